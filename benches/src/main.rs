@@ -1,0 +1,95 @@
+//! `kauri-bench`: runs a suite, prints its table and writes its results as JSON.
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use kauri::Device;
+use kauri_benches::hardware::Hardware;
+use kauri_benches::measure::Effort;
+use kauri_benches::plots;
+use kauri_benches::report::Report;
+use kauri_benches::suites::{SUITES, Settings};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Benchmarks of kauri
+#[derive(Parser)]
+#[command(name = "kauri-bench", version)]
+struct Arguments {
+    /// The suite: kdtree, primitives or sort-shapes
+    #[arg(long)]
+    suite: String,
+    /// Where to run: best, cpu, cuda or cuda:N
+    #[arg(long, default_value = "best")]
+    device: String,
+    /// Numbers of points
+    #[arg(long, value_delimiter = ',', default_values = ["1e5", "1e6", "1e7"], value_parser = size)]
+    n: Vec<usize>,
+    /// Runs of each measurement
+    #[arg(long, default_value_t = 30)]
+    runs: usize,
+    /// Seconds after which a measurement ends with the runs it has
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// Seed of the random input
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Add the rows of other systems: lines of JSON, as the programs of benches/rivals print them
+    #[arg(long, value_name = "FILE")]
+    rivals: Vec<PathBuf>,
+    /// Write the results as JSON
+    #[arg(long, value_name = "FILE.json")]
+    out: Option<PathBuf>,
+    /// Write the results as a Markdown table
+    #[arg(long, value_name = "FILE.md")]
+    table: Option<PathBuf>,
+    /// Draw throughput against size, a picture for each kind of work
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let Some((name, suite)) = SUITES.iter().find(|(name, _)| *name == arguments.suite) else {
+        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).collect();
+        bail!("there is no suite `{}`, only {}", arguments.suite, names.join(", "));
+    };
+    let limit = Duration::try_from_secs_f64(arguments.seconds).context("--seconds")?;
+    let settings = Settings {
+        device: Device::from_name(&arguments.device)?,
+        sizes: arguments.n,
+        effort: Effort { warm_up: 3, runs: arguments.runs.max(1), limit },
+        seed: arguments.seed,
+    };
+    eprintln!("{} on {} ({})", name, settings.device, settings.device.reason());
+    let mut report = Report::new(name, Hardware::of(&settings.device), settings.seed);
+    let result = suite(&settings, &mut report);
+    for path in &arguments.rivals {
+        let lines =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        report.add_rivals(&lines).map_err(anyhow::Error::msg)?;
+    }
+    // What was measured before an error is worth keeping.
+    print!("{}", report.to_markdown());
+    if let Some(path) = &arguments.table {
+        std::fs::write(path, report.to_markdown())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(folder) = &arguments.plots {
+        plots::write(&report, folder)?;
+    }
+    if let Some(path) = &arguments.out {
+        let json = serde_json::to_string_pretty(&report)?;
+        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(result?)
+}
+
+/// A count such as 100000 or 1e5.
+fn size(text: &str) -> Result<usize, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number <= u32::MAX.into() && number.fract() == 0.0 => {
+            Ok(number as usize)
+        }
+        _ => Err("not a count such as 100000 or 1e5".to_owned()),
+    }
+}

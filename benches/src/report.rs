@@ -1,0 +1,181 @@
+//! Results: rows of a suite with what they were measured on, as JSON and as a Markdown table.
+
+use crate::hardware::Hardware;
+use crate::measure::Timing;
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The results of a suite.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The suite's name.
+    pub suite: &'static str,
+    /// What it ran on.
+    pub hardware: Hardware,
+    /// Seed of the random input.
+    pub seed: u64,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Row {
+    /// Whose work it was; empty for kauri's.
+    pub system: String,
+    /// What was done: `build`, `nearest k=8` …
+    pub work: String,
+    /// On what: `f32 x 3, uniform`.
+    pub input: String,
+    /// Size of the input.
+    pub n: u64,
+    /// What it took.
+    pub timing: Option<Timing>,
+    /// Units of work done, for the throughput: points built, queries answered.
+    pub items: Option<u64>,
+    /// Bytes read and written, for the bandwidth.
+    pub bytes: Option<u64>,
+    /// Temporary bytes, beside input and result.
+    pub temp_bytes: Option<u64>,
+    /// How the work was found right, if it was checked.
+    pub check: Option<&'static str>,
+}
+
+impl Report {
+    /// No results yet.
+    pub fn new(suite: &'static str, hardware: Hardware, seed: u64) -> Report {
+        Report { suite, hardware, seed, rows: Vec::new() }
+    }
+
+    /// Adds a row, and shows it on the error stream: suites take minutes.
+    pub fn push(&mut self, row: Row) {
+        let median = row.timing.as_ref().map_or(f64::NAN, |timing| timing.median_ms);
+        eprintln!("{}  {}  n={}  {median:.3} ms", row.work, row.input, row.n);
+        self.rows.push(row);
+    }
+
+    /// Adds the rows of other systems, lines of JSON as their programs print them, each behind those of the same work, input
+    /// and size.
+    ///
+    /// # Errors
+    /// The first line that is no row.
+    pub fn add_rivals(&mut self, lines: &str) -> Result<(), String> {
+        for line in lines.lines().filter(|line| line.starts_with('{')) {
+            let row = Row::of_rival(line).ok_or_else(|| format!("no row of a rival: {line}"))?;
+            let last = self.rows.iter().rposition(|other| other.is_like(&row));
+            self.rows.insert(last.map_or(self.rows.len(), |last| last + 1), row);
+        }
+        Ok(())
+    }
+
+    /// How many times as fast as this rival kauri did the same.
+    fn advantage(&self, rival: &Row) -> Option<f64> {
+        let own = self.rows.iter().find(|row| row.is_kauri() && row.is_like(rival))?;
+        let ratio = rival.timing.as_ref()?.median_ms / own.timing.as_ref()?.median_ms;
+        (!rival.is_kauri()).then_some(ratio)
+    }
+
+    /// A table for people.
+    pub fn to_markdown(&self) -> String {
+        let hardware = &self.hardware;
+        let driver = hardware.gpu.as_ref().and_then(|gpu| gpu.driver.clone());
+        let driver = driver.map_or(String::new(), |version| format!(", driver {version}"));
+        let mut text = format!(
+            "{} on {}{driver}, kauri {} ({}), seed {}\n\n",
+            self.suite, hardware.device, hardware.kauri, hardware.git_revision, self.seed
+        );
+        text +=
+            "| work | input | n | system | clock | median ms | min | max | runs | rate | temp | kauri is |\n";
+        text += "|---|---|--:|---|---|--:|--:|--:|--:|--:|--:|--:|\n";
+        for row in &self.rows {
+            let ms = |value: fn(&Timing) -> f64| {
+                row.timing.as_ref().map_or("-".to_owned(), |t| format!("{:.3}", value(t)))
+            };
+            let clock = row.timing.as_ref().map_or("-", |timing| timing.clock);
+            let runs = row.timing.as_ref().map_or(0, |timing| timing.runs);
+            writeln!(
+                text,
+                "| {} | {} | {} | {} | {clock} | {} | {} | {} | {runs} | {} | {} | {} |",
+                row.work,
+                row.input,
+                row.n,
+                if row.is_kauri() { "kauri" } else { &row.system },
+                ms(|t| t.median_ms),
+                ms(|t| t.min_ms),
+                ms(|t| t.max_ms),
+                row.rate(),
+                row.temp_bytes.map_or("-".to_owned(), |bytes| format!("{:.1} MB", bytes as f64 / 1e6)),
+                self.advantage(row).map_or(String::new(), |ratio| format!("{ratio:.2} x as fast")),
+            )
+            .expect("writing to a string");
+        }
+        text
+    }
+}
+
+impl Row {
+    fn is_kauri(&self) -> bool {
+        self.system.is_empty()
+    }
+
+    fn is_like(&self, other: &Row) -> bool {
+        (&self.work, &self.input, self.n) == (&other.work, &other.input, other.n)
+    }
+
+    fn of_rival(line: &str) -> Option<Row> {
+        let row: Value = serde_json::from_str(line).ok()?;
+        let text = |name: &str| row[name].as_str().map(str::to_owned);
+        let n = row["n"].as_u64()?;
+        let timing = Timing {
+            clock: "device events",
+            runs: row["runs"].as_u64()? as usize,
+            median_ms: row["median_ms"].as_f64()?,
+            min_ms: row["min_ms"].as_f64()?,
+            max_ms: row["max_ms"].as_f64()?,
+            spread: f64::NAN,
+        };
+        Some(Row {
+            system: text("system")?,
+            work: text("work")?,
+            input: text("input")?,
+            n,
+            timing: Some(timing),
+            items: Some(n),
+            bytes: row["bytes"].as_u64(),
+            temp_bytes: row["temp_bytes"].as_u64(),
+            check: None,
+        })
+    }
+
+    fn rate(&self) -> String {
+        let Some(timing) = &self.timing else { return "-".to_owned() };
+        let per_second = |count: u64| count as f64 / timing.median_ms * 1e3;
+        match (self.bytes, self.items) {
+            (Some(bytes), _) => format!("{:.2} GB/s", per_second(bytes) / 1e9),
+            (None, Some(items)) => format!("{:.1} M/s", per_second(items) / 1e6),
+            (None, None) => "-".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kauri::Device;
+
+    #[test]
+    fn rivals_stand_beside_their_rows() {
+        let mut report = Report::new("test", Hardware::of(&Device::cpu()), 1);
+        let timing = |median_ms| Timing::of("wall", &[std::time::Duration::from_secs_f64(median_ms / 1e3)]);
+        for n in [10, 20] {
+            let (work, input) = ("sort".to_owned(), "u32".to_owned());
+            report.rows.push(Row { work, input, n, timing: Some(timing(2.0)), ..Row::default() });
+        }
+        let line = r#"{"system":"CUB","work":"sort","input":"u32","n":10,"median_ms":3.0,"min_ms":3.0,"max_ms":4.0,"runs":5}"#;
+        report.add_rivals(&format!("some talk\n{line}\n")).unwrap();
+        assert_eq!(report.rows.iter().map(|row| row.system.as_str()).collect::<Vec<_>>(), ["", "CUB", ""]);
+        assert!(report.to_markdown().contains("1.50 x as fast"), "{}", report.to_markdown());
+        assert!(report.add_rivals("{}").is_err());
+    }
+}

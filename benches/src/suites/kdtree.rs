@@ -1,0 +1,99 @@
+//! The k-d tree: build and nearest, from host memory to host memory, on uniform points; the copy bandwidth of the same
+//! run beside them.
+
+use super::{Settings, copy};
+use crate::measure::Timing;
+use crate::points::{self, Uniform};
+use crate::report::{Report, Row};
+use kauri::{Device, KdTree, KdTreeOptions, Point, Result, Stats};
+use std::time::{Duration, Instant};
+
+/// Runs the suite.
+///
+/// # Errors
+/// Those of kauri.
+pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    if let Some(gpu) = settings.device.gpu() {
+        report.push(copy(gpu, settings.effort)?);
+    }
+    for &n in &settings.sizes {
+        points::<f32, 3>(settings, n, report)?;
+        points::<f32, 2>(settings, n, report)?;
+        points::<f64, 3>(settings, n, report)?;
+    }
+    Ok(())
+}
+
+fn points<C: Uniform, const D: usize>(settings: &Settings, n: usize, report: &mut Report) -> Result<()>
+where
+    [C; D]: Point,
+{
+    let Settings { device, effort, seed, .. } = settings;
+    let points: Vec<[C; D]> = points::uniform(n, *seed);
+    let queries: Vec<[C; D]> = points::uniform(n, seed + 1);
+    let row = |work: &str, timing: Timing| Row {
+        work: work.to_owned(),
+        input: format!("{} x {D}, uniform", C::NAME),
+        n: n as u64,
+        timing: Some(timing),
+        items: Some(n as u64),
+        ..Row::default()
+    };
+
+    let options = KdTreeOptions::default();
+    let build = || KdTree::build(device, &points, &options);
+    let tree = build()?;
+    tree.verify()?;
+    let plan = KdTree::<[C; D]>::plan(device, n);
+    // One loop for the whole and its phases, which the library times as it goes.
+    let runs = effort.repeat(|| {
+        let begin = Instant::now();
+        let tree = build()?;
+        Ok((begin.elapsed(), tree.stats().clone()))
+    })?;
+    let all: Vec<Duration> = runs.iter().map(|(time, _)| *time).collect();
+    let (temp_bytes, check) = (Some(plan.temp_bytes), Some("verify"));
+    report.push(Row { temp_bytes, check, ..row("build, all", Timing::of("wall", &all)) });
+    for phase in &tree.stats().phases {
+        let of_phase = |(_, stats): &(_, Stats)| {
+            stats.phases.iter().filter(|other| other.name == phase.name).map(|other| other.duration).sum()
+        };
+        let times: Vec<Duration> = runs.iter().map(of_phase).collect();
+        report.push(row(&format!("build: {}", phase.name), Timing::of("wall", &times)));
+    }
+
+    let reference = Reference::new(device, &points, &queries)?;
+    for k in [1, 8] {
+        let check = reference.compare(&tree, k)?;
+        let timing = effort.wall(|| tree.nearest(&queries, k))?;
+        report.push(Row { check, ..row(&format!("nearest k={k}"), timing) });
+    }
+    report.push(row("verify", effort.wall(|| tree.verify())?));
+    Ok(())
+}
+
+/// Queries whose answers are compared with the CPU's before any is timed.
+const CHECKED_QUERIES: usize = 1000;
+
+/// Answers of the CPU to compare with.
+struct Reference<'a, P: Point> {
+    /// None if the CPU itself is measured.
+    tree: Option<KdTree<P>>,
+    queries: &'a [P],
+}
+
+impl<'a, P: Point> Reference<'a, P> {
+    fn new(device: &Device, points: &[P], queries: &'a [P]) -> Result<Self> {
+        let build = || KdTree::build(&Device::cpu(), points, &KdTreeOptions::default());
+        let tree = if device.is_cpu() { None } else { Some(build()?) };
+        Ok(Reference { tree, queries: &queries[..queries.len().min(CHECKED_QUERIES)] })
+    }
+
+    /// Compares some answers of `tree`; a wrong one ends the program, for its speed is of no interest.
+    fn compare(&self, tree: &KdTree<P>, k: usize) -> Result<Option<&'static str>> {
+        let Some(reference) = &self.tree else { return Ok(None) };
+        let (near, expected) = (tree.nearest(self.queries, k)?, reference.nearest(self.queries, k)?);
+        assert!(near.ids() == expected.ids(), "{} and the CPU disagree on the nearest points", tree.device());
+        Ok(Some("1000 queries as on the CPU"))
+    }
+}

@@ -1,0 +1,63 @@
+//! Finding the data that come with kauri.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use super::{CliError, Result};
+
+/// Environment variable that names the folder of the data.
+pub(super) const FOLDER_VARIABLE: &str = "KAURI_DATA";
+
+/// The file given with `flag`, or the one called `file` in the first of: the folder `KAURI_DATA`, `data` in the current
+/// folder, `data` beside the program, `data` one level above it.
+pub(super) fn find(given: Option<&Path>, file: &'static str, flag: &'static str) -> Result<PathBuf> {
+    if let Some(path) = given {
+        return Ok(path.into());
+    }
+    first_with(file, flag, candidates())
+}
+
+fn candidates() -> Vec<PathBuf> {
+    // Whoever names a folder means it: no other is searched.
+    if let Some(folder) = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
+        return vec![folder.into()];
+    }
+    let program = env::current_exe().unwrap_or_default();
+    let above = program.ancestors().skip(1).take(2).map(|folder| folder.join("data"));
+    std::iter::once(PathBuf::from("data")).chain(above).collect()
+}
+
+fn first_with(file: &'static str, flag: &'static str, folders: Vec<PathBuf>) -> Result<PathBuf> {
+    match folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file()) {
+        Some(path) => Ok(path),
+        None => Err(CliError::NoData { file, flag, searched: folders }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_folder_that_has_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        for place in [&a, &b] {
+            std::fs::create_dir(place).unwrap();
+        }
+        let find = || first_with("cities.csv", "--cities", vec![a.clone(), b.clone()]);
+        let text = find().unwrap_err().to_string();
+        assert!(
+            text.contains("no cities.csv in ") && text.contains("--cities") && text.contains("KAURI_DATA"),
+            "{text}"
+        );
+        for place in [&b, &a] {
+            std::fs::write(place.join("cities.csv"), "").unwrap();
+            assert_eq!(find().unwrap(), place.join("cities.csv"));
+        }
+        assert_eq!(
+            super::find(Some(Path::new("x.csv")), "cities.csv", "--cities").unwrap(),
+            Path::new("x.csv")
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! The command line: a module per command. It is part of the library so that tests can run it without a process; it is not
+//! an interface for programs and may change in any version.
+
+mod data;
+mod demo;
+mod doctor;
+mod map;
+mod text;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Exit code of every failure.
+const FAILURE: u8 = 2;
+
+#[derive(Parser)]
+#[command(name = "kauri", version, about = "Spatial indexes and spatial joins on NVIDIA GPUs and CPUs")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run on real data that come with kauri
+    Demo(Box<demo::Demo>),
+    /// Say what kauri finds on this machine
+    Doctor(doctor::Doctor),
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Kauri(#[from] crate::Error),
+    #[error(
+        "there is no {file} in {}; name the file with {flag}, or its folder with the environment variable {}",
+        folders(searched),
+        data::FOLDER_VARIABLE
+    )]
+    NoData { file: &'static str, flag: &'static str, searched: Vec<PathBuf> },
+    #[error("standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+type Result<T, E = CliError> = std::result::Result<T, E>;
+
+/// Runs the program with these arguments, the first of which is its name, and returns its exit code: 0 if all went well,
+/// 2 with one message on `err` if not. A reader of `out` that has left is no error.
+pub fn main_with(
+    args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and the version come as errors, too. Those that are errors begin with "error: ".
+            let (stream, code): (&mut dyn Write, u8) =
+                if error.use_stderr() { (err, FAILURE) } else { (out, 0) };
+            // Nothing can be done if it cannot be written.
+            let _ = write!(stream, "{}", error.render());
+            return code;
+        }
+    };
+    let result = match cli.command {
+        Command::Demo(demo) => demo.run(out),
+        Command::Doctor(doctor) => doctor.run(out),
+    };
+    match result.and_then(|()| Ok(out.flush()?)) {
+        Ok(()) => 0,
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(error) => {
+            let _ = writeln!(err, "error: {error}");
+            FAILURE
+        }
+    }
+}
+
+fn folders(searched: &[PathBuf]) -> String {
+    let names: Vec<String> = searched.iter().map(|folder| folder.display().to_string()).collect();
+    names.join(", ")
+}

@@ -1,0 +1,100 @@
+//! The report of a wrong access by kernels of a `checked` build.
+//!
+//! The kernel writes it to page-locked host memory before it stops, because the context and all device memory are lost
+//! then. Modules of other builds have no place for its address, and nothing is allocated.
+
+use super::raw;
+use crate::error::{Error, Result};
+use cuda_std::mem::FaultRecord;
+use cuda_std::sys::FAULT_WRITTEN;
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The global of checked modules that holds the record's address.
+pub(super) const GLOBAL_NAME: &str = "CUDA_STD_FAULT_RECORD";
+
+/// The record of a device, null until a checked module is loaded.
+#[derive(Default)]
+pub(super) struct FaultReport {
+    record: AtomicPtr<FaultRecord>,
+}
+
+impl FaultReport {
+    /// Tells a checked module where to report. The context is current.
+    pub(super) fn attach(&self, module: *mut c_void) -> Result<()> {
+        let name = CString::new(GLOBAL_NAME).expect("no zero byte in it");
+        let (mut global, mut bytes) = (0u64, 0usize);
+        // SAFETY: a loaded module; writes an address and a size.
+        let code = unsafe { raw::cuModuleGetGlobal_v2(&mut global, &mut bytes, module, name.as_ptr()) };
+        raw::check("cuModuleGetGlobal", code)?;
+        let record = self.record()?;
+        let mut address = 0u64;
+        // SAFETY: the record is mapped memory; the global holds one address.
+        unsafe {
+            raw::check(
+                "cuMemHostGetDevicePointer",
+                raw::cuMemHostGetDevicePointer_v2(&mut address, record.cast(), 0),
+            )?;
+            raw::check(
+                "cuMemcpyHtoD",
+                raw::cuMemcpyHtoD_v2(global, (&raw const address).cast(), size_of::<u64>()),
+            )
+        }
+    }
+
+    fn record(&self) -> Result<*mut FaultRecord> {
+        let existing = self.record.load(Ordering::Acquire);
+        if !existing.is_null() {
+            return Ok(existing);
+        }
+        let mut pointer = null_mut();
+        // SAFETY: writes one pointer; the record is zeroed before the address is known to anybody.
+        unsafe {
+            let code =
+                raw::cuMemHostAlloc(&mut pointer, size_of::<FaultRecord>(), raw::HOST_ALLOC_PORTABLE_MAPPED);
+            raw::check("cuMemHostAlloc", code)?;
+            pointer.cast::<u8>().write_bytes(0, size_of::<FaultRecord>());
+        }
+        let fresh = pointer.cast::<FaultRecord>();
+        match self.record.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(fresh),
+            Err(other) => {
+                // SAFETY: nobody has seen this one.
+                unsafe { raw::cuMemFreeHost(pointer) };
+                Ok(other)
+            }
+        }
+    }
+
+    /// The report, if there is one.
+    pub(super) fn read(&self) -> Option<Error> {
+        let record = self.record.load(Ordering::Acquire);
+        if record.is_null() {
+            return None;
+        }
+        // SAFETY: allocated by `record`, freed only with `self`; volatile, because the device wrote it.
+        let record = unsafe { record.read_volatile() };
+        if record.state != FAULT_WRITTEN {
+            return None;
+        }
+        let name = &record.file[..record.file.len().min(record.file_len as usize)];
+        Some(Error::KernelFault {
+            file: String::from_utf8_lossy(name).into_owned(),
+            line: record.line,
+            block: record.block,
+            thread: record.thread,
+            index: record.index,
+            len: record.len,
+        })
+    }
+
+    /// Frees the record. The context is current, and no kernel runs any more.
+    pub(super) fn release(&self) {
+        let record = self.record.swap(null_mut(), Ordering::AcqRel);
+        if !record.is_null() {
+            // SAFETY: taken out, so freed once.
+            unsafe { raw::cuMemFreeHost(record.cast()) };
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The CUDA backend: devices, contexts, streams and events through `cust`, everything else through [`raw`] calls.
+
+mod codes;
+mod fault;
+mod modules;
+mod raw;
+
+use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use crate::error::{Error, Result};
+use cust::context::Context;
+use cust::device::DeviceAttribute;
+use cust::error::CudaError;
+use cust::event::EventFlags;
+use cust::stream::StreamFlags;
+use fault::FaultReport;
+use modules::Modules;
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+/// One CUDA device, by its primary context.
+pub(super) struct CudaDriver {
+    info: DeviceInfo,
+    modules: Modules,
+    fault: FaultReport,
+    /// The result code that destroyed the context.
+    poison: OnceLock<i32>,
+    /// Last, so that everything that lives in the context goes first.
+    context: Context,
+}
+
+/// An error that `cust` returned. Only its number is used: its text would call the driver, which may not be there.
+fn from_cust(call: &'static str) -> impl Fn(CudaError) -> Error {
+    move |error| raw::error(call, error as i32)
+}
+
+/// Starts the driver; the devices it has.
+fn init() -> Result<usize> {
+    if let cuda_lazy::Status::DriverMissing { searched, reason } = cuda_lazy::status() {
+        return Err(Error::DriverMissing { searched, reason });
+    }
+    // The first call goes past `cust`, because here any code may come back.
+    // SAFETY: no arguments to get wrong.
+    match unsafe { raw::cuInit(0) } {
+        raw::NO_DEVICE => return Err(Error::NoDevice),
+        code => raw::check("cuInit", code)?,
+    }
+    match cust::device::Device::num_devices().map_err(from_cust("cuDeviceGetCount"))? {
+        0 => Err(Error::NoDevice),
+        count => Ok(count as usize),
+    }
+}
+
+/// The devices of this machine.
+pub(super) fn list() -> Result<Vec<DeviceInfo>> {
+    (0..init()?).map(|ordinal| Ok(describe(ordinal)?.1)).collect()
+}
+
+fn describe(ordinal: usize) -> Result<(cust::device::Device, DeviceInfo)> {
+    let device = cust::device::Device::get_device(ordinal as u32).map_err(from_cust("cuDeviceGet"))?;
+    let attribute = |a| device.get_attribute(a).map_err(from_cust("cuDeviceGetAttribute"));
+    let (mut version, mut max_shared_bytes) = (0, 0);
+    // SAFETY: each writes one integer; the device exists.
+    unsafe {
+        raw::check("cuDriverGetVersion", raw::cuDriverGetVersion(&mut version))?;
+        let attribute = raw::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let code = raw::cuDeviceGetAttribute(&mut max_shared_bytes, attribute, device.as_raw());
+        raw::check("cuDeviceGetAttribute", code)?;
+    }
+    let info = DeviceInfo {
+        id: format!("cuda:{ordinal}"),
+        name: device.name().map_err(from_cust("cuDeviceGetName"))?,
+        capability: (
+            attribute(DeviceAttribute::ComputeCapabilityMajor)? as u32,
+            attribute(DeviceAttribute::ComputeCapabilityMinor)? as u32,
+        ),
+        num_sms: attribute(DeviceAttribute::MultiprocessorCount)? as u32,
+        memory_bytes: device.total_memory().map_err(from_cust("cuDeviceTotalMem"))? as u64,
+        max_shared_bytes: max_shared_bytes as usize,
+        driver_version: ((version / 1000) as u32, (version % 1000 / 10) as u32),
+    };
+    Ok((device, info))
+}
+
+impl CudaDriver {
+    /// Device `ordinal` of the driver's list.
+    pub(super) fn open(ordinal: usize) -> Result<Self> {
+        let available = init()?;
+        if ordinal >= available {
+            return Err(Error::NoSuchDevice { ordinal, available });
+        }
+        let (device, info) = describe(ordinal)?;
+        let context = Context::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain"))?;
+        Ok(Self {
+            info,
+            modules: Modules::default(),
+            fault: FaultReport::default(),
+            poison: OnceLock::new(),
+            context,
+        })
+    }
+
+    /// Makes the context current on this thread, if it is still usable. Every call begins with this: the current context
+    /// is the thread's, and the caller may be any thread.
+    fn enter(&self) -> Result<()> {
+        if let Some(&code) = self.poison.get() {
+            let name = codes::lookup(code).name;
+            return Err(Error::ContextPoisoned { device: self.info.id.clone(), code, name });
+        }
+        // SAFETY: the context lives as long as `self`.
+        raw::check("cuCtxSetCurrent", unsafe { raw::cuCtxSetCurrent(self.context.as_raw().cast()) })
+    }
+
+    /// `Ok` for success; notes when the context is lost, and says which access of a checked kernel was to blame.
+    fn check(&self, call: &'static str, code: i32) -> Result<()> {
+        if code == raw::SUCCESS {
+            return Ok(());
+        }
+        if codes::is_sticky(code) {
+            let _ = self.poison.set(code);
+            if let Some(fault) = self.fault.read() {
+                return Err(fault);
+            }
+        }
+        Err(raw::error(call, code))
+    }
+
+    /// As [`check`](Self::check), for allocations.
+    fn check_alloc(
+        &self,
+        call: &'static str,
+        code: i32,
+        memory: &'static str,
+        bytes: usize,
+        label: &'static str,
+    ) -> Result<()> {
+        if code == raw::OUT_OF_MEMORY {
+            let free = self.free_memory().unwrap_or(0);
+            return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
+        }
+        self.check(call, code)
+    }
+}
+
+fn pointer(handle: usize) -> *mut c_void {
+    handle as *mut c_void
+}
+
+// SAFETY: the driver's allocations are of the size asked for and live until they are freed.
+unsafe impl Driver for CudaDriver {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two integers.
+        self.check("cuMemGetInfo", unsafe { raw::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(free as u64)
+    }
+
+    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
+        self.enter()?;
+        let mut address = 0;
+        // SAFETY: writes one address.
+        let code = unsafe { raw::cuMemAlloc_v2(&mut address, bytes) };
+        self.check_alloc("cuMemAlloc", code, "device", bytes, label)?;
+        tracing::trace!(label, bytes, "alloc");
+        Ok(address)
+    }
+
+    unsafe fn free(&self, address: u64) {
+        if self.enter().is_ok() {
+            // cuMemFree waits for the device, so no work can still use the memory.
+            // SAFETY: passed on to the caller.
+            let code = unsafe { raw::cuMemFree_v2(address) };
+            // An error of earlier work shows up here too; the next call will report it.
+            let _ = self.check("cuMemFree", code);
+        }
+    }
+
+    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
+        self.enter()?;
+        let mut pointer = null_mut();
+        // SAFETY: writes one pointer.
+        let code = unsafe { raw::cuMemHostAlloc(&mut pointer, bytes, raw::HOST_ALLOC_PORTABLE_MAPPED) };
+        self.check_alloc("cuMemHostAlloc", code, "pinned host", bytes, label)?;
+        Ok(pointer.cast())
+    }
+
+    unsafe fn free_pinned(&self, pointer: *mut u8) {
+        if self.enter().is_ok() {
+            // SAFETY: passed on to the caller.
+            let _ = self.check("cuMemFreeHost", unsafe { raw::cuMemFreeHost(pointer.cast()) });
+        }
+    }
+
+    fn create_stream(&self) -> Result<RawStream> {
+        self.enter()?;
+        let stream = cust::stream::Stream::new(StreamFlags::NON_BLOCKING, None)
+            .map_err(from_cust("cuStreamCreate"))?;
+        // Kept by its handle: destroyed by destroy_stream, which looks at the context first.
+        Ok(RawStream(ManuallyDrop::new(stream).as_inner() as usize))
+    }
+
+    fn destroy_stream(&self, stream: RawStream) {
+        if self.enter().is_ok() {
+            // SAFETY: made by create_stream, destroyed once.
+            let _ = self.check("cuStreamDestroy", unsafe { raw::cuStreamDestroy_v2(pointer(stream.0)) });
+        }
+    }
+
+    fn synchronize(&self, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        // SAFETY: a live stream.
+        self.check("cuStreamSynchronize", unsafe { raw::cuStreamSynchronize(pointer(stream.0)) })
+    }
+
+    fn create_event(&self) -> Result<RawEvent> {
+        self.enter()?;
+        let event = cust::event::Event::new(EventFlags::DEFAULT).map_err(from_cust("cuEventCreate"))?;
+        let event = ManuallyDrop::new(event);
+        const { assert!(size_of::<cust::event::Event>() == size_of::<usize>()) };
+        // SAFETY: `cust`'s event is a newtype of the driver's handle, which has no getter.
+        Ok(RawEvent(unsafe { std::mem::transmute_copy(&*event) }))
+    }
+
+    fn destroy_event(&self, event: RawEvent) {
+        if self.enter().is_ok() {
+            // SAFETY: made by create_event, destroyed once.
+            let _ = self.check("cuEventDestroy", unsafe { raw::cuEventDestroy_v2(pointer(event.0)) });
+        }
+    }
+
+    fn record(&self, event: RawEvent, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        // SAFETY: live handles.
+        self.check("cuEventRecord", unsafe { raw::cuEventRecord(pointer(event.0), pointer(stream.0)) })
+    }
+
+    fn wait(&self, stream: RawStream, event: RawEvent) -> Result<()> {
+        self.enter()?;
+        // SAFETY: live handles.
+        self.check("cuStreamWaitEvent", unsafe {
+            raw::cuStreamWaitEvent(pointer(stream.0), pointer(event.0), 0)
+        })
+    }
+
+    fn synchronize_event(&self, event: RawEvent) -> Result<()> {
+        self.enter()?;
+        // SAFETY: a live handle.
+        self.check("cuEventSynchronize", unsafe { raw::cuEventSynchronize(pointer(event.0)) })
+    }
+
+    fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32> {
+        self.enter()?;
+        let mut ms = 0.0;
+        // SAFETY: live handles; writes one float.
+        let code = unsafe { raw::cuEventElapsedTime(&mut ms, pointer(start.0), pointer(end.0)) };
+        self.check("cuEventElapsedTime", code)?;
+        Ok(ms)
+    }
+
+    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        // SAFETY: passed on to the caller.
+        let code = unsafe { raw::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, pointer(stream.0)) };
+        self.check("cuMemcpyHtoDAsync", code)
+    }
+
+    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        // SAFETY: passed on to the caller.
+        let code = unsafe { raw::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, pointer(stream.0)) };
+        self.check("cuMemcpyDtoHAsync", code)
+    }
+
+    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        // SAFETY: passed on to the caller.
+        let code = unsafe { raw::cuMemcpyDtoDAsync_v2(to, from, bytes, pointer(stream.0)) };
+        self.check("cuMemcpyDtoDAsync", code)
+    }
+
+    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        // SAFETY: passed on to the caller.
+        let code = unsafe { raw::cuMemsetD8Async(to, byte, bytes, pointer(stream.0)) };
+        self.check("cuMemsetD8Async", code)
+    }
+
+    fn has_module(&self, family: &str) -> bool {
+        self.modules.has(family)
+    }
+
+    fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
+        self.enter()?;
+        self.modules.load(self, family, &ptx()?)
+    }
+
+    unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        let function = self.modules.function(self, launch)?;
+        let mut params = launch.params.pointers();
+        // SAFETY: the function is of a loaded module; the number and sizes of the parameters are those of its marker,
+        // which the PTX lint compares with the entry; the rest is passed on to the caller.
+        let code = unsafe {
+            raw::cuLaunchKernel(
+                function,
+                launch.blocks,
+                1,
+                1,
+                launch.threads_per_block,
+                1,
+                1,
+                launch.shared_bytes as u32,
+                pointer(stream.0),
+                params.as_mut_ptr().cast(),
+                null_mut(),
+            )
+        };
+        self.check("cuLaunchKernel", code)
+    }
+}
+
+impl Drop for CudaDriver {
+    fn drop(&mut self) {
+        if self.enter().is_ok() {
+            self.modules.unload();
+            self.fault.release();
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A GPU: what it is, its memory, its kernels.
+
+use super::driver::{DeviceInfo, Driver};
+use super::ptx;
+use super::watch::{FaultPlan, MemoryUse, Watch, limit_from_env};
+use crate::error::Result;
+use std::fmt;
+use std::sync::Arc;
+
+/// A GPU. A handle: clones are the same device and share the account of its memory.
+#[derive(Clone)]
+pub struct Gpu {
+    driver: Arc<Watch>,
+}
+
+impl Gpu {
+    pub(super) fn new(driver: Arc<dyn Driver>) -> Result<Self> {
+        Ok(Self { driver: Arc::new(Watch::new(driver, limit_from_env()?, None)) })
+    }
+
+    /// Another handle of this device, with an account of its own, that gives at most `bytes` of memory. The environment
+    /// variable `KAURI_MEMORY_LIMIT` does the same for every device.
+    pub fn with_memory_limit(&self, bytes: u64) -> Self {
+        Self { driver: Arc::new(Watch::new(self.driver.inner().clone(), bytes, None)) }
+    }
+
+    /// Another handle of this device, with an account of its own, on which calls fail by plan: for tests of what an
+    /// application does then.
+    pub fn with_faults(&self, plan: FaultPlan) -> Self {
+        Self { driver: Arc::new(Watch::new(self.driver.inner().clone(), self.driver.limit(), Some(plan))) }
+    }
+
+    /// What the device is.
+    pub fn info(&self) -> &DeviceInfo {
+        self.driver.info()
+    }
+
+    /// Bytes of device memory that can still be had at this moment.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn free_memory(&self) -> Result<u64> {
+        self.driver.free_memory()
+    }
+
+    /// Memory allocated through this handle and its clones.
+    pub fn memory_use(&self) -> MemoryUse {
+        self.driver.memory_use()
+    }
+
+    /// Makes the kernels of your own PTX text launchable; `family` is what their `#[kernel(family = …)]` says, or "".
+    /// kauri's own families are loaded by themselves when first used; loading one here replaces it.
+    ///
+    /// # Errors
+    /// [`BadModule`](crate::Error::BadModule) with the compiler's log.
+    pub fn load_module(&self, family: &'static str, ptx: &str) -> Result<()> {
+        self.driver.load_module(family, &|| Ok(ptx.into()))
+    }
+
+    /// Loads a family of this build if it is not loaded yet.
+    pub(super) fn require_module(&self, family: &'static str) -> Result<()> {
+        if self.driver.has_module(family) {
+            return Ok(());
+        }
+        self.driver.load_module(family, &|| ptx::find(family, self.info().capability))
+    }
+
+    pub(super) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    /// True if both are handles of one device.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.driver.inner(), other.driver.inner())
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gpu({})", self.info())
+    }
+}

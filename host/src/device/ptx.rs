@@ -1,0 +1,92 @@
+//! The kernels that are part of this build: one compressed PTX a family and architecture.
+
+use crate::error::{Error, Result};
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// A PTX in this build.
+struct Embedded {
+    family: &'static str,
+    /// Compute capability it was built for, as major * 10 + minor.
+    arch: u32,
+    /// Deflated text.
+    deflated: &'static [u8],
+}
+
+include!(concat!(env!("OUT_DIR"), "/ptx_table.rs"));
+
+/// Family and architecture of every PTX in this build.
+#[cfg(feature = "cli")]
+pub(crate) fn embedded() -> impl Iterator<Item = (&'static str, u32)> {
+    EMBEDDED.iter().map(|p| (p.family, p.arch))
+}
+
+/// The PTX of a family for a device: that of the highest architecture which the device can run.
+///
+/// The environment variable `KAURI_PTX_DIR` names a folder whose `<family>.sm_<arch>.ptx` files are taken instead, so that
+/// changed or checked kernels run without building the host again.
+pub(super) fn find(family: &'static str, capability: (u32, u32)) -> Result<Cow<'static, str>> {
+    let device = capability.0 * 10 + capability.1;
+    if let Some(dir) = std::env::var_os("KAURI_PTX_DIR") {
+        return from_dir(PathBuf::from(dir), family, device, capability);
+    }
+    let usable = EMBEDDED.iter().filter(|p| p.family == family && p.arch <= device);
+    let Some(best) = usable.max_by_key(|p| p.arch) else {
+        let mut built: Vec<_> = EMBEDDED.iter().filter(|p| p.family == family).map(|p| p.arch).collect();
+        built.sort_unstable();
+        let advice = match built.first() {
+            None => "this build has no kernels; run `cargo xtask ptx` and build again".into(),
+            Some(least) => format!("the oldest architecture in this build is sm_{least}; use a newer device"),
+        };
+        return Err(Error::NoPtx { family, capability, advice });
+    };
+    let broken = |what: String| Error::NoPtx {
+        family,
+        capability,
+        advice: format!("the embedded PTX is damaged: {what}"),
+    };
+    let text = miniz_oxide::inflate::decompress_to_vec(best.deflated).map_err(|e| broken(e.to_string()))?;
+    Ok(String::from_utf8(text).map_err(|e| broken(e.to_string()))?.into())
+}
+
+fn from_dir(
+    dir: PathBuf,
+    family: &'static str,
+    device: u32,
+    capability: (u32, u32),
+) -> Result<Cow<'static, str>> {
+    let arch_of = |name: &str| {
+        name.strip_prefix(family)?.strip_prefix(".sm_")?.strip_suffix(".ptx")?.parse::<u32>().ok()
+    };
+    let io = |source| Error::Io { path: dir.clone(), source };
+    let mut best = None;
+    for entry in std::fs::read_dir(&dir).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let arch = entry.file_name().to_str().and_then(arch_of);
+        best = best.max(arch.filter(|&a| a <= device).map(|a| (a, entry.path())));
+    }
+    let Some((_, path)) = best else {
+        let advice = format!("KAURI_PTX_DIR ({}) has none that this device can run", dir.display());
+        return Err(Error::NoPtx { family, capability, advice });
+    };
+    Ok(std::fs::read_to_string(&path).map_err(|source| Error::Io { path, source })?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_embedded_ptx_is_whole() {
+        for p in EMBEDDED {
+            let text = find(p.family, (p.arch / 10, p.arch % 10)).unwrap();
+            assert!(text.contains(&format!(".target sm_{}", p.arch)), "{} sm_{}", p.family, p.arch);
+        }
+    }
+
+    #[test]
+    fn devices_that_are_too_old_are_told_so() {
+        let error = find("kdtree", (3, 5)).unwrap_err();
+        assert!(matches!(error, Error::NoPtx { family: "kdtree", capability: (3, 5), .. }), "{error}");
+    }
+}

@@ -1,0 +1,205 @@
+//! The simulator as a device: the same kernels, run on the CPU by `cuda_sim` and checked as they run.
+//!
+//! Work is done when it is asked for, so every stream is in order, and an event is a moment.
+
+use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use crate::error::{Error, Result};
+use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo, SimError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+pub use cuda_sim::Options as Schedule;
+
+/// What a simulated device has, and how it runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SimOptions {
+    /// Compute capability, major and minor.
+    pub capability: (u32, u32),
+    /// Number of multiprocessors.
+    pub num_sms: u32,
+    /// Bytes of device memory.
+    pub memory_bytes: u64,
+    /// Order of threads and blocks, checks, and limits.
+    pub schedule: Schedule,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self { capability: (9, 0), num_sms: 4, memory_bytes: 4 << 30, schedule: Schedule::default() }
+    }
+}
+
+impl SimOptions {
+    /// The default device under one of the [`Schedule::ORDERS`] standard schedules; see [`Schedule::nth_order`].
+    pub fn nth_order(i: usize, seed: u64) -> Self {
+        Self { schedule: Schedule::nth_order(i, seed), ..Self::default() }
+    }
+}
+
+pub(super) struct SimDriver {
+    info: DeviceInfo,
+    machine: Machine,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next_handle: usize,
+    events: HashMap<usize, Instant>,
+    families: HashSet<&'static str>,
+    /// Pinned memory, with the length of each, so that it can be freed.
+    pinned: HashMap<usize, Box<[u64]>>,
+}
+
+impl SimDriver {
+    pub(super) fn new(options: SimOptions) -> Self {
+        let SimOptions { capability, num_sms, memory_bytes, schedule } = options;
+        // What a block can ask for on the hardware of that capability, or near it.
+        let max_shared_bytes = if capability >= (9, 0) { 227 << 10 } else { 99 << 10 };
+        let info = DeviceInfo {
+            id: "sim".into(),
+            name: format!("simulator, {}", schedule.order_text()),
+            capability,
+            num_sms,
+            memory_bytes,
+            max_shared_bytes,
+            driver_version: (0, 0),
+        };
+        let machine = MachineInfo { capability, num_sms, memory_bytes, max_shared_bytes };
+        Self { info, machine: Machine::new(machine, schedule), state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Tables of handles stay right whatever panicked elsewhere.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The library's error for one of the simulator.
+fn from_sim(label: &'static str) -> impl Fn(SimError) -> Error {
+    move |error| match error.kind() {
+        &Kind::OutOfMemory { requested, free, .. } => {
+            Error::OutOfMemory { memory: "device", requested, free, label }
+        }
+        _ => Error::Simulator(error),
+    }
+}
+
+// SAFETY: the machine's memory is of the size asked for and lives until it is freed.
+unsafe impl Driver for SimDriver {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        Ok(self.info.memory_bytes - self.machine.live_bytes())
+    }
+
+    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
+        self.machine.alloc(bytes as u64, label).map_err(from_sim(label))
+    }
+
+    unsafe fn free(&self, address: u64) {
+        // Freeing what was allocated cannot fail.
+        let _ = self.machine.free(address);
+    }
+
+    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
+        let mut memory = crate::memory::vec_with_capacity(bytes.div_ceil(8), label)?;
+        memory.resize(bytes.div_ceil(8), 0u64);
+        let mut memory = memory.into_boxed_slice();
+        let pointer = memory.as_mut_ptr().cast::<u8>();
+        self.state().pinned.insert(pointer as usize, memory);
+        Ok(pointer)
+    }
+
+    unsafe fn free_pinned(&self, pointer: *mut u8) {
+        self.state().pinned.remove(&(pointer as usize));
+    }
+
+    fn create_stream(&self) -> Result<RawStream> {
+        let mut state = self.state();
+        state.next_handle += 1;
+        Ok(RawStream(state.next_handle))
+    }
+
+    fn destroy_stream(&self, _: RawStream) {}
+
+    fn synchronize(&self, _: RawStream) -> Result<()> {
+        Ok(())
+    }
+
+    fn create_event(&self) -> Result<RawEvent> {
+        let mut state = self.state();
+        state.next_handle += 1;
+        let handle = state.next_handle;
+        state.events.insert(handle, Instant::now());
+        Ok(RawEvent(handle))
+    }
+
+    fn destroy_event(&self, event: RawEvent) {
+        self.state().events.remove(&event.0);
+    }
+
+    fn record(&self, event: RawEvent, _: RawStream) -> Result<()> {
+        self.state().events.insert(event.0, Instant::now());
+        Ok(())
+    }
+
+    fn wait(&self, _: RawStream, _: RawEvent) -> Result<()> {
+        Ok(())
+    }
+
+    fn synchronize_event(&self, _: RawEvent) -> Result<()> {
+        Ok(())
+    }
+
+    fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32> {
+        let state = self.state();
+        let at = |event: RawEvent| state.events.get(&event.0).copied();
+        let elapsed = at(end).zip(at(start)).map(|(end, start)| end.saturating_duration_since(start));
+        Ok(elapsed.unwrap_or_default().as_secs_f32() * 1e3)
+    }
+
+    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, _: RawStream) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        let from = unsafe { std::slice::from_raw_parts(from, bytes) };
+        self.machine.copy_to_device(to, from).map_err(from_sim("copy"))
+    }
+
+    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, _: RawStream) -> Result<()> {
+        // SAFETY: passed on to the caller. The bytes may be uninitialised, so they are set before they become a slice.
+        let to = unsafe {
+            to.write_bytes(0, bytes);
+            std::slice::from_raw_parts_mut(to, bytes)
+        };
+        self.machine.copy_to_host(to, from).map_err(from_sim("copy"))
+    }
+
+    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, _: RawStream) -> Result<()> {
+        self.machine.copy_on_device(to, from, bytes).map_err(from_sim("copy"))
+    }
+
+    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, _: RawStream) -> Result<()> {
+        self.machine.fill(to, byte, bytes).map_err(from_sim("fill"))
+    }
+
+    fn has_module(&self, family: &str) -> bool {
+        self.state().families.contains(family)
+    }
+
+    fn load_module(&self, family: &'static str, _: &PtxSource<'_>) -> Result<()> {
+        // The kernels are functions of this program. Loading is kept, so that it can fail when a test wants it to.
+        self.state().families.insert(family);
+        Ok(())
+    }
+
+    unsafe fn launch(&self, launch: &Launch<'_>, _: RawStream) -> Result<()> {
+        let Launch { name, blocks, threads_per_block, shared_bytes, run, .. } = *launch;
+        let spec = LaunchSpec::new(name, blocks, threads_per_block, shared_bytes, run);
+        self.machine.launch(&spec).map_err(from_sim("launch"))?;
+        Ok(())
+    }
+}

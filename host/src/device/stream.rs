@@ -1,0 +1,215 @@
+//! Streams: an order of work on a GPU.
+
+use super::driver::{Launch, RawStream};
+use super::event::Event;
+use super::gpu::Gpu;
+use crate::error::{Error, Result};
+use cuda_std::kernel::{Kernel, Params};
+use cuda_std::mem::{Slice, SliceMut};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Most blocks of a launch.
+const MAX_BLOCKS: u64 = i32::MAX as u64;
+
+/// Work on a GPU that is done in order. Streams run beside each other.
+#[derive(Debug)]
+pub struct Stream {
+    handle: Arc<Handle>,
+}
+
+/// The driver's stream, which lives as long as something may still have to wait for it.
+#[derive(Debug)]
+pub(super) struct Handle {
+    gpu: Gpu,
+    raw: RawStream,
+    owned: bool,
+}
+
+impl Handle {
+    /// Sets `event` behind all work so far.
+    pub(super) fn record(&self, event: &Event) -> Result<()> {
+        self.gpu.driver().record(event.raw(), self.raw)
+    }
+}
+
+impl Stream {
+    /// A new stream, not ordered with any other.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn new(gpu: &Gpu) -> Result<Self> {
+        let handle = Handle { gpu: gpu.clone(), raw: gpu.driver().create_stream()?, owned: true };
+        Ok(Self { handle: Arc::new(handle) })
+    }
+
+    /// The caller's own stream (a `CUstream`, of any library), borrowed: it is not destroyed here.
+    ///
+    /// # Safety
+    /// `stream` must be a stream of the primary context of `gpu`, and outlive the result and every
+    /// [`Workspace`](super::Workspace) that was last used with it.
+    pub unsafe fn from_raw(gpu: &Gpu, stream: *mut c_void) -> Self {
+        let handle = Handle { gpu: gpu.clone(), raw: RawStream(stream as usize), owned: false };
+        Self { handle: Arc::new(handle) }
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Gpu {
+        &self.handle.gpu
+    }
+
+    /// Waits until all work of the stream is done.
+    ///
+    /// # Errors
+    /// The driver's, also from that work.
+    pub fn synchronize(&self) -> Result<()> {
+        self.gpu().driver().synchronize(self.raw())
+    }
+
+    /// Sets `event` behind all work so far.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn record(&self, event: &Event) -> Result<()> {
+        self.handle.record(event)
+    }
+
+    /// Lets further work of this stream wait for `event`.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.gpu().driver().wait(self.raw(), event.raw())
+    }
+
+    /// Launches kernel `K` with one thread an item, rounded up to whole blocks; no item, no launch.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    pub unsafe fn launch_items<K: Kernel>(&self, num_items: u64, args: K::Args<'_>) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.launch::<K>(num_items.div_ceil(u64::from(K::BLOCK.max(1))), args) }
+    }
+
+    /// Launches kernel `K` with `num_blocks` blocks of the size that the kernel declares; no block, no launch.
+    ///
+    /// The arguments are checked by the compiler: their number, their types, and which buffers are written.
+    ///
+    /// # Errors
+    /// [`Error::InvalidLaunch`], [`Error::MissingKernel`], [`Error::NoPtx`], [`Error::BadModule`], or the driver's.
+    ///
+    /// # Safety
+    /// The kernel's own conditions; the buffers must stay alive until the work is done, and no other work may write what
+    /// this one uses at the same time.
+    pub unsafe fn launch<K: Kernel>(&self, num_blocks: u64, args: K::Args<'_>) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.launch_sized::<K>(num_blocks, K::BLOCK, args) }
+    }
+
+    /// Launches a kernel that declares no block size.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    pub unsafe fn launch_sized<K: Kernel>(
+        &self,
+        num_blocks: u64,
+        threads_per_block: u32,
+        args: K::Args<'_>,
+    ) -> Result<()> {
+        if num_blocks == 0 {
+            return Ok(());
+        }
+        let name = K::name();
+        let refuse = |reason: String| {
+            Err(Error::InvalidLaunch {
+                kernel: K::name(),
+                grid: num_blocks,
+                block: threads_per_block,
+                reason,
+            })
+        };
+        if num_blocks > MAX_BLOCKS {
+            return refuse(format!("at most {MAX_BLOCKS} blocks"));
+        }
+        if threads_per_block == 0 {
+            return refuse("the kernel declares no block size: use launch_sized".into());
+        }
+        if threads_per_block > 1024 || (K::BLOCK != 0 && threads_per_block > K::BLOCK) {
+            return refuse(format!(
+                "at most {} threads in a block",
+                if K::BLOCK == 0 { 1024 } else { K::BLOCK }
+            ));
+        }
+        let max_shared = self.gpu().info().max_shared_bytes;
+        if K::SHARED_BYTES > max_shared {
+            return refuse(format!(
+                "needs {} bytes of shared memory, the device has {max_shared}",
+                K::SHARED_BYTES
+            ));
+        }
+        let mut params = Params::default();
+        K::push(&args, &mut params);
+        let launch = Launch {
+            name: &name,
+            family: K::FAMILY,
+            blocks: num_blocks as u32,
+            threads_per_block,
+            shared_bytes: K::SHARED_BYTES,
+            params: &params,
+            // SAFETY: passed on to the caller; drivers call this only as a thread of a simulated launch.
+            run: &|| unsafe { K::call(&args) },
+        };
+        self.gpu().require_module(K::FAMILY)?;
+        tracing::trace!(kernel = name, blocks = num_blocks, "launch");
+        // SAFETY: passed on to the caller.
+        unsafe { self.gpu().driver().launch(&launch, self.raw()) }
+    }
+
+    /// Sets every byte of a view, in the order of the stream.
+    ///
+    /// # Safety
+    /// The view must be of device memory that stays alive until the work is done.
+    pub(crate) unsafe fn fill_bytes<T>(&self, to: SliceMut<'_, T>, byte: u8) -> Result<()> {
+        if to.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.gpu().driver().fill(to.as_ptr() as u64, byte, to.len() * size_of::<T>(), self.raw()) }
+    }
+
+    /// Copies one view to another of the same length, in the order of the stream.
+    ///
+    /// # Safety
+    /// As [`fill_bytes`](Self::fill_bytes), for both.
+    pub(crate) unsafe fn copy<T>(&self, to: SliceMut<'_, T>, from: Slice<'_, T>) -> Result<()> {
+        debug_assert_eq!(to.len(), from.len());
+        if to.is_empty() {
+            return Ok(());
+        }
+        let (to_address, bytes) = (to.as_ptr() as u64, to.len() * size_of::<T>());
+        // SAFETY: passed on to the caller.
+        unsafe { self.gpu().driver().copy_on_device(to_address, from.as_ptr() as u64, bytes, self.raw()) }
+    }
+
+    pub(super) fn raw(&self) -> RawStream {
+        self.handle.raw
+    }
+
+    pub(super) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.owned {
+            self.gpu.driver().destroy_stream(self.raw);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A layer over every driver that keeps account of memory, keeps to a limit, and fails on purpose when told to.
+//!
+//! Running out of memory and failing calls are ordinary paths of the code above: this is what tests them, on any device.
+
+use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use crate::error::{Error, Result};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A kind of driver call that a [`FaultPlan`] lets fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultCall {
+    /// Allocations of device memory and of pinned host memory.
+    Alloc,
+    /// Copies and fills.
+    Copy,
+    /// Kernel launches.
+    Launch,
+    /// Waiting for a stream or an event.
+    Synchronize,
+    /// Loading the kernels of a family.
+    LoadModule,
+    /// Any of these.
+    Any,
+}
+
+/// Which calls fail: the `nth` of a kind, counted from 1, and with `repeat` all after it too.
+///
+/// ```
+/// use kauri::device::{FaultCall, FaultPlan};
+/// let plan = FaultPlan { call: FaultCall::Alloc, nth: 3, repeat: false };
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultPlan {
+    /// The kind.
+    pub call: FaultCall,
+    /// The first call that fails.
+    pub nth: u64,
+    /// Whether all later ones fail too.
+    pub repeat: bool,
+}
+
+/// How much memory a device handle uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// Bytes of device and pinned memory allocated now.
+    pub live_bytes: u64,
+    /// The most there were at one time.
+    pub peak_bytes: u64,
+    /// Allocations so far.
+    pub allocations: u64,
+}
+
+pub(super) struct Watch {
+    inner: Arc<dyn Driver>,
+    limit: u64,
+    plan: Option<FaultPlan>,
+    calls: AtomicU64,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    used: MemoryUse,
+    device: HashMap<u64, u64>,
+    pinned: HashMap<usize, u64>,
+}
+
+impl Watch {
+    pub(super) fn new(inner: Arc<dyn Driver>, limit: u64, plan: Option<FaultPlan>) -> Self {
+        Self { inner, limit, plan, calls: AtomicU64::new(0), memory: Mutex::default() }
+    }
+
+    /// The driver itself.
+    pub(super) fn inner(&self) -> &Arc<dyn Driver> {
+        &self.inner
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(super) fn memory_use(&self) -> MemoryUse {
+        self.memory().used
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // Counters are right after each statement, whatever panicked elsewhere.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call; true if the plan says that it fails.
+    fn fails(&self, call: FaultCall) -> bool {
+        let Some(plan) = self.plan else { return false };
+        if plan.call != call && plan.call != FaultCall::Any {
+            return false;
+        }
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        number == plan.nth || (plan.repeat && number > plan.nth)
+    }
+
+    fn admit(&self, kind: FaultCall, call: &'static str) -> Result<()> {
+        if self.fails(kind) {
+            let (name, meaning, advice) =
+                ("INJECTED", "a fault plan let this call fail", "remove the fault plan");
+            return Err(Error::Driver { call, code: 999, name, meaning, advice });
+        }
+        Ok(())
+    }
+
+    /// Whether `bytes` more fit, by the limit and the plan.
+    fn admit_bytes(&self, memory: &'static str, bytes: usize, label: &'static str) -> Result<()> {
+        let free = self.limit.saturating_sub(self.memory().used.live_bytes);
+        if self.fails(FaultCall::Alloc) || bytes as u64 > free {
+            return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
+        }
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn add(&mut self, bytes: usize) {
+        self.used.live_bytes += bytes as u64;
+        self.used.peak_bytes = self.used.peak_bytes.max(self.used.live_bytes);
+        self.used.allocations += 1;
+    }
+}
+
+// SAFETY: allocations are those of the driver inside.
+unsafe impl Driver for Watch {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        let allowed = self.limit.saturating_sub(self.memory().used.live_bytes);
+        Ok(self.inner.free_memory()?.min(allowed))
+    }
+
+    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
+        self.admit_bytes("device", bytes, label)?;
+        let address = self.inner.alloc(bytes, label)?;
+        let mut memory = self.memory();
+        memory.add(bytes);
+        memory.device.insert(address, bytes as u64);
+        Ok(address)
+    }
+
+    unsafe fn free(&self, address: u64) {
+        let mut memory = self.memory();
+        let bytes = memory.device.remove(&address).unwrap_or(0);
+        memory.used.live_bytes -= bytes;
+        drop(memory);
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.free(address) }
+    }
+
+    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
+        self.admit_bytes("pinned host", bytes, label)?;
+        let pointer = self.inner.alloc_pinned(bytes, label)?;
+        let mut memory = self.memory();
+        memory.add(bytes);
+        memory.pinned.insert(pointer as usize, bytes as u64);
+        Ok(pointer)
+    }
+
+    unsafe fn free_pinned(&self, pointer: *mut u8) {
+        let mut memory = self.memory();
+        let bytes = memory.pinned.remove(&(pointer as usize)).unwrap_or(0);
+        memory.used.live_bytes -= bytes;
+        drop(memory);
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.free_pinned(pointer) }
+    }
+
+    fn create_stream(&self) -> Result<RawStream> {
+        self.inner.create_stream()
+    }
+
+    fn destroy_stream(&self, stream: RawStream) {
+        self.inner.destroy_stream(stream)
+    }
+
+    fn synchronize(&self, stream: RawStream) -> Result<()> {
+        // The work is waited for all the same: memory that it uses may be freed after the error.
+        let done = self.inner.synchronize(stream);
+        self.admit(FaultCall::Synchronize, "synchronize")?;
+        done
+    }
+
+    fn create_event(&self) -> Result<RawEvent> {
+        self.inner.create_event()
+    }
+
+    fn destroy_event(&self, event: RawEvent) {
+        self.inner.destroy_event(event)
+    }
+
+    fn record(&self, event: RawEvent, stream: RawStream) -> Result<()> {
+        self.inner.record(event, stream)
+    }
+
+    fn wait(&self, stream: RawStream, event: RawEvent) -> Result<()> {
+        self.inner.wait(stream, event)
+    }
+
+    fn synchronize_event(&self, event: RawEvent) -> Result<()> {
+        let done = self.inner.synchronize_event(event);
+        self.admit(FaultCall::Synchronize, "synchronize")?;
+        done
+    }
+
+    fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32> {
+        self.inner.elapsed_ms(start, end)
+    }
+
+    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()> {
+        self.admit(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_to_device(to, from, bytes, stream) }
+    }
+
+    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
+        self.admit(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_to_host(to, from, bytes, stream) }
+    }
+
+    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
+        self.admit(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_on_device(to, from, bytes, stream) }
+    }
+
+    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {
+        self.admit(FaultCall::Copy, "fill")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.fill(to, byte, bytes, stream) }
+    }
+
+    fn has_module(&self, family: &str) -> bool {
+        self.inner.has_module(family)
+    }
+
+    fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
+        self.admit(FaultCall::LoadModule, "load module")?;
+        self.inner.load_module(family, ptx)
+    }
+
+    unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()> {
+        self.admit(FaultCall::Launch, "launch")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.launch(launch, stream) }
+    }
+}
+
+/// The limit that the environment variable `KAURI_MEMORY_LIMIT` sets: bytes, or with K, M or G behind.
+pub(super) fn limit_from_env() -> Result<u64> {
+    match std::env::var("KAURI_MEMORY_LIMIT") {
+        Ok(text) => parse_bytes(&text).ok_or(Error::Environment {
+            variable: "KAURI_MEMORY_LIMIT",
+            value: text,
+            expected: "a number of bytes, such as 4G, 512M or 1000000",
+        }),
+        Err(_) => Ok(u64::MAX),
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bytes;
+
+    #[test]
+    fn sizes_are_parsed() {
+        let cases = [
+            ("0", Some(0)),
+            ("17", Some(17)),
+            ("4K", Some(4096)),
+            ("512m", Some(512 << 20)),
+            (" 4G ", Some(4 << 30)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_bytes(text), expected, "{text}");
+        }
+        for text in ["", "G", "4T", "-1", "1.5G", "99999999999999G", "4é"] {
+            assert_eq!(parse_bytes(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The one error type of the library.
+
+use std::path::PathBuf;
+
+/// `Result` with kauri's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong in a call to kauri. Every message says what to do; after any error every object stays
+/// usable, except after [`Error::ContextPoisoned`], which every later call on that device then returns.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A coordinate is NaN or infinite.
+    #[error("{what} {index} has {value} on axis {axis}: coordinates must be finite")]
+    NonFinite {
+        /// What was refused: "point" or "query".
+        what: &'static str,
+        /// Its index in the input.
+        index: u64,
+        /// The axis, from 0.
+        axis: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// A coordinate is so large that squared distances could overflow to infinity.
+    #[error(
+        "{what} {index} has {value:e} on axis {axis}: magnitudes above {limit:e} overflow when squared; \
+         scale the coordinates or use a wider type"
+    )]
+    CoordinateTooLarge {
+        /// What was refused: "point" or "query".
+        what: &'static str,
+        /// Its index in the input.
+        index: u64,
+        /// The axis, from 0.
+        axis: usize,
+        /// The value found.
+        value: f64,
+        /// The largest magnitude accepted.
+        limit: f64,
+    },
+    /// A lon/lat point is outside the range of its coordinates.
+    #[error("{what} {index} has {axis} {value}: {axis} must be within ±{limit} degrees")]
+    InvalidLonLat {
+        /// What was refused: "point" or "query".
+        what: &'static str,
+        /// Its index in the input.
+        index: u64,
+        /// "longitude" or "latitude".
+        axis: &'static str,
+        /// The value found, in degrees.
+        value: f64,
+        /// The largest magnitude accepted, in degrees.
+        limit: f64,
+    },
+    /// More points than 32-bit ids can name.
+    #[error("{count} points: point ids are 32-bit, at most {max} points fit in one index; split the input")]
+    TooManyPoints {
+        /// Points given.
+        count: u64,
+        /// Points accepted.
+        max: u64,
+    },
+    /// More items than a call accepts, because it numbers them in 32 bits.
+    #[error("{count} {what}: at most {max}; split the input")]
+    TooManyItems {
+        /// What they are.
+        what: &'static str,
+        /// Items given.
+        count: u64,
+        /// Items accepted.
+        max: u64,
+    },
+    /// A result has more entries than can be addressed or allocated.
+    #[error(
+        "the result of {queries} queries with k = {k} does not fit in memory; use a smaller k or fewer queries"
+    )]
+    ResultTooLarge {
+        /// Number of queries.
+        queries: u64,
+        /// Neighbours asked for per query.
+        k: u64,
+    },
+    /// Two inputs do not belong together.
+    #[error("shape mismatch: {what}: expected {expected}, got {got}")]
+    Shape {
+        /// What was compared.
+        what: &'static str,
+        /// The size expected.
+        expected: u64,
+        /// The size given.
+        got: u64,
+    },
+    /// Keys were to be sorted by bits that they do not have.
+    #[error("bits {begin} to {end} of keys of {bits} bits: give a range within 0..{bits}")]
+    InvalidBits {
+        /// The first bit.
+        begin: u32,
+        /// The bit behind the last.
+        end: u32,
+        /// Bits of a key.
+        bits: u32,
+    },
+    /// Memory could not be allocated.
+    #[error(
+        "out of {memory} memory: {requested} bytes for {label}, {free} bytes free; use smaller batches or free buffers"
+    )]
+    OutOfMemory {
+        /// Which memory: "device", "pinned host" or "host".
+        memory: &'static str,
+        /// Bytes asked for.
+        requested: u64,
+        /// Bytes free at that moment, as far as the system tells.
+        free: u64,
+        /// What the allocation was for.
+        label: &'static str,
+    },
+    /// A device name that cannot be understood.
+    #[error("unknown device '{name}': expected best, cpu, cuda, cuda:N or sim")]
+    UnknownDevice {
+        /// The name given.
+        name: String,
+    },
+    /// A device that this machine does not have.
+    #[error("there is no device cuda:{ordinal}: this machine has {available} CUDA devices")]
+    NoSuchDevice {
+        /// The ordinal asked for.
+        ordinal: usize,
+        /// Number of devices there are.
+        available: usize,
+    },
+    /// A buffer of one device was used with a stream of another.
+    #[error(
+        "a buffer of {buffer} was used with a stream of {stream}; copy it, or use a stream of its device"
+    )]
+    WrongDevice {
+        /// The buffer's device.
+        buffer: String,
+        /// The stream's device.
+        stream: String,
+    },
+    /// An environment variable has a value that cannot be understood.
+    #[error("environment variable {variable} is '{value}': expected {expected}")]
+    Environment {
+        /// Its name.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// The simulator cannot understand its environment variables.
+    #[error("the simulator's environment: {expected}")]
+    SimEnvironment {
+        /// Which variable, and what it may be.
+        expected: String,
+    },
+    /// The CUDA driver library is not installed.
+    #[error("no CUDA driver: {reason} (searched {}); install NVIDIA's driver, or use --device cpu", searched.join(", "))]
+    DriverMissing {
+        /// Files that were tried.
+        searched: Vec<String>,
+        /// What the system said.
+        reason: String,
+    },
+    /// The driver is there and finds no device.
+    #[error(
+        "the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu"
+    )]
+    NoDevice,
+    /// kauri was built without the feature `cuda`.
+    #[error("this build of kauri has no CUDA support; enable the feature `cuda`, or use the cpu device")]
+    CudaDisabled,
+    /// kauri was built without the feature `sim`.
+    #[error("this build of kauri has no simulator; enable the feature `sim`")]
+    SimDisabled,
+    /// No kernels for this device are part of this build.
+    #[error("no PTX of family '{family}' for compute capability {}.{}: {advice}", capability.0, capability.1)]
+    NoPtx {
+        /// The kernel family.
+        family: &'static str,
+        /// Compute capability of the device.
+        capability: (u32, u32),
+        /// What to do.
+        advice: String,
+    },
+    /// The driver refused a module of kernels.
+    #[error(
+        "the driver refused the kernels of family '{family}' ({code} {name}: {advice}){}",
+        log_suffix(log)
+    )]
+    BadModule {
+        /// The kernel family.
+        family: &'static str,
+        /// The driver's result code.
+        code: i32,
+        /// The code's name.
+        name: &'static str,
+        /// What to do.
+        advice: &'static str,
+        /// The log of the driver's compiler.
+        log: String,
+    },
+    /// A kernel that the module should hold is not in it.
+    #[error("kernel '{kernel}' is not in the PTX of family '{family}'; rebuild it with `cargo xtask ptx`")]
+    MissingKernel {
+        /// The kernel's entry name.
+        kernel: String,
+        /// The kernel family.
+        family: &'static str,
+    },
+    /// A launch was refused before it started.
+    #[error("kernel '{kernel}' cannot be launched with grid {grid} and block {block}: {reason}")]
+    InvalidLaunch {
+        /// The kernel's entry name.
+        kernel: String,
+        /// Blocks of the grid.
+        grid: u64,
+        /// Threads of a block.
+        block: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A call to the driver failed.
+    #[error("{call} failed: {code} {name}, {meaning}; {advice}")]
+    Driver {
+        /// The call.
+        call: &'static str,
+        /// The driver's result code.
+        code: i32,
+        /// The code's name.
+        name: &'static str,
+        /// What it means.
+        meaning: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A kernel of a `checked` build made a wrong access and stopped.
+    #[error(
+        "a kernel accessed element {index} of a buffer of {len}, at {file}:{line}, block {block}, thread {thread}; \
+         the device context is lost"
+    )]
+    KernelFault {
+        /// Source file of the access.
+        file: String,
+        /// Line of the access.
+        line: u32,
+        /// Block index of the thread.
+        block: u32,
+        /// Thread index in the block.
+        thread: u32,
+        /// The index used.
+        index: u64,
+        /// The length of the buffer.
+        len: u64,
+    },
+    /// An earlier error destroyed the device's context; nothing works on it any more in this process.
+    #[error("the context of {device} was lost by an earlier error ({code} {name}); restart the process")]
+    ContextPoisoned {
+        /// The device.
+        device: String,
+        /// The driver's result code of the first error.
+        code: i32,
+        /// The code's name.
+        name: &'static str,
+    },
+    /// The simulator found a mistake in a kernel or in its launch.
+    #[cfg(feature = "sim")]
+    #[error("{0}")]
+    Simulator(cuda_sim::SimError),
+    /// An index does not have the structure it should have.
+    #[error("node {node} of the tree is wrong: {what}")]
+    Corrupt {
+        /// The node.
+        node: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A text file does not hold what it should.
+    #[error("{}:{line}: {}{what}", path.display(), column_prefix(column))]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Line in the file, from 1.
+        line: u64,
+        /// The column's name, if one is to blame.
+        column: Option<String>,
+        /// What is wrong and what was expected.
+        what: String,
+    },
+}
+
+fn log_suffix(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("\n{log}") }
+}
+
+fn column_prefix(column: &Option<String>) -> String {
+    column.as_ref().map(|name| format!("column '{name}': ")).unwrap_or_default()
+}

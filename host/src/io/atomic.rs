@@ -1,0 +1,91 @@
+//! Writing files so that they are there as a whole or not at all.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// Writes a file through `write` and puts it at `path` in one step.
+///
+/// The text goes to a temporary file in the same folder, which takes the place of `path` once it is on the disk. After an
+/// error `path` is what it was before and the temporary file is gone. A link is followed. Pipes and what is in `/dev`, such
+/// as `/dev/stdout`, cannot be replaced and are appended to.
+///
+/// # Errors
+/// [`Error::Io`] with `path`: a folder that is missing or cannot be written to, a full disk, an error of `write`.
+pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let result = match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        // `/dev/stdout` may lead to a regular file, which others hold open and must not lose.
+        Ok(there) if !there.is_file() || path.starts_with("/dev") => {
+            fs::File::options().append(true).open(path).and_then(|file| write_all(file, write).map(drop))
+        }
+        _ => replace(&fs::canonicalize(path).unwrap_or_else(|_| path.into()), write),
+    };
+    result.map_err(|source| Error::Io { path: path.into(), source })
+}
+
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    // Asked for by itself, since errors of the temporary file would show its name instead of the caller's.
+    fs::metadata(&folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".kauri-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // What any new file gets, less the umask; temporary files are private by default.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(&folder).map_err(|error| io::Error::from(error.kind()))?;
+    write_all(file.as_file_mut(), write)?.sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn write_all<W: Write>(file: W, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<W> {
+    let mut buffered = BufWriter::with_capacity(1 << 16, file);
+    write(&mut buffered)?;
+    buffered.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(folder: &Path) -> usize {
+        fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn all_or_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        write_atomically(&path, |w| w.write_all(b"one")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+
+        let half = |w: &mut dyn Write| {
+            w.write_all(&vec![b'x'; 1 << 20])?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let error = write_atomically(&path, half).unwrap_err();
+        assert!(matches!(&error, Error::Io { path: named, .. } if *named == path), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert_eq!(entries(folder.path()), 1);
+
+        write_atomically(&path, |w| w.write_all(b"two")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+    }
+
+    #[test]
+    fn places_that_cannot_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write_atomically(folder.path(), |_| Ok(())).is_err());
+        assert!(write_atomically(&folder.path().join("missing/out.csv"), |_| Ok(())).is_err());
+        assert_eq!(entries(folder.path()), 0);
+    }
+}

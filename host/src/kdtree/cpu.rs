@@ -1,0 +1,89 @@
+//! The k-d tree on the CPU: rayon, one monomorphised copy of each algorithm per number of dimensions.
+
+mod best;
+mod build;
+mod nearest;
+mod verify;
+mod walk;
+
+use kauri_kernels::thread::coord::Coord;
+
+use crate::error::Result;
+use crate::memory;
+use crate::stats::Stats;
+
+/// Runs `$body` with the constant `$D` = `$dims`, which must be 1 to 8.
+macro_rules! with_dims {
+    ($dims:expr, $D:ident => $body:expr) => {
+        with_dims!(@ $dims, $D, $body, 1 2 3 4 5 6 7 8)
+    };
+    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
+        match $dims {
+            $($n => { const $D: usize = $n; $body })*
+            dims => unreachable!("{dims} dimensions"),
+        }
+    };
+}
+
+/// A tree in host memory, in the stored form of every backend: the coordinates of node `s` at `s * dims`, its id at `s`.
+pub(crate) struct CpuTree<C: Coord> {
+    dims: usize,
+    coords: Vec<C>,
+    ids: Vec<u32>,
+}
+
+impl<C: Coord> CpuTree<C> {
+    /// Builds the tree over points given as checked coordinates, point after point.
+    pub(crate) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
+        let (coords, ids) = with_dims!(dims, D => {
+            let (nodes, ids) = build::build(points::<C, D>(coords), stats)?;
+            (nodes.into_flattened(), ids)
+        });
+        Ok(Self { dims, coords, ids })
+    }
+
+    /// Fills `queries x k` rows into the two vectors, which must be empty and have room for them.
+    pub(crate) fn nearest(
+        &self,
+        queries: &[C],
+        k: usize,
+        ids: Vec<u32>,
+        dist2: Vec<C>,
+    ) -> Result<(Vec<u32>, Vec<C>)> {
+        with_dims!(self.dims, D => {
+            let tree = nearest::Nodes { points: points::<C, D>(&self.coords), ids: &self.ids };
+            nearest::nearest(tree, points::<C, D>(queries), k, ids, dist2)
+        })
+    }
+
+    pub(crate) fn verify(&self) -> Result<()> {
+        verify(&self.coords, &self.ids, self.dims)
+    }
+
+    pub(crate) fn node_ids(&self) -> Result<Vec<u32>> {
+        let mut ids = memory::vec_with_capacity(self.ids.len(), "ids of the nodes")?;
+        ids.extend_from_slice(&self.ids);
+        Ok(ids)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+}
+
+/// Checks a tree in the stored form, whichever backend made it.
+pub(crate) fn verify<C: Coord>(coords: &[C], ids: &[u32], dims: usize) -> Result<()> {
+    with_dims!(dims, D => verify::verify(points::<C, D>(coords), ids))
+}
+
+/// Temporary bytes of a build.
+pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize) -> u64 {
+    num_points * with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64
+}
+
+/// Flat coordinates as points.
+fn points<C, const D: usize>(coords: &[C]) -> &[[C; D]] {
+    let (points, rest) = coords.as_chunks();
+    debug_assert!(rest.is_empty());
+    points
+}

@@ -1,0 +1,110 @@
+//! Keeping the k best of the points offered, by (distance, id).
+
+use kauri_kernels::thread::coord::Coord;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// The k best so far, by (distance, id).
+pub(super) trait Best<C: Coord> {
+    /// Distance of the last of them; infinity while there are fewer than k.
+    fn worst(&self) -> C;
+    /// Takes a point in if it is among the best. Its distance is not above [`Best::worst`].
+    fn offer(&mut self, distance: C, id: u32);
+}
+
+/// A row of the result that is kept sorted; it starts as padding, which is the worst there is.
+pub(super) struct SortedRow<'a, C> {
+    pub(super) ids: &'a mut [u32],
+    pub(super) distances: &'a mut [C],
+}
+
+impl<C: Coord> Best<C> for SortedRow<'_, C> {
+    #[inline(always)]
+    fn worst(&self) -> C {
+        self.distances[self.distances.len() - 1]
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, distance: C, id: u32) {
+        let mut place = self.ids.len() - 1;
+        if distance == self.distances[place] && id > self.ids[place] {
+            return;
+        }
+        while place > 0 {
+            let (before, before_id) = (self.distances[place - 1], self.ids[place - 1]);
+            if before < distance || (before == distance && before_id < id) {
+                break;
+            }
+            (self.distances[place], self.ids[place]) = (before, before_id);
+            place -= 1;
+        }
+        (self.distances[place], self.ids[place]) = (distance, id);
+    }
+}
+
+/// A heap of at most `len` candidates, the worst on top.
+pub(super) struct BoundedHeap<C: Coord> {
+    pub(super) heap: BinaryHeap<Candidate<C>>,
+    pub(super) len: usize,
+}
+
+impl<C: Coord> Best<C> for BoundedHeap<C> {
+    #[inline(always)]
+    fn worst(&self) -> C {
+        if self.heap.len() < self.len {
+            C::INFINITY
+        } else {
+            self.heap.peek().map_or(C::INFINITY, |top| top.distance)
+        }
+    }
+
+    fn offer(&mut self, distance: C, id: u32) {
+        let candidate = Candidate { distance, id };
+        if self.heap.len() < self.len {
+            self.heap.push(candidate);
+        } else if let Some(mut top) = self.heap.peek_mut()
+            && candidate < *top
+        {
+            *top = candidate;
+        }
+    }
+}
+
+impl<C: Coord> BoundedHeap<C> {
+    /// Writes the candidates in order to the front of a row and returns the empty heap with its memory.
+    pub(super) fn write(self, ids: &mut [u32], distances: &mut [C]) -> BinaryHeap<Candidate<C>> {
+        let mut sorted = self.heap.into_sorted_vec();
+        for (candidate, (id, distance)) in sorted.iter().zip(ids.iter_mut().zip(distances)) {
+            (*id, *distance) = (candidate.id, candidate.distance);
+        }
+        sorted.clear();
+        sorted.into()
+    }
+}
+
+/// A point found, ordered by (distance, id).
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<C> {
+    distance: C,
+    id: u32,
+}
+
+impl<C: Coord> Ord for Candidate<C> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.distance.key(), self.id).cmp(&(other.distance.key(), other.id))
+    }
+}
+
+impl<C: Coord> PartialOrd for Candidate<C> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<C: Coord> PartialEq for Candidate<C> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<C: Coord> Eq for Candidate<C> {}

@@ -1,0 +1,127 @@
+//! Checking a tree in its stored form.
+
+use kauri_kernels::thread::coord::Coord;
+
+use crate::error::{Error, Result};
+use crate::memory;
+
+/// Subtrees of nodes from this number on are checked by one task.
+const PARALLEL_NODES: usize = 1024;
+
+/// The nearest ancestors that bound a node's region on every axis.
+#[derive(Clone, Copy)]
+struct Region<const D: usize> {
+    lower: [Option<u32>; D],
+    upper: [Option<u32>; D],
+}
+
+/// Every id once, and every node between the ancestors that bound its region in the order (coordinate, id) of each axis.
+pub(super) fn verify<C: Coord, const D: usize>(points: &[[C; D]], ids: &[u32]) -> Result<()> {
+    if points.len() != ids.len() {
+        return Err(Error::Shape {
+            what: "ids of the nodes",
+            expected: points.len() as u64,
+            got: ids.len() as u64,
+        });
+    }
+    check_permutation(ids)?;
+    check_subtree(points, ids, 0, 0, Region { lower: [None; D], upper: [None; D] })
+}
+
+fn check_permutation(ids: &[u32]) -> Result<()> {
+    let words = ids.len().div_ceil(64);
+    let mut seen = memory::vec_with_capacity(words, "ids seen")?;
+    seen.resize(words, 0u64);
+    for (node, &id) in ids.iter().enumerate() {
+        if id as usize >= ids.len() {
+            return Err(corrupt(node, format!("id {id}, but there are {} points", ids.len())));
+        }
+        let (word, bit) = (&mut seen[id as usize / 64], 1 << (id % 64));
+        if *word & bit != 0 {
+            return Err(corrupt(node, format!("id {id} is also the id of another node")));
+        }
+        *word |= bit;
+    }
+    Ok(())
+}
+
+/// Checks node `s`, which splits on `axis`, and everything below it.
+fn check_subtree<C: Coord, const D: usize>(
+    points: &[[C; D]],
+    ids: &[u32],
+    s: usize,
+    axis: usize,
+    region: Region<D>,
+) -> Result<()> {
+    let Some(point) = points.get(s) else { return Ok(()) };
+    for a in 0..D {
+        if !point[a].is_finite() {
+            return Err(corrupt(s, format!("{} on axis {a}", point[a].to_f64())));
+        }
+        let tag = |s: usize| (points[s][a].key(), ids[s]);
+        let is_wrong = |lower: usize, upper: usize| tag(lower) >= tag(upper);
+        if let Some(ancestor) = region.lower[a].filter(|&lower| is_wrong(lower as usize, s)) {
+            return Err(misplaced(points, ids, s, ancestor as usize, a, "right"));
+        }
+        if let Some(ancestor) = region.upper[a].filter(|&upper| is_wrong(s, upper as usize)) {
+            return Err(misplaced(points, ids, s, ancestor as usize, a, "left"));
+        }
+    }
+    let (mut left, mut right) = (region, region);
+    left.upper[axis] = Some(s as u32);
+    right.lower[axis] = Some(s as u32);
+    let next = (axis + 1) % D;
+    let check_left = || check_subtree(points, ids, 2 * s + 1, next, left);
+    let check_right = || check_subtree(points, ids, 2 * s + 2, next, right);
+    if s < PARALLEL_NODES && points.len() > 16 * PARALLEL_NODES {
+        let (left, right) = rayon::join(check_left, check_right);
+        left.and(right)
+    } else {
+        check_left().and_then(|()| check_right())
+    }
+}
+
+fn misplaced<C: Coord, const D: usize>(
+    points: &[[C; D]],
+    ids: &[u32],
+    s: usize,
+    ancestor: usize,
+    axis: usize,
+    side: &str,
+) -> Error {
+    let tag = |s: usize| format!("({}, id {})", points[s][axis].to_f64(), ids[s]);
+    let (own, bound) = (tag(s), tag(ancestor));
+    corrupt(s, format!("{own} on axis {axis} is on the {side} of node {ancestor}, which has {bound}"))
+}
+
+fn corrupt(node: usize, what: String) -> Error {
+    Error::Corrupt { node: node as u64, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(points: &[[f32; 2]], ids: &[u32]) -> String {
+        verify(points, ids).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_wrong_node_is_named() {
+        let points = [[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.5, 0.0]];
+        assert!(verify(&points, &[0, 1, 2, 3]).is_ok());
+        assert!(verify::<f32, 2>(&[], &[]).is_ok());
+        assert!(reason(&points, &[0, 1, 2]).contains("shape"));
+        assert!(reason(&points, &[0, 1, 2, 4]).contains("node 3 of the tree is wrong: id 4"));
+        assert!(reason(&points, &[0, 1, 2, 1]).contains("node 3 of the tree is wrong: id 1 is also"));
+
+        let mut moved = points;
+        moved[3][0] = 1.5;
+        assert!(reason(&moved, &[0, 1, 2, 3]).contains("node 3"));
+        moved[3] = [0.5, 1.0];
+        let text = reason(&moved, &[0, 1, 2, 3]);
+        assert!(text.contains("(1, id 3) on axis 1 is on the left of node 1, which has (1, id 1)"), "{text}");
+        moved[2][1] = f32::NAN;
+        assert!(reason(&moved, &[0, 3, 2, 1]).contains("NaN"));
+    }
+}

@@ -1,0 +1,211 @@
+//! Left-balanced k-d trees (Wald 2022).
+//!
+//! A complete binary tree without pointers: node 0 is the root, node `s` has the children `2s + 1` and `2s + 2`, and the
+//! nodes of level `l` split on axis `l mod dims`. The order on an axis is (coordinate, id), which leaves no ties, so there
+//! is exactly one left-balanced tree over a set of points and every backend builds it, to the last bit.
+
+mod cpu;
+mod gpu;
+mod neighbors;
+
+use kauri_kernels::thread::coord::Coord;
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+pub use neighbors::Neighbors;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::point::{MAX_DIMS, Point};
+use crate::stats::Stats;
+
+/// Most points of one index: ids are 32-bit and the largest one marks padding.
+pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
+
+/// How a [`KdTree`] is built.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct KdTreeOptions {}
+
+/// Bytes that a build takes, beside its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryPlan {
+    /// The finished tree.
+    pub tree_bytes: u64,
+    /// Temporary memory during the build, at its highest.
+    pub temp_bytes: u64,
+}
+
+/// A left-balanced k-d tree over a set of points. The id of a point is its index in the input.
+///
+/// The points are copied; nothing of the caller's is borrowed. Queries only read, so threads may share one tree.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// let near = tree.nearest(&[[0.0, 0.0]], 2)?;
+/// assert_eq!(near.row(0), (&[0, 2][..], &[0.0, 1.0][..]));
+/// # Ok::<(), kauri::Error>(())
+/// ```
+pub struct KdTree<P: Point> {
+    device: Device,
+    stats: Stats,
+    storage: Storage<P::Coord>,
+    points: PhantomData<fn() -> P>,
+}
+
+/// The tree where its device can read it.
+enum Storage<C: Coord> {
+    Cpu(cpu::CpuTree<C>),
+    Gpu(gpu::GpuTree<C>),
+}
+
+impl<P: Point> KdTree<P> {
+    /// Builds the tree over `points` on `device`.
+    ///
+    /// - Cost: O(n log^2 n) on a GPU (Wald 2022, section 3), O(n log n) on the CPU; memory by [`KdTree::plan`].
+    /// - Result: the same bits on every backend and in every run. Equal coordinates are ordered by id, -0.0 equals 0.0.
+    /// - Degenerate input: no points, one point, all points equal, points on a line are all fine.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
+    /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
+    pub fn build(device: &Device, points: &[P], options: &KdTreeOptions) -> Result<Self> {
+        let KdTreeOptions {} = options;
+        if points.len() as u64 > MAX_POINTS {
+            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+        }
+        let _span = tracing::debug_span!("kdtree_build", points = points.len(), dims = P::DIMS).entered();
+        let mut stats = Stats::new(device);
+        stats.temp_bytes = Self::plan(device, points.len()).temp_bytes;
+        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
+        let storage = match device.gpu() {
+            None => Storage::Cpu(cpu::CpuTree::build(&coords, P::DIMS, &mut stats)?),
+            Some(gpu) => Storage::Gpu(gpu::GpuTree::build(gpu, &coords, P::DIMS, &mut stats)?),
+        };
+        Ok(Self { device: device.clone(), stats, storage, points: PhantomData })
+    }
+
+    /// Bytes that building a tree over `num_points` points on `device` takes, for [`MAX_POINTS`] if there are more;
+    /// nothing is allocated.
+    pub fn plan(device: &Device, num_points: usize) -> MemoryPlan {
+        let num_points = num_points.min(MAX_POINTS as usize);
+        let coords_bytes = (num_points * P::DIMS * size_of::<P::Coord>()) as u64;
+        let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
+        let build_bytes = match device.gpu() {
+            None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS),
+            Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS),
+        };
+        MemoryPlan {
+            tree_bytes: coords_bytes + (num_points * size_of::<u32>()) as u64,
+            temp_bytes: converted_bytes + build_bytes,
+        }
+    }
+
+    /// The `k` nearest points of every query, nearest first; of equally near ones the smaller id first.
+    ///
+    /// - Result: n x k ids and squared distances, see [`Neighbors`]. Rows are padded with `u32::MAX` and infinity where
+    ///   the tree has fewer than `k` points; `k` = 0 gives n empty rows.
+    /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the coordinate type, without contraction: the
+    ///   same bits on every backend.
+    /// - Cost: O(log n + k) nodes a query for points that are spread in few dimensions. Memory beside the result: on the
+    ///   CPU at most 32 MiB and O(k) a thread.
+    ///
+    /// # Errors
+    /// Those of [`KdTree::build`] for the first query that cannot be used; [`Error::ResultTooLarge`] if n x k entries do
+    /// not fit in memory; errors of the device.
+    pub fn nearest(&self, queries: &[P], k: usize) -> Result<Neighbors<P>> {
+        let _span = tracing::debug_span!("kdtree_nearest", queries = queries.len(), k).entered();
+        let coords = checked_coordinates(queries, "query")?;
+        let (ids, dist2) = result_rows::<P::Coord>(queries.len(), k)?;
+        let (ids, dist2) = match &self.storage {
+            Storage::Cpu(tree) => tree.nearest(&coords, k, ids, dist2)?,
+            Storage::Gpu(tree) => tree.nearest(&coords, k, ids, dist2)?,
+        };
+        Ok(Neighbors::new(queries.len(), k, ids, dist2))
+    }
+
+    /// Checks that the tree is what [`KdTree::build`] promises: every id once, and every node in its place by the order
+    /// (coordinate, id) against all its ancestors. O(n) for a fixed number of dimensions; copies the tree from a GPU.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with the node and the reason; errors of the device.
+    pub fn verify(&self) -> Result<()> {
+        match &self.storage {
+            Storage::Cpu(tree) => tree.verify(),
+            Storage::Gpu(tree) => tree.verify(),
+        }
+    }
+
+    /// The ids of the points in level order: entry `s` is the point that is node `s`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; errors of the device.
+    pub fn node_ids(&self) -> Result<Vec<u32>> {
+        match &self.storage {
+            Storage::Cpu(tree) => tree.node_ids(),
+            Storage::Gpu(tree) => tree.node_ids(),
+        }
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        match &self.storage {
+            Storage::Cpu(tree) => tree.len(),
+            Storage::Gpu(tree) => tree.len(),
+        }
+    }
+
+    /// True if there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The device that the tree lives on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What the build cost.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+impl<P: Point> std::fmt::Debug for KdTree<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KdTree")
+            .field("len", &self.len())
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The checked coordinates of points, also of types of points that are not kauri's.
+fn checked_coordinates<'a, P: Point>(points: &'a [P], what: &'static str) -> Result<Cow<'a, [P::Coord]>> {
+    const { assert!(P::DIMS >= 1 && P::DIMS <= MAX_DIMS, "points have 1 to 8 coordinates") };
+    let coords = P::coordinates(points, what)?;
+    let expected = points.len() * P::DIMS;
+    if coords.len() != expected {
+        return Err(Error::Shape { what, expected: expected as u64, got: coords.len() as u64 });
+    }
+    Ok(coords)
+}
+
+/// Room for a result of `queries` x `k`: ids and squared distances, empty.
+fn result_rows<C: Coord>(queries: usize, k: usize) -> Result<(Vec<u32>, Vec<C>)> {
+    let too_large = Error::ResultTooLarge { queries: queries as u64, k: k as u64 };
+    let entry_bytes = (size_of::<u32>() + size_of::<C>()) as u64;
+    let Some(entries) = queries.checked_mul(k) else { return Err(too_large) };
+    if !(entries as u64).checked_mul(entry_bytes).is_some_and(memory::fits) {
+        return Err(too_large);
+    }
+    let (mut ids, mut dist2) = (Vec::new(), Vec::new());
+    match (ids.try_reserve_exact(entries), dist2.try_reserve_exact(entries)) {
+        (Ok(()), Ok(())) => Ok((ids, dist2)),
+        _ => Err(too_large),
+    }
+}

@@ -1,0 +1,88 @@
+//! The result of a nearest-neighbour query.
+
+use std::fmt;
+
+use crate::point::{LonLat, Point};
+
+/// The nearest points of every query, as two matrices with a row of `k` entries a query (row-major): the ids of the
+/// points and their squared distances.
+///
+/// A row is sorted by (distance, id). Where the tree has fewer than `k` points the row ends in padding: id `u32::MAX`,
+/// squared distance infinity. For [`LonLat`] the squared distances are squared chords of the unit sphere, and
+/// [`metres`](Neighbors::metres) gives great-circle distances.
+pub struct Neighbors<P: Point> {
+    len: usize,
+    k: usize,
+    ids: Vec<u32>,
+    dist2: Vec<P::Coord>,
+}
+
+impl<P: Point> Neighbors<P> {
+    /// Takes `len` rows of `k` entries.
+    pub(crate) fn new(len: usize, k: usize, ids: Vec<u32>, dist2: Vec<P::Coord>) -> Self {
+        debug_assert!(ids.len() == len * k && dist2.len() == len * k);
+        Self { len, k, ids, dist2 }
+    }
+
+    /// Entries of a row.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Number of rows, one a query.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there were no queries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All ids, row after row.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// All squared distances, row after row.
+    pub fn dist2(&self) -> &[P::Coord] {
+        &self.dist2
+    }
+
+    /// The ids and squared distances of query `query`.
+    ///
+    /// # Panics
+    /// If there are not that many queries.
+    pub fn row(&self, query: usize) -> (&[u32], &[P::Coord]) {
+        assert!(query < self.len, "row {query} of {} rows", self.len);
+        let entries = query * self.k..(query + 1) * self.k;
+        (&self.ids[entries.clone()], &self.dist2[entries])
+    }
+
+    /// The two matrices: ids and squared distances.
+    pub fn into_parts(self) -> (Vec<u32>, Vec<P::Coord>) {
+        (self.ids, self.dist2)
+    }
+}
+
+impl Neighbors<LonLat> {
+    /// Great-circle distances of query `query` in metres, infinity for padding.
+    ///
+    /// # Panics
+    /// If there are not that many queries.
+    pub fn metres(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + '_ {
+        self.row(query).1.iter().map(|&chord2| LonLat::chord2_to_metres(chord2))
+    }
+}
+
+impl<P: Point> Clone for Neighbors<P> {
+    fn clone(&self) -> Self {
+        Self { len: self.len, k: self.k, ids: self.ids.clone(), dist2: self.dist2.clone() }
+    }
+}
+
+impl<P: Point> fmt::Debug for Neighbors<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Neighbors").field("len", &self.len).field("k", &self.k).finish_non_exhaustive()
+    }
+}

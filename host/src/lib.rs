@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+pub mod device;
+mod error;
+#[cfg(feature = "io")]
+pub mod io;
+pub mod kdtree;
+mod memory;
+mod point;
+pub mod primitives;
+mod stats;
+
+pub use device::Device;
+pub use error::{Error, Result};
+pub use kdtree::{KdTree, KdTreeOptions, Neighbors};
+pub use point::{EARTH_RADIUS_M, LonLat, MAX_DIMS, Point};
+pub use stats::{Phase, Stats};

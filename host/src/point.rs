@@ -1,0 +1,243 @@
+//! What can be indexed: arrays of coordinates, and lon/lat points on the sphere.
+
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::memory;
+
+/// Largest number of dimensions of a point.
+pub const MAX_DIMS: usize = 8;
+
+/// Mean radius of the Earth in metres (IUGG).
+pub const EARTH_RADIUS_M: f64 = 6_371_008.8;
+
+/// Values checked by one task; fewer are checked on the calling thread.
+const CHECK_CHUNK: usize = 1 << 14;
+
+/// A point that can be indexed: `[f32; D]` and `[f64; D]` with D from 1 to 8, and [`LonLat`].
+///
+/// An index sees a point as [`DIMS`](Point::DIMS) coordinates with the Euclidean distance.
+pub trait Point: Copy + Send + Sync + 'static {
+    /// Type of the coordinates inside the index and of squared distances.
+    type Coord: Coord;
+    /// Number of coordinates inside the index, 1 to [`MAX_DIMS`].
+    const DIMS: usize;
+    /// True if [`coordinates`](Point::coordinates) makes a copy, which then counts as temporary memory.
+    const CONVERTED: bool;
+
+    /// Checks every point and returns the coordinates, point after point. `what` names the points in errors.
+    ///
+    /// Other types of points may implement this by way of `[C; D]` or [`LonLat`]. An index relies on the coordinates being
+    /// finite and at most [`Coord::LIMIT`].
+    ///
+    /// # Errors
+    /// The first point that cannot be indexed: [`Error::NonFinite`], [`Error::CoordinateTooLarge`],
+    /// [`Error::InvalidLonLat`].
+    fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [Self::Coord]>>;
+}
+
+/// Arrays are indexed as they lie in memory, without a copy. Other numbers of dimensions than 1 to 8 do not compile:
+///
+/// ```compile_fail
+/// use kauri::{Device, KdTree, KdTreeOptions};
+/// let _ = KdTree::build(&Device::cpu(), &[[0.0f32; 9]], &KdTreeOptions::default());
+/// ```
+impl<C: Coord, const D: usize> Point for [C; D] {
+    type Coord = C;
+    const DIMS: usize = {
+        assert!(D >= 1 && D <= MAX_DIMS, "points have 1 to 8 coordinates");
+        D
+    };
+    const CONVERTED: bool = false;
+
+    fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [C]>> {
+        let flat = points.as_flattened();
+        match first_unusable(flat) {
+            None => Ok(Cow::Borrowed(flat)),
+            Some(position) => {
+                let (index, axis) = ((position / Self::DIMS) as u64, position % Self::DIMS);
+                let value = flat[position].to_f64();
+                Err(if value.is_finite() {
+                    Error::CoordinateTooLarge { what, index, axis, value, limit: C::LIMIT.to_f64() }
+                } else {
+                    Error::NonFinite { what, index, axis, value }
+                })
+            }
+        }
+    }
+}
+
+/// Position of the first coordinate that is NaN, infinite or beyond [`Coord::LIMIT`].
+fn first_unusable<C: Coord>(flat: &[C]) -> Option<usize> {
+    let usable = |x: &C| x.is_finite() & (x.abs() <= C::LIMIT);
+    let first_in = |chunk: &[C]| {
+        // The usual answer is "none", and without an early exit this loop runs in vector registers.
+        let all_usable = chunk.iter().fold(true, |all, x| all & usable(x));
+        if all_usable { None } else { chunk.iter().position(|x| !usable(x)) }
+    };
+    if flat.len() <= CHECK_CHUNK {
+        return first_in(flat);
+    }
+    flat.par_chunks(CHECK_CHUNK)
+        .enumerate()
+        .find_map_first(|(chunk, values)| first_in(values).map(|i| chunk * CHECK_CHUNK + i))
+}
+
+/// A place on the Earth: longitude and latitude in degrees (WGS84, treated as a sphere of radius [`EARTH_RADIUS_M`]).
+///
+/// Inside an index it is a unit vector, so the date line and the poles need no care: squared distances are squared
+/// chords of the unit sphere, and [`LonLat::chord2_to_metres`] turns them into great-circle metres. The order of chords
+/// is the order of great-circle distances.
+///
+/// Latitudes are accepted from -90 to 90 and longitudes from -360 to 360, since data come in both conventions, -180..180
+/// and 0..360; -180, 180 and so on are the same place to the last bit, and so are all longitudes at a pole.
+///
+/// Against the WGS84 ellipsoid a distance is wrong by up to 0.56 %. Rounding is below a micrometre for near places; it
+/// grows to some centimetres for antipodes, where a chord hardly changes with the angle.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LonLat {
+    /// Longitude in degrees, east positive.
+    pub lon: f64,
+    /// Latitude in degrees, north positive.
+    pub lat: f64,
+}
+
+impl LonLat {
+    /// Largest longitude accepted, in degrees east or west.
+    pub const MAX_LON: f64 = 360.0;
+    /// Largest latitude accepted, in degrees north or south.
+    pub const MAX_LAT: f64 = 90.0;
+
+    /// A place; nothing is checked before it is used.
+    pub const fn new(lon: f64, lat: f64) -> Self {
+        Self { lon, lat }
+    }
+
+    /// Great-circle distance in metres, the same to the last bit as through an index.
+    pub fn metres_to(&self, other: &LonLat) -> f64 {
+        let (a, b) = (self.unit_vector(), other.unit_vector());
+        Self::chord2_to_metres(kauri_kernels::thread::coord::dist2(3, |axis| a[axis], |axis| b[axis]))
+    }
+
+    /// Great-circle metres of a squared chord of the unit sphere, which is what an index of `LonLat` calls `dist2`.
+    /// The infinity of padding stays infinity.
+    pub fn chord2_to_metres(chord2: f64) -> f64 {
+        if chord2 == f64::INFINITY {
+            return chord2;
+        }
+        2.0 * EARTH_RADIUS_M * (chord2.sqrt() / 2.0).min(1.0).asin()
+    }
+
+    /// The point of the unit sphere.
+    pub(crate) fn unit_vector(&self) -> [f64; 3] {
+        let (sin_lon, cos_lon) = sin_cos_degrees(self.lon);
+        let (sin_lat, cos_lat) = sin_cos_degrees(self.lat);
+        // Adding zero turns -0.0 into 0.0, so that equal places have equal bits.
+        [cos_lat * cos_lon, cos_lat * sin_lon, sin_lat].map(|x| x + 0.0)
+    }
+
+    /// The error that this place causes, if any.
+    fn check(&self, what: &'static str, index: usize) -> Result<()> {
+        let index = index as u64;
+        let sides = [(self.lon, "longitude", Self::MAX_LON), (self.lat, "latitude", Self::MAX_LAT)];
+        for (axis, (value, name, limit)) in sides.into_iter().enumerate() {
+            if !value.is_finite() {
+                return Err(Error::NonFinite { what, index, axis, value });
+            }
+            if value.abs() > limit {
+                return Err(Error::InvalidLonLat { what, index, axis: name, value, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Converted once, on the host and before any backend sees them, so every backend gets the same bits.
+impl Point for LonLat {
+    type Coord = f64;
+    const DIMS: usize = 3;
+    const CONVERTED: bool = true;
+
+    fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [f64]>> {
+        let mut vectors: Vec<[f64; 3]> = memory::vec_with_capacity(points.len(), "unit vectors")?;
+        if points.len() <= CHECK_CHUNK / 8 {
+            points.iter().enumerate().try_for_each(|(i, point)| point.check(what, i))?;
+            vectors.extend(points.iter().map(LonLat::unit_vector));
+        } else {
+            let bad = points.par_iter().enumerate().find_map_first(|(i, point)| point.check(what, i).err());
+            if let Some(error) = bad {
+                return Err(error);
+            }
+            points.par_iter().map(LonLat::unit_vector).collect_into_vec(&mut vectors);
+        }
+        Ok(Cow::Owned(vectors.into_flattened()))
+    }
+}
+
+/// Sine and cosine of an angle in degrees, exact at multiples of 90: the angle is reduced in degrees, where that is
+/// exact, so that 180 and -180 are one place and a pole is a point.
+fn sin_cos_degrees(degrees: f64) -> (f64, f64) {
+    let reduced = degrees % 360.0;
+    let quarter = (reduced / 90.0).round();
+    let (sin, cos) = (reduced - 90.0 * quarter).to_radians().sin_cos();
+    match quarter as i32 & 3 {
+        0 => (sin, cos),
+        1 => (cos, -sin),
+        2 => (-sin, -cos),
+        _ => (-cos, sin),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bad_coordinate_is_named() {
+        let mut points = vec![[1.0f32; 3]; 50_000];
+        points[40_000][2] = f32::NAN;
+        points[30_001][1] = f32::NEG_INFINITY;
+        let error = Point::coordinates(&points, "point").unwrap_err();
+        assert!(matches!(error, Error::NonFinite { index: 30_001, axis: 1, .. }), "{error}");
+        points[7][0] = 1e30;
+        let error = Point::coordinates(&points, "query").unwrap_err();
+        assert!(
+            matches!(error, Error::CoordinateTooLarge { what: "query", index: 7, axis: 0, .. }),
+            "{error}"
+        );
+        assert!(Point::coordinates(&[[f64::MAX / 1e200], [-1.0]], "point").is_ok());
+    }
+
+    #[test]
+    fn one_place_has_one_unit_vector() {
+        let bits = |lon, lat| LonLat::new(lon, lat).unit_vector().map(f64::to_bits);
+        assert_eq!(bits(180.0, 12.5), bits(-180.0, 12.5));
+        assert_eq!(bits(-170.0, -33.0), bits(190.0, -33.0));
+        assert_eq!(bits(0.0, 90.0), bits(-123.4, 90.0));
+        assert_eq!(bits(0.0, -90.0), bits(77.0, -90.0));
+        assert_eq!(bits(0.0, 0.0), bits(-0.0, -0.0));
+        assert_eq!(LonLat::new(90.0, 0.0).unit_vector(), [0.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn known_distances() {
+        let quarter = std::f64::consts::FRAC_PI_2 * EARTH_RADIUS_M;
+        let (pole, equator) = (LonLat::new(50.0, 90.0), LonLat::new(-20.0, 0.0));
+        assert!((pole.metres_to(&equator) - quarter).abs() < 1e-6);
+        assert!((pole.metres_to(&LonLat::new(3.0, -90.0)) - 2.0 * quarter).abs() < 1e-6);
+        let (east, west) = (LonLat::new(179.9, 0.0), LonLat::new(-179.9, 0.0));
+        assert!((east.metres_to(&west) - quarter / 450.0).abs() < 1e-6);
+        assert_eq!(LonLat::chord2_to_metres(f64::INFINITY), f64::INFINITY);
+    }
+
+    #[test]
+    fn lon_lat_ranges() {
+        let refused = |lon, lat| LonLat::coordinates(&[LonLat::new(lon, lat)], "point").unwrap_err();
+        assert!(matches!(refused(0.0, 90.1), Error::InvalidLonLat { axis: "latitude", limit: 90.0, .. }));
+        assert!(matches!(refused(-361.0, 0.0), Error::InvalidLonLat { axis: "longitude", .. }));
+        assert!(matches!(refused(0.0, f64::NAN), Error::NonFinite { axis: 1, .. }));
+        assert!(LonLat::coordinates(&[LonLat::new(360.0, -90.0)], "point").is_ok());
+    }
+}

@@ -1,0 +1,94 @@
+//! Bounds: the box of points, the least and the greatest coordinate on every axis. Points of 1 to 8 dimensions, `f32` or
+//! `f64`; each is read once.
+//!
+//! -0.0 counts as 0.0. A coordinate that is NaN counts for nothing; where there is no other on its axis, and for no points
+//! at all, the least is infinity and the greatest its negative. The result has the same bits on every run.
+
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::Result;
+use cuda_std::atomic::AtomicValue;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE};
+pub use kauri_kernels::primitives::bounds::BoundsCoord;
+use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
+use kauri_kernels::thread::operator::{Max, Min, Operator};
+
+/// The temporary memory of a box.
+pub(crate) struct Bounds<C: BoundsCoord> {
+    /// The least key of each axis, then the greatest.
+    keys: Region<C::Key>,
+}
+
+impl<C: BoundsCoord> Bounds<C> {
+    /// Plans boxes of points of so many dimensions.
+    pub(crate) fn plan(layout: &mut Layout, dims: usize) -> Self {
+        Self { keys: layout.reserve(2 * dims) }
+    }
+
+    /// Writes the corners of the box, the least and then the greatest.
+    ///
+    /// # Safety
+    /// `coords` are those of points of `D` dimensions, as planned, `corners` twice `D`; both are used by nothing else until
+    /// the stream has done the work.
+    pub(crate) unsafe fn run<const D: usize>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        coords: Slice<'_, C>,
+        corners: SliceMut<'_, C>,
+    ) -> Result<()>
+    where
+        Min: Operator<C>,
+        Max: Operator<C>,
+        C::Key: AtomicValue,
+    {
+        let keys = temp.view(self.keys);
+        // SAFETY: within the plan's memory, which waits for the device; the corners are the caller's.
+        unsafe {
+            stream.fill_bytes(keys.part(0, D), 0xFF)?;
+            stream.fill_bytes(keys.part(D, D), 0)?;
+            let blocks = (coords.len() / D).div_ceil(TILE.threads_per_block).min(FOLD_MAX_BLOCKS);
+            stream.launch::<primitives_bounds<C, D>>(blocks as u64, (coords, keys))?;
+            stream.launch::<primitives_bounds_finish<C>>(1, (keys.read_only(), corners))
+        }
+    }
+}
+
+/// Bytes of temporary memory, whatever the number of points.
+pub fn plan<C: BoundsCoord, const D: usize>() -> u64 {
+    let mut layout = Layout::new();
+    Bounds::<C>::plan(&mut layout, D);
+    layout.bytes()
+}
+
+/// Writes the least and the greatest corner of the box of `points` to `corners`, which has two items.
+///
+/// # Errors
+/// [`Error::Shape`](crate::Error::Shape) if there are not two corners, [`Error::WrongDevice`](crate::Error::WrongDevice),
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+pub fn bounds<C: BoundsCoord, const D: usize>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    points: &Buffer<[C; D]>,
+    corners: &mut Buffer<[C; D]>,
+) -> Result<()>
+where
+    Min: Operator<C>,
+    Max: Operator<C>,
+    C::Key: AtomicValue,
+{
+    const { assert!(D >= 1 && D <= crate::MAX_DIMS, "points have 1 to 8 coordinates") };
+    corners.check_items("corners of a box", 2)?;
+    points.check_device(stream)?;
+    corners.check_device(stream)?;
+    let mut layout = Layout::new();
+    let bounds = Bounds::<C>::plan(&mut layout, D);
+    let temp = workspace.carve(stream, &layout, "bounds")?;
+    let (points, corners) = (points.slice(), corners.slice_mut());
+    // SAFETY: the same memory as coordinates; buffers wait for the device before they are freed.
+    unsafe {
+        let coords = Slice::from_raw_parts(points.as_ptr().cast(), points.len() * D);
+        let corners = SliceMut::from_raw_parts(corners.as_ptr().cast(), corners.len() * D);
+        bounds.run::<D>(stream, &temp, coords, corners)
+    }
+}

@@ -1,0 +1,21 @@
+//! Bounds, see [the GPU's](crate::primitives::bounds).
+
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+
+/// The least and the greatest corner of the box of points.
+pub fn bounds<C: Coord, const D: usize>(points: &[[C; D]]) -> [[C; D]; 2] {
+    let nothing = || [[C::INFINITY; D], [C::ZERO - C::INFINITY; D]];
+    let lesser = |a: C, b: C| if b < a { b } else { a };
+    let greater = |a: C, b: C| if a < b { b } else { a };
+    let fold = |[mut least, mut greatest]: [[C; D]; 2], point: &[C; D]| {
+        for axis in 0..D {
+            // -0.0 + 0.0 is 0.0; a NaN is neither less nor greater.
+            let x = point[axis] + C::ZERO;
+            least[axis] = lesser(least[axis], x);
+            greatest[axis] = greater(greatest[axis], x);
+        }
+        [least, greatest]
+    };
+    points.par_iter().fold(nothing, fold).reduce(nothing, |a, b| [fold(a, &b[0])[0], fold(a, &b[1])[1]])
+}

@@ -1,0 +1,34 @@
+//! What 32 lanes of a warp do together, by one thread: for the brackets of the kernels.
+
+use kauri_kernels::thread::operator::Operator;
+use kauri_kernels::thread::words::Words;
+
+/// As the warp's reduction.
+pub(super) fn reduce<T: Words, O: Operator<T>>(mut lanes: [T; 32]) -> T {
+    let mut width = 1;
+    while width < 32 {
+        for lane in (0..32).step_by(2 * width) {
+            lanes[lane] = O::combine(lanes[lane], lanes[lane + width]);
+        }
+        width *= 2;
+    }
+    lanes[0]
+}
+
+/// As the warp's inclusive scan.
+pub(super) fn inclusive<T: Words, O: Operator<T>>(lanes: &mut [T; 32]) {
+    let mut delta = 1;
+    while delta < 32 {
+        for lane in (delta..32).rev() {
+            lanes[lane] = O::combine(lanes[lane - delta], lanes[lane]);
+        }
+        delta *= 2;
+    }
+}
+
+/// Up to 32 values, then identities.
+pub(super) fn padded<T: Words, O: Operator<T>>(values: &[T]) -> [T; 32] {
+    let mut lanes = [O::IDENTITY; 32];
+    lanes[..values.len()].copy_from_slice(values);
+    lanes
+}

@@ -1,0 +1,106 @@
+//! Stable sorts by key, as those of [`primitives::radix_sort`](crate::primitives::radix_sort).
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
+use kauri_kernels::thread::radix_key::sort_bits;
+use rayon::prelude::*;
+
+/// Sorts `keys` into `sorted`. Takes 16 bytes a key of temporary memory.
+///
+/// # Errors
+/// [`Shape`](Error::Shape) if the lengths differ, [`InvalidBits`](Error::InvalidBits), [`OutOfMemory`](Error::OutOfMemory).
+pub fn sort_keys<K: SortKey>(keys: &[K], sorted: &mut [K], options: &RadixSortOptions) -> Result<()> {
+    check("sorted keys", sorted.len(), keys.len())?;
+    let ranked = ranked(keys, options)?;
+    sorted.par_iter_mut().zip(&ranked).for_each(|(to, &(_, i))| *to = keys[i]);
+    Ok(())
+}
+
+/// Sorts pairs of a key and a value by their keys. Takes 16 bytes a pair of temporary memory.
+///
+/// # Errors
+/// As [`sort_keys`].
+pub fn sort_pairs<K: SortKey, V: SortValue>(
+    keys: &[K],
+    values: &[V],
+    sorted_keys: &mut [K],
+    sorted_values: &mut [V],
+    options: &RadixSortOptions,
+) -> Result<()> {
+    check("values to sort with keys", values.len(), keys.len())?;
+    check("sorted keys", sorted_keys.len(), keys.len())?;
+    check("sorted values", sorted_values.len(), keys.len())?;
+    let ranked = ranked(keys, options)?;
+    let sorted = sorted_keys.par_iter_mut().zip(sorted_values);
+    sorted.zip(&ranked).for_each(|((key, value), &(_, i))| (*key, *value) = (keys[i], values[i]));
+    Ok(())
+}
+
+/// The bits that count of each key and its index, in the order of the keys.
+fn ranked<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
+    let by = options.sort_by::<K>()?;
+    let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
+    let bits = |(i, &key): (usize, &K)| (sort_bits(key, by.order, by.begin_bit, by.end_bit), i);
+    keys.par_iter().enumerate().map(bits).collect_into_vec(&mut ranked);
+    // All pairs differ, so that this is stable.
+    ranked.par_sort_unstable();
+    Ok(ranked)
+}
+
+pub(super) fn check(what: &'static str, got: usize, expected: usize) -> Result<()> {
+    if got == expected {
+        Ok(())
+    } else {
+        Err(Error::Shape { what, expected: expected as u64, got: got as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Vec<u32> {
+        let ids: Vec<u32> = (0..keys.len() as u32).collect();
+        let (mut sorted_keys, mut sorted_ids) = (keys.to_vec(), ids.clone());
+        sort_pairs(keys, &ids, &mut sorted_keys, &mut sorted_ids, options).unwrap();
+        sorted_ids
+    }
+
+    fn ascending() -> RadixSortOptions {
+        RadixSortOptions::default()
+    }
+
+    fn descending() -> RadixSortOptions {
+        RadixSortOptions { descending: true, ..ascending() }
+    }
+
+    #[test]
+    fn floats_by_total_order() {
+        let keys = [f32::NAN, 1.0, -0.0, f32::NEG_INFINITY, 0.0, -1.0, f32::INFINITY, -f32::NAN];
+        assert_eq!(sorted(&keys, &ascending()), [7, 3, 5, 2, 4, 1, 6, 0]);
+        assert_eq!(sorted(&keys, &descending()), [0, 6, 1, 4, 2, 5, 3, 7]);
+        // Equal zeros stay in the order of the input.
+        let keys = [0.0, -0.0, 5.0, 0.0, -5.0, -0.0];
+        assert_eq!(sorted(&keys, &RadixSortOptions { equal_zeros: true, ..ascending() }), [4, 0, 1, 3, 5, 2]);
+        assert_eq!(
+            sorted(&keys, &RadixSortOptions { equal_zeros: true, ..descending() }),
+            [2, 0, 1, 3, 5, 4]
+        );
+    }
+
+    #[test]
+    fn integers_by_their_signs() {
+        assert_eq!(sorted(&[0, -1, i32::MAX, i32::MIN], &ascending()), [3, 1, 0, 2]);
+        assert_eq!(sorted(&[0, -1, i64::MAX, i64::MIN], &descending()), [2, 0, 1, 3]);
+        assert_eq!(sorted(&[7, u64::MAX, 0], &ascending()), [2, 0, 1]);
+        let some = |bits| RadixSortOptions { bits: Some(bits), ..ascending() };
+        assert_eq!(sorted(&[0x12u32, 0x21, 0x11], &some(0..4)), [1, 2, 0]);
+        assert_eq!(sorted(&[0x12u32, 0x21, 0x11], &some(4..8)), [0, 2, 1]);
+        assert_eq!(sorted(&[2u64, 1, 3], &some(64..64)), [0, 1, 2]);
+        assert!(matches!(
+            sort_keys(&[1u32], &mut [0], &some(0..33)),
+            Err(Error::InvalidBits { begin: 0, end: 33, bits: 32 })
+        ));
+    }
+}

@@ -1,0 +1,77 @@
+//! Segmented scan and reduce, see [the GPU's](crate::primitives::segmented).
+
+use super::scan::{Tile, fixed_order};
+use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::primitives::segmented::{Restarting, SinceHead};
+use kauri_kernels::thread::operator::Operator;
+use kauri_kernels::thread::words::Words;
+use rayon::prelude::*;
+
+/// Makes of each item what it and the items of its segment before it add up to. An item whose head is not 0 begins one.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn inclusive<T: Words, O: Operator<T>>(input: &[T], heads: &[u8], output: &mut [T]) {
+    scan::<T, O>(input, heads, output, |_, with_item| with_item);
+}
+
+/// Makes of each item what the items of its segment before it add up to; the first becomes the identity.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn exclusive<T: Words, O: Operator<T>>(input: &[T], heads: &[u8], output: &mut [T]) {
+    scan::<T, O>(input, heads, output, |before, _| before);
+}
+
+/// What each segment adds up to, the identity for an empty one.
+///
+/// # Panics
+/// If the offsets do not ascend from 0 to the number of items.
+pub fn reduce<T: Words, O: Operator<T>>(input: &[T], offsets: &[u64]) -> Vec<T> {
+    let mut sums = input.to_vec();
+    inclusive::<T, O>(input, &heads(offsets, input.len()), &mut sums);
+    let of = |ends: &[u64]| if ends[0] < ends[1] { sums[ends[1] as usize - 1] } else { O::IDENTITY };
+    offsets.windows(2).map(of).collect()
+}
+
+/// A byte an item, 1 where a segment begins.
+pub fn heads(offsets: &[u64], num_items: usize) -> Vec<u8> {
+    let mut heads = vec![0; num_items];
+    for &begin in offsets {
+        if let Some(head) = heads.get_mut(begin as usize) {
+            *head = 1;
+        }
+    }
+    heads
+}
+
+fn scan<T: Words, O: Operator<T>>(
+    input: &[T],
+    heads: &[u8],
+    output: &mut [T],
+    pick: impl Fn(T, T) -> T + Sync,
+) {
+    assert_eq!(input.len(), heads.len(), "a head an item");
+    assert_eq!(input.len(), output.len(), "as many items come out as go in");
+    let tiles = input.par_chunks(tile_items::<T>()).zip(heads.par_chunks(tile_items::<T>()));
+    let tile = |(items, heads): (&[T], &[u8])| {
+        let items: Vec<_> =
+            items.iter().zip(heads).map(|(&item, &head)| SinceHead::new(item, head != 0)).collect();
+        Tile::new::<Restarting<O>>(&items, T::PER_16)
+    };
+    let mut before: Vec<SinceHead<T>> = tiles.clone().map(|of| tile(of).sum).collect();
+    fixed_order::<_, Restarting<O>>(&mut before);
+    let tiles = tiles.zip(before).zip(output.par_chunks_mut(tile_items::<T>()));
+    tiles.for_each(|(((items, heads), before), output)| {
+        let sums = tile((items, heads));
+        for (lane, output) in output.chunks_mut(T::PER_16).enumerate() {
+            let mut sum = sums.before::<Restarting<O>>(lane, before).sum;
+            for (e, place) in output.iter_mut().enumerate() {
+                let i = lane * T::PER_16 + e;
+                let without = if heads[i] != 0 { O::IDENTITY } else { sum };
+                sum = O::combine(without, items[i]);
+                *place = pick(without, sum);
+            }
+        }
+    });
+}

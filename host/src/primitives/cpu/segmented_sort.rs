@@ -1,0 +1,70 @@
+//! Stable sorts of segments by key, as those of [`primitives::segmented_sort`](crate::primitives::segmented_sort).
+
+use super::radix_sort::check;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
+use kauri_kernels::thread::radix_key::sort_bits;
+use rayon::prelude::*;
+
+/// Sorts the `keys` of each segment, from one offset up to the next, into the same segment of `sorted`. Takes 16 bytes a key
+/// of temporary memory.
+///
+/// # Errors
+/// [`Shape`](crate::Error::Shape) if the lengths differ, or offsets do not ascend from 0 to the number of keys;
+/// [`InvalidBits`](crate::Error::InvalidBits), [`OutOfMemory`](crate::Error::OutOfMemory).
+pub fn sort_keys<K: SortKey>(
+    keys: &[K],
+    offsets: &[u64],
+    sorted: &mut [K],
+    options: &RadixSortOptions,
+) -> Result<()> {
+    check("sorted keys", sorted.len(), keys.len())?;
+    let ranked = ranked(keys, offsets, options)?;
+    sorted.par_iter_mut().zip(&ranked).for_each(|(to, &(_, i))| *to = keys[i]);
+    Ok(())
+}
+
+/// Sorts the pairs of each segment by their keys. Takes 16 bytes a pair of temporary memory.
+///
+/// # Errors
+/// As [`sort_keys`].
+pub fn sort_pairs<K: SortKey, V: SortValue>(
+    keys: &[K],
+    values: &[V],
+    offsets: &[u64],
+    sorted_keys: &mut [K],
+    sorted_values: &mut [V],
+    options: &RadixSortOptions,
+) -> Result<()> {
+    check("values to sort with keys", values.len(), keys.len())?;
+    check("sorted keys", sorted_keys.len(), keys.len())?;
+    check("sorted values", sorted_values.len(), keys.len())?;
+    let ranked = ranked(keys, offsets, options)?;
+    let sorted = sorted_keys.par_iter_mut().zip(sorted_values);
+    sorted.zip(&ranked).for_each(|((key, value), &(_, i))| (*key, *value) = (keys[i], values[i]));
+    Ok(())
+}
+
+/// The bits that count of each key and its index, in the order of segments and keys.
+fn ranked<K: SortKey>(keys: &[K], offsets: &[u64], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
+    let by = options.sort_by::<K>()?;
+    let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
+    let bits = |(i, &key): (usize, &K)| (sort_bits(key, by.order, by.begin_bit, by.end_bit), i);
+    keys.par_iter().enumerate().map(bits).collect_into_vec(&mut ranked);
+
+    let mut segments = memory::vec_with_capacity(offsets.len(), "segments to sort")?;
+    let (mut rest, mut begin) = (&mut ranked[..], 0);
+    for &end in offsets {
+        let len = usize::try_from(end).ok().and_then(|end| end.checked_sub(begin));
+        let Some(len) = len.filter(|&len| len <= rest.len()) else {
+            return Err(Error::Shape { what: "offsets of segments", expected: keys.len() as u64, got: end });
+        };
+        let (segment, others) = rest.split_at_mut(len);
+        segments.push(segment);
+        (rest, begin) = (others, begin + len);
+    }
+    // All pairs of a segment differ, so that this is stable.
+    segments.into_par_iter().for_each(|segment| segment.sort_unstable());
+    Ok(ranked)
+}

@@ -1,0 +1,58 @@
+//! Arrays out of nothing: one value, numbers in order, noise. No temporary memory; each item is written once.
+
+use super::item::{Item, as_bits_mut};
+use crate::device::{Buffer, Stream};
+use crate::error::Result;
+use kauri_kernels::block::tile::tile_items;
+pub use kauri_kernels::primitives::generate::splitmix64;
+use kauri_kernels::primitives::generate::{primitives_fill, primitives_iota, primitives_noise};
+use kauri_kernels::thread::words::{Words, join};
+
+/// An unsigned number: `u32`, `u64`.
+pub trait Number: Words + sealed::Sealed {}
+impl Number for u32 {}
+impl Number for u64 {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
+/// Sets every item to `value`.
+///
+/// # Errors
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
+pub fn fill<T: Item>(stream: &Stream, value: T, output: &mut Buffer<T>) -> Result<()> {
+    output.check_device(stream)?;
+    // SAFETY: bits are of the item's size, and plain.
+    let words = unsafe { std::mem::transmute_copy::<T, T::Bits>(&value) }.to_words();
+    let args = (as_bits_mut(output.slice_mut()), join(words), join([words[2], words[3], 0, 0]));
+    let num_tiles = args.0.len().div_ceil(tile_items::<T::Bits>()) as u64;
+    // SAFETY: the buffer waits for the device before it is freed.
+    unsafe { stream.launch::<primitives_fill<T::Bits>>(num_tiles, args) }
+}
+
+/// Sets item i to first + i step, modulo 2^32 or 2^64.
+///
+/// # Errors
+/// As [`fill`].
+pub fn iota<T: Number>(stream: &Stream, first: T, step: T, output: &mut Buffer<T>) -> Result<()> {
+    output.check_device(stream)?;
+    let num_tiles = output.len().div_ceil(tile_items::<T>()) as u64;
+    let args = (output.slice_mut(), join(first.to_words()), join(step.to_words()));
+    // SAFETY: as in `fill`.
+    unsafe { stream.launch::<primitives_iota<T>>(num_tiles, args) }
+}
+
+/// Sets item i to [`splitmix64`] of seed + i, of which a `u32` takes the low half: the same noise everywhere, for tests and
+/// benchmarks.
+///
+/// # Errors
+/// As [`fill`].
+pub fn noise<T: Number>(stream: &Stream, seed: u64, output: &mut Buffer<T>) -> Result<()> {
+    output.check_device(stream)?;
+    let num_tiles = output.len().div_ceil(tile_items::<T>()) as u64;
+    // SAFETY: as in `fill`.
+    unsafe { stream.launch::<primitives_noise<T>>(num_tiles, (output.slice_mut(), seed)) }
+}

@@ -1,0 +1,223 @@
+//! Merge sort by an order that is a type; stable. Tiles are sorted in shared memory, then runs are merged pairwise by merge
+//! path, twice as long each time (Satish, Harris, Garland 2009; Green, McColl, Bader 2012).
+//!
+//! Any number of items. Each of log2(n / 1792) passes and the first one read and write every item; temporary memory is one
+//! copy of the items. Orders are those of [`merge`](super::merge), and the super key of points ([`sort_points`]). Where keys
+//! are numbers in their own order a radix sort moves less.
+
+use super::merge::{MergeOrder, Run, RunMut, no_lookup, nothing};
+use super::order::{ByKey, Carried, Lookup, NoValue, SuperKey};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::{Error, Result};
+use cuda_std::mem::Slice;
+use cust_core::DeviceCopy;
+use kauri_kernels::block::merge::TILE;
+use kauri_kernels::primitives::merge_sort::{
+    primitives_merge_runs, primitives_sort_tiles, primitives_super_keys,
+};
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Words;
+
+/// The temporary memory of sorts of up to a number of items: what half of the passes write to.
+pub(crate) struct MergeSort<K, V> {
+    keys: Region<K>,
+    /// If there are values.
+    values: Option<Region<V>>,
+    len: usize,
+}
+
+impl<K: Words, V: Carried> MergeSort<K, V> {
+    /// Plans sorts of up to `len` items.
+    pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
+        let room = if num_passes(len) > 0 { len } else { 0 };
+        let values = V::IS_CARRIED.then(|| layout.reserve(room));
+        Self { keys: layout.reserve(room), values, len }
+    }
+
+    /// Sorts as many items as were planned; or, of those, the first `count`, which is one word, if it is not empty.
+    ///
+    /// # Safety
+    /// Input and output are of the planned length, the same or apart, and used by nothing else until the stream has done the
+    /// work.
+    pub(crate) unsafe fn run<O: MergeOrder<K, V>>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Run<'_, K, V>,
+        output: RunMut<'_, K, V>,
+        count: Slice<'_, u64>,
+        lookup: Lookup<'_, K>,
+    ) -> Result<()> {
+        let (num_tiles, passes) = (self.len.div_ceil(TILE) as u64, num_passes(self.len));
+        let Lookup { coords, dims, axis } = lookup;
+        let values = self.values.map_or(nothing(), |values| temp.view(values));
+        let room = RunMut { keys: if passes > 0 { temp.view(self.keys) } else { nothing() }, values };
+        // The last pass is to write to the output.
+        let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { room };
+
+        let to = target(0);
+        let args = (input.keys, input.values, to.keys, to.values, count, coords, dims, axis);
+        // SAFETY: passed on to the caller; a tile is read as a whole before it is written.
+        unsafe { stream.launch::<primitives_sort_tiles<K, V, O>>(num_tiles, args)? };
+        let mut width = TILE as u64;
+        for pass in 1..=passes {
+            let (from, to) = (target(pass - 1).read_only(), target(pass));
+            let args = (from.keys, from.values, to.keys, to.values, count, width, coords, dims, axis);
+            // SAFETY: passed on to the caller; the two rooms are apart.
+            unsafe { stream.launch::<primitives_merge_runs<K, V, O>>(num_tiles, args)? };
+            width *= 2;
+        }
+        Ok(())
+    }
+}
+
+/// Passes behind that over the tiles.
+fn num_passes(len: usize) -> u32 {
+    len.div_ceil(TILE).max(1).next_power_of_two().trailing_zeros()
+}
+
+/// Bytes of temporary memory of a sort of `len` keys.
+pub fn plan_keys<K: Words>(len: usize) -> u64 {
+    let mut layout = Layout::new();
+    MergeSort::<K, NoValue>::plan(&mut layout, len);
+    layout.bytes()
+}
+
+/// Bytes of temporary memory of a sort of `len` pairs, or of points whose coordinates are keys.
+pub fn plan_pairs<K: Words>(len: usize) -> u64 {
+    let mut layout = Layout::new();
+    MergeSort::<K, u32>::plan(&mut layout, len);
+    layout.bytes()
+}
+
+/// Sorts keys.
+///
+/// # Errors
+/// [`Error::Shape`] if the lengths differ, [`Error::WrongDevice`], [`Error::OutOfMemory`], or the driver's.
+pub fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    sorted: &mut Buffer<K>,
+) -> Result<()> {
+    sorted.check_items("sorted keys", keys.len())?;
+    keys.check_device(stream)?;
+    sorted.check_device(stream)?;
+    let input = Run { keys: keys.slice(), values: nothing().read_only() };
+    let output = RunMut { keys: sorted.slice_mut(), values: nothing() };
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe { sort::<K, NoValue, O>(stream, workspace, input, output, no_lookup()) }
+}
+
+/// Sorts pairs of a key and a value by their keys.
+///
+/// # Errors
+/// As [`sort_keys`].
+pub fn sort_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    values: &Buffer<u32>,
+    sorted_keys: &mut Buffer<K>,
+    sorted_values: &mut Buffer<u32>,
+) -> Result<()> {
+    values.check_items("values to sort with keys", keys.len())?;
+    check_pairs(stream, keys.len(), sorted_keys, sorted_values)?;
+    keys.check_device(stream)?;
+    values.check_device(stream)?;
+    let input = Run { keys: keys.slice(), values: values.slice() };
+    let output = RunMut { keys: sorted_keys.slice_mut(), values: sorted_values.slice_mut() };
+    // SAFETY: as in `sort_keys`.
+    unsafe { sort::<K, u32, O>(stream, workspace, input, output, no_lookup()) }
+}
+
+/// Sorts points of `D` coordinates by the super key that begins on axis `axis`: by this coordinate; where two are equal by
+/// the next one, and so on around to the one before it; equal points by id, which is the position in the input (Robinson,
+/// after Brown 2015). -0.0 equals 0.0. NaNs lie at the ends.
+///
+/// Out come the ids and, beside each, the coordinate on axis `axis`. Only where two of those are equal, points are looked up.
+///
+/// # Errors
+/// As [`sort_keys`]; [`Error::Shape`] if there is no such axis; [`Error::TooManyItems`] for more than 2^32 points.
+pub fn sort_points<C: Coord + Words, const D: usize>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    points: &Buffer<[C; D]>,
+    axis: usize,
+    sorted_coords: &mut Buffer<C>,
+    sorted_ids: &mut Buffer<u32>,
+) -> Result<()>
+where
+    [C; D]: DeviceCopy,
+    SuperKey: MergeOrder<C, u32>,
+{
+    check_points(points.len(), axis, D)?;
+    check_pairs(stream, points.len(), sorted_coords, sorted_ids)?;
+    points.check_device(stream)?;
+    let points = points.slice();
+    // SAFETY: the same memory; points are arrays of coordinates.
+    let coords = unsafe { Slice::from_raw_parts(points.as_ptr().cast::<C>(), points.len() * D) };
+    let lookup = Lookup { coords, dims: D as u32, axis: axis as u32 };
+    let output = RunMut { keys: sorted_coords.slice_mut(), values: sorted_ids.slice_mut() };
+    // SAFETY: as in `sort_keys`; ids are less than the number of points.
+    unsafe {
+        let args = (coords, lookup.dims, lookup.axis, output.keys, output.values);
+        stream.launch_items::<primitives_super_keys<C>>(points.len() as u64, args)?;
+        sort::<C, u32, SuperKey>(stream, workspace, output.read_only(), output, lookup)
+    }
+}
+
+/// Refuses more points than ids, and axes that there are not.
+fn check_points(len: usize, axis: usize, dims: usize) -> Result<()> {
+    let (count, max) = (len as u64, 1 << 32);
+    if count > max {
+        return Err(Error::TooManyItems { what: "points to sort", count, max });
+    }
+    if axis >= dims {
+        let what = "number of axes to sort on this one";
+        return Err(Error::Shape { what, expected: axis as u64 + 1, got: dims as u64 });
+    }
+    Ok(())
+}
+
+fn check_pairs<K: DeviceCopy>(
+    stream: &Stream,
+    len: usize,
+    sorted_keys: &Buffer<K>,
+    sorted_values: &Buffer<u32>,
+) -> Result<()> {
+    sorted_keys.check_items("sorted keys", len)?;
+    sorted_values.check_items("sorted values", len)?;
+    sorted_keys.check_device(stream)?;
+    sorted_values.check_device(stream)
+}
+
+/// # Safety
+/// As [`MergeSort::run`].
+unsafe fn sort<K: Words, V: Carried, O: MergeOrder<K, V>>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: Run<'_, K, V>,
+    output: RunMut<'_, K, V>,
+    lookup: Lookup<'_, K>,
+) -> Result<()> {
+    let mut layout = Layout::new();
+    let sort = MergeSort::<K, V>::plan(&mut layout, input.keys.len());
+    let temp = workspace.carve(stream, &layout, "merge sort")?;
+    // SAFETY: the caller's.
+    unsafe { sort.run::<O>(stream, &temp, input, output, nothing().read_only(), lookup) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_double_until_there_is_one() {
+        let expected =
+            [(0, 0), (1, 0), (TILE, 0), (TILE + 1, 1), (2 * TILE + 1, 2), (4 * TILE, 2), (1 << 33, 23)];
+        for (len, passes) in expected {
+            assert_eq!(num_passes(len), passes, "{len} items");
+        }
+    }
+}

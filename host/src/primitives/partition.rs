@@ -1,0 +1,152 @@
+//! Partition: the items of every segment rearranged by class, first those of class 0, then of class 1, then all others,
+//! each in their order; many segments at once, of any lengths.
+//!
+//! A class is a byte an item. Two passes: the classes become bits with ranks, then every item finds its place by itself.
+//! Read and written are 2 n items, n bytes of classes and about n bytes of ranks. Results are the same on every run. (Where
+//! two outputs are as good as one, [`select::partition`](super::select::partition) needs one pass.)
+
+use super::item::{Item, as_bits, as_bits_mut};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::{Error, Result};
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::policy::{PARTITION_ITEMS, TILE};
+use kauri_kernels::primitives::partition::{
+    TILE_WORDS, primitives_partition_counts, primitives_partition_mark, primitives_partition_move,
+};
+use kauri_kernels::thread::operator::Counts;
+use kauri_kernels::thread::ranks::num_words;
+use kauri_kernels::thread::words::Words;
+use kauri_kernels::warp::look_back::{Decoupled, LookBack};
+
+/// The temporary memory of partitions of up to a number of items: the ranks of their classes, which can move any number of
+/// arrays.
+pub(crate) struct Partition {
+    /// Two planes.
+    bits: Region<u32>,
+    before: Region<u64>,
+    /// The ticket, then what tiles publish.
+    words: Region<u64>,
+    num_tiles: usize,
+}
+
+impl Partition {
+    /// Plans partitions of `len` items.
+    pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
+        let num_tiles = num_words(len).div_ceil(TILE_WORDS);
+        Self {
+            bits: layout.reserve(2 * num_words(len)),
+            before: layout.reserve(2 * num_words(len)),
+            words: layout.reserve(1 + Decoupled::num_words(num_tiles, Counts::WORDS)),
+            num_tiles,
+        }
+    }
+
+    /// Makes the ranks of classes, as many as planned.
+    ///
+    /// # Safety
+    /// The classes are written by nothing else until the stream has done the work.
+    pub(crate) unsafe fn mark(&self, stream: &Stream, temp: &Temp<'_>, classes: Slice<'_, u8>) -> Result<()> {
+        temp.clear(stream, self.words)?;
+        let args = (classes, temp.view(self.bits), temp.view(self.before), temp.view(self.words));
+        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        unsafe { stream.launch::<primitives_partition_mark>(self.num_tiles as u64, args) }
+    }
+
+    /// Moves as many items as were marked; segments begin at `offsets`, the first at 0.
+    ///
+    /// # Safety
+    /// Input and output are apart, and used by nothing else until the stream has done the work.
+    pub(crate) unsafe fn move_items<T: Words>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Slice<'_, T>,
+        offsets: Slice<'_, u64>,
+        output: SliceMut<'_, T>,
+    ) -> Result<()> {
+        let block_items = (TILE.threads_per_block * PARTITION_ITEMS) as u64;
+        let num_blocks = (input.len() as u64).div_ceil(block_items);
+        let (bits, before) = (temp.view(self.bits).read_only(), temp.view(self.before).read_only());
+        // SAFETY: passed on to the caller.
+        unsafe {
+            stream.launch::<primitives_partition_move<T>>(num_blocks, (input, bits, before, offsets, output))
+        }
+    }
+
+    /// Writes the numbers of items of the classes 0 and 1 of every segment.
+    ///
+    /// # Safety
+    /// `counts` has two items a segment and is used by nothing else until the stream has done the work.
+    pub(crate) unsafe fn counts(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        offsets: Slice<'_, u64>,
+        counts: SliceMut<'_, u64>,
+        num_items: usize,
+    ) -> Result<()> {
+        let (bits, before) = (temp.view(self.bits).read_only(), temp.view(self.before).read_only());
+        let args = (bits, before, offsets, counts, num_items as u64);
+        // SAFETY: passed on to the caller.
+        unsafe { stream.launch_items::<primitives_partition_counts>(offsets.len() as u64, args) }
+    }
+}
+
+/// Bytes of temporary memory for `len` items.
+pub fn plan(len: usize) -> u64 {
+    let mut layout = Layout::new();
+    Partition::plan(&mut layout, len);
+    layout.bytes()
+}
+
+/// Rearranges every segment by the classes of its items, and writes to `counts`, for each segment, how many are of class 0
+/// and how many of class 1.
+///
+/// `offsets` has one item more than there are segments: where each begins, and the number of items; it ascends from 0.
+/// (With other offsets the output is undefined.)
+///
+/// # Errors
+/// [`Error::Shape`] if classes or output are not as many as the items, there is no offset, or the counts are not two a
+/// segment; [`Error::WrongDevice`], [`Error::OutOfMemory`], or the driver's.
+pub fn by_class<T: Item>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    classes: &Buffer<u8>,
+    offsets: &Buffer<u64>,
+    output: &mut Buffer<T>,
+    counts: &mut Buffer<u64>,
+) -> Result<()> {
+    classes.check_items("classes of a partition", input.len())?;
+    output.check_items("items of a partition's output", input.len())?;
+    let starts = starts(stream, offsets)?;
+    counts.check_items("counts of a partition", 2 * starts.len())?;
+    input.check_device(stream)?;
+    classes.check_device(stream)?;
+    output.check_device(stream)?;
+    counts.check_device(stream)?;
+    if starts.is_empty() {
+        return Ok(());
+    }
+    let mut layout = Layout::new();
+    let partition = Partition::plan(&mut layout, input.len());
+    let temp = workspace.carve(stream, &layout, "partition")?;
+    let num_items = input.len();
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe {
+        partition.mark(stream, &temp, classes.slice())?;
+        let (input, output) = (as_bits(input.slice()), as_bits_mut(output.slice_mut()));
+        partition.move_items(stream, &temp, input, starts, output)?;
+        partition.counts(stream, &temp, starts, counts.slice_mut(), num_items)
+    }
+}
+
+/// Where segments begin: all offsets but the last.
+pub(super) fn starts<'a>(stream: &Stream, offsets: &'a Buffer<u64>) -> Result<Slice<'a, u64>> {
+    offsets.check_device(stream)?;
+    match offsets.len().checked_sub(1) {
+        // SAFETY: within the buffer.
+        Some(num_segments) => Ok(unsafe { offsets.slice().part(0, num_segments) }),
+        None => Err(Error::Shape { what: "offsets, one more than segments", expected: 1, got: 0 }),
+    }
+}

@@ -1,0 +1,110 @@
+//! Gather and scatter: items moved from or to where an index says. Items are plain, of 4 to 64 bytes, a multiple of 4.
+//!
+//! Indices are `u32`. No temporary memory. The array in order moves by coalesced accesses; of the other one each item takes
+//! the 32-byte sectors that it lies in.
+
+use crate::device::{Buffer, Stream};
+use crate::error::Result;
+use cuda_std::mem::{Slice, SliceMut};
+use cust_core::DeviceCopy;
+use kauri_kernels::policy::PERMUTE_BLOCK_ITEMS;
+use kauri_kernels::primitives::permute::{primitives_gather, primitives_scatter};
+use kauri_kernels::thread::words::{Bits128, Words};
+
+/// Sets item i of the output to item `indices[i]` of the input; where the index is out of range it keeps its value. With a
+/// permutation this permutes.
+///
+/// # Errors
+/// [`Error::Shape`](crate::Error::Shape) if the output is not of the length of the indices,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
+pub fn gather<T: DeviceCopy>(
+    stream: &Stream,
+    input: &Buffer<T>,
+    indices: &Buffer<u32>,
+    output: &mut Buffer<T>,
+) -> Result<()> {
+    output.check_items("items gathered", indices.len())?;
+    check_devices(stream, input, indices, output)?;
+    permute(stream, input, indices, output, Direction::Gather)
+}
+
+/// Sets item `indices[i]` of the output to item i of the input; indices out of range do nothing. Where two indices are
+/// equal, one of their items is written.
+///
+/// # Errors
+/// As [`gather`], where the input is of the length of the indices.
+pub fn scatter<T: DeviceCopy>(
+    stream: &Stream,
+    input: &Buffer<T>,
+    indices: &Buffer<u32>,
+    output: &mut Buffer<T>,
+) -> Result<()> {
+    input.check_items("items scattered", indices.len())?;
+    check_devices(stream, input, indices, output)?;
+    permute(stream, input, indices, output, Direction::Scatter)
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Gather,
+    Scatter,
+}
+
+fn check_devices<T: DeviceCopy>(
+    stream: &Stream,
+    input: &Buffer<T>,
+    indices: &Buffer<u32>,
+    output: &Buffer<T>,
+) -> Result<()> {
+    input.check_device(stream)?;
+    indices.check_device(stream)?;
+    output.check_device(stream)
+}
+
+/// Chooses the largest pieces that an item is made of.
+fn permute<T: DeviceCopy>(
+    stream: &Stream,
+    input: &Buffer<T>,
+    indices: &Buffer<u32>,
+    output: &mut Buffer<T>,
+    direction: Direction,
+) -> Result<()> {
+    const {
+        assert!(
+            size_of::<T>().is_multiple_of(4) && size_of::<T>() <= 64,
+            "items are of 4 to 64 bytes, a multiple of 4"
+        )
+    };
+    let (input, indices, output) = (input.slice(), indices.slice(), output.slice_mut());
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe {
+        match size_of::<T>() {
+            bytes if bytes % 16 == 0 => launch::<T, Bits128>(stream, input, indices, output, direction),
+            bytes if bytes % 8 == 0 => launch::<T, u64>(stream, input, indices, output, direction),
+            _ => launch::<T, u32>(stream, input, indices, output, direction),
+        }
+    }
+}
+
+/// # Safety
+/// Items are a whole number of pieces, and input and output apart.
+unsafe fn launch<T, P: Words>(
+    stream: &Stream,
+    input: Slice<'_, T>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, T>,
+    direction: Direction,
+) -> Result<()> {
+    let pieces = size_of::<T>() / size_of::<P>();
+    let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
+    // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is the caller's.
+    unsafe {
+        let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), input.len() * pieces);
+        let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), output.len() * pieces);
+        let args = (input, indices, output, pieces as u32);
+        match direction {
+            Direction::Gather => stream.launch::<primitives_gather<P>>(num_blocks, args),
+            Direction::Scatter => stream.launch::<primitives_scatter<P>>(num_blocks, args),
+        }
+    }
+}

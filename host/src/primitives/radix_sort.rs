@@ -1,0 +1,185 @@
+//! Radix sort of keys, alone or with values, by onesweep: one pass over the keys counts all digits of 8 bits, then each digit
+//! takes one pass that reads and writes every item once (Adinets, Merrill 2022, "Onesweep: A Faster Least Significant Digit
+//! Radix Sort for GPUs"). Stable, and the same bits on every run.
+//!
+//! | | |
+//! |---|---|
+//! | keys | `u32`, `u64`, `i32`, `i64`, `f32`, `f64` ([`SortKey`]); floats in IEEE 754's total order |
+//! | values | none, or plain types of 4, 8 or 16 bytes ([`SortValue`]) |
+//! | items | any number; up to 2^30 a little faster |
+//! | temporary memory | one copy of the items, unless one digit is enough, and at most a byte an item; of up to 2^17 items two |
+//! | traffic | the keys once, then every item in and out once for each 8 bits |
+//!
+//! A wider key sorts by its parts, the least significant first, since the sort is stable.
+
+mod passes;
+
+pub(crate) use passes::{Pairs, RadixSort, Shape, SortBy, Source};
+
+pub use kauri_kernels::policy::RadixSortPolicy;
+pub use kauri_kernels::thread::radix_key::{SortKey, SortValue};
+
+use crate::device::{Buffer, Layout, Region, Stream, Workspace};
+use crate::error::{Error, Result};
+use cuda_std::mem::SliceMut;
+use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RadixKey, ValueBits};
+use std::ops::Range;
+
+/// How items are sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RadixSortOptions {
+    /// The bits of a key that count, from the lowest, as those of the unsigned integer of the same order; all by default.
+    /// Fewer bits need fewer passes. None at all leave the items in their order.
+    pub bits: Option<Range<u32>>,
+    /// The largest key first. Equal keys stay in the order of the input.
+    pub descending: bool,
+    /// -0.0 equals 0.0. Without it -0.0 comes before 0.0. No effect on integers.
+    pub equal_zeros: bool,
+    /// Shape of the tiles, to compare; by default the best one known. There are kernels of few shapes only.
+    pub policy: Option<RadixSortPolicy>,
+    /// Counts items in 64 bits although they are few: for tests of what large sorts do.
+    #[doc(hidden)]
+    pub wide: bool,
+}
+
+impl RadixSortOptions {
+    /// By which bits and in which order keys of type `K` are sorted.
+    pub(super) fn sort_by<K: SortKey>(&self) -> Result<SortBy> {
+        let bits = K::Bits::BITS;
+        let Range { start: begin_bit, end: end_bit } = self.bits.clone().unwrap_or(0..bits);
+        if begin_bit > end_bit || end_bit > bits {
+            return Err(Error::InvalidBits { begin: begin_bit, end: end_bit, bits });
+        }
+        let mut order = K::ORDER;
+        if self.descending {
+            order = order.with(KeyOrder::DESCENDING);
+        }
+        if self.equal_zeros && order.has(KeyOrder::FLOAT) {
+            order = order.with(KeyOrder::EQUAL_ZEROS);
+        }
+        Ok(SortBy { begin_bit, end_bit, order })
+    }
+
+    fn shape<K, V>(&self, len: usize) -> Shape {
+        let best = Shape::of::<K, V>(if self.wide { usize::MAX } else { len });
+        Shape { policy: self.policy.unwrap_or(best.policy), wide: self.wide || best.wide }
+    }
+}
+
+/// Bytes of temporary memory that [`sort_keys`] takes for `len` keys.
+///
+/// # Errors
+/// [`InvalidBits`](Error::InvalidBits).
+pub fn plan_keys<K: SortKey>(len: usize, options: &RadixSortOptions) -> Result<u64> {
+    Ok(Plan::<K::Bits, NoValue>::new(len, options.sort_by::<K>()?, options).layout.bytes())
+}
+
+/// Bytes of temporary memory that [`sort_pairs`] takes for `len` pairs.
+///
+/// # Errors
+/// [`InvalidBits`](Error::InvalidBits).
+pub fn plan_pairs<K: SortKey, V: SortValue>(len: usize, options: &RadixSortOptions) -> Result<u64> {
+    Ok(Plan::<K::Bits, V::Bits>::new(len, options.sort_by::<K>()?, options).layout.bytes())
+}
+
+/// Sorts `keys` into `sorted`, in the order of the stream; returns when the work is on its way.
+///
+/// # Errors
+/// [`Shape`](Error::Shape) if the lengths differ, [`InvalidBits`](Error::InvalidBits), [`WrongDevice`](Error::WrongDevice),
+/// [`OutOfMemory`](Error::OutOfMemory), or the driver's.
+pub fn sort_keys<K: SortKey>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    sorted: &mut Buffer<K>,
+    options: &RadixSortOptions,
+) -> Result<()> {
+    keys.check(stream, "keys to sort", keys.len())?;
+    sorted.check(stream, "sorted keys", keys.len())?;
+    let from = Source { keys: keys.bits(), values: nothing().read_only() };
+    let to = Pairs { keys: sorted.bits_mut(), values: nothing() };
+    // SAFETY: the buffers are of one length and borrowed, and wait for the device before they are freed.
+    unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
+}
+
+/// Sorts pairs of a key and a value by their keys into `sorted_keys` and `sorted_values`, in the order of the stream;
+/// returns when the work is on its way.
+///
+/// # Errors
+/// As [`sort_keys`].
+pub fn sort_pairs<K: SortKey, V: SortValue>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    values: &Buffer<V>,
+    sorted_keys: &mut Buffer<K>,
+    sorted_values: &mut Buffer<V>,
+    options: &RadixSortOptions,
+) -> Result<()> {
+    keys.check(stream, "keys to sort", keys.len())?;
+    values.check(stream, "values to sort with keys", keys.len())?;
+    sorted_keys.check(stream, "sorted keys", keys.len())?;
+    sorted_values.check(stream, "sorted values", keys.len())?;
+    let from = Source { keys: keys.bits(), values: values.bits() };
+    let to = Pairs { keys: sorted_keys.bits_mut(), values: sorted_values.bits_mut() };
+    // SAFETY: as in `sort_keys`.
+    unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
+}
+
+/// Values of keys without values.
+pub(super) fn nothing<'a>() -> SliceMut<'a, NoValue> {
+    // SAFETY: no element is ever accessed.
+    unsafe { SliceMut::from_raw_parts(std::ptr::dangling_mut(), 0) }
+}
+
+/// Temporary memory of a sort from buffers to others.
+struct Plan<K, V> {
+    layout: Layout,
+    sort: RadixSort,
+    /// What passes write to that do not write to the output.
+    keys: Region<K>,
+    values: Region<V>,
+}
+
+impl<K: RadixKey, V: ValueBits> Plan<K, V> {
+    fn new(len: usize, by: SortBy, options: &RadixSortOptions) -> Self {
+        let mut layout = Layout::new();
+        let (passes, carried) = (by.num_passes(), size_of::<V>() > 0);
+        let room = |needed: bool| if needed && passes > 1 { len } else { 0 };
+        let len = if passes > 0 { len } else { 0 };
+        Self {
+            sort: RadixSort::plan(&mut layout, len, options.shape::<K, V>(len)),
+            keys: layout.reserve(room(true)),
+            values: layout.reserve(room(carried)),
+            layout,
+        }
+    }
+}
+
+/// # Safety
+/// As [`RadixSort::run`].
+unsafe fn sort<K: RadixKey, V: ValueBits>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    from: Source<'_, K, V>,
+    to: Pairs<'_, K, V>,
+    by: SortBy,
+    options: &RadixSortOptions,
+) -> Result<()> {
+    let (len, passes) = (from.keys.len(), by.num_passes());
+    if len == 0 || passes == 0 {
+        // SAFETY: the caller's.
+        return unsafe {
+            stream.copy(to.keys, from.keys)?;
+            stream.copy(to.values, from.values)
+        };
+    }
+    let plan = Plan::<K, V>::new(len, by, options);
+    let temp = workspace.carve(stream, &plan.layout, "radix sort")?;
+    let room = Pairs { keys: temp.view(plan.keys), values: temp.view(plan.values) };
+    // The last pass is to write to the output.
+    let targets = if passes % 2 == 1 { [to, room] } else { [room, to] };
+    // SAFETY: the caller's; the room is the plan's own.
+    unsafe { plan.sort.run(stream, &temp, options.shape::<K, V>(len), by, from, targets)? };
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! The inner half: planned scratch memory, the histogram, and a pass a digit, on views.
+
+use crate::device::{Layout, Region, Stream, Temp};
+use crate::error::{Error, Result};
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::block::look_back::LookBackWord;
+use kauri_kernels::policy::{self, HISTOGRAM_MAX_BLOCKS, RadixSortPolicy};
+use kauri_kernels::primitives::radix_sort::histogram::primitives_radix_sort_histogram;
+use kauri_kernels::primitives::radix_sort::onesweep::primitives_radix_sort_onesweep;
+use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RADIX, RADIX_BITS, RadixKey, ValueBits};
+
+/// Most digits of a key.
+const MAX_DIGITS: usize = 8;
+
+/// Most items that a 32-bit word of the look-back can count.
+const MAX_NARROW_ITEMS: usize = 1 << 30;
+
+/// 32-bit words before those of the look-back: a row of places a digit, and tickets.
+const PLACES: usize = 2 * MAX_DIGITS * RADIX;
+const TICKETS: usize = 1 + MAX_DIGITS;
+const HEAD: usize = PLACES + TICKETS.next_multiple_of(2);
+
+/// Keys to be read and their values.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a, K, V> {
+    pub(crate) keys: Slice<'a, K>,
+    pub(crate) values: Slice<'a, V>,
+}
+
+/// Keys and their values.
+#[derive(Clone, Copy)]
+pub(crate) struct Pairs<'a, K, V> {
+    pub(crate) keys: SliceMut<'a, K>,
+    pub(crate) values: SliceMut<'a, V>,
+}
+
+impl<'a, K, V> Pairs<'a, K, V> {
+    /// To be read.
+    pub(crate) fn read_only(&self) -> Source<'a, K, V> {
+        Source { keys: self.keys.read_only(), values: self.values.read_only() }
+    }
+}
+
+/// By which bits items are sorted, and how keys are ordered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortBy {
+    pub(crate) begin_bit: u32,
+    pub(crate) end_bit: u32,
+    pub(crate) order: KeyOrder,
+}
+
+impl SortBy {
+    /// The lowest `bits` bits of unsigned keys.
+    pub(crate) fn low_bits(bits: u32) -> Self {
+        Self { begin_bit: 0, end_bit: bits, order: KeyOrder::UNSIGNED }
+    }
+
+    /// Number of passes.
+    pub(crate) fn num_passes(&self) -> usize {
+        (self.end_bit - self.begin_bit).div_ceil(RADIX_BITS) as usize
+    }
+}
+
+/// Shape of the tiles, and whether items are counted in 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) policy: RadixSortPolicy,
+    pub(crate) wide: bool,
+}
+
+impl Shape {
+    /// The best known one.
+    pub(crate) fn of<K, V>(len: usize) -> Self {
+        let wide = len > MAX_NARROW_ITEMS;
+        Self { policy: policy::radix_sort(size_of::<K>(), size_of::<V>(), len), wide }
+    }
+
+    /// 32-bit words of look-back that a pass takes.
+    fn words(self, len: usize) -> usize {
+        len.div_ceil(self.policy.tile_items()) * RADIX * if self.wide { 2 } else { 1 }
+    }
+}
+
+/// The scratch memory of sorts of up to a number of items.
+#[derive(Clone, Copy)]
+pub(crate) struct RadixSort {
+    /// Places and tickets, and twice the words of look-back: while a pass uses one set it clears the other.
+    scratch: Region<u32>,
+}
+
+impl RadixSort {
+    /// Plans sorts of up to `len` items.
+    pub(crate) fn plan(layout: &mut Layout, len: usize, shape: Shape) -> Self {
+        Self { scratch: layout.reserve(HEAD + 2 * shape.words(len)) }
+    }
+
+    /// Sorts stably. Pass `i` writes to `to[i % 2]`, the first reads `from`, which `to[1]` may be. Returns what has the
+    /// sorted items, and the other one.
+    ///
+    /// # Safety
+    /// All arrays must be of one length, of which sorts were planned, apart but for the exception, and used by nothing else
+    /// until the stream has done the work. There must be a bit to sort by.
+    pub(crate) unsafe fn run<'a, K: RadixKey, V: ValueBits>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        shape: Shape,
+        by: SortBy,
+        from: Source<'a, K, V>,
+        to: [Pairs<'a, K, V>; 2],
+    ) -> Result<[Pairs<'a, K, V>; 2]> {
+        let (len, num_passes) = (from.keys.len(), by.num_passes());
+        let [mut target, mut other] = to;
+        if len > 0 {
+            let scratch = Scratch::new(temp.view(self.scratch), shape.words(len));
+            // SAFETY: the scratch memory is the plan's own; the rest is passed on to the caller.
+            unsafe { scratch.count_digits(stream, by, from.keys, num_passes)? };
+            let mut source = from;
+            for pass in 0..num_passes {
+                let pass = Pass { stream, scratch: &scratch, shape, by, pass, source, target };
+                // SAFETY: as above.
+                unsafe { launch(&pass)? };
+                source = target.read_only();
+                std::mem::swap(&mut target, &mut other);
+            }
+        } else if num_passes % 2 == 1 {
+            std::mem::swap(&mut target, &mut other);
+        }
+        Ok([other, target])
+    }
+}
+
+/// The parts of the scratch memory.
+struct Scratch<'a> {
+    /// All that is cleared before the histogram: places, tickets, the first set of words.
+    cleared: SliceMut<'a, u32>,
+    tickets: SliceMut<'a, u32>,
+    words: [SliceMut<'a, u32>; 2],
+}
+
+impl<'a> Scratch<'a> {
+    fn new(all: SliceMut<'a, u32>, words: usize) -> Self {
+        // SAFETY: the plan was made for at least that many words.
+        unsafe {
+            Self {
+                cleared: all.part(0, HEAD + words),
+                tickets: all.part(PLACES, TICKETS),
+                words: [all.part(HEAD, words), all.part(HEAD + words, words)],
+            }
+        }
+    }
+
+    /// Where the items of each digit begin: a row a pass.
+    fn places(&self, first: usize, num_passes: usize) -> SliceMut<'a, u64> {
+        // SAFETY: the places come first in memory that is aligned for any type.
+        unsafe {
+            SliceMut::<u64>::from_raw_parts(self.cleared.as_ptr().cast(), PLACES / 2)
+                .part(first * RADIX, num_passes * RADIX)
+        }
+    }
+
+    /// Words of look-back as `N`.
+    fn words<N>(&self, pass: usize) -> SliceMut<'a, N> {
+        let words = self.words[pass % 2];
+        // SAFETY: there are twice as many where `N` takes twice as much, and they begin at an even word.
+        unsafe { SliceMut::from_raw_parts(words.as_ptr().cast(), words.len() * 4 / size_of::<N>()) }
+    }
+
+    unsafe fn count_digits<K: RadixKey>(
+        &self,
+        stream: &Stream,
+        by: SortBy,
+        keys: Slice<'_, K>,
+        num_passes: usize,
+    ) -> Result<()> {
+        let tiles = keys.len().div_ceil(policy::histogram_tile(size_of::<K>())) as u64;
+        let (blocks, order) = (tiles.min(HISTOGRAM_MAX_BLOCKS), by.order.with(KeyOrder::FOLD).to_bits());
+        let places = self.places(0, num_passes);
+        // SAFETY: the caller's; the histogram's ticket is the first one.
+        unsafe {
+            stream.fill_bytes(self.cleared, 0)?;
+            let args = (keys, places, self.tickets.part(0, 1), by.begin_bit, by.end_bit, order);
+            if by.order == KeyOrder::UNSIGNED {
+                stream.launch::<primitives_radix_sort_histogram<K, false>>(blocks, args)
+            } else {
+                stream.launch::<primitives_radix_sort_histogram<K, true>>(blocks, args)
+            }
+        }
+    }
+}
+
+/// One pass.
+struct Pass<'p, 'a, K, V> {
+    stream: &'p Stream,
+    scratch: &'p Scratch<'p>,
+    shape: Shape,
+    by: SortBy,
+    pass: usize,
+    source: Source<'a, K, V>,
+    target: Pairs<'a, K, V>,
+}
+
+impl<'p, 'a, K: RadixKey, V: ValueBits> Pass<'p, 'a, K, V> {
+    /// The same pass, whose types are known by their sizes.
+    ///
+    /// # Safety
+    /// `L` and `W` are `K` and `V`.
+    unsafe fn of_types<L, W>(&self) -> Pass<'p, 'a, L, W> {
+        let &Self { stream, scratch, shape, by, pass, source, target } = self;
+        // SAFETY: the very same views.
+        unsafe {
+            let (keys, values) = (source.keys, source.values);
+            let keys = Slice::from_raw_parts(keys.as_ptr().cast(), keys.len());
+            let source = Source { keys, values: Slice::from_raw_parts(values.as_ptr().cast(), values.len()) };
+            let (keys, values) = (target.keys, target.values);
+            let keys = SliceMut::from_raw_parts(keys.as_ptr().cast(), keys.len());
+            let target =
+                Pairs { keys, values: SliceMut::from_raw_parts(values.as_ptr().cast(), values.len()) };
+            Pass { stream, scratch, shape, by, pass, source, target }
+        }
+    }
+
+    fn is_first(&self) -> bool {
+        self.pass == 0
+    }
+
+    fn is_last(&self) -> bool {
+        self.pass + 1 == self.by.num_passes()
+    }
+
+    /// Whether keys are more than unsigned numbers in this pass: in the first and the last they are what the caller gave,
+    /// and equal zeros are different numbers in all.
+    fn is_folded(&self) -> bool {
+        let ends = self.is_first() || self.is_last();
+        self.by.order.has(KeyOrder::EQUAL_ZEROS) || (ends && self.by.order != KeyOrder::UNSIGNED)
+    }
+
+    fn order(&self) -> KeyOrder {
+        let fold = if self.is_first() { KeyOrder::FOLD } else { KeyOrder::UNSIGNED };
+        let unfold = if self.is_last() { KeyOrder::UNFOLD } else { KeyOrder::UNSIGNED };
+        self.by.order.with(fold).with(unfold)
+    }
+
+    unsafe fn launch<N: LookBackWord, const FOLDED: bool, const WARPS: usize, const ITEMS: usize>(
+        &self,
+    ) -> Result<()> {
+        let &Self { stream, scratch, shape, by, pass, source, target } = self;
+        let tiles = source.keys.len().div_ceil(shape.policy.tile_items()) as u64;
+        let shift = by.begin_bit + pass as u32 * RADIX_BITS;
+        let next_words = scratch.words::<N>(pass + 1);
+        // SAFETY: passed on to the caller; tickets and places have one for each pass.
+        unsafe {
+            let next_words = if self.is_last() { next_words.part(0, 0) } else { next_words };
+            let args = (
+                source.keys,
+                source.values,
+                target.keys,
+                target.values,
+                scratch.places(pass, 1).read_only(),
+                scratch.words::<N>(pass),
+                next_words,
+                scratch.tickets.part(1 + pass, 1),
+                shift,
+                by.end_bit - shift,
+                self.order().to_bits(),
+            );
+            stream.launch::<primitives_radix_sort_onesweep<K, V, N, FOLDED, WARPS, ITEMS>>(tiles, args)
+        }
+    }
+
+    /// No kernel has this shape.
+    fn missing(&self) -> Error {
+        let RadixSortPolicy { warps, items } = self.shape.policy;
+        Error::InvalidLaunch {
+            kernel: "primitives_radix_sort_onesweep".into(),
+            grid: self.source.keys.len() as u64,
+            block: 32 * warps as u32,
+            reason: format!("there is no kernel with tiles of {warps} warps and {items} items a thread"),
+        }
+    }
+}
+
+/// For each pair of types the shapes of its kernels: all, then those that also come folded, then wide and folded.
+macro_rules! kernels {
+    ($($key:ty, $value:ty, $kb:literal, $vb:literal: $($w:literal x $i:literal)*; $($fw:literal x $fi:literal)*; $($ww:literal x $wi:literal)*;)*) => {
+        /// Launches the kernel of the pass.
+        ///
+        /// # Safety
+        /// As [`RadixSort::run`].
+        unsafe fn launch<K: RadixKey, V: ValueBits>(pass: &Pass<'_, '_, K, V>) -> Result<()> {
+            let RadixSortPolicy { warps, items } = pass.shape.policy;
+            let kind = (pass.shape.wide, pass.is_folded(), warps, items);
+            // SAFETY: the types are those of the sizes; the rest is passed on to the caller.
+            unsafe {
+                match (size_of::<K>(), size_of::<V>()) {
+                    $( ($kb, $vb) => {
+                        let pass = pass.of_types::<$key, $value>();
+                        match kind {
+                            $( (false, false, $w, $i) => pass.launch::<u32, false, $w, $i>(), )*
+                            $( (false, true, $fw, $fi) => pass.launch::<u32, true, $fw, $fi>(), )*
+                            $( (true, _, $ww, $wi) => pass.launch::<u64, true, $ww, $wi>(), )*
+                            _ => Err(pass.missing()),
+                        }
+                    } )*
+                    _ => Err(pass.missing()),
+                }
+            }
+        }
+    };
+}
+kernels! {
+    u32, NoValue, 4, 0: 12 x 16 16 x 12 8 x 4; 12 x 16 8 x 4; 12 x 16;
+    u32, u32, 4, 4: 12 x 16 16 x 12 16 x 16 8 x 4; 12 x 16 8 x 4; 12 x 16 8 x 4;
+    u32, u64, 4, 8: 12 x 12; 12 x 12; 12 x 12;
+    u32, u128, 4, 16: 8 x 8; 8 x 8; 8 x 8;
+    u64, NoValue, 8, 0: 12 x 12 16 x 8 8 x 4; 12 x 12 8 x 4; 12 x 12;
+    u64, u32, 8, 4: 12 x 12 16 x 8 8 x 4; 12 x 12 8 x 4; 12 x 12;
+    u64, u64, 8, 8: 12 x 8; 12 x 8; 12 x 8;
+    u64, u128, 8, 16: 8 x 8; 8 x 8; 8 x 8;
+}

@@ -1,0 +1,82 @@
+//! Reduce: what all items add up to, left on the device.
+//!
+//! Any number of items; the sum of none is the operator's identity. Items and operators as in [`scan`](super::scan). Each
+//! item is read once. The brackets depend on the number of items alone, so that sums of floats too have the same bits on
+//! every run and on the CPU.
+
+pub use super::scan::ScanOperator;
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::Result;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::primitives::reduce::{MAX_BLOCKS, primitives_reduce, shape};
+use kauri_kernels::thread::operator::Operator;
+use kauri_kernels::thread::words::Words;
+
+/// The temporary memory of reductions of up to a number of items.
+pub(crate) struct Reduce<T> {
+    /// The sum of each block.
+    sums: Region<T>,
+}
+
+impl<T: Words> Reduce<T> {
+    /// Plans reductions of `len` items.
+    pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
+        let (_, num_blocks) = shape::<T>(len, MAX_BLOCKS);
+        // A single block's sum is the result.
+        Self { sums: layout.reserve(if num_blocks > 1 { num_blocks } else { 0 }) }
+    }
+
+    /// Reduces with operator `O` to the first item of `output`.
+    ///
+    /// # Safety
+    /// The input is of the planned length, the output of at least 1, and both are used by nothing else until the stream has
+    /// done the work.
+    pub(crate) unsafe fn run<O: Operator<T>>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Slice<'_, T>,
+        output: SliceMut<'_, T>,
+    ) -> Result<()> {
+        let (warp_rows, num_blocks) = shape::<T>(input.len(), MAX_BLOCKS);
+        let sums = if num_blocks > 1 { temp.view(self.sums) } else { output };
+        // SAFETY: passed on to the caller; each block has a place for its sum.
+        unsafe {
+            stream.launch::<primitives_reduce<T, O>>(num_blocks as u64, (input, sums, warp_rows as u64))?;
+            if num_blocks > 1 {
+                let (warp_rows, _) = shape::<T>(num_blocks, 1);
+                let args = (sums.read_only(), output, warp_rows as u64);
+                stream.launch::<primitives_reduce<T, O>>(1, args)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of temporary memory of a reduction of `len` items.
+pub fn plan<T: Words>(len: usize) -> u64 {
+    let mut layout = Layout::new();
+    Reduce::<T>::plan(&mut layout, len);
+    layout.bytes()
+}
+
+/// Writes what all items of `input` add up to, in their order, to `output`, which has one item.
+///
+/// # Errors
+/// [`Error::Shape`](crate::Error::Shape) if the output has not one item,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+pub fn reduce<T: Words, O: ScanOperator<T>>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    output: &mut Buffer<T>,
+) -> Result<()> {
+    output.check_items("items of a reduction's output", 1)?;
+    input.check_device(stream)?;
+    output.check_device(stream)?;
+    let mut layout = Layout::new();
+    let reduce = Reduce::<T>::plan(&mut layout, input.len());
+    let temp = workspace.carve(stream, &layout, "reduce")?;
+    // SAFETY: the borrows keep both buffers apart, and buffers wait for the device before they are freed.
+    unsafe { reduce.run::<O>(stream, &temp, input.slice(), output.slice_mut()) }
+}

@@ -1,0 +1,208 @@
+//! Radix sort of many segments at once, each by itself: of up to 32 items by a warp, of more by a block, in shared memory
+//! where they fit and tile by tile where they do not. Stable, and the same bits on every run.
+//!
+//! Segments are given by a buffer of offsets on the device: segment `s` is the items from `offsets[s]` up to
+//! `offsets[s + 1]`, with 0 first and the number of items last. Offsets that do not ascend, or go beyond the items, leave
+//! the output undefined, and nothing else. One block sorts a segment: a few very long ones are better sorted one by one, by
+//! [`radix_sort`](super::radix_sort).
+//!
+//! Temporary memory: one copy of the items if there can be segments that do not fit in shared memory, and up to 8 bytes for
+//! every 33 items.
+
+use super::radix_sort::{Pairs, RadixSortOptions, SortBy, SortKey, SortValue, Source, nothing};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::Result;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS};
+use kauri_kernels::primitives::segmented_sort::blocks::primitives_segmented_sort_blocks;
+use kauri_kernels::primitives::segmented_sort::warps::primitives_segmented_sort_warps;
+use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RadixKey, ValueBits};
+
+/// Bytes of temporary memory that [`sort_keys`] takes for `len` keys in `num_segments` segments.
+///
+/// # Errors
+/// [`InvalidBits`](crate::Error::InvalidBits).
+pub fn plan_keys<K: SortKey>(len: usize, num_segments: usize, options: &RadixSortOptions) -> Result<u64> {
+    options.sort_by::<K>()?;
+    Ok(Plan::<K::Bits, NoValue>::new(len, num_segments).layout.bytes())
+}
+
+/// Bytes of temporary memory that [`sort_pairs`] takes for `len` pairs in `num_segments` segments.
+///
+/// # Errors
+/// [`InvalidBits`](crate::Error::InvalidBits).
+pub fn plan_pairs<K: SortKey, V: SortValue>(
+    len: usize,
+    num_segments: usize,
+    options: &RadixSortOptions,
+) -> Result<u64> {
+    options.sort_by::<K>()?;
+    Ok(Plan::<K::Bits, V::Bits>::new(len, num_segments).layout.bytes())
+}
+
+/// Sorts the `keys` of each segment into the same segment of `sorted`, in the order of the stream; returns when the work is
+/// on its way. Of the options, shapes and wide counts do not matter here.
+///
+/// # Errors
+/// [`Shape`](crate::Error::Shape) if the lengths differ, [`InvalidBits`](crate::Error::InvalidBits), [`WrongDevice`](crate::Error::WrongDevice),
+/// [`OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+pub fn sort_keys<K: SortKey>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    offsets: &Buffer<u64>,
+    sorted: &mut Buffer<K>,
+    options: &RadixSortOptions,
+) -> Result<()> {
+    keys.check(stream, "keys to sort", keys.len())?;
+    offsets.check(stream, "offsets of segments", offsets.len())?;
+    sorted.check(stream, "sorted keys", keys.len())?;
+    let from = Source { keys: keys.bits(), values: nothing().read_only() };
+    let to = Pairs { keys: sorted.bits_mut(), values: nothing() };
+    // SAFETY: the buffers are of one length and borrowed, and wait for the device before they are freed.
+    unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
+}
+
+/// Sorts the pairs of each segment by their keys into the same segment of `sorted_keys` and `sorted_values`, in the order of
+/// the stream; returns when the work is on its way. Values have 4 or 8 bytes.
+///
+/// # Errors
+/// As [`sort_keys`].
+#[expect(clippy::too_many_arguments, reason = "two arrays in, two out")]
+pub fn sort_pairs<K: SortKey, V: SortValue>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    values: &Buffer<V>,
+    offsets: &Buffer<u64>,
+    sorted_keys: &mut Buffer<K>,
+    sorted_values: &mut Buffer<V>,
+    options: &RadixSortOptions,
+) -> Result<()> {
+    keys.check(stream, "keys to sort", keys.len())?;
+    values.check(stream, "values to sort with keys", keys.len())?;
+    offsets.check(stream, "offsets of segments", offsets.len())?;
+    sorted_keys.check(stream, "sorted keys", keys.len())?;
+    sorted_values.check(stream, "sorted values", keys.len())?;
+    let from = Source { keys: keys.bits(), values: values.bits() };
+    let to = Pairs { keys: sorted_keys.bits_mut(), values: sorted_values.bits_mut() };
+    // SAFETY: as in `sort_keys`.
+    unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
+}
+
+/// Temporary memory of a sort.
+struct Plan<K, V> {
+    layout: Layout,
+    /// Entries of the two lists, then how many of them blocks have taken.
+    counters: Region<u64>,
+    short: Region<u64>,
+    long: Region<u64>,
+    /// Where segments go that do not fit in shared memory.
+    keys: Region<K>,
+    values: Region<V>,
+}
+
+impl<K: RadixKey, V: ValueBits> Plan<K, V> {
+    fn new(len: usize, num_segments: usize) -> Self {
+        const { assert!(size_of::<V>() <= 8, "segments are sorted with values of 4 or 8 bytes") };
+        let mut layout = Layout::new();
+        // Regions without items come last, since they begin where others do.
+        let (shorts, longs) = (len / 33, len / (SEGMENT_SHORT_ITEMS + 1));
+        let room = if longs > 0 { len } else { 0 };
+        Self {
+            counters: layout.reserve(4),
+            short: layout.reserve(shorts.min(num_segments).max(1)),
+            long: layout.reserve(longs.min(num_segments).max(1)),
+            keys: layout.reserve(room),
+            values: layout.reserve(if size_of::<V>() > 0 { room } else { 0 }),
+            layout,
+        }
+    }
+}
+
+/// # Safety
+/// The arrays must be of one length and apart, and used by nothing else until the stream has done the work.
+unsafe fn sort<K: RadixKey, V: ValueBits>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    from: Source<'_, K, V>,
+    offsets: Slice<'_, u64>,
+    to: Pairs<'_, K, V>,
+    by: SortBy,
+) -> Result<()> {
+    let (len, num_segments) = (from.keys.len(), offsets.len().saturating_sub(1));
+    if len == 0 || num_segments == 0 {
+        return Ok(());
+    }
+    if by.begin_bit == by.end_bit {
+        // SAFETY: the caller's.
+        return unsafe {
+            stream.copy(to.keys, from.keys)?;
+            stream.copy(to.values, from.values)
+        };
+    }
+    let plan = Plan::<K, V>::new(len, num_segments);
+    let temp = workspace.carve(stream, &plan.layout, "segmented sort")?;
+    let (counters, short, long) = (temp.view(plan.counters), temp.view(plan.short), temp.view(plan.long));
+    let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
+    // SAFETY: the temporary memory is the plan's own; the rest is the caller's.
+    unsafe {
+        stream.fill_bytes(counters, 0)?;
+        let (keys, values) = (from.keys, from.values);
+        let listed = counters.part(0, 2);
+        let args =
+            (keys, values, offsets, to.keys, to.values, short, long, listed, by.begin_bit, by.end_bit, order);
+        stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_segments as u64, args)?;
+        let lists = Lists { stream, plan: &plan, temp: &temp, from, offsets, to, by, order };
+        if len > 32 {
+            lists.sort::<2>(0, short)?;
+        }
+        match size_of::<K>().max(size_of::<V>()) {
+            _ if len <= SEGMENT_SHORT_ITEMS => Ok(()),
+            4 => lists.sort::<8>(1, long),
+            _ => lists.sort::<6>(1, long),
+        }
+    }
+}
+
+/// Segments on lists, to be sorted by blocks.
+struct Lists<'a, K, V> {
+    stream: &'a Stream,
+    plan: &'a Plan<K, V>,
+    temp: &'a Temp<'a>,
+    from: Source<'a, K, V>,
+    offsets: Slice<'a, u64>,
+    to: Pairs<'a, K, V>,
+    by: SortBy,
+    order: u32,
+}
+
+impl<K: RadixKey, V: ValueBits> Lists<'_, K, V> {
+    /// # Safety
+    /// As [`sort`].
+    unsafe fn sort<const ITEMS: usize>(&self, which: u32, list: SliceMut<'_, u64>) -> Result<()> {
+        let Self { stream, plan, temp, from, offsets, to, by, order } = *self;
+        let counters = temp.view(plan.counters);
+        // SAFETY: the caller's.
+        unsafe {
+            let args = (
+                from.keys,
+                from.values,
+                offsets,
+                to.keys,
+                to.values,
+                temp.view(plan.keys),
+                temp.view(plan.values),
+                list.read_only(),
+                counters.part(0, 2).read_only(),
+                counters.part(2, 2),
+                which,
+                by.begin_bit,
+                by.end_bit,
+                order,
+            );
+            let blocks = (list.len() as u64).min(SEGMENT_MAX_BLOCKS);
+            stream.launch::<primitives_segmented_sort_blocks<K, V, 8, ITEMS>>(blocks, args)
+        }
+    }
+}

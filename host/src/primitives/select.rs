@@ -1,0 +1,314 @@
+//! Select: the items that a flag or a predicate takes, in their order; with the others beside them it is a stable partition.
+//!
+//! Any number of items, 0 included. How many are taken stays on the device, in a buffer of one `u64`: nothing waits. The
+//! output has room for all items; what lies behind the taken ones is undefined. Order is kept, so results are the same on
+//! every run.
+//!
+//! [`flagged`], [`matching`], [`partition_flagged`] and [`partition`] read and write once (look-back between tiles: Merrill,
+//! Garland 2016). [`flagged_two_pass`] is Robinson's form (Billeter, Olsson, Assarsson 2009), which moves what it takes
+//! twice.
+
+use super::item::{Item, as_bits, as_bits_mut};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::Result;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::TWO_PASS_WARPS;
+pub use kauri_kernels::primitives::select::SelectPredicate;
+use kauri_kernels::primitives::select::{primitives_select_flagged, primitives_select_if};
+use kauri_kernels::primitives::select_two_pass::{primitives_select_close_gaps, primitives_select_pieces};
+use kauri_kernels::thread::words::{Words, join};
+use kauri_kernels::warp::look_back::{Decoupled, LookBack};
+
+/// Where selected items go.
+#[derive(Clone, Copy)]
+pub(crate) struct Selected<'a, T> {
+    /// Room for all items.
+    pub(crate) kept: SliceMut<'a, T>,
+    /// Room for all items, or empty if those that are not taken are not wanted.
+    pub(crate) others: SliceMut<'a, T>,
+    /// One word: how many are taken.
+    pub(crate) count: SliceMut<'a, u64>,
+}
+
+/// The temporary memory of selections of up to a number of items.
+pub(crate) struct Select {
+    /// The ticket, then what tiles publish.
+    words: Region<u64>,
+}
+
+impl Select {
+    /// Plans selections of `len` items of type `T`.
+    pub(crate) fn plan<T: Words>(layout: &mut Layout, len: usize) -> Self {
+        let num_tiles = len.div_ceil(tile_items::<T>());
+        Self { words: layout.reserve(1 + Decoupled::num_words(num_tiles, u64::WORDS)) }
+    }
+
+    /// Clears what the kernels expect to be zeros; the number of tiles.
+    pub(crate) fn prepare<T: Words>(&self, stream: &Stream, temp: &Temp<'_>, len: usize) -> Result<u64> {
+        temp.clear(stream, self.words)?;
+        Ok(len.div_ceil(tile_items::<T>()) as u64)
+    }
+
+    /// The ticket and what tiles publish.
+    pub(crate) fn words<'a>(&self, temp: &Temp<'a>) -> SliceMut<'a, u64> {
+        temp.view(self.words)
+    }
+
+    /// Takes the items whose flag is not 0.
+    ///
+    /// # Safety
+    /// All arrays are of the planned length, apart, and used by nothing else until the stream has done the work.
+    pub(crate) unsafe fn run_flagged<T: Words>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Slice<'_, T>,
+        flags: Slice<'_, u8>,
+        to: Selected<'_, T>,
+    ) -> Result<()> {
+        let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
+        let args = (input, flags, to.kept, to.others, to.count, self.words(temp));
+        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        unsafe { stream.launch::<primitives_select_flagged<T>>(num_tiles, args) }
+    }
+
+    /// Takes the items of which predicate `P` holds.
+    ///
+    /// # Safety
+    /// As [`run_flagged`](Self::run_flagged).
+    pub(crate) unsafe fn run_if<T: Words, P: SelectPredicate<T>>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Slice<'_, T>,
+        bound: T,
+        to: Selected<'_, T>,
+    ) -> Result<()> {
+        let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
+        let args = (input, join(bound.to_words()), to.kept, to.others, to.count, self.words(temp));
+        // SAFETY: as above.
+        unsafe { stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
+    }
+}
+
+/// The temporary memory of selections in two passes.
+pub(crate) struct SelectTwoPass<T> {
+    compacted: Region<T>,
+    /// Items that each warp keeps.
+    counts: Region<u64>,
+    /// Items of a warp's piece.
+    piece: usize,
+}
+
+impl<T: Words> SelectTwoPass<T> {
+    /// Plans selections of `len` items.
+    pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
+        // Whole segments of 32, so that stores stay aligned.
+        let piece = len.div_ceil(TWO_PASS_WARPS).next_multiple_of(32).max(32);
+        Self { compacted: layout.reserve(len), counts: layout.reserve(len.div_ceil(piece)), piece }
+    }
+
+    /// Takes the items whose flag is not 0.
+    ///
+    /// # Safety
+    /// As [`Select::run_flagged`], for as many items as planned.
+    pub(crate) unsafe fn run_flagged(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Slice<'_, T>,
+        flags: Slice<'_, u8>,
+        kept: SliceMut<'_, T>,
+        count: SliceMut<'_, u64>,
+    ) -> Result<()> {
+        let (compacted, counts) = (temp.view(self.compacted), temp.view(self.counts));
+        let (threads, piece) = (32 * counts.len() as u64, self.piece as u64);
+        // SAFETY: passed on to the caller; a warp a count.
+        unsafe {
+            let args = (input, flags, compacted, counts, piece);
+            stream.launch_items::<primitives_select_pieces<T>>(threads, args)?;
+            let args = (compacted.read_only(), counts.read_only(), kept, count, piece);
+            stream.launch_items::<primitives_select_close_gaps<T>>(threads, args)
+        }
+    }
+}
+
+/// Bytes of temporary memory of a selection of `len` items in one pass.
+pub fn plan<T: Item>(len: usize) -> u64 {
+    let mut layout = Layout::new();
+    Select::plan::<T::Bits>(&mut layout, len);
+    layout.bytes()
+}
+
+/// Bytes of temporary memory of a selection of `len` items in two passes.
+pub fn plan_two_pass<T: Item>(len: usize) -> u64 {
+    let mut layout = Layout::new();
+    SelectTwoPass::<T::Bits>::plan(&mut layout, len);
+    layout.bytes()
+}
+
+/// Takes the items whose flag is not 0 to the front of `kept`, and their number to `count`.
+///
+/// # Errors
+/// [`Error::Shape`](crate::Error::Shape) if flags or output are not as many as the items, or the count is not one;
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+pub fn flagged<T: Item>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    flags: &Buffer<u8>,
+    kept: &mut Buffer<T>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    select_flagged(stream, workspace, input, flags, kept, None, count)
+}
+
+/// As [`flagged`], and the items whose flag is 0 to the front of `others`, in their order.
+///
+/// # Errors
+/// As [`flagged`].
+pub fn partition_flagged<T: Item>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    flags: &Buffer<u8>,
+    kept: &mut Buffer<T>,
+    others: &mut Buffer<T>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    select_flagged(stream, workspace, input, flags, kept, Some(others), count)
+}
+
+/// As [`flagged`], in two passes.
+///
+/// # Errors
+/// As [`flagged`].
+pub fn flagged_two_pass<T: Item>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    flags: &Buffer<u8>,
+    kept: &mut Buffer<T>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    flags.check_items("flags of a selection", input.len())?;
+    flags.check_device(stream)?;
+    check(stream, input, kept, None, count)?;
+    if input.is_empty() {
+        return count.fill_bytes(stream, 0);
+    }
+    let mut layout = Layout::new();
+    let select = SelectTwoPass::<T::Bits>::plan(&mut layout, input.len());
+    let temp = workspace.carve(stream, &layout, "select in two passes")?;
+    let (input, kept) = (as_bits(input.slice()), as_bits_mut(kept.slice_mut()));
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe { select.run_flagged(stream, &temp, input, flags.slice(), kept, count.slice_mut()) }
+}
+
+/// Takes the items of which predicate `P` holds ([`Below`](super::predicate::Below) the bound,
+/// [`AtLeast`](super::predicate::AtLeast) the bound) to the front of `kept`, and their number to `count`.
+///
+/// # Errors
+/// As [`flagged`].
+pub fn matching<T: Words, P: SelectPredicate<T>>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    bound: T,
+    kept: &mut Buffer<T>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    select_if::<T, P>(stream, workspace, input, bound, kept, None, count)
+}
+
+/// As [`matching`], and the other items to the front of `others`, in their order.
+///
+/// # Errors
+/// As [`flagged`].
+pub fn partition<T: Words, P: SelectPredicate<T>>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    bound: T,
+    kept: &mut Buffer<T>,
+    others: &mut Buffer<T>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    select_if::<T, P>(stream, workspace, input, bound, kept, Some(others), count)
+}
+
+fn select_flagged<T: Item>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    flags: &Buffer<u8>,
+    kept: &mut Buffer<T>,
+    others: Option<&mut Buffer<T>>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    flags.check_items("flags of a selection", input.len())?;
+    flags.check_device(stream)?;
+    check(stream, input, kept, others.as_deref(), count)?;
+    if input.is_empty() {
+        return count.fill_bytes(stream, 0);
+    }
+    let mut layout = Layout::new();
+    let select = Select::plan::<T::Bits>(&mut layout, input.len());
+    let temp = workspace.carve(stream, &layout, "select")?;
+    let to = Selected {
+        kept: as_bits_mut(kept.slice_mut()),
+        others: others.map_or(nowhere(), |others| as_bits_mut(others.slice_mut())),
+        count: count.slice_mut(),
+    };
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe { select.run_flagged(stream, &temp, as_bits(input.slice()), flags.slice(), to) }
+}
+
+fn select_if<T: Words, P: SelectPredicate<T>>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    bound: T,
+    kept: &mut Buffer<T>,
+    others: Option<&mut Buffer<T>>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    check(stream, input, kept, others.as_deref(), count)?;
+    if input.is_empty() {
+        return count.fill_bytes(stream, 0);
+    }
+    let mut layout = Layout::new();
+    let select = Select::plan::<T>(&mut layout, input.len());
+    let temp = workspace.carve(stream, &layout, "select")?;
+    let others = others.map_or(nowhere(), Buffer::slice_mut);
+    let to = Selected { kept: kept.slice_mut(), others, count: count.slice_mut() };
+    // SAFETY: as in `select_flagged`.
+    unsafe { select.run_if::<T, P>(stream, &temp, input.slice(), bound, to) }
+}
+
+/// Shapes and devices of a selection.
+pub(super) fn check<T: cust_core::DeviceCopy>(
+    stream: &Stream,
+    input: &Buffer<T>,
+    kept: &Buffer<T>,
+    others: Option<&Buffer<T>>,
+    count: &Buffer<u64>,
+) -> Result<()> {
+    kept.check_items("room for selected items", input.len())?;
+    count.check_items("counts of a selection", 1)?;
+    input.check_device(stream)?;
+    kept.check_device(stream)?;
+    count.check_device(stream)?;
+    if let Some(others) = others {
+        others.check_items("room for the other items", input.len())?;
+        others.check_device(stream)?;
+    }
+    Ok(())
+}
+
+/// A view of no items.
+pub(super) fn nowhere<'a, T>() -> SliceMut<'a, T> {
+    // SAFETY: of no items, nothing is accessed.
+    unsafe { SliceMut::from_raw_parts(std::ptr::null_mut(), 0) }
+}

@@ -1,0 +1,224 @@
+//! Top-k: the k best of many keys, sorted, with their positions.
+//!
+//! Keys are `u32`, `i32`, `f32`, `u64`, `i64`, `f64`; the smallest or the largest are the best. Equal keys come in the order
+//! of the input. Floats have IEEE 754's total order, in which -0.0 is less than 0.0, but NaNs are never better than numbers.
+//!
+//! [`top_k_segmented`] does the same for every segment of an array: a warp a segment (k up to 32), or a block (k up to 1024).
+//!
+//! The keys are read once: a sample of random places gives a threshold that k items or a few more reach, one pass collects
+//! those, and they find their places by counting, or are sorted if they are many. The sample is the same on every run; if it
+//! misleads (about once in 10^9 inputs), digits are counted in further passes of the same launches. Results are the same on
+//! every run either way, and the host never waits.
+//!
+//! | keys | k | candidates expected / room | temporary memory, f32 |
+//! |---|---|---|---|
+//! | 100M | 1 | 480 / 3,400 | 70 KB |
+//! | 100M | 1024 | 3,700 / 8,900 | 115 KB |
+//! | 100M | 100,000 | 151,000 / 218,000 | 3.5 MB |
+//! | any, more than an eighth of them wanted | | all | 16 bytes a key |
+
+mod sampling;
+mod segmented;
+
+use super::merge::{Run, RunMut, no_lookup, nothing};
+use super::merge_sort::MergeSort;
+use super::order::{Ascending, NoValue};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::{Error, Result};
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::TOP_K;
+use kauri_kernels::primitives::merge_sort::MergeOrder;
+use kauri_kernels::primitives::top_k::State;
+use kauri_kernels::primitives::top_k::filter::primitives_top_k_filter;
+use kauri_kernels::primitives::top_k::rank::{BLOCK_ITEMS, primitives_top_k_rank, primitives_top_k_write};
+use kauri_kernels::primitives::top_k::sample::primitives_top_k_sample;
+use kauri_kernels::primitives::top_k::select::primitives_top_k_select;
+pub use kauri_kernels::thread::ranked::RankKey;
+use kauri_kernels::thread::ranked::{RankBits, RankOrder};
+use sampling::Sampling;
+pub use segmented::{plan_segmented, top_k_segmented};
+
+/// Most keys: positions are 32-bit, and `u32::MAX` is none.
+const MAX_KEYS: u64 = u32::MAX as u64;
+
+/// Which keys are the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Best {
+    /// The smallest.
+    Smallest,
+    /// The largest.
+    Largest,
+}
+
+impl Best {
+    /// How keys of a type are read.
+    pub(crate) fn order<K: RankKey>(self) -> RankOrder {
+        match self {
+            Best::Smallest => K::ORDER,
+            Best::Largest => K::ORDER.with(RankOrder::LARGEST),
+        }
+    }
+}
+
+/// Where the best keys and their positions go.
+#[derive(Clone, Copy)]
+pub(crate) struct BestOut<'a, B> {
+    pub(crate) keys: SliceMut<'a, B>,
+    pub(crate) ids: SliceMut<'a, u32>,
+}
+
+/// The temporary memory of top-k of up to a number of keys.
+pub(crate) struct TopK<B: RankBits> {
+    state: Region<u64>,
+    candidates: Region<B::Ranked>,
+    sample: Option<(Sampling, Region<B::Ranked>)>,
+    /// Where there are many candidates.
+    sort: Option<MergeSort<B::Ranked, NoValue>>,
+}
+
+impl<B: RankBits> TopK<B>
+where
+    Ascending: MergeOrder<B::Ranked, NoValue>,
+{
+    /// Plans the `k` best of `len` keys, of which there are some.
+    pub(crate) fn plan(layout: &mut Layout, len: usize, k: usize) -> Self {
+        let sampling = Sampling::new(len, k);
+        let candidates = sampling.map_or(len, |sampling| sampling.candidates);
+        Self {
+            state: layout.reserve(State::WORDS),
+            candidates: layout.reserve(candidates),
+            sample: sampling.map(|sampling| (sampling, layout.reserve(sampling.num_minima()))),
+            sort: (candidates > TOP_K.ranked_items).then(|| MergeSort::plan(layout, candidates)),
+        }
+    }
+
+    /// Writes the best keys, as many as were planned.
+    ///
+    /// # Safety
+    /// As many keys as planned; they and the output are apart and used by nothing else until the stream has done the work.
+    pub(crate) unsafe fn run(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        keys: Slice<'_, B>,
+        order: RankOrder,
+        out: BestOut<'_, B>,
+    ) -> Result<()> {
+        temp.clear(stream, self.state)?;
+        let (state, candidates) = (temp.view(self.state), temp.view(self.candidates));
+        let order = order.to_bits();
+        let num_tiles = keys.len().div_ceil(tile_items::<B>());
+        // SAFETY: passed on to the caller; the state is zeros.
+        unsafe {
+            if let Some((sampling, minima)) = &self.sample {
+                let args =
+                    (keys, temp.view(*minima), state, order, sampling.lane_samples, sampling.rank as u64);
+                stream.launch::<primitives_top_k_sample<B>>(sampling.num_blocks as u64, args)?;
+            }
+            let num_blocks = num_tiles.min(TOP_K.filter_max_blocks) as u64;
+            let has_threshold = u32::from(self.sample.is_some());
+            let args = (keys, candidates, state, order, has_threshold);
+            stream.launch::<primitives_top_k_filter<B>>(num_blocks, args)?;
+            let mut count = State::FOUND;
+            if self.sample.is_some() {
+                let num_blocks = num_tiles.min(TOP_K.select_max_blocks) as u64;
+                let args = (keys, candidates, state, order, out.ids.len() as u64);
+                stream.launch::<primitives_top_k_select<B>>(num_blocks, args)?;
+                count = State::SELECTED;
+            }
+            let count = state.part(count, 1).read_only();
+            self.write(stream, temp, candidates, count, order, out)
+        }
+    }
+
+    /// The first candidates to their places.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn write(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        candidates: SliceMut<'_, B::Ranked>,
+        count: Slice<'_, u64>,
+        order: u32,
+        out: BestOut<'_, B>,
+    ) -> Result<()> {
+        let args = (candidates.read_only(), count, out.keys, out.ids, order);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if let Some(sort) = &self.sort {
+                let input = Run { keys: candidates.read_only(), values: nothing().read_only() };
+                let output = RunMut { keys: candidates, values: nothing() };
+                sort.run::<Ascending>(stream, temp, input, output, count, no_lookup())?;
+                stream.launch_items::<primitives_top_k_write<B>>(out.ids.len() as u64, args)
+            } else {
+                // One at least, for the padding.
+                let num_blocks = candidates.len().div_ceil(BLOCK_ITEMS).max(1) as u64;
+                stream.launch::<primitives_top_k_rank<B>>(num_blocks, args)
+            }
+        }
+    }
+}
+
+/// Bytes of temporary memory for the `k` best of `len` keys.
+pub fn plan<K: RankKey>(len: usize, k: usize) -> u64
+where
+    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+{
+    let mut layout = Layout::new();
+    TopK::<K::Bits>::plan(&mut layout, len, k);
+    layout.bytes()
+}
+
+/// Writes the best keys in order to `best_keys`, and their positions to `ids`; both have k places. If there are fewer keys
+/// than k, the last places get the position `u32::MAX` and a NaN, or of integers the worst key there is.
+///
+/// # Errors
+/// [`Error::Shape`] if the outputs differ in length, [`Error::TooManyItems`] for 2^32 keys or more, [`Error::WrongDevice`],
+/// [`Error::OutOfMemory`], or the driver's.
+pub fn top_k<K: RankKey>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    best: Best,
+    best_keys: &mut Buffer<K>,
+    ids: &mut Buffer<u32>,
+) -> Result<()>
+where
+    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+{
+    best_keys.check_items("best keys", ids.len())?;
+    keys.check_device(stream)?;
+    best_keys.check_device(stream)?;
+    ids.check_device(stream)?;
+    check_count(keys.len())?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let mut layout = Layout::new();
+    let top_k = TopK::<K::Bits>::plan(&mut layout, keys.len(), ids.len());
+    let temp = workspace.carve(stream, &layout, "top-k")?;
+    let out = BestOut { keys: as_key_bits_mut::<K>(best_keys.slice_mut()), ids: ids.slice_mut() };
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe { top_k.run(stream, &temp, as_key_bits::<K>(keys.slice()), best.order::<K>(), out) }
+}
+
+/// Refuses more keys than there are positions.
+pub(super) fn check_count(len: usize) -> Result<()> {
+    let (count, max) = (len as u64, MAX_KEYS);
+    if count > max { Err(Error::TooManyItems { what: "keys", count, max }) } else { Ok(()) }
+}
+
+/// The same memory as bits.
+pub(super) fn as_key_bits<K: RankKey>(keys: Slice<'_, K>) -> Slice<'_, K::Bits> {
+    // SAFETY: of the same size, and plain.
+    unsafe { Slice::from_raw_parts(keys.as_ptr().cast(), keys.len()) }
+}
+
+/// The same memory as bits, to be written.
+pub(super) fn as_key_bits_mut<K: RankKey>(keys: SliceMut<'_, K>) -> SliceMut<'_, K::Bits> {
+    // SAFETY: as above.
+    unsafe { SliceMut::from_raw_parts(keys.as_ptr().cast(), keys.len()) }
+}

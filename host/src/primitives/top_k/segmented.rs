@@ -1,0 +1,137 @@
+//! Top-k of every segment.
+
+use super::{Best, BestOut, as_key_bits, as_key_bits_mut, check_count};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use crate::error::{Error, Result};
+use crate::primitives::merge::{Run, RunMut, no_lookup, nothing};
+use crate::primitives::merge_sort::MergeSort;
+use crate::primitives::order::{Ascending, NoValue, Order};
+use cuda_std::mem::Slice;
+use kauri_kernels::policy::TOP_K;
+use kauri_kernels::primitives::top_k::segments::{
+    BLOCK_K, WARP_K, primitives_top_k_by_blocks, primitives_top_k_by_warps, primitives_top_k_compose,
+    primitives_top_k_pick,
+};
+use kauri_kernels::thread::ranked::{RankBits, RankKey, RankOrder};
+use kauri_kernels::thread::words::Bits128;
+
+/// Segments of keys, and how many are wanted of each.
+#[derive(Clone, Copy)]
+struct Segments<'a, B> {
+    keys: Slice<'a, B>,
+    offsets: Slice<'a, u64>,
+    k: u32,
+}
+
+/// Who finds the best of a segment.
+enum By {
+    Warps,
+    Blocks,
+    /// All items are sorted.
+    Sort(Region<Bits128>, MergeSort<Bits128, NoValue>),
+}
+
+impl By {
+    fn plan(layout: &mut Layout, len: usize, num_segments: usize, k: usize) -> Self {
+        if k <= WARP_K && len / num_segments.max(1) <= TOP_K.warp_segment_items {
+            By::Warps
+        } else if k <= BLOCK_K {
+            By::Blocks
+        } else {
+            By::Sort(layout.reserve(len), MergeSort::plan(layout, len))
+        }
+    }
+
+    /// # Safety
+    /// As many keys and segments as planned; they and the output are apart and used by nothing else until the stream has done
+    /// the work.
+    unsafe fn run<B: RankBits>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        of: Segments<'_, B>,
+        order: RankOrder,
+        out: BestOut<'_, B>,
+    ) -> Result<()>
+    where
+        Ascending: Order<B::Ranked, NoValue>,
+    {
+        let Segments { keys, offsets, k } = of;
+        let order = order.to_bits();
+        let num_segments = offsets.len() - 1;
+        let args = (keys, offsets, out.keys, out.ids, order, k);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match self {
+                By::Warps => {
+                    stream.launch_items::<primitives_top_k_by_warps<B>>(32 * num_segments as u64, args)
+                }
+                By::Blocks => stream.launch::<primitives_top_k_by_blocks<B>>(num_segments as u64, args),
+                By::Sort(composed, sort) => {
+                    let composed = temp.view(*composed);
+                    let starts = offsets.part(0, num_segments);
+                    let args = (keys, starts, composed, order);
+                    stream.launch_items::<primitives_top_k_compose<B>>(keys.len() as u64, args)?;
+                    let output = RunMut { keys: composed, values: nothing() };
+                    let input: Run<'_, _, NoValue> = output.read_only();
+                    let all = nothing().read_only();
+                    sort.run::<Ascending>(stream, temp, input, output, all, no_lookup())?;
+                    let args = (composed.read_only(), offsets, out.keys, out.ids, order, k);
+                    stream.launch_items::<primitives_top_k_pick<B>>(out.ids.len() as u64, args)
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of temporary memory for the `k` best of each of the segments of `len` keys: none for k up to 1024.
+pub fn plan_segmented(len: usize, num_segments: usize, k: usize) -> u64 {
+    let mut layout = Layout::new();
+    By::plan(&mut layout, len, num_segments, k);
+    layout.bytes()
+}
+
+/// Writes the `k` best keys of every segment in order to its row of `best_keys`, and their positions in `keys` to its row of
+/// `ids`. Rows of segments with fewer keys are padded as by [`top_k`](super::top_k).
+///
+/// `offsets` has one item more than there are segments: where each begins, and the number of keys; it ascends from 0. (With
+/// other offsets the output is undefined.)
+///
+/// # Errors
+/// [`Error::Shape`] if the outputs have not k places a segment, or there is no offset; [`Error::TooManyItems`] for 2^32 keys,
+/// segments or places a segment; [`Error::WrongDevice`], [`Error::OutOfMemory`], or the driver's.
+#[expect(clippy::too_many_arguments, reason = "three inputs, two outputs and how")]
+pub fn top_k_segmented<K: RankKey>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    keys: &Buffer<K>,
+    offsets: &Buffer<u64>,
+    k: usize,
+    best: Best,
+    best_keys: &mut Buffer<K>,
+    ids: &mut Buffer<u32>,
+) -> Result<()>
+where
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
+{
+    let Some(num_segments) = offsets.len().checked_sub(1) else {
+        return Err(Error::Shape { what: "offsets, one more than segments", expected: 1, got: 0 });
+    };
+    [keys.len(), num_segments, k].into_iter().try_for_each(check_count)?;
+    ids.check_items("positions of the best keys", num_segments.saturating_mul(k))?;
+    best_keys.check_items("best keys", ids.len())?;
+    keys.check_device(stream)?;
+    offsets.check_device(stream)?;
+    best_keys.check_device(stream)?;
+    ids.check_device(stream)?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let mut layout = Layout::new();
+    let by = By::plan(&mut layout, keys.len(), num_segments, k);
+    let temp = workspace.carve(stream, &layout, "top-k of segments")?;
+    let out = BestOut { keys: as_key_bits_mut::<K>(best_keys.slice_mut()), ids: ids.slice_mut() };
+    let of = Segments { keys: as_key_bits::<K>(keys.slice()), offsets: offsets.slice(), k: k as u32 };
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe { by.run(stream, &temp, of, best.order::<K>(), out) }
+}

@@ -1,0 +1,44 @@
+//! Unique: the first item of every run of equal items, in one pass.
+//!
+//! What belongs to a run is a comparison of neighbours: [`EqualBits`](super::predicate::EqualBits) of `u32`, `u64` and
+//! [`Bits128`](super::item::Bits128), [`EqualHigh`](super::predicate::EqualHigh) of `u64`. Everything else is as in
+//! [`select`](super::select).
+
+use super::select::{Select, check, nowhere};
+use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::error::Result;
+pub use kauri_kernels::primitives::unique::UniqueRun;
+use kauri_kernels::primitives::unique::primitives_unique;
+use kauri_kernels::thread::words::Words;
+
+/// Bytes of temporary memory for `len` items.
+pub fn plan<T: Words>(len: usize) -> u64 {
+    let mut layout = Layout::new();
+    Select::plan::<T>(&mut layout, len);
+    layout.bytes()
+}
+
+/// Takes the first item of every run to the front of `kept`, and the number of runs to `count`.
+///
+/// # Errors
+/// As [`select::flagged`](super::select::flagged).
+pub fn unique<T: Words, R: UniqueRun<T>>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    input: &Buffer<T>,
+    kept: &mut Buffer<T>,
+    count: &mut Buffer<u64>,
+) -> Result<()> {
+    check(stream, input, kept, None, count)?;
+    if input.is_empty() {
+        return count.fill_bytes(stream, 0);
+    }
+    let mut layout = Layout::new();
+    let select = Select::plan::<T>(&mut layout, input.len());
+    let temp = workspace.carve(stream, &layout, "unique")?;
+    let num_tiles = select.prepare::<T>(stream, &temp, input.len())?;
+    let args = (input.slice(), kept.slice_mut(), nowhere(), count.slice_mut(), select.words(&temp));
+    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed; the
+    // words are zeros.
+    unsafe { stream.launch::<primitives_unique<T, R>>(num_tiles, args) }
+}

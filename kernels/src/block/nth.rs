@@ -1,0 +1,103 @@
+//! The n-th of the items of a block, found digit by digit from the most significant one.
+
+use crate::thread::operator::Sum;
+use crate::thread::radix_key::RADIX;
+use crate::thread::ranked::Ranked;
+use crate::warp::scan::inclusive;
+use crate::warp::shuffle::shuffle_idx;
+use cuda_std::prelude::*;
+
+/// Digits that a lane looks at.
+const LANE_DIGITS: usize = RADIX / 32;
+
+/// Shared memory of a search: items of each digit.
+#[repr(C)]
+pub struct NthSmem {
+    /// A count a digit.
+    pub counts: [u32; RADIX],
+}
+
+/// Sets the counts to 0; a barrier must follow.
+///
+/// # Safety
+/// All threads of the block call.
+#[inline(always)]
+pub unsafe fn clear_counts(counts: SharedSlice<'_, u32>) {
+    let mut digit = thread::thread_idx_x() as usize;
+    while digit < RADIX {
+        counts.store(digit, 0);
+        digit += thread::block_dim_x() as usize;
+    }
+}
+
+/// Counts digit `i` of an item, if it has the digits of `prefix` before it.
+///
+/// # Safety
+/// The counts are the block's own.
+#[inline(always)]
+pub unsafe fn count_digit<R: Ranked>(item: R, prefix: R, i: u32, counts: SharedSlice<'_, u32>) {
+    if item.has_digits_of(prefix, i) {
+        // Leading digits are often all the same; the hardware adds ones of a warp at once.
+        counts.atomic_add(item.digit(i) as usize, 1, Ordering::Relaxed, Scope::Block);
+    }
+}
+
+/// The digit of item `n` in the order of digits, and the number of items with smaller ones, given how many items each
+/// digit has.
+///
+/// # Safety
+/// All lanes of a warp call, with the same arguments; there are more than `n` items.
+#[inline(always)]
+pub unsafe fn find_digit(count: impl Fn(usize) -> u64, n: u64) -> (u32, u64) {
+    let lane = warp::lane_id() as usize;
+    let mut counts = [0; LANE_DIGITS];
+    let mut sum = 0;
+    let mut d = 0;
+    while d < LANE_DIGITS {
+        counts[d] = count(lane * LANE_DIGITS + d);
+        sum += counts[d];
+        d += 1;
+    }
+    let end = inclusive::<u64, Sum>(sum);
+    // The last digit of the lane that begins at item `n` or before it.
+    let (mut digit, mut before) = (0, end - sum);
+    let mut next = before;
+    let mut d = 0;
+    while d < LANE_DIGITS {
+        if next <= n {
+            (digit, before) = ((lane * LANE_DIGITS + d) as u32, next);
+        }
+        next += counts[d];
+        d += 1;
+    }
+    // The first lane that ends behind item `n` has it.
+    let lane = warp::warp_vote_ballot(warp::FULL_MASK, end > n).trailing_zeros();
+    (shuffle_idx(digit, lane), shuffle_idx(before, lane))
+}
+
+/// Item `n`, counted from 0, in the order of all items of the block.
+///
+/// # Safety
+/// All threads of the block call, with the same `n`, less than the number of items; `smem` is the block's own.
+#[inline(always)]
+pub unsafe fn nth<R: Ranked, const ITEMS: usize>(items: [R; ITEMS], mut n: u64, smem: *mut NthSmem) -> R {
+    let counts = shared_field!(smem, counts);
+    let mut prefix = R::ZEROS;
+    let mut i = 0;
+    while i < R::DIGITS {
+        clear_counts(counts);
+        thread::sync_threads();
+        let mut item = 0;
+        while item < ITEMS {
+            count_digit(items[item], prefix, i, counts);
+            item += 1;
+        }
+        thread::sync_threads();
+        let (digit, before) = find_digit(|digit| counts.load(digit).into(), n);
+        thread::sync_threads();
+        prefix = prefix.with_digit(i, digit);
+        n -= before;
+        i += 1;
+    }
+    prefix
+}

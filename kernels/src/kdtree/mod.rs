@@ -1,0 +1,6 @@
+//! Left-balanced k-d trees.
+
+pub mod left_balanced;
+pub mod nearest;
+pub mod tags;
+pub mod verify;

@@ -1,0 +1,103 @@
+//! Building by tags and sorting (Wald 2022, section 4): each point carries the node of the subtree it is in; a round
+//! sorts by (tag, coordinate, id) and sends each point one level down.
+//!
+//! Each axis is ranked once by (coordinate, id). So a round sorts one 64-bit key, the tag above the rank on the round's
+//! axis, whatever the coordinate type, and ties go by id as they must.
+
+use super::left_balanced::{full_tree, pivot};
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
+
+/// The key of a point: its tag above its rank.
+#[inline(always)]
+const fn tag_key(tag: u32, rank: u32) -> u64 {
+    (tag as u64) << 32 | rank as u64
+}
+
+/// The tag in a key.
+#[inline(always)]
+const fn tag_of(key: u64) -> u32 {
+    (key >> 32) as u32
+}
+
+/// Starts the ranking of one axis: the coordinate's key and the id of each point.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_coordinate_keys<C: Coord>(
+    coords: Slice<C>,
+    keys: SliceMut<<C as Coord>::Key>,
+    ids: SliceMut<u32>,
+    dims: u32,
+    axis: u32,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ids.len() {
+        keys.store(i, coords.load(i * dims as usize + axis as usize).key());
+        ids.store(i, i as u32);
+    }
+}
+
+/// Ends the ranking of one axis: the place of each id in the order.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ids.len() {
+        ranks.store(ids.load(i) as usize, i as u32);
+    }
+}
+
+/// All points in the root's subtree, with their ranks on axis 0.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_first_tags(ranks: Slice<u32>, keys: SliceMut<u64>, ids: SliceMut<u32>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ids.len() {
+        keys.store(i, tag_key(0, ranks.load(i)));
+        ids.store(i, i as u32);
+    }
+}
+
+/// Sends each point of the sorted order to the left or right child of its tag, and gives it its rank on the next axis.
+/// The pivot of a run keeps its tag: it is that node.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_update_tags(keys: SliceMut<u64>, ids: Slice<u32>, next_ranks: Slice<u32>, level: u32) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ids.len() {
+        let mut tag = tag_of(keys.load(i));
+        // Finished nodes lie before the runs of this level.
+        if i >= full_tree(level) as usize {
+            let pivot = pivot(tag, ids.len() as u32) as usize;
+            if i < pivot {
+                tag = 2 * tag + 1;
+            } else if i > pivot {
+                tag = 2 * tag + 2;
+            }
+        }
+        keys.store(i, tag_key(tag, next_ranks.load(ids.load(i) as usize)));
+    }
+}
+
+/// Puts each point at the index of its tag: level order.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_place<C: Coord>(
+    keys: Slice<u64>,
+    ids: Slice<u32>,
+    coords: Slice<C>,
+    node_ids: SliceMut<u32>,
+    node_coords: SliceMut<C>,
+    dims: u32,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ids.len() {
+        let (node, id) = (tag_of(keys.load(i)) as usize, ids.load(i));
+        node_ids.store(node, id);
+        let mut axis = 0;
+        while axis < dims as usize {
+            node_coords.store(node * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
+            axis += 1;
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Checks that a tree is the left-balanced tree of its points.
+
+use super::left_balanced::{level, parent};
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
+
+/// What can be wrong with a node; the value is stored beside the node's index.
+pub mod wrong {
+    /// The id is not that of a point.
+    pub const ID_RANGE: u32 = 1;
+    /// Another node has the same id.
+    pub const DUPLICATE_ID: u32 = 2;
+    /// The point is on the wrong side of an ancestor.
+    pub const SIDE: u32 = 3;
+}
+
+/// Checks every node, a thread a node: its id is one of 0..n and no other node's, and by (coordinate, id) it is on its
+/// side of every ancestor. `seen` holds n zeros; the smallest (node, what is wrong) goes to `finding`, which starts at
+/// `u64::MAX`.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_verify<C: Coord>(
+    node_coords: Slice<C>,
+    node_ids: Slice<u32>,
+    seen: SliceMut<u32>,
+    finding: SliceMut<u64>,
+    dims: u32,
+) {
+    let node = thread::index_1d_u64();
+    if node < node_ids.len() as u64 {
+        let what = Node { node_coords, node_ids, dims: dims as usize }.check(node as u32, seen);
+        if what != 0 {
+            finding.atomic_min(0, node << 32 | u64::from(what), Ordering::Relaxed, Scope::Device);
+        }
+    }
+}
+
+struct Node<'a, C> {
+    node_coords: Slice<'a, C>,
+    node_ids: Slice<'a, u32>,
+    dims: usize,
+}
+
+impl<C: Coord> Node<'_, C> {
+    #[inline(always)]
+    unsafe fn check(&self, node: u32, seen: SliceMut<'_, u32>) -> u32 {
+        let id = self.node_ids.load(node as usize);
+        if id as usize >= seen.len() {
+            return wrong::ID_RANGE;
+        }
+        if seen.atomic_exchange(id as usize, 1, Ordering::Relaxed, Scope::Device) != 0 {
+            return wrong::DUPLICATE_ID;
+        }
+        let mut child = node;
+        while child != 0 {
+            let ancestor = parent(child);
+            let axis = level(ancestor) as usize % self.dims;
+            let is_left = child == 2 * ancestor + 1;
+            if self.before(node, ancestor, axis) != is_left {
+                return wrong::SIDE;
+            }
+            child = ancestor;
+        }
+        0
+    }
+
+    /// Order of two nodes on an axis, by (coordinate, id).
+    #[inline(always)]
+    unsafe fn before(&self, a: u32, b: u32, axis: usize) -> bool {
+        let key = |node: u32| self.node_coords.load(node as usize * self.dims + axis).key();
+        let (key_a, key_b) = (key(a), key(b));
+        key_a < key_b || (key_a == key_b && self.node_ids.load(a as usize) < self.node_ids.load(b as usize))
+    }
+}

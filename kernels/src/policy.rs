@@ -1,0 +1,188 @@
+//! Tuning, as plain values.
+
+/// Shape of the tiles of the radix sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadixSortPolicy {
+    /// Warps of a block.
+    pub warps: usize,
+    /// Items of a thread.
+    pub items: usize,
+}
+
+impl RadixSortPolicy {
+    /// Items of a tile.
+    pub const fn tile_items(self) -> usize {
+        32 * self.warps * self.items
+    }
+}
+
+/// Shape of the radix sort's tiles for items of those sizes, 0 bytes of value for keys alone. For keys and values of 4 bytes
+/// the best of a first draft on an H200: 0.400 ms for 10M pairs, 4.39 ms for 134M. The others: untuned.
+pub const fn radix_sort(key_bytes: usize, value_bytes: usize, num_items: usize) -> RadixSortPolicy {
+    if num_items <= RADIX_SORT_FEW_ITEMS && value_bytes <= 4 {
+        return RadixSortPolicy { warps: 8, items: 4 };
+    }
+    let (warps, items) = match (key_bytes, value_bytes) {
+        (4, 0 | 4) => (12, 16),
+        (_, 0 | 4) | (4, 8) => (12, 12),
+        (_, 8) => (12, 8),
+        _ => (8, 8),
+    };
+    RadixSortPolicy { warps, items }
+}
+
+/// Up to so many items the radix sort takes small tiles, so that they occupy more multiprocessors: untuned.
+pub const RADIX_SORT_FEW_ITEMS: usize = 1 << 17;
+
+/// Threads of a block that counts digits: untuned.
+pub const HISTOGRAM_THREADS: usize = 512;
+
+/// Keys of 4 bytes that a thread has on their way at a time while it counts digits; of larger ones fewer. Untuned.
+pub const HISTOGRAM_ITEMS: usize = 8;
+
+/// Keys that a block that counts digits takes at a time.
+pub const fn histogram_tile(key_bytes: usize) -> usize {
+    HISTOGRAM_THREADS * HISTOGRAM_ITEMS * 4 / key_bytes
+}
+
+/// Counters of a digit in a block that counts digits: untuned.
+pub const HISTOGRAM_COPIES: usize = 4;
+
+/// Most blocks that count digits, 4 a multiprocessor of a large GPU: untuned.
+pub const HISTOGRAM_MAX_BLOCKS: u64 = 528;
+
+/// Up to so many items a segment is short: it is sorted by a small tile. Untuned.
+pub const SEGMENT_SHORT_ITEMS: usize = 32 * 8 * 2;
+
+/// Most blocks that take segments from a list: untuned.
+pub const SEGMENT_MAX_BLOCKS: u64 = 1056;
+
+/// Blocks that a multiprocessor is to hold of those that sort segments: without it the assembler aims higher and spills.
+pub const SEGMENT_MIN_BLOCKS: usize = 2;
+
+/// Tiles that a look-back by a thread a column asks for at a time: untuned.
+pub const LOOK_BACK_WINDOW: usize = 4;
+
+/// Threads of a block of kernels in which every thread works on an item of its own: untuned.
+pub const PER_ITEM_THREADS: usize = 256;
+
+/// Threads of a block of the stack-free nearest-neighbour walk: untuned.
+pub const WALK_THREADS: usize = 128;
+
+/// Blocks of that walk that a multiprocessor is to hold: without it the assembler aims higher and spills three instances.
+pub const WALK_MIN_BLOCKS: usize = 8;
+
+/// Shape of the tiles that streaming primitives hold in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TilePolicy {
+    /// Threads of a block.
+    pub threads_per_block: usize,
+    /// 16-byte accesses of a thread.
+    pub rows: usize,
+}
+
+/// Tiles of scan, reduce, select and partition. On an H200 the sum scan of 134M `u32` took 0.368 ms by 256 x 8, 0.438 by
+/// 256 x 4, 0.454 by 512 x 4 and 0.360 by 512 x 8, with which scans of segments took 1.3 times as long.
+pub const TILE: TilePolicy = TilePolicy { threads_per_block: 256, rows: 8 };
+
+/// Most blocks of the first launch of a reduction: untuned, a little under two waves of a large GPU.
+pub const REDUCE_MAX_BLOCKS: usize = 2048;
+
+/// Warps of a two-pass selection, each with a piece of the input (Robinson's 64 blocks of 32 warps): untuned.
+pub const TWO_PASS_WARPS: usize = 4096;
+
+/// Blocks of segmented scans and reductions that a multiprocessor is to hold: without it the assembler aims higher on some
+/// architectures, and spills.
+pub const SEGMENTED_MIN_BLOCKS: usize = 2;
+
+/// Items of a thread of the second pass of a segmented partition: untuned.
+pub const PARTITION_ITEMS: usize = 4;
+
+/// Items of a block of gather and scatter, a whole number of times its threads: untuned.
+pub const PERMUTE_BLOCK_ITEMS: usize = 1024;
+
+/// Most blocks of kernels that keep a result a block: bounds, histograms. Untuned.
+pub const FOLD_MAX_BLOCKS: usize = 1024;
+
+/// Bins of a histogram that a block counts in its shared memory.
+pub const MAX_BINS: usize = 4096;
+
+/// Tuning of top-k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopKPolicy {
+    /// Threads of a block that samples.
+    pub sample_threads: usize,
+    /// Blocks that sample that a multiprocessor is to hold.
+    pub sample_min_blocks: usize,
+    /// Most blocks that sample.
+    pub sample_max_blocks: usize,
+    /// Items for each block that samples.
+    pub items_per_sample_block: usize,
+    /// Most samples of a lane.
+    pub max_lane_samples: u32,
+    /// Samples that a lane loads at once.
+    pub sample_batch: usize,
+    /// Up to so many items all are candidates.
+    pub sampled_items: usize,
+    /// Most blocks of the pass over all items.
+    pub filter_max_blocks: usize,
+    /// Most blocks of the selection by digits.
+    pub select_max_blocks: usize,
+    /// Blocks that a multiprocessor is to hold: of the pass over all items, and where candidates find their places. The
+    /// assembler aims higher by itself, and spills.
+    pub min_blocks: usize,
+    /// Candidates that a block holds in shared memory.
+    pub staged_items: usize,
+    /// Threads of a block that finds places of candidates.
+    pub rank_threads: usize,
+    /// Candidates of a warp of it.
+    pub rank_items: usize,
+    /// Up to so many candidates find their places by counting, more are sorted.
+    pub ranked_items: usize,
+    /// Items of a thread between looks at the room in a block's tile, where a block has a segment.
+    pub segment_round_items: usize,
+    /// Blocks with a segment each that a multiprocessor is to hold: with more, items of 16 bytes spill.
+    pub segment_min_blocks: usize,
+    /// Segments of more items on average have a block each, even for small k.
+    pub warp_segment_items: usize,
+}
+
+/// Top-k: untuned.
+pub const TOP_K: TopKPolicy = TopKPolicy {
+    sample_threads: 256,
+    sample_min_blocks: 3,
+    sample_max_blocks: 256,
+    items_per_sample_block: 1 << 14,
+    max_lane_samples: 16,
+    sample_batch: 8,
+    sampled_items: 1 << 13,
+    filter_max_blocks: 1056,
+    select_max_blocks: 528,
+    min_blocks: 4,
+    staged_items: 1024,
+    rank_threads: 256,
+    rank_items: 4,
+    ranked_items: 1 << 14,
+    segment_round_items: 3,
+    segment_min_blocks: 2,
+    warp_segment_items: 4096,
+};
+
+/// Shape of the tiles of merges and merge sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergePolicy {
+    /// Threads of a block.
+    pub threads_per_block: usize,
+    /// Items of a thread; odd, so that lanes which read theirs meet different banks of shared memory.
+    pub items_per_thread: usize,
+    /// Blocks that a multiprocessor is to hold, if keys are of 4 or 8 bytes, and if they are of 16. The assembler aims higher
+    /// by itself, and spills.
+    pub min_blocks: [usize; 2],
+}
+
+/// Merge and merge sort: untuned.
+pub const MERGE: MergePolicy =
+    MergePolicy { threads_per_block: 256, items_per_thread: 7, min_blocks: [4, 3] };
+
+/// Shape of the tiles of load-balancing search, in outputs and segments: untuned.
+pub const EXPAND: MergePolicy = MergePolicy { min_blocks: [0, 0], ..MERGE };

@@ -1,0 +1,171 @@
+//! The box of points: the least and the greatest coordinate on every axis.
+//!
+//! Lanes, then warps fold their points, and a block does one atomic pair an axis, on keys that have the order of the
+//! coordinates. Minimum and maximum do not depend on order, so the result has the same bits on every run.
+
+use crate::policy::TILE;
+use crate::thread::coord::Coord;
+use crate::thread::operator::{Max, Min, Operator};
+use crate::thread::words::Words;
+use crate::warp::scan::reduce;
+use cuda_std::atomic::AtomicValue;
+use cuda_std::prelude::*;
+
+const THREADS: usize = TILE.threads_per_block;
+const WARPS: usize = THREADS / 32;
+
+/// Folds points of `D` coordinates into `keys`: on each axis the least key, which starts with all bits set, then on each
+/// axis the greatest, which starts at 0. -0.0 counts as 0.0, NaN not at all.
+#[kernel(family = "primitives-moves", block = THREADS, shared = BoundsSmem<C, D>)]
+#[instance(f32, 1)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 4)]
+#[instance(f32, 5)]
+#[instance(f32, 6)]
+#[instance(f32, 7)]
+#[instance(f32, 8)]
+#[instance(f64, 1)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 4)]
+#[instance(f64, 5)]
+#[instance(f64, 6)]
+#[instance(f64, 7)]
+#[instance(f64, 8)]
+pub unsafe fn primitives_bounds<C: BoundsCoord, const D: usize>(
+    coords: Slice<C>,
+    keys: SliceMut<<C as Coord>::Key>,
+) where
+    Min: Operator<C>,
+    Max: Operator<C>,
+    C::Key: AtomicValue,
+{
+    Bounds::<C, D> { coords }.run(keys)
+}
+
+/// Makes of keys coordinates: of those that nothing was folded into, infinities; a thread a key.
+#[kernel(family = "primitives-moves", block = 32)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn primitives_bounds_finish<C: BoundsCoord>(keys: Slice<<C as Coord>::Key>, corners: SliceMut<C>) {
+    let i = thread::thread_idx_x() as usize;
+    if i < corners.len() {
+        let nothing = if i < corners.len() / 2 { C::LEAST_START } else { C::GREATEST_START };
+        let empty = if i < corners.len() / 2 { C::INFINITY } else { C::ZERO - C::INFINITY };
+        let key = keys.load(i);
+        corners.store(i, if key == nothing { empty } else { C::from_key(key) });
+    }
+}
+
+/// A coordinate that comes back from its key.
+pub trait BoundsCoord: Coord + Words {
+    /// Where the least key starts.
+    const LEAST_START: Self::Key;
+    /// Where the greatest key starts.
+    const GREATEST_START: Self::Key;
+
+    /// The coordinate of a key.
+    fn from_key(key: Self::Key) -> Self;
+    /// True for every NaN.
+    fn is_nan(self) -> bool;
+}
+
+impl BoundsCoord for f32 {
+    const LEAST_START: u32 = u32::MAX;
+    const GREATEST_START: u32 = 0;
+
+    #[inline(always)]
+    fn from_key(key: u32) -> f32 {
+        cuda_std::float::f32_from_key(key)
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        f32::is_nan(self)
+    }
+}
+
+impl BoundsCoord for f64 {
+    const LEAST_START: u64 = u64::MAX;
+    const GREATEST_START: u64 = 0;
+
+    #[inline(always)]
+    fn from_key(key: u64) -> f64 {
+        cuda_std::float::f64_from_key(key)
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
+    }
+}
+
+/// Shared memory: the least and the greatest of each warp and axis.
+#[repr(C)]
+pub struct BoundsSmem<C, const D: usize> {
+    least: [[C; D]; WARPS],
+    greatest: [[C; D]; WARPS],
+}
+
+/// One block's box.
+struct Bounds<'a, C, const D: usize> {
+    coords: Slice<'a, C>,
+}
+
+impl<C: BoundsCoord, const D: usize> Bounds<'_, C, D>
+where
+    Min: Operator<C>,
+    Max: Operator<C>,
+    C::Key: AtomicValue,
+{
+    #[inline(always)]
+    unsafe fn run(self, keys: SliceMut<'_, C::Key>) {
+        let smem = shared_mem::<BoundsSmem<C, D>>();
+        let (least, greatest) = (shared_field!(smem, least), shared_field!(smem, greatest));
+        let thread = thread::thread_idx_x() as usize;
+        let (own_least, own_greatest) = self.fold_points();
+        let mut axis = 0;
+        while axis < D {
+            let (low, high) = (reduce::<C, Min>(own_least[axis]), reduce::<C, Max>(own_greatest[axis]));
+            if warp::lane_id() == 0 {
+                least.store(thread / 32 * D + axis, low);
+                greatest.store(thread / 32 * D + axis, high);
+            }
+            axis += 1;
+        }
+        thread::sync_threads();
+        if thread < D {
+            let (mut low, mut high) = (Min::IDENTITY, Max::IDENTITY);
+            let mut warp = 0;
+            while warp < WARPS {
+                low = Min::combine(low, least.load(warp * D + thread));
+                high = Max::combine(high, greatest.load(warp * D + thread));
+                warp += 1;
+            }
+            keys.atomic_min(thread, low.key(), Ordering::Relaxed, Scope::Device);
+            keys.atomic_max(D + thread, high.key(), Ordering::Relaxed, Scope::Device);
+        }
+    }
+
+    /// The box of the thread's points; identities where it has none.
+    #[inline(always)]
+    unsafe fn fold_points(&self) -> ([C; D], [C; D]) {
+        let (mut least, mut greatest) = ([Min::IDENTITY; D], [Max::IDENTITY; D]);
+        let num_points = self.coords.len() / D;
+        let stride = thread::grid_dim_x() as usize * THREADS;
+        let mut point = thread::index_1d_u64() as usize;
+        while point < num_points {
+            let mut axis = 0;
+            while axis < D {
+                // -0.0 + 0.0 is 0.0.
+                let x = self.coords.load(point * D + axis) + C::ZERO;
+                if !x.is_nan() {
+                    least[axis] = Min::combine(least[axis], x);
+                    greatest[axis] = Max::combine(greatest[axis], x);
+                }
+                axis += 1;
+            }
+            point += stride;
+        }
+        (least, greatest)
+    }
+}

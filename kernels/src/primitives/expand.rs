@@ -1,0 +1,150 @@
+//! Expand: for each output of segments with outputs of their own the segment, and the output's number in it; by
+//! load-balancing search (Baxter 2013, *moderngpu*): tiles have as many outputs and segments together, so that neither long
+//! segments nor many empty ones make a block slow.
+
+use crate::block::merge::clip;
+use crate::policy::{EXPAND, PER_ITEM_THREADS};
+use crate::thread::merge_path::split;
+use crate::warp::search::merge_split;
+use cuda_std::prelude::*;
+
+const THREADS: usize = EXPAND.threads_per_block;
+/// Outputs and segments of a thread.
+const ITEMS: usize = EXPAND.items_per_thread;
+/// Outputs and segments of a tile.
+pub const TILE: usize = THREADS * ITEMS;
+
+/// Widens counts to offsets that are yet to be scanned: one more, the last one 0; a thread an offset.
+#[kernel(family = "primitives-search", block = PER_ITEM_THREADS)]
+pub unsafe fn primitives_expand_counts(counts: Slice<u32>, offsets: SliceMut<u64>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < offsets.len() {
+        offsets.store(i, if i < counts.len() { counts.load(i).into() } else { 0 });
+    }
+}
+
+/// Writes the segment of each output and the output's number in it, as far as there is room, and to `overflow` 1 if there
+/// are more outputs, else 0. Segments begin at `offsets`, of which there is one more than segments, the number of outputs. A
+/// block a tile.
+#[kernel(family = "primitives-search", block = THREADS, shared = ExpandSmem, hot)]
+pub unsafe fn primitives_expand(
+    offsets: Slice<u64>,
+    segments: SliceMut<u32>,
+    indices: SliceMut<u32>,
+    overflow: SliceMut<u32>,
+) {
+    Expand { offsets, segments, indices }.run(overflow)
+}
+
+/// Shared memory of an expansion.
+#[repr(C)]
+pub struct ExpandSmem {
+    /// Where the tile's segments begin, from its first output.
+    begins: [u32; TILE],
+    /// For each output the segments of the tile that begin before it or with it.
+    ranks: [u32; TILE],
+    /// Outputs before the tile, and before its end.
+    splits: [u64; 2],
+}
+
+/// One tile's outputs.
+struct Expand<'a> {
+    offsets: Slice<'a, u64>,
+    segments: SliceMut<'a, u32>,
+    indices: SliceMut<'a, u32>,
+}
+
+impl Expand<'_> {
+    #[inline(always)]
+    unsafe fn run(self, overflow: SliceMut<'_, u32>) {
+        let smem = shared_mem::<ExpandSmem>();
+        let (begins, ranks) = (shared_field!(smem, begins), shared_field!(smem, ranks));
+        let splits = shared_field!(smem, splits);
+        let thread = thread::thread_idx_x() as usize;
+
+        let num_segments = self.offsets.len() - 1;
+        let (total, room) = (self.offsets.load(num_segments), self.segments.len());
+        if thread::index_1d_u64() == 0 {
+            overflow.store(0, u32::from(total > room as u64));
+        }
+        let num_outputs = if total < room as u64 { total as usize } else { room };
+        let diagonal = thread::block_idx_x() as usize * TILE;
+        let len = clip(num_outputs + num_segments, diagonal, TILE);
+        // The whole block.
+        if len == 0 {
+            return;
+        }
+        // A warp for where the tile begins, another for where it ends.
+        let warp = thread / 32;
+        if warp < 2 {
+            // The segments that begin with an output come before it.
+            let split = merge_split(num_outputs, num_segments, diagonal + warp * len, |output, segment| {
+                (output as u64) < self.offsets.load(segment)
+            });
+            if warp::lane_id() == 0 {
+                splits.store(warp, split as u64);
+            }
+        }
+        thread::sync_threads();
+        let (first, end) = (splits.load(0) as usize, splits.load(1) as usize);
+        let (tile_outputs, first_segment) = (end - first, diagonal - first);
+        let tile_segments = len - tile_outputs;
+
+        let mut i = thread;
+        while i < tile_segments {
+            let begin = self.offsets.load(first_segment + i) - first as u64;
+            // Those behind the last output may be far away.
+            begins.store(i, if begin < TILE as u64 { begin as u32 } else { TILE as u32 });
+            i += THREADS;
+        }
+        thread::sync_threads();
+        Self::rank_outputs(begins, ranks, tile_outputs, tile_segments);
+        thread::sync_threads();
+
+        let mut i = thread;
+        while i < tile_outputs {
+            let rank = ranks.load(i) as usize;
+            let segment = first_segment + rank - 1;
+            let output = first + i;
+            let index = if rank > 0 {
+                i as u32 - begins.load(rank - 1)
+            } else {
+                // The segment began in a tile before.
+                (output as u64 - self.offsets.load(segment)) as u32
+            };
+            self.segments.store(output, segment as u32);
+            if !self.indices.is_empty() {
+                self.indices.store(output, index);
+            }
+            i += THREADS;
+        }
+    }
+
+    /// Each thread walks along its part of the path.
+    #[inline(always)]
+    unsafe fn rank_outputs(
+        begins: SharedSlice<'_, u32>,
+        ranks: SharedSlice<'_, u32>,
+        tile_outputs: usize,
+        tile_segments: usize,
+    ) {
+        let len = tile_outputs + tile_segments;
+        let diagonal = thread::thread_idx_x() as usize * ITEMS;
+        if diagonal < len {
+            let mut output = split(tile_outputs, tile_segments, diagonal, |output, segment| {
+                (output as u32) < begins.load(segment)
+            });
+            let mut segment = diagonal - output;
+            let mut step = 0;
+            while step < ITEMS {
+                if segment < tile_segments && begins.load(segment) as usize <= output {
+                    segment += 1;
+                } else if output < tile_outputs {
+                    ranks.store(output, segment as u32);
+                    output += 1;
+                }
+                step += 1;
+            }
+        }
+    }
+}

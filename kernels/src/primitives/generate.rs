@@ -1,0 +1,65 @@
+//! Arrays out of nothing: one value, numbers in order, noise; a block a tile.
+
+use crate::block::tile::{self, MAX_ITEMS, ROWS, THREADS, row_begin, tile_items};
+use crate::thread::words::*;
+use cuda_std::prelude::*;
+
+/// Sets every item to the value of `low` and `high`, 8 bytes each.
+#[kernel(family = "primitives-moves", block = THREADS)]
+#[instance(u32)]
+#[instance(u64)]
+#[instance(Bits128)]
+pub unsafe fn primitives_fill<T: Words>(output: SliceMut<T>, low: u64, high: u64) {
+    let (low, high) = (split(low), split(high));
+    let value = T::from_words([low[0], low[1], high[0], high[1]]);
+    Generate { output }.run(|_| value)
+}
+
+/// Item i becomes first + i step, modulo 2^32 or 2^64.
+#[kernel(family = "primitives-moves", block = THREADS)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_iota<T: Words>(output: SliceMut<T>, first: u64, step: u64) {
+    Generate { output }.run(|i| T::from_words(split(first.wrapping_add(i.wrapping_mul(step)))))
+}
+
+/// Item i becomes [`splitmix64`] of seed + i, or its low half.
+#[kernel(family = "primitives-moves", block = THREADS)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_noise<T: Words>(output: SliceMut<T>, seed: u64) {
+    Generate { output }.run(|i| T::from_words(split(splitmix64(seed.wrapping_add(i)))))
+}
+
+/// A number that looks random for every number (Steele, Lea, Flood 2014, *Fast Splittable Pseudorandom Number Generators*).
+#[inline(always)]
+pub const fn splitmix64(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ x >> 31
+}
+
+/// One tile's items.
+struct Generate<'a, T> {
+    output: SliceMut<'a, T>,
+}
+
+impl<T: Words> Generate<'_, T> {
+    #[inline(always)]
+    unsafe fn run(self, item: impl Fn(u64) -> T) {
+        let begin = thread::block_idx_x() as usize * tile_items::<T>();
+        let mut items = [T::ZEROS; MAX_ITEMS];
+        let mut row = 0;
+        while row < ROWS {
+            let first = (begin + row_begin::<T>(row)) as u64;
+            let mut e = 0;
+            while e < T::PER_16 {
+                items[row * T::PER_16 + e] = item(first + e as u64);
+                e += 1;
+            }
+            row += 1;
+        }
+        tile::store(self.output, begin, items)
+    }
+}

@@ -1,0 +1,168 @@
+//! Histograms: each block counts in its shared memory and adds its counts to those of all.
+
+use crate::block::tile::{self, ROWS, THREADS, row_begin, tile_items};
+use crate::policy::MAX_BINS;
+use crate::thread::coord::Coord;
+use crate::thread::radix_key::{RADIX, RADIX_BITS, RadixKey};
+use crate::thread::words::Words;
+use cuda_std::prelude::*;
+
+/// Counts into `counts`, which start at 0, the items of each of `counts.len()` bins of equal width from `low` to `high`.
+/// Items outside of `low <= x < high` are not counted, and no NaN is.
+#[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn primitives_histogram<C: BinnedCoord>(
+    input: Slice<C>,
+    counts: SliceMut<u64>,
+    low: f64,
+    high: f64,
+) {
+    let num_bins = counts.len();
+    let bins = Bins { low: C::from_f64(low), high: C::from_f64(high), num_bins };
+    Histogram { counts }.run(input, num_bins, |x, counts| {
+        if let Some(bin) = bins.of(x) {
+            count(counts, bin)
+        }
+    })
+}
+
+/// Counts into `counts`, which start at 0, every digit of the keys: `RADIX` counts a digit, the lowest digit first.
+#[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, counts: SliceMut<u64>) {
+    Histogram { counts }.run(input, counts.len(), |key, counts| {
+        let mut digit = 0;
+        while digit < size_of::<K>() {
+            count(counts, digit * RADIX + (key.low_bits(digit as u32 * RADIX_BITS) as usize & (RADIX - 1)));
+            digit += 1;
+        }
+    })
+}
+
+/// A coordinate that bins are counted of.
+pub trait BinnedCoord: Coord + Words {
+    /// The nearest coordinate.
+    fn from_f64(x: f64) -> Self;
+    /// The whole part of a number that is not negative.
+    fn to_bin(self) -> usize;
+    /// A number of bins, exactly: there are no more than 4096.
+    fn from_bins(num_bins: usize) -> Self;
+    /// The quotient.
+    fn divided_by(self, by: Self) -> Self;
+}
+
+macro_rules! binned {
+    ($($t:ty)*) => { $(
+        impl BinnedCoord for $t {
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn to_bin(self) -> usize {
+                self as u32 as usize
+            }
+            #[inline(always)]
+            fn from_bins(num_bins: usize) -> Self {
+                num_bins as u32 as $t
+            }
+            #[inline(always)]
+            fn divided_by(self, by: Self) -> Self {
+                self / by
+            }
+        }
+    )* };
+}
+binned!(f32 f64);
+
+/// Bins of equal width.
+#[derive(Clone, Copy, Debug)]
+pub struct Bins<C> {
+    /// Where the first begins.
+    pub low: C,
+    /// Where the last ends; it is not part of it.
+    pub high: C,
+    /// How many.
+    pub num_bins: usize,
+}
+
+impl<C: BinnedCoord> Bins<C> {
+    /// The bin of `x`: the whole part of (x - low) / (high - low) times the number of bins, in this order of operations.
+    #[inline(always)]
+    pub fn of(&self, x: C) -> Option<usize> {
+        // So that a NaN is refused.
+        if !(x >= self.low && x < self.high) {
+            return None;
+        }
+        let part = (x - self.low).divided_by(self.high - self.low);
+        let bin = (part * C::from_bins(self.num_bins)).to_bin();
+        // Rounding can reach the end.
+        Some(if bin < self.num_bins { bin } else { self.num_bins - 1 })
+    }
+}
+
+/// Shared memory of a histogram.
+#[repr(C)]
+pub struct HistogramSmem {
+    counts: [u32; MAX_BINS],
+}
+
+/// Counts an item of a bin.
+#[inline(always)]
+unsafe fn count(counts: SharedSlice<'_, u32>, bin: usize) {
+    counts.atomic_add(bin, 1, Ordering::Relaxed, Scope::Block);
+}
+
+/// One block's counts.
+struct Histogram<'a> {
+    counts: SliceMut<'a, u64>,
+}
+
+impl Histogram<'_> {
+    /// Counts what `visit` says of the block's items.
+    #[inline(always)]
+    unsafe fn run<T: Words>(
+        self,
+        input: Slice<'_, T>,
+        num_bins: usize,
+        visit: impl Fn(T, SharedSlice<'_, u32>),
+    ) {
+        let counts = shared_field!(shared_mem::<HistogramSmem>(), counts);
+        let thread = thread::thread_idx_x() as usize;
+        let mut bin = thread;
+        while bin < num_bins {
+            counts.store(bin, 0);
+            bin += THREADS;
+        }
+        thread::sync_threads();
+        let stride = thread::grid_dim_x() as usize * tile_items::<T>();
+        let mut begin = thread::block_idx_x() as usize * tile_items::<T>();
+        while begin < input.len() {
+            let items = tile::load(input, begin, T::ZEROS);
+            let mut row = 0;
+            while row < ROWS {
+                let mut e = 0;
+                while e < T::PER_16 {
+                    if begin + row_begin::<T>(row) + e < input.len() {
+                        visit(items[row * T::PER_16 + e], counts);
+                    }
+                    e += 1;
+                }
+                row += 1;
+            }
+            begin += stride;
+        }
+        thread::sync_threads();
+        let mut bin = thread;
+        while bin < num_bins {
+            let count = counts.load(bin);
+            // Most blocks leave most bins of clustered data empty.
+            if count != 0 {
+                self.counts.atomic_add(bin, count.into(), Ordering::Relaxed, Scope::Device);
+            }
+            bin += THREADS;
+        }
+    }
+}

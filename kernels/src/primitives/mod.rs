@@ -1,0 +1,19 @@
+//! Device-wide primitives.
+
+pub mod bounds;
+pub mod expand;
+pub mod generate;
+pub mod histogram;
+pub mod merge_sort;
+pub mod partition;
+pub mod permute;
+pub mod radix_sort;
+pub mod reduce;
+pub mod scan;
+pub mod search;
+pub mod segmented;
+pub mod segmented_sort;
+pub mod select;
+pub mod select_two_pass;
+pub mod top_k;
+pub mod unique;

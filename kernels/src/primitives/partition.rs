@@ -1,0 +1,215 @@
+//! Stable partition of every segment by the items' classes, two or three, in one array: first the items of class 0, then
+//! those of class 1, then those of class 2.
+//!
+//! Two passes. The first makes of the classes bits and of the bits ranks, by one look-back over all segments at once. With
+//! them each item finds its place by itself, whatever the number and lengths of segments; any number of arrays can be
+//! moved by the same ranks.
+
+use crate::block::scan::exclusive_over_warps;
+use crate::policy::{PARTITION_ITEMS, TILE};
+use crate::thread::operator::{Counts, Operator, Sum};
+use crate::thread::ranks::{Ranks, num_words};
+use crate::thread::segments::segment_of;
+use crate::thread::words::*;
+use crate::warp::look_back::{Decoupled, LookBack, Ticket};
+use crate::warp::scan::{exclusive_of, inclusive};
+use cuda_std::prelude::*;
+
+const THREADS: usize = TILE.threads_per_block;
+const WARPS: usize = THREADS / 32;
+
+/// Words of bits of a block of the first pass: a lane a word.
+pub const TILE_WORDS: usize = THREADS;
+
+/// Makes ranks of classes. `bits` and `before` have two planes of [`num_words`], for the classes 0 and 1; `words` are
+/// zeros: the ticket, then those of the look-back.
+#[kernel(family = "primitives-select", block = THREADS, shared = MarkSmem, hot)]
+pub unsafe fn primitives_partition_mark(
+    classes: Slice<u8>,
+    bits: SliceMut<u32>,
+    before: SliceMut<u64>,
+    words: SliceMut<u64>,
+) {
+    Mark { classes, bits, before, words }.run()
+}
+
+/// Moves the items of every segment, which begin at `offsets`, to their places by the ranks of their classes.
+#[kernel(family = "primitives-select", block = THREADS, hot)]
+#[instance(u32)]
+#[instance(u64)]
+#[instance(Bits128)]
+pub unsafe fn primitives_partition_move<T: Words>(
+    input: Slice<T>,
+    bits: Slice<u32>,
+    before: Slice<u64>,
+    offsets: Slice<u64>,
+    output: SliceMut<T>,
+) {
+    let planes = Planes::new(bits, before, input.len());
+    Move { input, planes, offsets, output }.run()
+}
+
+/// Of every segment the numbers of items of the classes 0 and 1; a thread a segment.
+#[kernel(family = "primitives-select", block = THREADS)]
+pub unsafe fn primitives_partition_counts(
+    bits: Slice<u32>,
+    before: Slice<u64>,
+    offsets: Slice<u64>,
+    counts: SliceMut<u64>,
+    num_items: u64,
+) {
+    let segment = thread::index_1d_u64() as usize;
+    if 2 * segment < counts.len() {
+        let planes = Planes::new(bits, before, num_items as usize);
+        let (begin, end) = bounds(offsets, segment, num_items);
+        counts.store(2 * segment, planes.first.get(end).1 - planes.first.get(begin).1);
+        counts.store(2 * segment + 1, planes.second.get(end).1 - planes.second.get(begin).1);
+    }
+}
+
+/// Begin and end of a segment; the last one ends with the items.
+#[inline(always)]
+unsafe fn bounds(offsets: Slice<u64>, segment: usize, num_items: u64) -> (u64, u64) {
+    let clamp = |i: u64| if i < num_items { i } else { num_items };
+    let end = if segment + 1 < offsets.len() { offsets.load(segment + 1) } else { num_items };
+    (clamp(offsets.load(segment)), clamp(end))
+}
+
+/// The ranks of the classes 0 and 1.
+struct Planes<'a> {
+    first: Ranks<'a>,
+    second: Ranks<'a>,
+}
+
+impl<'a> Planes<'a> {
+    #[inline(always)]
+    unsafe fn new(bits: Slice<'a, u32>, before: Slice<'a, u64>, num_items: usize) -> Self {
+        let len = num_words(num_items);
+        let plane = |i: usize| Ranks { bits: bits.part(i * len, len), before: before.part(i * len, len) };
+        Self { first: plane(0), second: plane(1) }
+    }
+}
+
+/// Shared memory of the first pass.
+#[repr(C)]
+pub struct MarkSmem {
+    warp_counts: [Counts; WARPS],
+    before: [Counts; 1],
+    ticket: [u64; 1],
+}
+
+/// One tile's bits and ranks.
+struct Mark<'a> {
+    classes: Slice<'a, u8>,
+    bits: SliceMut<'a, u32>,
+    before: SliceMut<'a, u64>,
+    words: SliceMut<'a, u64>,
+}
+
+impl Mark<'_> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let smem = shared_mem::<MarkSmem>();
+        let before = shared_field!(smem, before);
+        let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
+        let lane = warp::lane_id() as usize;
+        let warp_word = tile * TILE_WORDS + (thread::thread_idx_x() as usize & !31);
+
+        let (first, second) = self.gather_bits(warp_word);
+        let own = Counts(first.count_ones().into(), second.count_ones().into());
+        let (lanes_before, warp_sum) = exclusive_of::<Counts, Sum>(inclusive::<Counts, Sum>(own));
+        let warp_counts = shared_field!(smem, warp_counts);
+        let (warps_before, sum) = exclusive_over_warps::<Counts, Sum>(warp_sum, warp_counts);
+        if thread::thread_idx_x() < 32 {
+            let words = self.words.part(1, self.words.len() - 1);
+            let num_tiles = thread::grid_dim_x() as usize;
+            let tiles_before = Decoupled::before::<Counts, Sum>(words, num_tiles, tile, sum);
+            if lane == 0 {
+                before.store(0, tiles_before);
+            }
+        }
+        thread::sync_threads();
+
+        let before = Sum::combine(Sum::combine(before.load(0), warps_before), lanes_before);
+        let (word, len) = (warp_word + lane, num_words(self.classes.len()));
+        if word < len {
+            self.bits.store(word, first);
+            self.bits.store(len + word, second);
+            self.before.store(word, before.0);
+            self.before.store(len + word, before.1);
+        }
+    }
+
+    /// The lane's word of each plane; the warp's words begin at `warp_word`.
+    #[inline(always)]
+    unsafe fn gather_bits(&self, warp_word: usize) -> (u32, u32) {
+        let lane = warp::lane_id();
+        let (mut first, mut second) = (0, 0);
+        let mut round = 0;
+        while round < 32 {
+            let i = (warp_word + round as usize) * 32 + lane as usize;
+            let class = if i < self.classes.len() { self.classes.load(i) } else { u8::MAX };
+            let is_first = warp::warp_vote_ballot(warp::FULL_MASK, class == 0);
+            let is_second = warp::warp_vote_ballot(warp::FULL_MASK, class == 1);
+            if lane == round {
+                (first, second) = (is_first, is_second);
+            }
+            round += 1;
+        }
+        (first, second)
+    }
+}
+
+/// One block's items of the second pass.
+struct Move<'a, T> {
+    input: Slice<'a, T>,
+    planes: Planes<'a>,
+    offsets: Slice<'a, u64>,
+    output: SliceMut<'a, T>,
+}
+
+impl<T: Words> Move<'_, T> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let num_items = self.input.len() as u64;
+        let begin = u64::from(thread::block_idx_x()) * (THREADS * PARTITION_ITEMS) as u64;
+        let end = begin + (THREADS * PARTITION_ITEMS) as u64;
+        let last = if end < num_items { end - 1 } else { num_items - 1 };
+        // With long segments the block is within one, and no item searches.
+        let low = segment_of(self.offsets, begin, 0, self.offsets.len() - 1);
+        let high = segment_of(self.offsets, last, low, self.offsets.len() - 1);
+        let mut j = 0;
+        while j < PARTITION_ITEMS {
+            let i = begin + (j * THREADS) as u64 + u64::from(thread::thread_idx_x());
+            if i < num_items {
+                let segment = segment_of(self.offsets, i, low, high);
+                let (begin, end) = bounds(self.offsets, segment, num_items);
+                let place = self.place(i, begin, end);
+                // Only what offsets in disorder give is elsewhere.
+                if place < num_items {
+                    self.output.store(place as usize, self.input.load(i as usize));
+                }
+            }
+            j += 1;
+        }
+    }
+
+    /// Where item `i` of the segment `begin..end` goes.
+    #[inline(always)]
+    unsafe fn place(&self, i: u64, begin: u64, end: u64) -> u64 {
+        let Planes { first, second } = &self.planes;
+        let ((is_first, rank_first), (is_second, rank_second)) = (first.get(i), second.get(i));
+        let (first_begin, second_begin) = (first.get(begin).1, second.get(begin).1);
+        let (in_first, in_second) =
+            (rank_first.wrapping_sub(first_begin), rank_second.wrapping_sub(second_begin));
+        let second_place = begin.wrapping_add(first.get(end).1).wrapping_sub(first_begin);
+        let third_place = second_place.wrapping_add(second.get(end).1).wrapping_sub(second_begin);
+        if is_first {
+            begin.wrapping_add(in_first)
+        } else if is_second {
+            second_place.wrapping_add(in_second)
+        } else {
+            third_place.wrapping_add(i.wrapping_sub(begin)).wrapping_sub(in_first).wrapping_sub(in_second)
+        }
+    }
+}

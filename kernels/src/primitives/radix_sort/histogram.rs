@@ -1,0 +1,168 @@
+//! The counts of all digits of all keys in one pass over the keys, and from them where each digit's items begin.
+
+use crate::policy::{HISTOGRAM_COPIES, HISTOGRAM_ITEMS, HISTOGRAM_THREADS, histogram_tile};
+use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RADIX_BITS, RadixKey, digit_mask};
+use cuda_std::prelude::*;
+
+/// Shared memory of [`primitives_radix_sort_histogram()`].
+#[repr(C)]
+pub struct HistogramSmem<K: RadixKey> {
+    /// Lanes of a warp share a counter only with every [`HISTOGRAM_COPIES`]th one.
+    counts: K::Counters,
+    is_last: [u32; 1],
+}
+
+/// For each digit of the bits from `begin_bit` up to `end_bit`, from the lowest, where the items of each of its values
+/// begin in the order by that digit: a row of 256 places. `places` and `num_done` are zeroed before. Any number of blocks.
+#[kernel(family = "primitives-radix-sort", hot, block = HISTOGRAM_THREADS, shared = HistogramSmem<K>)]
+#[instance(u32, false)]
+#[instance(u32, true)]
+#[instance(u64, false)]
+#[instance(u64, true)]
+pub unsafe fn primitives_radix_sort_histogram<K: RadixKey, const FOLDED: bool>(
+    keys: Slice<K>,
+    places: SliceMut<u64>,
+    num_done: SliceMut<u32>,
+    begin_bit: u32,
+    end_bit: u32,
+    order: u32,
+) {
+    let reader = DigitReader::new(KeyOrder::from_bits(order));
+    Histogram::<K, FOLDED> { keys, places, num_done, begin_bit, end_bit, reader }.run()
+}
+
+/// One block's part of the counts.
+struct Histogram<'a, K, const FOLDED: bool> {
+    keys: Slice<'a, K>,
+    places: SliceMut<'a, u64>,
+    num_done: SliceMut<'a, u32>,
+    begin_bit: u32,
+    end_bit: u32,
+    reader: DigitReader<K, FOLDED>,
+}
+
+impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
+    const DIGITS: usize = size_of::<K>();
+    const TILE: usize = histogram_tile(size_of::<K>());
+    const ITEMS: usize = Self::TILE / HISTOGRAM_THREADS;
+
+    #[inline(always)]
+    unsafe fn run(self) {
+        let smem = shared_mem::<HistogramSmem<K>>();
+        let (counts, is_last) = (shared_field!(smem, counts), shared_field!(smem, is_last));
+        let t = thread::thread_idx_x() as usize;
+        let num_counts = self.places.len();
+        let mut i = t;
+        while i < num_counts * HISTOGRAM_COPIES {
+            counts.store(i, 0);
+            i += HISTOGRAM_THREADS;
+        }
+        thread::sync_threads();
+
+        let mut tile = thread::block_idx_x() as usize * Self::TILE;
+        while tile < self.keys.len() {
+            self.count_tile(tile + t, counts);
+            tile += thread::grid_dim_x() as usize * Self::TILE;
+        }
+        thread::sync_threads();
+
+        let mut i = t;
+        while i < num_counts {
+            let mut count = 0;
+            let mut copy = 0;
+            while copy < HISTOGRAM_COPIES {
+                count += counts.load(i * HISTOGRAM_COPIES + copy);
+                copy += 1;
+            }
+            if count != 0 {
+                self.places.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
+            }
+            i += HISTOGRAM_THREADS;
+        }
+        thread::sync_threads();
+
+        // The block that is done last has all counts: its ticket comes behind the additions of every block.
+        if t == 0 {
+            let num_done = self.num_done.atomic_add(0, 1, Ordering::AcqRel, Scope::Device) + 1;
+            is_last.store(0, (num_done == thread::grid_dim_x()).into());
+        }
+        thread::sync_threads();
+        if is_last.load(0) != 0 {
+            let mut row = t / 32;
+            while row * RADIX < num_counts {
+                places_of_counts(self.places.part(row * RADIX, RADIX));
+                row += HISTOGRAM_THREADS / 32;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn count_tile(&self, first: usize, counts: SharedSlice<'_, u32>) {
+        let last = first + (Self::ITEMS - 1) * HISTOGRAM_THREADS;
+        if last < self.keys.len() {
+            // All loads are under way before the first key is counted.
+            let mut keys = [K::ZERO; HISTOGRAM_ITEMS];
+            let mut item = 0;
+            while item < Self::ITEMS {
+                keys[item] = self.keys.load(first + item * HISTOGRAM_THREADS);
+                item += 1;
+            }
+            let mut item = 0;
+            while item < Self::ITEMS {
+                self.count(keys[item], counts);
+                item += 1;
+            }
+        } else {
+            let mut i = first;
+            while i < self.keys.len() {
+                self.count(self.keys.load(i), counts);
+                i += HISTOGRAM_THREADS;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn count(&self, key: K, counts: SharedSlice<'_, u32>) {
+        let key = self.reader.loaded(key);
+        let copy = thread::thread_idx_x() as usize % HISTOGRAM_COPIES;
+        let mut pass = 0;
+        while pass < Self::DIGITS {
+            let shift = self.begin_bit + pass as u32 * RADIX_BITS;
+            if shift < self.end_bit {
+                let digit = self.reader.digit(key, shift, digit_mask(self.end_bit - shift)) as usize;
+                let count = (pass * RADIX + digit) * HISTOGRAM_COPIES + copy;
+                counts.atomic_add(count, 1, Ordering::Relaxed, Scope::Block);
+            }
+            pass += 1;
+        }
+    }
+}
+
+/// Makes of each count the sum of those before it; by one warp.
+#[inline(always)]
+unsafe fn places_of_counts(counts: SliceMut<'_, u64>) {
+    const DIGITS_OF_LANE: usize = RADIX / 32;
+    let lane = warp::lane_id() as usize;
+    let mut places = [0; DIGITS_OF_LANE];
+    let mut sum = 0u64;
+    let mut i = 0;
+    while i < DIGITS_OF_LANE {
+        places[i] = sum;
+        sum += counts.load(lane * DIGITS_OF_LANE + i);
+        i += 1;
+    }
+    let mut before = sum;
+    let mut delta = 1;
+    while delta < 32 {
+        let below = warp::shuffle_up(warp::FULL_MASK, before, delta as u32);
+        if lane >= delta {
+            before += below;
+        }
+        delta *= 2;
+    }
+    let mut i = 0;
+    while i < DIGITS_OF_LANE {
+        counts.store(lane * DIGITS_OF_LANE + i, before - sum + places[i]);
+        i += 1;
+    }
+}

@@ -1,0 +1,276 @@
+//! One pass of the sort, by one digit: every item is read once and written once.
+//!
+//! A block takes a tile by ticket, ranks its items by digit, learns by look-back how many items of each digit lie in the
+//! tiles before, and writes each digit's items side by side.
+
+use crate::block::look_back::{LookBack, LookBackWord};
+use crate::block::radix_rank::RadixRank;
+use crate::block::scan::ScanSmem;
+use crate::block::warp_striped::{load_warp_striped, scatter};
+use crate::thread::radix_key::{DigitReader, KeyOrder, NoValue, RADIX, RadixKey, ValueBits, digit_mask};
+use cuda_std::prelude::*;
+
+/// Sorts by the digit of `digit_bits` bits from bit `shift`. `places` says where the items of each digit begin; `words`
+/// (256 a tile) and `ticket` are zeroed before, and `next_words` are zeroed here for the next pass.
+///
+/// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels know [`KeyOrder`], the others are for unsigned
+/// keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Shapes beside the first of a kind are there
+/// to be compared with it.
+#[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
+#[instance(u32, NoValue, u32, false, 12, 16)]
+#[instance(u32, NoValue, u32, false, 8, 4)]
+#[instance(u32, NoValue, u32, false, 16, 12)]
+#[instance(u32, u32, u32, false, 12, 16)]
+#[instance(u32, u32, u32, false, 8, 4)]
+#[instance(u32, u32, u32, false, 16, 12)]
+#[instance(u32, u32, u32, false, 16, 16)]
+#[instance(u32, u64, u32, false, 12, 12)]
+#[instance(u32, u128, u32, false, 8, 8)]
+#[instance(u64, NoValue, u32, false, 12, 12)]
+#[instance(u64, NoValue, u32, false, 8, 4)]
+#[instance(u64, NoValue, u32, false, 16, 8)]
+#[instance(u64, u32, u32, false, 12, 12)]
+#[instance(u64, u32, u32, false, 8, 4)]
+#[instance(u64, u32, u32, false, 16, 8)]
+#[instance(u64, u64, u32, false, 12, 8)]
+#[instance(u64, u128, u32, false, 8, 8)]
+#[instance(u32, NoValue, u32, true, 12, 16)]
+#[instance(u32, NoValue, u32, true, 8, 4)]
+#[instance(u32, u32, u32, true, 12, 16)]
+#[instance(u32, u32, u32, true, 8, 4)]
+#[instance(u32, u64, u32, true, 12, 12)]
+#[instance(u32, u128, u32, true, 8, 8)]
+#[instance(u64, NoValue, u32, true, 12, 12)]
+#[instance(u64, NoValue, u32, true, 8, 4)]
+#[instance(u64, u32, u32, true, 12, 12)]
+#[instance(u64, u32, u32, true, 8, 4)]
+#[instance(u64, u64, u32, true, 12, 8)]
+#[instance(u64, u128, u32, true, 8, 8)]
+#[instance(u32, NoValue, u64, true, 12, 16)]
+#[instance(u32, u32, u64, true, 12, 16)]
+#[instance(u32, u64, u64, true, 12, 12)]
+#[instance(u32, u128, u64, true, 8, 8)]
+#[instance(u64, NoValue, u64, true, 12, 12)]
+#[instance(u64, u32, u64, true, 12, 12)]
+#[instance(u64, u64, u64, true, 12, 8)]
+#[instance(u64, u128, u64, true, 8, 8)]
+#[instance(u32, u32, u64, true, 8, 4)]
+pub unsafe fn primitives_radix_sort_onesweep<
+    K: RadixKey,
+    V: ValueBits,
+    N: LookBackWord,
+    const FOLDED: bool,
+    const WARPS: usize,
+    const ITEMS: usize,
+>(
+    keys: Slice<K>,
+    values: Slice<V>,
+    keys_out: SliceMut<K>,
+    values_out: SliceMut<V>,
+    places: Slice<u64>,
+    words: SliceMut<N>,
+    next_words: SliceMut<N>,
+    ticket: SliceMut<u32>,
+    shift: u32,
+    digit_bits: u32,
+    order: u32,
+) {
+    let (mask, reader) = (digit_mask(digit_bits), DigitReader::new(KeyOrder::from_bits(order)));
+    let smem = shared_mem();
+    Onesweep::<K, V, N, FOLDED, WARPS, ITEMS> {
+        keys,
+        values,
+        keys_out,
+        values_out,
+        places,
+        words,
+        next_words,
+        ticket,
+        shift,
+        mask,
+        reader,
+        smem,
+    }
+    .run()
+}
+
+/// Shared memory of [`primitives_radix_sort_onesweep()`].
+#[repr(C)]
+pub struct OnesweepSmem<K: RadixKey, V: ValueBits, N: LookBackWord, const WARPS: usize, const ITEMS: usize> {
+    phases: Phases<K, WARPS, ITEMS>,
+    values: [[[V; 32]; WARPS]; ITEMS],
+    /// What to add to a rank within the tile for the item's place in the output, for each digit.
+    offsets: [N; RADIX],
+    scan: ScanSmem,
+    tile: [u32; 1],
+}
+
+/// Two phases that do not overlap: ranking, exchanging keys.
+#[repr(C)]
+union Phases<K: RadixKey, const WARPS: usize, const ITEMS: usize> {
+    /// A warp's count of each digit, then the tile's rank of the warp's first item of it.
+    warp_counts: [[u32; RADIX]; WARPS],
+    keys: [[[K; 32]; WARPS]; ITEMS],
+}
+
+/// One block's tile.
+struct Onesweep<
+    'a,
+    K: RadixKey,
+    V: ValueBits,
+    N: LookBackWord,
+    const FOLDED: bool,
+    const WARPS: usize,
+    const ITEMS: usize,
+> {
+    keys: Slice<'a, K>,
+    values: Slice<'a, V>,
+    keys_out: SliceMut<'a, K>,
+    values_out: SliceMut<'a, V>,
+    places: Slice<'a, u64>,
+    words: SliceMut<'a, N>,
+    next_words: SliceMut<'a, N>,
+    ticket: SliceMut<'a, u32>,
+    shift: u32,
+    mask: u32,
+    reader: DigitReader<K, FOLDED>,
+    smem: *mut OnesweepSmem<K, V, N, WARPS, ITEMS>,
+}
+
+impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS: usize, const ITEMS: usize>
+    Onesweep<'_, K, V, N, FOLDED, WARPS, ITEMS>
+{
+    const THREADS: usize = 32 * WARPS;
+    const TILE: usize = Self::THREADS * ITEMS;
+    const HAS_VALUES: bool = size_of::<V>() > size_of::<NoValue>();
+
+    #[inline(always)]
+    unsafe fn run(self) {
+        let rank = RadixRank::<WARPS> {
+            counts: shared_field!(self.smem, phases.warp_counts),
+            scan: &raw mut (*self.smem).scan,
+        };
+        let tile = self.take_tile(&rank);
+        let left = self.keys.len() - tile as usize * Self::TILE;
+        let len = if left < Self::TILE { left as u32 } else { Self::TILE as u32 };
+
+        let keys = self.load_keys(tile, len);
+        let digit = |item: usize| self.digit(keys[item]);
+        let mut ranks = rank.rank_in_warps(digit);
+        thread::sync_threads();
+        let count = rank.sum_over_warps();
+        self.publish(tile, count);
+        let before = rank.sum_over_digits(count);
+        rank.ranks_in_tile(digit, &mut ranks);
+        thread::sync_threads();
+        scatter(shared_field!(self.smem, phases.keys), &ranks, &keys);
+        // Values are on their way while the block looks back.
+        let values = self.load_values(tile, len);
+        self.look_back(tile, count, before);
+        if Self::HAS_VALUES {
+            scatter(shared_field!(self.smem, values), &ranks, &values);
+        }
+        thread::sync_threads();
+        if len == Self::TILE as u32 {
+            self.write_items::<true>(len);
+        } else {
+            self.write_items::<false>(len);
+        }
+    }
+
+    /// The next tile in the order of starting blocks; meanwhile counters and the next pass's words are cleared.
+    #[inline(always)]
+    unsafe fn take_tile(&self, rank: &RadixRank<'_, WARPS>) -> u32 {
+        let tile = shared_field!(self.smem, tile);
+        let t = thread::thread_idx_x() as usize;
+        if t == 0 {
+            tile.store(0, self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device));
+        }
+        rank.clear();
+        let word = thread::block_idx_x() as usize * RADIX + t;
+        if t < RADIX && word < self.next_words.len() {
+            self.next_words.store(word, N::ZERO);
+        }
+        thread::sync_threads();
+        tile.load(0)
+    }
+
+    #[inline(always)]
+    unsafe fn load_keys(&self, tile: u32, len: u32) -> [K; ITEMS] {
+        // Padding has the largest key and comes last, so that it ranks behind every item.
+        let mut keys = self.load(self.keys, tile, len, self.reader.padding());
+        let mut item = 0;
+        while item < ITEMS {
+            keys[item] = self.reader.loaded(keys[item]);
+            item += 1;
+        }
+        keys
+    }
+
+    #[inline(always)]
+    unsafe fn load_values(&self, tile: u32, len: u32) -> [V; ITEMS] {
+        if Self::HAS_VALUES { self.load(self.values, tile, len, V::default()) } else { [V::default(); ITEMS] }
+    }
+
+    /// The caller's items of the tile. A warp's are consecutive, so that the order of ranks is that of the input: the sort
+    /// is stable.
+    #[inline(always)]
+    unsafe fn load<T: Copy>(&self, items: Slice<'_, T>, tile: u32, len: u32, padding: T) -> [T; ITEMS] {
+        let begin = tile as usize * Self::TILE;
+        if len == Self::TILE as u32 {
+            load_warp_striped::<T, ITEMS, true>(items, begin, len, padding)
+        } else {
+            load_warp_striped::<T, ITEMS, false>(items, begin, len, padding)
+        }
+    }
+
+    #[inline(always)]
+    fn digit(&self, key: K) -> u32 {
+        self.reader.digit(key, self.shift, self.mask)
+    }
+
+    /// Publishes the count of the caller's digit, as early as can be: other blocks wait for it.
+    #[inline(always)]
+    unsafe fn publish(&self, tile: u32, count: u32) {
+        let digit = thread::thread_idx_x() as usize;
+        if digit < RADIX {
+            self.column(digit).publish_own(tile, N::from_count(count));
+        }
+    }
+
+    #[inline(always)]
+    fn column(&self, digit: usize) -> LookBack<'_, N> {
+        LookBack { words: self.words, stride: RADIX, column: digit }
+    }
+
+    /// Learns where the tile's items of each digit begin in the output.
+    #[inline(always)]
+    unsafe fn look_back(&self, tile: u32, count: u32, before: u32) {
+        let digit = thread::thread_idx_x() as usize;
+        if digit < RADIX {
+            let place = N::from_place(self.places.load(digit));
+            let begin = place.plus(self.column(digit).prefix(tile, N::from_count(count)));
+            shared_field!(self.smem, offsets).store(digit, begin.minus(N::from_count(before)));
+        }
+    }
+
+    /// Writes the items in the order of their ranks, so that those of one digit lie side by side.
+    #[inline(always)]
+    unsafe fn write_items<const FULL: bool>(&self, len: u32) {
+        let (keys, values) = (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
+        let offsets = shared_field!(self.smem, offsets);
+        let mut item = 0;
+        while item < ITEMS {
+            let rank = (item * Self::THREADS) as u32 + thread::thread_idx_x();
+            if FULL || rank < len {
+                let key = keys.load(rank as usize);
+                let place = offsets.load(self.digit(key) as usize).plus(N::from_count(rank)).index();
+                self.keys_out.store(place, self.reader.stored(key));
+                if Self::HAS_VALUES {
+                    self.values_out.store(place, values.load(rank as usize));
+                }
+            }
+            item += 1;
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Reduce: what all items add up to. Each block reduces a piece of the input, a second launch of one block the sums of
+//! the blocks. The brackets depend on nothing but the number of items.
+
+use crate::block::tile::{ROWS, THREADS, WARPS, is_aligned, load_16, row_items};
+use crate::policy::REDUCE_MAX_BLOCKS;
+use crate::thread::operator::*;
+use crate::thread::words::Words;
+use crate::warp::scan::reduce;
+use cuda_std::prelude::*;
+
+/// Reduces with operator `O`: each warp `warp_rows` consecutive rows, a multiple of [`ROWS`]; each block's sum to `sums`.
+#[kernel(family = "primitives-scan", block = THREADS, shared = ReduceSmem<T>, hot)]
+#[instance(u32, Sum)]
+#[instance(i32, Sum)]
+#[instance(u64, Sum)]
+#[instance(i64, Sum)]
+#[instance(f32, Sum)]
+#[instance(f64, Sum)]
+#[instance(u32, Min)]
+#[instance(i32, Min)]
+#[instance(u64, Min)]
+#[instance(i64, Min)]
+#[instance(f32, Min)]
+#[instance(f64, Min)]
+#[instance(u32, Max)]
+#[instance(i32, Max)]
+#[instance(u64, Max)]
+#[instance(i64, Max)]
+#[instance(f32, Max)]
+#[instance(f64, Max)]
+#[instance(Affine, Compose)]
+pub unsafe fn primitives_reduce<T: Words, O: Operator<T>>(
+    input: Slice<T>,
+    sums: SliceMut<T>,
+    warp_rows: u64,
+) {
+    Reduce { input, sums, warp_rows: warp_rows as usize }.run::<O>()
+}
+
+/// Rows of each warp, and the number of blocks, for an input of `len` items.
+pub const fn shape<T: Words>(len: usize, max_blocks: usize) -> (usize, usize) {
+    let steps = len.div_ceil(ROWS * row_items::<T>());
+    let warp_steps = steps.div_ceil(max_blocks * WARPS);
+    // An empty input too has a sum, which a block writes.
+    let warp_steps = if warp_steps == 0 { 1 } else { warp_steps };
+    let num_blocks = steps.div_ceil(warp_steps * WARPS);
+    (warp_steps * ROWS, if num_blocks == 0 { 1 } else { num_blocks })
+}
+
+/// Most blocks of the first launch.
+pub const MAX_BLOCKS: usize = REDUCE_MAX_BLOCKS;
+
+/// Shared memory of a reduction.
+#[repr(C)]
+pub struct ReduceSmem<T> {
+    warp_sums: [T; WARPS],
+}
+
+/// One block's sum.
+struct Reduce<'a, T> {
+    input: Slice<'a, T>,
+    sums: SliceMut<'a, T>,
+    warp_rows: usize,
+}
+
+impl<T: Words> Reduce<'_, T> {
+    #[inline(always)]
+    unsafe fn run<O: Operator<T>>(self) {
+        let warp_sums = shared_field!(shared_mem::<ReduceSmem<T>>(), warp_sums);
+        let (lane, warp) = (warp::lane_id() as usize, thread::thread_idx_x() as usize / 32);
+        let block = thread::block_idx_x() as usize;
+
+        let warp_sum = self.reduce_warp::<O>((block * WARPS + warp) * self.warp_rows * row_items::<T>());
+        if lane == 0 {
+            warp_sums.store(warp, warp_sum);
+        }
+        thread::sync_threads();
+        if warp == 0 {
+            let sum = reduce::<T, O>(if lane < WARPS { warp_sums.load(lane) } else { O::IDENTITY });
+            if lane == 0 {
+                self.sums.store(block, sum);
+            }
+        }
+    }
+
+    /// The sum of a warp's rows, which begin at item `begin`.
+    #[inline(always)]
+    unsafe fn reduce_warp<O: Operator<T>>(&self, begin: usize) -> T {
+        let first = begin + warp::lane_id() as usize * T::PER_16;
+        let is_aligned = is_aligned(self.input.as_ptr());
+        let mut sum = O::IDENTITY;
+        let mut row = 0;
+        // What lies beyond the input is not visited: a large last piece would be mostly that.
+        while row < self.warp_rows && begin + row * row_items::<T>() < self.input.len() {
+            // All loads of a step are in flight before the first is used.
+            let end = begin + (row + ROWS) * row_items::<T>();
+            let items = if is_aligned && end <= self.input.len() {
+                self.load_rows(first + row * row_items::<T>())
+            } else {
+                self.load_last_rows(first + row * row_items::<T>(), O::IDENTITY)
+            };
+            let mut r = 0;
+            while r < ROWS {
+                let mut row_sum = items[r][0];
+                let mut e = 1;
+                while e < T::PER_16 {
+                    row_sum = O::combine(row_sum, items[r][e]);
+                    e += 1;
+                }
+                // The order of rows and lanes is that of the items, unless it does not matter.
+                let row_sum = if O::COMMUTATIVE { row_sum } else { reduce::<T, O>(row_sum) };
+                sum = O::combine(sum, row_sum);
+                r += 1;
+            }
+            row += ROWS;
+        }
+        if O::COMMUTATIVE { reduce::<T, O>(sum) } else { sum }
+    }
+
+    #[inline(always)]
+    unsafe fn load_rows(&self, first: usize) -> [[T; 4]; ROWS] {
+        let mut items = [[T::ZEROS; 4]; ROWS];
+        let mut r = 0;
+        while r < ROWS {
+            items[r] = load_16(self.input, first + r * row_items::<T>());
+            r += 1;
+        }
+        items
+    }
+
+    #[inline(always)]
+    unsafe fn load_last_rows(&self, first: usize, pad: T) -> [[T; 4]; ROWS] {
+        let mut items = [[pad; 4]; ROWS];
+        let mut r = 0;
+        while r < ROWS {
+            let mut e = 0;
+            while e < T::PER_16 {
+                let i = first + r * row_items::<T>() + e;
+                if i < self.input.len() {
+                    items[r][e] = self.input.load(i);
+                }
+                e += 1;
+            }
+            r += 1;
+        }
+        items
+    }
+}

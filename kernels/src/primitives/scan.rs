@@ -1,0 +1,150 @@
+//! Scan: every item replaced by what it and the items before it add up to, in one pass with look-back between tiles
+//! (Merrill, Garland 2016).
+
+use crate::block::scan::exclusive_over_warps;
+use crate::block::tile::{self, Items, MAX_ITEMS, ROWS, THREADS, WARPS, tile_items};
+use crate::thread::operator::*;
+use crate::thread::words::Words;
+use crate::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
+use crate::warp::scan::{exclusive_of, inclusive};
+use cuda_std::prelude::*;
+
+/// Scans with operator `O` and look-back `L`; a block a tile. `words` are zeros: the ticket, then those of the look-back.
+/// Input and output may be the same memory. `exclusive` is 1 to leave out the item itself, or 0.
+#[kernel(family = "primitives-scan", block = THREADS, shared = ScanSmem<T>, hot)]
+#[instance(u32, Sum, Decoupled)]
+#[instance(i32, Sum, Decoupled)]
+#[instance(u64, Sum, Decoupled)]
+#[instance(i64, Sum, Decoupled)]
+#[instance(f32, Sum, Decoupled)]
+#[instance(f64, Sum, Decoupled)]
+#[instance(f32, Sum, FixedOrder)]
+#[instance(f64, Sum, FixedOrder)]
+#[instance(u32, Min, Decoupled)]
+#[instance(i32, Min, Decoupled)]
+#[instance(u64, Min, Decoupled)]
+#[instance(i64, Min, Decoupled)]
+#[instance(f32, Min, Decoupled)]
+#[instance(f64, Min, Decoupled)]
+#[instance(u32, Max, Decoupled)]
+#[instance(i32, Max, Decoupled)]
+#[instance(u64, Max, Decoupled)]
+#[instance(i64, Max, Decoupled)]
+#[instance(f32, Max, Decoupled)]
+#[instance(f64, Max, Decoupled)]
+#[instance(Affine, Compose, Decoupled)]
+pub unsafe fn primitives_scan<T: Words, O: Operator<T>, L: LookBack>(
+    input: Slice<T>,
+    output: SliceMut<T>,
+    words: SliceMut<u64>,
+    exclusive: u32,
+) {
+    Scan { input, output, words, exclusive: exclusive != 0 }.run::<O, L>()
+}
+
+/// Operators whose scans and reductions have kernels.
+#[diagnostic::on_unimplemented(
+    message = "there is no kernel for the operator `{Self}` over `{T}`",
+    note = "add an instance to `primitives_scan` and `primitives_reduce` in a kernel crate of your own"
+)]
+pub trait ScanOperator<T: Words>: Operator<T> {
+    /// The look-back that gives the same bits on every run.
+    type LookBack: LookBack;
+}
+
+macro_rules! scan_operators {
+    ($($o:ty: $l:ty, $($t:ty),*;)*) => { $($( impl ScanOperator<$t> for $o { type LookBack = $l; } )*)* };
+}
+scan_operators! {
+    Sum: Decoupled, u32, i32, u64, i64;
+    Sum: FixedOrder, f32, f64;
+    Min: Decoupled, u32, i32, u64, i64, f32, f64;
+    Max: Decoupled, u32, i32, u64, i64, f32, f64;
+    Compose: Decoupled, Affine;
+}
+
+/// Shared memory of a scan.
+#[repr(C)]
+pub struct ScanSmem<T> {
+    warp_sums: [T; WARPS],
+    before: [T; 1],
+    ticket: [u64; 1],
+}
+
+/// One tile's scan.
+struct Scan<'a, T> {
+    input: Slice<'a, T>,
+    output: SliceMut<'a, T>,
+    words: SliceMut<'a, u64>,
+    exclusive: bool,
+}
+
+impl<T: Words> Scan<'_, T> {
+    #[inline(always)]
+    unsafe fn run<O: Operator<T>, L: LookBack>(self) {
+        let smem = shared_mem::<ScanSmem<T>>();
+        let before = shared_field!(smem, before);
+        let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
+        let begin = tile * tile_items::<T>();
+        let items = tile::load(self.input, begin, O::IDENTITY);
+
+        let (rows_before, warp_sum) = Self::scan_rows::<O>(&items);
+        let (warps_before, sum) = exclusive_over_warps::<T, O>(warp_sum, shared_field!(smem, warp_sums));
+        if thread::thread_idx_x() < 32 {
+            let words = self.words.part(1, self.words.len() - 1);
+            let tiles_before = L::before::<T, O>(words, thread::grid_dim_x() as usize, tile, sum);
+            if warp::lane_id() == 0 {
+                before.store(0, tiles_before);
+            }
+        }
+        thread::sync_threads();
+
+        let before = O::combine(before.load(0), warps_before);
+        tile::store(self.output, begin, self.scan_items::<O>(items, before, rows_before));
+    }
+
+    /// For each row what the warp's items before the lane's add up to, and the sum of the warp.
+    #[inline(always)]
+    unsafe fn scan_rows<O: Operator<T>>(items: &Items<T>) -> ([T; ROWS], T) {
+        let mut before = [O::IDENTITY; ROWS];
+        let mut warp_sum = O::IDENTITY;
+        let mut row = 0;
+        while row < ROWS {
+            let mut sum = items[row * T::PER_16];
+            let mut e = 1;
+            while e < T::PER_16 {
+                sum = O::combine(sum, items[row * T::PER_16 + e]);
+                e += 1;
+            }
+            let (lanes_before, row_sum) = exclusive_of::<T, O>(inclusive::<T, O>(sum));
+            before[row] = O::combine(warp_sum, lanes_before);
+            warp_sum = O::combine(warp_sum, row_sum);
+            row += 1;
+        }
+        (before, warp_sum)
+    }
+
+    #[inline(always)]
+    unsafe fn scan_items<O: Operator<T>>(
+        &self,
+        items: Items<T>,
+        before: T,
+        rows_before: [T; ROWS],
+    ) -> Items<T> {
+        let mut scanned = [O::IDENTITY; MAX_ITEMS];
+        let mut row = 0;
+        while row < ROWS {
+            let mut sum = O::combine(before, rows_before[row]);
+            let mut e = 0;
+            while e < T::PER_16 {
+                let i = row * T::PER_16 + e;
+                let with_item = O::combine(sum, items[i]);
+                scanned[i] = if self.exclusive { sum } else { with_item };
+                sum = with_item;
+                e += 1;
+            }
+            row += 1;
+        }
+        scanned
+    }
+}

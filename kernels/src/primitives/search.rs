@@ -1,0 +1,66 @@
+//! Search: where queries lie in a sorted array.
+
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::order::{Ascending, Lookup, NoValue, Order};
+use crate::thread::search::partition_point;
+use crate::thread::words::Words;
+use cuda_std::prelude::*;
+
+/// For each query how many items are less (`lower`), and how many are not greater (`upper`); either output may be empty. A
+/// thread a query.
+#[kernel(family = "primitives-search", block = PER_ITEM_THREADS, hot)]
+#[instance(u32)]
+#[instance(i32)]
+#[instance(u64)]
+#[instance(i64)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn primitives_search<T: Words>(
+    sorted: Slice<T>,
+    queries: Slice<T>,
+    lower: SliceMut<u64>,
+    upper: SliceMut<u64>,
+) where
+    Ascending: Order<T, NoValue>,
+{
+    let i = thread::index_1d_u64() as usize;
+    if i < queries.len() {
+        let search = Search { sorted, query: queries.load(i) };
+        let mut low = 0;
+        if !lower.is_empty() {
+            low = search.lower();
+            lower.store(i, low as u64);
+        }
+        if !upper.is_empty() {
+            upper.store(i, search.upper(low) as u64);
+        }
+    }
+}
+
+/// One query.
+struct Search<'a, T> {
+    sorted: Slice<'a, T>,
+    query: T,
+}
+
+impl<T: Words> Search<'_, T>
+where
+    Ascending: Order<T, NoValue>,
+{
+    #[inline(always)]
+    unsafe fn lower(&self) -> usize {
+        partition_point(0, self.sorted.len(), |i| Self::is_less(self.sorted.load(i), self.query))
+    }
+
+    /// Given that no item before `low` is greater.
+    #[inline(always)]
+    unsafe fn upper(&self, low: usize) -> usize {
+        partition_point(low, self.sorted.len(), |i| !Self::is_less(self.query, self.sorted.load(i)))
+    }
+
+    #[inline(always)]
+    unsafe fn is_less(a: T, b: T) -> bool {
+        let nothing = Lookup { coords: Slice::from_raw_parts(core::ptr::null(), 0), dims: 0, axis: 0 };
+        Ascending::is_before(&nothing, (a, NoValue), (b, NoValue))
+    }
+}

@@ -1,0 +1,315 @@
+//! Segmented scan and reduce: as if every segment were scanned or reduced by itself, in one pass over all of them with the
+//! work of a scan, however long the segments are. Where segments begin is a byte an item.
+
+use super::select::flag_bits;
+use crate::block::scan::exclusive_over_warps;
+use crate::block::tile::{self, Items, MAX_ITEMS, ROWS, THREADS, WARPS, row_begin, tile_items};
+use crate::policy::{PER_ITEM_THREADS, SEGMENTED_MIN_BLOCKS};
+use crate::thread::operator::*;
+use crate::thread::segments::segment_of;
+use crate::thread::words::{MAX_WORDS, Words};
+use crate::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
+use crate::warp::scan::{exclusive_of, inclusive};
+use crate::warp::shuffle::shuffle_idx;
+use core::marker::PhantomData;
+use cuda_std::prelude::*;
+use cuda_std::shared::SharedElement;
+
+/// Scans every segment; a block a tile. An item whose byte in `heads` is not 0 begins a segment. Otherwise as the kernel
+/// of scan.
+#[kernel(
+    family = "primitives-segmented",
+    block = THREADS,
+    min_blocks = SEGMENTED_MIN_BLOCKS,
+    shared = SegmentedSmem<T>,
+    hot
+)]
+#[instance(u32, Sum, Decoupled)]
+#[instance(u64, Sum, Decoupled)]
+#[instance(f32, Sum, FixedOrder)]
+#[instance(f64, Sum, FixedOrder)]
+#[instance(u32, Min, Decoupled)]
+#[instance(u64, Min, Decoupled)]
+#[instance(f32, Min, Decoupled)]
+#[instance(f64, Min, Decoupled)]
+#[instance(u32, Max, Decoupled)]
+#[instance(u64, Max, Decoupled)]
+#[instance(f32, Max, Decoupled)]
+#[instance(f64, Max, Decoupled)]
+pub unsafe fn primitives_segmented_scan<T: Words, O: Operator<T>, L: LookBack>(
+    input: Slice<T>,
+    heads: Slice<u8>,
+    output: SliceMut<T>,
+    words: SliceMut<u64>,
+    exclusive: u32,
+) {
+    Segmented { input, heads, words }.scan::<O, L>(output, exclusive != 0)
+}
+
+/// Reduces every segment that has items to its place in `sums`. The segments begin at `offsets`, and `heads` says the same.
+#[kernel(
+    family = "primitives-segmented",
+    block = THREADS,
+    min_blocks = SEGMENTED_MIN_BLOCKS,
+    shared = SegmentedSmem<T>,
+    hot
+)]
+#[instance(u32, Sum, Decoupled)]
+#[instance(u64, Sum, Decoupled)]
+#[instance(f32, Sum, FixedOrder)]
+#[instance(f64, Sum, FixedOrder)]
+#[instance(u32, Min, Decoupled)]
+#[instance(u64, Min, Decoupled)]
+#[instance(f32, Min, Decoupled)]
+#[instance(f64, Min, Decoupled)]
+#[instance(u32, Max, Decoupled)]
+#[instance(u64, Max, Decoupled)]
+#[instance(f32, Max, Decoupled)]
+#[instance(f64, Max, Decoupled)]
+pub unsafe fn primitives_segmented_reduce<T: Words, O: Operator<T>, L: LookBack>(
+    input: Slice<T>,
+    heads: Slice<u8>,
+    offsets: Slice<u64>,
+    sums: SliceMut<T>,
+    words: SliceMut<u64>,
+) {
+    Segmented { input, heads, words }.reduce::<O, L>(offsets, sums)
+}
+
+/// Sets the byte of the first item of every segment that begins at `offsets`; a thread a segment.
+#[kernel(family = "primitives-segmented", block = PER_ITEM_THREADS)]
+pub unsafe fn primitives_segment_heads(offsets: Slice<u64>, heads: SliceMut<u8>) {
+    let segment = thread::index_1d_u64() as usize;
+    if segment < offsets.len() {
+        let begin = offsets.load(segment);
+        // Of empty segments in one place the last one writes: a byte has one writer.
+        let is_last = segment + 1 == offsets.len() || offsets.load(segment + 1) != begin;
+        if is_last && begin < heads.len() as u64 {
+            heads.store(begin as usize, 1);
+        }
+    }
+}
+
+/// Operators whose segmented forms have kernels.
+#[diagnostic::on_unimplemented(message = "there is no segmented kernel for the operator `{Self}` over `{T}`")]
+pub trait SegmentedOperator<T: Words>: Operator<T> {
+    /// The look-back that gives the same bits on every run.
+    type LookBack: LookBack;
+}
+
+macro_rules! segmented_operators {
+    ($($o:ty: $l:ty, $($t:ty),*;)*) => { $($( impl SegmentedOperator<$t> for $o { type LookBack = $l; } )*)* };
+}
+segmented_operators! {
+    Sum: Decoupled, u32, u64;
+    Sum: FixedOrder, f32, f64;
+    Min: Decoupled, u32, u64, f32, f64;
+    Max: Decoupled, u32, u64, f32, f64;
+}
+
+/// What items add up to since the last head among them, and whether there is one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SinceHead<T> {
+    /// The sum.
+    pub sum: T,
+    /// The bits of 1 or 0; of the value's type, so that there is no padding.
+    has_head: T,
+}
+
+impl<T: Words> SinceHead<T> {
+    /// `sum`, behind a head or not.
+    #[inline(always)]
+    pub fn new(sum: T, has_head: bool) -> Self {
+        Self { sum, has_head: T::from_words([has_head.into(), 0, 0, 0]) }
+    }
+
+    #[inline(always)]
+    fn has_head(self) -> bool {
+        self.has_head.to_words()[0] != 0
+    }
+}
+
+// SAFETY: two plain values of one type.
+unsafe impl<T: Words> cust_core::DeviceCopy for SinceHead<T> {}
+impl<T: Words> SharedElement for SinceHead<T> {}
+/// Only of values of up to two words: there is a word more.
+impl<T: Words> Words for SinceHead<T> {
+    const WORDS: usize = {
+        assert!(T::WORDS < MAX_WORDS, "segmented operators take values of one or two words");
+        T::WORDS + 1
+    };
+    const ZEROS: Self = Self { sum: T::ZEROS, has_head: T::ZEROS };
+
+    #[inline(always)]
+    fn to_words(self) -> [u32; MAX_WORDS] {
+        let mut words = self.sum.to_words();
+        words[T::WORDS] = self.has_head().into();
+        words
+    }
+    #[inline(always)]
+    fn from_words(words: [u32; MAX_WORDS]) -> Self {
+        let mut own = words;
+        own[T::WORDS] = 0;
+        Self::new(T::from_words(own), words[T::WORDS] != 0)
+    }
+}
+
+/// An operator that starts again at heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Restarting<O>(PhantomData<O>);
+
+impl<T: Words, O: Operator<T>> Operator<SinceHead<T>> for Restarting<O> {
+    const IDENTITY: SinceHead<T> = SinceHead { sum: O::IDENTITY, has_head: T::ZEROS };
+    const COMMUTATIVE: bool = false;
+    const EXACT: bool = O::EXACT;
+
+    #[inline(always)]
+    fn combine(a: SinceHead<T>, b: SinceHead<T>) -> SinceHead<T> {
+        let sum = if b.has_head() { b.sum } else { O::combine(a.sum, b.sum) };
+        SinceHead::new(sum, a.has_head() || b.has_head())
+    }
+}
+
+/// Shared memory of segmented scans and reductions.
+#[repr(C)]
+pub struct SegmentedSmem<T> {
+    warp_sums: [SinceHead<T>; WARPS],
+    before: [SinceHead<T>; 1],
+    ticket: [u64; 1],
+}
+
+/// One tile's sums.
+struct Segmented<'a, T> {
+    input: Slice<'a, T>,
+    heads: Slice<'a, u8>,
+    words: SliceMut<'a, u64>,
+}
+
+impl<T: Words> Segmented<'_, T> {
+    /// Every item's sum to its place.
+    #[inline(always)]
+    unsafe fn scan<O: Operator<T>, L: LookBack>(self, output: SliceMut<'_, T>, exclusive: bool) {
+        let (begin, _, sums) = self.run::<O, L>(exclusive);
+        tile::store(output, begin, sums)
+    }
+
+    /// The sum of the last item of every segment to the segment's place.
+    #[inline(always)]
+    unsafe fn reduce<O: Operator<T>, L: LookBack>(self, offsets: Slice<'_, u64>, to: SliceMut<'_, T>) {
+        let (begin, heads, sums) = self.run::<O, L>(false);
+        let ends = self.ends(begin, heads);
+        let mut row = 0;
+        while row < ROWS {
+            let mut e = 0;
+            while e < T::PER_16 {
+                let i = row * T::PER_16 + e;
+                if ends >> i & 1 != 0 {
+                    let item = (begin + row_begin::<T>(row) + e) as u64;
+                    let segment = segment_of(offsets, item, 0, offsets.len() - 1);
+                    // Items before the first segment belong to none.
+                    if offsets.load(segment) <= item {
+                        to.store(segment, sums[i]);
+                    }
+                }
+                e += 1;
+            }
+            row += 1;
+        }
+    }
+
+    /// A bit for each item of the thread that is the last of its segment: the next one is a head, or there is none.
+    #[inline(always)]
+    unsafe fn ends(&self, begin: usize, heads: u32) -> u32 {
+        let mut ends = 0;
+        let mut row = 0;
+        while row < ROWS {
+            let own = heads >> (row * T::PER_16) & ((1 << T::PER_16) - 1);
+            let next = begin + row_begin::<T>(row) + T::PER_16;
+            // The item behind the lane's last: the lane above has its bit, or memory.
+            let mut next_is_head = shuffle_idx(own & 1, (warp::lane_id() + 1) % 32);
+            if warp::lane_id() == 31 {
+                next_is_head = u32::from(next < self.input.len() && self.heads.load(next) != 0);
+            }
+            let mut row_ends = own >> 1 | next_is_head << (T::PER_16 - 1);
+            // Behind the last item of all there are no heads.
+            let last = self.input.len() - 1;
+            if last < next && last + T::PER_16 >= next {
+                row_ends |= 1 << (last + T::PER_16 - next);
+            }
+            ends |= row_ends << (row * T::PER_16);
+            row += 1;
+        }
+        ends
+    }
+
+    /// Where the tile begins, the heads of the thread's items, and what each and those of its segment before it add up to.
+    #[inline(always)]
+    unsafe fn run<O: Operator<T>, L: LookBack>(&self, exclusive: bool) -> (usize, u32, Items<T>) {
+        let smem = shared_mem::<SegmentedSmem<T>>();
+        let before = shared_field!(smem, before);
+        let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
+        let begin = tile * tile_items::<T>();
+        let items = tile::load(self.input, begin, O::IDENTITY);
+        let heads = flag_bits::<T>(self.heads, begin, self.input.len());
+
+        let (rows_before, warp_sum) = Self::scan_rows::<O>(&items, heads);
+        let (warps_before, sum) =
+            exclusive_over_warps::<_, Restarting<O>>(warp_sum, shared_field!(smem, warp_sums));
+        if thread::thread_idx_x() < 32 {
+            let words = self.words.part(1, self.words.len() - 1);
+            let num_tiles = thread::grid_dim_x() as usize;
+            let tiles_before = L::before::<_, Restarting<O>>(words, num_tiles, tile, sum);
+            if warp::lane_id() == 0 {
+                before.store(0, tiles_before);
+            }
+        }
+        thread::sync_threads();
+
+        let before = Restarting::<O>::combine(before.load(0), warps_before);
+        let mut sums = [O::IDENTITY; MAX_ITEMS];
+        let mut row = 0;
+        while row < ROWS {
+            let mut sum = Restarting::<O>::combine(before, rows_before[row]).sum;
+            let mut e = 0;
+            while e < T::PER_16 {
+                let i = row * T::PER_16 + e;
+                let before = if heads >> i & 1 != 0 { O::IDENTITY } else { sum };
+                sum = O::combine(before, items[i]);
+                sums[i] = if exclusive { before } else { sum };
+                e += 1;
+            }
+            row += 1;
+        }
+        (begin, heads, sums)
+    }
+
+    /// For each row what the warp's items before the lane's add up to, and the sum of the warp.
+    #[inline(always)]
+    unsafe fn scan_rows<O: Operator<T>>(
+        items: &Items<T>,
+        heads: u32,
+    ) -> ([SinceHead<T>; ROWS], SinceHead<T>) {
+        let mut before = [Restarting::<O>::IDENTITY; ROWS];
+        let mut warp_sum = Restarting::<O>::IDENTITY;
+        let mut row = 0;
+        while row < ROWS {
+            let item = |e: usize| {
+                let i = row * T::PER_16 + e;
+                SinceHead::new(items[i], heads >> i & 1 != 0)
+            };
+            let mut sum = item(0);
+            let mut e = 1;
+            while e < T::PER_16 {
+                sum = Restarting::<O>::combine(sum, item(e));
+                e += 1;
+            }
+            let (lanes_before, row_sum) =
+                exclusive_of::<_, Restarting<O>>(inclusive::<_, Restarting<O>>(sum));
+            before[row] = Restarting::<O>::combine(warp_sum, lanes_before);
+            warp_sum = Restarting::<O>::combine(warp_sum, row_sum);
+            row += 1;
+        }
+        (before, warp_sum)
+    }
+}

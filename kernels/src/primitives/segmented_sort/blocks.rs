@@ -1,0 +1,346 @@
+//! Segments of more than 32 items, by a block each.
+
+use super::{SortBy, segment};
+use crate::block::radix_rank::RadixRank;
+use crate::block::scan::{ScanSmem, exclusive_sum};
+use crate::block::warp_striped::{gather_warp_striped, load_warp_striped, scatter};
+use crate::policy::{SEGMENT_MIN_BLOCKS, SEGMENT_SHORT_ITEMS};
+use crate::thread::radix_key::{
+    DigitReader, KeyOrder, NoValue, RADIX, RADIX_BITS, RadixKey, ValueBits, digit_mask,
+};
+use cuda_std::prelude::*;
+
+/// Sorts the segments on a list of `num_listed[which]` entries, with any number of blocks; `tickets[which]` is zeroed before.
+/// Tiles have `32 * WARPS * ITEMS` items; only segments that are longer use the room, which has place for all items.
+#[kernel(family = "primitives-segmented-sort", hot, block = 32 * WARPS, min_blocks = SEGMENT_MIN_BLOCKS, shared = BlocksSmem<K, V, WARPS, ITEMS>)]
+#[instance(u32, NoValue, 8, 2)]
+#[instance(u32, NoValue, 8, 8)]
+#[instance(u32, u32, 8, 2)]
+#[instance(u32, u32, 8, 8)]
+#[instance(u32, u64, 8, 2)]
+#[instance(u32, u64, 8, 6)]
+#[instance(u64, NoValue, 8, 2)]
+#[instance(u64, NoValue, 8, 6)]
+#[instance(u64, u32, 8, 2)]
+#[instance(u64, u32, 8, 6)]
+#[instance(u64, u64, 8, 2)]
+#[instance(u64, u64, 8, 6)]
+pub unsafe fn primitives_segmented_sort_blocks<
+    K: RadixKey,
+    V: ValueBits,
+    const WARPS: usize,
+    const ITEMS: usize,
+>(
+    keys: Slice<K>,
+    values: Slice<V>,
+    offsets: Slice<u64>,
+    keys_out: SliceMut<K>,
+    values_out: SliceMut<V>,
+    keys_room: SliceMut<K>,
+    values_room: SliceMut<V>,
+    list: Slice<u64>,
+    num_listed: Slice<u64>,
+    tickets: SliceMut<u64>,
+    which: u32,
+    begin_bit: u32,
+    end_bit: u32,
+    order: u32,
+) {
+    let order = KeyOrder::from_bits(order);
+    Blocks::<K, V, WARPS, ITEMS> {
+        source: Items { keys, values },
+        target: ItemsMut { keys: keys_out, values: values_out },
+        room: ItemsMut { keys: keys_room, values: values_room },
+        by: SortBy { begin_bit, end_bit, reader: DigitReader::new(order) },
+        smem: shared_mem(),
+    }
+    .run(offsets, list, num_listed.load(which as usize), tickets.part(which as usize, 1))
+}
+
+/// Shared memory of [`primitives_segmented_sort_blocks()`].
+#[repr(C)]
+pub struct BlocksSmem<K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> {
+    phases: Phases<K, WARPS, ITEMS>,
+    values: [[[V; 32]; WARPS]; ITEMS],
+    /// Place in the segment of the next item of each digit; before the first pass the counts of all digits.
+    places: [u64; RADIX],
+    /// What to add to a rank in the tile for the place in the segment.
+    offsets: [u64; RADIX],
+    counts: [u32; RADIX],
+    scan: ScanSmem,
+    ticket: [u64; 1],
+}
+
+/// Two phases that do not overlap: ranking, exchanging keys.
+#[repr(C)]
+union Phases<K: RadixKey, const WARPS: usize, const ITEMS: usize> {
+    warp_counts: [[u32; RADIX]; WARPS],
+    keys: [[[K; 32]; WARPS]; ITEMS],
+}
+
+#[derive(Clone, Copy)]
+struct Items<'a, K, V> {
+    keys: Slice<'a, K>,
+    values: Slice<'a, V>,
+}
+
+#[derive(Clone, Copy)]
+struct ItemsMut<'a, K, V> {
+    keys: SliceMut<'a, K>,
+    values: SliceMut<'a, V>,
+}
+
+/// The bits of `mask` behind bit `shift`.
+#[derive(Clone, Copy)]
+struct Digit {
+    shift: u32,
+    mask: u32,
+}
+
+/// One of the blocks.
+struct Blocks<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> {
+    source: Items<'a, K, V>,
+    target: ItemsMut<'a, K, V>,
+    room: ItemsMut<'a, K, V>,
+    by: SortBy<K>,
+    smem: *mut BlocksSmem<K, V, WARPS, ITEMS>,
+}
+
+impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Blocks<'a, K, V, WARPS, ITEMS> {
+    const THREADS: usize = 32 * WARPS;
+    const TILE: usize = Self::THREADS * ITEMS;
+    const HAS_VALUES: bool = size_of::<V>() > size_of::<NoValue>();
+
+    #[inline(always)]
+    unsafe fn run(
+        self,
+        offsets: Slice<'_, u64>,
+        list: Slice<'_, u64>,
+        num_listed: u64,
+        next: SliceMut<'_, u64>,
+    ) {
+        let ticket = shared_field!(self.smem, ticket);
+        loop {
+            if thread::thread_idx_x() == 0 {
+                ticket.store(0, next.atomic_add(0, 1, Ordering::Relaxed, Scope::Device));
+            }
+            thread::sync_threads();
+            let entry = ticket.load(0);
+            // The next ticket is stored behind the barriers of the sort.
+            if entry >= num_listed || entry >= list.len() as u64 {
+                break;
+            }
+            let (begin, len) = segment(offsets, list.load(entry as usize) as usize, self.source.keys.len());
+            // The list of short segments has none that does not fit.
+            if Self::TILE <= SEGMENT_SHORT_ITEMS || len <= Self::TILE {
+                self.sort_tile(begin, len as u32);
+            } else {
+                self.sort_by_tiles(begin, len);
+            }
+            thread::sync_threads();
+        }
+    }
+
+    #[inline(always)]
+    fn rank(&self) -> RadixRank<'a, WARPS> {
+        // SAFETY: only the address is computed.
+        let scan = unsafe { &raw mut (*self.smem).scan };
+        RadixRank { counts: shared_field!(self.smem, phases.warp_counts), scan }
+    }
+
+    #[inline(always)]
+    unsafe fn load_values(&self, values: Slice<'_, V>, begin: usize, len: u32) -> [V; ITEMS] {
+        if Self::HAS_VALUES {
+            load_warp_striped::<V, ITEMS, false>(values, begin, len, V::default())
+        } else {
+            [V::default(); ITEMS]
+        }
+    }
+
+    /// Sorts a segment that fits, without leaving the block.
+    #[inline(always)]
+    unsafe fn sort_tile(&self, begin: usize, len: u32) {
+        let reader = self.by.reader;
+        let (keys_smem, values_smem) =
+            (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
+        // Padding has the largest key and comes last: it stays there.
+        let mut keys = load_warp_striped::<K, ITEMS, false>(self.source.keys, begin, len, reader.padding());
+        let mut item = 0;
+        while item < ITEMS {
+            keys[item] = reader.loaded(keys[item]);
+            item += 1;
+        }
+        let mut values = self.load_values(self.source.values, begin, len);
+        let mut shift = self.by.begin_bit;
+        loop {
+            let mask = digit_mask(self.by.end_bit - shift);
+            let digit = |item: usize| reader.digit(keys[item], shift, mask);
+            let rank = self.rank();
+            rank.clear();
+            thread::sync_threads();
+            let mut ranks = rank.rank_in_warps(digit);
+            thread::sync_threads();
+            rank.sum_over_digits(rank.sum_over_warps());
+            rank.ranks_in_tile(digit, &mut ranks);
+            thread::sync_threads();
+            scatter(keys_smem, &ranks, &keys);
+            if Self::HAS_VALUES {
+                scatter(values_smem, &ranks, &values);
+            }
+            thread::sync_threads();
+            shift += RADIX_BITS;
+            if shift >= self.by.end_bit {
+                break;
+            }
+            keys = gather_warp_striped(keys_smem, K::ZERO);
+            if Self::HAS_VALUES {
+                values = gather_warp_striped(values_smem, V::default());
+            }
+            thread::sync_threads();
+        }
+        let mut rank = thread::thread_idx_x();
+        while rank < len {
+            let i = begin + rank as usize;
+            self.target.keys.store(i, reader.stored(keys_smem.load(rank as usize)));
+            if Self::HAS_VALUES {
+                self.target.values.store(i, values_smem.load(rank as usize));
+            }
+            rank += Self::THREADS as u32;
+        }
+    }
+
+    /// Sorts a segment that does not fit: for each digit once through all of its tiles, between the output and the room.
+    #[inline(always)]
+    unsafe fn sort_by_tiles(&self, begin: usize, len: usize) {
+        let num_passes = (self.by.end_bit - self.by.begin_bit).div_ceil(RADIX_BITS);
+        let mut pass = 0;
+        while pass < num_passes {
+            // The last pass writes to the output, the one before it to the room.
+            let to_target = (num_passes - pass) % 2 == 1;
+            let source = match (pass, to_target) {
+                (0, _) => self.source,
+                (_, true) => Items { keys: self.room.keys.read_only(), values: self.room.values.read_only() },
+                _ => Items { keys: self.target.keys.read_only(), values: self.target.values.read_only() },
+            };
+            let target = if to_target { self.target } else { self.room };
+            self.sort_by_digit(source, target, begin, len, self.by.begin_bit + pass * RADIX_BITS);
+            pass += 1;
+        }
+    }
+
+    /// The digit of a key as it was loaded.
+    #[inline(always)]
+    fn digit_of(&self, key: K, Digit { shift, mask }: Digit) -> u32 {
+        self.by.reader.digit(self.by.reader.loaded(key), shift, mask)
+    }
+
+    #[inline(always)]
+    unsafe fn sort_by_digit(
+        &self,
+        source: Items<'_, K, V>,
+        target: ItemsMut<'_, K, V>,
+        begin: usize,
+        len: usize,
+        shift: u32,
+    ) {
+        let digit = Digit { shift, mask: digit_mask(self.by.end_bit - shift) };
+        self.count_digits(source.keys, begin, len, digit);
+        let mut done = 0;
+        while done < len {
+            let left = len - done;
+            let tile_len = if left < Self::TILE { left as u32 } else { Self::TILE as u32 };
+            self.move_tile(source, target, begin, begin + done, tile_len, digit);
+            done += Self::TILE;
+        }
+    }
+
+    /// Sets the place of the first item of each digit.
+    #[inline(always)]
+    unsafe fn count_digits(&self, keys: Slice<'_, K>, begin: usize, len: usize, digit: Digit) {
+        let t = thread::thread_idx_x() as usize;
+        let (counts, places) = (shared_field!(self.smem, counts), shared_field!(self.smem, places));
+        // Counts of 32 bits are enough for a part of the segment; the sums have 64.
+        const PART: usize = 1 << 30;
+        let mut total = 0u64;
+        let mut done = 0;
+        while done < len {
+            if t < RADIX {
+                counts.store(t, 0);
+            }
+            thread::sync_threads();
+            let part_end = if len - done < PART { len } else { done + PART };
+            let mut i = done + t;
+            while i < part_end {
+                let digit = self.digit_of(keys.load(begin + i), digit);
+                counts.atomic_add(digit as usize, 1, Ordering::Relaxed, Scope::Block);
+                i += Self::THREADS;
+            }
+            thread::sync_threads();
+            if t < RADIX {
+                total += u64::from(counts.load(t));
+            }
+            done = part_end;
+        }
+        // The sum over the digits in two halves, of which the lower one cannot overflow: 256 numbers of 24 bits.
+        const HALF: u32 = 24;
+        let (low, _) = exclusive_sum((total & ((1 << HALF) - 1)) as u32, self.rank().scan);
+        let (high, _) = exclusive_sum((total >> HALF) as u32, self.rank().scan);
+        if t < RADIX {
+            places.store(t, (u64::from(high) << HALF) + u64::from(low));
+        }
+        thread::sync_threads();
+    }
+
+    /// Moves the items of a tile to their places of this digit.
+    #[inline(always)]
+    unsafe fn move_tile(
+        &self,
+        source: Items<'_, K, V>,
+        target: ItemsMut<'_, K, V>,
+        begin: usize,
+        tile: usize,
+        tile_len: u32,
+        digit: Digit,
+    ) {
+        let t = thread::thread_idx_x() as usize;
+        let (keys_smem, values_smem) =
+            (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
+        let (places, offsets) = (shared_field!(self.smem, places), shared_field!(self.smem, offsets));
+
+        let keys =
+            load_warp_striped::<K, ITEMS, false>(source.keys, tile, tile_len, self.by.reader.padding());
+        let digit_of_item = |item: usize| self.digit_of(keys[item], digit);
+        let rank = self.rank();
+        rank.clear();
+        thread::sync_threads();
+        let mut ranks = rank.rank_in_warps(digit_of_item);
+        thread::sync_threads();
+        let count = rank.sum_over_warps();
+        let before = rank.sum_over_digits(count);
+        if t < RADIX {
+            let place = places.load(t);
+            offsets.store(t, place.wrapping_sub(before.into()));
+            // Padding is counted as well, but only in the last tile.
+            places.store(t, place + u64::from(count));
+        }
+        rank.ranks_in_tile(digit_of_item, &mut ranks);
+        thread::sync_threads();
+        scatter(keys_smem, &ranks, &keys);
+        if Self::HAS_VALUES {
+            scatter(values_smem, &ranks, &self.load_values(source.values, tile, tile_len));
+        }
+        thread::sync_threads();
+        let mut rank = thread::thread_idx_x();
+        while rank < tile_len {
+            let key = keys_smem.load(rank as usize);
+            let offset = offsets.load(self.digit_of(key, digit) as usize);
+            let i = begin + offset.wrapping_add(rank.into()) as usize;
+            target.keys.store(i, key);
+            if Self::HAS_VALUES {
+                target.values.store(i, values_smem.load(rank as usize));
+            }
+            rank += Self::THREADS as u32;
+        }
+        thread::sync_threads();
+    }
+}

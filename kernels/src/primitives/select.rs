@@ -1,0 +1,166 @@
+//! Select: the items that a flag or a predicate takes, in their order, in one pass; and, where wanted, the others in
+//! theirs, which makes it a stable partition.
+
+use crate::block::compact::{Compact, CompactSmem};
+use crate::block::tile::{self, Items, ROWS, THREADS, row_begin, tile_items};
+use crate::thread::predicate::*;
+use crate::thread::words::*;
+use crate::warp::look_back::Ticket;
+use core::marker::PhantomData;
+use cuda_std::prelude::*;
+
+/// Takes the items whose flag is not 0; a block a tile. `words` are zeros: the ticket, then those of the look-back. The
+/// number taken goes to `count`. `others` has room for the rest, or is empty.
+#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem, hot)]
+#[instance(u32)]
+#[instance(u64)]
+#[instance(Bits128)]
+pub unsafe fn primitives_select_flagged<T: Words>(
+    input: Slice<T>,
+    flags: Slice<u8>,
+    kept: SliceMut<T>,
+    others: SliceMut<T>,
+    count: SliceMut<u64>,
+    words: SliceMut<u64>,
+) {
+    Select { input, kept, others, count, words }.run(Flagged { flags })
+}
+
+/// The same for items of which predicate `P` holds, given the bits of its bound.
+#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem, hot)]
+#[instance(u32, Below)]
+#[instance(i32, Below)]
+#[instance(u64, Below)]
+#[instance(i64, Below)]
+#[instance(f32, Below)]
+#[instance(f64, Below)]
+#[instance(u32, AtLeast)]
+#[instance(i32, AtLeast)]
+#[instance(u64, AtLeast)]
+#[instance(i64, AtLeast)]
+#[instance(f32, AtLeast)]
+#[instance(f64, AtLeast)]
+pub unsafe fn primitives_select_if<T: Words, P: Predicate<T>>(
+    input: Slice<T>,
+    bound: u64,
+    kept: SliceMut<T>,
+    others: SliceMut<T>,
+    count: SliceMut<u64>,
+    words: SliceMut<u64>,
+) {
+    let bound = T::from_words(split(bound));
+    Select { input, kept, others, count, words }.run(Holds::<T, P> { bound, predicate: PhantomData })
+}
+
+/// Predicates with kernels.
+#[diagnostic::on_unimplemented(
+    message = "there is no kernel for the predicate `{Self}` of `{T}`",
+    note = "add an instance to `primitives_select_if` in a kernel crate of your own, or select by flags"
+)]
+pub trait SelectPredicate<T: Words>: Predicate<T> {}
+
+macro_rules! predicates {
+    ($($p:ty: $($t:ty),*;)*) => { $($( impl SelectPredicate<$t> for $p {} )*)* };
+}
+predicates! {
+    Below: u32, i32, u64, i64, f32, f64;
+    AtLeast: u32, i32, u64, i64, f32, f64;
+}
+
+/// What decides which items are taken.
+pub(super) trait Choice<T: Words> {
+    /// A bit an item of the thread; 0 where the input, of `len` items, has ended.
+    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T>) -> u32;
+}
+
+/// One tile's selection.
+pub(super) struct Select<'a, T> {
+    pub(super) input: Slice<'a, T>,
+    pub(super) kept: SliceMut<'a, T>,
+    pub(super) others: SliceMut<'a, T>,
+    pub(super) count: SliceMut<'a, u64>,
+    pub(super) words: SliceMut<'a, u64>,
+}
+
+impl<T: Words> Select<'_, T> {
+    #[inline(always)]
+    pub(super) unsafe fn run(self, choice: impl Choice<T>) {
+        let smem = shared_mem::<CompactSmem>();
+        let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
+        let begin = tile * tile_items::<T>();
+        let items = tile::load(self.input, begin, T::ZEROS);
+        let keep = choice.choose(begin, self.input.len(), &items);
+        let words = self.words.part(1, self.words.len() - 1);
+        let Self { kept, others, count, .. } = self;
+        Compact { kept, others, count, words, smem }.run(tile, self.input.len(), items, keep)
+    }
+}
+
+/// By a byte an item.
+struct Flagged<'a> {
+    flags: Slice<'a, u8>,
+}
+
+impl<T: Words> Choice<T> for Flagged<'_> {
+    #[inline(always)]
+    unsafe fn choose(&self, begin: usize, len: usize, _: &Items<T>) -> u32 {
+        flag_bits::<T>(self.flags, begin, len)
+    }
+}
+
+/// A bit for each item of the thread in the tile at `begin`: set if its byte is not 0, and 0 from item `len` on.
+#[inline(always)]
+pub(super) unsafe fn flag_bits<T: Words>(flags: Slice<u8>, begin: usize, len: usize) -> u32 {
+    let mut set = 0;
+    let can_load_4 = T::PER_16 == 4 && begin + tile_items::<T>() <= len && tile::is_aligned(flags.as_ptr());
+    let words = Slice::<u32>::from_raw_parts(flags.as_ptr().cast(), len / 4);
+    let mut row = 0;
+    while row < ROWS {
+        let first = begin + row_begin::<T>(row);
+        let bytes = if can_load_4 {
+            words.load(first / 4)
+        } else {
+            let mut bytes = 0;
+            let mut e = 0;
+            while e < T::PER_16 {
+                if first + e < len {
+                    bytes |= u32::from(flags.load(first + e)) << (8 * e);
+                }
+                e += 1;
+            }
+            bytes
+        };
+        let mut e = 0;
+        while e < T::PER_16 {
+            set |= u32::from(bytes >> (8 * e) & 0xFF != 0) << (row * T::PER_16 + e);
+            e += 1;
+        }
+        row += 1;
+    }
+    set
+}
+
+/// By a predicate.
+struct Holds<T, P> {
+    bound: T,
+    predicate: PhantomData<P>,
+}
+
+impl<T: Words, P: Predicate<T>> Choice<T> for Holds<T, P> {
+    #[inline(always)]
+    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T>) -> u32 {
+        let mut keep = 0;
+        let mut row = 0;
+        while row < ROWS {
+            let mut e = 0;
+            while e < T::PER_16 {
+                let i = row * T::PER_16 + e;
+                let takes = P::holds(items[i], self.bound) && begin + row_begin::<T>(row) + e < len;
+                keep |= u32::from(takes) << i;
+                e += 1;
+            }
+            row += 1;
+        }
+        keep
+    }
+}

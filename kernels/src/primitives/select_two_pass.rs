@@ -1,0 +1,128 @@
+//! Select in two passes (Robinson): each warp compacts its piece of the input into a region of its own, then adds up what
+//! the warps before it kept and moves its items there.
+
+use crate::block::tile::THREADS;
+use crate::thread::operator::Sum;
+use crate::thread::words::*;
+use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
+use crate::warp::scan::reduce;
+use cuda_std::prelude::*;
+
+const WARPS: usize = THREADS / 32;
+
+/// Compacts the flagged items of each warp's piece of `piece` items, a multiple of 32, to the same place in `compacted`;
+/// their number to `counts`, one a warp.
+#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem<T>)]
+#[instance(u32)]
+#[instance(u64)]
+#[instance(Bits128)]
+pub unsafe fn primitives_select_pieces<T: Words>(
+    input: Slice<T>,
+    flags: Slice<u8>,
+    compacted: SliceMut<T>,
+    counts: SliceMut<u64>,
+    piece: u64,
+) {
+    Pieces { input, flags, compacted, counts, piece: piece as usize }.run()
+}
+
+/// Moves each warp's items behind those of the warps before it; the number of all to `count`.
+#[kernel(family = "primitives-select", block = THREADS)]
+#[instance(u32)]
+#[instance(u64)]
+#[instance(Bits128)]
+pub unsafe fn primitives_select_close_gaps<T: Words>(
+    compacted: Slice<T>,
+    counts: Slice<u64>,
+    kept: SliceMut<T>,
+    count: SliceMut<u64>,
+    piece: u64,
+) {
+    CloseGaps { compacted, counts, kept, count, piece: piece as usize }.run()
+}
+
+/// Shared memory of the first pass.
+#[repr(C, align(16))]
+pub struct CompactSmem<T> {
+    segments: [[T; BUFFER_ITEMS]; WARPS],
+}
+
+/// The warp's index in the grid.
+#[inline(always)]
+fn warp_index() -> usize {
+    (thread::index_1d_u64() / 32) as usize
+}
+
+/// A warp's first pass.
+struct Pieces<'a, T> {
+    input: Slice<'a, T>,
+    flags: Slice<'a, u8>,
+    compacted: SliceMut<'a, T>,
+    counts: SliceMut<'a, u64>,
+    piece: usize,
+}
+
+impl<T: Words> Pieces<'_, T> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let warp = warp_index();
+        if warp >= self.counts.len() {
+            return;
+        }
+        let begin = warp * self.piece;
+        let len = if self.input.len() - begin < self.piece { self.input.len() - begin } else { self.piece };
+        let segments = shared_field!(shared_mem::<CompactSmem<T>>(), segments);
+        let own = segments.part(warp % WARPS * BUFFER_ITEMS, BUFFER_ITEMS);
+        let output = self.compacted.part(begin, len);
+        let mut buffer = CoalescingBuffer { segments: own, output, len: 0 };
+        let lane = warp::lane_id() as usize;
+        let mut round = 0;
+        while round < len {
+            let is_item = round + lane < len;
+            // Lanes behind the end load the last item: a value out of a branch would go through memory.
+            let i = begin + if is_item { round + lane } else { len - 1 };
+            buffer.push(is_item && self.flags.load(i) != 0, self.input.load(i));
+            round += 32;
+        }
+        if lane == 0 {
+            self.counts.store(warp, buffer.len as u64);
+        }
+        buffer.finish()
+    }
+}
+
+/// A warp's second pass.
+struct CloseGaps<'a, T> {
+    compacted: Slice<'a, T>,
+    counts: Slice<'a, u64>,
+    kept: SliceMut<'a, T>,
+    count: SliceMut<'a, u64>,
+    piece: usize,
+}
+
+impl<T: Words> CloseGaps<'_, T> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let warp = warp_index();
+        if warp >= self.counts.len() {
+            return;
+        }
+        let lane = warp::lane_id() as usize;
+        let mut before = 0;
+        let mut other = lane;
+        while other < warp {
+            before += self.counts.load(other);
+            other += 32;
+        }
+        let before = reduce::<u64, Sum>(before) as usize;
+        let own = self.counts.load(warp) as usize;
+        if lane == 0 && warp + 1 == self.counts.len() {
+            self.count.store(0, (before + own) as u64);
+        }
+        let mut i = lane;
+        while i < own {
+            self.kept.store(before + i, self.compacted.load(warp * self.piece + i));
+            i += 32;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A threshold from keys of random places.
+//!
+//! Each warp takes the best of some samples, the last block the n-th of those. So few numbers are sorted for many samples.
+
+use super::State;
+use crate::block::nth::{NthSmem, nth};
+use crate::policy::TOP_K;
+use crate::primitives::generate::splitmix64;
+use crate::thread::operator::Operator;
+use crate::thread::ranked::*;
+use crate::warp::scan::reduce;
+use cuda_std::prelude::*;
+
+const THREADS: usize = TOP_K.sample_threads;
+const WARPS: usize = THREADS / 32;
+/// Samples that a lane loads at once.
+const BATCH: usize = TOP_K.sample_batch;
+/// Minima that a thread of the last block holds.
+const ITEMS: usize = TOP_K.sample_max_blocks * WARPS / THREADS;
+const _: () = assert!(ITEMS * THREADS == TOP_K.sample_max_blocks * WARPS);
+
+/// Sets the threshold of `state` to minimum `n`, from 0, of the minima of all warps, each of 32 `lane_samples` keys.
+#[kernel(family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.sample_min_blocks, shared = SampleSmem, hot)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_top_k_sample<B: RankBits>(
+    keys: Slice<B>,
+    minima: SliceMut<<B as RankBits>::Ranked>,
+    state: SliceMut<u64>,
+    order: u32,
+    lane_samples: u32,
+    n: u64,
+) {
+    let ranks = KeyRanks::new(RankOrder::from_bits(order));
+    Sample { keys, ranks, minima, state: State { words: state } }.run(lane_samples, n)
+}
+
+/// Shared memory of sampling.
+#[repr(C)]
+pub struct SampleSmem {
+    nth: NthSmem,
+    is_last: [u32; 1],
+}
+
+/// Place of sample `i` among `len` items, of which there are at most 2^32.
+#[inline(always)]
+pub const fn place(i: u64, len: usize) -> usize {
+    // The upper half of a product with a random number of 32 bits.
+    (((splitmix64(i) >> 32) * len as u64) >> 32) as usize
+}
+
+/// One block's samples.
+struct Sample<'a, B: RankBits> {
+    keys: Slice<'a, B>,
+    ranks: KeyRanks<B>,
+    /// One a warp.
+    minima: SliceMut<'a, B::Ranked>,
+    state: State<'a>,
+}
+
+impl<B: RankBits> Sample<'_, B> {
+    #[inline(always)]
+    unsafe fn run(self, lane_samples: u32, n: u64) {
+        let smem = shared_mem::<SampleSmem>();
+        let is_last = shared_field!(smem, is_last);
+        let thread = thread::thread_idx_x() as usize;
+
+        let best = reduce::<B::Ranked, First>(self.best_of_lane(lane_samples));
+        if warp::lane_id() == 0 {
+            self.minima.store(thread::block_idx_x() as usize * WARPS + thread / 32, best);
+        }
+        thread::sync_threads();
+        if thread == 0 {
+            let blocks_before = self.state.arrive(State::SAMPLED_BLOCKS);
+            is_last.store(0, u32::from(blocks_before + 1 == thread::grid_dim_x().into()));
+        }
+        thread::sync_threads();
+        if is_last.load(0) != 0 {
+            self.choose(n, &raw mut (*smem).nth);
+        }
+    }
+
+    /// The best of the lane's samples.
+    #[inline(always)]
+    unsafe fn best_of_lane(&self, lane_samples: u32) -> B::Ranked {
+        let mut best = B::Ranked::LAST;
+        let first = thread::index_1d_u64() * u64::from(lane_samples);
+        let last = u64::from(lane_samples) - 1;
+        let mut begin = 0;
+        while begin <= last {
+            // All loads of a batch are in flight before the first is used; those beyond the last one repeat it.
+            let mut keys = [B::ZERO; BATCH];
+            let mut ids = [0; BATCH];
+            let mut s = 0;
+            while s < BATCH {
+                let sample = begin + s as u64;
+                let place = place(first + if sample < last { sample } else { last }, self.keys.len());
+                keys[s] = self.keys.load(place);
+                ids[s] = place as u32;
+                s += 1;
+            }
+            let mut s = 0;
+            while s < BATCH {
+                best = First::combine(best, B::Ranked::new(self.ranks.rank(keys[s]), ids[s]));
+                s += 1;
+            }
+            begin += BATCH as u64;
+        }
+        best
+    }
+
+    #[inline(always)]
+    unsafe fn choose(&self, n: u64, smem: *mut NthSmem) {
+        let thread = thread::thread_idx_x() as usize;
+        let mut items = [B::Ranked::LAST; ITEMS];
+        let mut item = 0;
+        while item < ITEMS {
+            let i = item * THREADS + thread;
+            if i < self.minima.len() {
+                items[item] = self.minima.load(i);
+            }
+            item += 1;
+        }
+        let threshold = nth(items, n, smem);
+        if thread == 0 {
+            self.state.set_threshold(threshold);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Top-k of every segment by itself: a warp or a block a segment; or, for large k, by a sort of all items.
+
+use super::rank::Best;
+use crate::block::merge::{THREADS, TILE, Tile, TileSmem};
+use crate::policy::{PER_ITEM_THREADS, TOP_K};
+use crate::thread::order::{Ascending, Lookup, NoValue, Order};
+use crate::thread::ranked::*;
+use crate::thread::segments::segment_of;
+use crate::thread::words::Bits128;
+use crate::warp::bitonic::keep_first;
+use crate::warp::shuffle::shuffle_idx;
+use cuda_std::prelude::*;
+
+/// Most keys that a warp keeps: one a lane.
+pub const WARP_K: usize = 32;
+/// Items of a thread that takes part in a block's round.
+const ROUND_ITEMS: usize = TOP_K.segment_round_items;
+/// Most keys that a block keeps: what is left of a tile beside a round.
+pub const BLOCK_K: usize = TILE - ROUND_ITEMS * THREADS;
+
+/// Writes the `k` best keys of each segment, and their positions, to the segment's row of the output; a warp a segment, `k` is
+/// at most [`WARP_K`]. `offsets` has one item more than there are segments.
+#[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS, hot)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
+    keys: Slice<B>,
+    offsets: Slice<u64>,
+    keys_out: SliceMut<B>,
+    ids_out: SliceMut<u32>,
+    order: u32,
+    k: u32,
+) {
+    let segment = (thread::index_1d_u64() / 32) as usize;
+    if segment + 1 < offsets.len() {
+        let rows = Rows::new(keys, keys_out, ids_out, order);
+        rows.by_warp(offsets.load(segment) as usize, offsets.load(segment + 1) as usize, segment, k as usize)
+    }
+}
+
+/// The same by a block a segment, `k` is at most [`BLOCK_K`].
+#[kernel(
+    family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.segment_min_blocks,
+    shared = SegmentSmem<<B as RankBits>::Ranked>, hot
+)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(
+    keys: Slice<B>,
+    offsets: Slice<u64>,
+    keys_out: SliceMut<B>,
+    ids_out: SliceMut<u32>,
+    order: u32,
+    k: u32,
+) where
+    Ascending: Order<<B as RankBits>::Ranked, NoValue>,
+{
+    let segment = thread::block_idx_x() as usize;
+    let rows = Rows::new(keys, keys_out, ids_out, order);
+    rows.by_block(offsets.load(segment) as usize, offsets.load(segment + 1) as usize, segment, k as usize)
+}
+
+/// Writes every key with its segment, rank and position, to be sorted; a thread a key. `starts` are where segments begin.
+#[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_top_k_compose<B: RankBits>(
+    keys: Slice<B>,
+    starts: Slice<u64>,
+    composed: SliceMut<Bits128>,
+    order: u32,
+) {
+    let i = thread::index_1d_u64();
+    if i < keys.len() as u64 {
+        let segment = segment_of(starts, i, 0, starts.len() - 1);
+        let rank = KeyRanks::new(RankOrder::from_bits(order)).rank(keys.load(i as usize)).to_high_bits();
+        composed.store(i as usize, Bits128((segment as u64) << 32 | rank >> 32, rank << 32 | i));
+    }
+}
+
+/// Writes the first `k` of each segment of what was composed and sorted; a thread an item of the output.
+#[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
+#[instance(u32)]
+#[instance(u64)]
+pub unsafe fn primitives_top_k_pick<B: RankBits>(
+    sorted: Slice<Bits128>,
+    offsets: Slice<u64>,
+    keys_out: SliceMut<B>,
+    ids_out: SliceMut<u32>,
+    order: u32,
+    k: u32,
+) {
+    let i = thread::index_1d_u64();
+    if i < ids_out.len() as u64 {
+        let segment = (i / u64::from(k)) as usize;
+        let place = offsets.load(segment) + i % u64::from(k);
+        let mut item = B::Ranked::LAST;
+        if place < offsets.load(segment + 1) {
+            let Bits128(high, low) = sorted.load(place as usize);
+            item = Ranked::new(B::from_high_bits(high << 32 | low >> 32), low as u32);
+        }
+        let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(RankOrder::from_bits(order)) };
+        best.store(i as usize, item);
+    }
+}
+
+/// Shared memory of a block's segment.
+#[repr(C)]
+pub struct SegmentSmem<R> {
+    tile: TileSmem<R, NoValue>,
+    /// Items in the tile.
+    len: [u32; 1],
+}
+
+/// The keys, and rows for the best of each segment.
+struct Rows<'a, B> {
+    keys: Slice<'a, B>,
+    best: Best<'a, B>,
+}
+
+impl<'a, B: RankBits> Rows<'a, B> {
+    #[inline(always)]
+    fn new(keys: Slice<'a, B>, keys_out: SliceMut<'a, B>, ids_out: SliceMut<'a, u32>, order: u32) -> Self {
+        let ranks = KeyRanks::new(RankOrder::from_bits(order));
+        Self { keys, best: Best { keys: keys_out, ids: ids_out, ranks } }
+    }
+
+    /// Item `i`, or what comes last from `end` on.
+    #[inline(always)]
+    unsafe fn item(&self, i: usize, end: usize) -> B::Ranked {
+        let mut item = B::Ranked::LAST;
+        if i < end {
+            item = Ranked::new(self.best.ranks.rank(self.keys.load(i)), i as u32);
+        }
+        item
+    }
+
+    /// Each lane holds one of the best items, in order.
+    #[inline(always)]
+    unsafe fn by_warp(&self, begin: usize, end: usize, segment: usize, k: usize) {
+        let lane = warp::lane_id() as usize;
+        let mut best = B::Ranked::LAST;
+        let mut i = begin;
+        while i < end {
+            let item = self.item(i + lane, end);
+            let bound = shuffle_idx(best, k as u32 - 1);
+            if warp::warp_vote_any(warp::FULL_MASK, item.is_before(bound)) {
+                best = keep_first(best, item);
+            }
+            i += 32;
+        }
+        if lane < k {
+            self.best.store(segment * k + lane, best);
+        }
+    }
+
+    /// A tile holds the best items and those that may become it; when it is full it is sorted.
+    #[inline(always)]
+    unsafe fn by_block(&self, begin: usize, end: usize, segment: usize, k: usize)
+    where
+        Ascending: Order<B::Ranked, NoValue>,
+    {
+        let smem = shared_mem::<SegmentSmem<B::Ranked>>();
+        let tile_len = shared_field!(smem, len);
+        let lookup = Lookup { coords: Slice::from_raw_parts(core::ptr::null(), 0), dims: 0, axis: 0 };
+        let tile = Tile::<B::Ranked, NoValue, Ascending>::new(&raw mut (*smem).tile, lookup);
+        let thread = thread::thread_idx_x() as usize;
+        if thread == 0 {
+            tile_len.store(0, 0);
+        }
+        let mut bound = B::Ranked::LAST;
+        let mut i = begin;
+        loop {
+            thread::sync_threads();
+            let len = tile_len.load(0) as usize;
+            thread::sync_threads();
+            if len > BLOCK_K || i >= end {
+                tile.sort(len);
+                if i >= end {
+                    self.store(&tile, len, segment, k);
+                    break;
+                }
+                bound = tile.get(k - 1).0;
+                if thread == 0 {
+                    tile_len.store(0, k as u32);
+                }
+                thread::sync_threads();
+            }
+            let mut item = 0;
+            while item < ROUND_ITEMS {
+                self.push(&tile, tile_len, self.item(i + item * THREADS + thread, end), bound);
+                item += 1;
+            }
+            i += ROUND_ITEMS * THREADS;
+        }
+    }
+
+    /// The first items of a tile to the row of a segment, padded.
+    #[inline(always)]
+    unsafe fn store<O: Order<B::Ranked, NoValue>>(
+        &self,
+        tile: &Tile<'_, B::Ranked, NoValue, O>,
+        len: usize,
+        segment: usize,
+        k: usize,
+    ) {
+        let mut place = thread::thread_idx_x() as usize;
+        while place < k {
+            let mut item = B::Ranked::LAST;
+            if place < len {
+                item = tile.get(place).0;
+            }
+            self.best.store(segment * k + place, item);
+            place += THREADS;
+        }
+    }
+
+    /// Adds the items of a warp that come before `bound` to the tile.
+    #[inline(always)]
+    unsafe fn push<O: Order<B::Ranked, NoValue>>(
+        &self,
+        tile: &Tile<'_, B::Ranked, NoValue, O>,
+        tile_len: SharedSlice<'_, u32>,
+        item: B::Ranked,
+        bound: B::Ranked,
+    ) {
+        let takes = item.is_before(bound);
+        let lanes = warp::warp_vote_ballot(warp::FULL_MASK, takes);
+        let mut place = 0;
+        if warp::lane_id() == 0 && lanes != 0 {
+            place = tile_len.atomic_add(0, lanes.count_ones(), Ordering::Relaxed, Scope::Block);
+        }
+        let place = warp::shuffle_idx(warp::FULL_MASK, place, 0);
+        if takes {
+            tile.set((place + (lanes & warp::lane_mask_lt()).count_ones()) as usize, (item, NoValue));
+        }
+    }
+}

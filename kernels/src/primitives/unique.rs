@@ -1,0 +1,69 @@
+//! Unique: the first item of every run of items that belong together, in one pass.
+
+use super::select::{Choice, Select};
+use crate::block::compact::CompactSmem;
+use crate::block::tile::{Items, ROWS, THREADS, row_begin};
+use crate::thread::predicate::*;
+use crate::thread::words::{Bits128, Words};
+use crate::warp::shuffle::shuffle_up;
+use core::marker::PhantomData;
+use cuda_std::prelude::*;
+
+/// Takes the heads of runs by comparison `R`; a block a tile. Otherwise as the kernels of select.
+#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem, hot)]
+#[instance(u32, EqualBits)]
+#[instance(u64, EqualBits)]
+#[instance(Bits128, EqualBits)]
+#[instance(u64, EqualHigh)]
+pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(
+    input: Slice<T>,
+    kept: SliceMut<T>,
+    others: SliceMut<T>,
+    count: SliceMut<u64>,
+    words: SliceMut<u64>,
+) {
+    Select { input, kept, others, count, words }.run(Heads::<T, R> { input, run: PhantomData })
+}
+
+/// Comparisons with kernels.
+#[diagnostic::on_unimplemented(
+    message = "there is no kernel for runs of `{T}` by `{Self}`",
+    note = "add an instance to `primitives_unique` in a kernel crate of your own"
+)]
+pub trait UniqueRun<T: Words>: SameRun<T> {}
+impl UniqueRun<u32> for EqualBits {}
+impl UniqueRun<u64> for EqualBits {}
+impl UniqueRun<Bits128> for EqualBits {}
+impl UniqueRun<u64> for EqualHigh {}
+
+/// The heads of runs.
+struct Heads<'a, T, R> {
+    input: Slice<'a, T>,
+    run: PhantomData<R>,
+}
+
+impl<T: Words, R: SameRun<T>> Choice<T> for Heads<'_, T, R> {
+    #[inline(always)]
+    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T>) -> u32 {
+        let mut heads = 0;
+        let mut row = 0;
+        while row < ROWS {
+            let first = begin + row_begin::<T>(row);
+            // The item before the lane's first: the lane below has it, or memory.
+            let mut before = shuffle_up(items[row * T::PER_16 + T::PER_16 - 1], 1);
+            if warp::lane_id() == 0 && first > 0 && first < len {
+                before = self.input.load(first - 1);
+            }
+            let mut e = 0;
+            while e < T::PER_16 {
+                let i = row * T::PER_16 + e;
+                let is_head = first + e == 0 || !R::same(before, items[i]);
+                heads |= u32::from(is_head && first + e < len) << i;
+                before = items[i];
+                e += 1;
+            }
+            row += 1;
+        }
+        heads
+    }
+}

@@ -1,0 +1,122 @@
+//! The k best neighbours of one query, kept as a heap in a row of device memory: any k.
+
+use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
+
+/// A max-heap over (squared distance, id), whose storage is the query's row of the result.
+///
+/// While it is filled the root is the worst of the best; [`finish`](Self::finish) turns the row into the result: sorted,
+/// padded with infinity and `u32::MAX`.
+pub struct BestK<'a, C> {
+    dist2: SliceMut<'a, C>,
+    ids: SliceMut<'a, u32>,
+    len: usize,
+    /// Squared distance a candidate must not exceed.
+    bound: C,
+}
+
+impl<'a, C: Coord> BestK<'a, C> {
+    /// An empty heap in the given row; both views have k elements, k > 0.
+    #[inline(always)]
+    pub fn new(dist2: SliceMut<'a, C>, ids: SliceMut<'a, u32>) -> Self {
+        Self { dist2, ids, len: 0, bound: C::INFINITY }
+    }
+
+    /// The k-th best squared distance so far, infinity before there are k. A candidate at this distance may still win by
+    /// its smaller id.
+    #[inline(always)]
+    pub fn bound(&self) -> C {
+        self.bound
+    }
+
+    /// Offers a candidate.
+    ///
+    /// # Safety
+    /// The row is the caller's alone.
+    #[inline(always)]
+    pub unsafe fn offer(&mut self, dist2: C, id: u32) {
+        if self.len < self.ids.len() {
+            self.sift_up(self.len, dist2, id);
+            self.len += 1;
+            if self.len == self.ids.len() {
+                self.bound = self.dist2.load(0);
+            }
+        } else if before((dist2, id), (self.bound, self.ids.load(0))) {
+            self.sift_down(self.len, dist2, id);
+            self.bound = self.dist2.load(0);
+        }
+    }
+
+    /// Sorts the row and pads it.
+    ///
+    /// # Safety
+    /// As [`offer`](Self::offer).
+    #[inline(always)]
+    pub unsafe fn finish(self) {
+        let mut end = self.len;
+        while end > 1 {
+            end -= 1;
+            let (dist2, id) = (self.dist2.load(end), self.ids.load(end));
+            self.put(end, self.dist2.load(0), self.ids.load(0));
+            self.sift_down(end, dist2, id);
+        }
+        let mut i = self.len;
+        while i < self.ids.len() {
+            self.put(i, C::INFINITY, u32::MAX);
+            i += 1;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, i: usize, dist2: C, id: u32) {
+        self.dist2.store(i, dist2);
+        self.ids.store(i, id);
+    }
+
+    /// Places an item at `hole` or above.
+    #[inline(always)]
+    unsafe fn sift_up(&self, mut hole: usize, dist2: C, id: u32) {
+        while hole > 0 {
+            let parent = (hole - 1) / 2;
+            let (parent_dist2, parent_id) = (self.dist2.load(parent), self.ids.load(parent));
+            if !before((parent_dist2, parent_id), (dist2, id)) {
+                break;
+            }
+            self.put(hole, parent_dist2, parent_id);
+            hole = parent;
+        }
+        self.put(hole, dist2, id);
+    }
+
+    /// Places an item at the root of the heap of `end` items, or below.
+    #[inline(always)]
+    unsafe fn sift_down(&self, end: usize, dist2: C, id: u32) {
+        let mut hole = 0;
+        loop {
+            let mut child = 2 * hole + 1;
+            if child >= end {
+                break;
+            }
+            let mut worse = (self.dist2.load(child), self.ids.load(child));
+            if child + 1 < end {
+                let right = (self.dist2.load(child + 1), self.ids.load(child + 1));
+                if before(worse, right) {
+                    worse = right;
+                    child += 1;
+                }
+            }
+            if !before((dist2, id), worse) {
+                break;
+            }
+            self.put(hole, worse.0, worse.1);
+            hole = child;
+        }
+        self.put(hole, dist2, id);
+    }
+}
+
+/// Order of neighbours: by distance, then by id.
+#[inline(always)]
+pub fn before<C: Coord>(a: (C, u32), b: (C, u32)) -> bool {
+    a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
+}

@@ -1,0 +1,107 @@
+//! The coordinate types of an index and the arithmetic every backend shares.
+
+use super::radix_key::RadixKey;
+use core::ops::{Add, Mul, Sub};
+use cuda_std::float::{f32_to_key, f64_to_key};
+
+/// A coordinate type: `f32` or `f64`.
+///
+/// All backends compute distances with exactly these operations in exactly this order, so that they agree bit for bit.
+pub trait Coord:
+    Copy
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Send
+    + Sync
+    + cust_core::DeviceCopy
+    + 'static
+{
+    /// The unsigned integer whose order is the order of the coordinates.
+    type Key: RadixKey;
+    /// 0.
+    const ZERO: Self;
+    /// Positive infinity: farther than any point.
+    const INFINITY: Self;
+    /// The largest magnitude a coordinate may have, so that no squared distance in up to 8 dimensions overflows:
+    /// 2^61 for `f32`, 2^509 for `f64`. (Two such coordinates are 2^62 apart, the square is 2^124, eight of them 2^127.)
+    const LIMIT: Self;
+    /// Name used in kernel names and error messages.
+    const NAME: &'static str;
+
+    /// Maps to an integer of the same order; -0.0 and 0.0 map to the same key. NaN is not expected.
+    fn key(self) -> Self::Key;
+    /// False for NaN and infinities.
+    fn is_finite(self) -> bool;
+    /// Magnitude.
+    fn abs(self) -> Self;
+    /// As `f64`, exactly.
+    fn to_f64(self) -> f64;
+}
+
+impl Coord for f32 {
+    type Key = u32;
+    const ZERO: Self = 0.0;
+    const INFINITY: Self = f32::INFINITY;
+    const LIMIT: Self = (1u64 << 61) as f32;
+    const NAME: &'static str = "f32";
+
+    #[inline(always)]
+    fn key(self) -> u32 {
+        // -0.0 + 0.0 is 0.0, so that equal coordinates have equal keys.
+        f32_to_key(self + 0.0)
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        f32::is_finite(self)
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        f32::abs(self)
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Coord for f64 {
+    type Key = u64;
+    const ZERO: Self = 0.0;
+    const INFINITY: Self = f64::INFINITY;
+    // 2^509, exactly.
+    const LIMIT: Self = f64::from_bits((509 + 1023) << 52);
+    const NAME: &'static str = "f64";
+
+    #[inline(always)]
+    fn key(self) -> u64 {
+        f64_to_key(self + 0.0)
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        f64::is_finite(self)
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        f64::abs(self)
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+/// Squared Euclidean distance, (dx*dx + dy*dy) + …, in axis order and without contraction.
+#[inline(always)]
+pub fn dist2<C: Coord>(dims: usize, a: impl Fn(usize) -> C, b: impl Fn(usize) -> C) -> C {
+    let mut sum = C::ZERO;
+    let mut axis = 0;
+    while axis < dims {
+        let d = a(axis) - b(axis);
+        // 0.0 + d*d is d*d exactly, so starting from zero does not change the result.
+        sum = sum + d * d;
+        axis += 1;
+    }
+    sum
+}

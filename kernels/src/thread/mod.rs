@@ -1,0 +1,14 @@
+//! What one thread does by itself: no barriers, no shared memory.
+
+pub mod best_k;
+pub mod coord;
+pub mod merge_path;
+pub mod operator;
+pub mod order;
+pub mod predicate;
+pub mod radix_key;
+pub mod ranked;
+pub mod ranks;
+pub mod search;
+pub mod segments;
+pub mod words;

@@ -1,0 +1,179 @@
+//! Binary operators of reductions and scans, as types.
+
+use super::words::{MAX_WORDS, Words, join, split};
+use cuda_std::float::{f32_to_key, f64_to_key};
+use cuda_std::shared::SharedElement;
+
+/// An associative operator on `T`. Operands keep their order, so it need not be commutative.
+pub trait Operator<T: Words>: 'static {
+    /// Combined with any value, on either side, it gives that value.
+    const IDENTITY: T;
+    /// The order of operands does not matter: reductions may then keep a sum a lane.
+    const COMMUTATIVE: bool;
+    /// Associative to the bit. If not (sums of floats), results depend on where the brackets are.
+    const EXACT: bool;
+
+    /// `a` then `b`.
+    fn combine(a: T, b: T) -> T;
+}
+
+/// The sum; of integers modulo 2^32 or 2^64. Sums of floats are not exact.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum;
+
+/// The smaller value; of floats by IEEE 754 totalOrder: -0.0 is less than 0.0, a NaN (of positive sign) greater than all.
+#[derive(Clone, Copy, Debug)]
+pub struct Min;
+
+/// The greater value; of floats as in [`Min`].
+#[derive(Clone, Copy, Debug)]
+pub struct Max;
+
+/// Composition of [`Affine`] maps, the left one first; not commutative. Its scan solves linear recurrences.
+#[derive(Clone, Copy, Debug)]
+pub struct Compose;
+
+/// The map x -> scale x + offset, modulo 2^64.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Affine {
+    /// The factor.
+    pub scale: u64,
+    /// What is added then.
+    pub offset: u64,
+}
+
+impl Affine {
+    /// The value of the map at `x`.
+    pub fn apply(self, x: u64) -> u64 {
+        self.scale.wrapping_mul(x).wrapping_add(self.offset)
+    }
+}
+
+// SAFETY: two plain integers.
+unsafe impl cust_core::DeviceCopy for Affine {}
+impl SharedElement for Affine {}
+impl Words for Affine {
+    const WORDS: usize = 4;
+    const ZEROS: Self = Self { scale: 0, offset: 0 };
+
+    #[inline(always)]
+    fn to_words(self) -> [u32; MAX_WORDS] {
+        let (scale, offset) = (split(self.scale), split(self.offset));
+        [scale[0], scale[1], offset[0], offset[1]]
+    }
+    #[inline(always)]
+    fn from_words([a, b, c, d]: [u32; MAX_WORDS]) -> Self {
+        Self { scale: join([a, b, 0, 0]), offset: join([c, d, 0, 0]) }
+    }
+}
+
+/// Two counts, summed side by side.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts(pub u64, pub u64);
+
+// SAFETY: two plain integers.
+unsafe impl cust_core::DeviceCopy for Counts {}
+impl SharedElement for Counts {}
+impl Words for Counts {
+    const WORDS: usize = 4;
+    const ZEROS: Self = Self(0, 0);
+
+    #[inline(always)]
+    fn to_words(self) -> [u32; MAX_WORDS] {
+        let (first, second) = (split(self.0), split(self.1));
+        [first[0], first[1], second[0], second[1]]
+    }
+    #[inline(always)]
+    fn from_words([a, b, c, d]: [u32; MAX_WORDS]) -> Self {
+        Self(join([a, b, 0, 0]), join([c, d, 0, 0]))
+    }
+}
+
+impl Operator<Counts> for Sum {
+    const IDENTITY: Counts = Counts(0, 0);
+    const COMMUTATIVE: bool = true;
+    const EXACT: bool = true;
+
+    #[inline(always)]
+    fn combine(a: Counts, b: Counts) -> Counts {
+        Counts(a.0.wrapping_add(b.0), a.1.wrapping_add(b.1))
+    }
+}
+
+impl Operator<Affine> for Compose {
+    const IDENTITY: Affine = Affine { scale: 1, offset: 0 };
+    const COMMUTATIVE: bool = false;
+    const EXACT: bool = true;
+
+    #[inline(always)]
+    fn combine(a: Affine, b: Affine) -> Affine {
+        Affine { scale: b.scale.wrapping_mul(a.scale), offset: b.apply(a.offset) }
+    }
+}
+
+macro_rules! operators {
+    ($($t:ty: $zero:expr, $add:expr, $exact:expr, $least:expr, $greatest:expr, $key:expr;)*) => { $(
+        impl Operator<$t> for Sum {
+            const IDENTITY: $t = $zero;
+            const COMMUTATIVE: bool = true;
+            const EXACT: bool = $exact;
+
+            #[inline(always)]
+            fn combine(a: $t, b: $t) -> $t {
+                $add(a, b)
+            }
+        }
+        impl Operator<$t> for Min {
+            const IDENTITY: $t = $greatest;
+            const COMMUTATIVE: bool = true;
+            const EXACT: bool = true;
+
+            #[inline(always)]
+            fn combine(a: $t, b: $t) -> $t {
+                if $key(b) < $key(a) { b } else { a }
+            }
+        }
+        impl Operator<$t> for Max {
+            const IDENTITY: $t = $least;
+            const COMMUTATIVE: bool = true;
+            const EXACT: bool = true;
+
+            #[inline(always)]
+            fn combine(a: $t, b: $t) -> $t {
+                if $key(a) < $key(b) { b } else { a }
+            }
+        }
+    )* };
+}
+// The extremes of floats are NaNs: nothing but themselves lies beyond them in the total order.
+operators! {
+    u32: 0, u32::wrapping_add, true, u32::MIN, u32::MAX, |x| x;
+    i32: 0, i32::wrapping_add, true, i32::MIN, i32::MAX, |x| x;
+    u64: 0, u64::wrapping_add, true, u64::MIN, u64::MAX, |x| x;
+    i64: 0, i64::wrapping_add, true, i64::MIN, i64::MAX, |x| x;
+    f32: 0.0, |a, b| a + b, false, f32::from_bits(u32::MAX), f32::from_bits(u32::MAX >> 1), f32_to_key;
+    f64: 0.0, |a, b| a + b, false, f64::from_bits(u64::MAX), f64::from_bits(u64::MAX >> 1), f64_to_key;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn composing_is_applying_one_after_the_other() {
+        let (a, b) = (Affine { scale: 3, offset: u64::MAX }, Affine { scale: u64::MAX / 3, offset: 8 });
+        assert_eq!(Compose::combine(a, b).apply(11), b.apply(a.apply(11)));
+        assert_eq!(Affine::from_words(a.to_words()), a);
+    }
+
+    #[test]
+    fn floats_are_ordered_totally() {
+        let nan = f32::NAN;
+        assert_eq!(<Min as Operator<f32>>::combine(0.0, -0.0).to_bits(), (-0.0f32).to_bits());
+        assert_eq!(<Min as Operator<f32>>::combine(nan, 1.0), 1.0);
+        assert!(<Max as Operator<f32>>::combine(1.0, nan).is_nan());
+        assert_eq!(<Max as Operator<f32>>::combine(f32::NEG_INFINITY, Max::IDENTITY), f32::NEG_INFINITY);
+    }
+}

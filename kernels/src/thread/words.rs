@@ -1,0 +1,82 @@
+//! Values as 32-bit words: what lanes exchange, what moves 16 bytes at a time, what look-back packs beside a flag.
+
+use cuda_std::shared::SharedElement;
+
+/// Most words of a value.
+pub const MAX_WORDS: usize = 4;
+
+/// A plain value of one, two or four 32-bit words, without padding.
+pub trait Words: SharedElement + cust_core::DeviceCopy + Send + Sync + 'static {
+    /// Number of words.
+    const WORDS: usize;
+    /// The value whose bits are all 0.
+    const ZEROS: Self;
+    /// Values in 16 bytes.
+    const PER_16: usize = MAX_WORDS / Self::WORDS;
+
+    /// The words in the order of memory, then zeros.
+    fn to_words(self) -> [u32; MAX_WORDS];
+    /// The value of the first words.
+    fn from_words(words: [u32; MAX_WORDS]) -> Self;
+}
+
+macro_rules! words {
+    ($($t:ty: $count:literal, $to:expr, $from:expr;)*) => { $(
+        impl Words for $t {
+            const WORDS: usize = $count;
+            const ZEROS: Self = 0 as $t;
+
+            #[inline(always)]
+            fn to_words(self) -> [u32; MAX_WORDS] {
+                $to(self)
+            }
+            #[inline(always)]
+            fn from_words(words: [u32; MAX_WORDS]) -> Self {
+                $from(words)
+            }
+        }
+    )* };
+}
+words! {
+    u32: 1, |x| [x, 0, 0, 0], |w: [u32; 4]| w[0];
+    i32: 1, |x| [x as u32, 0, 0, 0], |w: [u32; 4]| w[0] as i32;
+    f32: 1, |x: f32| [x.to_bits(), 0, 0, 0], |w: [u32; 4]| f32::from_bits(w[0]);
+    u64: 2, split, join;
+    i64: 2, |x| split(x as u64), |w| join(w) as i64;
+    f64: 2, |x: f64| split(x.to_bits()), |w| f64::from_bits(join(w));
+}
+
+/// Sixteen bytes that are only moved and compared. (Two numbers, because the compiler keeps those in registers.)
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bits128(pub u64, pub u64);
+
+// SAFETY: two plain integers.
+unsafe impl cust_core::DeviceCopy for Bits128 {}
+impl SharedElement for Bits128 {}
+impl Words for Bits128 {
+    const WORDS: usize = 4;
+    const ZEROS: Self = Self(0, 0);
+
+    #[inline(always)]
+    fn to_words(self) -> [u32; MAX_WORDS] {
+        let (low, high) = (split(self.0), split(self.1));
+        [low[0], low[1], high[0], high[1]]
+    }
+    #[inline(always)]
+    fn from_words([a, b, c, d]: [u32; MAX_WORDS]) -> Self {
+        Self(join([a, b, 0, 0]), join([c, d, 0, 0]))
+    }
+}
+
+/// The words of a 64-bit number, then zeros.
+#[inline(always)]
+pub fn split(x: u64) -> [u32; MAX_WORDS] {
+    [x as u32, (x >> 32) as u32, 0, 0]
+}
+
+/// The 64-bit number of the first two words.
+#[inline(always)]
+pub fn join(words: [u32; MAX_WORDS]) -> u64 {
+    u64::from(words[1]) << 32 | u64::from(words[0])
+}

@@ -1,0 +1,23 @@
+//! Lanes with the same digit.
+
+use crate::thread::radix_key::RADIX_BITS;
+use cuda_std::prelude::*;
+
+/// Mask of the lanes that have the caller's digit, by one ballot a bit.
+///
+/// # Safety
+/// All lanes call.
+#[inline(always)]
+pub unsafe fn lanes_with_digit(digit: u32) -> u32 {
+    // Lanes of which some bit differs. Counted this way round one predicate serves the vote and the choice, and a bit takes
+    // four instructions.
+    let mut others = 0;
+    let mut bit = 0;
+    while bit < RADIX_BITS {
+        let is_clear = digit & (1 << bit) == 0;
+        let clear = warp::warp_vote_ballot(warp::FULL_MASK, is_clear);
+        others |= clear ^ if is_clear { warp::FULL_MASK } else { 0 };
+        bit += 1;
+    }
+    !others
+}

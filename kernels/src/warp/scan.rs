@@ -1,0 +1,60 @@
+//! Prefix sums and reductions over a warp.
+
+use super::shuffle::{shuffle_idx, shuffle_up, shuffle_xor};
+use crate::thread::operator::{Operator, Sum};
+use crate::thread::words::Words;
+use cuda_std::prelude::*;
+
+/// The sum of the values of the caller's lane and those below.
+///
+/// # Safety
+/// All lanes call.
+#[inline(always)]
+pub unsafe fn inclusive_sum(value: u32) -> u32 {
+    inclusive::<u32, Sum>(value)
+}
+
+/// The values of the caller's lane and those below, combined in the order of lanes.
+///
+/// # Safety
+/// All lanes call.
+#[inline(always)]
+pub unsafe fn inclusive<T: Words, O: Operator<T>>(value: T) -> T {
+    let mut sum = value;
+    let mut delta = 1;
+    while delta < 32 {
+        let below = shuffle_up(sum, delta);
+        if warp::lane_id() >= delta {
+            sum = O::combine(below, sum);
+        }
+        delta *= 2;
+    }
+    sum
+}
+
+/// Of an inclusive scan the exclusive one and the total.
+///
+/// # Safety
+/// All lanes call.
+#[inline(always)]
+pub unsafe fn exclusive_of<T: Words, O: Operator<T>>(inclusive: T) -> (T, T) {
+    let below = shuffle_up(inclusive, 1);
+    let total = shuffle_idx(inclusive, 31);
+    (if warp::lane_id() > 0 { below } else { O::IDENTITY }, total)
+}
+
+/// The values of all lanes, combined in the order of lanes; every lane gets the result.
+///
+/// # Safety
+/// All lanes call.
+#[inline(always)]
+pub unsafe fn reduce<T: Words, O: Operator<T>>(value: T) -> T {
+    let mut sum = value;
+    let mut bit = 1;
+    while bit < 32 {
+        let other = shuffle_xor(sum, bit);
+        sum = if warp::lane_id() & bit == 0 { O::combine(sum, other) } else { O::combine(other, sum) };
+        bit *= 2;
+    }
+    sum
+}

@@ -1,0 +1,29 @@
+//! Exchange of values of several words between lanes.
+
+use crate::thread::words::{MAX_WORDS, Words};
+use cuda_std::prelude::*;
+
+macro_rules! shuffles {
+    ($($name:ident $by:ident $what:literal;)*) => { $(
+        #[doc = $what]
+        ///
+        /// # Safety
+        /// All lanes call.
+        #[inline(always)]
+        pub unsafe fn $name<T: Words>(value: T, $by: u32) -> T {
+            let own = value.to_words();
+            let mut words = [0; MAX_WORDS];
+            let mut word = 0;
+            while word < T::WORDS {
+                words[word] = warp::$name(warp::FULL_MASK, own[word], $by);
+                word += 1;
+            }
+            T::from_words(words)
+        }
+    )* };
+}
+shuffles! {
+    shuffle_idx lane "The value of lane `lane`.";
+    shuffle_up delta "The value of the lane `delta` below; the own value where there is none.";
+    shuffle_xor bits "The value of the lane whose index differs in `bits`.";
+}

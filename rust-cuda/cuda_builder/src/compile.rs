@@ -1,0 +1,296 @@
+//! One compilation: cargo with the flags that make a crate one PTX file, the stamp, and the work on the text.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use crate::krate::{self, Krate};
+use crate::{Arch, CudaBuilder, CudaBuilderError, DebugInfo, KernelInfo, Ptx, Result, Toolchain};
+use crate::{bounds, files, marker, process, stamp};
+
+const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// Unstable features that the expansion of `#[kernel]` needs in the crate it is used in.
+const DEVICE_FEATURES: [&str; 2] = ["abi_ptx", "asm_experimental_arch"];
+
+/// Variables that would change what the nested cargo builds, or where. A wrapper is set to nothing rather than
+/// removed: so it also overrides one from a configuration file.
+const CLEARED: [&str; 9] = [
+    "RUSTFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "RUSTC",
+    "RUSTDOC",
+    "RUSTC_BOOTSTRAP",
+    "RUSTUP_TOOLCHAIN",
+    "CARGO",
+    "CARGO_TARGET_DIR",
+    "CARGO_INCREMENTAL",
+];
+const EMPTIED: [&str; 2] = ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
+
+/// A crate to compile for an architecture.
+pub(crate) struct Compilation<'a> {
+    pub(crate) builder: &'a CudaBuilder,
+    pub(crate) krate: &'a Krate,
+    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) target: &'a Path,
+    pub(crate) arch: Arch,
+}
+
+/// Where a compilation puts what it makes. The same crate with other options has another folder, so that families
+/// of one crate do not undo each other's stamps.
+struct Outputs {
+    ptx: PathBuf,
+    llvm_ir: PathBuf,
+    stamp: PathBuf,
+}
+
+impl Compilation<'_> {
+    /// Compiles, unless the result is there.
+    pub(crate) fn run(&self) -> Result<Ptx> {
+        let key = self.key();
+        let outputs = self.outputs(&key);
+        if stamp::holds(&outputs.stamp, &key) {
+            return self.finish(&outputs, true, String::new());
+        }
+        let _lock = files::Lock::acquire(&self.cargo_target_dir().with_extension("lock"))?;
+        // Another process may have compiled the same while this one waited.
+        if stamp::holds(&outputs.stamp, &key) {
+            return self.finish(&outputs, true, String::new());
+        }
+        let diagnostics = self.compile(&key, &outputs)?;
+        self.finish(&outputs, false, diagnostics)
+    }
+
+    /// Everything besides the sources that decides what comes out.
+    fn key(&self) -> String {
+        let flags = (self.rustflags(), self.cargo_arguments(), self.rustc_arguments(Path::new("")));
+        let versions = (env!("CARGO_PKG_VERSION"), self.toolchain.id());
+        files::hash_of(&format!("{:?} {flags:?} {versions:?}", self.krate.folder))
+    }
+
+    fn cargo_target_dir(&self) -> PathBuf {
+        self.target.join("cuda-builder").join(self.arch.to_string())
+    }
+
+    fn outputs(&self, key: &str) -> Outputs {
+        let name = &self.krate.library;
+        let folder = self.cargo_target_dir().join("ptx").join(format!("{name}-{key}"));
+        let file = |ending| folder.join(format!("{name}.{ending}"));
+        Outputs { ptx: file("ptx"), llvm_ir: file("ll"), stamp: file("stamp") }
+    }
+
+    fn compile(&self, key: &str, outputs: &Outputs) -> Result<String> {
+        // Cargo does not know of files that rustc writes besides its own. With a folder of a new name the last step
+        // always runs, and what stands in it afterwards is of this run.
+        let raw = files::unique_beside(&self.cargo_target_dir().join("raw"));
+        files::create_dir(&raw)?;
+        let result = self.compile_into(&raw, key, outputs);
+        let _ = fs::remove_dir_all(&raw);
+        result
+    }
+
+    fn compile_into(&self, raw: &Path, key: &str, outputs: &Outputs) -> Result<String> {
+        let begin = SystemTime::now();
+        let diagnostics = self.run_cargo(raw)?;
+        let ptx = self.with_bounds(&raw.join("out.ptx"))?;
+        // The stamp goes last: it vouches for the other two.
+        files::write_atomic(&outputs.llvm_ir, files::read(&raw.join("out.ll"))?.as_bytes())?;
+        files::write_atomic(&outputs.ptx, ptx.as_bytes())?;
+        stamp::write(&outputs.stamp, key, begin, &self.inputs()?, &[&outputs.ptx, &outputs.llvm_ir])?;
+        Ok(diagnostics)
+    }
+
+    fn with_bounds(&self, raw: &Path) -> Result<String> {
+        let text = files::read(raw)?;
+        let kernels: Vec<KernelInfo> =
+            marker::markers(&text)?.into_iter().map(|(_, kernel)| kernel).collect();
+        bounds::insert(&text, &kernels)
+    }
+
+    /// The files that went in: what rustc read of this crate and its path dependencies, and their manifests.
+    fn inputs(&self) -> Result<Vec<PathBuf>> {
+        let dep_info =
+            self.cargo_target_dir().join(TARGET).join("release").join(format!("{}.d", self.krate.library));
+        let mut inputs = krate::dep_info(&dep_info)?;
+        let manifests: Vec<PathBuf> = inputs.iter().filter_map(|source| krate::manifest_of(source)).collect();
+        inputs.extend(manifests);
+        inputs.extend(self.krate.manifests());
+        inputs.sort();
+        inputs.dedup();
+        Ok(inputs)
+    }
+
+    fn run_cargo(&self, raw: &Path) -> Result<String> {
+        let mut command = Command::new(self.toolchain.cargo());
+        command.current_dir(&self.krate.folder).args(self.cargo_arguments());
+        command.arg("--target-dir").arg(self.cargo_target_dir());
+        if !self.builder.inherit_stderr {
+            // What is kept is then only what the compiler has to say.
+            command.arg("--quiet");
+        }
+        command.arg("--").args(self.rustc_arguments(raw));
+        for name in CLEARED {
+            command.env_remove(name);
+        }
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_BUILD_") || text.starts_with("CARGO_PROFILE_") {
+                command.env_remove(&name);
+            }
+        }
+        for name in EMPTIED {
+            command.env(name, "");
+        }
+        command.env("RUSTC", self.toolchain.rustc());
+        // This form of the variable lets a flag hold spaces.
+        command.env("CARGO_ENCODED_RUSTFLAGS", self.rustflags().join("\u{1f}"));
+        let stderr = if self.builder.inherit_stderr { Stdio::inherit() } else { Stdio::piped() };
+        let output = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).output();
+        let output = output.map_err(|error| CudaBuilderError::Command {
+            command: process::describe(&command),
+            reason: error.to_string(),
+        })?;
+        let diagnostics = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() {
+            return Ok(diagnostics);
+        }
+        let (name, arch) = (self.krate.package.clone(), self.arch.to_string());
+        Err(CudaBuilderError::Compile { name, arch, diagnostics })
+    }
+
+    /// Flags for every device crate, `core` included.
+    fn rustflags(&self) -> Vec<String> {
+        let builder = self.builder;
+        let mut flags = vec![format!("-Ctarget-cpu={}", self.arch)];
+        if let Some((major, minor)) = builder.ptx_version {
+            flags.push(format!("-Ctarget-feature=+ptx{major}{minor}"));
+        }
+        let features =
+            DEVICE_FEATURES.map(str::to_owned).into_iter().chain(builder.device_features.iter().cloned());
+        flags.push(format!("-Zcrate-attr=feature({})", features.collect::<Vec<_>>().join(",")));
+        // Some crates turn a feature on themselves, others do not use it, and some are meant for `core` alone.
+        flags.extend(["-Aduplicate_features", "-Aunused_features", "-Ainternal_features"].map(str::to_owned));
+        flags.push("--check-cfg=cfg(cuda_std_checked)".to_owned());
+        if builder.checked {
+            flags.push("--cfg=cuda_std_checked".to_owned());
+        }
+        for (from, to) in &builder.remap {
+            flags.push(format!("--remap-path-prefix={}={}", from.display(), to.display()));
+        }
+        flags
+    }
+
+    /// Fat LTO with one codegen unit makes one module of everything; without it, calls into `core` stay open.
+    /// `immediate-abort` makes a panic one trap instead of the formatting machinery. A library has no cdylib among
+    /// its crate types: it is asked for here, and only that, because cargo drops LTO for anything else beside it.
+    fn cargo_arguments(&self) -> Vec<String> {
+        let builder = self.builder;
+        let debug = match builder.debug {
+            DebugInfo::None => "false",
+            DebugInfo::LineTables => "\"line-directives-only\"",
+        };
+        let mut arguments: Vec<String> = Vec::new();
+        let fixed = "rustc --lib --release --crate-type=cdylib -Zbuild-std=core -Zpanic-immediate-abort";
+        arguments.extend(fixed.split(' ').map(str::to_owned));
+        arguments.push(format!("--target={TARGET}"));
+        let debug = format!("debug={debug}");
+        for setting in [
+            "panic=\"immediate-abort\"",
+            "lto=\"fat\"",
+            "codegen-units=1",
+            "opt-level=3",
+            "overflow-checks=false",
+            "debug-assertions=false",
+            "incremental=false",
+            "strip=\"none\"",
+            debug.as_str(),
+        ] {
+            arguments.extend(["--config".to_owned(), format!("profile.release.{setting}")]);
+        }
+        if builder.no_default_features {
+            arguments.push("--no-default-features".to_owned());
+        }
+        if !builder.features.is_empty() {
+            arguments.push(format!("--features={}", builder.features.join(",")));
+        }
+        arguments
+    }
+
+    /// Flags for the last crate alone: as RUSTFLAGS they would have every dependency generate code, and `core` would
+    /// fail to.
+    fn rustc_arguments(&self, raw: &Path) -> Vec<OsString> {
+        let builder = self.builder;
+        let emit = |kind: &str, name: &str| {
+            let mut argument = OsString::from(format!("--emit={kind}="));
+            argument.push(raw.join(name));
+            argument
+        };
+        let mut llvm = vec![
+            format!("-unroll-threshold={}", builder.unroll_threshold),
+            // So that the threshold reaches register arrays and not every loop of constant length.
+            "-unroll-full-max-count=128".to_owned(),
+            format!("-nvptx-fma-level={}", u8::from(builder.fma_contraction)),
+        ];
+        if builder.fast_div {
+            // 1 is `div.full`, as CUDA's -prec-div=false; 0 would be `div.approx`, wrong for large divisors.
+            llvm.push("-nvptx-prec-divf32=1".to_owned());
+        }
+        if builder.fast_sqrt {
+            llvm.push("-nvptx-prec-sqrtf32=0".to_owned());
+        }
+        // No linker: the assembly is the result, and rustc's own linker for this target is a component of its own.
+        let mut arguments = vec![emit("asm", "out.ptx"), emit("llvm-ir", "out.ll"), "-Zno-link".into()];
+        arguments.extend(llvm.into_iter().map(|option| format!("-Cllvm-args={option}").into()));
+        arguments
+    }
+
+    /// Copies what is to be copied and reads the markers back.
+    fn finish(&self, outputs: &Outputs, fresh: bool, diagnostics: String) -> Result<Ptx> {
+        let text = files::read(&outputs.ptx)?;
+        let kernels = marker::markers(&text)?.into_iter().map(|(_, kernel)| kernel).collect();
+        let path = match &self.builder.copy_to {
+            None => outputs.ptx.clone(),
+            Some(wanted) => {
+                let copy = self.copy_path(wanted);
+                copy_if_other(&outputs.ptx, &copy)?;
+                if self.builder.emit_llvm_ir {
+                    copy_if_other(&outputs.llvm_ir, &copy.with_extension("ll"))?;
+                }
+                copy
+            }
+        };
+        let mut sources = stamp::files_in(&outputs.stamp)?;
+        sources.retain(|file| *file != outputs.ptx && *file != outputs.llvm_ir);
+        Ok(Ptx {
+            arch: self.arch,
+            path,
+            llvm_ir: outputs.llvm_ir.clone(),
+            kernels,
+            sources,
+            fresh,
+            diagnostics,
+        })
+    }
+
+    fn copy_path(&self, wanted: &Path) -> PathBuf {
+        if wanted.extension().is_none_or(|extension| extension != "ptx") {
+            return wanted.join(format!("{}.{}.ptx", self.krate.library, self.arch));
+        }
+        if self.builder.archs.len() == 1 {
+            return wanted.to_owned();
+        }
+        wanted.with_extension(format!("{}.ptx", self.arch))
+    }
+}
+
+/// An unchanged copy keeps its time: what includes it is not compiled again.
+fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
+    let bytes = fs::read(from).map_err(CudaBuilderError::io("read", from))?;
+    if fs::read(to).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    files::write_atomic(to, &bytes)
+}

@@ -1,0 +1,115 @@
+//! Reads what the compiler made of the kernels and reports what must not be there.
+//!
+//! None of this can be seen in the sources, and most of it changes with a nightly: arrays that fell out of the
+//! registers, barriers copied into branches, accesses that no longer know their address space.
+
+mod collective;
+mod convergence;
+mod graph;
+mod ir;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::{Ptx, Result, files, marker, ptx};
+
+/// Something in the PTX that must not be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The entry or function.
+    pub kernel: String,
+    /// The line it stands on, from 1: of the PTX, or of the LLVM IR where the message names that.
+    pub line: usize,
+    /// The rule it breaks.
+    pub rule: Rule,
+    /// What it is, in words.
+    pub message: String,
+}
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Rule {
+    /// An entry without a marker, or a marker without an entry.
+    Marker,
+    /// An entry whose parameters are not what its marker says, or that takes a struct.
+    Parameters,
+    /// Local memory: an array that is not in registers.
+    LocalMemory,
+    /// Code for panics or formatting.
+    Panic,
+    /// A function that nobody defines.
+    Unresolved,
+    /// A load, store or atomic of a hot kernel without an address space.
+    GenericAccess,
+    /// A barrier or warp operation written as `asm!`.
+    AsmCollective,
+    /// A barrier or warp operation that the compiler copied into branches.
+    DuplicatedCollective,
+    /// A collective without a source line, of which copies cannot be told.
+    NoLines,
+}
+
+impl Finding {
+    fn new(kernel: &str, line: usize, rule: Rule, message: String) -> Finding {
+        Finding { kernel: kernel.to_owned(), line, rule, message }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}: {} [{}]", self.kernel, self.line, self.message, self.rule)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rule::Marker => "marker",
+            Rule::Parameters => "parameters",
+            Rule::LocalMemory => "local-memory",
+            Rule::Panic => "panic",
+            Rule::Unresolved => "unresolved",
+            Rule::GenericAccess => "generic-access",
+            Rule::AsmCollective => "asm-collective",
+            Rule::DuplicatedCollective => "duplicated-collective",
+            Rule::NoLines => "no-lines",
+        })
+    }
+}
+
+/// Checks a PTX text by every rule that the text alone can answer: all but the copying of collectives.
+///
+/// # Errors
+/// `BadPtx` if a marker cannot be read.
+pub fn check(ptx_text: &str) -> Result<Vec<Finding>> {
+    let module = ptx::Module::parse(ptx_text);
+    let markers = marker::markers(ptx_text)?;
+    let mut findings = text::markers(&module, &markers);
+    findings.extend(text::instructions(&module, &markers));
+    Ok(findings)
+}
+
+/// Checks that every collective of the source is where the source has it, from the PTX and the LLVM IR that it was
+/// made from. `ir_name` is what messages call the IR.
+pub fn check_convergence(ptx_text: &str, ir_text: &str, ir_name: &str) -> Vec<Finding> {
+    let module = ir::Module::parse(ir_text);
+    let mut findings = convergence::duplicates(&module, ir_name);
+    findings.extend(convergence::added(&ptx::Module::parse(ptx_text), &module));
+    findings
+}
+
+/// Checks what [`crate::CudaBuilder`] built by all rules.
+///
+/// # Errors
+/// `Io` if the files are gone, `BadPtx` if a marker cannot be read.
+pub fn check_built(built: &Ptx) -> Result<Vec<Finding>> {
+    let ptx_text = files::read(&built.path)?;
+    let ir_text = files::read(&built.llvm_ir)?;
+    let mut findings = check(&ptx_text)?;
+    findings.extend(check_convergence(&ptx_text, &ir_text, &built.llvm_ir.display().to_string()));
+    Ok(findings)
+}

@@ -1,0 +1,169 @@
+//! Finding and opening the driver's library, once.
+
+use libloading::{Error, Library};
+use std::cell::Cell;
+use std::env;
+use std::ffi::{OsString, c_ulong, c_void};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// Names a file to be tried first.
+const OVERRIDE: &str = "KAURI_LIBCUDA";
+
+/// What the loader searches in its usual places. The file without `.1` belongs to toolkits and may be a stub.
+const LIBRARY: &str = "libcuda.so.1";
+
+/// Places where drivers put the library without telling the loader.
+const WELL_KNOWN: &[&str] = &[
+    #[cfg(target_arch = "x86_64")]
+    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+    #[cfg(target_arch = "aarch64")]
+    "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+    #[cfg(target_arch = "aarch64")]
+    "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1",
+    #[cfg(target_arch = "aarch64")]
+    "/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1",
+    "/usr/lib64/libcuda.so.1",
+    "/usr/lib/wsl/lib/libcuda.so.1",
+    "/usr/local/nvidia/lib64/libcuda.so.1",
+    "/run/opengl-driver/lib/libcuda.so.1",
+];
+
+/// The driver's library, open for as long as the process lives.
+pub(crate) struct Driver {
+    library: Library,
+    /// The name or path under which it was found.
+    pub(crate) name: String,
+}
+
+impl Driver {
+    /// The address of a function of the driver, if this driver has it.
+    pub(crate) fn symbol(&self, name: &str) -> Option<*mut c_void> {
+        // SAFETY: the symbol is only read as an address; who calls it goes by the declaration of the name's
+        // function.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name) }.ok()?;
+        NonNull::new(*symbol).map(NonNull::as_ptr)
+    }
+}
+
+/// Why there is no library.
+pub(crate) struct Missing {
+    /// What was tried, in this order.
+    pub(crate) searched: Vec<String>,
+    /// What the loader said.
+    pub(crate) reason: String,
+}
+
+thread_local! {
+    static OPENING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The driver's library. The first call opens it; an answer is final, also that it is missing.
+///
+/// `None` while this very thread is opening it: initialisers of the library may call a trampoline, and
+/// waiting for the library would be waiting for oneself.
+pub(crate) fn driver() -> Option<&'static Result<Driver, Missing>> {
+    static DRIVER: OnceLock<Result<Driver, Missing>> = OnceLock::new();
+    if OPENING.get() {
+        return None;
+    }
+    Some(DRIVER.get_or_init(|| {
+        OPENING.set(true);
+        let requested = env::var_os(OVERRIDE).filter(|path| !path.is_empty() && !runs_with_raised_rights());
+        let found = open_first(
+            requested.into_iter().chain([LIBRARY.into()]).chain(WELL_KNOWN.iter().map(Into::into)),
+        );
+        OPENING.set(false);
+        found
+    }))
+}
+
+fn open_first(candidates: impl Iterator<Item = OsString>) -> Result<Driver, Missing> {
+    let mut searched = Vec::new();
+    let mut not_there = None;
+    let mut unusable = None;
+    for candidate in candidates {
+        let name = candidate.to_string_lossy().into_owned();
+        // SAFETY: opening the driver's library runs its initialisers, which every program that links to it
+        // runs too. It is never closed.
+        match unsafe { Library::new(&candidate) } {
+            Ok(library) => return Ok(Driver { library, name }),
+            // A file that is there and does not open says more than one that is not there.
+            Err(error) if Path::new(&candidate).is_file() => unusable = unusable.or(Some(message(&error))),
+            Err(error) => not_there = not_there.or(Some(message(&error))),
+        }
+        searched.push(name);
+    }
+    let reason = unusable.or(not_there).unwrap_or_default();
+    Err(Missing { searched, reason })
+}
+
+/// libloading's own text of an error leaves out what the loader said.
+fn message(error: &Error) -> String {
+    match error {
+        Error::DlOpen { source } => source.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether the program has more rights than who started it (set-user-ID, file capabilities). The environment
+/// must then not choose what code runs; the loader ignores `LD_LIBRARY_PATH` for the same reason.
+fn runs_with_raised_rights() -> bool {
+    /// From `<elf.h>`, the same on every architecture.
+    const AT_SECURE: c_ulong = 23;
+    unsafe extern "C" {
+        safe fn getauxval(kind: c_ulong) -> c_ulong;
+    }
+    getauxval(AT_SECURE) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(candidates: &[&str]) -> Result<Driver, Missing> {
+        open_first(candidates.iter().map(Into::into))
+    }
+
+    #[test]
+    fn missing_lists_what_was_searched_and_the_first_reason() {
+        let missing = open(&["libkauri_first.so.9", "/nowhere/libkauri_second.so"]).err().unwrap();
+        assert_eq!(missing.searched, ["libkauri_first.so.9", "/nowhere/libkauri_second.so"]);
+        assert!(missing.reason.contains("libkauri_first.so.9"), "{}", missing.reason);
+    }
+
+    #[test]
+    fn a_file_that_does_not_open_is_the_reason() {
+        let program = env::current_exe().unwrap();
+        let not_a_library = program.with_extension("not-a-library");
+        std::fs::write(&not_a_library, "text").unwrap();
+        let path = not_a_library.to_str().unwrap();
+        let missing = open(&["libkauri_first.so.9", path]).err().unwrap();
+        std::fs::remove_file(&not_a_library).unwrap();
+        assert!(missing.reason.contains("not-a-library"), "{}", missing.reason);
+    }
+
+    #[test]
+    fn the_first_that_opens_is_taken() {
+        let driver = open(&["libkauri_first.so.9", "libc.so.6", "libm.so.6"]).ok().unwrap();
+        assert_eq!(driver.name, "libc.so.6");
+        assert!(driver.symbol("getpid").is_some());
+        assert!(driver.symbol("cuInit").is_none());
+        assert!(driver.symbol("").is_none());
+        assert!(driver.symbol("get\0pid").is_none());
+    }
+
+    #[test]
+    fn no_candidate_at_all_is_missing() {
+        assert!(open(&[]).err().unwrap().searched.is_empty());
+    }
+
+    #[test]
+    fn a_library_being_opened_by_this_thread_is_not_waited_for() {
+        OPENING.set(true);
+        assert!(driver().is_none());
+        OPENING.set(false);
+        assert!(driver().is_some());
+    }
+}

@@ -1,0 +1,155 @@
+//! The slots behind the trampolines, and the resolver that fills them.
+
+use super::library;
+use std::ffi::c_void;
+use std::panic::catch_unwind;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// `CUDA_ERROR_NO_DEVICE`: what every function returns where the driver's library is missing.
+const NO_DEVICE: i32 = 100;
+
+/// `CUDA_ERROR_NOT_FOUND`: what a function returns that this version of the driver's library does not have.
+const NOT_FOUND: i32 = 500;
+
+macro_rules! define_table {
+    ($($name:ident)*) => {
+        /// A symbol's discriminant is its place in [`NAMES`] and [`SLOTS`].
+        #[allow(non_camel_case_types, reason = "the driver's names")]
+        #[derive(Clone, Copy)]
+        pub(crate) enum Symbol { $($name),* }
+
+        /// The names of all symbols that have a trampoline, sorted.
+        pub(crate) static NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        /// How many there are.
+        const COUNT: usize = [$(Symbol::$name),*].len();
+
+        mod declared {
+            unsafe extern "C" { $(pub(super) fn $name();)* }
+        }
+
+        // `#[used]` makes every program that this crate is linked into ask for this table before any library
+        // is searched. So the object that holds the trampolines is taken whatever the order of the libraries,
+        // even by a linker that reads them once, from left to right.
+        #[used]
+        static TRAMPOLINES: [unsafe extern "C" fn(); COUNT] = [$(declared::$name),*];
+
+        $(trampoline!($name);)*
+    };
+}
+
+for_all_symbols!(define_table);
+
+/// Where each symbol's trampoline jumps; null until its first call. Only ever written with an address that
+/// stays valid: the driver's library is never closed.
+pub(crate) static SLOTS: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(ptr::null_mut()) }; COUNT];
+
+extern "C" fn no_device() -> i32 {
+    NO_DEVICE
+}
+
+extern "C" fn not_found() -> i32 {
+    NOT_FOUND
+}
+
+/// Finds the function behind the symbol with this index and fills its slot. Called by the assembly of the
+/// first call.
+pub(crate) extern "C" fn resolve(index: usize) -> *const c_void {
+    // A panic must not leave through the assembly. None is expected, and an answer is better than an abort.
+    catch_unwind(|| resolve_or_panic(index)).unwrap_or(no_device as *const c_void)
+}
+
+fn resolve_or_panic(index: usize) -> *const c_void {
+    let function = match library::driver() {
+        Some(Ok(driver)) => driver.symbol(NAMES[index]).unwrap_or(not_found as *mut c_void),
+        Some(Err(_)) => no_device as *mut c_void,
+        // Not a final answer: the slot stays empty and the next call finds the real function.
+        None => return no_device as *const c_void,
+    };
+    // Release: whoever jumps to the address must also see the library that was mapped and relocated to make
+    // it. Threads that race here store the same address.
+    SLOTS[index].store(function, Ordering::Release);
+    function
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(symbol: Symbol) -> &'static AtomicPtr<c_void> {
+        &SLOTS[symbol as usize]
+    }
+
+    extern "C" fn sum_of_eleven(
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+        e: u64,
+        f: u64,
+        g: u64,
+        h: u64,
+        i: u64,
+        j: u64,
+        k: u64,
+    ) -> u64 {
+        [a, b, c, d, e, f, g, h, i, j, k].iter().zip(1..).map(|(x, weight)| x * weight).sum()
+    }
+
+    #[test]
+    fn names_are_sorted_and_unique() {
+        assert_eq!(NAMES.len(), COUNT);
+        assert!(NAMES.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(NAMES.iter().all(|name| name.starts_with("cu")));
+    }
+
+    #[test]
+    fn a_trampoline_goes_through_its_own_slot() {
+        let symbol = Symbol::cuGraphLaunch;
+        slot(symbol).store(sum_of_eleven as *mut c_void, Ordering::Release);
+        // SAFETY: the slot holds a function of this signature, and the trampoline passes everything on.
+        let sum = unsafe {
+            let call: extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u64 =
+                std::mem::transmute(TRAMPOLINES[symbol as usize]);
+            call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+        };
+        assert_eq!(sum, (1..=11).map(|i| i * i).sum());
+    }
+
+    #[test]
+    fn every_trampoline_has_its_own_address() {
+        let mut addresses = TRAMPOLINES.map(|function| function as usize);
+        addresses.sort_unstable();
+        assert!(addresses.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn the_first_call_fills_the_slot() {
+        let symbol = Symbol::cuProfilerStop;
+        assert!(slot(symbol).load(Ordering::Acquire).is_null());
+        // SAFETY: the driver's function takes no arguments; without a context it does nothing.
+        let call = || unsafe {
+            let call: extern "C" fn() -> i32 = std::mem::transmute(TRAMPOLINES[symbol as usize]);
+            call()
+        };
+        let first = call();
+        let filled = slot(symbol).load(Ordering::Acquire);
+        assert!(!filled.is_null());
+        assert_eq!(filled.cast_const(), resolve(symbol as usize));
+        assert_eq!(call(), first);
+        if filled == no_device as *mut c_void {
+            assert_eq!(first, NO_DEVICE);
+        }
+    }
+
+    #[test]
+    fn the_two_answers_without_a_function() {
+        assert_eq!((no_device(), not_found()), (100, 500));
+    }
+
+    #[test]
+    fn an_index_out_of_range_does_not_unwind() {
+        assert_eq!(resolve(COUNT), no_device as *const c_void);
+    }
+}

@@ -1,0 +1,225 @@
+//! A simulated device: memory and launches.
+
+use crate::error::{Kind, SimError};
+use crate::launch::Launch;
+use crate::memory::{Memory, Snapshot};
+use crate::options::Options;
+use crate::state::{LaunchStats, Shape};
+use std::sync::{Mutex, MutexGuard};
+
+/// What a simulated device has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineInfo {
+    /// Compute capability, major and minor.
+    pub capability: (u32, u32),
+    /// Number of multiprocessors. Only told to whom asks; how many blocks run at a time is an option.
+    pub num_sms: u32,
+    /// Bytes of global memory.
+    pub memory_bytes: u64,
+    /// Largest shared memory of a block.
+    pub max_shared_bytes: usize,
+}
+
+impl Default for MachineInfo {
+    /// A middling device with 4 GiB.
+    fn default() -> Self {
+        Self { capability: (9, 0), num_sms: 8, memory_bytes: 4 << 30, max_shared_bytes: 227 << 10 }
+    }
+}
+
+/// A simulated device. Its calls can come from any OS thread; they are performed one after the other.
+///
+/// After an error of a launch its memory is as it was before, if any checks are on.
+pub struct Machine {
+    info: MachineInfo,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    memory: Memory,
+    /// Memory before the last launch; kept for its room.
+    before: Snapshot,
+    options: Options,
+    launches: u32,
+}
+
+/// A launch of a kernel.
+#[derive(Clone, Copy)]
+pub struct LaunchSpec<'a> {
+    /// The kernel's name, for reports.
+    pub kernel: &'a str,
+    /// Blocks of the grid: x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block: x, y, z.
+    pub block: [u32; 3],
+    /// Launch-sized shared memory.
+    pub shared_bytes: usize,
+    /// Calls the kernel function, for one thread. It must give the same arguments each time and do nothing else: to
+    /// explain an error it runs again.
+    pub run: &'a dyn Fn(),
+}
+
+impl<'a> LaunchSpec<'a> {
+    /// A one-dimensional launch.
+    pub fn new(kernel: &'a str, blocks: u32, threads: u32, shared_bytes: usize, run: &'a dyn Fn()) -> Self {
+        Self { kernel, grid: [blocks, 1, 1], block: [threads, 1, 1], shared_bytes, run }
+    }
+}
+
+const _: () = {
+    const fn usable_from_any_thread<T: Send + Sync>() {}
+    usable_from_any_thread::<Machine>();
+};
+
+impl Machine {
+    /// A device with empty memory.
+    pub fn new(info: MachineInfo, options: Options) -> Self {
+        let memory = Memory::new(info.memory_bytes);
+        Self { info, inner: Mutex::new(Inner { memory, before: Snapshot::default(), options, launches: 0 }) }
+    }
+
+    /// What the device has.
+    pub fn info(&self) -> &MachineInfo {
+        &self.info
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// How launches are simulated.
+    pub fn options(&self) -> Options {
+        self.inner().options.clone()
+    }
+
+    /// Changes how later launches are simulated.
+    pub fn set_options(&self, options: Options) {
+        self.inner().options = options;
+    }
+
+    /// Allocates memory, aligned to 256 bytes; the address is also one of this process. Reads before writes are errors.
+    ///
+    /// # Errors
+    /// [`Kind::OutOfMemory`].
+    pub fn alloc(&self, bytes: u64, label: &str) -> Result<u64, SimError> {
+        self.inner().memory.alloc(bytes, label)
+    }
+
+    /// Frees what [`alloc`](Self::alloc) gave.
+    ///
+    /// # Errors
+    /// [`Kind::HostAddress`] if it did not, or it was freed before.
+    pub fn free(&self, address: u64) -> Result<(), SimError> {
+        self.inner().memory.free(address)
+    }
+
+    /// Bytes of all allocations, each rounded up to its alignment.
+    pub fn live_bytes(&self) -> u64 {
+        self.inner().memory.live_bytes()
+    }
+
+    /// Number of allocations.
+    pub fn num_allocations(&self) -> usize {
+        self.inner().memory.num_allocations()
+    }
+
+    /// Copies from the host.
+    ///
+    /// # Errors
+    /// [`Kind::HostAddress`] if the range is not allocated.
+    pub fn copy_to_device(&self, to: u64, from: &[u8]) -> Result<(), SimError> {
+        self.inner().memory.write(to, from)
+    }
+
+    /// Copies to the host.
+    ///
+    /// # Errors
+    /// [`Kind::HostAddress`] if the range is not allocated, [`Kind::HostRead`] if something in it was never written.
+    pub fn copy_to_host(&self, to: &mut [u8], from: u64) -> Result<(), SimError> {
+        let inner = &mut *self.inner();
+        inner.memory.read(from, to, inner.options.checks.host_reads)
+    }
+
+    /// Copies within the device. What was never written stays so in the copy.
+    ///
+    /// # Errors
+    /// [`Kind::HostAddress`] if a range is not allocated.
+    pub fn copy_on_device(&self, to: u64, from: u64, bytes: usize) -> Result<(), SimError> {
+        self.inner().memory.copy(from, to, bytes)
+    }
+
+    /// Sets bytes.
+    ///
+    /// # Errors
+    /// [`Kind::HostAddress`] if the range is not allocated.
+    pub fn fill(&self, address: u64, value: u8, bytes: usize) -> Result<(), SimError> {
+        self.inner().memory.fill(address, value, bytes)
+    }
+
+    /// Runs a kernel to its end.
+    ///
+    /// # Errors
+    /// What the checks found.
+    pub fn launch(&self, spec: &LaunchSpec<'_>) -> Result<LaunchStats, SimError> {
+        let inner = &mut *self.inner();
+        let options = inner.options.clone();
+        let replay = format!("SIM_SEED={} SIM_ORDER={}", options.seed, options.order_text());
+        let fail = |kind| SimError::new(kind, spec.kernel, replay.clone());
+        self.validate(spec).map_err(|what| fail(Kind::BadLaunch { what }))?;
+
+        let mut launch = Launch {
+            shape: Shape { grid: spec.grid, block: spec.block },
+            shared_bytes: spec.shared_bytes,
+            max_shared_bytes: self.info.max_shared_bytes,
+            run: spec.run,
+            options: &options,
+            tag: inner.next_tag(),
+            watch: None,
+        };
+        let restores = options.checks.any();
+        if restores {
+            inner.memory.snapshot(&mut inner.before);
+        }
+        let outcome = launch.simulate(&mut inner.memory);
+        let red_zone = inner.memory.broken_red_zone();
+        let Some(mut kind) = outcome.error.or(red_zone) else { return Ok(outcome.stats) };
+        if restores {
+            inner.memory.restore(&inner.before);
+        }
+        if restores && outcome.look_for.is_some() {
+            // The same run again, up to the earlier access, to see where that was.
+            launch.watch = outcome.look_for;
+            launch.tag = inner.next_tag();
+            let watched = launch.simulate(&mut inner.memory).watched;
+            inner.memory.restore(&inner.before);
+            kind.set_earlier(watched);
+        }
+        Err(fail(kind))
+    }
+
+    fn validate(&self, spec: &LaunchSpec<'_>) -> Result<(), String> {
+        let shape = Shape { grid: spec.grid, block: spec.block };
+        let (blocks, threads) = (shape.blocks(), shape.threads());
+        if blocks == 0 || threads == 0 {
+            return Err(format!("{blocks} blocks of {threads} threads"));
+        }
+        if threads > 1024 {
+            return Err(format!("{threads} threads a block, and 1024 is the limit"));
+        }
+        if blocks > 1 << 31 {
+            return Err(format!("{blocks} blocks, and 2^31 is the limit"));
+        }
+        let (asked, limit) = (spec.shared_bytes, self.info.max_shared_bytes);
+        if asked > limit {
+            return Err(format!("{asked} bytes of shared memory, and a block can have {limit}"));
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn next_tag(&mut self) -> u32 {
+        self.launches += 1;
+        self.launches
+    }
+}

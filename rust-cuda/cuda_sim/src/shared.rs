@@ -1,0 +1,67 @@
+//! Shared memory of one resident block.
+
+use crate::clock::Released;
+use crate::hash::FastMap;
+use crate::region::Region;
+
+pub(crate) struct Shared {
+    /// The launch-sized region first, then static arrays as they are asked for.
+    pub(crate) regions: Vec<Region>,
+    /// Place in the source and size of each static array.
+    keys: Vec<(usize, usize)>,
+    /// What atomic operations have released, by address.
+    pub(crate) released: FastMap<usize, Released>,
+    limit: usize,
+}
+
+impl Shared {
+    /// Memory with `dynamic` launch-sized bytes, that can grow to `limit`.
+    pub(crate) fn new(dynamic: usize, limit: usize) -> Self {
+        let region = Self::new_region(dynamic, "launch-sized shared memory".into());
+        Self { regions: vec![region], keys: vec![], released: FastMap::default(), limit }
+    }
+
+    fn new_region(bytes: usize, label: String) -> Region {
+        let mut region = Region::new(bytes, label);
+        region.shadow.of_one_launch = true;
+        region
+    }
+
+    /// Fresh memory for another block.
+    pub(crate) fn reset(&mut self) {
+        self.regions.iter_mut().for_each(Region::reset);
+        self.released.clear();
+    }
+
+    /// The launch-sized region for key 0, an array of its own for any other key.
+    ///
+    /// # Errors
+    /// The bytes that there are, if that is too much.
+    pub(crate) fn region(&mut self, key: usize, bytes: usize) -> Result<*mut u8, usize> {
+        if key == 0 {
+            let dynamic = &self.regions[0];
+            return if bytes <= dynamic.bytes() { Ok(dynamic.at(0, bytes)) } else { Err(dynamic.bytes()) };
+        }
+        // A generic function has one place for all its instances: their arrays differ in size.
+        if let Some(i) = self.keys.iter().position(|&k| k == (key, bytes)) {
+            return Ok(self.regions[i + 1].at(0, bytes));
+        }
+        let free = self.limit.saturating_sub(self.regions.iter().map(Region::bytes).sum());
+        if bytes > free {
+            return Err(free);
+        }
+        self.keys.push((key, bytes));
+        let number = self.keys.len();
+        self.regions.push(Self::new_region(bytes, format!("static shared array {number}")));
+        Ok(self.regions[number].at(0, bytes))
+    }
+
+    pub(crate) fn find(&self, address: usize) -> Option<usize> {
+        self.regions.iter().position(|r| r.offset_of(address).is_some())
+    }
+
+    /// Label and offset of a write beside a region.
+    pub(crate) fn broken_red_zone(&self) -> Option<(String, i64)> {
+        self.regions.iter().find_map(|r| Some((r.label.clone(), r.broken_red_zone()?)))
+    }
+}

@@ -1,0 +1,323 @@
+//! Warp operations: masks, exited lanes, and the memory order that they do not give.
+
+use crate::harness::{Case, Device, error, source};
+use cuda_std::prelude::*;
+
+const N: usize = 64;
+
+#[repr(C)]
+struct Smem {
+    items: [u32; N],
+}
+
+/// Lanes without an item leave before the shuffle.
+#[kernel(block = N)]
+unsafe fn shuffle_after_exit(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    if i >= input.len() {
+        return;
+    }
+    let next = warp::shuffle_down(warp::FULL_MASK, input.load(i), 1); // ! shuffle with an exited lane
+    out.store(i, next);
+}
+
+#[kernel(block = N)]
+unsafe fn shuffle_before_exit(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = if i < input.len() { input.load(i) } else { 0 };
+    let next = warp::shuffle_down(warp::FULL_MASK, item, 1);
+    if i < input.len() {
+        out.store(i, if i + 1 < input.len() { next } else { item });
+    }
+}
+
+/// The lower half of a warp reads from the upper one, which does not take part.
+#[kernel(block = N)]
+unsafe fn shuffle_from_outside(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let mut item = input.load(i);
+    if i % 32 < 16 {
+        item = warp::shuffle_xor(0xFFFF, item, 16); // ! shuffle from outside the mask
+    }
+    out.store(i, item);
+}
+
+#[kernel(block = N)]
+unsafe fn shuffle_from_inside(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let mut item = input.load(i);
+    if i % 32 < 16 {
+        item = warp::shuffle_xor(0xFFFF, item, 8);
+    }
+    out.store(i, item);
+}
+
+/// The mask is computed for the wrong half.
+#[kernel(block = N)]
+unsafe fn vote_without_caller(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    let upper = i % 32 >= 16;
+    let mask = if upper { 0x0000_FFFF } else { 0xFFFF_0000 };
+    out.store(i, warp::warp_vote_ballot(mask, item % 3 == 0).count_ones()); // ! caller not in mask
+}
+
+#[kernel(block = N)]
+unsafe fn vote_of_halves(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    let upper = i % 32 >= 16;
+    let mask = if upper { 0xFFFF_0000 } else { 0x0000_FFFF };
+    out.store(i, warp::warp_vote_ballot(mask, item % 3 == 0).count_ones());
+}
+
+/// Some lanes name all, some only those like them.
+#[kernel(block = N)]
+unsafe fn masks_differ(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    let mask = if i % 32 < 16 { 0x0000_FFFF } else { warp::FULL_MASK };
+    let wide = warp::warp_reduce(mask, item, warp::WarpReductionOp::Max); // ! masks differ
+    out.store(i, wide);
+}
+
+#[kernel(block = N)]
+unsafe fn masks_agree(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let wide = warp::warp_reduce(warp::FULL_MASK, input.load(i), warp::WarpReductionOp::Max);
+    out.store(i, wide);
+}
+
+/// Both sides of a branch vote with the full mask: two votes that never meet.
+#[kernel(block = N)]
+unsafe fn votes_in_branches(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    let votes = if item % 2 == 0 {
+        warp::warp_vote_ballot(warp::FULL_MASK, true) // ! vote in both branches
+    } else {
+        warp::warp_vote_ballot(warp::FULL_MASK, false) // ! vote in both branches
+    };
+    out.store(i, votes.count_ones());
+}
+
+#[kernel(block = N)]
+unsafe fn vote_before_branch(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    let votes = warp::warp_vote_ballot(warp::FULL_MASK, item % 2 == 0);
+    out.store(i, votes.count_ones());
+}
+
+/// A vote makes the lanes meet, but orders no memory.
+#[kernel(block = N, shared = Smem)]
+unsafe fn ballot_as_fence(input: Slice<u32>, out: SliceMut<u32>) {
+    let items = shared_field!(shared_mem::<Smem>(), items);
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    items.store(t, input.load(i)); // ! ballot as memory order
+    warp::warp_vote_ballot(warp::FULL_MASK, true);
+    out.store(i, items.load(t ^ 1)); // ! ballot as memory order
+}
+
+/// What worked when all lanes of a warp ran in step.
+#[kernel(block = N, shared = Smem)]
+unsafe fn warp_synchronous(input: Slice<u32>, out: SliceMut<u32>) {
+    let items = shared_field!(shared_mem::<Smem>(), items);
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    items.store(t, input.load(i)); // ! warp-synchronous code
+    out.store(i, items.load(t ^ 1)); // ! warp-synchronous code
+}
+
+#[kernel(block = N, shared = Smem)]
+unsafe fn sync_as_fence(input: Slice<u32>, out: SliceMut<u32>) {
+    let items = shared_field!(shared_mem::<Smem>(), items);
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    items.store(t, input.load(i));
+    warp::sync_warp(warp::FULL_MASK);
+    out.store(i, items.load(t ^ 1));
+}
+
+/// A sum over a warp: each round reads what the other lanes wrote in the last one.
+#[kernel(block = N, shared = Smem)]
+unsafe fn rounds_without_sync(input: Slice<u32>, out: SliceMut<u32>) {
+    let items = shared_field!(shared_mem::<Smem>(), items);
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    items.store(t, input.load(i));
+    warp::sync_warp(warp::FULL_MASK);
+    let mut delta = 16;
+    while delta > 0 {
+        let other = items.load(t ^ delta); // ! missing sync_warp between rounds
+        let own = items.load(t);
+        warp::sync_warp(warp::FULL_MASK);
+        items.store(t, own + other); // ! missing sync_warp between rounds
+        delta /= 2;
+    }
+    out.store(i, items.load(t));
+}
+
+#[kernel(block = N, shared = Smem)]
+unsafe fn rounds(input: Slice<u32>, out: SliceMut<u32>) {
+    let items = shared_field!(shared_mem::<Smem>(), items);
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    items.store(t, input.load(i));
+    warp::sync_warp(warp::FULL_MASK);
+    let mut delta = 16;
+    while delta > 0 {
+        let other = items.load(t ^ delta);
+        let own = items.load(t);
+        warp::sync_warp(warp::FULL_MASK);
+        items.store(t, own + other);
+        warp::sync_warp(warp::FULL_MASK);
+        delta /= 2;
+    }
+    out.store(i, items.load(t));
+}
+
+/// The lowest lane writes for all, and hands the place over by a shuffle, which orders nothing.
+#[kernel(block = N)]
+unsafe fn leader_by_shuffle(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let first = i / 32 * 32;
+    if i == first {
+        out.store(i, 7); // ! shuffle as memory order
+    }
+    let place = warp::shuffle_idx(warp::FULL_MASK, i as u32, 0);
+    let seven = out.load(place as usize); // ! shuffle as memory order
+    if i != first {
+        out.store(i, seven + input.load(i));
+    }
+}
+
+#[kernel(block = N)]
+unsafe fn leader_by_sync(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let first = i / 32 * 32;
+    if i == first {
+        out.store(i, 7);
+    }
+    warp::sync_warp(warp::FULL_MASK);
+    let place = warp::shuffle_idx(warp::FULL_MASK, i as u32, 0);
+    let seven = out.load(place as usize);
+    if i != first {
+        out.store(i, seven + input.load(i));
+    }
+}
+
+/// Takes the lanes that happen to run for those that took the branch.
+#[kernel(block = N)]
+unsafe fn activemask_in_branch(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    if item % 4 == 0 {
+        let mask = warp::activemask();
+        out.store(i, warp::warp_vote_ballot(mask, true).count_ones()); // ! activemask as mask
+    }
+}
+
+#[kernel(block = N)]
+unsafe fn vote_for_mask(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    let mask = warp::warp_vote_ballot(warp::FULL_MASK, item % 4 == 0);
+    if item % 4 == 0 {
+        out.store(i, warp::warp_vote_ballot(mask, true).count_ones());
+    }
+}
+
+/// A segment of 12 lanes.
+#[kernel(block = N)]
+unsafe fn odd_width(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let (item, _) = warp::warp_shuffle_xor(warp::FULL_MASK, input.load(i), 8, 12); // ! odd segment width
+    out.store(i, item);
+}
+
+#[kernel(block = N)]
+unsafe fn even_width(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let (item, _) = warp::warp_shuffle_xor(warp::FULL_MASK, input.load(i), 8, 16);
+    out.store(i, item);
+}
+
+const BLOCKS: usize = 2;
+const ITEMS: usize = BLOCKS * N;
+
+fn ids() -> impl Iterator<Item = u32> {
+    0..ITEMS as u32
+}
+
+macro_rules! case {
+    ($name:literal, $($kind:ident)|+, $always:literal, $items:expr, $wrong:ident, $right:ident, $values:expr) => {
+        Case {
+            name: $name,
+            caught_as: error!($($kind)|+),
+            always: $always,
+            wrong: |d: &Device| d.in_out::<$wrong>(BLOCKS as u32, $items, $items),
+            right: |d: &Device| d.in_out::<$right>(BLOCKS as u32, $items, $items),
+            values: $values,
+            source: source!("warps.rs"),
+        }
+    };
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        case!(
+            "shuffle with an exited lane",
+            ExitedLane,
+            true,
+            100,
+            shuffle_after_exit,
+            shuffle_before_exit,
+            || (0..100).map(|i| if i % 32 < 31 && i < 99 { i + 1 } else { i }).collect()
+        ),
+        case!(
+            "shuffle from outside the mask",
+            BadSource,
+            true,
+            ITEMS,
+            shuffle_from_outside,
+            shuffle_from_inside,
+            || ids().map(|i| if i % 32 < 16 { i ^ 8 } else { i }).collect()
+        ),
+        case!("caller not in mask", NotInMask, true, ITEMS, vote_without_caller, vote_of_halves, || {
+            ids().map(|i| (i / 16 * 16..i / 16 * 16 + 16).filter(|j| j % 3 == 0).count() as u32).collect()
+        }),
+        case!("masks differ", WarpMismatch | ExitedLane, true, ITEMS, masks_differ, masks_agree, || {
+            ids().map(|i| i / 32 * 32 + 31).collect()
+        }),
+        case!(
+            "vote in both branches",
+            WarpMismatch,
+            true,
+            ITEMS,
+            votes_in_branches,
+            vote_before_branch,
+            || { vec![16; ITEMS] }
+        ),
+        case!("ballot as memory order", Race, true, ITEMS, ballot_as_fence, sync_as_fence, || {
+            ids().map(|i| i ^ 1).collect()
+        }),
+        case!("warp-synchronous code", Race, true, ITEMS, warp_synchronous, sync_as_fence, || {
+            ids().map(|i| i ^ 1).collect()
+        }),
+        case!("missing sync_warp between rounds", Race, true, ITEMS, rounds_without_sync, rounds, || {
+            ids().map(|i| (i / 32 * 32..i / 32 * 32 + 32).sum()).collect()
+        }),
+        case!("shuffle as memory order", Race, true, ITEMS, leader_by_shuffle, leader_by_sync, || {
+            ids().map(|i| if i % 32 == 0 { 7 } else { 7 + i }).collect()
+        }),
+        case!(
+            "activemask as mask",
+            WarpMismatch | ExitedLane,
+            true,
+            ITEMS,
+            activemask_in_branch,
+            vote_for_mask,
+            || { ids().map(|i| if i % 4 == 0 { 8 } else { 0 }).collect() }
+        ),
+        case!("odd segment width", BadArgument, true, ITEMS, odd_width, even_width, || {
+            ids().map(|i| i ^ 8).collect()
+        }),
+    ]
+}

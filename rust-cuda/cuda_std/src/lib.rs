@@ -1,0 +1,90 @@
+//! Device library for CUDA kernels in Rust, on a stock rustc (target `nvptx64-nvidia-cuda`).
+//!
+//! A kernel is an `unsafe fn` with [`#[kernel]`](macro@kernel); what it asks of the GPU it asks through this crate:
+//!
+//! ```
+//! use cuda_std::prelude::*;
+//!
+//! /// y = a x + y.
+//! #[kernel(block = 256)]
+//! pub unsafe fn saxpy(a: f32, x: Slice<f32>, y: SliceMut<f32>) {
+//!     let i = thread::index_1d() as usize;
+//!     if i < y.len() {
+//!         y.store(i, a * x.load(i) + y.load(i));
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! The same function compiles for the CPU, where every call goes to a simulator through one trait, [`simt::Simt`].
+//!
+//! # Compared with Rust-CUDA
+//! The published `cuda_std` 0.2 needs a compiler of 2021 with a code generator of its own. This crate has its module
+//! names and calls on rustc's built-in NVPTX target. What differs:
+//!
+//! | upstream | here | difference |
+//! |---|---|---|
+//! | `#[kernel]` | [`macro@kernel`] | options `block`, `min_blocks`, `max_regs`, `shared`, `family`, `hot`; generic kernels with `#[instance(…)]`; emits a type to launch by |
+//! | parameters `&[T]` | the same, [`Slice<T>`](mem::Slice) preferred | two scalars, pointer and length, as upstream; `Slice` is checked in the simulator |
+//! | parameters `*mut T` | the same, [`SliceMut<T>`](mem::SliceMut) preferred | a raw pointer is launched with a buffer |
+//! | `thread::thread_idx_x()` … `index_1d()` | [`thread`], the same | vectors are `[u32; N]`, no vector library |
+//! | `thread::sync_threads{,_count,_and,_or}` | the same | |
+//! | `thread::{grid,device,system}_fence`, `nanosleep` | the same | and `block_fence`, `spin_hint` |
+//! | `warp::{lane_id, activemask, sync_warp}` | [`warp`], the same | and `lane_mask_*` |
+//! | `warp::warp_vote_*`, `warp_shuffle_*`, `warp_match_*`, `warp_reduce` | the same | convergent intrinsics, not `asm!`; `warp_reduce` also below sm_80; short forms `shuffle_idx` … without the flag |
+//! | `shared_array![T; N]` | the same | |
+//! | `shared::dynamic_shared_mem` | the same | and typed views: [`shared_field!`], [`shared::SharedSlice`] |
+//! | `atomic::mid::atomic_fetch_add_u32_device(p, order, v)` … | [`atomic::atomic_fetch_add(p, v, order, scope)`](atomic) | generic over type and scope; fences that PTX accepts |
+//! | `atomic::AtomicF32` … | methods `atomic_add` … of views | |
+//! | `mem::dynamic_smem_size` | the same | no `malloc`, no global allocator |
+//! | `ptr::is_in_address_space` | the same | no conversions: views know their space |
+//! | `misc::{breakpoint, clock}` | the same | and `trap` |
+//! | `float::GpuFloat`, `FloatExt` | [`float`]: order-preserving keys | libdevice cannot be linked; `core`'s float methods work, for the rest use the crate `libm` |
+//! | `io::print!` | none | debug in the simulator with `println!` |
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(
+        abi_unadjusted,
+        asm_experimental_arch,
+        core_intrinsics,
+        gpu_intrinsics,
+        gpu_launch_sized_workgroup_mem,
+        link_llvm_intrinsics,
+        stdarch_nvptx
+    ),
+    allow(internal_features)
+)]
+// Kernels are unsafe as a whole: what makes them right is the launch, not a line.
+#![allow(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
+// The macros name this crate by its path, also in its own examples.
+extern crate self as cuda_std;
+
+pub mod atomic;
+pub mod float;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel;
+pub mod mem;
+pub mod misc;
+pub mod ptr;
+pub mod shared;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod simt;
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod sys;
+pub mod thread;
+pub mod warp;
+
+pub use cuda_std_macros::{__shared_array, kernel};
+
+/// What a kernel needs: `use cuda_std::prelude::*;`.
+pub mod prelude {
+    pub use crate::atomic::{Ordering, Scope};
+    pub use crate::kernel;
+    pub use crate::mem::{Slice, SliceMut};
+    pub use crate::shared::{SharedSlice, shared_mem};
+    pub use crate::{shared_array, shared_field};
+    pub use crate::{thread, warp};
+}

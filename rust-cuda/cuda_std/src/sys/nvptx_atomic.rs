@@ -1,0 +1,236 @@
+//! Atomics and fences of the NVPTX target.
+
+use super::{Place, SpaceOf};
+use crate::atomic::{AtomicOp, AtomicValue, Ordering, Scope};
+use core::arch::asm;
+
+#[inline(always)]
+pub fn fence(order: Ordering, scope: Scope) {
+    // Memory-clobbering asm: the compiler does not move accesses across it either.
+    unsafe {
+        match (order, scope) {
+            (Ordering::Relaxed, _) => {}
+            (Ordering::SeqCst, Scope::Block) => asm!("fence.sc.cta;", options(nostack)),
+            (Ordering::SeqCst, Scope::Device) => asm!("fence.sc.gpu;", options(nostack)),
+            (Ordering::SeqCst, Scope::System) => asm!("fence.sc.sys;", options(nostack)),
+            (_, Scope::Block) => asm!("fence.acq_rel.cta;", options(nostack)),
+            (_, Scope::Device) => asm!("fence.acq_rel.gpu;", options(nostack)),
+            (_, Scope::System) => asm!("fence.acq_rel.sys;", options(nostack)),
+        }
+    }
+}
+
+#[inline(always)]
+fn fence_before(order: Ordering, scope: Scope) {
+    match order {
+        Ordering::Release | Ordering::AcqRel => fence(Ordering::Release, scope),
+        Ordering::SeqCst => fence(Ordering::SeqCst, scope),
+        _ => {}
+    }
+}
+
+#[inline(always)]
+fn fence_after(order: Ordering, scope: Scope) {
+    match order {
+        Ordering::Acquire | Ordering::AcqRel => fence(Ordering::Acquire, scope),
+        Ordering::SeqCst => fence(Ordering::SeqCst, scope),
+        _ => {}
+    }
+}
+
+/// The relaxed instructions of one type.
+pub trait RawAtomic: Sized {
+    #[doc(hidden)]
+    unsafe fn raw_rmw(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self;
+    #[doc(hidden)]
+    unsafe fn raw_cas(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self;
+    #[doc(hidden)]
+    unsafe fn raw_load(shared: bool, scope: Scope, p: *const Self) -> Self;
+    #[doc(hidden)]
+    unsafe fn raw_store(shared: bool, scope: Scope, p: *mut Self, v: Self);
+}
+
+/// Emits `$body` with the literals of space and scope. Shared addresses are 32-bit numbers within the window: the
+/// instruction converts the generic one.
+macro_rules! by_space_and_scope {
+    ($shared:expr, $scope:expr, $emit:ident) => {
+        match ($shared, $scope) {
+            (false, Scope::Block) => $emit!("", "", "cta", "global"),
+            (false, Scope::Device) => $emit!("", "", "gpu", "global"),
+            (false, Scope::System) => $emit!("", "", "sys", "global"),
+            // All observers of shared memory are in the block.
+            (true, _) => $emit!("{{ .reg .b64 a; cvta.to.shared.u64 a, {p}; ", " }}", "cta", "shared"),
+        }
+    };
+}
+
+macro_rules! address {
+    ("global") => {
+        "[{p}]"
+    };
+    ("shared") => {
+        "[a]"
+    };
+}
+
+macro_rules! rmw {
+    ([$($op:literal),+], $reg:ident, $shared:expr, $scope:expr, $p:expr, $v:expr, $out:ident) => {{
+        macro_rules! emit {
+            ($pre:literal, $post:literal, $s:literal, $space:tt) => {
+                asm!(concat!($pre, "atom.relaxed.", $s, ".", $space, ".", $($op),+, " {o}, ", address!($space), ", {v};", $post),
+                    o = out($reg) $out, p = in(reg64) $p, v = in($reg) $v, options(nostack))
+            };
+        }
+        by_space_and_scope!($shared, $scope, emit)
+    }};
+}
+
+macro_rules! raw_atomic {
+    ($($t:ty, $reg:ident, $bits:literal, $add:literal, $min:literal, $max:literal;)*) => { $(
+        impl RawAtomic for $t {
+            #[inline(always)]
+            unsafe fn raw_rmw(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self {
+                let old: $t;
+                unsafe {
+                    match op {
+                        AtomicOp::Add => rmw!([$add], $reg, shared, scope, p, v, old),
+                        AtomicOp::Min => rmw!([$min], $reg, shared, scope, p, v, old),
+                        AtomicOp::Max => rmw!([$max], $reg, shared, scope, p, v, old),
+                        AtomicOp::And => rmw!(["and.", $bits], $reg, shared, scope, p, v, old),
+                        AtomicOp::Or => rmw!(["or.", $bits], $reg, shared, scope, p, v, old),
+                        AtomicOp::Xor => rmw!(["xor.", $bits], $reg, shared, scope, p, v, old),
+                        AtomicOp::Exchange => rmw!(["exch.", $bits], $reg, shared, scope, p, v, old),
+                    }
+                }
+                old
+            }
+
+            #[inline(always)]
+            unsafe fn raw_cas(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self {
+                let old: $t;
+                macro_rules! emit {
+                    ($pre:literal, $post:literal, $s:literal, $space:tt) => {
+                        asm!(concat!($pre, "atom.relaxed.", $s, ".", $space, ".cas.", $bits, " {o}, ", address!($space),
+                                ", {c}, {v};", $post),
+                            o = out($reg) old, p = in(reg64) p, c = in($reg) expected, v = in($reg) new, options(nostack))
+                    };
+                }
+                unsafe { by_space_and_scope!(shared, scope, emit) }
+                old
+            }
+
+            #[inline(always)]
+            unsafe fn raw_load(shared: bool, scope: Scope, p: *const Self) -> Self {
+                let value: $t;
+                macro_rules! emit {
+                    ($pre:literal, $post:literal, $s:literal, $space:tt) => {
+                        asm!(concat!($pre, "ld.relaxed.", $s, ".", $space, ".", $bits, " {o}, ", address!($space), ";", $post),
+                            o = out($reg) value, p = in(reg64) p, options(nostack))
+                    };
+                }
+                unsafe { by_space_and_scope!(shared, scope, emit) }
+                value
+            }
+
+            #[inline(always)]
+            unsafe fn raw_store(shared: bool, scope: Scope, p: *mut Self, v: Self) {
+                macro_rules! emit {
+                    ($pre:literal, $post:literal, $s:literal, $space:tt) => {
+                        asm!(concat!($pre, "st.relaxed.", $s, ".", $space, ".", $bits, " ", address!($space), ", {v};", $post),
+                            p = in(reg64) p, v = in($reg) v, options(nostack))
+                    };
+                }
+                unsafe { by_space_and_scope!(shared, scope, emit) }
+            }
+        }
+    )* };
+}
+raw_atomic! {
+    u32, reg32, "b32", "add.u32", "min.u32", "max.u32";
+    i32, reg32, "b32", "add.s32", "min.s32", "max.s32";
+    u64, reg64, "b64", "add.u64", "min.u64", "max.u64";
+}
+
+impl RawAtomic for f32 {
+    #[inline(always)]
+    unsafe fn raw_rmw(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self {
+        // There is no float minimum. Among values of one sign the bits order like integers, upside down for negatives,
+        // and as signed integers all negatives are below all positives: one integer operation does for either sign of v.
+        let negative = v.to_bits() >> 31 != 0;
+        unsafe {
+            match op {
+                AtomicOp::Add => {
+                    let old: f32;
+                    rmw!(["add.f32"], reg32, shared, scope, p, v, old);
+                    old
+                }
+                AtomicOp::Min if negative => {
+                    bits(u32::raw_rmw(AtomicOp::Max, shared, scope, p.cast(), v.to_bits()))
+                }
+                AtomicOp::Max if negative => {
+                    bits(u32::raw_rmw(AtomicOp::Min, shared, scope, p.cast(), v.to_bits()))
+                }
+                AtomicOp::Min | AtomicOp::Max => {
+                    bits(i32::raw_rmw(op, shared, scope, p.cast(), v.to_bits() as i32) as u32)
+                }
+                _ => bits(u32::raw_rmw(op, shared, scope, p.cast(), v.to_bits())),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn raw_cas(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self {
+        bits(unsafe { u32::raw_cas(shared, scope, p.cast(), expected.to_bits(), new.to_bits()) })
+    }
+
+    #[inline(always)]
+    unsafe fn raw_load(shared: bool, scope: Scope, p: *const Self) -> Self {
+        bits(unsafe { u32::raw_load(shared, scope, p.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn raw_store(shared: bool, scope: Scope, p: *mut Self, v: Self) {
+        unsafe { u32::raw_store(shared, scope, p.cast(), v.to_bits()) }
+    }
+}
+
+#[inline(always)]
+fn bits(x: u32) -> f32 {
+    f32::from_bits(x)
+}
+
+impl<T: AtomicValue, S: SpaceOf> Place<T, S> {
+    #[inline(always)]
+    pub unsafe fn rmw(self, op: AtomicOp, value: T, order: Ordering, scope: Scope) -> T {
+        fence_before(order, scope);
+        let old = unsafe { T::raw_rmw(op, S::IS_SHARED, scope, self.pointer, value) };
+        fence_after(order, scope);
+        old
+    }
+
+    #[inline(always)]
+    pub unsafe fn compare_exchange(self, expected: T, new: T, order: Ordering, scope: Scope) -> T {
+        fence_before(order, scope);
+        let old = unsafe { T::raw_cas(S::IS_SHARED, scope, self.pointer, expected, new) };
+        fence_after(order, scope);
+        old
+    }
+
+    #[inline(always)]
+    pub unsafe fn load_atomic(self, order: Ordering, scope: Scope) -> T {
+        if order == Ordering::SeqCst {
+            fence(Ordering::SeqCst, scope);
+        }
+        let value = unsafe { T::raw_load(S::IS_SHARED, scope, self.pointer) };
+        if order != Ordering::Relaxed {
+            fence(Ordering::Acquire, scope);
+        }
+        value
+    }
+
+    #[inline(always)]
+    pub unsafe fn store_atomic(self, value: T, order: Ordering, scope: Scope) {
+        fence_before(order, scope);
+        unsafe { T::raw_store(S::IS_SHARED, scope, self.pointer, value) }
+    }
+}

@@ -1,0 +1,137 @@
+//! Parameters of a kernel function: what the entry takes for each, and what the host gives.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{Error, FnArg, GenericArgument, Ident, Pat, PathArguments, Result, Type};
+
+/// How a parameter is passed.
+pub(crate) enum Passing {
+    /// `Slice<T>`: pointer and length.
+    Slice(Type),
+    /// `SliceMut<T>`: pointer and length.
+    SliceMut(Type),
+    /// `&[T]`: pointer and length.
+    Reference(Type),
+    /// `*const T`.
+    ConstPointer(Type),
+    /// `*mut T`.
+    MutPointer(Type),
+    /// A number.
+    Scalar(Type),
+}
+
+/// One parameter.
+pub(crate) struct Param {
+    pub(crate) name: Ident,
+    pub(crate) passing: Passing,
+}
+
+impl Param {
+    pub(crate) fn parse(arg: &FnArg) -> Result<Self> {
+        let FnArg::Typed(arg) = arg else {
+            return Err(Error::new(arg.span(), "a kernel is a free function"));
+        };
+        let Pat::Ident(name) = &*arg.pat else {
+            return Err(Error::new(arg.pat.span(), "a kernel parameter is a name"));
+        };
+        Ok(Self { name: name.ident.clone(), passing: Passing::parse(&arg.ty)? })
+    }
+
+    /// The entry's parameters, the byte size of each, and the expression that makes the function's argument of them.
+    pub(crate) fn entry(&self) -> (Vec<TokenStream>, Vec<TokenStream>, TokenStream) {
+        let name = &self.name;
+        let length = format_ident!("{name}_len");
+        let view = |t: &Type, pointer: TokenStream, make: TokenStream| {
+            let declared = vec![quote!(#name: #pointer #t), quote!(#length: usize)];
+            (declared, vec![quote!(8), quote!(8)], quote!(#make(#name, #length)))
+        };
+        match &self.passing {
+            Passing::Slice(t) => view(t, quote!(*const), quote!(::cuda_std::mem::Slice::from_raw_parts)),
+            Passing::SliceMut(t) => view(t, quote!(*mut), quote!(::cuda_std::mem::SliceMut::from_raw_parts)),
+            Passing::Reference(t) => view(t, quote!(*const), quote!(::core::slice::from_raw_parts)),
+            Passing::ConstPointer(t) => (vec![quote!(#name: *const #t)], vec![quote!(8)], quote!(#name)),
+            Passing::MutPointer(t) => (vec![quote!(#name: *mut #t)], vec![quote!(8)], quote!(#name)),
+            Passing::Scalar(t) => {
+                (vec![quote!(#name: #t)], vec![quote!(::core::mem::size_of::<#t>())], quote!(#name))
+            }
+        }
+    }
+
+    /// The type of the host's argument, with lifetime `'a`.
+    pub(crate) fn host_type(&self) -> TokenStream {
+        match &self.passing {
+            Passing::Slice(t) | Passing::Reference(t) | Passing::ConstPointer(t) => {
+                quote!(::cuda_std::mem::Slice<'a, #t>)
+            }
+            Passing::SliceMut(t) | Passing::MutPointer(t) => quote!(::cuda_std::mem::SliceMut<'a, #t>),
+            Passing::Scalar(t) => quote!(#t),
+        }
+    }
+
+    /// The statement that appends the host's argument to the launch parameters.
+    pub(crate) fn push(&self) -> TokenStream {
+        let name = &self.name;
+        match &self.passing {
+            Passing::ConstPointer(_) | Passing::MutPointer(_) => {
+                quote!(::cuda_std::kernel::push_pointer(#name.as_ptr(), params);)
+            }
+            _ => quote!(::cuda_std::kernel::KernelArg::push(#name, params);),
+        }
+    }
+
+    /// The function's argument made of the host's, for a simulated call.
+    pub(crate) fn call(&self) -> TokenStream {
+        let name = &self.name;
+        match &self.passing {
+            Passing::Reference(_) => quote!(#name.as_slice()),
+            Passing::ConstPointer(_) | Passing::MutPointer(_) => quote!(#name.as_ptr()),
+            _ => quote!(*#name),
+        }
+    }
+}
+
+impl Passing {
+    fn parse(ty: &Type) -> Result<Self> {
+        match ty {
+            Type::Path(path) => {
+                let Some(last) = path.path.segments.last() else { return Ok(Self::Scalar(ty.clone())) };
+                match last.ident.to_string().as_str() {
+                    "Slice" => Ok(Self::Slice(element(&last.arguments, ty)?)),
+                    "SliceMut" => Ok(Self::SliceMut(element(&last.arguments, ty)?)),
+                    _ => Ok(Self::Scalar(ty.clone())),
+                }
+            }
+            Type::Ptr(pointer) if pointer.mutability.is_some() => {
+                Ok(Self::MutPointer((*pointer.elem).clone()))
+            }
+            Type::Ptr(pointer) => Ok(Self::ConstPointer((*pointer.elem).clone())),
+            Type::Reference(reference) => match &*reference.elem {
+                Type::Slice(slice) if reference.mutability.is_none() => {
+                    Ok(Self::Reference((*slice.elem).clone()))
+                }
+                _ => Err(Error::new(
+                    ty.span(),
+                    "a kernel takes Slice<T> or &[T], SliceMut<T>, pointers and numbers",
+                )),
+            },
+            _ => Err(Error::new(
+                ty.span(),
+                "a kernel takes Slice<T> or &[T], SliceMut<T>, pointers and numbers",
+            )),
+        }
+    }
+}
+
+fn element(arguments: &PathArguments, ty: &Type) -> Result<Type> {
+    if let PathArguments::AngleBracketed(arguments) = arguments {
+        let mut types = arguments.args.iter().filter_map(|a| match a {
+            GenericArgument::Type(t) => Some(t.clone()),
+            _ => None,
+        });
+        if let (Some(t), None) = (types.next(), types.next()) {
+            return Ok(t);
+        }
+    }
+    Err(Error::new(ty.span(), "expected one element type"))
+}

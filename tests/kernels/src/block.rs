@@ -1,0 +1,61 @@
+//! Barriers and shared memory.
+
+use cuda_std::prelude::*;
+
+const BLOCK: usize = 128;
+
+/// Threads whose input is not 0 (count), whether all are (and), whether any is (or): three words a thread.
+#[kernel(family = "test", block = BLOCK)]
+pub unsafe fn test_barriers(input: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    let predicate = input.load(i);
+    out.store(3 * i, thread::sync_threads_count(predicate));
+    out.store(3 * i + 1, thread::sync_threads_and(predicate));
+    out.store(3 * i + 2, thread::sync_threads_or(predicate));
+}
+
+/// Launch-sized shared memory of [`test_shared()`].
+#[repr(C)]
+pub struct Smem {
+    items: [u32; BLOCK],
+    rows: [[u64; BLOCK / 2]; 2],
+}
+
+/// Reverses the block's items through three kinds of shared memory: a field, a two-dimensional field, static arrays.
+#[kernel(family = "test", block = BLOCK, shared = Smem)]
+pub unsafe fn test_shared(input: Slice<u32>, out: SliceMut<u32>) {
+    let smem = shared_mem::<Smem>();
+    let (items, rows) = (shared_field!(smem, items), shared_field!(smem, rows));
+    let (plain, other) = (shared_array![u32; BLOCK], shared_array![u32; 1]);
+    let t = thread::thread_idx_x() as usize;
+    let i = thread::index_1d() as usize;
+
+    let item = input.load(i);
+    items.store(t, item);
+    rows.store(t, u64::from(item) << 8);
+    *plain.add(t) = item;
+    if t == 0 {
+        *other = 1000;
+    }
+    thread::sync_threads();
+    let mirrored = BLOCK - 1 - t;
+    let sum = items.load(mirrored) + (rows.load(mirrored) >> 8) as u32 + *plain.add(mirrored) + *other;
+    out.store(i, sum);
+}
+
+/// A barrier after a divergent branch, with work on both sides: the compiler must not duplicate it.
+#[kernel(family = "test", block = BLOCK, shared = Smem)]
+pub unsafe fn test_divergent_then_barrier(input: Slice<u32>, out: SliceMut<u32>, bound: u32) {
+    let items = shared_field!(shared_mem::<Smem>(), items);
+    let t = thread::thread_idx_x() as usize;
+    let i = thread::index_1d() as usize;
+    let item = input.load(i);
+    let chosen = item < bound;
+    items.store(t, if chosen { item * 2 } else { 1 });
+    thread::sync_threads();
+    if chosen {
+        out.store(i, items.load((t + 1) % BLOCK));
+    } else {
+        out.store(i, 0);
+    }
+}

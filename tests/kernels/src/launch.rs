@@ -1,0 +1,90 @@
+//! Parameters and coordinates.
+
+use cuda_std::prelude::*;
+
+/// y = a x + y.
+#[kernel(family = "test", block = 128)]
+pub unsafe fn test_saxpy(a: f32, x: Slice<f32>, y: SliceMut<f32>) {
+    let i = thread::index_1d() as usize;
+    if i < y.len() {
+        y.store(i, a * x.load(i) + y.load(i));
+    }
+}
+
+/// Indices of thread and block and sizes of block and grid, four words a thread.
+#[kernel(family = "test")]
+pub unsafe fn test_coordinates(out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    out.store(4 * i, thread::thread_idx_x());
+    out.store(4 * i + 1, thread::block_idx_x());
+    out.store(4 * i + 2, thread::block_dim_x());
+    out.store(4 * i + 3, thread::grid_dim_x());
+}
+
+/// Every kind of scalar, as 64-bit words.
+#[kernel(family = "test", block = 32)]
+pub unsafe fn test_scalars(
+    a: u8,
+    b: i8,
+    c: u16,
+    d: i16,
+    e: u32,
+    f: i32,
+    g: u64,
+    h: i64,
+    i: f32,
+    j: f64,
+    out: SliceMut<u64>,
+) {
+    if thread::first() {
+        let words = [
+            a as u64,
+            b as u64,
+            c as u64,
+            d as u64,
+            e as u64,
+            f as u64,
+            g,
+            h as u64,
+            i.to_bits() as u64,
+            j.to_bits(),
+        ];
+        let mut w = 0;
+        while w < 10 {
+            out.store(w, words[w]);
+            w += 1;
+        }
+    }
+}
+
+/// The other forms of parameters: a Rust slice and raw pointers.
+#[kernel(family = "test", block = 64)]
+pub unsafe fn test_plain_parameters(x: &[u32], y: *const u32, out: *mut u32) {
+    let i = thread::index_1d() as usize;
+    if i < x.len() {
+        *out.add(i) = x[i] + *y.add(i);
+    }
+}
+
+/// Generic over a type and a number; adds `N` to each item.
+#[kernel(family = "test", block = 64)]
+#[instance(u32, 1)]
+#[instance(u32, 7)]
+#[instance(u64, 7)]
+pub unsafe fn test_add_const<T: From<u8> + Copy + core::ops::Add<Output = T> + 'static, const N: u8>(
+    items: SliceMut<T>,
+) {
+    let i = thread::index_1d() as usize;
+    if i < items.len() {
+        items.store(i, items.load(i) + T::from(N));
+    }
+}
+
+/// Reads one item beyond the end: a checked build reports it.
+#[kernel(family = "test", block = 32)]
+pub unsafe fn test_out_of_bounds(x: Slice<u32>, out: SliceMut<u32>) {
+    let i = thread::index_1d() as usize;
+    if i < out.len() {
+        out.store(i, x.load(i + 1));
+    }
+}

@@ -1,0 +1,80 @@
+//! The right answers, computed the plainest way.
+
+use kauri::Point;
+use kauri_kernels::thread::coord::{Coord, dist2};
+
+/// Points as an index sees them.
+pub fn coordinates<P: Point>(points: &[P]) -> Vec<P::Coord> {
+    P::coordinates(points, "point").expect("the points can be indexed").into_owned()
+}
+
+/// Brute force over a set of points.
+pub struct BruteForce<P: Point> {
+    coords: Vec<P::Coord>,
+}
+
+impl<P: Point> BruteForce<P> {
+    /// The points are numbered in order.
+    pub fn new(points: &[P]) -> Self {
+        Self { coords: coordinates(points) }
+    }
+
+    /// The points nearest to a query by (squared distance, id), at most `k` of them.
+    pub fn nearest(&self, query: P, k: usize) -> Vec<(P::Coord, u32)> {
+        let query = coordinates(&[query]);
+        let mut best: Vec<(P::Coord, u32)> = Vec::new();
+        for (point, id) in self.coords.chunks_exact(P::DIMS).zip(0..) {
+            let distance = dist2(P::DIMS, |axis| query[axis], |axis| point[axis]);
+            // Ids ascend, so at equal distance those that are there already come first.
+            if best.len() < k || best.last().is_some_and(|&(worst, _)| distance < worst) {
+                best.insert(best.partition_point(|&(other, _)| other <= distance), (distance, id));
+                best.truncate(k);
+            }
+        }
+        best
+    }
+
+    /// The same as a row of a result: ids and squared distances, padded to `k`.
+    pub fn row(&self, query: P, k: usize) -> (Vec<u32>, Vec<P::Coord>) {
+        padded_row(&self.nearest(query, k), k)
+    }
+}
+
+/// A row of the result as kauri returns it: ids and squared distances, padded to `k`.
+pub fn padded_row<C: Coord>(found: &[(C, u32)], k: usize) -> (Vec<u32>, Vec<C>) {
+    let padding = std::iter::repeat((C::INFINITY, u32::MAX));
+    found.iter().copied().chain(padding).take(k).map(|(distance, id)| (id, distance)).unzip()
+}
+
+/// Ids in level order of the left-balanced k-d tree under the order (coordinate, id): every subtree is sorted as a whole.
+pub fn tree_ids<P: Point>(points: &[P]) -> Vec<u32> {
+    let flat = coordinates(points);
+    let mut ids: Vec<u32> = (0..points.len() as u32).collect();
+    let mut nodes = vec![u32::MAX; points.len()];
+    place(&flat, P::DIMS, &mut ids, 0, 0, &mut nodes);
+    nodes
+}
+
+fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, axis: usize, nodes: &mut [u32]) {
+    if ids.is_empty() {
+        return;
+    }
+    ids.sort_by_key(|&id| (flat[id as usize * dims + axis].key(), id));
+    let left_size = left_size(ids.len() as u64) as usize;
+    nodes[node] = ids[left_size];
+    let (left, right) = ids.split_at_mut(left_size);
+    place(flat, dims, left, 2 * node + 1, (axis + 1) % dims, nodes);
+    place(flat, dims, &mut right[1..], 2 * node + 2, (axis + 1) % dims, nodes);
+}
+
+/// Size of the left subtree of a left-balanced tree of `n` nodes, by its definition: all levels but the last are full and
+/// the last is filled from the left.
+pub fn left_size(n: u64) -> u64 {
+    if n <= 1 {
+        return 0;
+    }
+    let last_level = n.ilog2();
+    let in_last_level = n - ((1 << last_level) - 1);
+    let half = 1 << (last_level - 1);
+    (half - 1) + in_last_level.min(half)
+}

@@ -1,0 +1,84 @@
+//! Trees against a naive build and across devices.
+
+use kauri::{KdTree, LonLat};
+use kauri_tests::generate::{Scalar, Shape};
+use kauri_tests::{devices, devices_for, devices_for_shape, for_each_dims, oracle};
+
+use crate::build;
+
+const SIZES: [usize; 12] = [0, 1, 2, 3, 31, 32, 33, 100, 1023, 1024, 1025, 5000];
+
+/// The worked example of Wald 2022, with its last row.
+#[test]
+fn the_ten_points_of_wald() {
+    let points = [
+        [10.0f32, 15.0],
+        [46.0, 63.0],
+        [68.0, 21.0],
+        [40.0, 33.0],
+        [25.0, 54.0],
+        [15.0, 43.0],
+        [44.0, 58.0],
+        [45.0, 40.0],
+        [62.0, 69.0],
+        [53.0, 67.0],
+    ];
+    for device in devices_for(points.len()) {
+        assert_eq!(build(&device, &points).node_ids().unwrap(), [1, 5, 9, 3, 6, 2, 8, 0, 7, 4]);
+    }
+}
+
+fn equal_to_the_naive_build<C: Scalar, const D: usize>() {
+    for (i, n) in SIZES.into_iter().enumerate() {
+        for shape in Shape::ALL {
+            let points = shape.points::<C, D>(n, i as u64);
+            for device in devices_for_shape(shape, n) {
+                let tree = build(&device, &points);
+                assert_eq!(tree.len(), n);
+                let ids = tree.node_ids().unwrap();
+                assert!(
+                    ids == oracle::tree_ids(&points),
+                    "{n} {shape:?} points, {D} x {} on {device}",
+                    C::NAME
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_to_the_naive_build_f32() {
+    for_each_dims!(D => equal_to_the_naive_build::<f32, D>());
+}
+
+#[test]
+fn equal_to_the_naive_build_f64() {
+    for_each_dims!(D => equal_to_the_naive_build::<f64, D>());
+}
+
+#[test]
+fn large_builds_are_equal_and_repeatable() {
+    for shape in [Shape::Uniform, Shape::AllEqual, Shape::Lattice, Shape::Reversed] {
+        let points = shape.points::<f32, 2>(200_003, 9);
+        let expected = oracle::tree_ids(&points);
+        for device in devices() {
+            for _ in 0..2 {
+                assert!(build(&device, &points).node_ids().unwrap() == expected, "{shape:?} on {device}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stats_and_plan_tell_the_truth() {
+    for device in devices_for(33) {
+        let tree = build(&device, &Shape::Uniform.points::<f64, 3>(33, 0));
+        let plan = KdTree::<[f64; 3]>::plan(&device, 33);
+        assert_eq!(plan.tree_bytes, 33 * (3 * 8 + 4));
+        assert_eq!(tree.stats().temp_bytes, plan.temp_bytes);
+        assert_eq!(tree.stats().device, device.to_string());
+        assert!(!tree.stats().reason.is_empty() && !tree.stats().phases.is_empty());
+        assert_eq!(tree.device().to_string(), device.to_string());
+        assert!(KdTree::<LonLat>::plan(&device, 33).temp_bytes > plan.temp_bytes);
+    }
+}

@@ -1,0 +1,71 @@
+//! The index rules of left-balanced trees against their definition.
+
+use kauri_kernels::kdtree::left_balanced::{
+    full_tree, level, num_levels, parent, pivot, subtree_begin, subtree_size,
+};
+use kauri_tests::generate::Random;
+use kauri_tests::oracle::left_size;
+
+#[test]
+fn every_node_of_every_small_tree() {
+    for n in 1..=2000u32 {
+        // Sizes from the leaves up, then the runs of every level from left to right.
+        let mut sizes = vec![0; 2 * n as usize + 2];
+        for s in (0..n as usize).rev() {
+            sizes[s] = 1 + sizes[2 * s + 1] + sizes[2 * s + 2];
+        }
+        let (mut begin, mut depth) = (0, 0);
+        for s in 0..n {
+            if s == (1 << (depth + 1)) - 1 {
+                depth += 1;
+                begin = s;
+            }
+            let (size, left) = (sizes[s as usize], sizes[2 * s as usize + 1]);
+            assert_eq!(level(s), depth, "level({s})");
+            assert_eq!(subtree_size(s, n), size, "size of {s} in {n}");
+            assert_eq!(subtree_begin(s, n), begin, "begin of {s} in {n}");
+            assert_eq!(pivot(s, n), begin + left, "pivot of {s} in {n}");
+            assert!(s == 0 || s == 2 * parent(s) + 1 || s == 2 * parent(s) + 2);
+            begin += size;
+        }
+        assert_eq!(num_levels(n), depth + 1, "levels of {n}");
+        assert_eq!((subtree_size(n, n), subtree_size(2 * n + 2, n)), (0, 0));
+    }
+    assert_eq!((num_levels(0), subtree_size(0, 0), full_tree(0), full_tree(32)), (0, 0, 0, u32::MAX));
+}
+
+#[test]
+fn random_nodes_of_large_trees() {
+    let mut random = Random::new(1);
+    let extremes = [u32::MAX, u32::MAX - 1, 1 << 31, (1 << 31) - 1, (1 << 31) + 1];
+    let mut nodes = 0;
+    while nodes < 100_000 {
+        let n = match extremes.get(nodes) {
+            Some(&n) => n,
+            None => (random.bits() as u32 >> random.below(31)).max(1),
+        };
+        // Down from the root in 64 bits: node, its size, the nodes of subtrees to its left on its level.
+        let (mut s, mut size, mut to_the_left, mut depth) = (0u64, u64::from(n), 0, 0);
+        loop {
+            let first_of_level = (1u64 << depth) - 1;
+            let left = left_size(size);
+            let begin = first_of_level + to_the_left;
+            let node = s as u32;
+            assert_eq!(level(node), depth, "level({s})");
+            assert_eq!(u64::from(subtree_size(node, n)), size, "size of {s} in {n}");
+            assert_eq!(u64::from(subtree_begin(node, n)), begin, "begin of {s} in {n}");
+            assert_eq!(u64::from(pivot(node, n)), begin + left, "pivot of {s} in {n}");
+            nodes += 1;
+            let right = size - 1 - left;
+            let goes_right = random.below(2) == 1;
+            if (if goes_right { right } else { left }) == 0 {
+                break;
+            }
+            // One level down, every subtree to the left has lost its root.
+            to_the_left -= s - first_of_level;
+            (s, size) = if goes_right { (2 * s + 2, right) } else { (2 * s + 1, left) };
+            to_the_left += if goes_right { left } else { 0 };
+            depth += 1;
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! A shared reference cannot give a view to write.
+use kauri::device::{Buffer, Stream};
+use kauri_test_kernels::launch::test_saxpy;
+
+fn launch(stream: &Stream, x: &Buffer<f32>, y: &Buffer<f32>) {
+    unsafe { stream.launch::<test_saxpy>(1, (2.0, x.slice(), y.slice_mut())) }.unwrap();
+}
+
+fn main() {}

@@ -1,0 +1,182 @@
+//! Every call of the driver fails once, and once with all after it: the error is typed, nothing leaks, every object
+//! stays usable.
+
+use crate::{noise, on_cuda};
+use kauri::device::SimOptions;
+use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace};
+use kauri::primitives::radix_sort::{self, RadixSortOptions};
+use kauri::primitives::segmented_sort;
+use kauri::{Error, KdTree, KdTreeOptions, Point, Result};
+
+const CALLS: [FaultCall; 6] = [
+    FaultCall::Alloc,
+    FaultCall::Copy,
+    FaultCall::Launch,
+    FaultCall::Synchronize,
+    FaultCall::LoadModule,
+    FaultCall::Any,
+];
+
+fn points(n: usize) -> Vec<[f32; 2]> {
+    noise(2 * n, 51).chunks(2).map(|c| [(c[0] % 1000) as f32, (c[1] % 1000) as f32]).collect()
+}
+
+/// An error that a fault may cause.
+fn is_expected(error: &Error) -> bool {
+    matches!(error, Error::OutOfMemory { .. } | Error::Driver { name: "INJECTED", .. })
+}
+
+/// Builds and asks a tree on a device whose `nth` call fails; true if no call failed.
+fn survives<P: Point>(gpu: &Gpu, points: &[P], plan: FaultPlan) -> bool {
+    let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+    let near = expected.nearest(&points[..5], 4).unwrap();
+
+    let faulty = gpu.with_faults(plan);
+    let device = Device::from_gpu(faulty.clone());
+    let mut untouched = true;
+    match KdTree::build(&device, points, &KdTreeOptions::default()) {
+        Err(error) => {
+            assert!(is_expected(&error), "{plan:?}: {error}");
+            assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}: {error}");
+            untouched = false;
+        }
+        Ok(tree) => {
+            let held = faulty.memory_use().live_bytes;
+            for _ in 0..2 {
+                match tree.nearest(&points[..5], 4) {
+                    Ok(found) => assert_eq!(found.ids(), near.ids(), "{plan:?}"),
+                    Err(error) => {
+                        assert!(is_expected(&error), "{plan:?}: {error}");
+                        untouched = false;
+                    }
+                }
+                assert_eq!(faulty.memory_use().live_bytes, held, "{plan:?}");
+            }
+            match tree.verify() {
+                Ok(()) => {}
+                Err(error) => {
+                    assert!(is_expected(&error), "{plan:?}: {error}");
+                    untouched = false;
+                }
+            }
+            drop(tree);
+        }
+    }
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    untouched
+}
+
+fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P]) {
+    for call in CALLS {
+        for repeat in [false, true] {
+            let mut nth = 1;
+            while !survives(gpu, points, FaultPlan { call, nth, repeat }) {
+                nth += 1;
+                assert!(nth < 2000, "{call:?} never stops failing");
+            }
+            // Modules may have been loaded before; everything else is called at least once.
+            assert!(nth > 1 || call == FaultCall::LoadModule, "{call:?} was never called");
+        }
+    }
+    // The device itself is as before.
+    assert!(survives(gpu, points, FaultPlan { call: FaultCall::Any, nth: u64::MAX, repeat: false }));
+}
+
+#[test]
+fn every_call_may_fail_on_a_gpu() {
+    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(700)));
+}
+
+#[test]
+fn every_call_may_fail_on_a_simulated_device() {
+    // The order of threads does not matter here: one schedule, and few points, since every call is tried in its turn.
+    let device = Device::sim(SimOptions::default()).unwrap();
+    every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]]);
+}
+
+/// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.
+fn sort_survives(gpu: &Gpu, keys: &[u32], plan: FaultPlan) -> bool {
+    let mut expected = keys.to_vec();
+    expected.sort_unstable();
+    let faulty = gpu.with_faults(plan);
+    let mut untouched = true;
+    {
+        let mut workspace = Workspace::new(&faulty);
+        for _ in 0..2 {
+            match sort_all(&faulty, &mut workspace, keys) {
+                Ok(sorted) => assert!(sorted == [&expected[..], &expected].concat(), "{plan:?}"),
+                Err(error) => {
+                    assert!(is_expected(&error), "{plan:?}: {error}");
+                    untouched = false;
+                }
+            }
+        }
+    }
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    untouched
+}
+
+/// The keys sorted as a whole, then as one segment.
+fn sort_all(gpu: &Gpu, workspace: &mut Workspace, keys: &[u32]) -> Result<Vec<u32>> {
+    let stream = &Stream::new(gpu)?;
+    let (n, options) = (keys.len(), RadixSortOptions::default());
+    let keys = Buffer::from_slice(stream, keys, "keys")?;
+    let offsets = Buffer::from_slice(stream, &[0, n as u64], "offsets")?;
+    let mut sorted = Buffer::uninitialized(gpu, n, "sorted")?;
+    radix_sort::sort_keys(stream, workspace, &keys, &mut sorted, &options)?;
+    let mut all = sorted.to_vec(stream)?;
+    segmented_sort::sort_keys(stream, workspace, &keys, &offsets, &mut sorted, &options)?;
+    all.extend(sorted.to_vec(stream)?);
+    Ok(all)
+}
+
+fn every_call_of_a_sort_may_fail(gpu: &Gpu, keys: &[u32]) {
+    for call in CALLS {
+        for repeat in [false, true] {
+            let mut nth = 1;
+            while !sort_survives(gpu, keys, FaultPlan { call, nth, repeat }) {
+                nth += 1;
+                assert!(nth < 200, "{call:?} never stops failing");
+            }
+            assert!(nth > 1 || call == FaultCall::LoadModule, "{call:?} was never called");
+        }
+    }
+}
+
+#[test]
+fn every_call_of_a_sort_may_fail_on_a_gpu() {
+    on_cuda(|gpu, _| every_call_of_a_sort_may_fail(gpu, &noise(100_000, 52)));
+}
+
+#[test]
+fn every_call_of_a_sort_may_fail_on_a_simulated_device() {
+    let device = Device::sim(SimOptions::default()).unwrap();
+    every_call_of_a_sort_may_fail(device.gpu().unwrap(), &noise(40, 52));
+}
+
+fn keeps_to_a_limit(gpu: &Gpu) {
+    let points = points(700);
+    let plan = KdTree::<[f32; 2]>::plan(&Device::from_gpu(gpu.clone()), points.len());
+    let enough = gpu.with_memory_limit(plan.tree_bytes + plan.temp_bytes);
+    let tree = KdTree::build(&Device::from_gpu(enough.clone()), &points, &KdTreeOptions::default()).unwrap();
+    assert_eq!(enough.memory_use().peak_bytes, plan.tree_bytes + plan.temp_bytes);
+    assert_eq!(enough.memory_use().live_bytes, plan.tree_bytes);
+    drop(tree);
+
+    let short = gpu.with_memory_limit(plan.tree_bytes + plan.temp_bytes - 1);
+    let error =
+        KdTree::build(&Device::from_gpu(short.clone()), &points, &KdTreeOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { memory: "device", .. }), "{error}");
+    assert_eq!(short.memory_use().live_bytes, 0);
+    // Less still fits.
+    KdTree::build(&Device::from_gpu(short), &points[..300], &KdTreeOptions::default()).unwrap();
+}
+
+#[test]
+fn a_memory_limit_is_kept_and_planned_for() {
+    if std::env::var_os("KAURI_ALLOC").is_some() {
+        return; // every region by itself takes less than the plan
+    }
+    on_cuda(|gpu, _| keeps_to_a_limit(gpu));
+    keeps_to_a_limit(Device::sim(SimOptions::default()).unwrap().gpu().unwrap());
+}

@@ -1,0 +1,50 @@
+//! Kernels launched by their types: every call of `cuda_std` against its definition, buffers, streams, errors.
+
+mod atomics;
+mod block;
+mod errors;
+mod faults;
+mod memory;
+mod ordering;
+mod parameters;
+mod sorting;
+mod wald_rounds;
+mod warp;
+mod wrong_launches;
+
+use kauri::device::{Buffer, Gpu, Stream};
+
+/// Runs a test on the GPU, if there is one, and on simulated ones.
+fn on_each_gpu(test: impl Fn(&Gpu, &Stream)) {
+    on_cuda(&test);
+    for device in kauri_tests::simulated() {
+        let gpu = device.gpu().unwrap();
+        test(gpu, &Stream::new(gpu).unwrap());
+    }
+}
+
+/// Runs a test of what the simulator does not have: modules and their driver.
+fn on_cuda(test: impl Fn(&Gpu, &Stream)) {
+    for device in kauri_tests::devices() {
+        if let Some(gpu) = device.gpu() {
+            test(gpu, &Stream::new(gpu).unwrap());
+        }
+    }
+}
+
+/// A zeroed buffer.
+fn zeros<T: cust_core::DeviceCopy + Default + Clone>(stream: &Stream, len: usize) -> Buffer<T> {
+    Buffer::from_slice(stream, &vec![T::default(); len], "zeros").unwrap()
+}
+
+/// Numbers that look random and are always the same.
+fn noise(len: usize, seed: u32) -> Vec<u32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state
+    };
+    (0..len).map(|_| next()).collect()
+}

@@ -1,0 +1,12 @@
+//! Launches that must not compile.
+
+#[test]
+fn wrong_arguments_do_not_compile() {
+    // The cases are compiled by cargo from the source tree: without them there is nothing to do.
+    let here = std::path::Path::new("tests/launch/compile_fail");
+    if std::env::var_os("CARGO").is_none() || !here.is_dir() {
+        eprintln!("skipped: no cargo or no source tree");
+        return;
+    }
+    trybuild::TestCases::new().compile_fail("tests/launch/compile_fail/*.rs");
+}

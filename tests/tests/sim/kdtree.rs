@@ -1,0 +1,82 @@
+//! Building, asking and checking k-d trees on simulated devices: the same as on the CPU.
+
+use crate::{noise, on_each_schedule};
+use kauri::device::{Buffer, Device, Gpu};
+use kauri::{KdTree, KdTreeOptions, Point};
+use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+
+/// Points on a small lattice, so that there are ties.
+fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
+    let numbers = noise(n * D, seed);
+    numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord(c[axis] % 17))).collect()
+}
+
+fn same_as_on_the_cpu<P: Point>(gpu: &Gpu, points: &[P], queries: &[P], k: usize)
+where
+    P::Coord: std::fmt::Debug,
+{
+    let options = KdTreeOptions::default();
+    let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
+    let tree =
+        KdTree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap());
+    tree.verify().unwrap_or_else(|e| panic!("{e}"));
+    let found = tree.nearest(queries, k).unwrap_or_else(|e| panic!("{e}"));
+    let near = expected.nearest(queries, k).unwrap();
+    assert_eq!(found.ids(), near.ids());
+    assert_eq!(found.dist2(), near.dist2());
+}
+
+#[test]
+fn trees_of_every_type_and_dimension() {
+    on_each_schedule(|gpu, _| {
+        for n in [0, 1, 2, 3, 33, 100] {
+            same_as_on_the_cpu(gpu, &points::<f32, 1>(n, 1, |x| x as f32), &[[3.0], [8.5]], 3);
+        }
+        let f32s = |x| x as f32 - 8.0;
+        let f64s = |x| x as f64 / 3.0;
+        same_as_on_the_cpu(gpu, &points::<f32, 2>(130, 2, f32s), &points::<f32, 2>(40, 3, f32s), 5);
+        same_as_on_the_cpu(gpu, &points::<f32, 3>(90, 4, f32s), &points::<f32, 3>(20, 5, f32s), 1);
+        same_as_on_the_cpu(gpu, &points::<f32, 4>(40, 6, f32s), &points::<f32, 4>(10, 7, f32s), 8);
+        same_as_on_the_cpu(gpu, &points::<f64, 2>(40, 8, f64s), &points::<f64, 2>(10, 9, f64s), 50);
+        same_as_on_the_cpu(gpu, &points::<f64, 3>(60, 10, f64s), &points::<f64, 3>(10, 11, f64s), 7);
+        same_as_on_the_cpu(gpu, &points::<f64, 4>(20, 12, f64s), &points::<f64, 4>(5, 13, f64s), 4);
+        same_as_on_the_cpu(gpu, &points::<f64, 7>(20, 14, f64s), &points::<f64, 7>(5, 15, f64s), 4);
+    });
+}
+
+#[test]
+fn what_is_wrong_with_a_tree_is_found() {
+    on_each_schedule(|_, stream| {
+        // A right tree over 0..7 in one dimension, and three wrong ones.
+        let right = ([3.0f32, 1.0, 5.0, 0.0, 2.0, 4.0, 6.0], [3u32, 1, 5, 0, 2, 4, 6]);
+        let mut side = right;
+        side.0[3] = 3.5;
+        let mut duplicate = right;
+        duplicate.1[6] = 4;
+        let mut range = right;
+        range.1[2] = 7;
+        let cases = [(right, None), (side, Some((3, wrong::SIDE))), (range, Some((2, wrong::ID_RANGE)))];
+        for ((coords, ids), expected) in cases {
+            assert_eq!(verify(stream, &coords, &ids), expected);
+        }
+        // Either of the two may be the one that came second.
+        let found = verify(stream, &duplicate.0, &duplicate.1).unwrap();
+        assert!(found.1 == wrong::DUPLICATE_ID && (found.0 == 5 || found.0 == 6), "{found:?}");
+    });
+}
+
+/// The node that the kernel finds wrong, and what.
+fn verify(stream: &kauri::device::Stream, coords: &[f32], ids: &[u32]) -> Option<(u32, u32)> {
+    let coords = Buffer::from_slice(stream, coords, "coords").unwrap();
+    let ids = Buffer::from_slice(stream, ids, "ids").unwrap();
+    let mut seen = Buffer::from_slice(stream, &vec![0u32; ids.len()], "seen").unwrap();
+    let mut finding = Buffer::from_slice(stream, &[u64::MAX], "finding").unwrap();
+    let args = (coords.slice(), ids.slice(), seen.slice_mut(), finding.slice_mut(), 1);
+    // SAFETY: sizes as the kernel says.
+    unsafe { stream.launch_items::<kdtree_verify<f32>>(ids.len() as u64, args) }.unwrap();
+    match finding.to_vec(stream).unwrap()[0] {
+        u64::MAX => None,
+        found => Some(((found >> 32) as u32, found as u32)),
+    }
+}

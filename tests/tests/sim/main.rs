@@ -1,0 +1,54 @@
+//! Every kernel of the project in the simulator, under the standard schedules: right results, and no mistake that the
+//! simulator would report. `SIM_SEED` and `SIM_ORDER`, as a report gives them, replay one schedule.
+
+mod building_blocks;
+mod demo;
+mod kdtree;
+mod merge;
+mod moves;
+mod partition;
+mod radix_sort;
+mod scan;
+mod search;
+mod segmented;
+mod segmented_sort;
+mod select;
+mod top_k;
+
+use cust_core::DeviceCopy;
+use kauri::device::{Buffer, Gpu, Stream};
+
+/// Runs a test on each simulated device.
+fn on_each_schedule(test: impl Fn(&Gpu, &Stream)) {
+    for device in kauri_tests::simulated() {
+        let gpu = device.gpu().unwrap();
+        test(gpu, &Stream::new(gpu).unwrap());
+    }
+}
+
+/// A buffer of these items.
+fn upload<T: DeviceCopy>(stream: &Stream, items: &[T]) -> Buffer<T> {
+    Buffer::from_slice(stream, items, "items").unwrap()
+}
+
+/// A buffer with undefined contents.
+fn room<T: DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
+    Buffer::uninitialized(stream.gpu(), len, "room").unwrap()
+}
+
+/// Numbers that look random and are always the same.
+fn noise(len: usize, seed: u64) -> Vec<u64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Values as their bytes: floats are compared to the bit.
+fn bits<T: kauri_kernels::thread::words::Words>(values: &[T]) -> Vec<[u32; 4]> {
+    values.iter().map(|value| value.to_words()).collect()
+}

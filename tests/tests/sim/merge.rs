@@ -1,0 +1,168 @@
+//! Merge and merge sort: every order and type, tile edges, ties, the super key, against the CPU.
+
+use crate::{bits, noise, on_each_schedule};
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::primitives::item::Bits128;
+use kauri::primitives::merge::MergeOrder;
+use kauri::primitives::order::{Ascending, ByKey, Descending, NoValue};
+use kauri::primitives::{cpu, merge, merge_sort};
+use kauri_kernels::block::merge::TILE;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::order::SuperKey;
+use kauri_kernels::thread::words::Words;
+
+fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(stream: &Stream, keys: &[K]) {
+    let mut workspace = Workspace::new(stream.gpu());
+    let input = Buffer::from_slice(stream, keys, "keys").unwrap();
+    let mut sorted = Buffer::uninitialized(stream.gpu(), keys.len(), "sorted").unwrap();
+    merge_sort::sort_keys::<K, O>(stream, &mut workspace, &input, &mut sorted).unwrap();
+    assert_eq!(workspace.bytes(), merge_sort::plan_keys::<K>(keys.len()));
+    let expected = cpu::merge_sort::sort_keys::<K, O>(keys);
+    assert_eq!(bits(&sorted.to_vec(stream).unwrap()), bits(&expected), "{} keys", keys.len());
+}
+
+/// Values are positions: so it shows if the sort is stable.
+fn sort_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(stream: &Stream, keys: &[K]) {
+    let gpu = stream.gpu();
+    let mut workspace = Workspace::new(gpu);
+    let values: Vec<u32> = (0..keys.len() as u32).collect();
+    let input = Buffer::from_slice(stream, keys, "keys").unwrap();
+    let ids = Buffer::from_slice(stream, &values, "values").unwrap();
+    let mut sorted = Buffer::uninitialized(gpu, keys.len(), "sorted").unwrap();
+    let mut order = Buffer::uninitialized(gpu, keys.len(), "order").unwrap();
+    merge_sort::sort_pairs::<K, O>(stream, &mut workspace, &input, &ids, &mut sorted, &mut order).unwrap();
+    assert_eq!(workspace.bytes(), merge_sort::plan_pairs::<K>(keys.len()));
+    let expected = cpu::merge_sort::sort_pairs::<K, O>(keys, &values);
+    assert_eq!(order.to_vec(stream).unwrap(), expected.1, "{} pairs", keys.len());
+    assert_eq!(bits(&sorted.to_vec(stream).unwrap()), bits(&expected.0));
+}
+
+fn narrow(n: usize, range: u64) -> Vec<u32> {
+    noise(n, 71).iter().map(|x| (x % range) as u32).collect()
+}
+
+#[test]
+fn sorts_of_every_length() {
+    on_each_schedule(|_, stream| {
+        for n in [0, 1, 2, 6, 7, 8, 31, 33, 223, 225, TILE - 1, TILE, TILE + 1, 2 * TILE - 1, 5 * TILE + 3] {
+            sort_keys::<u32, Ascending>(stream, &narrow(n, 1 << 32));
+            sort_pairs::<u32, Descending>(stream, &narrow(n, 9));
+        }
+    });
+}
+
+#[test]
+fn every_type_and_pattern() {
+    on_each_schedule(|_, stream| {
+        let n = TILE + 77;
+        let words = noise(n, 73);
+        let float = |x: u64| if x.is_multiple_of(97) { f32::NAN } else { (x % 1000) as f32 - 500.0 };
+        sort_keys::<i32, Ascending>(stream, &words.iter().map(|&x| x as i32).collect::<Vec<_>>());
+        sort_keys::<u64, Ascending>(stream, &words);
+        sort_keys::<i64, Ascending>(stream, &words.iter().map(|&x| x as i64).collect::<Vec<_>>());
+        sort_keys::<f32, Ascending>(stream, &words.iter().map(|&x| float(x)).collect::<Vec<_>>());
+        sort_keys::<f64, Ascending>(stream, &words.iter().map(|&x| -f64::from(float(x))).collect::<Vec<_>>());
+        sort_keys::<Bits128, Ascending>(
+            stream,
+            &words.iter().map(|&x| Bits128(x % 5, x)).collect::<Vec<_>>(),
+        );
+        sort_pairs::<f32, Ascending>(stream, &words.iter().map(|&x| float(x)).collect::<Vec<_>>());
+        sort_pairs::<f64, Descending>(
+            stream,
+            &words.iter().map(|&x| f64::from(float(x))).collect::<Vec<_>>(),
+        );
+        sort_pairs::<i64, Ascending>(stream, &words.iter().map(|&x| x as i64 % 3).collect::<Vec<_>>());
+        for pattern in [|_| 7u32, |i| i, |i| u32::MAX - i, |i| u32::from(i == 1000), |i| i % 2] {
+            sort_pairs::<u32, Ascending>(stream, &(0..n as u32).map(pattern).collect::<Vec<_>>());
+        }
+    });
+}
+
+fn sort_points<C: Coord + Words, const D: usize>(stream: &Stream, points: &[[C; D]], axis: usize)
+where
+    [C; D]: cust_core::DeviceCopy,
+    SuperKey: MergeOrder<C, u32>,
+{
+    let gpu = stream.gpu();
+    let mut workspace = Workspace::new(gpu);
+    let device_points = Buffer::from_slice(stream, points, "points").unwrap();
+    let mut coords = Buffer::uninitialized(gpu, points.len(), "coords").unwrap();
+    let mut ids = Buffer::uninitialized(gpu, points.len(), "ids").unwrap();
+    let (c, i) = (&mut coords, &mut ids);
+    merge_sort::sort_points(stream, &mut workspace, &device_points, axis, c, i).unwrap();
+    let expected = cpu::merge_sort::sort_points(points, axis);
+    assert_eq!(ids.to_vec(stream).unwrap(), expected.1, "{} points, axis {axis}", points.len());
+    assert_eq!(bits(&coords.to_vec(stream).unwrap()), bits(&expected.0));
+}
+
+#[test]
+fn points_by_super_key() {
+    on_each_schedule(|_, stream| {
+        for n in [1, 100, TILE + 300] {
+            let x = noise(4 * n, 79);
+            // A small lattice: ties on every axis, equal points, both zeros.
+            let points: Vec<[f32; 4]> =
+                x.chunks(4).map(|x| std::array::from_fn(|axis| -((x[axis] % 4) as f32))).collect();
+            sort_points(stream, &points, 0);
+            sort_points(stream, &points, 3);
+            let points: Vec<[f64; 2]> =
+                x.chunks(4).map(|x| [(x[0] % 3) as f64, (x[1] % 50) as f64]).collect();
+            sort_points(stream, &points, 1);
+        }
+        sort_points(stream, &[[-0.0f32, 2.0], [0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]], 0);
+    });
+}
+
+fn merge_all<K: Words, O: MergeOrder<K, NoValue> + MergeOrder<K, u32> + ByKey>(
+    stream: &Stream,
+    first: &[K],
+    second: &[K],
+) {
+    let gpu = stream.gpu();
+    let runs = [first, second].map(|keys| cpu::merge_sort::sort_keys::<K, O>(keys));
+    let n = first.len() + second.len();
+    let values: Vec<u32> = (0..n as u32).collect();
+    let values = values.split_at(first.len());
+    let keys = runs.each_ref().map(|keys| Buffer::from_slice(stream, keys, "run").unwrap());
+    let ids = [values.0, values.1].map(|values| Buffer::from_slice(stream, values, "values").unwrap());
+    let mut merged = Buffer::uninitialized(gpu, n, "merged").unwrap();
+    let mut order = Buffer::uninitialized(gpu, n, "order").unwrap();
+    merge::merge_keys::<K, O>(stream, &keys[0], &keys[1], &mut merged).unwrap();
+    let expected = cpu::merge::merge_keys::<K, O>(&runs[0], &runs[1]);
+    assert_eq!(bits(&merged.to_vec(stream).unwrap()), bits(&expected), "{} + {}", first.len(), second.len());
+    let to = (&mut merged, &mut order);
+    merge::merge_pairs::<K, O>(stream, (&keys[0], &ids[0]), (&keys[1], &ids[1]), to).unwrap();
+    let expected = cpu::merge::merge_pairs::<K, O>((&runs[0], values.0), (&runs[1], values.1));
+    assert_eq!(order.to_vec(stream).unwrap(), expected.1, "{} + {}", first.len(), second.len());
+    assert_eq!(bits(&merged.to_vec(stream).unwrap()), bits(&expected.0));
+    // A merge is a stable sort of one run behind the other.
+    let all: Vec<K> = runs.concat();
+    let values: Vec<u32> = (0..n as u32).collect();
+    assert_eq!(cpu::merge_sort::sort_pairs::<K, O>(&all, &values).1, expected.1);
+}
+
+#[test]
+fn merges_of_every_length() {
+    on_each_schedule(|_, stream| {
+        for (a, b) in [
+            (0, 0),
+            (0, 1),
+            (1, 0),
+            (5, 3),
+            (33, 0),
+            (TILE, TILE),
+            (TILE - 1, 2),
+            (40, 3 * TILE),
+            (2000, 1999),
+        ] {
+            merge_all::<u32, Ascending>(stream, &narrow(a, 1 << 32), &narrow(b, 1 << 32));
+            merge_all::<u32, Ascending>(stream, &narrow(a, 4), &narrow(b, 4));
+        }
+        // One run behind the other, and the other way round.
+        let (low, high) = (narrow(2500, 100), narrow(2500, 100).iter().map(|x| x + 100).collect::<Vec<_>>());
+        merge_all::<u32, Ascending>(stream, &low, &high);
+        merge_all::<u32, Ascending>(stream, &high, &low);
+        let floats: Vec<f64> = narrow(300, 7).iter().map(|&x| f64::from(x) - 3.0).collect();
+        merge_all::<f64, Ascending>(stream, &floats, &floats[..100]);
+    });
+}

@@ -1,0 +1,75 @@
+//! Segmented scan and reduce, against the CPU and a loop.
+
+use crate::partition::segments;
+use crate::{bits, noise, on_each_schedule};
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::primitives::item::Item;
+use kauri::primitives::operator::{Max, Min, Sum};
+use kauri::primitives::segmented::SegmentedOperator;
+use kauri::primitives::{cpu, segmented};
+use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::thread::words::Words;
+
+fn check<T: Words + Item, O: SegmentedOperator<T>>(stream: &Stream, input: &[T], offsets: &[u64]) {
+    let gpu = stream.gpu();
+    let heads = cpu::segmented::heads(offsets, input.len());
+    let mut workspace = Workspace::new(gpu);
+    let items = Buffer::from_slice(stream, input, "items").unwrap();
+    let device_heads = Buffer::from_slice(stream, &heads, "heads").unwrap();
+    let device_offsets = Buffer::from_slice(stream, offsets, "offsets").unwrap();
+    let mut out = Buffer::uninitialized(gpu, input.len(), "out").unwrap();
+    let mut expected = input.to_vec();
+    let what = || format!("{} items, {} segments", input.len(), offsets.len() - 1);
+
+    cpu::segmented::inclusive::<T, O>(input, &heads, &mut expected);
+    segmented::inclusive_by_heads::<T, O>(stream, &mut workspace, &items, &device_heads, &mut out).unwrap();
+    assert_eq!(bits(&out.to_vec(stream).unwrap()), bits(&expected), "inclusive, {}", what());
+    if O::EXACT {
+        let mut looped = Vec::new();
+        for (i, &item) in input.iter().enumerate() {
+            let before = if heads[i] != 0 || i == 0 { O::IDENTITY } else { looped[i - 1] };
+            looped.push(O::combine(before, item));
+        }
+        assert_eq!(bits(&expected), bits(&looped), "cpu, {}", what());
+    }
+    cpu::segmented::exclusive::<T, O>(input, &heads, &mut expected);
+    segmented::exclusive::<T, O>(stream, &mut workspace, &items, &device_offsets, &mut out).unwrap();
+    assert_eq!(bits(&out.to_vec(stream).unwrap()), bits(&expected), "exclusive, {}", what());
+
+    let expected = cpu::segmented::reduce::<T, O>(input, offsets);
+    let mut sums = Buffer::uninitialized(gpu, offsets.len() - 1, "sums").unwrap();
+    segmented::reduce::<T, O>(stream, &mut workspace, &items, &device_offsets, &mut sums).unwrap();
+    assert_eq!(bits(&sums.to_vec(stream).unwrap()), bits(&expected), "reduce, {}", what());
+}
+
+#[test]
+fn segments_of_every_kind() {
+    const TILE: usize = tile_items::<u32>();
+    on_each_schedule(|_, stream| {
+        for n in [0, 1, 33, 129, TILE - 1, TILE, TILE + 1] {
+            let items: Vec<u32> = noise(n, 3).iter().map(|&x| x as u32).collect();
+            check::<u32, Sum>(stream, &items, &segments(n, 5));
+            check::<u32, Sum>(stream, &items, &segments(n, 3000));
+        }
+        let n = TILE + 100;
+        let floats: Vec<f32> = noise(n, 5).iter().map(|&x| (x % 1000) as f32 * 0.37 - 100.0).collect();
+        check::<f32, Sum>(stream, &floats, &segments(n, 300));
+        check::<f32, Sum>(stream, &floats, &[0, n as u64]);
+        check::<f32, Min>(stream, &floats, &segments(n, 30));
+        let n = tile_items::<f64>() + 3;
+        let floats: Vec<f64> = noise(n, 7).iter().map(|&x| x as f64 * 1e-3).collect();
+        check::<f64, Sum>(stream, &floats, &segments(n, 100));
+        check::<u64, Max>(stream, &noise(n, 9), &segments(n, 1));
+    });
+}
+
+/// Segments longer than several tiles, so that sums travel by look-back and stop at heads.
+#[test]
+fn segments_of_several_tiles() {
+    on_each_schedule(|_, stream| {
+        let n = 5 * tile_items::<f64>();
+        let floats: Vec<f64> = noise(n, 11).iter().map(|&x| x as f64 * 1e-3).collect();
+        check::<f64, Sum>(stream, &floats, &[0, 1, 1, 3 * tile_items::<f64>() as u64 + 7, n as u64]);
+        check::<u64, Sum>(stream, &noise(n, 13), &[0, 2 * tile_items::<u64>() as u64, n as u64]);
+    });
+}

@@ -1,0 +1,158 @@
+//! Top-k: every type, few and many, by sample and without, samples that mislead, against the CPU.
+
+use crate::{bits, noise, on_each_schedule};
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::primitives::order::{Ascending, NoValue, Order};
+use kauri::primitives::top_k::{Best, RankKey};
+use kauri::primitives::{cpu, merge::MergeOrder, top_k};
+use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::TOP_K;
+use kauri_kernels::primitives::top_k::sample::place;
+use kauri_kernels::primitives::top_k::segments::BLOCK_K;
+use kauri_kernels::thread::ranked::RankBits;
+
+fn check<K: RankKey>(stream: &Stream, keys: &[K], k: usize, best: Best)
+where
+    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+{
+    let gpu = stream.gpu();
+    let mut workspace = Workspace::new(gpu);
+    let device_keys = Buffer::from_slice(stream, keys, "keys").unwrap();
+    let mut best_keys = Buffer::uninitialized(gpu, k, "best keys").unwrap();
+    let mut ids = Buffer::uninitialized(gpu, k, "ids").unwrap();
+    top_k::top_k(stream, &mut workspace, &device_keys, best, &mut best_keys, &mut ids)
+        .unwrap_or_else(|e| panic!("{k} of {}: {e}", keys.len()));
+    assert!(k == 0 || workspace.bytes() == top_k::plan::<K>(keys.len(), k));
+    let expected = cpu::top_k::top_k(keys, k, best);
+    assert_eq!(ids.to_vec(stream).unwrap(), expected.1, "{k} of {}, {best:?}", keys.len());
+    assert_eq!(bits(&best_keys.to_vec(stream).unwrap()), bits(&expected.0));
+}
+
+fn floats(n: usize, range: u64) -> Vec<f32> {
+    noise(n, 61).iter().map(|x| (x % range) as f32 - range as f32 / 2.0).collect()
+}
+
+#[test]
+fn all_are_candidates() {
+    const TILE: usize = tile_items::<f32>();
+    on_each_schedule(|_, stream| {
+        for n in [0, 1, 2, 31, 32, 33, 1023, 1025] {
+            for k in [0, 1, 32, n / 2, n, n + 3] {
+                check(stream, &floats(n, 1000), k, if k % 2 == 0 { Best::Largest } else { Best::Smallest });
+            }
+        }
+        check(stream, &floats(TILE + 1, 1000), 5, Best::Smallest);
+    });
+}
+
+#[test]
+fn every_type() {
+    on_each_schedule(|_, stream| {
+        let x = noise(1200, 67);
+        for best in [Best::Smallest, Best::Largest] {
+            check(stream, &x, 100, best);
+            check(stream, &x.iter().map(|&x| x as i64).collect::<Vec<_>>(), 33, best);
+            check(stream, &x.iter().map(|&x| x as u32).collect::<Vec<_>>(), 1, best);
+            check(stream, &x.iter().map(|&x| x as i32).collect::<Vec<_>>(), 1024, best);
+            let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1.0, -1.0];
+            let wide: Vec<f64> = x.iter().map(|&x| special[(x % 8) as usize]).collect();
+            check(stream, &wide, 1100, best);
+            check(stream, &wide.iter().map(|&x| x as f32).collect::<Vec<_>>(), 1201, best);
+        }
+    });
+}
+
+#[test]
+fn by_a_sample() {
+    on_each_schedule(|_, stream| {
+        let n = 3 * TOP_K.items_per_sample_block + 5;
+        for k in [1, 100, 2000] {
+            check(stream, &floats(n, 1 << 24), k, Best::Smallest);
+        }
+        check(stream, &noise(n, 3), 77, Best::Largest);
+        // All equal, few distinct, sorted both ways.
+        check(stream, &vec![5.0f32; n], 50, Best::Smallest);
+        check(stream, &floats(n, 3), 60, Best::Largest);
+        let sorted: Vec<u32> = (0..n as u32).collect();
+        check(stream, &sorted, 70, Best::Smallest);
+        check(stream, &sorted, 70, Best::Largest);
+    });
+}
+
+#[test]
+fn many_candidates_are_sorted() {
+    on_each_schedule(|_, stream| {
+        let n = TOP_K.ranked_items + 100;
+        check(stream, &floats(n, 1 << 20), n / 2, Best::Largest);
+    });
+}
+
+#[test]
+fn a_sample_that_misleads() {
+    on_each_schedule(|_, stream| {
+        let (n, k) = (4 * TOP_K.items_per_sample_block + 9, 24);
+        assert!(top_k::plan::<u32>(n, k) < 8 * n as u64, "there is a sample");
+        // One minimum in eight is to be among the best.
+        let warp_samples = 32 * (n / (8 * 32 * k)).min(TOP_K.max_lane_samples as usize);
+        let num_samples = 4 * TOP_K.sample_threads / 32 * warp_samples;
+        let places: Vec<usize> = (0..num_samples as u64).map(|i| place(i, n)).collect();
+        // The best of all are one sample of each warp: the threshold lets through less than is wanted.
+        let mut keys: Vec<u32> = (0..n as u32).map(|i| 1000 + i).collect();
+        for (i, samples) in places.chunks(warp_samples).enumerate() {
+            keys[samples[0]] = i as u32 % 7;
+        }
+        check(stream, &keys, k, Best::Smallest);
+        let wide: Vec<u64> = keys.iter().map(|&key| u64::from(key) << 20).collect();
+        check(stream, &wide, k, Best::Smallest);
+        // Whatever is sampled is among the worst: it lets through all.
+        let mut keys: Vec<u32> = (0..n as u32).map(|i| i % 1000).collect();
+        places.iter().for_each(|&place| keys[place] = 5000);
+        check(stream, &keys, k, Best::Smallest);
+    });
+}
+
+fn check_segments<K: RankKey>(stream: &Stream, keys: &[K], offsets: &[u64], k: usize, best: Best)
+where
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
+{
+    let gpu = stream.gpu();
+    let mut workspace = Workspace::new(gpu);
+    let device_keys = Buffer::from_slice(stream, keys, "keys").unwrap();
+    let device_offsets = Buffer::from_slice(stream, offsets, "offsets").unwrap();
+    let num_segments = offsets.len() - 1;
+    let mut best_keys = Buffer::uninitialized(gpu, num_segments * k, "best keys").unwrap();
+    let mut ids = Buffer::uninitialized(gpu, num_segments * k, "ids").unwrap();
+    let (b, i) = (&mut best_keys, &mut ids);
+    top_k::top_k_segmented(stream, &mut workspace, &device_keys, &device_offsets, k, best, b, i)
+        .unwrap_or_else(|e| panic!("{k} of {}: {e}", keys.len()));
+    assert_eq!(workspace.bytes(), top_k::plan_segmented(keys.len(), num_segments, k));
+    let expected = cpu::top_k::top_k_segmented(keys, offsets, k, best);
+    assert_eq!(ids.to_vec(stream).unwrap(), expected.1, "{k} of {num_segments} segments, {best:?}");
+    assert_eq!(bits(&best_keys.to_vec(stream).unwrap()), bits(&expected.0));
+}
+
+#[test]
+fn of_segments() {
+    on_each_schedule(|_, stream| {
+        let n = 3000;
+        let x = noise(n, 97);
+        let floats = floats(n, 50);
+        for longest in [3, 70, 2500] {
+            let offsets = crate::partition::segments(n, longest);
+            // Rows of many padded places say little more.
+            for k in [1, 8, 32, 33, 100].into_iter().filter(|&k| k as u64 <= 12 * longest) {
+                check_segments(stream, &floats, &offsets, k, Best::Largest);
+            }
+            check_segments(stream, &x, &offsets, 5, Best::Smallest);
+        }
+        let offsets = [0, 0, 1, 2800, 2800, n as u64];
+        check_segments(stream, &x, &offsets, BLOCK_K, Best::Largest);
+        check_segments(stream, &x, &offsets, BLOCK_K + 1, Best::Largest);
+        check_segments(stream, &floats, &offsets, 2000, Best::Smallest);
+        // One long segment: a block even for few.
+        check_segments(stream, &floats, &[0, n as u64], 7, Best::Smallest);
+        check_segments(stream, &(0..n as u64).rev().collect::<Vec<_>>(), &[0, n as u64], 900, Best::Smallest);
+        check_segments::<u32>(stream, &[], &[0, 0], 3, Best::Smallest);
+        check_segments::<u32>(stream, &[], &[0], 3, Best::Smallest);
+    });
+}

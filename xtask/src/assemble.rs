@@ -1,0 +1,119 @@
+//! Assembles PTX for every architecture that can run it, and holds what each kernel takes against the budget.
+
+use crate::budget::{self, Budget};
+use crate::ptx::{Built, TEST_FAMILY};
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+use cuda_builder::{Arch, KernelResources, Ptxas};
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+
+/// The newest architecture that is assembled for.
+const LAST: u16 = 120;
+
+/// What came of it.
+pub(crate) struct Outcome {
+    /// Lines for people, each a reason to fail.
+    pub(crate) failures: Vec<String>,
+    pub(crate) summary: String,
+}
+
+/// Assembles everything and compares with the budget, or writes the budget anew.
+pub(crate) fn check(workspace: &Workspace, ptxas: &Ptxas, built: &[Built], bless: bool) -> Result<Outcome> {
+    let file = workspace.root.join(budget::FILE);
+    let allowed = fs::read_to_string(&file).unwrap_or_default();
+    let key = key(ptxas, built, &allowed);
+    let stamp = workspace.target.join("xtask/ptxas.stamp");
+    if !bless && fs::read_to_string(&stamp).is_ok_and(|text| text == key) {
+        return Ok(Outcome {
+            failures: Vec::new(),
+            summary: "unchanged since they were last assembled".to_owned(),
+        });
+    }
+
+    let known = known_architectures(ptxas)?;
+    let mut jobs: Vec<(&Built, u16)> = Vec::new();
+    for one in built {
+        let own = number(one.ptx.arch);
+        jobs.extend(known.iter().filter(|sm| **sm >= own).map(|sm| (one, *sm)));
+    }
+    let num_jobs = jobs.len();
+    let (taken, mut failures) = assemble_all(ptxas, jobs);
+
+    if bless && failures.is_empty() {
+        fs::write(&file, taken.to_text()).with_context(|| format!("cannot write {}", file.display()))?;
+        for name in taken.spilling() {
+            println!("budget: {name} uses local memory");
+        }
+    } else {
+        let allowed = Budget::parse(&allowed).with_context(|| format!("cannot read {}", budget::FILE))?;
+        failures.extend(allowed.violations(&taken));
+    }
+    if failures.is_empty() && !bless {
+        fs::create_dir_all(stamp.parent().context("a folder")?)?;
+        fs::write(&stamp, key)?;
+    }
+    let summary = format!("{} kernels, {num_jobs} times PTX and architecture", taken.len());
+    Ok(Outcome { failures, summary })
+}
+
+fn assemble_all(ptxas: &Ptxas, jobs: Vec<(&Built, u16)>) -> (Budget, Vec<String>) {
+    let done = Mutex::new((Budget::default(), Vec::new()));
+    let queue = Mutex::new(jobs);
+    let next = || queue.lock().expect("no thread panics with the queue").pop();
+    let work = || {
+        while let Some((built, sm)) = next() {
+            let arch: Arch = format!("sm_{sm}").parse().expect("a known architecture");
+            let result = ptxas.assemble(&built.ptx.path, arch);
+            let (budget, failures) = &mut *done.lock().expect("no thread panics with the results");
+            match result {
+                Err(error) => {
+                    failures.push(format!("{}.{} for {arch}: {error}", built.family, built.ptx.arch))
+                }
+                // The kernels that test the device library may take what they like.
+                Ok(_) if built.family == TEST_FAMILY => {}
+                Ok(kernels) => note(budget, sm, &kernels),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    done.into_inner().expect("no thread panics with the results")
+}
+
+fn note(budget: &mut Budget, sm: u16, kernels: &[KernelResources]) {
+    kernels.iter().filter(|kernel| kernel.is_entry).for_each(|kernel| budget.note(sm, kernel));
+}
+
+/// The plain architectures, up to [`LAST`], that this assembler names among its options.
+fn known_architectures(ptxas: &Ptxas) -> Result<Vec<u16>> {
+    let output = Command::new(ptxas.path()).arg("--help").output().context("cannot run ptxas")?;
+    let help = String::from_utf8_lossy(&output.stdout);
+    let named = help.split('\'').filter_map(|word| word.strip_prefix("sm_")?.parse().ok());
+    let mut known: Vec<u16> = named.filter(|sm| *sm <= LAST).collect();
+    known.sort_unstable();
+    known.dedup();
+    Ok(known)
+}
+
+fn number(arch: Arch) -> u16 {
+    let (major, minor) = arch.compute_capability();
+    major * 10 + minor
+}
+
+/// Another text for another assembler, PTX or budget.
+fn key(ptxas: &Ptxas, built: &[Built], allowed: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    (env!("CARGO_PKG_VERSION"), ptxas.path(), allowed).hash(&mut hasher);
+    for one in built {
+        (&one.family, fs::read(&one.ptx.path).ok()).hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
+}

@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# Runs kauri's tests and benchmarks on a machine with an NVIDIA GPU, without Rust and without network.
+# `cargo xtask bundle` wrote this folder.
+#
+#   run.sh test [FILTER]       all tests; a missing GPU is a failure
+#   run.sh checked [FILTER]    the same with bounds checks in the kernels
+#   run.sh sanitize [FILTER]   compute-sanitizer's four tools over tests that use the GPU
+#   run.sh demo                the demo on cpu and on cuda must write the same rows
+#   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments --suite kdtree, and --suite primitives beside the
+#                              rivals, which nvcc builds where it is there. Sizes of the latter: $KAURI_SIZES
+#   run.sh all                 everything, in this order
+#
+# Logs and results go to $OUT, by default ./results. A part that fails does not stop the next. Seconds that one program may
+# take: $KAURI_TIMEOUT, by default 600.
+set -u
+
+out=${OUT:-results}
+mkdir -p "$out" || exit 2
+out=$(cd "$out" && pwd) || exit 2
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
+
+for packed in */*.gz; do
+    if [ -e "$packed" ]; then gunzip -f "$packed" || exit 2; fi
+done
+export KAURI_DATA=$PWD/data
+export KAURI_REQUIRE_CUDA=1
+# The simulator needs no GPU: where the bundle was made it has had its turn.
+export KAURI_SIM_ORDERS=0
+export KAURI_GIT_REVISION=$(cat revision)
+export RUST_BACKTRACE=1
+limit=${KAURI_TIMEOUT:-600}
+summary=$out/summary.txt
+: >"$summary"
+failed=0
+
+# note NAME STATE DETAIL...: a line of the summary
+note() {
+    local name=$1 state=$2
+    shift 2
+    printf '%-34s %-7s %5s s  %s\n' "$name" "$state" $((SECONDS - began)) "$*" | tee -a "$summary"
+    if [ "$state" = FAILED ]; then failed=1; fi
+}
+
+# run NAME LOG COMMAND...: a part; its output goes to the log, the end of it to the terminal if it fails
+run() {
+    local name=$1 log=$2 part status
+    shift 2
+    part=$(mktemp)
+    began=$SECONDS
+    timeout --kill-after=10 "$limit" "$@" >"$part" 2>&1
+    status=$?
+    { echo "=== $name: $*"; cat "$part"; } >>"$log"
+    if [ $status = 0 ]; then
+        note "$name" passed "$(grep -hoE '[0-9]+ passed.*ignored|(ERROR|RACECHECK) SUMMARY:.*' "$part" | sort -u | paste -sd ';')"
+    else
+        tail -n 60 "$part"
+        if [ $status = 124 ]; then note "$name" FAILED "not done in $limit s"; else note "$name" FAILED "exit code $status"; fi
+    fi
+    rm -f "$part"
+    return $status
+}
+
+tests() {
+    local program
+    for program in tests/*; do
+        run "test ${program#tests/}" "$out/test.log" "$program" "$@"
+    done
+}
+
+checked() {
+    local program
+    began=$SECONDS
+    if [ ! -d ptx-checked ]; then
+        note checked skipped 'the bundle was made without --checked'
+        return
+    fi
+    export KAURI_PTX_DIR=$PWD/ptx-checked
+    for program in tests/kauri.unit tests/kauri-tests.*; do
+        run "checked ${program#tests/}" "$out/checked.log" "$program" "$@"
+    done
+    # Wrong accesses, each of which costs the process its GPU.
+    run 'checked faults' "$out/checked.log" tests/kauri-tests.launch --ignored --test-threads 1
+    unset KAURI_PTX_DIR
+}
+
+sanitize() {
+    local sanitizer tool
+    began=$SECONDS
+    sanitizer=$(PATH=$PATH:/usr/local/cuda/bin:/opt/cuda/bin command -v compute-sanitizer)
+    if [ -z "$sanitizer" ]; then
+        note sanitize FAILED 'compute-sanitizer is not on the PATH'
+        return
+    fi
+    for tool in memcheck racecheck initcheck synccheck; do
+        # With every array an allocation of its own, memcheck sees an access beyond it.
+        if [ $tool = memcheck ]; then export KAURI_ALLOC=paranoid; else unset KAURI_ALLOC; fi
+        # Small cases only: under these tools a kernel runs a hundred times as long. One thread, so that reports do not mix.
+        # Tests that make calls fail do it many times, and on purpose.
+        run "$tool launch" "$out/sanitize.log" "$sanitizer" --tool "$tool" --error-exitcode 1 --report-api-errors no \
+            tests/kauri-tests.launch --test-threads 1 --skip errors:: --skip faults:: "${@:-::}"
+        run "$tool conformance" "$out/sanitize.log" "$sanitizer" --tool "$tool" --error-exitcode 1 \
+            --report-api-errors no tests/kauri-tests.conformance --test-threads 1 "${@:-degenerate::}"
+    done
+}
+
+demo() {
+    local device
+    export KAURI_PTX_DIR=$PWD/ptx
+    for device in cpu cuda; do
+        run "demo on $device" "$out/demo.log" bin/kauri demo nearest --device $device --out "$out/nearest-$device.csv"
+    done
+    run 'demo: the same rows' "$out/demo.log" cmp "$out/nearest-cpu.csv" "$out/nearest-cuda.csv"
+    # They are large, and one that is the same as the other says nothing more.
+    if cmp -s "$out/nearest-cpu.csv" "$out/nearest-cuda.csv"; then rm -f "$out"/nearest-*.csv; fi
+}
+
+bench() {
+    export KAURI_PTX_DIR=$PWD/ptx
+    if [ $# != 0 ]; then
+        run "bench $*" "$out/bench.log" bin/kauri-bench "$@" --out "$out/bench.json"
+        return
+    fi
+    run 'bench kdtree' "$out/bench.log" bin/kauri-bench --suite kdtree --out "$out/kdtree.json" --table "$out/kdtree.md"
+    local sizes=${KAURI_SIZES:-1000000 10000000 134217728 1073741824}
+    rivals $sizes
+    run 'bench primitives' "$out/bench.log" bin/kauri-bench --suite primitives --n "${sizes// /,}" \
+        --rivals "$out/rivals.jsonl" --out "$out/primitives.json" --table "$out/primitives.md" --plots "$out/plots"
+}
+
+# rivals SIZE...: builds the rivals' programs and runs them with the benchmarks' seed; their rows go to rivals.jsonl
+rivals() {
+    local nvcc arch source program
+    : >"$out/rivals.jsonl"
+    began=$SECONDS
+    nvcc=$(PATH=$PATH:/usr/local/cuda/bin:/opt/cuda/bin command -v nvcc)
+    if [ -z "$nvcc" ]; then
+        note rivals skipped 'nvcc is not on the PATH'
+        return
+    fi
+    arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
+    "$nvcc" --version | tail -n 2 >>"$summary"
+    mkdir -p rivals/bin
+    for source in rivals/*.cu; do
+        program=rivals/bin/$(basename "$source" .cu)
+        run "build $source" "$out/rivals.log" \
+            "$nvcc" -O3 -std=c++17 -arch="sm_${arch:-90}" --extended-lambda "$source" -o "$program" || continue
+        run "rival $source" "$out/rivals.log" env ROWS="$out/rivals.jsonl" sh -c '"$0" 1 "$@" >>"$ROWS"' "$program" "$@"
+    done
+}
+
+command=${1:-all}
+if [ $# -gt 0 ]; then shift; fi
+{
+    uname -srm
+    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+    echo "kauri $KAURI_GIT_REVISION"
+} >>"$summary" 2>&1
+case $command in
+    test) tests "$@" ;;
+    checked) checked "$@" ;;
+    sanitize) sanitize "$@" ;;
+    demo) demo ;;
+    bench) bench "$@" ;;
+    all)
+        tests
+        checked
+        sanitize
+        demo
+        bench
+        ;;
+    *)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        exit 2
+        ;;
+esac
+echo
+echo "=== summary, also in $summary"
+cat "$summary"
+exit $failed

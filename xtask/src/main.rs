@@ -1,0 +1,59 @@
+//! kauri's tasks: `cargo xtask <task>`. A file per task; logic that users want too lives in `host`.
+
+mod assemble;
+mod bench;
+mod budget;
+mod bundle;
+mod cargo;
+mod coverage;
+mod demo;
+mod doctor;
+mod mutants;
+mod ptx;
+mod setup;
+mod sim;
+mod test;
+mod tidy;
+mod workspace;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "kauri's tasks")]
+enum Task {
+    Setup(setup::Setup),
+    Ptx(ptx::Ptx),
+    Test(test::Test),
+    Demo(demo::Demo),
+    Bench(bench::Bench),
+    Doctor(doctor::Doctor),
+    Tidy(tidy::Tidy),
+    Bundle(bundle::Bundle),
+    Sim(sim::Sim),
+    Mutants(mutants::Mutants),
+    Coverage(coverage::Coverage),
+}
+
+fn main() -> ExitCode {
+    let result = match Task::parse() {
+        Task::Setup(task) => task.run(),
+        Task::Ptx(task) => task.run(),
+        Task::Test(task) => task.run(),
+        Task::Demo(task) => task.run(),
+        Task::Bench(task) => task.run(),
+        Task::Doctor(task) => task.run(),
+        Task::Tidy(task) => task.run(),
+        Task::Bundle(task) => task.run(),
+        Task::Sim(task) => task.run(),
+        Task::Mutants(task) => task.run(),
+        Task::Coverage(task) => task.run(),
+    };
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    // A program that failed has said why, and its exit code is ours.
+    if let Some(cargo::Failed(code)) = error.downcast_ref() {
+        return ExitCode::from(*code);
+    }
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}

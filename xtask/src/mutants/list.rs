@@ -1,0 +1,326 @@
+//! The mutants: one small mistake each in a kernel of the project, of the kind that people make.
+
+/// A mistake.
+pub(super) struct Mutant {
+    /// What it is.
+    pub(super) what: &'static str,
+    /// The file.
+    pub(super) file: &'static str,
+    /// Text that the file has exactly once …
+    pub(super) from: &'static str,
+    /// … and what stands in its place.
+    pub(super) to: &'static str,
+}
+
+const HISTOGRAM: &str = "kernels/src/primitives/radix_sort/histogram.rs";
+const ONESWEEP: &str = "kernels/src/primitives/radix_sort/onesweep.rs";
+const LOOK_BACK: &str = "kernels/src/block/look_back.rs";
+const RANK: &str = "kernels/src/block/radix_rank.rs";
+const KEY: &str = "kernels/src/thread/radix_key.rs";
+const SEGMENT_WARPS: &str = "kernels/src/primitives/segmented_sort/warps.rs";
+const SEGMENT_BLOCKS: &str = "kernels/src/primitives/segmented_sort/blocks.rs";
+const SCAN: &str = "kernels/src/block/scan.rs";
+const TAGS: &str = "kernels/src/kdtree/tags.rs";
+const NEAREST: &str = "kernels/src/kdtree/nearest.rs";
+const BEST_K: &str = "kernels/src/thread/best_k.rs";
+const VERIFY: &str = "kernels/src/kdtree/verify.rs";
+const SELECT_K: &str = "kernels/src/primitives/top_k/select.rs";
+const NTH: &str = "kernels/src/block/nth.rs";
+const TOP_K: &str = "kernels/src/primitives/top_k/mod.rs";
+const FILTER: &str = "kernels/src/primitives/top_k/filter.rs";
+const SEGMENTS: &str = "kernels/src/primitives/top_k/segments.rs";
+const BITONIC: &str = "kernels/src/warp/bitonic.rs";
+const EXPAND: &str = "kernels/src/primitives/expand.rs";
+const MERGE_SORT: &str = "kernels/src/primitives/merge_sort.rs";
+const BLOCK_MERGE: &str = "kernels/src/block/merge.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        what: "histogram: no barrier after clearing the counts",
+        file: HISTOGRAM,
+        from: "            i += HISTOGRAM_THREADS;\n        }\n        thread::sync_threads();\n\n        let mut tile",
+        to: "            i += HISTOGRAM_THREADS;\n        }\n\n        let mut tile",
+    },
+    Mutant {
+        what: "histogram: no barrier after counting",
+        file: HISTOGRAM,
+        from: "        thread::sync_threads();\n\n        let mut i = t;\n        while i < num_counts {",
+        to: "        let mut i = t;\n        while i < num_counts {",
+    },
+    Mutant {
+        what: "histogram: the ticket does not wait for the block's additions",
+        file: HISTOGRAM,
+        from: "        thread::sync_threads();\n\n        // The block that is done last",
+        to: "        // The block that is done last",
+    },
+    Mutant {
+        what: "histogram: a ticket that orders nothing",
+        file: HISTOGRAM,
+        from: "atomic_add(0, 1, Ordering::AcqRel, Scope::Device) + 1",
+        to: "atomic_add(0, 1, Ordering::Relaxed, Scope::Device) + 1",
+    },
+    Mutant {
+        what: "histogram: counts by plain addition",
+        file: HISTOGRAM,
+        from: "counts.atomic_add(count, 1, Ordering::Relaxed, Scope::Block);",
+        to: "counts.store(count, counts.load(count) + 1);",
+    },
+    Mutant {
+        what: "histogram: one key too many",
+        file: HISTOGRAM,
+        from: "            while i < self.keys.len() {\n                self.count",
+        to: "            while i <= self.keys.len() {\n                self.count",
+    },
+    Mutant {
+        what: "histogram: forgets a copy of the counters",
+        file: HISTOGRAM,
+        from: "            let mut copy = 0;\n",
+        to: "            let mut copy = 1;\n",
+    },
+    Mutant {
+        what: "look-back: takes a partial sum for the sum of all before",
+        file: LOOK_BACK,
+        from: "done = words[i].state() == INCLUSIVE;",
+        to: "done = words[i].state() != INVALID;",
+    },
+    Mutant {
+        what: "look-back: goes on beyond a word that is not there yet",
+        file: LOOK_BACK,
+        from: "known = known && !done && words[i].state() != INVALID;",
+        to: "known = !done && words[i].state() != INVALID;",
+    },
+    Mutant {
+        what: "look-back: publishes without its own sum",
+        file: LOOK_BACK,
+        from: "self.publish(tile, INCLUSIVE, sum.plus(own));",
+        to: "self.publish(tile, INCLUSIVE, sum);",
+    },
+    Mutant {
+        what: "look-back: the first tile publishes a partial sum",
+        file: LOOK_BACK,
+        from: "if tile == 0 { INCLUSIVE } else { PARTIAL }",
+        to: "PARTIAL",
+    },
+    Mutant {
+        what: "onesweep: tiles by block index instead of tickets",
+        file: ONESWEEP,
+        from: "tile.store(0, self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device));",
+        to: "tile.store(0, thread::block_idx_x());",
+    },
+    Mutant {
+        what: "onesweep: does not clear the words of the next pass",
+        file: ONESWEEP,
+        from: "self.next_words.store(word, N::ZERO);",
+        to: "let _ = word;",
+    },
+    Mutant {
+        what: "onesweep: padding that sorts first",
+        file: ONESWEEP,
+        from: "self.load(self.keys, tile, len, self.reader.padding())",
+        to: "self.load(self.keys, tile, len, K::ZERO)",
+    },
+    Mutant {
+        what: "onesweep: no barrier before the items are written",
+        file: ONESWEEP,
+        from: "        thread::sync_threads();\n        if len == Self::TILE as u32 {\n            self.write_items",
+        to: "        if len == Self::TILE as u32 {\n            self.write_items",
+    },
+    Mutant {
+        what: "onesweep: no barrier before keys take the counters' place",
+        file: ONESWEEP,
+        from: "        thread::sync_threads();\n        scatter(shared_field!(self.smem, phases.keys)",
+        to: "        scatter(shared_field!(self.smem, phases.keys)",
+    },
+    Mutant {
+        what: "onesweep: one item too many",
+        file: ONESWEEP,
+        from: "if FULL || rank < len {",
+        to: "if FULL || rank <= len {",
+    },
+    Mutant {
+        what: "radix rank: no warp barrier between two leaders",
+        file: RANK,
+        from: "            warp::sync_warp(warp::FULL_MASK);\n            item += 1;",
+        to: "            item += 1;",
+    },
+    Mutant {
+        what: "radix rank: counts the lane itself as below it",
+        file: RANK,
+        from: "(lanes & warp::lane_mask_lt()).count_ones()",
+        to: "(lanes & warp::lane_mask_le()).count_ones()",
+    },
+    Mutant {
+        what: "radix rank: no barrier before ranks within the tile",
+        file: RANK,
+        from: "        thread::sync_threads();\n        before\n",
+        to: "        before\n",
+    },
+    Mutant {
+        what: "keys: negative floats the wrong way round",
+        file: KEY,
+        from: "if order.has(KeyOrder::FLOAT) { K::MAX ^ K::SIGN } else { K::ZERO }",
+        to: "K::ZERO",
+    },
+    Mutant {
+        what: "keys: forgets that zeros are equal",
+        file: KEY,
+        from: "key ^ K::MAX } else { key }",
+        to: "key } else { key }",
+    },
+    Mutant {
+        what: "segments: ties go to the later item",
+        file: SEGMENT_WARPS,
+        from: "(before == compared && other < lane)",
+        to: "(before == compared && other > lane)",
+    },
+    Mutant {
+        what: "segments: tickets without a barrier",
+        file: SEGMENT_BLOCKS,
+        from: "            thread::sync_threads();\n            let entry",
+        to: "            let entry",
+    },
+    Mutant {
+        what: "segments: begins of digits are not carried to the next tile",
+        file: SEGMENT_BLOCKS,
+        from: "places.store(t, place + u64::from(count));",
+        to: "places.store(t, place);",
+    },
+    Mutant {
+        what: "segments: no barrier between two digits",
+        file: SEGMENT_BLOCKS,
+        from: "V::default());\n            }\n            thread::sync_threads();\n",
+        to: "V::default());\n            }\n",
+    },
+    Mutant {
+        what: "block scan: no barrier before the partial sums are read",
+        file: SCAN,
+        from: "    thread::sync_threads();\n    // Every warp",
+        to: "    // Every warp",
+    },
+    Mutant {
+        what: "block scan: no barrier before the memory is used again",
+        file: SCAN,
+        from: "    thread::sync_threads();\n    (inclusive",
+        to: "    (inclusive",
+    },
+    Mutant {
+        what: "block scan: reads the sum of a warp that is not there",
+        file: SCAN,
+        from: "lane < num_warps",
+        to: "lane <= num_warps",
+    },
+    Mutant {
+        what: "warp scan: one lane too few",
+        file: "kernels/src/warp/scan.rs",
+        from: "lane_id() >= delta",
+        to: "lane_id() > delta",
+    },
+    Mutant {
+        what: "digit match: forgets a bit",
+        file: "kernels/src/warp/rank.rs",
+        from: "while bit < RADIX_BITS",
+        to: "while bit + 1 < RADIX_BITS",
+    },
+    Mutant {
+        what: "tags: skips the first point of the level",
+        file: TAGS,
+        from: "if i >= full_tree(level) as usize",
+        to: "if i > full_tree(level) as usize",
+    },
+    Mutant {
+        what: "tags: sends the pivot left",
+        file: TAGS,
+        from: "            if i < pivot {",
+        to: "            if i <= pivot {",
+    },
+    Mutant {
+        what: "place: one point too many",
+        file: TAGS,
+        from: "    if i < ids.len() {\n        let (node, id)",
+        to: "    if i <= ids.len() {\n        let (node, id)",
+    },
+    Mutant {
+        what: "nearest: does not look for ties on the far side",
+        file: NEAREST,
+        from: "d * d <= self.best.bound()",
+        to: "d * d < self.best.bound()",
+    },
+    Mutant {
+        what: "nearest: one query too many",
+        file: NEAREST,
+        from: "if q * dims < queries.len()",
+        to: "if q * dims <= queries.len()",
+    },
+    Mutant {
+        what: "k best: ties to the larger id",
+        file: BEST_K,
+        from: "(a.0 == b.0 && a.1 < b.1)",
+        to: "(a.0 == b.0 && a.1 > b.1)",
+    },
+    Mutant {
+        what: "k best: pads one entry too few",
+        file: BEST_K,
+        from: "let mut i = self.len;",
+        to: "let mut i = self.len + 1;",
+    },
+    Mutant {
+        what: "verify: takes the right side for the left",
+        file: VERIFY,
+        from: "child == 2 * ancestor + 1",
+        to: "child == 2 * ancestor + 2",
+    },
+    Mutant {
+        what: "top-k: takes any number of candidates for good",
+        file: SELECT_K,
+        from: "        if !is_good {\n",
+        to: "        if !is_good && found == 0 {\n",
+    },
+    Mutant {
+        what: "n-th: no barrier before the counts are cleared again",
+        file: NTH,
+        from: "        let (digit, before) = find_digit(|digit| counts.load(digit).into(), n);\n        thread::sync_threads();\n",
+        to: "        let (digit, before) = find_digit(|digit| counts.load(digit).into(), n);\n",
+    },
+    Mutant {
+        what: "top-k: arrives without order",
+        file: TOP_K,
+        from: "self.words.atomic_add(counter, 1, Ordering::AcqRel, Scope::Device)",
+        to: "self.words.atomic_add(counter, 1, Ordering::Relaxed, Scope::Device)",
+    },
+    Mutant {
+        what: "top-k: no barrier before the candidates are written",
+        file: FILTER,
+        from: "        let thread = thread::thread_idx_x() as usize;\n        thread::sync_threads();\n",
+        to: "        let thread = thread::thread_idx_x() as usize;\n",
+    },
+    Mutant {
+        what: "top-k of segments: no barrier before the tile is added to",
+        file: SEGMENTS,
+        from: "            let len = tile_len.load(0) as usize;\n            thread::sync_threads();\n",
+        to: "            let len = tile_len.load(0) as usize;\n",
+    },
+    Mutant {
+        what: "bitonic sort: the wrong way round",
+        file: BITONIC,
+        from: "(lane & stride == 0) != (lane & size == 0)",
+        to: "(lane & stride == 0) == (lane & size == 0)",
+    },
+    Mutant {
+        what: "expand: a segment begins behind its first output",
+        file: EXPAND,
+        from: "begins.load(segment) as usize <= output",
+        to: "(begins.load(segment) as usize) < output",
+    },
+    Mutant {
+        what: "merge: the second run goes first at the edges of tiles",
+        file: MERGE_SORT,
+        from: "!O::is_before(&self.lookup, self.second.load(j), self.first.load(i))",
+        to: "O::is_before(&self.lookup, self.first.load(i), self.second.load(j))",
+    },
+    Mutant {
+        what: "block merge: no barrier before items are replaced",
+        file: BLOCK_MERGE,
+        from: "        let begin = thread::thread_idx_x() as usize * ITEMS;\n        thread::sync_threads();\n",
+        to: "        let begin = thread::thread_idx_x() as usize * ITEMS;\n",
+    },
+];

@@ -1,0 +1,136 @@
+//! `mutants`: a test of the tests. Each mutant is a small mistake in a kernel; the simulator's suite must notice it.
+
+mod list;
+
+use crate::cargo::{Failed, cargo};
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail, ensure};
+use list::{MUTANTS, Mutant};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Run the simulator's suite against kernels with known mistakes; it must fail each time
+#[derive(clap::Args)]
+pub(crate) struct Mutants {
+    /// Only mutants whose description contains this text
+    filter: Option<String>,
+}
+
+/// What the suite said of a mutant.
+#[derive(PartialEq)]
+enum Verdict {
+    Killed,
+    Survived,
+    DoesNotCompile,
+}
+
+impl Mutants {
+    pub(crate) fn run(self) -> Result<()> {
+        let workspace = Workspace::find()?;
+        let tree = Tree::copy_of(&workspace)?;
+        ensure!(tree.suite()? == Verdict::Survived, "the suite fails without any mutant");
+        println!("the suite passes without mutants");
+
+        let mut bad = 0;
+        let chosen =
+            MUTANTS.iter().filter(|m| self.filter.as_ref().is_none_or(|f| m.what.contains(f.as_str())));
+        for mutant in chosen {
+            let verdict = tree.verdict(mutant)?;
+            let text = match verdict {
+                Verdict::Killed => "killed",
+                Verdict::Survived => "SURVIVED",
+                Verdict::DoesNotCompile => "DOES NOT COMPILE",
+            };
+            println!("{text:<17} {}", mutant.what);
+            bad += usize::from(verdict != Verdict::Killed);
+        }
+        if bad > 0 { Err(Failed(1).into()) } else { Ok(()) }
+    }
+}
+
+/// A copy of the sources, so that no mistake ever stands in the real ones.
+struct Tree {
+    root: PathBuf,
+}
+
+impl Tree {
+    fn copy_of(workspace: &Workspace) -> Result<Self> {
+        let root = workspace.target.join("mutants").join("tree");
+        let _ = fs::remove_dir_all(&root);
+        let list = Command::new("git")
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .current_dir(&workspace.root)
+            .output()
+            .context("cannot run git")?;
+        ensure!(list.status.success(), "git does not know this folder");
+        for name in String::from_utf8(list.stdout)?.split_terminator('\0') {
+            let (from, to) = (workspace.root.join(name), root.join(name));
+            if from.is_file() {
+                fs::create_dir_all(to.parent().context("a file is in a folder")?)?;
+                fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+            }
+        }
+        Ok(Self { root })
+    }
+
+    /// The suite's word on one mutant; the tree is as before afterwards.
+    fn verdict(&self, mutant: &Mutant) -> Result<Verdict> {
+        let path = self.root.join(mutant.file);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
+        match text.matches(mutant.from).count() {
+            1 => {}
+            n => bail!("{}: its text is {n} times in {}: mend the list", mutant.what, mutant.file),
+        }
+        fs::write(&path, text.replace(mutant.from, mutant.to))?;
+        let verdict = self.suite();
+        fs::write(&path, text)?;
+        verdict
+    }
+
+    fn suite(&self) -> Result<Verdict> {
+        if !succeeds(&self.root, &["--no-run"], ALL_ORDERS)? {
+            return Ok(Verdict::DoesNotCompile);
+        }
+        // Most mistakes show under any schedule; the others get all.
+        for orders in ["2", ALL_ORDERS] {
+            if !succeeds(&self.root, &[], orders)? {
+                return Ok(Verdict::Killed);
+            }
+        }
+        Ok(Verdict::Survived)
+    }
+}
+
+/// The schedules that the suite has by default.
+const ALL_ORDERS: &str = "20";
+
+fn succeeds(root: &Path, args: &[&str], orders: &str) -> Result<bool> {
+    let status = cargo()
+        .args(["test", "--quiet", "--package", "kauri-tests", "--test", "sim"])
+        .args(args)
+        .current_dir(root)
+        .env("CARGO_TARGET_DIR", root.with_file_name("target"))
+        .env("KAURI_SIM_ORDERS", orders)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .context("cannot run cargo")?;
+    Ok(status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kernels change; a mutant whose text is gone would be found only when somebody runs them.
+    #[test]
+    fn every_mutant_still_has_its_place() {
+        let workspace = Workspace::find().unwrap();
+        for Mutant { what, file, from, to } in MUTANTS {
+            let text = fs::read_to_string(workspace.root.join(file)).unwrap();
+            assert_eq!(text.matches(from).count(), 1, "{what}");
+            assert_ne!(from, to, "{what}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! `ptx`: compiles the kernels, a file per family and architecture, and lints what came out.
+
+use crate::setup;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail};
+use cuda_builder::{Arch, CudaBuilder, Toolchain, lint};
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Compile the kernels to PTX and lint them
+#[derive(clap::Args, Default)]
+pub(crate) struct Ptx {
+    /// Architectures, as 75,80,90 (which is the default)
+    #[arg(long, value_delimiter = ',', value_name = "SM")]
+    arch: Vec<Arch>,
+    /// Families of kernels, as kdtree,test [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    family: Vec<String>,
+    /// Compile with bounds checks, into a folder of its own
+    #[arg(long)]
+    checked: bool,
+    /// Folder for the PTX [default: kauri-ptx or kauri-ptx-checked in the target folder]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// The family of the kernels that test the device library.
+pub(crate) const TEST_FAMILY: &str = "test";
+
+/// Most entries and bytes of PTX that an architecture may have. Types, dimensions and options multiply, and every entry
+/// is compiled by the driver of every user.
+const MAX_ENTRIES: usize = 400;
+const MAX_BYTES: u64 = 15_000_000;
+
+/// What becomes one PTX an architecture.
+struct Family {
+    name: String,
+    /// The kernel crate, from the workspace's root.
+    krate: &'static str,
+    feature: String,
+}
+
+/// A file that was built, or was there already.
+pub(crate) struct Built {
+    pub(crate) family: String,
+    pub(crate) ptx: cuda_builder::Ptx,
+    pub(crate) bytes: u64,
+}
+
+impl Ptx {
+    pub(crate) fn run(self) -> Result<()> {
+        let workspace = Workspace::find()?;
+        let toolchain = setup::device_toolchain(&workspace)?;
+        let out = self.out.clone().unwrap_or_else(|| workspace.ptx_dir(self.checked));
+        let built = self.build(&workspace, &toolchain, &out)?;
+        let findings = lint(&built, self.checked)?;
+        if findings > 0 {
+            bail!("{findings} findings in the PTX");
+        }
+        println!("lint: clean; {}", workspace.shown(&out));
+        Ok(())
+    }
+
+    fn build(&self, workspace: &Workspace, toolchain: &Toolchain, out: &Path) -> Result<Vec<Built>> {
+        let mut families = families(&workspace.root)?;
+        if let Some(name) =
+            self.family.iter().find(|name| families.iter().all(|family| family.name != **name))
+        {
+            let known: Vec<_> = families.iter().map(|family| family.name.as_str()).collect();
+            bail!("there is no family `{name}`, only {}", known.join(", "));
+        }
+        families.retain(|family| self.family.is_empty() || self.family.contains(&family.name));
+        let archs = if self.arch.is_empty() { Arch::DEFAULT.to_vec() } else { self.arch.clone() };
+
+        println!("{:<20} {:<7} {:>7} {:>7}", "family", "arch", "entries", "KB");
+        let mut built = Vec::new();
+        for family in &families {
+            let new = self.build_family(workspace, toolchain, family, &archs, out)?;
+            print_rows(&new);
+            built.extend(new);
+        }
+        if self.family.is_empty() && self.arch.is_empty() {
+            remove_others(out, &built)?;
+        }
+        Ok(built)
+    }
+
+    fn build_family(
+        &self,
+        workspace: &Workspace,
+        toolchain: &Toolchain,
+        family: &Family,
+        archs: &[Arch],
+        out: &Path,
+    ) -> Result<Vec<Built>> {
+        // With several architectures the builder puts theirs before the ending.
+        let copy = match archs {
+            [arch] => format!("{}.{arch}.ptx", family.name),
+            _ => format!("{}.ptx", family.name),
+        };
+        let builder = CudaBuilder::new(workspace.root.join(family.krate))
+            .archs(archs.iter().copied())
+            .no_default_features(true)
+            .features([&family.feature])
+            .checked(self.checked)
+            // The same PTX on every machine, and no path of this one in a published package.
+            .remap_path_prefix(&workspace.root, ".")
+            .remap_path_prefix(toolchain.sysroot().join("lib/rustlib/src/rust"), "rust")
+            .target_dir(&workspace.target)
+            .copy_to(out.join(copy));
+        let built = builder.build().with_context(|| format!("family {}", family.name))?;
+        print_diagnostics(&built);
+        let bytes = |path: &Path| fs::metadata(path).map(|meta| meta.len()).unwrap_or(0);
+        Ok(built
+            .into_iter()
+            .map(|ptx| Built { family: family.name.clone(), bytes: bytes(&ptx.path), ptx })
+            .collect())
+    }
+}
+
+/// Builds what `cargo xtask ptx` builds by default and lints it: the files, and the number of findings, which are printed.
+pub(crate) fn build_all(
+    workspace: &Workspace,
+    toolchain: &Toolchain,
+    checked: bool,
+) -> Result<(Vec<Built>, usize)> {
+    let built = Ptx { checked, ..Ptx::default() }.build(workspace, toolchain, &workspace.ptx_dir(checked))?;
+    let findings = lint(&built, checked)?;
+    Ok((built, findings))
+}
+
+/// The crates with kernels that are launched. Each feature `entries-<family>` of them is a family.
+const KERNEL_CRATES: [&str; 2] = ["kernels", "tests/kernels"];
+
+fn families(root: &Path) -> Result<Vec<Family>> {
+    let mut families = Vec::new();
+    for krate in KERNEL_CRATES {
+        let manifest = root.join(krate).join("Cargo.toml");
+        let text =
+            fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
+        families.extend(text.lines().filter_map(|line| {
+            let feature = line.split_once('=')?.0.trim();
+            Some(Family {
+                name: feature.strip_prefix("entries-")?.to_owned(),
+                krate,
+                feature: feature.to_owned(),
+            })
+        }));
+    }
+    Ok(families)
+}
+
+/// Removes PTX of families and architectures that are no more, which the host would embed.
+fn remove_others(out: &Path, built: &[Built]) -> Result<()> {
+    for entry in fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))? {
+        let path = entry?.path();
+        let is_ptx = path.extension().is_some_and(|extension| extension == "ptx");
+        if is_ptx && built.iter().all(|built| built.ptx.path != path) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Entries and bytes of an architecture's PTX.
+pub(crate) type Totals = BTreeMap<String, (usize, u64)>;
+
+/// The totals of the families that the host embeds for its users; those of a folder that is not there are none.
+pub(crate) fn totals_of_dir(dir: &Path) -> Result<Totals> {
+    let mut totals = Totals::new();
+    for entry in fs::read_dir(dir).into_iter().flatten() {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some((family, arch)) = name.strip_suffix(".ptx").and_then(|name| name.split_once('.')) else {
+            continue;
+        };
+        if family != TEST_FAMILY {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let (entries, bytes) = totals.entry(arch.to_owned()).or_default();
+            *entries += text.lines().filter(|line| line.contains(".entry ")).count();
+            *bytes += text.len() as u64;
+        }
+    }
+    Ok(totals)
+}
+
+/// What is over the limits of an architecture's PTX, in words.
+pub(crate) fn over_limits(totals: &Totals) -> Vec<String> {
+    let mut over = Vec::new();
+    for (arch, (entries, bytes)) in totals {
+        if *entries > MAX_ENTRIES {
+            over.push(format!("{arch} has {entries} entries, more than {MAX_ENTRIES}"));
+        }
+        if *bytes > MAX_BYTES {
+            over.push(format!("{arch} has {bytes} bytes of PTX, more than {MAX_BYTES}"));
+        }
+    }
+    over
+}
+
+/// Lints every file, prints the findings and gives their number.
+fn lint(built: &[Built], checked: bool) -> Result<usize> {
+    let mut count = 0;
+    for Built { family, ptx, .. } in built {
+        if ptx.kernels.is_empty() {
+            println!("lint: {family}.{}.ptx: no kernel is in it", ptx.arch);
+            count += 1;
+        }
+        for finding in lint::check_built(ptx)? {
+            // Checked kernels need not be fast, and they write their record of a fault to the host's memory.
+            if checked && finding.rule == lint::Rule::GenericAccess {
+                continue;
+            }
+            println!("lint: {family}.{}.ptx: {finding}", ptx.arch);
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn print_rows(built: &[Built]) {
+    for Built { family, ptx, bytes } in built {
+        let state = if ptx.fresh { "" } else { "  built" };
+        let kilobytes = bytes.div_ceil(1000);
+        println!("{family:<20} {:<7} {:>7} {kilobytes:>7}{state}", ptx.arch.to_string(), ptx.kernels.len());
+    }
+}
+
+/// What the compiler said, once: it says the same for every architecture.
+fn print_diagnostics(built: &[cuda_builder::Ptx]) {
+    let mut said = HashSet::new();
+    let paragraphs = built.iter().flat_map(|ptx| ptx.diagnostics.split_inclusive("\n\n"));
+    paragraphs
+        .filter(|paragraph| said.insert(paragraph.trim_end()))
+        .for_each(|paragraph| eprint!("{paragraph}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits() {
+        let totals = |entries, bytes| Totals::from([("sm_90".to_owned(), (entries, bytes))]);
+        assert!(over_limits(&totals(MAX_ENTRIES, MAX_BYTES)).is_empty());
+        assert_eq!(over_limits(&totals(MAX_ENTRIES + 1, MAX_BYTES + 1)).len(), 2);
+    }
+
+    #[test]
+    fn families_are_features() {
+        let families = families(&crate::workspace::Workspace::find().unwrap().root).unwrap();
+        let of = |name: &str| families.iter().find(|family| family.name == name).map(|family| family.krate);
+        assert_eq!((of("kdtree"), of(TEST_FAMILY)), (Some("kernels"), Some("tests/kernels")));
+    }
+}

@@ -1,0 +1,146 @@
+//! `test`: every test there is, on this machine.
+
+use crate::cargo::{self, FEATURES, cargo};
+use crate::ptx::{self, Built};
+use crate::setup;
+use crate::workspace::Workspace;
+use crate::{assemble, cargo::Failed};
+use anyhow::Result;
+use cuda_builder::Ptxas;
+use cuda_lazy::Status;
+use std::env;
+use std::time::Instant;
+
+/// Run every test; makes ready by itself what they need, and says in a line what this machine cannot do
+#[derive(clap::Args)]
+pub(crate) struct Test {
+    /// Write the budget of the kernels' resources anew
+    #[arg(long)]
+    bless: bool,
+    /// Arguments for `cargo test`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<String>,
+}
+
+/// What became of a part.
+enum Outcome {
+    Passed(String),
+    Failed(String),
+    Skipped(String),
+}
+
+use Outcome::{Failed as Bad, Passed, Skipped};
+
+impl Test {
+    pub(crate) fn run(self) -> Result<()> {
+        let workspace = Workspace::find()?;
+        let mut parts = Parts::default();
+        let mut kernels = None;
+        parts.run("kernels", || {
+            let outcome;
+            (kernels, outcome) = build_kernels(&workspace);
+            outcome
+        });
+        parts.run("cargo test", || self.cargo_test());
+        parts.run("ptxas", || match &kernels {
+            None => Skipped("there is no PTX".to_owned()),
+            Some(built) => assemble_kernels(&workspace, built, self.bless),
+        });
+        parts.run("GPU", gpu);
+        parts.finish()
+    }
+
+    fn cargo_test(&self) -> Outcome {
+        let mut command = cargo();
+        command.args(["test", FEATURES]);
+        if !self.args.iter().any(|arg| arg.starts_with("-p") || arg.starts_with("--package")) {
+            command.arg("--workspace");
+        }
+        // All failures in one run, unless the caller has wishes.
+        if self.args.is_empty() {
+            command.arg("--no-fail-fast");
+        }
+        command.args(&self.args);
+        match cargo::run(&mut command) {
+            Ok(()) => Passed(cargo::shown(&command)),
+            Err(error) => Bad(format!("{}: {error:#}", cargo::shown(&command))),
+        }
+    }
+}
+
+/// The PTX, if this machine can make it. It comes first: the host's tests embed it.
+fn build_kernels(workspace: &Workspace) -> (Option<Vec<Built>>, Outcome) {
+    let toolchain = match setup::device_toolchain(workspace) {
+        Ok(toolchain) => toolchain,
+        Err(error) => {
+            let text = error.to_string();
+            // In CI nobody reads a line about something that was skipped.
+            return (None, if is_ci() { Bad(text) } else { Skipped(one_line(&text)) });
+        }
+    };
+    match ptx::build_all(workspace, &toolchain, false) {
+        Err(error) => (None, Bad(format!("{error:#}"))),
+        Ok((built, 0)) => {
+            let files = format!("{} files of PTX, lint clean", built.len());
+            (Some(built), Passed(files))
+        }
+        Ok((built, findings)) => (Some(built), Bad(format!("{findings} findings in the PTX"))),
+    }
+}
+
+fn assemble_kernels(workspace: &Workspace, built: &[Built], bless: bool) -> Outcome {
+    let ptxas = match Ptxas::prepare(&workspace.target) {
+        Ok((ptxas, _)) => ptxas,
+        Err(error) => return Skipped(one_line(&error.to_string())),
+    };
+    match assemble::check(workspace, &ptxas, built, bless) {
+        Err(error) => Bad(format!("{error:#}")),
+        Ok(outcome) if outcome.failures.is_empty() => Passed(outcome.summary),
+        Ok(outcome) => {
+            outcome.failures.iter().for_each(|failure| println!("ptxas: {failure}"));
+            Bad(format!("{} failures; `cargo xtask test --bless` if they are meant", outcome.failures.len()))
+        }
+    }
+}
+
+/// Tests that need a GPU say nothing where there is none; this line does.
+fn gpu() -> Outcome {
+    match cuda_lazy::status() {
+        Status::Loaded { .. } => Passed("the tests that use one were part of `cargo test`".to_owned()),
+        _ => Skipped("no CUDA driver on this machine: tests on a GPU were skipped".to_owned()),
+    }
+}
+
+fn is_ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true")
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The parts so far, for the summary at the end.
+#[derive(Default)]
+struct Parts(Vec<(&'static str, f32, Outcome)>);
+
+impl Parts {
+    fn run(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) {
+        let begin = Instant::now();
+        let outcome = part();
+        self.0.push((name, begin.elapsed().as_secs_f32(), outcome));
+    }
+
+    fn finish(self) -> Result<()> {
+        println!();
+        for (name, seconds, outcome) in &self.0 {
+            let (state, detail) = match outcome {
+                Passed(detail) => ("passed", detail),
+                Bad(detail) => ("FAILED", detail),
+                Skipped(detail) => ("skipped", detail),
+            };
+            println!("{name:<10} {state:<7} {seconds:>6.1} s  {detail}");
+        }
+        let failed = self.0.iter().any(|(_, _, outcome)| matches!(outcome, Bad(_)));
+        if failed { Err(Failed(1).into()) } else { Ok(()) }
+    }
+}

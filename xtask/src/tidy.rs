@@ -1,0 +1,112 @@
+//! `tidy`: the invariants of the architecture that a program can check, and small matters of form. Also a test.
+
+mod layout;
+mod sources;
+
+use crate::cargo::Failed;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Check what the compiler does not: invariants of the architecture, form, sizes
+#[derive(clap::Args)]
+pub(crate) struct Tidy {}
+
+/// Something that must not be.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    /// From the workspace's root.
+    file: String,
+    /// From 1.
+    line: usize,
+    what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+/// A file of the repository.
+struct File {
+    /// From the workspace's root, with `/`.
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl Tidy {
+    pub(crate) fn run(self) -> Result<()> {
+        let findings = findings(&Workspace::find()?)?;
+        if findings.is_empty() {
+            println!("tidy");
+            return Ok(());
+        }
+        findings.iter().for_each(|finding| println!("{finding}"));
+        eprintln!("error: {} findings", findings.len());
+        Err(Failed(1).into())
+    }
+}
+
+fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let files = files(&workspace.root)?;
+    let mut findings: Vec<Finding> = files.iter().flat_map(sources::check).collect();
+    findings.extend(layout::check(workspace, &files)?);
+    Ok(findings)
+}
+
+/// The files that are in the repository or would be with `git add`; without git, all but those of hidden and target folders.
+fn files(root: &Path) -> Result<Vec<File>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .stderr(Stdio::null());
+    let listed = git.output().ok().filter(|output| output.status.success());
+    let paths: Vec<String> = match listed {
+        Some(output) => String::from_utf8(output.stdout)?.split_terminator('\0').map(str::to_owned).collect(),
+        None => {
+            let mut paths = Vec::new();
+            walk(root, "", &mut paths)?;
+            paths
+        }
+    };
+    let read = |path: String| {
+        let full = root.join(&path);
+        // A file that was removed and is still in git's index.
+        if !full.is_file() {
+            return Ok(None);
+        }
+        let bytes = fs::read(&full).with_context(|| format!("cannot read {path}"))?;
+        Ok(Some(File { path, bytes }))
+    };
+    paths.into_iter().filter_map(|path| read(path).transpose()).collect()
+}
+
+fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(root.join(folder))? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+        if !entry.file_type()?.is_dir() {
+            paths.push(path);
+        } else if !name.starts_with('.') && !entry.path().join("CACHEDIR.TAG").exists() {
+            walk(root, &path, paths)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_tidy() {
+        let findings = findings(&Workspace::find().unwrap()).unwrap();
+        let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+        assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+    }
+}
