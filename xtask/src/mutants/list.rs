@@ -194,8 +194,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "block scan: no barrier before the partial sums are read",
         file: SCAN,
-        from: "    thread::sync_threads();\n    // Every warp",
-        to: "    // Every warp",
+        from: "    thread::sync_threads();\n    // Every warp sums",
+        to: "    // Every warp sums",
     },
     Mutant {
         what: "block scan: no barrier before the memory is used again",

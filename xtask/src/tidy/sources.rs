@@ -206,7 +206,7 @@ mod tests {
         one(path, &entry("family = \"kdtree\"", "join_a()"), 3, "lies in join");
         one(path, &entry("block = 2", "join_a()"), 3, "lies in join");
         let deeper = "kernels/src/join/grid/a.rs";
-        assert!(found(deeper, &entry("family = \"grid\"", "grid_a()")).is_empty());
+        assert!(found(deeper, &entry("family = \"join-grid\"", "join_a()")).is_empty());
         assert!(found(deeper, &entry("family = \"join\"", "join_a()")).is_empty());
         one(deeper, &entry("family = \"a\"", "join_a()"), 3, "lies in join");
         one(path, &entry("family = \"join\"", "join_a(x: &mut u32)"), 3, "reference");
