@@ -7,7 +7,7 @@ use kauri_benches::hardware::Hardware;
 use kauri_benches::measure::Effort;
 use kauri_benches::plots;
 use kauri_benches::report::Report;
-use kauri_benches::suites::{SUITES, Settings};
+use kauri_benches::suites::{self, Settings};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "kauri-bench", version)]
 struct Arguments {
-    /// The suite: kdtree, primitives or sort-shapes
+    /// The suite: kdtree, primitives or a part of these: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,
     /// Where to run: best, cpu, cuda or cuda:N
@@ -49,8 +49,8 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let Some((name, suite)) = SUITES.iter().find(|(name, _)| *name == arguments.suite) else {
-        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).collect();
+    let Some((name, suite)) = suites::all().find(|(name, _)| *name == arguments.suite) else {
+        let names: Vec<_> = suites::all().map(|(name, _)| name).collect();
         bail!("there is no suite `{}`, only {}", arguments.suite, names.join(", "));
     };
     let limit = Duration::try_from_secs_f64(arguments.seconds).context("--seconds")?;

@@ -60,6 +60,9 @@ pub const SEGMENT_MAX_BLOCKS: u64 = 1056;
 /// Blocks that a multiprocessor is to hold of those that sort segments: without it the assembler aims higher and spills.
 pub const SEGMENT_MIN_BLOCKS: usize = 2;
 
+/// Words of other tiles that a lane asks for at a time, in a look-back by a warp.
+pub const LOOK_BACK_WORDS: usize = 2;
+
 /// Tiles that a look-back by a thread a column asks for at a time: untuned.
 pub const LOOK_BACK_WINDOW: usize = 4;
 
@@ -72,18 +75,26 @@ pub const WALK_THREADS: usize = 128;
 /// Blocks of that walk that a multiprocessor is to hold: without it the assembler aims higher and spills three instances.
 pub const WALK_MIN_BLOCKS: usize = 8;
 
-/// Shape of the tiles that streaming primitives hold in registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TilePolicy {
-    /// Threads of a block.
-    pub threads_per_block: usize,
-    /// 16-byte accesses of a thread.
-    pub rows: usize,
-}
+/// Threads of a block of primitives that hold a tile in registers.
+pub const TILE_THREADS: usize = 256;
 
-/// Tiles of scan, reduce, select and partition. On an H200 the sum scan of 134M `u32` took 0.368 ms by 256 x 8, 0.438 by
-/// 256 x 4, 0.454 by 512 x 4 and 0.360 by 512 x 8, with which scans of segments took 1.3 times as long.
-pub const TILE: TilePolicy = TilePolicy { threads_per_block: 256, rows: 8 };
+/// Rows of a tile, 16-byte accesses of a thread, where nothing but loads and arithmetic is done with it.
+pub const STREAM_ROWS: usize = 8;
+
+/// Rows of a tile of a scan.
+pub const SCAN_ROWS: usize = 8;
+
+/// Blocks of a scan that a multiprocessor is to hold.
+pub const SCAN_MIN_BLOCKS: usize = 4;
+
+/// Rows of a tile of selections, partitions and unique.
+pub const SELECT_ROWS: usize = 4;
+
+/// Blocks of selections that a multiprocessor is to hold: without it the assembler aims higher for some, and spills.
+pub const SELECT_MIN_BLOCKS: usize = 5;
+
+/// Rows of a tile of segmented scans and reductions, whose sums carry a head each: with more of them they spill.
+pub const SEGMENTED_ROWS: usize = 4;
 
 /// Most blocks of the first launch of a reduction: untuned, a little under two waves of a large GPU.
 pub const REDUCE_MAX_BLOCKS: usize = 2048;
@@ -93,7 +104,7 @@ pub const TWO_PASS_WARPS: usize = 4096;
 
 /// Blocks of segmented scans and reductions that a multiprocessor is to hold: without it the assembler aims higher on some
 /// architectures, and spills.
-pub const SEGMENTED_MIN_BLOCKS: usize = 2;
+pub const SEGMENTED_MIN_BLOCKS: usize = 3;
 
 /// Items of a thread of the second pass of a segmented partition: untuned.
 pub const PARTITION_ITEMS: usize = 4;

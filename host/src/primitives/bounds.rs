@@ -8,7 +8,7 @@ use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::atomic::AtomicValue;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE};
+use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE_THREADS};
 pub use kauri_kernels::primitives::bounds::BoundsCoord;
 use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
 use kauri_kernels::thread::operator::{Max, Min, Operator};
@@ -47,7 +47,7 @@ impl<C: BoundsCoord> Bounds<C> {
         unsafe {
             stream.fill_bytes(keys.part(0, D), 0xFF)?;
             stream.fill_bytes(keys.part(D, D), 0)?;
-            let blocks = (coords.len() / D).div_ceil(TILE.threads_per_block).min(FOLD_MAX_BLOCKS);
+            let blocks = (coords.len() / D).div_ceil(TILE_THREADS).min(FOLD_MAX_BLOCKS);
             stream.launch::<primitives_bounds<C, D>>(blocks as u64, (coords, keys))?;
             stream.launch::<primitives_bounds_finish<C>>(1, (keys.read_only(), corners))
         }

@@ -4,6 +4,7 @@ use super::item::{Item, as_bits_mut};
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::STREAM_ROWS;
 pub use kauri_kernels::primitives::generate::splitmix64;
 use kauri_kernels::primitives::generate::{primitives_fill, primitives_iota, primitives_noise};
 use kauri_kernels::thread::words::{Words, join};
@@ -28,7 +29,7 @@ pub fn fill<T: Item>(stream: &Stream, value: T, output: &mut Buffer<T>) -> Resul
     // SAFETY: bits are of the item's size, and plain.
     let words = unsafe { std::mem::transmute_copy::<T, T::Bits>(&value) }.to_words();
     let args = (as_bits_mut(output.slice_mut()), join(words), join([words[2], words[3], 0, 0]));
-    let num_tiles = args.0.len().div_ceil(tile_items::<T::Bits>()) as u64;
+    let num_tiles = args.0.len().div_ceil(tile_items::<T::Bits, STREAM_ROWS>()) as u64;
     // SAFETY: the buffer waits for the device before it is freed.
     unsafe { stream.launch::<primitives_fill<T::Bits>>(num_tiles, args) }
 }
@@ -39,7 +40,7 @@ pub fn fill<T: Item>(stream: &Stream, value: T, output: &mut Buffer<T>) -> Resul
 /// As [`fill`].
 pub fn iota<T: Number>(stream: &Stream, first: T, step: T, output: &mut Buffer<T>) -> Result<()> {
     output.check_device(stream)?;
-    let num_tiles = output.len().div_ceil(tile_items::<T>()) as u64;
+    let num_tiles = output.len().div_ceil(tile_items::<T, STREAM_ROWS>()) as u64;
     let args = (output.slice_mut(), join(first.to_words()), join(step.to_words()));
     // SAFETY: as in `fill`.
     unsafe { stream.launch::<primitives_iota<T>>(num_tiles, args) }
@@ -52,7 +53,7 @@ pub fn iota<T: Number>(stream: &Stream, first: T, step: T, output: &mut Buffer<T
 /// As [`fill`].
 pub fn noise<T: Number>(stream: &Stream, seed: u64, output: &mut Buffer<T>) -> Result<()> {
     output.check_device(stream)?;
-    let num_tiles = output.len().div_ceil(tile_items::<T>()) as u64;
+    let num_tiles = output.len().div_ceil(tile_items::<T, STREAM_ROWS>()) as u64;
     // SAFETY: as in `fill`.
     unsafe { stream.launch::<primitives_noise<T>>(num_tiles, (output.slice_mut(), seed)) }
 }

@@ -4,7 +4,7 @@
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use kauri_kernels::block::tile::tile_items;
-use kauri_kernels::policy::{FOLD_MAX_BLOCKS, MAX_BINS};
+use kauri_kernels::policy::{FOLD_MAX_BLOCKS, MAX_BINS, STREAM_ROWS};
 pub use kauri_kernels::primitives::histogram::BinnedCoord;
 use kauri_kernels::primitives::histogram::{primitives_digit_histogram, primitives_histogram};
 use kauri_kernels::thread::radix_key::{RADIX, RadixKey};
@@ -59,5 +59,5 @@ pub fn digits<K: RadixKey + Words>(
 
 /// A tile each, as long as that are few.
 fn num_blocks<T: Words>(num_items: usize) -> u64 {
-    num_items.div_ceil(tile_items::<T>()).min(FOLD_MAX_BLOCKS) as u64
+    num_items.div_ceil(tile_items::<T, STREAM_ROWS>()).min(FOLD_MAX_BLOCKS) as u64
 }

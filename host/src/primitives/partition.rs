@@ -9,7 +9,7 @@ use super::item::{Item, as_bits, as_bits_mut};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::{PARTITION_ITEMS, TILE};
+use kauri_kernels::policy::{PARTITION_ITEMS, TILE_THREADS};
 use kauri_kernels::primitives::partition::{
     TILE_WORDS, primitives_partition_counts, primitives_partition_mark, primitives_partition_move,
 };
@@ -36,7 +36,7 @@ impl Partition {
         Self {
             bits: layout.reserve(2 * num_words(len)),
             before: layout.reserve(2 * num_words(len)),
-            words: layout.reserve(1 + Decoupled::num_words(num_tiles, Counts::WORDS)),
+            words: layout.reserve(1 + Decoupled::num_words::<Counts>(num_tiles)),
             num_tiles,
         }
     }
@@ -64,7 +64,7 @@ impl Partition {
         offsets: Slice<'_, u64>,
         output: SliceMut<'_, T>,
     ) -> Result<()> {
-        let block_items = (TILE.threads_per_block * PARTITION_ITEMS) as u64;
+        let block_items = (TILE_THREADS * PARTITION_ITEMS) as u64;
         let num_blocks = (input.len() as u64).div_ceil(block_items);
         let (bits, before) = (temp.view(self.bits).read_only(), temp.view(self.before).read_only());
         // SAFETY: passed on to the caller.

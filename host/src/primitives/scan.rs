@@ -13,6 +13,7 @@ use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::SCAN_ROWS;
 pub use kauri_kernels::primitives::scan::ScanOperator;
 use kauri_kernels::primitives::scan::primitives_scan;
 use kauri_kernels::thread::operator::Operator;
@@ -35,7 +36,7 @@ pub(crate) struct Scan {
 impl Scan {
     /// Plans scans of `len` items of type `T` by look-back `L`.
     pub(crate) fn plan<T: Words, L: LookBack>(layout: &mut Layout, len: usize) -> Self {
-        Self { words: layout.reserve(1 + L::num_words(len.div_ceil(tile_items::<T>()), T::WORDS)) }
+        Self { words: layout.reserve(1 + L::num_words::<T>(len.div_ceil(tile_items::<T, SCAN_ROWS>()))) }
     }
 
     /// Scans with operator `O` by look-back `L`.
@@ -55,7 +56,7 @@ impl Scan {
             return Ok(());
         }
         temp.clear(stream, self.words)?;
-        let num_tiles = input.len().div_ceil(tile_items::<T>()) as u64;
+        let num_tiles = input.len().div_ceil(tile_items::<T, SCAN_ROWS>()) as u64;
         let args = (input, output, temp.view(self.words), u32::from(ends == Ends::Exclusive));
         // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
         unsafe { stream.launch::<primitives_scan<T, O, L>>(num_tiles, args) }

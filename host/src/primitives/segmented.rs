@@ -13,9 +13,10 @@ use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::SEGMENTED_ROWS;
 pub use kauri_kernels::primitives::segmented::SegmentedOperator;
 use kauri_kernels::primitives::segmented::{
-    primitives_segment_heads, primitives_segmented_reduce, primitives_segmented_scan,
+    SinceHead, primitives_segment_heads, primitives_segmented_reduce, primitives_segmented_scan,
 };
 use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::LookBack;
@@ -36,7 +37,7 @@ impl Segmented {
         by_offsets: bool,
     ) -> Self {
         // A word more than the value: whether there is a head.
-        let words = O::LookBack::num_words(len.div_ceil(tile_items::<T>()), T::WORDS + 1);
+        let words = O::LookBack::num_words::<SinceHead<T>>(len.div_ceil(tile_items::<T, SEGMENTED_ROWS>()));
         Self { words: layout.reserve(1 + words), heads: layout.reserve(if by_offsets { len } else { 0 }) }
     }
 
@@ -72,7 +73,7 @@ impl Segmented {
         ends: Ends,
     ) -> Result<()> {
         temp.clear(stream, self.words)?;
-        let num_tiles = input.len().div_ceil(tile_items::<T>()) as u64;
+        let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
         let args = (input, heads, output, temp.view(self.words), u32::from(ends == Ends::Exclusive));
         // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
         unsafe { stream.launch::<primitives_segmented_scan<T, O, O::LookBack>>(num_tiles, args) }
@@ -91,7 +92,7 @@ impl Segmented {
         sums: SliceMut<'_, T>,
     ) -> Result<()> {
         temp.clear(stream, self.words)?;
-        let num_tiles = input.len().div_ceil(tile_items::<T>()) as u64;
+        let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
         // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
         unsafe {
             let heads = self.heads(stream, temp, offsets)?;

@@ -13,10 +13,11 @@ use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
-use kauri_kernels::policy::TWO_PASS_WARPS;
+use kauri_kernels::policy::{SELECT_ROWS, TWO_PASS_WARPS};
 pub use kauri_kernels::primitives::select::SelectPredicate;
 use kauri_kernels::primitives::select::{primitives_select_flagged, primitives_select_if};
 use kauri_kernels::primitives::select_two_pass::{primitives_select_close_gaps, primitives_select_pieces};
+use kauri_kernels::thread::operator::Count;
 use kauri_kernels::thread::words::{Words, join};
 use kauri_kernels::warp::look_back::{Decoupled, LookBack};
 
@@ -40,14 +41,14 @@ pub(crate) struct Select {
 impl Select {
     /// Plans selections of `len` items of type `T`.
     pub(crate) fn plan<T: Words>(layout: &mut Layout, len: usize) -> Self {
-        let num_tiles = len.div_ceil(tile_items::<T>());
-        Self { words: layout.reserve(1 + Decoupled::num_words(num_tiles, u64::WORDS)) }
+        let num_tiles = len.div_ceil(tile_items::<T, SELECT_ROWS>());
+        Self { words: layout.reserve(1 + Decoupled::num_words::<Count>(num_tiles)) }
     }
 
     /// Clears what the kernels expect to be zeros; the number of tiles.
     pub(crate) fn prepare<T: Words>(&self, stream: &Stream, temp: &Temp<'_>, len: usize) -> Result<u64> {
         temp.clear(stream, self.words)?;
-        Ok(len.div_ceil(tile_items::<T>()) as u64)
+        Ok(len.div_ceil(tile_items::<T, SELECT_ROWS>()) as u64)
     }
 
     /// The ticket and what tiles publish.

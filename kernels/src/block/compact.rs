@@ -2,16 +2,16 @@
 //! look-back, coalesced stores out of shared memory.
 
 use super::scan::exclusive_over_warps;
-use super::tile::{Items, ROWS, THREADS, WARPS, row_begin, tile_items};
-use crate::policy::TILE;
-use crate::thread::operator::Sum;
-use crate::thread::words::Words;
+use super::tile::{Items, THREADS, WARPS, row_begin, tile_items, valid_bits};
+use crate::policy::SELECT_ROWS as ROWS;
+use crate::thread::operator::{Count, Sum};
+use crate::thread::words::{MAX_WORDS, Words};
 use crate::warp::look_back::{Decoupled, LookBack};
 use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
 /// Words of the items of a tile, of whatever type.
-const TILE_WORDS: usize = TILE.threads_per_block * TILE.rows * 4;
+const TILE_WORDS: usize = THREADS * ROWS * MAX_WORDS;
 
 /// Shared memory of a compaction.
 #[repr(C, align(16))]
@@ -46,64 +46,96 @@ impl<T: Words> Compact<'_, T> {
     /// # Safety
     /// All threads of the block call; tiles are numbered by a ticket.
     #[inline(always)]
-    pub unsafe fn run(self, tile: usize, len: usize, items: Items<T>, keep: u32) {
+    pub unsafe fn run(self, tile: usize, len: usize, items: Items<T, ROWS>, keep: u32) {
         let before = shared_field!(self.smem, before);
-        let staged = shared_field!(self.smem, items);
-        let staged = SharedSlice::<T>::from_raw_parts(staged.as_ptr().cast(), tile_items::<T>());
+        let warp_counts = shared_field!(self.smem, warp_counts);
+        let num_tiles = thread::grid_dim_x() as usize;
+        let thread = thread::thread_idx_x() as usize;
 
         let (ranks, warp_count) = Self::rank_rows(keep);
-        let warp_counts = shared_field!(self.smem, warp_counts);
         let (warps_before, kept) = exclusive_over_warps::<u32, Sum>(warp_count, warp_counts);
-        // Look-back first: other blocks wait for this tile's count.
-        if thread::thread_idx_x() < 32 {
-            let num_tiles = thread::grid_dim_x() as usize;
-            let tiles_before = Decoupled::before::<u64, Sum>(self.words, num_tiles, tile, kept.into());
-            if warp::lane_id() == 0 {
+        let own = Count(kept.into());
+        if thread == 0 {
+            Decoupled::publish(self.words, num_tiles, tile, own);
+        }
+        // While the counts of other tiles arrive. With that the items have left the registers.
+        let begin = tile * tile_items::<T, ROWS>();
+        self.stage(begin, len, items, keep, kept, |row| warps_before + ranks[row]);
+        if thread < 32 {
+            let tiles_before = Decoupled::before::<Count, Sum>(self.words, num_tiles, tile, own).0;
+            if thread == 0 {
                 before.store(0, tiles_before);
                 if tile == num_tiles - 1 {
-                    self.count.store(0, tiles_before + u64::from(kept));
+                    self.count.store(0, tiles_before + own.0);
                 }
             }
         }
+        thread::sync_threads();
 
-        let begin = tile * tile_items::<T>();
+        let before = before.load(0) as usize;
         let kept = kept as usize;
-        let wants_others = !self.others.is_empty();
+        self.write(self.kept, before, 0, kept);
+        if !self.others.is_empty() {
+            let valid =
+                if len - begin < tile_items::<T, ROWS>() { len - begin } else { tile_items::<T, ROWS>() };
+            // Of the items before the tile those that were not kept.
+            self.write(self.others, begin - before, kept, valid - kept);
+        }
+    }
+
+    /// The tile's items in shared memory.
+    #[inline(always)]
+    fn staged(&self) -> SharedSlice<'_, T> {
+        let words = shared_field!(self.smem, items);
+        // SAFETY: as many words as the items have, aligned for any of them.
+        unsafe { SharedSlice::from_raw_parts(words.as_ptr().cast(), tile_items::<T, ROWS>()) }
+    }
+
+    /// Puts the items into shared memory: those that are kept, and behind these, if they are wanted, the others. `rank(row)`
+    /// says how many are kept of the tile before the thread's first of a row.
+    #[inline(always)]
+    unsafe fn stage(
+        &self,
+        begin: usize,
+        len: usize,
+        items: Items<T, ROWS>,
+        keep: u32,
+        kept: u32,
+        rank: impl Fn(usize) -> u32,
+    ) {
+        let staged = self.staged();
+        let others = if self.others.is_empty() { 0 } else { valid_bits::<T, ROWS>(begin, len) & !keep };
         let mut row = 0;
         while row < ROWS {
-            let mut rank = (warps_before + ranks[row]) as usize;
+            let mut rank = rank(row);
             let mut e = 0;
             while e < T::PER_16 {
-                let i = row * T::PER_16 + e;
-                let position = row_begin::<T>(row) + e;
-                if keep >> i & 1 != 0 {
-                    staged.store(rank, items[i]);
+                let bit = row * T::PER_16 + e;
+                if keep >> bit & 1 != 0 {
+                    staged.store(rank as usize, items[row][e]);
                     rank += 1;
-                } else if wants_others && begin + position < len {
-                    staged.store(kept + position - rank, items[i]);
+                } else if others >> bit & 1 != 0 {
+                    let position = (row_begin::<T, ROWS>(row) + e) as u32;
+                    staged.store((kept + position - rank) as usize, items[row][e]);
                 }
                 e += 1;
             }
             row += 1;
         }
-        thread::sync_threads();
+    }
 
-        let before = before.load(0) as usize;
-        let thread = thread::thread_idx_x() as usize;
-        let mut i = thread;
-        while i < kept {
-            self.kept.store(before + i, staged.load(i));
-            i += THREADS;
-        }
-        if wants_others {
-            // Of the items before the tile those that were not kept.
-            let others_before = begin - before;
-            let valid = if len - begin < tile_items::<T>() { len - begin } else { tile_items::<T>() };
-            let mut i = thread;
-            while i < valid - kept {
-                self.others.store(others_before + i, staged.load(kept + i));
-                i += THREADS;
+    /// Writes `len` staged items from `first` on to `to`, from `begin` on.
+    #[inline(always)]
+    unsafe fn write(&self, to: SliceMut<'_, T>, begin: usize, first: usize, len: usize) {
+        let staged = self.staged();
+        // A fixed number of rounds, so that several are under way at once.
+        let mut round = 0;
+        while round < tile_items::<T, ROWS>() / THREADS {
+            let i = round * THREADS + thread::thread_idx_x() as usize;
+            if i < len {
+                to.store(begin + i, staged.load(first + i));
             }
+            round += 1;
         }
     }
 

@@ -1,5 +1,6 @@
-//! Ranks of a tile's items by a digit, stable: each warp ranks its items by ballots and counts them in counters of its own,
-//! then a thread a digit sums over the warps (Merrill, Grimshaw 2011).
+//! Ranks of a tile's items by a digit, stable: each warp counts its items in counters of its own, a thread a digit sums over
+//! the warps, then each warp ranks its items by ballots (Merrill, Grimshaw 2011). Counts come first, as in Adinets and
+//! Merrill 2022 (*Onesweep*), since other blocks wait for them: they are known before the longest of the steps.
 
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::thread::radix_key::RADIX;
@@ -9,7 +10,7 @@ use cuda_std::prelude::*;
 /// What a block of `WARPS` warps, at least 8, ranks with. The steps follow each other in the order of their names here, with
 /// a barrier between two where it says so.
 pub struct RadixRank<'a, const WARPS: usize> {
-    /// For each warp its count of each digit, in the end the rank of the warp's first item of it.
+    /// For each warp its count of each digit, then the rank of the warp's next item of it.
     pub counts: SharedSlice<'a, u32>,
     /// For the sum over the digits.
     pub scan: *mut ScanSmem,
@@ -36,13 +37,58 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         self.counts.part(thread::thread_idx_x() as usize / 32 * RADIX, RADIX)
     }
 
-    /// How many items of the same digit come before each of the caller's items in its warp, warp-striped; counts them. A
-    /// barrier follows.
+    /// Counts the caller's items. A barrier follows.
     ///
     /// # Safety
     /// Digits are below [`RADIX`].
     #[inline(always)]
-    pub unsafe fn rank_in_warps<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) -> [u32; ITEMS] {
+    pub unsafe fn count<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) {
+        let counts = self.own_counts();
+        let mut item = 0;
+        while item < ITEMS {
+            counts.atomic_add(digit(item) as usize, 1, Ordering::Relaxed, Scope::Block);
+            item += 1;
+        }
+    }
+
+    /// Makes of each counter the rank in the tile of the warp's first item of the digit. Calls `publish` with the tile's count
+    /// of the caller's digit, as soon as it is known, in the threads below [`RADIX`]. Gives that count and the rank of the tile's
+    /// first item of the digit, to other threads anything. Ends with a barrier.
+    ///
+    /// # Safety
+    /// See [`clear`](Self::clear).
+    #[inline(always)]
+    pub unsafe fn sum(&self, publish: impl Fn(u32)) -> (u32, u32) {
+        let digit = thread::thread_idx_x() as usize;
+        let mut warps_before = [0; WARPS];
+        let mut count = 0;
+        if digit < RADIX {
+            let mut warp = 0;
+            while warp < WARPS {
+                warps_before[warp] = count;
+                count += self.counts.load(warp * RADIX + digit);
+                warp += 1;
+            }
+            publish(count);
+        }
+        let (before, _) = exclusive_sum(count, self.scan);
+        if digit < RADIX {
+            let mut warp = 0;
+            while warp < WARPS {
+                self.counts.store(warp * RADIX + digit, before + warps_before[warp]);
+                warp += 1;
+            }
+        }
+        thread::sync_threads();
+        (count, before)
+    }
+
+    /// The ranks in the tile of the caller's items, warp-striped. A barrier follows before the counters' memory is used again.
+    ///
+    /// # Safety
+    /// See [`clear`](Self::clear); digits are those that were counted.
+    #[inline(always)]
+    pub unsafe fn ranks<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) -> [u32; ITEMS] {
         let counts = self.own_counts();
         let mut ranks = [0; ITEMS];
         let mut item = 0;
@@ -63,65 +109,5 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
             item += 1;
         }
         ranks
-    }
-
-    /// Makes of each warp's count the number of such items in the warps below. Gives a thread below [`RADIX`] the count of
-    /// its digit, the others 0.
-    ///
-    /// # Safety
-    /// See [`clear`](Self::clear).
-    #[inline(always)]
-    pub unsafe fn sum_over_warps(&self) -> u32 {
-        let digit = thread::thread_idx_x() as usize;
-        let mut count = 0;
-        if digit < RADIX {
-            let mut warp = 0;
-            while warp < WARPS {
-                let own = self.counts.load(warp * RADIX + digit);
-                self.counts.store(warp * RADIX + digit, count);
-                count += own;
-                warp += 1;
-            }
-        }
-        count
-    }
-
-    /// Takes what [`sum_over_warps`](Self::sum_over_warps) gave, makes of each counter the rank of the warp's first item of
-    /// the digit, and gives the rank of the tile's first item of the caller's digit. Ends with a barrier.
-    ///
-    /// # Safety
-    /// See [`clear`](Self::clear).
-    #[inline(always)]
-    pub unsafe fn sum_over_digits(&self, count: u32) -> u32 {
-        let digit = thread::thread_idx_x() as usize;
-        let (before, _) = exclusive_sum(count, self.scan);
-        if digit < RADIX {
-            // Read again: kept in registers they would be too many.
-            let mut warp = 0;
-            while warp < WARPS {
-                self.counts.store(warp * RADIX + digit, before + self.counts.load(warp * RADIX + digit));
-                warp += 1;
-            }
-        }
-        thread::sync_threads();
-        before
-    }
-
-    /// Ranks within the warp become ranks within the tile. A barrier follows before the counters' memory is used again.
-    ///
-    /// # Safety
-    /// See [`clear`](Self::clear).
-    #[inline(always)]
-    pub unsafe fn ranks_in_tile<const ITEMS: usize>(
-        &self,
-        digit: impl Fn(usize) -> u32,
-        ranks: &mut [u32; ITEMS],
-    ) {
-        let before = self.own_counts();
-        let mut item = 0;
-        while item < ITEMS {
-            ranks[item] += before.load(digit(item) as usize);
-            item += 1;
-        }
     }
 }

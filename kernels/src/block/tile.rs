@@ -3,35 +3,31 @@
 //! A warp has consecutive items too, in rows: one 16-byte access a lane. So the order of items is warp, row, lane, and
 //! place in the 16 bytes; every access is coalesced and nothing is exchanged through shared memory.
 
-use crate::policy::TILE;
+use crate::policy::TILE_THREADS;
 use crate::thread::words::{MAX_WORDS, Words};
 use cuda_std::prelude::*;
 
 /// Threads of a block.
-pub const THREADS: usize = TILE.threads_per_block;
+pub const THREADS: usize = TILE_THREADS;
 /// Warps of a block.
 pub const WARPS: usize = THREADS / 32;
-/// Rows of a warp.
-pub const ROWS: usize = TILE.rows;
-/// Most items of a thread.
-pub const MAX_ITEMS: usize = ROWS * MAX_WORDS;
 
 /// Items of a row.
 pub const fn row_items<T: Words>() -> usize {
     32 * T::PER_16
 }
 
-/// Items of a tile.
-pub const fn tile_items<T: Words>() -> usize {
+/// Items of a tile whose warps have that many rows.
+pub const fn tile_items<T: Words, const ROWS: usize>() -> usize {
     WARPS * ROWS * row_items::<T>()
 }
 
-/// Items of a thread: item `e` of row `r` is at `r * PER_16 + e`; the rest is not used.
-pub type Items<T> = [T; MAX_ITEMS];
+/// Items of a thread, row by row; of a row the first `PER_16` are used.
+pub type Items<T, const ROWS: usize> = [[T; MAX_WORDS]; ROWS];
 
 /// Position in the tile of the thread's first item of a row.
 #[inline(always)]
-pub fn row_begin<T: Words>(row: usize) -> usize {
+pub fn row_begin<T: Words, const ROWS: usize>(row: usize) -> usize {
     let thread = thread::thread_idx_x() as usize;
     (thread / 32 * ROWS + row) * row_items::<T>() + thread % 32 * T::PER_16
 }
@@ -85,27 +81,22 @@ pub fn is_aligned<T>(pointer: *const T) -> bool {
 /// # Safety
 /// `begin` is a multiple of the items of a tile.
 #[inline(always)]
-pub unsafe fn load<T: Words>(input: Slice<T>, begin: usize, pad: T) -> Items<T> {
-    let mut items = [pad; MAX_ITEMS];
-    if begin + tile_items::<T>() <= input.len() && is_aligned(input.as_ptr()) {
+pub unsafe fn load<T: Words, const ROWS: usize>(input: Slice<T>, begin: usize, pad: T) -> Items<T, ROWS> {
+    let mut items = [[pad; MAX_WORDS]; ROWS];
+    if begin + tile_items::<T, ROWS>() <= input.len() && is_aligned(input.as_ptr()) {
         let mut row = 0;
         while row < ROWS {
-            let loaded = load_16(input, begin + row_begin::<T>(row));
-            let mut e = 0;
-            while e < T::PER_16 {
-                items[row * T::PER_16 + e] = loaded[e];
-                e += 1;
-            }
+            items[row] = load_16(input, begin + row_begin::<T, ROWS>(row));
             row += 1;
         }
     } else {
         let mut row = 0;
         while row < ROWS {
-            let first = begin + row_begin::<T>(row);
+            let first = begin + row_begin::<T, ROWS>(row);
             let mut e = 0;
             while e < T::PER_16 {
                 if first + e < input.len() {
-                    items[row * T::PER_16 + e] = input.load(first + e);
+                    items[row][e] = input.load(first + e);
                 }
                 e += 1;
             }
@@ -120,31 +111,51 @@ pub unsafe fn load<T: Words>(input: Slice<T>, begin: usize, pad: T) -> Items<T> 
 /// # Safety
 /// As [`load`]; the block writes the whole tile, so no other one may.
 #[inline(always)]
-pub unsafe fn store<T: Words>(output: SliceMut<T>, begin: usize, items: Items<T>) {
-    if begin + tile_items::<T>() <= output.len() && is_aligned(output.as_ptr()) {
+pub unsafe fn store<T: Words, const ROWS: usize>(output: SliceMut<T>, begin: usize, items: Items<T, ROWS>) {
+    if begin + tile_items::<T, ROWS>() <= output.len() && is_aligned(output.as_ptr()) {
         let mut row = 0;
         while row < ROWS {
-            let mut stored = [items[0]; MAX_WORDS];
-            let mut e = 0;
-            while e < T::PER_16 {
-                stored[e] = items[row * T::PER_16 + e];
-                e += 1;
-            }
-            store_16(output, begin + row_begin::<T>(row), stored);
+            store_16(output, begin + row_begin::<T, ROWS>(row), items[row]);
             row += 1;
         }
     } else {
         let mut row = 0;
         while row < ROWS {
-            let first = begin + row_begin::<T>(row);
+            let first = begin + row_begin::<T, ROWS>(row);
             let mut e = 0;
             while e < T::PER_16 {
                 if first + e < output.len() {
-                    output.store(first + e, items[row * T::PER_16 + e]);
+                    output.store(first + e, items[row][e]);
                 }
                 e += 1;
             }
             row += 1;
         }
     }
+}
+
+/// A bit an item of the thread, that of item `e` of row `row` at `row * PER_16 + e`: set where `is_set(row, e)`.
+#[inline(always)]
+pub fn bits<T: Words, const ROWS: usize>(is_set: impl Fn(usize, usize) -> bool) -> u32 {
+    const { assert!(ROWS * T::PER_16 <= 32) };
+    let mut bits = 0;
+    let mut row = 0;
+    while row < ROWS {
+        let mut e = 0;
+        while e < T::PER_16 {
+            bits |= u32::from(is_set(row, e)) << (row * T::PER_16 + e);
+            e += 1;
+        }
+        row += 1;
+    }
+    bits
+}
+
+/// The bits of the thread's items that are before item `len` of the input.
+#[inline(always)]
+pub fn valid_bits<T: Words, const ROWS: usize>(begin: usize, len: usize) -> u32 {
+    if begin + tile_items::<T, ROWS>() <= len {
+        return u32::MAX;
+    }
+    bits::<T, ROWS>(|row, e| begin + row_begin::<T, ROWS>(row) + e < len)
 }

@@ -3,7 +3,7 @@
 //! Lanes, then warps fold their points, and a block does one atomic pair an axis, on keys that have the order of the
 //! coordinates. Minimum and maximum do not depend on order, so the result has the same bits on every run.
 
-use crate::policy::TILE;
+use crate::policy::TILE_THREADS as THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::operator::{Max, Min, Operator};
 use crate::thread::words::Words;
@@ -11,7 +11,6 @@ use crate::warp::scan::reduce;
 use cuda_std::atomic::AtomicValue;
 use cuda_std::prelude::*;
 
-const THREADS: usize = TILE.threads_per_block;
 const WARPS: usize = THREADS / 32;
 
 /// Folds points of `D` coordinates into `keys`: on each axis the least key, which starts with all bits set, then on each

@@ -1,6 +1,7 @@
 //! Arrays out of nothing: one value, numbers in order, noise; a block a tile.
 
-use crate::block::tile::{self, MAX_ITEMS, ROWS, THREADS, row_begin, tile_items};
+use crate::block::tile::{self, THREADS, row_begin, tile_items};
+use crate::policy::STREAM_ROWS as ROWS;
 use crate::thread::words::*;
 use cuda_std::prelude::*;
 
@@ -48,14 +49,14 @@ struct Generate<'a, T> {
 impl<T: Words> Generate<'_, T> {
     #[inline(always)]
     unsafe fn run(self, item: impl Fn(u64) -> T) {
-        let begin = thread::block_idx_x() as usize * tile_items::<T>();
-        let mut items = [T::ZEROS; MAX_ITEMS];
+        let begin = thread::block_idx_x() as usize * tile_items::<T, ROWS>();
+        let mut items = [[T::ZEROS; MAX_WORDS]; ROWS];
         let mut row = 0;
         while row < ROWS {
-            let first = (begin + row_begin::<T>(row)) as u64;
+            let first = (begin + row_begin::<T, ROWS>(row)) as u64;
             let mut e = 0;
             while e < T::PER_16 {
-                items[row * T::PER_16 + e] = item(first + e as u64);
+                items[row][e] = item(first + e as u64);
                 e += 1;
             }
             row += 1;

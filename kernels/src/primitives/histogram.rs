@@ -1,7 +1,7 @@
 //! Histograms: each block counts in its shared memory and adds its counts to those of all.
 
-use crate::block::tile::{self, ROWS, THREADS, row_begin, tile_items};
-use crate::policy::MAX_BINS;
+use crate::block::tile::{self, THREADS, row_begin, tile_items};
+use crate::policy::{MAX_BINS, STREAM_ROWS as ROWS};
 use crate::thread::coord::Coord;
 use crate::thread::radix_key::{RADIX, RADIX_BITS, RadixKey};
 use crate::thread::words::Words;
@@ -137,16 +137,16 @@ impl Histogram<'_> {
             bin += THREADS;
         }
         thread::sync_threads();
-        let stride = thread::grid_dim_x() as usize * tile_items::<T>();
-        let mut begin = thread::block_idx_x() as usize * tile_items::<T>();
+        let stride = thread::grid_dim_x() as usize * tile_items::<T, ROWS>();
+        let mut begin = thread::block_idx_x() as usize * tile_items::<T, ROWS>();
         while begin < input.len() {
-            let items = tile::load(input, begin, T::ZEROS);
+            let items = tile::load::<T, ROWS>(input, begin, T::ZEROS);
             let mut row = 0;
             while row < ROWS {
                 let mut e = 0;
                 while e < T::PER_16 {
-                    if begin + row_begin::<T>(row) + e < input.len() {
-                        visit(items[row * T::PER_16 + e], counts);
+                    if begin + row_begin::<T, ROWS>(row) + e < input.len() {
+                        visit(items[row][e], counts);
                     }
                     e += 1;
                 }

@@ -6,7 +6,7 @@
 //! moved by the same ranks.
 
 use crate::block::scan::exclusive_over_warps;
-use crate::policy::{PARTITION_ITEMS, TILE};
+use crate::policy::{PARTITION_ITEMS, TILE_THREADS as THREADS};
 use crate::thread::operator::{Counts, Operator, Sum};
 use crate::thread::ranks::{Ranks, num_words};
 use crate::thread::segments::segment_of;
@@ -15,7 +15,6 @@ use crate::warp::look_back::{Decoupled, LookBack, Ticket};
 use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
-const THREADS: usize = TILE.threads_per_block;
 const WARPS: usize = THREADS / 32;
 
 /// Words of bits of a block of the first pass: a lane a word.
@@ -123,6 +122,9 @@ impl Mark<'_> {
         if thread::thread_idx_x() < 32 {
             let words = self.words.part(1, self.words.len() - 1);
             let num_tiles = thread::grid_dim_x() as usize;
+            if lane == 0 {
+                Decoupled::publish(words, num_tiles, tile, sum);
+            }
             let tiles_before = Decoupled::before::<Counts, Sum>(words, num_tiles, tile, sum);
             if lane == 0 {
                 before.store(0, tiles_before);

@@ -1,14 +1,14 @@
 //! Reduce: what all items add up to. Each block reduces a piece of the input, a second launch of one block the sums of
 //! the blocks. The brackets depend on nothing but the number of items.
 
-use crate::block::tile::{ROWS, THREADS, WARPS, is_aligned, load_16, row_items};
-use crate::policy::REDUCE_MAX_BLOCKS;
+use crate::block::tile::{Items, THREADS, WARPS, is_aligned, load_16, row_items};
+use crate::policy::{REDUCE_MAX_BLOCKS, STREAM_ROWS as ROWS};
 use crate::thread::operator::*;
 use crate::thread::words::Words;
 use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
 
-/// Reduces with operator `O`: each warp `warp_rows` consecutive rows, a multiple of [`ROWS`]; each block's sum to `sums`.
+/// Reduces with operator `O`: each warp `warp_rows` consecutive rows, a multiple of [`STREAM_ROWS`](ROWS); each block's sum to `sums`.
 #[kernel(family = "primitives-scan", block = THREADS, shared = ReduceSmem<T>, hot)]
 #[instance(u32, Sum)]
 #[instance(i32, Sum)]
@@ -118,7 +118,7 @@ impl<T: Words> Reduce<'_, T> {
     }
 
     #[inline(always)]
-    unsafe fn load_rows(&self, first: usize) -> [[T; 4]; ROWS] {
+    unsafe fn load_rows(&self, first: usize) -> Items<T, ROWS> {
         let mut items = [[T::ZEROS; 4]; ROWS];
         let mut r = 0;
         while r < ROWS {
@@ -129,7 +129,7 @@ impl<T: Words> Reduce<'_, T> {
     }
 
     #[inline(always)]
-    unsafe fn load_last_rows(&self, first: usize, pad: T) -> [[T; 4]; ROWS] {
+    unsafe fn load_last_rows(&self, first: usize, pad: T) -> Items<T, ROWS> {
         let mut items = [[pad; 4]; ROWS];
         let mut r = 0;
         while r < ROWS {

@@ -2,16 +2,17 @@
 //! (Merrill, Garland 2016).
 
 use crate::block::scan::exclusive_over_warps;
-use crate::block::tile::{self, Items, MAX_ITEMS, ROWS, THREADS, WARPS, tile_items};
+use crate::block::tile::{self, Items, THREADS, WARPS, tile_items};
+use crate::policy::{SCAN_MIN_BLOCKS, SCAN_ROWS as ROWS};
 use crate::thread::operator::*;
-use crate::thread::words::Words;
+use crate::thread::words::{Words, computed};
 use crate::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
 use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
 /// Scans with operator `O` and look-back `L`; a block a tile. `words` are zeros: the ticket, then those of the look-back.
 /// Input and output may be the same memory. `exclusive` is 1 to leave out the item itself, or 0.
-#[kernel(family = "primitives-scan", block = THREADS, shared = ScanSmem<T>, hot)]
+#[kernel(family = "primitives-scan", block = THREADS, min_blocks = SCAN_MIN_BLOCKS, shared = ScanSmem<T>, hot)]
 #[instance(u32, Sum, Decoupled)]
 #[instance(i32, Sum, Decoupled)]
 #[instance(u64, Sum, Decoupled)]
@@ -85,14 +86,18 @@ impl<T: Words> Scan<'_, T> {
         let smem = shared_mem::<ScanSmem<T>>();
         let before = shared_field!(smem, before);
         let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
-        let begin = tile * tile_items::<T>();
+        let begin = tile * tile_items::<T, ROWS>();
         let items = tile::load(self.input, begin, O::IDENTITY);
 
-        let (rows_before, warp_sum) = Self::scan_rows::<O>(&items);
+        let (mut items, warp_sum) = self.scan_warp::<O>(items);
         let (warps_before, sum) = exclusive_over_warps::<T, O>(warp_sum, shared_field!(smem, warp_sums));
         if thread::thread_idx_x() < 32 {
             let words = self.words.part(1, self.words.len() - 1);
-            let tiles_before = L::before::<T, O>(words, thread::grid_dim_x() as usize, tile, sum);
+            let num_tiles = thread::grid_dim_x() as usize;
+            if warp::lane_id() == 0 {
+                L::publish(words, num_tiles, tile, sum);
+            }
+            let tiles_before = L::before::<T, O>(words, num_tiles, tile, sum);
             if warp::lane_id() == 0 {
                 before.store(0, tiles_before);
             }
@@ -100,51 +105,44 @@ impl<T: Words> Scan<'_, T> {
         thread::sync_threads();
 
         let before = O::combine(before.load(0), warps_before);
-        tile::store(self.output, begin, self.scan_items::<O>(items, before, rows_before));
+        let mut row = 0;
+        while row < ROWS {
+            let mut e = 0;
+            while e < T::PER_16 {
+                items[row][e] = O::combine(before, items[row][e]);
+                e += 1;
+            }
+            row += 1;
+        }
+        tile::store(self.output, begin, items);
     }
 
-    /// For each row what the warp's items before the lane's add up to, and the sum of the warp.
+    /// Scans the warp's items, and sums them up. It takes the place of the items, so that few registers are in use while the
+    /// block looks back.
     #[inline(always)]
-    unsafe fn scan_rows<O: Operator<T>>(items: &Items<T>) -> ([T; ROWS], T) {
-        let mut before = [O::IDENTITY; ROWS];
+    unsafe fn scan_warp<O: Operator<T>>(&self, items: Items<T, ROWS>) -> (Items<T, ROWS>, T) {
+        let mut scanned = items;
         let mut warp_sum = O::IDENTITY;
         let mut row = 0;
         while row < ROWS {
-            let mut sum = items[row * T::PER_16];
+            let mut sum = items[row][0];
             let mut e = 1;
             while e < T::PER_16 {
-                sum = O::combine(sum, items[row * T::PER_16 + e]);
+                sum = O::combine(sum, items[row][e]);
                 e += 1;
             }
             let (lanes_before, row_sum) = exclusive_of::<T, O>(inclusive::<T, O>(sum));
-            before[row] = O::combine(warp_sum, lanes_before);
-            warp_sum = O::combine(warp_sum, row_sum);
-            row += 1;
-        }
-        (before, warp_sum)
-    }
-
-    #[inline(always)]
-    unsafe fn scan_items<O: Operator<T>>(
-        &self,
-        items: Items<T>,
-        before: T,
-        rows_before: [T; ROWS],
-    ) -> Items<T> {
-        let mut scanned = [O::IDENTITY; MAX_ITEMS];
-        let mut row = 0;
-        while row < ROWS {
-            let mut sum = O::combine(before, rows_before[row]);
+            let mut sum = O::combine(warp_sum, lanes_before);
             let mut e = 0;
             while e < T::PER_16 {
-                let i = row * T::PER_16 + e;
-                let with_item = O::combine(sum, items[i]);
-                scanned[i] = if self.exclusive { sum } else { with_item };
+                let with_item = computed(O::combine(sum, items[row][e]));
+                scanned[row][e] = computed(if self.exclusive { sum } else { with_item });
                 sum = with_item;
                 e += 1;
             }
+            warp_sum = O::combine(warp_sum, row_sum);
             row += 1;
         }
-        scanned
+        (scanned, warp_sum)
     }
 }

@@ -3,11 +3,11 @@
 
 use super::select::flag_bits;
 use crate::block::scan::exclusive_over_warps;
-use crate::block::tile::{self, Items, MAX_ITEMS, ROWS, THREADS, WARPS, row_begin, tile_items};
-use crate::policy::{PER_ITEM_THREADS, SEGMENTED_MIN_BLOCKS};
+use crate::block::tile::{self, Items, THREADS, WARPS, row_begin, tile_items};
+use crate::policy::{PER_ITEM_THREADS, SEGMENTED_MIN_BLOCKS, SEGMENTED_ROWS as ROWS};
 use crate::thread::operator::*;
 use crate::thread::segments::segment_of;
-use crate::thread::words::{MAX_WORDS, Words};
+use crate::thread::words::{MAX_WORDS, Words, computed};
 use crate::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
 use crate::warp::scan::{exclusive_of, inclusive};
 use crate::warp::shuffle::shuffle_idx;
@@ -124,8 +124,9 @@ impl<T: Words> SinceHead<T> {
         Self { sum, has_head: T::from_words([has_head.into(), 0, 0, 0]) }
     }
 
+    /// True if there is a head.
     #[inline(always)]
-    fn has_head(self) -> bool {
+    pub fn has_head(self) -> bool {
         self.has_head.to_words()[0] != 0
     }
 }
@@ -205,11 +206,11 @@ impl<T: Words> Segmented<'_, T> {
             while e < T::PER_16 {
                 let i = row * T::PER_16 + e;
                 if ends >> i & 1 != 0 {
-                    let item = (begin + row_begin::<T>(row) + e) as u64;
+                    let item = (begin + row_begin::<T, ROWS>(row) + e) as u64;
                     let segment = segment_of(offsets, item, 0, offsets.len() - 1);
                     // Items before the first segment belong to none.
                     if offsets.load(segment) <= item {
-                        to.store(segment, sums[i]);
+                        to.store(segment, sums[row][e]);
                     }
                 }
                 e += 1;
@@ -225,7 +226,7 @@ impl<T: Words> Segmented<'_, T> {
         let mut row = 0;
         while row < ROWS {
             let own = heads >> (row * T::PER_16) & ((1 << T::PER_16) - 1);
-            let next = begin + row_begin::<T>(row) + T::PER_16;
+            let next = begin + row_begin::<T, ROWS>(row) + T::PER_16;
             // The item behind the lane's last: the lane above has its bit, or memory.
             let mut next_is_head = shuffle_idx(own & 1, (warp::lane_id() + 1) % 32);
             if warp::lane_id() == 31 {
@@ -245,20 +246,23 @@ impl<T: Words> Segmented<'_, T> {
 
     /// Where the tile begins, the heads of the thread's items, and what each and those of its segment before it add up to.
     #[inline(always)]
-    unsafe fn run<O: Operator<T>, L: LookBack>(&self, exclusive: bool) -> (usize, u32, Items<T>) {
+    unsafe fn run<O: Operator<T>, L: LookBack>(&self, exclusive: bool) -> (usize, u32, Items<T, ROWS>) {
         let smem = shared_mem::<SegmentedSmem<T>>();
         let before = shared_field!(smem, before);
         let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
-        let begin = tile * tile_items::<T>();
+        let begin = tile * tile_items::<T, ROWS>();
         let items = tile::load(self.input, begin, O::IDENTITY);
-        let heads = flag_bits::<T>(self.heads, begin, self.input.len());
+        let heads = flag_bits::<T, ROWS>(self.heads, begin, self.input.len());
 
-        let (rows_before, warp_sum) = Self::scan_rows::<O>(&items, heads);
+        let (mut sums, is_open, warp_sum) = Self::scan_warp::<O>(items, heads, exclusive);
         let (warps_before, sum) =
             exclusive_over_warps::<_, Restarting<O>>(warp_sum, shared_field!(smem, warp_sums));
         if thread::thread_idx_x() < 32 {
             let words = self.words.part(1, self.words.len() - 1);
             let num_tiles = thread::grid_dim_x() as usize;
+            if warp::lane_id() == 0 {
+                L::publish(words, num_tiles, tile, sum);
+            }
             let tiles_before = L::before::<_, Restarting<O>>(words, num_tiles, tile, sum);
             if warp::lane_id() == 0 {
                 before.store(0, tiles_before);
@@ -266,17 +270,14 @@ impl<T: Words> Segmented<'_, T> {
         }
         thread::sync_threads();
 
-        let before = Restarting::<O>::combine(before.load(0), warps_before);
-        let mut sums = [O::IDENTITY; MAX_ITEMS];
+        let before = Restarting::<O>::combine(before.load(0), warps_before).sum;
         let mut row = 0;
         while row < ROWS {
-            let mut sum = Restarting::<O>::combine(before, rows_before[row]).sum;
             let mut e = 0;
             while e < T::PER_16 {
-                let i = row * T::PER_16 + e;
-                let before = if heads >> i & 1 != 0 { O::IDENTITY } else { sum };
-                sum = O::combine(before, items[i]);
-                sums[i] = if exclusive { before } else { sum };
+                if is_open >> (row * T::PER_16 + e) & 1 != 0 {
+                    sums[row][e] = O::combine(before, sums[row][e]);
+                }
                 e += 1;
             }
             row += 1;
@@ -284,19 +285,22 @@ impl<T: Words> Segmented<'_, T> {
         (begin, heads, sums)
     }
 
-    /// For each row what the warp's items before the lane's add up to, and the sum of the warp.
+    /// Of the warp's items each one's sum as far as the warp knows it, a bit for each item of the thread whose segment began
+    /// before the warp's items, and the sum of the warp.
     #[inline(always)]
-    unsafe fn scan_rows<O: Operator<T>>(
-        items: &Items<T>,
+    unsafe fn scan_warp<O: Operator<T>>(
+        items: Items<T, ROWS>,
         heads: u32,
-    ) -> ([SinceHead<T>; ROWS], SinceHead<T>) {
-        let mut before = [Restarting::<O>::IDENTITY; ROWS];
+        exclusive: bool,
+    ) -> (Items<T, ROWS>, u32, SinceHead<T>) {
+        let mut sums = items;
+        let mut is_open = 0;
         let mut warp_sum = Restarting::<O>::IDENTITY;
         let mut row = 0;
         while row < ROWS {
             let item = |e: usize| {
-                let i = row * T::PER_16 + e;
-                SinceHead::new(items[i], heads >> i & 1 != 0)
+                let is_head = heads >> (row * T::PER_16 + e) & 1 != 0;
+                SinceHead::new(items[row][e], is_head)
             };
             let mut sum = item(0);
             let mut e = 1;
@@ -306,10 +310,18 @@ impl<T: Words> Segmented<'_, T> {
             }
             let (lanes_before, row_sum) =
                 exclusive_of::<_, Restarting<O>>(inclusive::<_, Restarting<O>>(sum));
-            before[row] = Restarting::<O>::combine(warp_sum, lanes_before);
+            let mut sum = Restarting::<O>::combine(warp_sum, lanes_before);
+            let mut e = 0;
+            while e < T::PER_16 {
+                let before = if item(e).has_head() { O::IDENTITY } else { sum.sum };
+                sum = Restarting::<O>::combine(sum, item(e));
+                sums[row][e] = computed(if exclusive { before } else { sum.sum });
+                is_open |= u32::from(!sum.has_head()) << (row * T::PER_16 + e);
+                e += 1;
+            }
             warp_sum = Restarting::<O>::combine(warp_sum, row_sum);
             row += 1;
         }
-        (before, warp_sum)
+        (sums, is_open, warp_sum)
     }
 }

@@ -2,7 +2,8 @@
 //! theirs, which makes it a stable partition.
 
 use crate::block::compact::{Compact, CompactSmem};
-use crate::block::tile::{self, Items, ROWS, THREADS, row_begin, tile_items};
+use crate::block::tile::{self, Items, THREADS, row_begin, tile_items};
+use crate::policy::{SELECT_MIN_BLOCKS, SELECT_ROWS as ROWS};
 use crate::thread::predicate::*;
 use crate::thread::words::*;
 use crate::warp::look_back::Ticket;
@@ -11,7 +12,7 @@ use cuda_std::prelude::*;
 
 /// Takes the items whose flag is not 0; a block a tile. `words` are zeros: the ticket, then those of the look-back. The
 /// number taken goes to `count`. `others` has room for the rest, or is empty.
-#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem, hot)]
+#[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instance(u32)]
 #[instance(u64)]
 #[instance(Bits128)]
@@ -27,7 +28,7 @@ pub unsafe fn primitives_select_flagged<T: Words>(
 }
 
 /// The same for items of which predicate `P` holds, given the bits of its bound.
-#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem, hot)]
+#[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instance(u32, Below)]
 #[instance(i32, Below)]
 #[instance(u64, Below)]
@@ -70,7 +71,7 @@ predicates! {
 /// What decides which items are taken.
 pub(super) trait Choice<T: Words> {
     /// A bit an item of the thread; 0 where the input, of `len` items, has ended.
-    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T>) -> u32;
+    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T, ROWS>) -> u32;
 }
 
 /// One tile's selection.
@@ -87,7 +88,7 @@ impl<T: Words> Select<'_, T> {
     pub(super) unsafe fn run(self, choice: impl Choice<T>) {
         let smem = shared_mem::<CompactSmem>();
         let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
-        let begin = tile * tile_items::<T>();
+        let begin = tile * tile_items::<T, ROWS>();
         let items = tile::load(self.input, begin, T::ZEROS);
         let keep = choice.choose(begin, self.input.len(), &items);
         let words = self.words.part(1, self.words.len() - 1);
@@ -103,20 +104,25 @@ struct Flagged<'a> {
 
 impl<T: Words> Choice<T> for Flagged<'_> {
     #[inline(always)]
-    unsafe fn choose(&self, begin: usize, len: usize, _: &Items<T>) -> u32 {
-        flag_bits::<T>(self.flags, begin, len)
+    unsafe fn choose(&self, begin: usize, len: usize, _: &Items<T, ROWS>) -> u32 {
+        flag_bits::<T, ROWS>(self.flags, begin, len)
     }
 }
 
 /// A bit for each item of the thread in the tile at `begin`: set if its byte is not 0, and 0 from item `len` on.
 #[inline(always)]
-pub(super) unsafe fn flag_bits<T: Words>(flags: Slice<u8>, begin: usize, len: usize) -> u32 {
+pub(super) unsafe fn flag_bits<T: Words, const ROWS: usize>(
+    flags: Slice<u8>,
+    begin: usize,
+    len: usize,
+) -> u32 {
     let mut set = 0;
-    let can_load_4 = T::PER_16 == 4 && begin + tile_items::<T>() <= len && tile::is_aligned(flags.as_ptr());
+    let can_load_4 =
+        T::PER_16 == 4 && begin + tile_items::<T, ROWS>() <= len && tile::is_aligned(flags.as_ptr());
     let words = Slice::<u32>::from_raw_parts(flags.as_ptr().cast(), len / 4);
     let mut row = 0;
     while row < ROWS {
-        let first = begin + row_begin::<T>(row);
+        let first = begin + row_begin::<T, ROWS>(row);
         let bytes = if can_load_4 {
             words.load(first / 4)
         } else {
@@ -148,19 +154,8 @@ struct Holds<T, P> {
 
 impl<T: Words, P: Predicate<T>> Choice<T> for Holds<T, P> {
     #[inline(always)]
-    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T>) -> u32 {
-        let mut keep = 0;
-        let mut row = 0;
-        while row < ROWS {
-            let mut e = 0;
-            while e < T::PER_16 {
-                let i = row * T::PER_16 + e;
-                let takes = P::holds(items[i], self.bound) && begin + row_begin::<T>(row) + e < len;
-                keep |= u32::from(takes) << i;
-                e += 1;
-            }
-            row += 1;
-        }
-        keep
+    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T, ROWS>) -> u32 {
+        tile::bits::<T, ROWS>(|row, e| P::holds(items[row][e], self.bound))
+            & tile::valid_bits::<T, ROWS>(begin, len)
     }
 }

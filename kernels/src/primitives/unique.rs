@@ -2,7 +2,8 @@
 
 use super::select::{Choice, Select};
 use crate::block::compact::CompactSmem;
-use crate::block::tile::{Items, ROWS, THREADS, row_begin};
+use crate::block::tile::{Items, THREADS, row_begin};
+use crate::policy::{SELECT_MIN_BLOCKS, SELECT_ROWS as ROWS};
 use crate::thread::predicate::*;
 use crate::thread::words::{Bits128, Words};
 use crate::warp::shuffle::shuffle_up;
@@ -10,7 +11,7 @@ use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
 /// Takes the heads of runs by comparison `R`; a block a tile. Otherwise as the kernels of select.
-#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem, hot)]
+#[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instance(u32, EqualBits)]
 #[instance(u64, EqualBits)]
 #[instance(Bits128, EqualBits)]
@@ -44,22 +45,21 @@ struct Heads<'a, T, R> {
 
 impl<T: Words, R: SameRun<T>> Choice<T> for Heads<'_, T, R> {
     #[inline(always)]
-    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T>) -> u32 {
+    unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T, ROWS>) -> u32 {
         let mut heads = 0;
         let mut row = 0;
         while row < ROWS {
-            let first = begin + row_begin::<T>(row);
+            let first = begin + row_begin::<T, ROWS>(row);
             // The item before the lane's first: the lane below has it, or memory.
-            let mut before = shuffle_up(items[row * T::PER_16 + T::PER_16 - 1], 1);
+            let mut before = shuffle_up(items[row][T::PER_16 - 1], 1);
             if warp::lane_id() == 0 && first > 0 && first < len {
                 before = self.input.load(first - 1);
             }
             let mut e = 0;
             while e < T::PER_16 {
-                let i = row * T::PER_16 + e;
-                let is_head = first + e == 0 || !R::same(before, items[i]);
-                heads |= u32::from(is_head && first + e < len) << i;
-                before = items[i];
+                let is_head = first + e == 0 || !R::same(before, items[row][e]);
+                heads |= u32::from(is_head && first + e < len) << (row * T::PER_16 + e);
+                before = items[row][e];
                 e += 1;
             }
             row += 1;

@@ -68,7 +68,49 @@ impl Words for Affine {
     }
 }
 
-/// Two counts, summed side by side.
+/// A count of items, below 2^62: so that it is published in one word.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+// SAFETY: a plain integer.
+unsafe impl cust_core::DeviceCopy for Count {}
+impl SharedElement for Count {}
+impl Words for Count {
+    const WORDS: usize = 2;
+    const ZEROS: Self = Self(0);
+    const PUBLISHED_WORDS: usize = 1;
+
+    #[inline(always)]
+    fn to_words(self) -> [u32; MAX_WORDS] {
+        split(self.0)
+    }
+    #[inline(always)]
+    fn from_words(words: [u32; MAX_WORDS]) -> Self {
+        Self(join(words))
+    }
+    #[inline(always)]
+    fn to_published(self, _: usize) -> u64 {
+        self.0 << 2
+    }
+    #[inline(always)]
+    fn from_published(words: [u64; MAX_WORDS]) -> Self {
+        Self(words[0] >> 2)
+    }
+}
+
+impl Operator<Count> for Sum {
+    const IDENTITY: Count = Count(0);
+    const COMMUTATIVE: bool = true;
+    const EXACT: bool = true;
+
+    #[inline(always)]
+    fn combine(a: Count, b: Count) -> Count {
+        Count(a.0.wrapping_add(b.0))
+    }
+}
+
+/// Two counts as [`Count`], summed side by side.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts(pub u64, pub u64);
@@ -79,6 +121,7 @@ impl SharedElement for Counts {}
 impl Words for Counts {
     const WORDS: usize = 4;
     const ZEROS: Self = Self(0, 0);
+    const PUBLISHED_WORDS: usize = 2;
 
     #[inline(always)]
     fn to_words(self) -> [u32; MAX_WORDS] {
@@ -88,6 +131,14 @@ impl Words for Counts {
     #[inline(always)]
     fn from_words([a, b, c, d]: [u32; MAX_WORDS]) -> Self {
         Self(join([a, b, 0, 0]), join([c, d, 0, 0]))
+    }
+    #[inline(always)]
+    fn to_published(self, i: usize) -> u64 {
+        (if i == 0 { self.0 } else { self.1 }) << 2
+    }
+    #[inline(always)]
+    fn from_published(words: [u64; MAX_WORDS]) -> Self {
+        Self(words[0] >> 2, words[1] >> 2)
     }
 }
 

@@ -18,6 +18,21 @@ pub trait Words: SharedElement + cust_core::DeviceCopy + Send + Sync + 'static {
     fn to_words(self) -> [u32; MAX_WORDS];
     /// The value of the first words.
     fn from_words(words: [u32; MAX_WORDS]) -> Self;
+
+    /// Number of 64-bit words in which a value is published, with the lowest two bits of each free for a state.
+    const PUBLISHED_WORDS: usize = Self::WORDS;
+
+    /// Word `i` of those.
+    #[inline(always)]
+    fn to_published(self, i: usize) -> u64 {
+        u64::from(self.to_words()[i]) << 32
+    }
+    /// The value of those words, whatever their lowest two bits.
+    #[inline(always)]
+    fn from_published(words: [u64; MAX_WORDS]) -> Self {
+        let [a, b, c, d] = words;
+        Self::from_words([(a >> 32) as u32, (b >> 32) as u32, (c >> 32) as u32, (d >> 32) as u32])
+    }
 }
 
 macro_rules! words {
@@ -67,6 +82,18 @@ impl Words for Bits128 {
     fn from_words([a, b, c, d]: [u32; MAX_WORDS]) -> Self {
         Self(join([a, b, 0, 0]), join([c, d, 0, 0]))
     }
+}
+
+/// The value, computed before whatever follows: see [`computed`](cuda_std::misc::computed).
+#[inline(always)]
+pub fn computed<T: Words>(value: T) -> T {
+    let mut words = value.to_words();
+    let mut word = 0;
+    while word < T::WORDS {
+        words[word] = cuda_std::misc::computed(words[word]);
+        word += 1;
+    }
+    T::from_words(words)
 }
 
 /// The words of a 64-bit number, then zeros.

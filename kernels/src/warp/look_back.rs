@@ -1,11 +1,12 @@
 //! What the tiles before a tile add up to, found by looking back at what their blocks have published
 //! (Merrill, Garland 2016, *Single-pass Parallel Prefix Scan with Decoupled Look-back*).
 //!
-//! A published value lies in one 64-bit word for each of its 32-bit words, with a flag beside each. A reader takes a value
-//! when all its words have one flag: so relaxed loads and stores of words are enough, without fences, for a value of any
-//! width. The words start as zeros. Tiles are numbered by a [`Ticket`], so that a block waits only for blocks that run.
+//! A published value lies in a few 64-bit words, with a state beside its bits in each. A reader takes a value when all its
+//! words have one state: so relaxed loads and stores of words are enough, without fences, for a value of any width. The words
+//! start as zeros. Tiles are numbered by a [`Ticket`], so that a block waits only for blocks that run.
 
 use super::scan::reduce;
+use crate::policy::LOOK_BACK_WORDS;
 use crate::thread::operator::Operator;
 use crate::thread::words::{MAX_WORDS, Words};
 use cuda_std::prelude::*;
@@ -16,20 +17,28 @@ const NOTHING: u32 = 0;
 const PARTIAL: u32 = 1;
 /// The sum of the tile and all before it.
 const INCLUSIVE: u32 = 2;
+/// The bits of those.
+const STATE_MASK: u32 = 3;
 
 /// Tiles that look back at each other before a sum of them is published.
 pub const GROUP: usize = 32;
 
 /// How sums of tiles are handed on.
 pub trait LookBack: 'static {
-    /// 64-bit words that hold the published sums of that many tiles, each sum of so many words.
-    fn num_words(num_tiles: usize, words: usize) -> usize;
+    /// 64-bit words that hold what that many tiles publish.
+    fn num_words<T: Words>(num_tiles: usize) -> usize;
 
-    /// Publishes the sum of tile `tile` and returns what the tiles before it add up to.
+    /// Publishes the sum of tile `tile`, as early as can be: the tiles behind wait for it.
     ///
     /// # Safety
-    /// All lanes of one warp of the tile's block call, with the same arguments; `words` are as many as
-    /// [`num_words`](Self::num_words) says and were zeros when the kernel started; tiles are numbered by a [`Ticket`].
+    /// By one thread, before [`before`](Self::before); `words` are as many as [`num_words`](Self::num_words) says and were
+    /// zeros when the kernel started; tiles are numbered by a [`Ticket`].
+    unsafe fn publish<T: Words>(words: SliceMut<u64>, num_tiles: usize, tile: usize, sum: T);
+
+    /// What the tiles before tile `tile`, whose sum is `sum`, add up to.
+    ///
+    /// # Safety
+    /// All lanes of one warp of the tile's block call, with the same arguments, the first of them the one that published.
     unsafe fn before<T: Words, O: Operator<T>>(
         words: SliceMut<u64>,
         num_tiles: usize,
@@ -38,8 +47,11 @@ pub trait LookBack: 'static {
     ) -> T;
 }
 
-/// Each tile looks at the 32 before it, and on until it meets one that knows the sum of all before. Where the brackets
-/// are depends on timing.
+/// Each tile looks at those before it, several windows of 32 at a time, until it meets one that knows the sum of all before.
+/// Where the brackets are depends on timing.
+///
+/// While a tile waits for an answer from memory, others publish: the more of them, the farther back the next one has to look.
+/// With one window at a time, tiles of 16 KB wait for several answers in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoupled;
 
@@ -57,54 +69,84 @@ struct Published<'a> {
 }
 
 impl<'a> Published<'a> {
-    /// `len` values of so many words from `begin`.
+    /// `len` values from word `begin`.
     #[inline(always)]
-    unsafe fn new(words: SliceMut<'a, u64>, begin: usize, len: usize, words_of_value: usize) -> Self {
-        Self { words: words.part(begin, len * words_of_value), len }
+    unsafe fn new<T: Words>(words: SliceMut<'a, u64>, begin: usize, len: usize) -> Self {
+        Self { words: words.part(begin, len * T::PUBLISHED_WORDS), len }
     }
 
     #[inline(always)]
-    unsafe fn publish<T: Words>(&self, i: usize, value: T, flag: u32) {
-        let own = value.to_words();
+    unsafe fn publish<T: Words>(&self, i: usize, value: T, state: u32) {
         let mut word = 0;
-        while word < T::WORDS {
-            let packed = u64::from(own[word]) << 32 | u64::from(flag);
-            self.words.atomic_store(word * self.len + i, packed, Ordering::Relaxed, Scope::Device);
+        while word < T::PUBLISHED_WORDS {
+            let published = value.to_published(word) | u64::from(state);
+            self.words.atomic_store(word * self.len + i, published, Ordering::Relaxed, Scope::Device);
             word += 1;
         }
     }
 
-    /// Waits for value `i`; the value and its flag.
+    /// Value `i` and its state, if it has one by now.
     #[inline(always)]
-    unsafe fn wait<T: Words>(&self, i: usize) -> (T, u32) {
-        loop {
-            let mut words = [0; MAX_WORDS];
-            let mut flag = NOTHING;
-            let mut whole = true;
-            let mut word = 0;
-            while word < T::WORDS {
-                let packed = self.words.atomic_load(word * self.len + i, Ordering::Relaxed, Scope::Device);
-                words[word] = (packed >> 32) as u32;
-                // A value that is being replaced shows two flags for a moment.
-                if word == 0 {
-                    flag = packed as u32;
-                } else if packed as u32 != flag {
-                    whole = false;
-                }
-                word += 1;
-            }
-            if whole && flag != NOTHING {
-                return (T::from_words(words), flag);
-            }
-            thread::spin_hint();
+    unsafe fn read<T: Words>(&self, i: usize) -> (T, u32) {
+        let mut words = [0; MAX_WORDS];
+        let mut state = NOTHING;
+        let mut word = 0;
+        while word < T::PUBLISHED_WORDS {
+            words[word] = self.words.atomic_load(word * self.len + i, Ordering::Relaxed, Scope::Device);
+            let of_word = words[word] as u32 & STATE_MASK;
+            // A value that is being replaced shows two states for a moment.
+            state = if word == 0 || of_word == state { of_word } else { NOTHING };
+            word += 1;
         }
+        (T::from_published(words), state)
+    }
+
+    /// Waits for value `i`, of which `(value, state)` was read last.
+    #[inline(always)]
+    unsafe fn wait<T: Words>(&self, i: usize, (mut value, mut state): (T, u32)) -> (T, u32) {
+        while state == NOTHING {
+            thread::spin_hint();
+            (value, state) = self.read(i);
+        }
+        (value, state)
+    }
+}
+
+/// Most windows that are asked for at once.
+const MAX_WINDOWS: usize = LOOK_BACK_WORDS;
+
+impl Decoupled {
+    /// Windows that are asked for at once.
+    const fn num_windows<T: Words>() -> usize {
+        let windows = LOOK_BACK_WORDS / T::PUBLISHED_WORDS;
+        if windows > 0 { windows } else { 1 }
+    }
+
+    /// The sum of all lanes of all windows, of which each one lies before the one before it.
+    #[inline(always)]
+    unsafe fn sum_of_windows<T: Words, O: Operator<T>>(values: [T; MAX_WINDOWS]) -> T {
+        let of_window =
+            |window: usize| if O::COMMUTATIVE { values[window] } else { reduce::<T, O>(values[window]) };
+        let mut sum = of_window(0);
+        let mut window = 1;
+        while window < Self::num_windows::<T>() {
+            sum = O::combine(of_window(window), sum);
+            window += 1;
+        }
+        if O::COMMUTATIVE { reduce::<T, O>(sum) } else { sum }
     }
 }
 
 impl LookBack for Decoupled {
     #[inline(always)]
-    fn num_words(num_tiles: usize, words: usize) -> usize {
-        num_tiles * words
+    fn num_words<T: Words>(num_tiles: usize) -> usize {
+        num_tiles * T::PUBLISHED_WORDS
+    }
+
+    #[inline(always)]
+    unsafe fn publish<T: Words>(words: SliceMut<u64>, num_tiles: usize, tile: usize, sum: T) {
+        let state = if tile == 0 { INCLUSIVE } else { PARTIAL };
+        Published::new::<T>(words, 0, num_tiles).publish(tile, sum, state);
     }
 
     #[inline(always)]
@@ -114,32 +156,45 @@ impl LookBack for Decoupled {
         tile: usize,
         sum: T,
     ) -> T {
-        let tiles = Published::new(words, 0, num_tiles, T::WORDS);
+        let tiles = Published::new::<T>(words, 0, num_tiles);
+        let num_windows = Self::num_windows::<T>();
         let lane = warp::lane_id() as usize;
         if tile == 0 {
-            if lane == 0 {
-                tiles.publish(0, sum, INCLUSIVE);
-            }
             return O::IDENTITY;
         }
-        if lane == 0 {
-            tiles.publish(tile, sum, PARTIAL);
-        }
         let mut before = O::IDENTITY;
-        // The window's lanes are the tiles end - 32 .. end, so that the order of lanes is the order of tiles.
         let mut end = tile;
-        loop {
-            let (value, flag) =
-                if end + lane >= 32 { tiles.wait::<T>(end + lane - 32) } else { (O::IDENTITY, INCLUSIVE) };
-            let inclusive = warp::warp_vote_ballot(warp::FULL_MASK, flag == INCLUSIVE);
-            // From the last tile that knows the sum of all before it.
-            let first = 31 - (inclusive | 1).leading_zeros();
-            let value = if lane >= first as usize { value } else { O::IDENTITY };
-            before = O::combine(reduce::<T, O>(value), before);
-            if inclusive != 0 {
-                break;
+        let mut is_done = false;
+        while !is_done {
+            // A window's lanes are the tiles end - 32 .. end, so that the order of lanes is the order of tiles.
+            let distance = |window: usize| 32 * (window + 1) - lane;
+            let mut read = [(O::IDENTITY, INCLUSIVE); MAX_WINDOWS];
+            let mut window = 0;
+            while window < num_windows {
+                if distance(window) <= end {
+                    read[window] = tiles.read(end - distance(window));
+                }
+                window += 1;
             }
-            end -= 32;
+            let mut values = [O::IDENTITY; MAX_WINDOWS];
+            let mut window = 0;
+            while window < num_windows {
+                // In one place for all lanes, needed or not: a vote in a branch may be copied.
+                let (mut value, mut state) = read[window];
+                if !is_done {
+                    (value, state) = tiles.wait(end.wrapping_sub(distance(window)), (value, state));
+                }
+                let inclusive = warp::warp_vote_ballot(warp::FULL_MASK, state == INCLUSIVE);
+                // From the last tile that knows the sum of all before it.
+                let first = 31 - (inclusive | 1).leading_zeros();
+                if !is_done && lane >= first as usize {
+                    values[window] = value;
+                }
+                is_done = is_done || inclusive != 0;
+                window += 1;
+            }
+            before = O::combine(Self::sum_of_windows::<T, O>(values), before);
+            end = end.wrapping_sub(32 * num_windows);
         }
         if lane == 0 {
             tiles.publish(tile, O::combine(before, sum), INCLUSIVE);
@@ -150,8 +205,13 @@ impl LookBack for Decoupled {
 
 impl LookBack for FixedOrder {
     #[inline(always)]
-    fn num_words(num_tiles: usize, words: usize) -> usize {
-        (num_tiles + num_tiles / GROUP + num_tiles / (GROUP * GROUP)) * words
+    fn num_words<T: Words>(num_tiles: usize) -> usize {
+        (num_tiles + num_tiles / GROUP + num_tiles / (GROUP * GROUP)) * T::PUBLISHED_WORDS
+    }
+
+    #[inline(always)]
+    unsafe fn publish<T: Words>(words: SliceMut<u64>, num_tiles: usize, tile: usize, sum: T) {
+        Published::new::<T>(words, 0, num_tiles).publish(tile, sum, PARTIAL);
     }
 
     #[inline(always)]
@@ -162,17 +222,15 @@ impl LookBack for FixedOrder {
         sum: T,
     ) -> T {
         let (num_groups, num_large) = (num_tiles / GROUP, num_tiles / (GROUP * GROUP));
-        let tiles = Published::new(words, 0, num_tiles, T::WORDS);
-        let groups = Published::new(words, num_tiles * T::WORDS, num_groups, T::WORDS);
-        let large = Published::new(words, (num_tiles + num_groups) * T::WORDS, num_large, T::WORDS);
+        let tiles = Published::new::<T>(words, 0, num_tiles);
+        let groups = Published::new::<T>(words, num_tiles * T::PUBLISHED_WORDS, num_groups);
+        let large = Published::new::<T>(words, (num_tiles + num_groups) * T::PUBLISHED_WORDS, num_large);
+        let wait = |published: &Published<'_>, i: usize| published.wait::<T>(i, published.read(i)).0;
         let lane = warp::lane_id() as usize;
         let (group, in_group) = (tile / GROUP, tile % GROUP);
         let (large_group, in_large) = (group / GROUP, group % GROUP);
 
-        if lane == 0 {
-            tiles.publish(tile, sum, PARTIAL);
-        }
-        let value = if lane < in_group { tiles.wait::<T>(group * GROUP + lane).0 } else { O::IDENTITY };
+        let value = if lane < in_group { wait(&tiles, group * GROUP + lane) } else { O::IDENTITY };
         let tiles_before = reduce::<T, O>(value);
         let is_last = in_group == GROUP - 1;
         let group_sum = O::combine(tiles_before, sum);
@@ -180,10 +238,9 @@ impl LookBack for FixedOrder {
         if is_last && lane == 0 {
             groups.publish(group, group_sum, PARTIAL);
         }
-        let value =
-            if lane < in_large { groups.wait::<T>(large_group * GROUP + lane).0 } else { O::IDENTITY };
+        let value = if lane < in_large { wait(&groups, large_group * GROUP + lane) } else { O::IDENTITY };
         let groups_before = reduce::<T, O>(value);
-        let all_before = if large_group > 0 { large.wait::<T>(large_group - 1).0 } else { O::IDENTITY };
+        let all_before = if large_group > 0 { wait(&large, large_group - 1) } else { O::IDENTITY };
         let groups_before = O::combine(all_before, groups_before);
         if is_last && in_large == GROUP - 1 && lane == 0 {
             large.publish(large_group, O::combine(groups_before, group_sum), INCLUSIVE);

@@ -38,7 +38,7 @@
 //! | `atomic::AtomicF32` … | methods `atomic_add` … of views | |
 //! | `mem::dynamic_smem_size` | the same | no `malloc`, no global allocator |
 //! | `ptr::is_in_address_space` | the same | no conversions: views know their space |
-//! | `misc::{breakpoint, clock}` | the same | and `trap` |
+//! | `misc::{breakpoint, clock}` | the same | and `trap`, `computed` |
 //! | `float::GpuFloat`, `FloatExt` | [`float`]: order-preserving keys | libdevice cannot be linked; `core`'s float methods work, for the rest use the crate `libm` |
 //! | `io::print!` | none | debug in the simulator with `println!` |
 #![cfg_attr(target_arch = "nvptx64", no_std)]

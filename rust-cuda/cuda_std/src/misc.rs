@@ -1,4 +1,4 @@
-//! Clock, breakpoint, trap.
+//! Clock, breakpoint, trap, a hint to the compiler.
 
 use crate::sys;
 
@@ -7,6 +7,13 @@ use crate::sys;
 #[track_caller]
 pub fn clock() -> u64 {
     sys::clock()
+}
+
+/// The value, computed before whatever follows with an effect. Without it the compiler may put arithmetic off until its result
+/// is used, behind a wait for other threads say, and keep all operands in registers until then.
+#[inline(always)]
+pub fn computed(value: u32) -> u32 {
+    sys::computed(value)
 }
 
 /// Stops in the debugger.

@@ -4,7 +4,7 @@ use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::primitives::item::Item;
 use kauri::primitives::{cpu, partition};
-use kauri_kernels::policy::{PARTITION_ITEMS, TILE};
+use kauri_kernels::policy::{PARTITION_ITEMS, TILE_THREADS};
 use std::fmt::Debug;
 
 fn check<T: Item + PartialEq + Debug>(stream: &Stream, input: &[T], classes: &[u8], offsets: &[u64]) {
@@ -43,7 +43,7 @@ fn classes(num_items: usize, num_classes: u64) -> Vec<u8> {
 
 #[test]
 fn one_segment_of_every_length() {
-    const BLOCK: usize = TILE.threads_per_block * PARTITION_ITEMS;
+    const BLOCK: usize = TILE_THREADS * PARTITION_ITEMS;
     on_each_schedule(|_, stream| {
         for n in [0, 1, 2, 31, 32, 33, BLOCK - 1, BLOCK, BLOCK + 1, 8191, 8192, 8193] {
             let items: Vec<u32> = (0..n as u32).collect();

@@ -7,10 +7,12 @@ use kauri::primitives::operator::{Affine, Compose, Max, Min, Sum};
 use kauri::primitives::scan::ScanOperator;
 use kauri::primitives::{cpu, reduce, scan};
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::SCAN_ROWS;
 use kauri_kernels::primitives::scan::primitives_scan;
-use kauri_kernels::thread::operator::Operator;
+use kauri_kernels::thread::operator::{Count, Operator};
 use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
+use std::fmt::Debug;
 
 /// Scans and reduces `input` by the library; both must be what the CPU says, which must be what a loop says if the operator
 /// is exact.
@@ -55,13 +57,13 @@ fn running<T: Copy>(identity: T, input: &[T], combine: impl Fn(T, T) -> T) -> Ve
 
 #[test]
 fn sums_of_every_length() {
-    const TILE: usize = tile_items::<u32>();
+    const TILE: usize = tile_items::<u32, SCAN_ROWS>();
     on_each_schedule(|_, stream| {
         for n in [0, 1, 2, 31, 32, 33, 127, 129, TILE - 1, TILE, TILE + 1, 2 * TILE - 1] {
             let items: Vec<u32> = noise(n, 3).iter().map(|&x| x as u32).collect();
             check::<u32, Sum>(stream, &items);
         }
-        for n in [0, 1, tile_items::<f64>() - 1, tile_items::<f64>() + 2] {
+        for n in [0, 1, tile_items::<f64, SCAN_ROWS>() - 1, tile_items::<f64, SCAN_ROWS>() + 2] {
             let items: Vec<f64> = noise(n, 4).iter().map(|&x| x as f64 * 1e-9).collect();
             check::<f64, Sum>(stream, &items);
         }
@@ -71,7 +73,7 @@ fn sums_of_every_length() {
 #[test]
 fn every_type_and_operator() {
     on_each_schedule(|_, stream| {
-        let n = tile_items::<u64>() + 77;
+        let n = tile_items::<u64, SCAN_ROWS>() + 77;
         let words = noise(n, 5);
         let narrow: Vec<u32> = words.iter().map(|&x| x as u32).collect();
         macro_rules! each {
@@ -97,7 +99,7 @@ fn every_type_and_operator() {
 #[test]
 fn an_operator_that_does_not_commute() {
     on_each_schedule(|_, stream| {
-        const TILE: usize = tile_items::<Affine>();
+        const TILE: usize = tile_items::<Affine, SCAN_ROWS>();
         for n in [1, 33, TILE - 1, TILE, 3 * TILE + 5] {
             let maps: Vec<Affine> =
                 noise(2 * n, 7).chunks(2).map(|w| Affine { scale: w[0], offset: w[1] }).collect();
@@ -109,7 +111,7 @@ fn an_operator_that_does_not_commute() {
 #[test]
 fn patterns() {
     on_each_schedule(|_, stream| {
-        let n = tile_items::<f32>() + 100;
+        let n = tile_items::<f32, SCAN_ROWS>() + 100;
         check::<u32, Sum>(stream, &vec![1; n]);
         check::<u32, Sum>(stream, &vec![u32::MAX; n]);
         check::<f32, Sum>(stream, &vec![-0.0; n]);
@@ -122,9 +124,9 @@ fn patterns() {
 
 /// Scans the part from item `offset`, so that accesses are not aligned to 16 bytes.
 fn check_part<T: Words, O: Operator<T>, L: LookBack>(stream: &Stream, input: &[T], offset: usize) {
-    let num_tiles = (input.len() - offset).div_ceil(tile_items::<T>());
+    let num_tiles = (input.len() - offset).div_ceil(tile_items::<T, SCAN_ROWS>());
     let mut words =
-        Buffer::<u64>::uninitialized(stream.gpu(), 1 + L::num_words(num_tiles, T::WORDS), "words").unwrap();
+        Buffer::<u64>::uninitialized(stream.gpu(), 1 + L::num_words::<T>(num_tiles), "words").unwrap();
     words.fill_bytes(stream, 0).unwrap();
     let items = Buffer::from_slice(stream, input, "items").unwrap();
     let mut out = Buffer::from_slice(stream, input, "out").unwrap();
@@ -142,11 +144,12 @@ fn check_part<T: Words, O: Operator<T>, L: LookBack>(stream: &Stream, input: &[T
 #[test]
 fn parts_that_begin_anywhere() {
     on_each_schedule(|_, stream| {
-        let items: Vec<u32> = noise(tile_items::<u32>() + 70, 11).iter().map(|&x| x as u32).collect();
+        let items: Vec<u32> =
+            noise(tile_items::<u32, SCAN_ROWS>() + 70, 11).iter().map(|&x| x as u32).collect();
         for offset in 1..4 {
             check_part::<u32, Sum, Decoupled>(stream, &items, offset);
         }
-        check_part::<u64, Max, Decoupled>(stream, &noise(tile_items::<u64>() + 70, 12), 1);
+        check_part::<u64, Max, Decoupled>(stream, &noise(tile_items::<u64, SCAN_ROWS>() + 70, 12), 1);
     });
 }
 
@@ -154,9 +157,10 @@ fn parts_that_begin_anywhere() {
 #[test]
 fn look_back_over_many_tiles() {
     on_each_schedule(|_, stream| {
-        let items: Vec<f64> = noise(5 * tile_items::<f64>() + 1, 13).iter().map(|&x| x as f64).collect();
+        let items: Vec<f64> =
+            noise(5 * tile_items::<f64, SCAN_ROWS>() + 1, 13).iter().map(|&x| x as f64).collect();
         check_part::<f64, Sum, FixedOrder>(stream, &items, 0);
-        let maps: Vec<Affine> = noise(40 * tile_items::<Affine>(), 7)
+        let maps: Vec<Affine> = noise(40 * tile_items::<Affine, SCAN_ROWS>(), 7)
             .iter()
             .map(|&w| Affine { scale: w | 1, offset: w })
             .collect();
@@ -171,19 +175,31 @@ struct TicketSmem {
 
 /// What the tiles before each tile add up to; a tile is one value.
 #[kernel(block = 32, shared = TicketSmem)]
-unsafe fn look_back<L: LookBack>(sums: Slice<u64>, words: SliceMut<u64>, before: SliceMut<u64>) {
+unsafe fn look_back<T: Words, L: LookBack>(sums: Slice<T>, words: SliceMut<u64>, before: SliceMut<T>)
+where
+    Sum: Operator<T>,
+{
     let ticket = Ticket { counter: words.part(0, 1) };
     let tile = ticket.take(shared_field!(shared_mem::<TicketSmem>(), ticket));
     let words = words.part(1, words.len() - 1);
-    let sum = L::before::<u64, Sum>(words, sums.len(), tile, sums.load(tile));
+    if thread::thread_idx_x() == 0 {
+        L::publish(words, sums.len(), tile, sums.load(tile));
+    }
+    let sum = L::before::<T, Sum>(words, sums.len(), tile, sums.load(tile));
     if thread::thread_idx_x() == 0 {
         before.store(tile, sum);
     }
 }
 
-fn check_look_back<L: LookBack>(stream: &Stream, num_tiles: usize) {
-    let sums = noise(num_tiles, 17);
-    let words = 1 + L::num_words(num_tiles, 2);
+fn check_look_back<T: Words + PartialEq + Debug, L: LookBack>(
+    stream: &Stream,
+    num_tiles: usize,
+    value: fn(u64) -> T,
+) where
+    Sum: Operator<T>,
+{
+    let sums: Vec<T> = noise(num_tiles, 17).into_iter().map(value).collect();
+    let words = 1 + L::num_words::<T>(num_tiles);
     let mut words = Buffer::<u64>::uninitialized(stream.gpu(), words, "words").unwrap();
     words.fill_bytes(stream, 0).unwrap();
     let input = Buffer::from_slice(stream, &sums, "sums").unwrap();
@@ -191,9 +207,9 @@ fn check_look_back<L: LookBack>(stream: &Stream, num_tiles: usize) {
     // SAFETY: sizes as the kernel says.
     unsafe {
         let args = (input.slice(), words.slice_mut(), before.slice_mut());
-        stream.launch::<look_back<L>>(num_tiles as u64, args).unwrap();
+        stream.launch::<look_back<T, L>>(num_tiles as u64, args).unwrap();
     }
-    let expected = running(0, &sums, u64::wrapping_add);
+    let expected = running(T::ZEROS, &sums, Sum::combine);
     assert_eq!(before.to_vec(stream).unwrap(), expected[..num_tiles], "{num_tiles} tiles");
 }
 
@@ -201,8 +217,9 @@ fn check_look_back<L: LookBack>(stream: &Stream, num_tiles: usize) {
 fn look_back_over_groups_of_groups() {
     on_each_schedule(|_, stream| {
         for num_tiles in [1, 32, 33, 1025, 1100] {
-            check_look_back::<FixedOrder>(stream, num_tiles);
-            check_look_back::<Decoupled>(stream, num_tiles);
+            check_look_back::<u64, FixedOrder>(stream, num_tiles, |noise| noise);
+            check_look_back::<u64, Decoupled>(stream, num_tiles, |noise| noise);
+            check_look_back::<Count, Decoupled>(stream, num_tiles, |noise| Count(noise >> 16));
         }
     });
 }

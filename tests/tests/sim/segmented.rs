@@ -8,6 +8,7 @@ use kauri::primitives::operator::{Max, Min, Sum};
 use kauri::primitives::segmented::SegmentedOperator;
 use kauri::primitives::{cpu, segmented};
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::SEGMENTED_ROWS;
 use kauri_kernels::thread::words::Words;
 
 fn check<T: Words + Item, O: SegmentedOperator<T>>(stream: &Stream, input: &[T], offsets: &[u64]) {
@@ -44,7 +45,7 @@ fn check<T: Words + Item, O: SegmentedOperator<T>>(stream: &Stream, input: &[T],
 
 #[test]
 fn segments_of_every_kind() {
-    const TILE: usize = tile_items::<u32>();
+    const TILE: usize = tile_items::<u32, SEGMENTED_ROWS>();
     on_each_schedule(|_, stream| {
         for n in [0, 1, 33, 129, TILE - 1, TILE, TILE + 1] {
             let items: Vec<u32> = noise(n, 3).iter().map(|&x| x as u32).collect();
@@ -56,7 +57,7 @@ fn segments_of_every_kind() {
         check::<f32, Sum>(stream, &floats, &segments(n, 300));
         check::<f32, Sum>(stream, &floats, &[0, n as u64]);
         check::<f32, Min>(stream, &floats, &segments(n, 30));
-        let n = tile_items::<f64>() + 3;
+        let n = tile_items::<f64, SEGMENTED_ROWS>() + 3;
         let floats: Vec<f64> = noise(n, 7).iter().map(|&x| x as f64 * 1e-3).collect();
         check::<f64, Sum>(stream, &floats, &segments(n, 100));
         check::<u64, Max>(stream, &noise(n, 9), &segments(n, 1));
@@ -67,9 +68,17 @@ fn segments_of_every_kind() {
 #[test]
 fn segments_of_several_tiles() {
     on_each_schedule(|_, stream| {
-        let n = 5 * tile_items::<f64>();
+        let n = 5 * tile_items::<f64, SEGMENTED_ROWS>();
         let floats: Vec<f64> = noise(n, 11).iter().map(|&x| x as f64 * 1e-3).collect();
-        check::<f64, Sum>(stream, &floats, &[0, 1, 1, 3 * tile_items::<f64>() as u64 + 7, n as u64]);
-        check::<u64, Sum>(stream, &noise(n, 13), &[0, 2 * tile_items::<u64>() as u64, n as u64]);
+        check::<f64, Sum>(
+            stream,
+            &floats,
+            &[0, 1, 1, 3 * tile_items::<f64, SEGMENTED_ROWS>() as u64 + 7, n as u64],
+        );
+        check::<u64, Sum>(
+            stream,
+            &noise(n, 13),
+            &[0, 2 * tile_items::<u64, SEGMENTED_ROWS>() as u64, n as u64],
+        );
     });
 }

@@ -8,6 +8,7 @@ use kauri::primitives::select::SelectPredicate;
 use kauri::primitives::unique::UniqueRun;
 use kauri::primitives::{cpu, select, unique};
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::SELECT_ROWS;
 use kauri_kernels::primitives::select::primitives_select_flagged;
 use kauri_kernels::thread::words::Words;
 use std::fmt::Debug;
@@ -62,7 +63,7 @@ fn flags(len: usize, tenths: u64) -> Vec<u8> {
 
 #[test]
 fn flagged_items_of_every_length() {
-    const TILE: usize = tile_items::<u32>();
+    const TILE: usize = tile_items::<u32, SELECT_ROWS>();
     on_each_schedule(|_, stream| {
         for n in [0, 1, 2, 31, 32, 33, TILE - 1, TILE, TILE + 1, 2 * TILE - 1] {
             let items: Vec<u32> = (0..n as u32).collect();
@@ -74,11 +75,11 @@ fn flagged_items_of_every_length() {
 #[test]
 fn flagged_shares_and_types() {
     on_each_schedule(|_, stream| {
-        let n = tile_items::<u64>() + 40;
+        let n = tile_items::<u64, SELECT_ROWS>() + 40;
         for tenths in [0, 1, 9, 10] {
             check_flagged(stream, &noise(n, 3), &flags(n, tenths));
         }
-        let n = 3 * tile_items::<Bits128>() + 1;
+        let n = 3 * tile_items::<Bits128, SELECT_ROWS>() + 1;
         let items: Vec<[f32; 4]> = (0..n).map(|i| [i as f32, 1.0, -1.0, 0.5]).collect();
         check_flagged(stream, &items, &flags(n, 5));
     });
@@ -105,7 +106,7 @@ fn check_matching<T: Words + PartialEq + Debug, P: SelectPredicate<T>>(
 #[test]
 fn predicates_of_every_type() {
     on_each_schedule(|_, stream| {
-        let n = tile_items::<u64>() + 9;
+        let n = tile_items::<u64, SELECT_ROWS>() + 9;
         let words = noise(n, 23);
         macro_rules! each {
             ($($t:ty, $bound:expr;)*) => { $( {
@@ -140,7 +141,7 @@ fn check_unique<T: Words + PartialEq + Debug, R: UniqueRun<T>>(stream: &Stream, 
 
 #[test]
 fn heads_of_runs() {
-    const TILE: usize = tile_items::<u32>();
+    const TILE: usize = tile_items::<u32, SELECT_ROWS>();
     on_each_schedule(|_, stream| {
         for n in [0, 1, 33, TILE - 1, TILE, TILE + 1] {
             let mut items: Vec<u32> = noise(n, 29).iter().map(|&x| (x % 50) as u32).collect();
@@ -148,10 +149,11 @@ fn heads_of_runs() {
             items.sort_unstable();
             check_unique::<u32, EqualBits>(stream, &items);
         }
-        let pairs: Vec<u64> = (0..tile_items::<u64>() as u64 + 70).map(|i| (i / 3) << 32 | i).collect();
+        let pairs: Vec<u64> =
+            (0..tile_items::<u64, SELECT_ROWS>() as u64 + 70).map(|i| (i / 3) << 32 | i).collect();
         check_unique::<u64, EqualHigh>(stream, &pairs);
         check_unique::<u64, EqualBits>(stream, &pairs);
-        let n = 2 * tile_items::<Bits128>();
+        let n = 2 * tile_items::<Bits128, SELECT_ROWS>();
         let wide: Vec<Bits128> = (0..n as u64).map(|i| Bits128(7, i / 5)).collect();
         check_unique::<Bits128, EqualBits>(stream, &wide);
     });
@@ -160,7 +162,7 @@ fn heads_of_runs() {
 #[test]
 fn parts_that_begin_anywhere() {
     on_each_schedule(|_, stream| {
-        let n = tile_items::<u32>() + 50;
+        let n = tile_items::<u32, SELECT_ROWS>() + 50;
         let input: Vec<u32> = (0..n as u32).collect();
         let chosen = flags(n, 5);
         for offset in 1..4 {

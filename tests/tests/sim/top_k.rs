@@ -6,6 +6,7 @@ use kauri::primitives::order::{Ascending, NoValue, Order};
 use kauri::primitives::top_k::{Best, RankKey};
 use kauri::primitives::{cpu, merge::MergeOrder, top_k};
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::STREAM_ROWS;
 use kauri_kernels::policy::TOP_K;
 use kauri_kernels::primitives::top_k::sample::place;
 use kauri_kernels::primitives::top_k::segments::BLOCK_K;
@@ -34,7 +35,7 @@ fn floats(n: usize, range: u64) -> Vec<f32> {
 
 #[test]
 fn all_are_candidates() {
-    const TILE: usize = tile_items::<f32>();
+    const TILE: usize = tile_items::<f32, STREAM_ROWS>();
     on_each_schedule(|_, stream| {
         for n in [0, 1, 2, 31, 32, 33, 1023, 1025] {
             for k in [0, 1, 32, n / 2, n, n + 3] {

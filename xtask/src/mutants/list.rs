@@ -152,8 +152,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "radix rank: no barrier before ranks within the tile",
         file: RANK,
-        from: "        thread::sync_threads();\n        before\n",
-        to: "        before\n",
+        from: "        thread::sync_threads();\n        (count, before)\n",
+        to: "        (count, before)\n",
     },
     Mutant {
         what: "keys: negative floats the wrong way round",

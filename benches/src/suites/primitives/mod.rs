@@ -8,7 +8,7 @@ mod scan;
 mod select;
 mod sort;
 
-use super::Settings;
+use super::{Settings, Suite};
 use crate::measure::Effort;
 use crate::report::{Report, Row};
 use cust_core::DeviceCopy;
@@ -33,21 +33,20 @@ struct Bench<'a> {
 
 type Measure = fn(&mut Bench<'_>) -> Result<()>;
 
-/// Runs the suite.
-///
-/// # Errors
-/// Those of kauri.
-pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
-    on_gpu(settings, report, &[sort::run, scan::run, select::run, moves::run, best::run, merge::run])
-}
-
-/// The same sorts by tiles of every shape that there is, and by one digit only.
-///
-/// # Errors
-/// Those of kauri.
-pub fn sort_shapes(settings: &Settings, report: &mut Report) -> Result<()> {
-    on_gpu(settings, report, &[sort::shapes])
-}
+/// All of them, and some of them.
+pub const SUITES: [(&str, Suite); 8] = [
+    ("primitives", |settings, report| {
+        on_gpu(settings, report, &[sort::run, scan::run, select::run, moves::run, best::run, merge::run])
+    }),
+    ("sort", |settings, report| on_gpu(settings, report, &[sort::run])),
+    ("scan", |settings, report| on_gpu(settings, report, &[scan::run])),
+    ("select", |settings, report| on_gpu(settings, report, &[select::run])),
+    ("moves", |settings, report| on_gpu(settings, report, &[moves::run])),
+    ("top-k", |settings, report| on_gpu(settings, report, &[best::run])),
+    ("merge", |settings, report| on_gpu(settings, report, &[merge::run])),
+    // The same sorts by tiles of every shape that there is, and by one digit only.
+    ("sort-shapes", |settings, report| on_gpu(settings, report, &[sort::shapes])),
+];
 
 fn on_gpu(settings: &Settings, report: &mut Report, parts: &[Measure]) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };

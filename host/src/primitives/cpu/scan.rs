@@ -1,7 +1,8 @@
 //! Scan, see [the GPU's](crate::primitives::scan).
 
 use super::lanes;
-use kauri_kernels::block::tile::{ROWS, WARPS, tile_items};
+use kauri_kernels::block::tile::{WARPS, tile_items};
+use kauri_kernels::policy::SCAN_ROWS;
 use kauri_kernels::thread::operator::Operator;
 use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::GROUP;
@@ -26,12 +27,12 @@ pub fn exclusive<T: Words, O: Operator<T>>(input: &[T], output: &mut [T]) {
 /// Writes for each item what `pick` takes of the sums without and with it.
 fn scan<T: Words, O: Operator<T>>(input: &[T], output: &mut [T], pick: impl Fn(T, T) -> T + Sync) {
     assert_eq!(input.len(), output.len(), "as many items come out as go in");
-    let tiles = input.par_chunks(tile_items::<T>());
-    let mut before: Vec<T> = tiles.clone().map(|items| Tile::new::<O>(items, T::PER_16).sum).collect();
+    let tiles = input.par_chunks(tile_items::<T, SCAN_ROWS>());
+    let tile = |items: &[T]| Tile::<T, SCAN_ROWS>::new::<O>(items, T::PER_16);
+    let mut before: Vec<T> = tiles.clone().map(|items| tile(items).sum).collect();
     fixed_order::<T, O>(&mut before);
-    tiles.zip(before).zip(output.par_chunks_mut(tile_items::<T>())).for_each(|((items, before), output)| {
-        Tile::new::<O>(items, T::PER_16).scan::<O>(items, before, output, &pick);
-    });
+    let tiles = tiles.zip(before).zip(output.par_chunks_mut(tile_items::<T, SCAN_ROWS>()));
+    tiles.for_each(|((items, before), output)| tile(items).scan::<O>(items, before, output, &pick));
 }
 
 /// Makes of the sums of tiles what the tiles before each add up to, with the brackets of `FixedOrder`.
@@ -56,15 +57,15 @@ pub(super) fn fixed_order<T: Words, O: Operator<T>>(sums: &mut [T]) {
 }
 
 /// The sums within a tile.
-pub(super) struct Tile<T> {
-    /// For each warp, row and lane what the warp's items before the lane's add up to.
-    lanes_before: Vec<T>,
-    /// For each warp what the warps before add up to.
+pub(super) struct Tile<T, const ROWS: usize> {
+    /// For each warp, row and lane what the warp's items before the lane's 16 bytes add up to.
+    pub(super) lanes_before: Vec<T>,
+    /// For each warp what the tile's warps before add up to.
     warps_before: [T; WARPS],
     pub(super) sum: T,
 }
 
-impl<T: Words> Tile<T> {
+impl<T: Words, const ROWS: usize> Tile<T, ROWS> {
     /// Sums up the items of a tile with the kernel's brackets; a lane has `per_16` in 16 bytes.
     pub(super) fn new<O: Operator<T>>(items: &[T], per_16: usize) -> Self {
         let mut lanes_before = Vec::with_capacity(WARPS * ROWS * 32);
@@ -89,18 +90,18 @@ impl<T: Words> Tile<T> {
         Self { lanes_before, warps_before, sum: warp_sums[31] }
     }
 
-    /// What the tile's items before a lane's 16 bytes add up to, with `before` the tile.
-    pub(super) fn before<O: Operator<T>>(&self, lane: usize, before: T) -> T {
-        let before = O::combine(before, self.warps_before[lane / (32 * ROWS)]);
-        O::combine(before, self.lanes_before[lane])
+    /// What the items before the warp of a lane add up to, with `before` the tile.
+    pub(super) fn warp_before<O: Operator<T>>(&self, lane: usize, before: T) -> T {
+        O::combine(before, self.warps_before[lane / (32 * ROWS)])
     }
 
     fn scan<O: Operator<T>>(&self, items: &[T], before: T, output: &mut [T], pick: impl Fn(T, T) -> T) {
         for (lane, (items, output)) in items.chunks(T::PER_16).zip(output.chunks_mut(T::PER_16)).enumerate() {
-            let mut sum = self.before::<O>(lane, before);
+            let before = self.warp_before::<O>(lane, before);
+            let mut sum = self.lanes_before[lane];
             for (&item, place) in items.iter().zip(output) {
                 let with_item = O::combine(sum, item);
-                *place = pick(sum, with_item);
+                *place = O::combine(before, pick(sum, with_item));
                 sum = with_item;
             }
         }

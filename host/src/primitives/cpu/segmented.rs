@@ -2,6 +2,7 @@
 
 use super::scan::{Tile, fixed_order};
 use kauri_kernels::block::tile::tile_items;
+use kauri_kernels::policy::SEGMENTED_ROWS;
 use kauri_kernels::primitives::segmented::{Restarting, SinceHead};
 use kauri_kernels::thread::operator::Operator;
 use kauri_kernels::thread::words::Words;
@@ -53,24 +54,28 @@ fn scan<T: Words, O: Operator<T>>(
 ) {
     assert_eq!(input.len(), heads.len(), "a head an item");
     assert_eq!(input.len(), output.len(), "as many items come out as go in");
-    let tiles = input.par_chunks(tile_items::<T>()).zip(heads.par_chunks(tile_items::<T>()));
+    let tiles = input
+        .par_chunks(tile_items::<T, SEGMENTED_ROWS>())
+        .zip(heads.par_chunks(tile_items::<T, SEGMENTED_ROWS>()));
     let tile = |(items, heads): (&[T], &[u8])| {
         let items: Vec<_> =
             items.iter().zip(heads).map(|(&item, &head)| SinceHead::new(item, head != 0)).collect();
-        Tile::new::<Restarting<O>>(&items, T::PER_16)
+        Tile::<_, SEGMENTED_ROWS>::new::<Restarting<O>>(&items, T::PER_16)
     };
     let mut before: Vec<SinceHead<T>> = tiles.clone().map(|of| tile(of).sum).collect();
     fixed_order::<_, Restarting<O>>(&mut before);
-    let tiles = tiles.zip(before).zip(output.par_chunks_mut(tile_items::<T>()));
+    let tiles = tiles.zip(before).zip(output.par_chunks_mut(tile_items::<T, SEGMENTED_ROWS>()));
     tiles.for_each(|(((items, heads), before), output)| {
         let sums = tile((items, heads));
         for (lane, output) in output.chunks_mut(T::PER_16).enumerate() {
-            let mut sum = sums.before::<Restarting<O>>(lane, before).sum;
+            let before = sums.warp_before::<Restarting<O>>(lane, before).sum;
+            let mut sum = sums.lanes_before[lane];
             for (e, place) in output.iter_mut().enumerate() {
-                let i = lane * T::PER_16 + e;
-                let without = if heads[i] != 0 { O::IDENTITY } else { sum };
-                sum = O::combine(without, items[i]);
-                *place = pick(without, sum);
+                let item = SinceHead::new(items[lane * T::PER_16 + e], heads[lane * T::PER_16 + e] != 0);
+                let without = if item.has_head() { O::IDENTITY } else { sum.sum };
+                sum = Restarting::<O>::combine(sum, item);
+                let of_warp = pick(without, sum.sum);
+                *place = if sum.has_head() { of_warp } else { O::combine(before, of_warp) };
             }
         }
     });

@@ -27,7 +27,7 @@ use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
-use kauri_kernels::policy::TOP_K;
+use kauri_kernels::policy::{STREAM_ROWS, TOP_K};
 use kauri_kernels::primitives::merge_sort::MergeOrder;
 use kauri_kernels::primitives::top_k::State;
 use kauri_kernels::primitives::top_k::filter::primitives_top_k_filter;
@@ -108,7 +108,7 @@ where
         temp.clear(stream, self.state)?;
         let (state, candidates) = (temp.view(self.state), temp.view(self.candidates));
         let order = order.to_bits();
-        let num_tiles = keys.len().div_ceil(tile_items::<B>());
+        let num_tiles = keys.len().div_ceil(tile_items::<B, STREAM_ROWS>());
         // SAFETY: passed on to the caller; the state is zeros.
         unsafe {
             if let Some((sampling, minima)) = &self.sample {

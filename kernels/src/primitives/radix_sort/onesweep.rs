@@ -19,19 +19,18 @@ use cuda_std::prelude::*;
 #[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
 #[instance(u32, NoValue, u32, false, 12, 16)]
 #[instance(u32, NoValue, u32, false, 8, 4)]
-#[instance(u32, NoValue, u32, false, 16, 12)]
+#[instance(u32, NoValue, u32, false, 12, 20)]
 #[instance(u32, u32, u32, false, 12, 16)]
 #[instance(u32, u32, u32, false, 8, 4)]
-#[instance(u32, u32, u32, false, 16, 12)]
-#[instance(u32, u32, u32, false, 16, 16)]
+#[instance(u32, u32, u32, false, 12, 20)]
 #[instance(u32, u64, u32, false, 12, 12)]
 #[instance(u32, u128, u32, false, 8, 8)]
 #[instance(u64, NoValue, u32, false, 12, 12)]
 #[instance(u64, NoValue, u32, false, 8, 4)]
-#[instance(u64, NoValue, u32, false, 16, 8)]
+#[instance(u64, NoValue, u32, false, 12, 16)]
 #[instance(u64, u32, u32, false, 12, 12)]
 #[instance(u64, u32, u32, false, 8, 4)]
-#[instance(u64, u32, u32, false, 16, 8)]
+#[instance(u64, u32, u32, false, 12, 16)]
 #[instance(u64, u64, u32, false, 12, 8)]
 #[instance(u64, u128, u32, false, 8, 8)]
 #[instance(u32, NoValue, u32, true, 12, 16)]
@@ -156,12 +155,10 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
 
         let keys = self.load_keys(tile, len);
         let digit = |item: usize| self.digit(keys[item]);
-        let mut ranks = rank.rank_in_warps(digit);
+        rank.count::<ITEMS>(digit);
         thread::sync_threads();
-        let count = rank.sum_over_warps();
-        self.publish(tile, count);
-        let before = rank.sum_over_digits(count);
-        rank.ranks_in_tile(digit, &mut ranks);
+        let (count, before) = rank.sum(|count| self.publish(tile, count));
+        let ranks = rank.ranks::<ITEMS>(digit);
         thread::sync_threads();
         scatter(shared_field!(self.smem, phases.keys), &ranks, &keys);
         // Values are on their way while the block looks back.
@@ -229,13 +226,10 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
         self.reader.digit(key, self.shift, self.mask)
     }
 
-    /// Publishes the count of the caller's digit, as early as can be: other blocks wait for it.
+    /// Publishes the count of the caller's digit.
     #[inline(always)]
     unsafe fn publish(&self, tile: u32, count: u32) {
-        let digit = thread::thread_idx_x() as usize;
-        if digit < RADIX {
-            self.column(digit).publish_own(tile, N::from_count(count));
-        }
+        self.column(thread::thread_idx_x() as usize).publish_own(tile, N::from_count(count));
     }
 
     #[inline(always)]

@@ -178,10 +178,10 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
             let rank = self.rank();
             rank.clear();
             thread::sync_threads();
-            let mut ranks = rank.rank_in_warps(digit);
+            rank.count::<ITEMS>(digit);
             thread::sync_threads();
-            rank.sum_over_digits(rank.sum_over_warps());
-            rank.ranks_in_tile(digit, &mut ranks);
+            rank.sum(|_| {});
+            let ranks = rank.ranks::<ITEMS>(digit);
             thread::sync_threads();
             scatter(keys_smem, &ranks, &keys);
             if Self::HAS_VALUES {
@@ -313,17 +313,16 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
         let rank = self.rank();
         rank.clear();
         thread::sync_threads();
-        let mut ranks = rank.rank_in_warps(digit_of_item);
+        rank.count::<ITEMS>(digit_of_item);
         thread::sync_threads();
-        let count = rank.sum_over_warps();
-        let before = rank.sum_over_digits(count);
+        let (count, before) = rank.sum(|_| {});
         if t < RADIX {
             let place = places.load(t);
             offsets.store(t, place.wrapping_sub(before.into()));
             // Padding is counted as well, but only in the last tile.
             places.store(t, place + u64::from(count));
         }
-        rank.ranks_in_tile(digit_of_item, &mut ranks);
+        let ranks = rank.ranks::<ITEMS>(digit_of_item);
         thread::sync_threads();
         scatter(keys_smem, &ranks, &keys);
         if Self::HAS_VALUES {

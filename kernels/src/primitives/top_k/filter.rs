@@ -1,8 +1,8 @@
 //! Candidates: all items that are not behind a threshold, in any order.
 
 use super::State;
-use crate::block::tile::{self, Items, MAX_ITEMS, ROWS, THREADS, row_begin, tile_items};
-use crate::policy::TOP_K;
+use crate::block::tile::{self, THREADS, row_begin, tile_items};
+use crate::policy::{STREAM_ROWS as ROWS, TOP_K};
 use crate::thread::ranked::*;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
@@ -50,53 +50,31 @@ pub(super) struct Pieces<'a, B> {
 }
 
 impl<B: RankBits> Pieces<'_, B> {
-    /// Calls `visit` with each tile's items of the thread and a bit for each that is there.
+    /// From a tile of a piece to the next; also where the piece with that number begins.
     #[inline(always)]
-    pub(super) unsafe fn for_each_tile(
-        &self,
-        piece: usize,
-        num_pieces: usize,
-        mut visit: impl FnMut(Items<B::Ranked>, u32),
-    ) {
-        let mut begin = piece * tile_items::<B>();
-        while begin < self.keys.len() {
-            let loaded = tile::load(self.keys, begin, B::ZERO);
-            let mut items = [B::Ranked::LAST; MAX_ITEMS];
-            let mut there = u32::MAX;
-            let mut row = 0;
-            while row < ROWS {
-                let first = begin + row_begin::<B>(row);
-                let mut e = 0;
-                while e < B::PER_16 {
-                    let i = row * B::PER_16 + e;
-                    items[i] = B::Ranked::new(self.ranks.rank(loaded[i]), (first + e) as u32);
-                    e += 1;
-                }
-                row += 1;
-            }
-            if begin + tile_items::<B>() > self.keys.len() {
-                there = Self::there(begin, self.keys.len());
-            }
-            visit(items, there);
-            begin += num_pieces * tile_items::<B>();
-        }
+    pub(super) const fn stride(num_pieces: usize) -> usize {
+        num_pieces * tile_items::<B, ROWS>()
     }
 
-    /// A bit for each item of the thread in the tile at `begin` that is before `len`.
+    /// Item `i`.
     #[inline(always)]
-    fn there(begin: usize, len: usize) -> u32 {
-        let mut there = 0;
-        let mut row = 0;
-        while row < ROWS {
-            let mut e = 0;
-            while e < B::PER_16 {
-                let is_there = begin + row_begin::<B>(row) + e < len;
-                there |= u32::from(is_there) << (row * B::PER_16 + e);
-                e += 1;
-            }
-            row += 1;
+    pub(super) unsafe fn item(&self, i: usize) -> B::Ranked {
+        B::Ranked::new(self.ranks.rank(self.keys.load(i)), i as u32)
+    }
+
+    /// Of the tile that begins at `begin` a bit for each item of the thread that is not behind the threshold.
+    #[inline(always)]
+    unsafe fn near(&self, begin: usize, threshold: B::Ranked) -> u32 {
+        let keys = tile::load::<B, ROWS>(self.keys, begin, B::ZERO);
+        let rank = |row: usize, e: usize| self.ranks.rank(keys[row][e]);
+        let valid = tile::valid_bits::<B, ROWS>(begin, self.keys.len());
+        let near = valid & tile::bits::<B, ROWS>(|row, e| rank(row, e) <= threshold.rank());
+        // Most tiles of a thread have none; only with one the ids are looked at.
+        if near == 0 {
+            return 0;
         }
-        there
+        let has_rank = tile::bits::<B, ROWS>(|row, e| rank(row, e) == threshold.rank());
+        near & (!has_rank | tile::valid_bits::<B, ROWS>(begin, threshold.id() as usize + 1))
     }
 }
 
@@ -128,28 +106,25 @@ impl<'a, R: Ranked> Candidates<'a, R> {
         piece: usize,
         num_pieces: usize,
         threshold: R,
-    ) {
-        pieces.for_each_tile(piece, num_pieces, |items, there| {
-            let mut take = 0;
-            let mut i = 0;
-            while i < ROWS * B::PER_16 {
-                take |= u32::from(!threshold.is_before(items[i])) << i;
-                i += 1;
+    ) where
+        R: Ranked<Rank = B>,
+    {
+        let mut begin = Pieces::<B>::stride(piece);
+        while begin < pieces.keys.len() {
+            let near = pieces.near(begin, threshold);
+            if warp::warp_vote_any(warp::FULL_MASK, near != 0) {
+                self.push(pieces, begin, near);
             }
-            let take = take & there;
-            // Most tiles of a warp have none.
-            if warp::warp_vote_any(warp::FULL_MASK, take != 0) {
-                self.push::<B>(items, take);
-            }
-        });
+            begin += Pieces::<B>::stride(num_pieces);
+        }
         self.finish()
     }
 
     /// Appends the items of a warp whose bits are set.
     #[inline(always)]
-    unsafe fn push<B: RankBits<Ranked = R>>(&self, items: Items<R>, take: u32) {
+    unsafe fn push<B: RankBits<Ranked = R>>(&self, pieces: &Pieces<'_, B>, begin: usize, near: u32) {
         let staged = shared_field!(self.smem, staged);
-        let inclusive = inclusive_sum(take.count_ones());
+        let inclusive = inclusive_sum(near.count_ones());
         let total = warp::shuffle_idx(warp::FULL_MASK, inclusive, 31);
         let (mut place, mut rest_begin) = (0, 0);
         if warp::lane_id() == 0 {
@@ -164,32 +139,20 @@ impl<'a, R: Ranked> Candidates<'a, R> {
         let rest_begin = warp::shuffle_idx(warp::FULL_MASK, rest_begin, 0);
         let fitting = Self::fitting(place, total);
 
-        let before = inclusive - take.count_ones();
-        Self::for_each::<B>(take, before, |i, n| {
+        let mut n = inclusive - near.count_ones();
+        let mut bits = near;
+        while bits != 0 {
+            // Read again, since registers have no numbers.
+            let (row, e) =
+                (bits.trailing_zeros() as usize / B::PER_16, bits.trailing_zeros() as usize % B::PER_16);
+            let item = pieces.item(begin + row_begin::<B, ROWS>(row) + e);
             if n < fitting {
-                staged.store((place + n) as usize, items[i]);
+                staged.store((place + n) as usize, item);
+            } else {
+                self.store(rest_begin + u64::from(n - fitting), item);
             }
-        });
-        // Apart, so that the compiler does not make one store of both, to memory of an unknown kind.
-        if fitting < total {
-            Self::for_each::<B>(take, before, |i, n| {
-                if n >= fitting {
-                    self.store(rest_begin + u64::from(n - fitting), items[i]);
-                }
-            });
-        }
-    }
-
-    /// Calls `visit` with each item whose bit is set, and its number from `n` on.
-    #[inline(always)]
-    unsafe fn for_each<B: RankBits<Ranked = R>>(take: u32, mut n: u32, visit: impl Fn(usize, u32)) {
-        let mut i = 0;
-        while i < ROWS * B::PER_16 {
-            if take >> i & 1 != 0 {
-                visit(i, n);
-                n += 1;
-            }
-            i += 1;
+            n += 1;
+            bits &= bits - 1;
         }
     }
 

@@ -6,7 +6,7 @@
 use super::State;
 use super::filter::{Candidates, CandidatesSmem, Pieces};
 use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
-use crate::block::tile::{ROWS, THREADS};
+use crate::block::tile::THREADS;
 use crate::thread::radix_key::RADIX;
 use crate::thread::ranked::*;
 use crate::thread::words::Words;
@@ -113,15 +113,17 @@ impl<B: RankBits> Select<'_, B> {
         let thread = thread::thread_idx_x() as usize;
         clear_counts(counts);
         thread::sync_threads();
-        self.pieces.for_each_tile(piece, num_pieces, |items, there| {
-            let mut i = 0;
-            while i < ROWS * B::PER_16 {
-                if there >> i & 1 != 0 {
-                    count_digit(items[i], prefix, digit, counts);
-                }
-                i += 1;
+        let num_items = self.pieces.keys.len();
+        let mut begin = Pieces::<B>::stride(piece);
+        while begin < num_items {
+            let end = begin + Pieces::<B>::stride(1);
+            let mut i = begin + thread;
+            while i < end && i < num_items {
+                count_digit(self.pieces.item(i), prefix, digit, counts);
+                i += THREADS;
             }
-        });
+            begin += Pieces::<B>::stride(num_pieces);
+        }
         thread::sync_threads();
         let mut value = thread;
         while value < RADIX {

@@ -146,6 +146,13 @@ pub fn trap() -> ! {
 }
 
 #[inline(always)]
+pub fn computed(mut value: u32) -> u32 {
+    // A statement that the compiler may not move and that might change the value.
+    unsafe { asm!("/* {0} */", inout(reg32) value, options(nostack, nomem)) }
+    value
+}
+
+#[inline(always)]
 pub fn breakpoint() {
     unsafe { asm!("brkpt;", options(nostack)) }
 }
