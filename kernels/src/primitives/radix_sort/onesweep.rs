@@ -16,7 +16,7 @@ use cuda_std::prelude::*;
 /// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels know [`KeyOrder`], the others are for unsigned
 /// keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Shapes beside the first of a kind are there
 /// to be compared with it.
-#[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
+#[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, min_blocks = 2, shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
 #[instance(u32, NoValue, u32, false, 12, 16)]
 #[instance(u32, NoValue, u32, false, 8, 4)]
 #[instance(u32, NoValue, u32, false, 12, 20)]
