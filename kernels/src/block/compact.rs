@@ -52,15 +52,15 @@ impl<T: Words> Compact<'_, T> {
         let num_tiles = thread::grid_dim_x() as usize;
         let thread = thread::thread_idx_x() as usize;
 
-        let (ranks, warp_count) = Self::rank_rows(keep);
-        let (warps_before, kept) = exclusive_over_warps::<u32, Sum>(warp_count, warp_counts);
+        let counts = RowCounts::of(keep, T::PER_16);
+        let (warps_before, kept) = exclusive_over_warps::<u32, Sum>(counts.sum(), warp_counts);
         let own = Count(kept.into());
         if thread == 0 {
             Decoupled::publish(self.words, num_tiles, tile, own);
         }
         // While the counts of other tiles arrive. With that the items have left the registers.
         let begin = tile * tile_items::<T, ROWS>();
-        self.stage(begin, len, items, keep, kept, |row| warps_before + ranks[row]);
+        self.stage(begin, len, items, keep, kept, warps_before, &counts);
         if thread < 32 {
             let tiles_before = Decoupled::before::<Count, Sum>(self.words, num_tiles, tile, own).0;
             if thread == 0 {
@@ -91,9 +91,10 @@ impl<T: Words> Compact<'_, T> {
         unsafe { SharedSlice::from_raw_parts(words.as_ptr().cast(), tile_items::<T, ROWS>()) }
     }
 
-    /// Puts the items into shared memory: those that are kept, and behind these, if they are wanted, the others. `rank(row)`
-    /// says how many are kept of the tile before the thread's first of a row.
+    /// Puts the items into shared memory: those that are kept, and behind these, if they are wanted, the others. Of the tile
+    /// `kept` items are kept, `rows_before` of them in the warps before.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "all that is known of a tile")]
     unsafe fn stage(
         &self,
         begin: usize,
@@ -101,13 +102,15 @@ impl<T: Words> Compact<'_, T> {
         items: Items<T, ROWS>,
         keep: u32,
         kept: u32,
-        rank: impl Fn(usize) -> u32,
+        mut rows_before: u32,
+        counts: &RowCounts,
     ) {
         let staged = self.staged();
         let others = if self.others.is_empty() { 0 } else { valid_bits::<T, ROWS>(begin, len) & !keep };
         let mut row = 0;
         while row < ROWS {
-            let mut rank = rank(row);
+            let mut rank = rows_before + RowCounts::get(&counts.before, row);
+            rows_before += RowCounts::get(&counts.total, row);
             let mut e = 0;
             while e < T::PER_16 {
                 let bit = row * T::PER_16 + e;
@@ -138,31 +141,52 @@ impl<T: Words> Compact<'_, T> {
             round += 1;
         }
     }
+}
 
-    /// For each row how many items the warp keeps before the lane's first, and of the whole warp.
+/// How many items of a warp's rows are kept, 8 bits a row: a row has 128 items at most.
+struct RowCounts {
+    /// Before the lane's first item of the row.
+    before: [u32; ROWS.div_ceil(4)],
+    /// Of the whole row.
+    total: [u32; ROWS.div_ceil(4)],
+}
+
+impl RowCounts {
+    /// Counts a lane's bits, `per_row` of each row.
     #[inline(always)]
-    unsafe fn rank_rows(keep: u32) -> ([u32; ROWS], u32) {
-        let of_row = |row: usize| (keep >> (row * T::PER_16) & ((1 << T::PER_16) - 1)).count_ones();
-        let mut ranks = [0; ROWS];
-        let mut count = 0;
-        let mut first = 0;
-        while first < ROWS {
-            // The counts of four rows are scanned at once, 8 bits each: a row has 128 items at most.
+    unsafe fn of(keep: u32, per_row: usize) -> Self {
+        let mut counts = Self { before: [0; _], total: [0; _] };
+        let mut word = 0;
+        while word < counts.before.len() {
+            // Four rows are scanned at once.
             let mut packed = 0;
-            let mut row = 0;
-            while row < 4 && first + row < ROWS {
-                packed |= of_row(first + row) << (8 * row);
+            let mut row = 4 * word;
+            while row < ROWS && row < 4 * word + 4 {
+                let bits = keep >> (row * per_row) & ((1 << per_row) - 1);
+                packed |= bits.count_ones() << (row % 4 * 8);
                 row += 1;
             }
-            let (before, total) = exclusive_of::<u32, Sum>(inclusive::<u32, Sum>(packed));
-            let mut row = 0;
-            while row < 4 && first + row < ROWS {
-                ranks[first + row] = count + (before >> (8 * row) & 0xFF);
-                count += total >> (8 * row) & 0xFF;
-                row += 1;
-            }
-            first += 4;
+            (counts.before[word], counts.total[word]) =
+                exclusive_of::<u32, Sum>(inclusive::<u32, Sum>(packed));
+            word += 1;
         }
-        (ranks, count)
+        counts
+    }
+
+    #[inline(always)]
+    fn get(packed: &[u32], row: usize) -> u32 {
+        packed[row / 4] >> (row % 4 * 8) & 0xFF
+    }
+
+    /// Items that the warp keeps.
+    #[inline(always)]
+    fn sum(&self) -> u32 {
+        let mut sum = 0;
+        let mut row = 0;
+        while row < ROWS {
+            sum += Self::get(&self.total, row);
+            row += 1;
+        }
+        sum
     }
 }

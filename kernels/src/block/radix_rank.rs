@@ -7,6 +7,28 @@ use crate::thread::radix_key::RADIX;
 use crate::warp::rank::lanes_with_digit;
 use cuda_std::prelude::*;
 
+/// Ranks of a thread's items in a tile of up to 2^16, two in a register: with the items they are what a block has most of.
+pub struct TileRanks<const ITEMS: usize> {
+    /// The ranks of the items 2 i and 2 i + 1; the upper half of the array is not used.
+    pairs: [u32; ITEMS],
+}
+
+impl<const ITEMS: usize> TileRanks<ITEMS> {
+    /// Items are set in their order.
+    #[inline(always)]
+    fn set(&mut self, item: usize, rank: u32) {
+        // Without a look at the pair as such the compiler would keep both of its parts.
+        self.pairs[item / 2] =
+            if item % 2 == 0 { rank } else { cuda_std::misc::computed(self.pairs[item / 2] | rank << 16) };
+    }
+
+    /// The rank of an item.
+    #[inline(always)]
+    pub fn get(&self, item: usize) -> u32 {
+        self.pairs[item / 2] >> (item % 2 * 16) & 0xFFFF
+    }
+}
+
 /// What a block of `WARPS` warps, at least 8, ranks with. The steps follow each other in the order of their names here, with
 /// a barrier between two where it says so.
 pub struct RadixRank<'a, const WARPS: usize> {
@@ -88,9 +110,10 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
     /// # Safety
     /// See [`clear`](Self::clear); digits are those that were counted.
     #[inline(always)]
-    pub unsafe fn ranks<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) -> [u32; ITEMS] {
+    pub unsafe fn ranks<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) -> TileRanks<ITEMS> {
+        const { assert!(32 * WARPS * ITEMS <= 1 << 16) };
         let counts = self.own_counts();
-        let mut ranks = [0; ITEMS];
+        let mut ranks = TileRanks { pairs: [0; ITEMS] };
         let mut item = 0;
         while item < ITEMS {
             let digit = digit(item);
@@ -103,7 +126,7 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
                 before = counts.load(digit as usize);
                 counts.store(digit as usize, before + below + 1);
             }
-            ranks[item] = warp::shuffle_idx(warp::FULL_MASK, before, leader) + below;
+            ranks.set(item, warp::shuffle_idx(warp::FULL_MASK, before, leader) + below);
             // The highest lane of the next item may be another one.
             warp::sync_warp(warp::FULL_MASK);
             item += 1;

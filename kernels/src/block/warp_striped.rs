@@ -1,5 +1,6 @@
 //! Items of a tile in registers, in warp-striped order: a warp's items are consecutive, and a lane has every 32nd of them.
 
+use super::radix_rank::TileRanks;
 use cuda_std::prelude::*;
 
 /// The index in the tile of the caller's first item; the others follow at a distance of 32.
@@ -40,12 +41,12 @@ pub unsafe fn load_warp_striped<T: Copy, const ITEMS: usize, const FULL: bool>(
 #[inline(always)]
 pub unsafe fn scatter<T: Copy, const ITEMS: usize>(
     to: SharedSlice<'_, T>,
-    ranks: &[u32; ITEMS],
+    ranks: &TileRanks<ITEMS>,
     items: &[T; ITEMS],
 ) {
     let mut item = 0;
     while item < ITEMS {
-        to.store(ranks[item] as usize, items[item]);
+        to.store(ranks.get(item) as usize, items[item]);
         item += 1;
     }
 }

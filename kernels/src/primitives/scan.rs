@@ -12,7 +12,7 @@ use cuda_std::prelude::*;
 
 /// Scans with operator `O` and look-back `L`; a block a tile. `words` are zeros: the ticket, then those of the look-back.
 /// Input and output may be the same memory. `exclusive` is 1 to leave out the item itself, or 0.
-#[kernel(family = "primitives-scan", block = THREADS, min_blocks = SCAN_MIN_BLOCKS, shared = ScanSmem<T>, hot)]
+#[kernel(family = "primitives-scan", block = THREADS, min_blocks = min_blocks::<T>(), shared = ScanSmem<T>, hot)]
 #[instance(u32, Sum, Decoupled)]
 #[instance(i32, Sum, Decoupled)]
 #[instance(u64, Sum, Decoupled)]
@@ -41,6 +41,11 @@ pub unsafe fn primitives_scan<T: Words, O: Operator<T>, L: LookBack>(
     exclusive: u32,
 ) {
     Scan { input, output, words, exclusive: exclusive != 0 }.run::<O, L>()
+}
+
+/// Blocks that a multiprocessor is to hold. Maps of two numbers need more registers.
+pub const fn min_blocks<T: Words>() -> usize {
+    if T::WORDS < 4 { SCAN_MIN_BLOCKS } else { SCAN_MIN_BLOCKS / 2 }
 }
 
 /// Operators whose scans and reductions have kernels.
@@ -84,10 +89,9 @@ impl<T: Words> Scan<'_, T> {
     #[inline(always)]
     unsafe fn run<O: Operator<T>, L: LookBack>(self) {
         let smem = shared_mem::<ScanSmem<T>>();
-        let before = shared_field!(smem, before);
-        let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
-        let begin = tile * tile_items::<T, ROWS>();
-        let items = tile::load(self.input, begin, O::IDENTITY);
+        let (before, ticket) = (shared_field!(smem, before), shared_field!(smem, ticket));
+        let tile = Ticket { counter: self.words.part(0, 1) }.take(ticket);
+        let items = tile::load(self.input, tile * tile_items::<T, ROWS>(), O::IDENTITY);
 
         let (mut items, warp_sum) = self.scan_warp::<O>(items);
         let (warps_before, sum) = exclusive_over_warps::<T, O>(warp_sum, shared_field!(smem, warp_sums));
@@ -104,6 +108,8 @@ impl<T: Words> Scan<'_, T> {
         }
         thread::sync_threads();
 
+        // Read again: with the items' registers there are few others.
+        let begin = ticket.load(0) as usize * tile_items::<T, ROWS>();
         let before = O::combine(before.load(0), warps_before);
         let mut row = 0;
         while row < ROWS {

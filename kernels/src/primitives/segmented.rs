@@ -9,7 +9,7 @@ use crate::thread::operator::*;
 use crate::thread::segments::segment_of;
 use crate::thread::words::{MAX_WORDS, Words, computed};
 use crate::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
-use crate::warp::scan::{exclusive_of, inclusive};
+use crate::warp::scan::{exclusive_of, inclusive_since};
 use crate::warp::shuffle::shuffle_idx;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
@@ -248,8 +248,8 @@ impl<T: Words> Segmented<'_, T> {
     #[inline(always)]
     unsafe fn run<O: Operator<T>, L: LookBack>(&self, exclusive: bool) -> (usize, u32, Items<T, ROWS>) {
         let smem = shared_mem::<SegmentedSmem<T>>();
-        let before = shared_field!(smem, before);
-        let tile = Ticket { counter: self.words.part(0, 1) }.take(shared_field!(smem, ticket));
+        let (before, ticket) = (shared_field!(smem, before), shared_field!(smem, ticket));
+        let tile = Ticket { counter: self.words.part(0, 1) }.take(ticket);
         let begin = tile * tile_items::<T, ROWS>();
         let items = tile::load(self.input, begin, O::IDENTITY);
         let heads = flag_bits::<T, ROWS>(self.heads, begin, self.input.len());
@@ -270,6 +270,8 @@ impl<T: Words> Segmented<'_, T> {
         }
         thread::sync_threads();
 
+        // Read again: with the items' registers there are few others.
+        let begin = ticket.load(0) as usize * tile_items::<T, ROWS>();
         let before = Restarting::<O>::combine(before.load(0), warps_before).sum;
         let mut row = 0;
         while row < ROWS {
@@ -295,33 +297,39 @@ impl<T: Words> Segmented<'_, T> {
     ) -> (Items<T, ROWS>, u32, SinceHead<T>) {
         let mut sums = items;
         let mut is_open = 0;
-        let mut warp_sum = Restarting::<O>::IDENTITY;
+        // What the warp's rows so far add up to since their last head, and whether they have one.
+        let (mut warp_sum, mut has_head) = (O::IDENTITY, false);
         let mut row = 0;
         while row < ROWS {
-            let item = |e: usize| {
-                let is_head = heads >> (row * T::PER_16 + e) & 1 != 0;
-                SinceHead::new(items[row][e], is_head)
-            };
-            let mut sum = item(0);
+            let is_head = |e: usize| heads >> (row * T::PER_16 + e) & 1 != 0;
+            let mut sum = items[row][0];
+            let mut any = is_head(0);
             let mut e = 1;
             while e < T::PER_16 {
-                sum = Restarting::<O>::combine(sum, item(e));
+                sum = O::combine(if is_head(e) { O::IDENTITY } else { sum }, items[row][e]);
+                any = any || is_head(e);
                 e += 1;
             }
-            let (lanes_before, row_sum) =
-                exclusive_of::<_, Restarting<O>>(inclusive::<_, Restarting<O>>(sum));
-            let mut sum = Restarting::<O>::combine(warp_sum, lanes_before);
+            let head_lanes = warp::warp_vote_ballot(warp::FULL_MASK, any);
+            let (lanes_before, row_sum) = exclusive_of::<T, O>(inclusive_since::<T, O>(sum, head_lanes));
+            let head_below = head_lanes & warp::lane_mask_lt() != 0;
+            let mut sum = if head_below { lanes_before } else { O::combine(warp_sum, lanes_before) };
+            let mut is_closed = has_head || head_below;
             let mut e = 0;
             while e < T::PER_16 {
-                let before = if item(e).has_head() { O::IDENTITY } else { sum.sum };
-                sum = Restarting::<O>::combine(sum, item(e));
-                sums[row][e] = computed(if exclusive { before } else { sum.sum });
-                is_open |= u32::from(!sum.has_head()) << (row * T::PER_16 + e);
+                let before = if is_head(e) { O::IDENTITY } else { sum };
+                sum = O::combine(before, items[row][e]);
+                sums[row][e] = computed(if exclusive { before } else { sum });
+                is_closed = is_closed || is_head(e);
+                is_open |= u32::from(!is_closed) << (row * T::PER_16 + e);
                 e += 1;
             }
-            warp_sum = Restarting::<O>::combine(warp_sum, row_sum);
+            warp_sum = if head_lanes != 0 { row_sum } else { O::combine(warp_sum, row_sum) };
+            has_head = has_head || head_lanes != 0;
+            is_open = computed(is_open);
             row += 1;
         }
+        let warp_sum = SinceHead::new(warp_sum, has_head);
         (sums, is_open, warp_sum)
     }
 }

@@ -116,29 +116,31 @@ pub(super) unsafe fn flag_bits<T: Words, const ROWS: usize>(
     begin: usize,
     len: usize,
 ) -> u32 {
+    if begin + tile_items::<T, ROWS>() <= len && tile::is_aligned(flags.as_ptr()) {
+        let first = (begin + row_begin::<T, ROWS>(0)) / T::PER_16;
+        let mut bytes = [0; ROWS];
+        // All of them are on their way before the first is used.
+        let mut row = 0;
+        while row < ROWS {
+            let i = first + 32 * row;
+            bytes[row] = match T::PER_16 {
+                4 => Slice::<u32>::from_raw_parts(flags.as_ptr().cast(), len / 4).load(i),
+                2 => Slice::<u16>::from_raw_parts(flags.as_ptr().cast(), len / 2).load(i).into(),
+                _ => flags.load(i).into(),
+            };
+            row += 1;
+        }
+        return tile::bits::<T, ROWS>(|row, e| bytes[row] >> (8 * e) & 0xFF != 0);
+    }
     let mut set = 0;
-    let can_load_4 =
-        T::PER_16 == 4 && begin + tile_items::<T, ROWS>() <= len && tile::is_aligned(flags.as_ptr());
-    let words = Slice::<u32>::from_raw_parts(flags.as_ptr().cast(), len / 4);
     let mut row = 0;
     while row < ROWS {
         let first = begin + row_begin::<T, ROWS>(row);
-        let bytes = if can_load_4 {
-            words.load(first / 4)
-        } else {
-            let mut bytes = 0;
-            let mut e = 0;
-            while e < T::PER_16 {
-                if first + e < len {
-                    bytes |= u32::from(flags.load(first + e)) << (8 * e);
-                }
-                e += 1;
-            }
-            bytes
-        };
         let mut e = 0;
         while e < T::PER_16 {
-            set |= u32::from(bytes >> (8 * e) & 0xFF != 0) << (row * T::PER_16 + e);
+            if first + e < len && flags.load(first + e) != 0 {
+                set |= 1 << (row * T::PER_16 + e);
+            }
             e += 1;
         }
         row += 1;

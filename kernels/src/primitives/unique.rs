@@ -2,11 +2,11 @@
 
 use super::select::{Choice, Select};
 use crate::block::compact::CompactSmem;
-use crate::block::tile::{Items, THREADS, row_begin};
+use crate::block::tile::{self, Items, THREADS, row_begin};
 use crate::policy::{SELECT_MIN_BLOCKS, SELECT_ROWS as ROWS};
 use crate::thread::predicate::*;
-use crate::thread::words::{Bits128, Words};
-use crate::warp::shuffle::shuffle_up;
+use crate::thread::words::{Bits128, Words, computed};
+use crate::warp::shuffle::shuffle_idx;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
@@ -46,24 +46,28 @@ struct Heads<'a, T, R> {
 impl<T: Words, R: SameRun<T>> Choice<T> for Heads<'_, T, R> {
     #[inline(always)]
     unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T, ROWS>) -> u32 {
-        let mut heads = 0;
+        let first = begin + row_begin::<T, ROWS>(0);
+        let mut before = items[0][0];
+        if warp::lane_id() == 0 && first > 0 && first < len {
+            before = self.input.load(first - 1);
+        }
+        // The first item of all is a head.
+        let mut heads = u32::from(first == 0);
         let mut row = 0;
         while row < ROWS {
-            let first = begin + row_begin::<T, ROWS>(row);
-            // The item before the lane's first: the lane below has it, or memory.
-            let mut before = shuffle_up(items[row][T::PER_16 - 1], 1);
-            if warp::lane_id() == 0 && first > 0 && first < len {
-                before = self.input.load(first - 1);
-            }
+            // The item before the lane's first: the lane below has it; what the first lane gets so is that of its next row.
+            let around = shuffle_idx(items[row][T::PER_16 - 1], warp::lane_id().wrapping_sub(1) & 31);
+            let mut previous = if warp::lane_id() == 0 { before } else { around };
+            before = around;
             let mut e = 0;
             while e < T::PER_16 {
-                let is_head = first + e == 0 || !R::same(before, items[row][e]);
-                heads |= u32::from(is_head && first + e < len) << (row * T::PER_16 + e);
-                before = items[row][e];
+                heads |= u32::from(!R::same(previous, items[row][e])) << (row * T::PER_16 + e);
+                previous = items[row][e];
                 e += 1;
             }
+            heads = computed(heads);
             row += 1;
         }
-        heads
+        heads & tile::valid_bits::<T, ROWS>(begin, len)
     }
 }

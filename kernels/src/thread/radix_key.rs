@@ -1,5 +1,6 @@
 //! Keys of the radix sort: how they become unsigned integers of the same order, and the digits of those.
 
+use super::words::Words;
 use crate::policy::HISTOGRAM_COPIES;
 use core::ops::{BitAnd, BitXor};
 use cuda_std::shared::{SharedArray, SharedElement};
@@ -13,7 +14,7 @@ pub const RADIX: usize = 1 << RADIX_BITS;
 
 /// An unsigned integer that the radix sort takes apart: `u32` or `u64`.
 pub trait RadixKey:
-    Copy
+    Words
     + Ord
     + Send
     + Sync

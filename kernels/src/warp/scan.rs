@@ -32,6 +32,27 @@ pub unsafe fn inclusive<T: Words, O: Operator<T>>(value: T) -> T {
     sum
 }
 
+/// The values of the caller's lane and those below, back to the nearest lane whose bit is set in `heads`.
+///
+/// # Safety
+/// All lanes call, with the same `heads`.
+#[inline(always)]
+pub unsafe fn inclusive_since<T: Words, O: Operator<T>>(value: T, heads: u32) -> T {
+    let lane = warp::lane_id();
+    // Lanes below that count: down to the head, or all.
+    let from = 31 - (heads & warp::lane_mask_le() | 1).leading_zeros();
+    let mut sum = value;
+    let mut delta = 1;
+    while delta < 32 {
+        let below = shuffle_up(sum, delta);
+        if lane >= from + delta {
+            sum = O::combine(below, sum);
+        }
+        delta *= 2;
+    }
+    sum
+}
+
 /// Of an inclusive scan the exclusive one and the total.
 ///
 /// # Safety

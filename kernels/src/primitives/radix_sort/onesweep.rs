@@ -7,7 +7,9 @@ use crate::block::look_back::{LookBack, LookBackWord};
 use crate::block::radix_rank::RadixRank;
 use crate::block::scan::ScanSmem;
 use crate::block::warp_striped::{load_warp_striped, scatter};
+use crate::policy::radix_sort_min_blocks;
 use crate::thread::radix_key::{DigitReader, KeyOrder, NoValue, RADIX, RadixKey, ValueBits, digit_mask};
+use crate::thread::words::computed;
 use cuda_std::prelude::*;
 
 /// Sorts by the digit of `digit_bits` bits from bit `shift`. `places` says where the items of each digit begin; `words`
@@ -16,44 +18,48 @@ use cuda_std::prelude::*;
 /// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels know [`KeyOrder`], the others are for unsigned
 /// keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Shapes beside the first of a kind are there
 /// to be compared with it.
-#[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, min_blocks = 2, shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
+#[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, min_blocks = radix_sort_min_blocks(ITEMS), shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
 #[instance(u32, NoValue, u32, false, 12, 16)]
+#[instance(u32, NoValue, u32, false, 12, 24)]
 #[instance(u32, NoValue, u32, false, 8, 4)]
-#[instance(u32, NoValue, u32, false, 12, 20)]
+#[instance(u32, NoValue, u32, false, 12, 28)]
 #[instance(u32, u32, u32, false, 12, 16)]
+#[instance(u32, u32, u32, false, 12, 24)]
 #[instance(u32, u32, u32, false, 8, 4)]
-#[instance(u32, u32, u32, false, 12, 20)]
-#[instance(u32, u64, u32, false, 12, 12)]
+#[instance(u32, u32, u32, false, 12, 28)]
+#[instance(u32, u64, u32, false, 12, 14)]
 #[instance(u32, u128, u32, false, 8, 8)]
-#[instance(u64, NoValue, u32, false, 12, 12)]
-#[instance(u64, NoValue, u32, false, 8, 4)]
 #[instance(u64, NoValue, u32, false, 12, 16)]
-#[instance(u64, u32, u32, false, 12, 12)]
-#[instance(u64, u32, u32, false, 8, 4)]
+#[instance(u64, NoValue, u32, false, 8, 4)]
+#[instance(u64, NoValue, u32, false, 12, 18)]
 #[instance(u64, u32, u32, false, 12, 16)]
-#[instance(u64, u64, u32, false, 12, 8)]
+#[instance(u64, u32, u32, false, 8, 4)]
+#[instance(u64, u32, u32, false, 12, 18)]
+#[instance(u64, u64, u32, false, 12, 12)]
 #[instance(u64, u128, u32, false, 8, 8)]
 #[instance(u32, NoValue, u32, true, 12, 16)]
+#[instance(u32, NoValue, u32, true, 12, 24)]
 #[instance(u32, NoValue, u32, true, 8, 4)]
 #[instance(u32, u32, u32, true, 12, 16)]
+#[instance(u32, u32, u32, true, 12, 24)]
 #[instance(u32, u32, u32, true, 8, 4)]
-#[instance(u32, u64, u32, true, 12, 12)]
+#[instance(u32, u64, u32, true, 12, 14)]
 #[instance(u32, u128, u32, true, 8, 8)]
-#[instance(u64, NoValue, u32, true, 12, 12)]
+#[instance(u64, NoValue, u32, true, 12, 16)]
 #[instance(u64, NoValue, u32, true, 8, 4)]
-#[instance(u64, u32, u32, true, 12, 12)]
+#[instance(u64, u32, u32, true, 12, 16)]
 #[instance(u64, u32, u32, true, 8, 4)]
-#[instance(u64, u64, u32, true, 12, 8)]
+#[instance(u64, u64, u32, true, 12, 12)]
 #[instance(u64, u128, u32, true, 8, 8)]
-#[instance(u32, NoValue, u64, true, 12, 16)]
-#[instance(u32, u32, u64, true, 12, 16)]
-#[instance(u32, u64, u64, true, 12, 12)]
-#[instance(u32, u128, u64, true, 8, 8)]
-#[instance(u64, NoValue, u64, true, 12, 12)]
-#[instance(u64, u32, u64, true, 12, 12)]
-#[instance(u64, u64, u64, true, 12, 8)]
-#[instance(u64, u128, u64, true, 8, 8)]
+#[instance(u32, NoValue, u64, true, 12, 24)]
+#[instance(u32, u32, u64, true, 12, 24)]
 #[instance(u32, u32, u64, true, 8, 4)]
+#[instance(u32, u64, u64, true, 12, 14)]
+#[instance(u32, u128, u64, true, 8, 8)]
+#[instance(u64, NoValue, u64, true, 12, 16)]
+#[instance(u64, u32, u64, true, 12, 16)]
+#[instance(u64, u64, u64, true, 12, 12)]
+#[instance(u64, u128, u64, true, 8, 8)]
 pub unsafe fn primitives_radix_sort_onesweep<
     K: RadixKey,
     V: ValueBits,
@@ -149,16 +155,15 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
             counts: shared_field!(self.smem, phases.warp_counts),
             scan: &raw mut (*self.smem).scan,
         };
-        let tile = self.take_tile(&rank);
-        let left = self.keys.len() - tile as usize * Self::TILE;
-        let len = if left < Self::TILE { left as u32 } else { Self::TILE as u32 };
-
+        self.take_tile(&rank);
+        let (tile, len) = self.tile();
         let keys = self.load_keys(tile, len);
-        let digit = |item: usize| self.digit(keys[item]);
-        rank.count::<ITEMS>(digit);
+        // Digits are taken from the keys each time: kept in registers they would be too many.
+        rank.count::<ITEMS>(|item| self.digit(computed(keys[item])));
         thread::sync_threads();
         let (count, before) = rank.sum(|count| self.publish(tile, count));
-        let ranks = rank.ranks::<ITEMS>(digit);
+        let ranks = rank.ranks::<ITEMS>(|item| self.digit(keys[item]));
+        let (tile, len) = self.tile();
         thread::sync_threads();
         scatter(shared_field!(self.smem, phases.keys), &ranks, &keys);
         // Values are on their way while the block looks back.
@@ -175,13 +180,13 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
         }
     }
 
-    /// The next tile in the order of starting blocks; meanwhile counters and the next pass's words are cleared.
+    /// Takes the next tile in the order of starting blocks; meanwhile counters and the next pass's words are cleared.
     #[inline(always)]
-    unsafe fn take_tile(&self, rank: &RadixRank<'_, WARPS>) -> u32 {
-        let tile = shared_field!(self.smem, tile);
+    unsafe fn take_tile(&self, rank: &RadixRank<'_, WARPS>) {
         let t = thread::thread_idx_x() as usize;
         if t == 0 {
-            tile.store(0, self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device));
+            let tile = self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);
+            shared_field!(self.smem, tile).store(0, tile);
         }
         rank.clear();
         let word = thread::block_idx_x() as usize * RADIX + t;
@@ -189,7 +194,14 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
             self.next_words.store(word, N::ZERO);
         }
         thread::sync_threads();
-        tile.load(0)
+    }
+
+    /// The block's tile and how many items it has.
+    #[inline(always)]
+    unsafe fn tile(&self) -> (u32, u32) {
+        let tile = shared_field!(self.smem, tile).load(0);
+        let left = self.keys.len() - tile as usize * Self::TILE;
+        (tile, if left < Self::TILE { left as u32 } else { Self::TILE as u32 })
     }
 
     #[inline(always)]
