@@ -13,12 +13,16 @@ use crate::thread::segments::segment_of;
 use crate::thread::words::*;
 use crate::warp::look_back::{Decoupled, LookBack, Ticket};
 use crate::warp::scan::{exclusive_of, inclusive};
+use crate::warp::search::partition_point;
 use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
 /// Words of bits of a block of the first pass: a lane a word.
 pub const TILE_WORDS: usize = THREADS;
+
+/// Classes that a lane of the first pass has on their way at a time.
+const MARK_BATCH: usize = 16;
 
 /// Makes ranks of classes. `bits` and `before` have two planes of [`num_words`], for the classes 0 and 1; `words` are
 /// zeros: the ticket, then those of the look-back.
@@ -146,17 +150,34 @@ impl Mark<'_> {
     #[inline(always)]
     unsafe fn gather_bits(&self, warp_word: usize) -> (u32, u32) {
         let lane = warp::lane_id();
+        let len = self.classes.len();
+        if len == 0 {
+            return (0, 0);
+        }
+        let item = |round: u32| (warp_word + round as usize) * 32 + lane as usize;
         let (mut first, mut second) = (0, 0);
-        let mut round = 0;
-        while round < 32 {
-            let i = (warp_word + round as usize) * 32 + lane as usize;
-            let class = if i < self.classes.len() { self.classes.load(i) } else { u8::MAX };
-            let is_first = warp::warp_vote_ballot(warp::FULL_MASK, class == 0);
-            let is_second = warp::warp_vote_ballot(warp::FULL_MASK, class == 1);
-            if lane == round {
-                (first, second) = (is_first, is_second);
+        let mut begin = 0;
+        while begin < 32 {
+            // All loads of a batch are under way before the first is used; those beyond the last item repeat it.
+            let mut classes = [0; MARK_BATCH];
+            let mut j = 0;
+            while j < MARK_BATCH {
+                let i = item(begin + j as u32);
+                classes[j] = computed(u32::from(self.classes.load(if i < len { i } else { len - 1 })));
+                j += 1;
             }
-            round += 1;
+            let mut j = 0;
+            while j < MARK_BATCH {
+                let round = begin + j as u32;
+                let is_there = item(round) < len;
+                let is_first = warp::warp_vote_ballot(warp::FULL_MASK, is_there && classes[j] == 0);
+                let is_second = warp::warp_vote_ballot(warp::FULL_MASK, is_there && classes[j] == 1);
+                if lane == round {
+                    (first, second) = (is_first, is_second);
+                }
+                j += 1;
+            }
+            begin += MARK_BATCH as u32;
         }
         (first, second)
     }
@@ -178,40 +199,87 @@ impl<T: Words> Move<'_, T> {
         let end = begin + (THREADS * PARTITION_ITEMS) as u64;
         let last = if end < num_items { end - 1 } else { num_items - 1 };
         // With long segments the block is within one, and no item searches.
-        let low = segment_of(self.offsets, begin, 0, self.offsets.len() - 1);
-        let high = segment_of(self.offsets, last, low, self.offsets.len() - 1);
+        let num_segments = self.offsets.len();
+        let segment_of_block =
+            |i: u64, low: usize| partition_point(low + 1, num_segments, |s| self.offsets.load(s) <= i) - 1;
+        let low = segment_of_block(begin, 0);
+        let high = segment_of_block(last, low);
+        if low == high {
+            let segment = self.segment(low);
+            self.move_items(begin, |_| segment)
+        } else {
+            self.move_items(begin, |i| self.segment(segment_of(self.offsets, i, low, high)))
+        }
+    }
+
+    /// Moves the block's items from `begin` on, of which `segment` says where they belong.
+    #[inline(always)]
+    unsafe fn move_items(&self, begin: u64, segment: impl Fn(u64) -> Segment) {
+        let num_items = self.input.len() as u64;
+        let item = |j: usize| begin + (j * THREADS) as u64 + u64::from(thread::thread_idx_x());
+        // All loads are under way before the first item is written; those beyond the last item repeat it.
+        let mut items = [T::ZEROS; PARTITION_ITEMS];
+        let mut places = [0; PARTITION_ITEMS];
         let mut j = 0;
         while j < PARTITION_ITEMS {
-            let i = begin + (j * THREADS) as u64 + u64::from(thread::thread_idx_x());
-            if i < num_items {
-                let segment = segment_of(self.offsets, i, low, high);
-                let (begin, end) = bounds(self.offsets, segment, num_items);
-                let place = self.place(i, begin, end);
-                // Only what offsets in disorder give is elsewhere.
-                if place < num_items {
-                    self.output.store(place as usize, self.input.load(i as usize));
-                }
+            let i = if item(j) < num_items { item(j) } else { num_items - 1 };
+            items[j] = computed(self.input.load(i as usize));
+            places[j] = computed(segment(i).place(&self.planes, i));
+            j += 1;
+        }
+        let mut j = 0;
+        while j < PARTITION_ITEMS {
+            // Only what offsets in disorder give is elsewhere.
+            if item(j) < num_items && places[j] < num_items {
+                self.output.store(places[j] as usize, items[j]);
             }
             j += 1;
         }
     }
 
-    /// Where item `i` of the segment `begin..end` goes.
     #[inline(always)]
-    unsafe fn place(&self, i: u64, begin: u64, end: u64) -> u64 {
+    unsafe fn segment(&self, segment: usize) -> Segment {
         let Planes { first, second } = &self.planes;
+        let (begin, end) = bounds(self.offsets, segment, self.input.len() as u64);
+        let (first_before, second_before) = (first.get(begin).1, second.get(begin).1);
+        let second_place = begin.wrapping_add(first.get(end).1).wrapping_sub(first_before);
+        let third_place = second_place.wrapping_add(second.get(end).1).wrapping_sub(second_before);
+        Segment { begin, first_before, second_before, second_place, third_place }
+    }
+}
+
+/// Where the items of a segment go.
+#[derive(Clone, Copy)]
+struct Segment {
+    begin: u64,
+    /// Items of class 0 before the segment.
+    first_before: u64,
+    /// Items of class 1 before the segment.
+    second_before: u64,
+    /// Where those of class 1 begin.
+    second_place: u64,
+    /// Where those of class 2 begin.
+    third_place: u64,
+}
+
+impl Segment {
+    /// Where item `i` goes.
+    #[inline(always)]
+    unsafe fn place(&self, Planes { first, second }: &Planes<'_>, i: u64) -> u64 {
         let ((is_first, rank_first), (is_second, rank_second)) = (first.get(i), second.get(i));
-        let (first_begin, second_begin) = (first.get(begin).1, second.get(begin).1);
-        let (in_first, in_second) =
-            (rank_first.wrapping_sub(first_begin), rank_second.wrapping_sub(second_begin));
-        let second_place = begin.wrapping_add(first.get(end).1).wrapping_sub(first_begin);
-        let third_place = second_place.wrapping_add(second.get(end).1).wrapping_sub(second_begin);
+        let in_first = rank_first.wrapping_sub(self.first_before);
+        let in_second = rank_second.wrapping_sub(self.second_before);
+        let in_third = i.wrapping_sub(self.begin).wrapping_sub(in_first).wrapping_sub(in_second);
+        // All of them, needed or not: with a branch the loads of an item would wait for those of the one before.
+        let first = computed(self.begin.wrapping_add(in_first));
+        let second = computed(self.second_place.wrapping_add(in_second));
+        let third = computed(self.third_place.wrapping_add(in_third));
         if is_first {
-            begin.wrapping_add(in_first)
+            first
         } else if is_second {
-            second_place.wrapping_add(in_second)
+            second
         } else {
-            third_place.wrapping_add(i.wrapping_sub(begin)).wrapping_sub(in_first).wrapping_sub(in_second)
+            third
         }
     }
 }

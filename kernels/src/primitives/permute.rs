@@ -16,9 +16,7 @@ pub unsafe fn primitives_gather<P: Words>(
     output: SliceMut<P>,
     pieces: u32,
 ) {
-    Permute { indices, pieces }.for_each_piece(input.len(), |indexed, in_order| {
-        output.store(in_order, input.load(indexed));
-    })
+    Permute { input, indices, output, pieces: pieces as usize }.run(|indexed, in_order| (indexed, in_order))
 }
 
 /// Item `indices[i]` becomes item i of the input. Indices out of range do nothing.
@@ -32,36 +30,73 @@ pub unsafe fn primitives_scatter<P: Words>(
     output: SliceMut<P>,
     pieces: u32,
 ) {
-    Permute { indices, pieces }.for_each_piece(output.len(), |indexed, in_order| {
-        output.store(indexed, input.load(in_order));
-    })
+    Permute { input, indices, output, pieces: pieces as usize }.run(|indexed, in_order| (in_order, indexed))
 }
+
+/// Pieces of a thread that are under way at once.
+const BATCH: usize = PERMUTE_BLOCK_ITEMS / PER_ITEM_THREADS;
 
 /// One block's items.
-struct Permute<'a> {
+struct Permute<'a, P> {
+    input: Slice<'a, P>,
     indices: Slice<'a, u32>,
+    output: SliceMut<'a, P>,
     /// Pieces of an item.
-    pieces: u32,
+    pieces: usize,
 }
 
-impl Permute<'_> {
-    /// Calls `visit` with the position of each piece in the array that is indexed, of `len` pieces, and in the other one.
+impl<P: Words> Permute<'_, P> {
+    /// Moves every piece. `places` says from where and to where, given its position in the array that is indexed and in the one
+    /// that is in order.
     #[inline(always)]
-    unsafe fn for_each_piece(&self, len: usize, visit: impl Fn(usize, usize)) {
+    unsafe fn run(self, places: impl Fn(usize, usize) -> (usize, usize)) {
         let begin = thread::block_idx_x() as usize * PERMUTE_BLOCK_ITEMS;
         let rest = self.indices.len() - begin;
-        let num_items = if rest < PERMUTE_BLOCK_ITEMS { rest } else { PERMUTE_BLOCK_ITEMS } as u32;
-        let mut piece = thread::thread_idx_x();
-        while piece < num_items * self.pieces {
-            // A division that most launches do without.
-            let item = if self.pieces == 1 { piece } else { piece / self.pieces };
-            let within = (piece - item * self.pieces) as usize;
-            let i = begin + item as usize;
-            let indexed = self.indices.load(i) as usize * self.pieces as usize + within;
-            if indexed < len {
-                visit(indexed, i * self.pieces as usize + within);
+        let num_items = if rest < PERMUTE_BLOCK_ITEMS { rest } else { PERMUTE_BLOCK_ITEMS };
+        // Rounded up, so that the upper half of the product with a number of pieces of a block is the exact quotient.
+        let inverse = (u32::MAX / self.pieces as u32).wrapping_add(1);
+        let num_pieces = num_items * self.pieces;
+        let mut batch = 0;
+        while batch < self.pieces {
+            // In three steps, so that all accesses of one are under way at once.
+            let piece = |j: usize| (batch * BATCH + j) * PER_ITEM_THREADS + thread::thread_idx_x() as usize;
+            let item = |j: usize| {
+                let quotient = (piece(j) as u64 * u64::from(inverse) >> 32) as usize;
+                let item = if self.pieces == 1 { piece(j) } else { quotient };
+                if item < num_items { item } else { num_items - 1 }
+            };
+            let mut indices = [0; BATCH];
+            let mut j = 0;
+            while j < BATCH {
+                indices[j] = computed(self.indices.load(begin + item(j)));
+                j += 1;
             }
-            piece += PER_ITEM_THREADS as u32;
+            let (mut from, mut to) = ([usize::MAX; BATCH], [usize::MAX; BATCH]);
+            let mut j = 0;
+            while j < BATCH {
+                if piece(j) < num_pieces {
+                    let within = piece(j) - item(j) * self.pieces;
+                    let in_order = begin * self.pieces + piece(j);
+                    (from[j], to[j]) = places(indices[j] as usize * self.pieces + within, in_order);
+                }
+                j += 1;
+            }
+            let mut moved = [P::ZEROS; BATCH];
+            let mut j = 0;
+            while j < BATCH {
+                if from[j] < self.input.len() {
+                    moved[j] = computed(self.input.load(from[j]));
+                }
+                j += 1;
+            }
+            let mut j = 0;
+            while j < BATCH {
+                if from[j] < self.input.len() && to[j] < self.output.len() {
+                    self.output.store(to[j], moved[j]);
+                }
+                j += 1;
+            }
+            batch += 1;
         }
     }
 }

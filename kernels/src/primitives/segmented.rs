@@ -3,13 +3,14 @@
 
 use super::select::flag_bits;
 use crate::block::scan::exclusive_over_warps;
-use crate::block::tile::{self, Items, THREADS, WARPS, row_begin, tile_items};
+use crate::block::tile::{self, Items, THREADS, WARPS, row_begin, row_items, tile_items};
 use crate::policy::{PER_ITEM_THREADS, SEGMENTED_MIN_BLOCKS, SEGMENTED_ROWS as ROWS};
 use crate::thread::operator::*;
 use crate::thread::segments::segment_of;
 use crate::thread::words::{MAX_WORDS, Words, computed};
 use crate::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
 use crate::warp::scan::{exclusive_of, inclusive_since};
+use crate::warp::search::partition_point;
 use crate::warp::shuffle::shuffle_idx;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
@@ -200,14 +201,23 @@ impl<T: Words> Segmented<'_, T> {
     unsafe fn reduce<O: Operator<T>, L: LookBack>(self, offsets: Slice<'_, u64>, to: SliceMut<'_, T>) {
         let (begin, heads, sums) = self.run::<O, L>(false);
         let ends = self.ends(begin, heads);
+        if !warp::warp_vote_any(warp::FULL_MASK, ends != 0) {
+            return;
+        }
+        // Between the segments of the warp's first and last items each lane searches for its own.
+        let first = begin + row_begin::<T, ROWS>(0) - warp::lane_id() as usize * T::PER_16;
+        let segment_of_warp = |item: usize, low: usize| {
+            partition_point(low + 1, offsets.len(), |s| offsets.load(s) <= item as u64) - 1
+        };
+        let low = segment_of_warp(first, 0);
+        let high = segment_of_warp(first + ROWS * row_items::<T>() - 1, low);
         let mut row = 0;
         while row < ROWS {
             let mut e = 0;
             while e < T::PER_16 {
-                let i = row * T::PER_16 + e;
-                if ends >> i & 1 != 0 {
+                if ends >> (row * T::PER_16 + e) & 1 != 0 {
                     let item = (begin + row_begin::<T, ROWS>(row) + e) as u64;
-                    let segment = segment_of(offsets, item, 0, offsets.len() - 1);
+                    let segment = segment_of(offsets, item, low, high);
                     // Items before the first segment belong to none.
                     if offsets.load(segment) <= item {
                         to.store(segment, sums[row][e]);
