@@ -62,6 +62,9 @@ pub const HISTOGRAM_COPIES: usize = 4;
 /// Most blocks that count digits, 4 a multiprocessor of a large GPU: untuned.
 pub const HISTOGRAM_MAX_BLOCKS: u64 = 528;
 
+/// Segments of up to 32 items that a warp sorts, one or more at a time: untuned.
+pub const SEGMENTS_OF_WARP: usize = 8;
+
 /// Up to so many items a segment is short: it is sorted by a small tile. Untuned.
 pub const SEGMENT_SHORT_ITEMS: usize = 32 * 8 * 2;
 

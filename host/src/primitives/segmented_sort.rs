@@ -13,7 +13,7 @@ use super::radix_sort::{Pairs, RadixSortOptions, SortBy, SortKey, SortValue, Sou
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS};
+use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
 use kauri_kernels::primitives::segmented_sort::blocks::primitives_segmented_sort_blocks;
 use kauri_kernels::primitives::segmented_sort::warps::primitives_segmented_sort_warps;
 use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RadixKey, ValueBits};
@@ -152,7 +152,8 @@ unsafe fn sort<K: RadixKey, V: ValueBits>(
         let listed = counters.part(0, 2);
         let args =
             (keys, values, offsets, to.keys, to.values, short, long, listed, by.begin_bit, by.end_bit, order);
-        stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_segments as u64, args)?;
+        let num_warps = num_segments.div_ceil(SEGMENTS_OF_WARP) as u64;
+        stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
         let lists = Lists { stream, plan: &plan, temp: &temp, from, offsets, to, by, order };
         if len > 32 {
             lists.sort::<2>(0, short)?;

@@ -1,6 +1,6 @@
 //! Sorts of many segments at once, each by itself, stable.
 //!
-//! A warp takes each segment of up to 32 items and sorts it in registers. Longer ones it puts on one of two lists, and
+//! A warp takes segments of up to 32 items and sorts them in registers. Longer ones it puts on one of two lists, and
 //! blocks, which take segments from those by ticket, sort them in shared memory, or, where they do not fit, tile by tile
 //! through global memory.
 
