@@ -104,8 +104,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "onesweep: tiles by block index instead of tickets",
         file: ONESWEEP,
-        from: "tile.store(0, self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device));",
-        to: "tile.store(0, thread::block_idx_x());",
+        from: "let tile = self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);",
+        to: "let tile = thread::block_idx_x();",
     },
     Mutant {
         what: "onesweep: does not clear the words of the next pass",
@@ -118,6 +118,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: ONESWEEP,
         from: "self.load(self.keys, tile, len, self.reader.padding())",
         to: "self.load(self.keys, tile, len, K::ZERO)",
+    },
+    Mutant {
+        what: "onesweep: no barrier before the counts are summed",
+        file: ONESWEEP,
+        from: "        thread::sync_threads();\n        let (count, before) = rank.sum",
+        to: "        let (count, before) = rank.sum",
+    },
+    Mutant {
+        what: "look-back by windows: adds what lies before the last tile that knows all",
+        file: "kernels/src/warp/look_back.rs",
+        from: "if !is_done && lane >= first as usize {",
+        to: "if lane >= first as usize {",
+    },
+    Mutant {
+        what: "short segments: one item more than there are lanes",
+        file: SEGMENT_WARPS,
+        from: "end <= items_done + 32)",
+        to: "end <= items_done + 33)",
     },
     Mutant {
         what: "onesweep: no barrier before the items are written",
