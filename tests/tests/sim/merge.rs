@@ -6,10 +6,13 @@ use kauri::primitives::item::Bits128;
 use kauri::primitives::merge::MergeOrder;
 use kauri::primitives::order::{Ascending, ByKey, Descending, NoValue};
 use kauri::primitives::{cpu, merge, merge_sort};
-use kauri_kernels::block::merge::TILE;
+use kauri_kernels::policy::MERGE;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::order::SuperKey;
 use kauri_kernels::thread::words::Words;
+
+/// Items of a tile of keys of 4 bytes.
+const TILE: usize = MERGE.tile_items(1);
 
 fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(stream: &Stream, keys: &[K]) {
     let mut workspace = Workspace::new(stream.gpu());
@@ -127,11 +130,13 @@ fn merge_all<K: Words, O: MergeOrder<K, NoValue> + MergeOrder<K, u32> + ByKey>(
     let ids = [values.0, values.1].map(|values| Buffer::from_slice(stream, values, "values").unwrap());
     let mut merged = Buffer::uninitialized(gpu, n, "merged").unwrap();
     let mut order = Buffer::uninitialized(gpu, n, "order").unwrap();
-    merge::merge_keys::<K, O>(stream, &keys[0], &keys[1], &mut merged).unwrap();
+    let mut workspace = Workspace::new(gpu);
+    merge::merge_keys::<K, O>(stream, &mut workspace, &keys[0], &keys[1], &mut merged).unwrap();
+    assert_eq!(workspace.bytes(), merge::plan::<K>(n));
     let expected = cpu::merge::merge_keys::<K, O>(&runs[0], &runs[1]);
     assert_eq!(bits(&merged.to_vec(stream).unwrap()), bits(&expected), "{} + {}", first.len(), second.len());
     let to = (&mut merged, &mut order);
-    merge::merge_pairs::<K, O>(stream, (&keys[0], &ids[0]), (&keys[1], &ids[1]), to).unwrap();
+    merge::merge_pairs::<K, O>(stream, &mut workspace, (&keys[0], &ids[0]), (&keys[1], &ids[1]), to).unwrap();
     let expected = cpu::merge::merge_pairs::<K, O>((&runs[0], values.0), (&runs[1], values.1));
     assert_eq!(order.to_vec(stream).unwrap(), expected.1, "{} + {}", first.len(), second.len());
     assert_eq!(bits(&merged.to_vec(stream).unwrap()), bits(&expected.0));
