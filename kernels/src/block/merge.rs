@@ -64,12 +64,13 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         (self.keys.load(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
     }
 
-    /// Sets the first `len` items; all there are, if `FULL`. A warp sets those of its own threads.
+    /// Sets the first `len` items; all there are, if `FULL`. A warp sets those of its own threads. Item `i + distance` is
+    /// `item(i, distance)`: of a thread `i` stays the same, so that it computes addresses once.
     ///
     /// # Safety
     /// All threads of the block call; `item` can be called for numbers less than `len`.
     #[inline(always)]
-    pub unsafe fn fill<const FULL: bool>(&self, len: usize, item: impl Fn(usize) -> (K, V)) {
+    pub unsafe fn fill<const FULL: bool>(&self, len: usize, item: impl Fn(u32, usize) -> (K, V)) {
         let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
         // All loads are on their way before the first item is stored. As words, because the compiler keeps those in registers.
         let (mut keys, mut values) = ([[0; MAX_WORDS]; ITEMS], [V::ANY; ITEMS]);
@@ -77,7 +78,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         while row < ITEMS {
             let i = first + 32 * row as u32;
             if FULL || i < len {
-                let (key, value) = item(i as usize);
+                let (key, value) = item(first, 32 * row);
                 keys[row] = key.to_words();
                 values[row] = value;
             }
@@ -128,9 +129,9 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
     /// # Safety
     /// All threads of the block call, with the same arguments, behind a barrier.
     #[inline(always)]
-    pub unsafe fn merge(&self, first_len: usize, second_len: usize) -> Items<K, V, ITEMS> {
+    pub unsafe fn merge(&self, first_len: u32, second_len: u32) -> Items<K, V, ITEMS> {
         let diagonal = thread::thread_idx_x() * ITEMS as u32;
-        self.merge_runs(0, first_len as u32, second_len as u32, diagonal)
+        self.merge_runs(0, first_len, second_len, diagonal)
     }
 
     /// Sorts the first `len` items. A barrier has to follow before a thread of another warp reads them.

@@ -237,10 +237,15 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         let first = self.first.part(from, to - from);
         let second = self.second.part(diagonal - from, len - first.keys.len());
         let output = output.part(diagonal, len);
-        let (first_len, second_len) = (first.keys.len(), second.keys.len());
-        let item = |i: usize| {
-            // In 32 bits a comparison is one instruction.
-            if (i as u32) < first_len as u32 { first.load(i) } else { second.load(i - first_len) }
+        let (first_len, second_len) = (first.keys.len() as u32, second.keys.len() as u32);
+        let item = move |i: u32, distance: usize| {
+            // A comparison in 32 bits and a choice of two addresses: what is left of an item's arithmetic.
+            if i + (distance as u32) < first_len {
+                first.load(i as usize + distance)
+            } else {
+                // Without the distance it may be less than none.
+                second.load((i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
+            }
         };
 
         let tile = Tile::<K, V, O, ITEMS>::new(shared_mem::<TileSmem<K, V, THREADS, ITEMS>>(), self.lookup);

@@ -214,9 +214,9 @@ impl<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> SortTile<'_, K, V
         let len = input.keys.len();
         let is_full = len == THREADS * ITEMS;
         if is_full {
-            tile.fill::<true>(len, |i| input.load(i));
+            tile.fill::<true>(len, |i, distance| input.load(i as usize + distance));
         } else {
-            tile.fill::<false>(len, |i| input.load(i));
+            tile.fill::<false>(len, |i, distance| input.load(i as usize + distance));
         }
         // A warp has loaded what its threads sort, and writes what they have set.
         warp::sync_warp(warp::FULL_MASK);
