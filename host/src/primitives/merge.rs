@@ -2,9 +2,9 @@
 //! come first (Green, McColl, Bader 2012, *GPU Merge Path*).
 //!
 //! Any number of items, also none, in either run. Each item is read and written once; temporary memory is 8 bytes for each tile
-//! of thousands of items ([`plan`]). Runs that are not sorted give a result of the same items in some order. Orders are types,
-//! see [`order`](super::order): there are kernels for [`Ascending`](super::order::Ascending) with keys alone and with values of
-//! 32 bits, and for [`Descending`](super::order::Descending) with values.
+//! of thousands of items ([`plan`]). Runs that are not sorted give some of their items in some order. Orders are types, see
+//! [`order`](super::order): there are kernels for [`Ascending`](super::order::Ascending) with keys alone and with values of 32
+//! bits, and for [`Descending`](super::order::Descending) with values.
 
 use super::order::{ByKey, Carried, Lookup, NoValue};
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};

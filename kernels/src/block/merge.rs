@@ -181,7 +181,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
         // Only neighbours change places, and only if they have to: so it is stable.
         let mut round = 0;
-        while round < ITEMS {
+        while begin < len && round < ITEMS {
             let mut i = round % 2;
             while i + 1 < ITEMS {
                 let (a, b) = ((keys[i], values[i]), (keys[i + 1], values[i + 1]));

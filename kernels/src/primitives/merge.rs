@@ -234,6 +234,9 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         // The next tile may belong to another pair.
         let is_last = diagonal + len == self.len();
         let to = if is_last { self.first.keys.len() } else { splits.load(tile + 1) as usize };
+        // Of runs that are not sorted it may be anywhere, but nothing beyond them is read.
+        let to = if to < from { from } else { to };
+        let to = if to > from + len { from + len } else { to };
         let first = self.first.part(from, to - from);
         let second = self.second.part(diagonal - from, len - first.keys.len());
         let output = output.part(diagonal, len);

@@ -171,3 +171,16 @@ fn merges_of_every_length() {
         merge_all::<f64, Ascending>(stream, &floats, &floats[..100]);
     });
 }
+
+#[test]
+fn merges_of_what_is_not_sorted_stay_in_bounds() {
+    on_each_schedule(|_, stream| {
+        let gpu = stream.gpu();
+        let mut workspace = Workspace::new(gpu);
+        let runs = [narrow(3 * TILE, 1 << 32), narrow(2 * TILE + 5, 1 << 31)];
+        let runs = runs.each_ref().map(|keys| Buffer::from_slice(stream, keys, "run").unwrap());
+        let mut merged = Buffer::uninitialized(gpu, 5 * TILE + 5, "merged").unwrap();
+        merge::merge_keys::<u32, Ascending>(stream, &mut workspace, &runs[0], &runs[1], &mut merged).unwrap();
+        merged.to_vec(stream).unwrap();
+    });
+}
