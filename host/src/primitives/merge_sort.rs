@@ -2,8 +2,9 @@
 //! path, twice as long each time (Satish, Harris, Garland 2009; Green, McColl, Bader 2012).
 //!
 //! Any number of items. Each of log2(n / 4352) passes and the first one read and write every item, where keys are of 4 bytes;
-//! tiles of larger keys are smaller. Temporary memory is one copy of the items, and 8 bytes a tile. Orders are those of [`merge`](super::merge), and the super key of points ([`sort_points`]). Where keys
-//! are numbers in their own order a radix sort moves less.
+//! tiles of larger keys are smaller. Temporary memory is one copy of the items, and 8 bytes a tile. Orders are those of
+//! [`merge`](super::merge), and the super key of points ([`sort_points`]). Where keys are numbers in their own order a radix
+//! sort moves less.
 
 use super::merge::{MergeOrder, Run, RunMut, no_lookup, nothing, num_tiles, plan_splits};
 use super::order::{ByKey, Carried, Lookup, NoValue, SuperKey};
