@@ -168,6 +168,10 @@ pub struct TopKPolicy {
     pub rank_items: usize,
     /// Up to so many candidates find their places by counting, more are sorted.
     pub ranked_items: usize,
+    /// Threads of a block that has a segment.
+    pub segment_threads: usize,
+    /// Items of a thread of its tile; odd, as in [`MergePolicy`].
+    pub segment_items: usize,
     /// Items of a thread between looks at the room in a block's tile, where a block has a segment.
     pub segment_round_items: usize,
     /// Blocks with a segment each that a multiprocessor is to hold: with more, items of 16 bytes spill.
@@ -192,26 +196,68 @@ pub const TOP_K: TopKPolicy = TopKPolicy {
     rank_threads: 256,
     rank_items: 4,
     ranked_items: 1 << 14,
+    segment_threads: 256,
+    segment_items: 7,
     segment_round_items: 3,
     segment_min_blocks: 2,
     warp_segment_items: 4096,
 };
 
-/// Shape of the tiles of merges and merge sorts.
+/// Tuning of merges and merge sorts. Of three numbers the first is for keys of 4 bytes, the others for 8 and 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergePolicy {
     /// Threads of a block.
     pub threads_per_block: usize,
-    /// Items of a thread; odd, so that lanes which read theirs meet different banks of shared memory.
-    pub items_per_thread: usize,
-    /// Blocks that a multiprocessor is to hold, if keys are of 4 or 8 bytes, and if they are of 16. The assembler aims higher
-    /// by itself, and spills.
-    pub min_blocks: [usize; 2],
+    /// Items of a thread; odd, so that lanes which read theirs meet different banks of shared memory. Instances of the kernels
+    /// name the same numbers.
+    pub items_per_thread: [usize; 3],
+    /// Blocks that a multiprocessor is to hold of those that sort tiles. The assembler aims higher by itself, and spills.
+    pub sort_min_blocks: [usize; 3],
+    /// The same of those that merge keys alone.
+    pub merge_keys_min_blocks: [usize; 3],
+    /// The same of those that merge keys with values.
+    pub merge_pairs_min_blocks: [usize; 3],
+    /// The same of both kinds, where values are compared too.
+    pub lookup_min_blocks: [usize; 3],
+    /// Lanes that search for where a tile begins: with more there are fewer rounds, but more memory is touched.
+    pub split_lanes: usize,
 }
 
-/// Merge and merge sort: untuned.
-pub const MERGE: MergePolicy =
-    MergePolicy { threads_per_block: 256, items_per_thread: 7, min_blocks: [4, 3] };
+impl MergePolicy {
+    /// Which of three numbers is that of keys of so many words.
+    pub const fn key_class(key_words: usize) -> usize {
+        match key_words {
+            1 => 0,
+            2 => 1,
+            _ => 2,
+        }
+    }
 
-/// Shape of the tiles of load-balancing search, in outputs and segments: untuned.
-pub const EXPAND: MergePolicy = MergePolicy { min_blocks: [0, 0], ..MERGE };
+    /// Items of a tile.
+    pub const fn tile_items(self, key_words: usize) -> usize {
+        self.threads_per_block * self.items_per_thread[Self::key_class(key_words)]
+    }
+}
+
+/// Merge and merge sort: untuned. To be compared: 512 threads; 15 and 21, 9 and 17, 5 items; 1, 4 and 32 lanes.
+pub const MERGE: MergePolicy = MergePolicy {
+    threads_per_block: 256,
+    items_per_thread: [17, 11, 7],
+    sort_min_blocks: [4, 3, 2],
+    merge_keys_min_blocks: [5, 4, 3],
+    merge_pairs_min_blocks: [4, 3, 3],
+    lookup_min_blocks: [3, 2, 2],
+    split_lanes: 8,
+};
+
+/// Shape of the tiles of load-balancing search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpandPolicy {
+    /// Threads of a block.
+    pub threads_per_block: usize,
+    /// Outputs and segments of a thread.
+    pub items_per_thread: usize,
+}
+
+/// Load-balancing search: untuned.
+pub const EXPAND: ExpandPolicy = ExpandPolicy { threads_per_block: 256, items_per_thread: 7 };

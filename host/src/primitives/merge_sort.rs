@@ -1,19 +1,20 @@
 //! Merge sort by an order that is a type; stable. Tiles are sorted in shared memory, then runs are merged pairwise by merge
 //! path, twice as long each time (Satish, Harris, Garland 2009; Green, McColl, Bader 2012).
 //!
-//! Any number of items. Each of log2(n / 1792) passes and the first one read and write every item; temporary memory is one
-//! copy of the items. Orders are those of [`merge`](super::merge), and the super key of points ([`sort_points`]). Where keys
-//! are numbers in their own order a radix sort moves less.
+//! Any number of items. Each of log2(n / 4352) passes and the first one read and write every item, where keys are of 4 bytes;
+//! tiles of larger keys are smaller. Temporary memory is one copy of the items, and 8 bytes a tile. Orders are those of
+//! [`merge`](super::merge), and the super key of points ([`sort_points`]). Where keys are numbers in their own order a radix
+//! sort moves less.
 
-use super::merge::{MergeOrder, Run, RunMut, no_lookup, nothing};
+use super::merge::{MergeOrder, Run, RunMut, no_lookup, nothing, num_tiles, plan_splits};
 use super::order::{ByKey, Carried, Lookup, NoValue, SuperKey};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
-use kauri_kernels::block::merge::TILE;
+use kauri_kernels::policy::MERGE;
 use kauri_kernels::primitives::merge_sort::{
-    primitives_merge_runs, primitives_sort_tiles, primitives_super_keys,
+    primitives_merge_runs, primitives_merge_runs_partition, primitives_sort_tiles, primitives_super_keys,
 };
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Words;
@@ -23,15 +24,17 @@ pub(crate) struct MergeSort<K, V> {
     keys: Region<K>,
     /// If there are values.
     values: Option<Region<V>>,
+    /// Where tiles of a pass begin in the runs.
+    splits: Region<u64>,
     len: usize,
 }
 
 impl<K: Words, V: Carried> MergeSort<K, V> {
     /// Plans sorts of up to `len` items.
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
-        let room = if num_passes(len) > 0 { len } else { 0 };
+        let room = if num_passes::<K>(len) > 0 { len } else { 0 };
         let values = V::IS_CARRIED.then(|| layout.reserve(room));
-        Self { keys: layout.reserve(room), values, len }
+        Self { keys: layout.reserve(room), values, splits: plan_splits::<K>(layout, len), len }
     }
 
     /// Sorts as many items as were planned; or, of those, the first `count`, which is one word, if it is not empty.
@@ -48,32 +51,61 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         count: Slice<'_, u64>,
         lookup: Lookup<'_, K>,
     ) -> Result<()> {
-        let (num_tiles, passes) = (self.len.div_ceil(TILE) as u64, num_passes(self.len));
+        const ITEMS: [usize; 3] = MERGE.items_per_thread;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match K::WORDS {
+                1 => self.run_passes::<O, { ITEMS[0] }>(stream, temp, input, output, count, lookup),
+                2 => self.run_passes::<O, { ITEMS[1] }>(stream, temp, input, output, count, lookup),
+                _ => self.run_passes::<O, { ITEMS[2] }>(stream, temp, input, output, count, lookup),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn run_passes<O: MergeOrder<K, V>, const ITEMS: usize>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Run<'_, K, V>,
+        output: RunMut<'_, K, V>,
+        count: Slice<'_, u64>,
+        lookup: Lookup<'_, K>,
+    ) -> Result<()> {
+        let (num_tiles, passes) = (num_tiles::<K>(self.len) as u64, num_passes::<K>(self.len));
+        let tile_items = MERGE.tile_items(K::WORDS) as u64;
         let Lookup { coords, dims, axis } = lookup;
         let values = self.values.map_or(nothing(), |values| temp.view(values));
         let room = RunMut { keys: if passes > 0 { temp.view(self.keys) } else { nothing() }, values };
+        let splits = temp.view(self.splits);
         // The last pass is to write to the output.
         let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { room };
 
         let to = target(0);
         let args = (input.keys, input.values, to.keys, to.values, count, coords, dims, axis);
-        // SAFETY: passed on to the caller; a tile is read as a whole before it is written.
-        unsafe { stream.launch::<primitives_sort_tiles<K, V, O>>(num_tiles, args)? };
-        let mut width = TILE as u64;
+        // SAFETY: passed on to the caller; a warp reads its part of a tile before it writes it.
+        unsafe { stream.launch::<primitives_sort_tiles<K, V, O, ITEMS>>(num_tiles, args)? };
         for pass in 1..=passes {
+            // In tiles.
+            let width = 1_u64 << (pass - 1);
             let (from, to) = (target(pass - 1).read_only(), target(pass));
-            let args = (from.keys, from.values, to.keys, to.values, count, width, coords, dims, axis);
+            let lanes = num_tiles * MERGE.split_lanes as u64;
+            let args = (from.keys, from.values, count, width, splits, tile_items, coords, dims, axis);
+            // SAFETY: passed on to the caller.
+            unsafe { stream.launch_items::<primitives_merge_runs_partition<K, V, O>>(lanes, args)? };
+            let splits = splits.read_only();
+            let args = (from.keys, from.values, to.keys, to.values, count, width, splits, coords, dims, axis);
             // SAFETY: passed on to the caller; the two rooms are apart.
-            unsafe { stream.launch::<primitives_merge_runs<K, V, O>>(num_tiles, args)? };
-            width *= 2;
+            unsafe { stream.launch::<primitives_merge_runs<K, V, O, ITEMS>>(num_tiles, args)? };
         }
         Ok(())
     }
 }
 
 /// Passes behind that over the tiles.
-fn num_passes(len: usize) -> u32 {
-    len.div_ceil(TILE).max(1).next_power_of_two().trailing_zeros()
+fn num_passes<K: Words>(len: usize) -> u32 {
+    num_tiles::<K>(len).max(1).next_power_of_two().trailing_zeros()
 }
 
 /// Bytes of temporary memory of a sort of `len` keys.
@@ -214,10 +246,11 @@ mod tests {
 
     #[test]
     fn runs_double_until_there_is_one() {
+        let tile = MERGE.tile_items(1);
         let expected =
-            [(0, 0), (1, 0), (TILE, 0), (TILE + 1, 1), (2 * TILE + 1, 2), (4 * TILE, 2), (1 << 33, 23)];
+            [(0, 0), (1, 0), (tile, 0), (tile + 1, 1), (2 * tile + 1, 2), (4 * tile, 2), (tile << 30, 30)];
         for (len, passes) in expected {
-            assert_eq!(num_passes(len), passes, "{len} items");
+            assert_eq!(num_passes::<u32>(len), passes, "{len} items");
         }
     }
 }

@@ -1,46 +1,40 @@
 //! Merging and sorting of a tile in shared memory, stable, by merge path.
 
-use crate::policy::MERGE;
-use crate::thread::merge_path::split;
+use super::warp_striped::warp_striped_first;
+use crate::thread::merge_path::split_short;
 use crate::thread::order::{Carried, Lookup, Order};
-use crate::thread::words::Words;
+use crate::thread::words::{MAX_WORDS, Words};
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Threads of a block.
-pub const THREADS: usize = MERGE.threads_per_block;
-/// Items of a thread, consecutive ones.
-pub const ITEMS: usize = MERGE.items_per_thread;
-/// Items of a tile.
-pub const TILE: usize = THREADS * ITEMS;
-
-/// Blocks that a multiprocessor is to hold.
-pub const fn min_blocks<K: Words>() -> usize {
-    MERGE.min_blocks[if K::WORDS < 4 { 0 } else { 1 }]
-}
-
 /// Shared memory for a tile.
 #[repr(C, align(16))]
-pub struct TileSmem<K, V> {
-    keys: [K; TILE],
-    values: [V; TILE],
+pub struct TileSmem<K, V, const THREADS: usize, const ITEMS: usize> {
+    keys: [[K; THREADS]; ITEMS],
+    values: [[V; THREADS]; ITEMS],
 }
 
-/// Items of a thread: keys and values.
-pub type Items<K, V> = ([K; ITEMS], [V; ITEMS]);
-
-/// A tile in shared memory, whose items have an order.
-pub struct Tile<'a, K, V, O> {
+/// A tile in shared memory, whose items have an order. Of a thread there are `ITEMS`, consecutive ones.
+pub struct Tile<'a, K, V, O, const ITEMS: usize> {
     keys: SharedSlice<'a, K>,
     values: SharedSlice<'a, V>,
     lookup: Lookup<'a, K>,
     order: PhantomData<O>,
 }
 
-impl<'a, K: Words, V: Carried, O: Order<K, V>> Tile<'a, K, V, O> {
+/// A thread's items, in registers.
+pub struct Items<K, V, const ITEMS: usize> {
+    keys: [K; ITEMS],
+    values: [V; ITEMS],
+}
+
+impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V, O, ITEMS> {
     /// A tile of the block's own memory.
     #[inline(always)]
-    pub fn new(smem: *mut TileSmem<K, V>, lookup: Lookup<'a, K>) -> Self {
+    pub fn new<const THREADS: usize>(
+        smem: *mut TileSmem<K, V, THREADS, ITEMS>,
+        lookup: Lookup<'a, K>,
+    ) -> Self {
         Self {
             keys: shared_field!(smem, keys),
             values: shared_field!(smem, values),
@@ -70,125 +64,236 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Tile<'a, K, V, O> {
         (self.keys.load(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
     }
 
-    /// Merges the first `first_len` items with the `second_len` behind them. Ends with a barrier.
+    /// Sets the first `len` items; all there are, if `FULL`. A warp sets those of its own threads. Item `i + distance` is
+    /// `item(i, distance)`: of a thread `i` stays the same, so that it computes addresses once.
     ///
     /// # Safety
-    /// All threads of the block call, with the same arguments, behind a barrier.
+    /// All threads of the block call; `item` can be called for numbers less than `len`.
     #[inline(always)]
-    pub unsafe fn merge(&self, first_len: usize, second_len: usize) {
-        let diagonal = thread::thread_idx_x() as usize * ITEMS;
-        let merged = self.merge_some(0, first_len, second_len, diagonal);
-        self.replace(merged, first_len + second_len);
+    pub unsafe fn fill<const FULL: bool>(&self, len: usize, item: impl Fn(u32, usize) -> (K, V)) {
+        let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
+        // All loads are on their way before the first item is stored. As words, because the compiler keeps those in registers.
+        let (mut keys, mut values) = ([[0; MAX_WORDS]; ITEMS], [V::ANY; ITEMS]);
+        let mut row = 0;
+        while row < ITEMS {
+            let i = first + 32 * row as u32;
+            if FULL || i < len {
+                let (key, value) = item(first, 32 * row);
+                keys[row] = key.to_words();
+                values[row] = value;
+            }
+            row += 1;
+        }
+        let mut row = 0;
+        while row < ITEMS {
+            // Beyond the end nobody looks.
+            self.set(first as usize + 32 * row, (K::from_words(keys[row]), values[row]));
+            row += 1;
+        }
     }
 
-    /// Sorts the first `len` items. Ends with a barrier.
+    /// Gives the first `len` items away; all there are, if `FULL`. A warp gives those that its own threads have set.
+    ///
+    /// # Safety
+    /// All threads of the block call, behind a barrier of the warp; `take` can be called for numbers less than `len`.
+    #[inline(always)]
+    pub unsafe fn drain<const FULL: bool>(&self, len: usize, take: impl Fn(usize, (K, V))) {
+        let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
+        let mut row = 0;
+        while row < ITEMS {
+            let i = first + 32 * row as u32;
+            if FULL || i < len {
+                take(i as usize, self.get(i as usize));
+            }
+            row += 1;
+        }
+    }
+
+    /// Sets the thread's items. What is not there may be any item.
+    ///
+    /// # Safety
+    /// As [`set`](Self::set).
+    #[inline(always)]
+    pub unsafe fn set_own(&self, items: &Items<K, V, ITEMS>) {
+        let begin = thread::thread_idx_x() as usize * ITEMS;
+        let mut i = 0;
+        while i < ITEMS {
+            self.set(begin + i, (items.keys[i], items.values[i]));
+            i += 1;
+        }
+    }
+
+    /// The thread's items of the merge of the first `first_len` items with the `second_len` behind them; what lies beyond the
+    /// end is any item.
     ///
     /// # Safety
     /// All threads of the block call, with the same arguments, behind a barrier.
     #[inline(always)]
+    pub unsafe fn merge(&self, first_len: u32, second_len: u32) -> Items<K, V, ITEMS> {
+        let diagonal = thread::thread_idx_x() * ITEMS as u32;
+        self.merge_runs(0, first_len, second_len, diagonal)
+    }
+
+    /// Sorts the first `len` items. A barrier has to follow before a thread of another warp reads them.
+    ///
+    /// # Safety
+    /// All threads of the block call, with the same arguments, behind a barrier; one of the warp is enough if the warp has set
+    /// its threads' items itself.
+    #[inline(always)]
     pub unsafe fn sort(&self, len: usize) {
-        let thread = thread::thread_idx_x() as usize;
-        let sorted = self.sort_own(thread * ITEMS, len);
-        self.replace(sorted, len);
+        let (len, items) = (len as u32, ITEMS as u32);
+        let thread = thread::thread_idx_x();
+        // Nobody else uses the thread's items yet.
+        self.set_own(&self.sort_own(thread * items, len));
         // The number of threads as the hardware says it, so that this stays a loop: unrolled, it would not fit in registers.
-        let num_threads = thread::block_dim_x() as usize;
+        let num_threads = thread::block_dim_x();
         let mut width = 1;
-        while width < num_threads && width * ITEMS < len {
+        while width < num_threads && width * items < len {
             // A group of threads merges two runs of `width` threads, a power of two.
-            let begin = (thread & !(2 * width - 1)) * ITEMS;
-            let first_len = clip(len, begin, width * ITEMS);
-            let second_len = clip(len, begin + width * ITEMS, width * ITEMS);
-            let merged = self.merge_some(begin, first_len, second_len, thread * ITEMS - begin);
-            self.replace(merged, len);
+            let begin = (thread & !(2 * width - 1)) * items;
+            let first_len = clip_short(len, begin, width * items);
+            let second_len = clip_short(len, begin + width * items, width * items);
+            sync_group(2 * width);
+            let merged = self.merge_runs(begin, first_len, second_len, thread * items - begin);
+            sync_group(2 * width);
+            self.set_own(&merged);
             width *= 2;
         }
     }
 
-    /// The thread's items, in registers, after an exchange of neighbours; those from `len` on are not there.
+    /// The thread's items from `begin` on, by an exchange of neighbours; those from `len` on are not there.
     #[inline(always)]
-    unsafe fn sort_own(&self, begin: usize, len: usize) -> Items<K, V> {
+    unsafe fn sort_own(&self, begin: u32, len: u32) -> Items<K, V, ITEMS> {
         let (mut keys, mut values) = ([K::ZEROS; ITEMS], [V::ANY; ITEMS]);
+        // What is not there equals the last of what is, so it stays behind it.
+        let mut last = (K::ZEROS, V::ANY);
         let mut i = 0;
         while i < ITEMS {
-            if begin + i < len {
-                (keys[i], values[i]) = self.get(begin + i);
+            if begin + (i as u32) < len {
+                (keys[i], values[i]) = self.get(begin as usize + i);
+                if i == 0 || !O::is_before(&self.lookup, (keys[i], values[i]), last) {
+                    last = (keys[i], values[i]);
+                }
+            } else {
+                (keys[i], values[i]) = last;
             }
             i += 1;
         }
         // Only neighbours change places, and only if they have to: so it is stable.
         let mut round = 0;
-        while round < ITEMS {
+        while begin < len && round < ITEMS {
             let mut i = round % 2;
             while i + 1 < ITEMS {
                 let (a, b) = ((keys[i], values[i]), (keys[i + 1], values[i + 1]));
-                if begin + i + 1 < len && O::is_before(&self.lookup, b, a) {
-                    (keys[i], values[i]) = b;
-                    (keys[i + 1], values[i + 1]) = a;
-                }
+                let swaps = O::is_before(&self.lookup, b, a);
+                (keys[i], values[i]) = if swaps { b } else { a };
+                (keys[i + 1], values[i + 1]) = if swaps { a } else { b };
                 i += 2;
             }
             round += 1;
         }
-        (keys, values)
+        Items { keys, values }
     }
 
     /// Of the merge of two runs that begin at `begin` the items from `diagonal` on, as many as a thread has; what lies beyond
-    /// the end is any value.
+    /// the end is any item. All threads of the warp call.
     #[inline(always)]
-    unsafe fn merge_some(
+    unsafe fn merge_runs(
         &self,
-        begin: usize,
-        first_len: usize,
-        second_len: usize,
-        diagonal: usize,
-    ) -> Items<K, V> {
-        let diagonal = if diagonal < first_len + second_len { diagonal } else { first_len + second_len };
+        begin: u32,
+        first_len: u32,
+        second_len: u32,
+        diagonal: u32,
+    ) -> Items<K, V, ITEMS> {
+        let len = first_len + second_len;
+        let diagonal = if diagonal < len { diagonal } else { len };
         let middle = begin + first_len;
-        let split = split(first_len, second_len, diagonal, |i, j| {
-            !O::is_before(&self.lookup, self.get(middle + j), self.get(begin + i))
+        let split = split_short(first_len, second_len, diagonal, |i, j| {
+            let (a, b) = (begin + i, middle + j);
+            !self.is_before((b, self.key(b)), (a, self.key(a)))
         });
-        let (mut a, mut b) = (begin + split, middle + diagonal - split);
-        let end = middle + second_len;
-        let (mut item_a, mut item_b) = ((K::ZEROS, V::ANY), (K::ZEROS, V::ANY));
-        if a < middle {
-            item_a = self.get(a);
+        // A group without items reads what its threads have set beyond the end.
+        let last = if len > 0 { begin + len - 1 } else { begin };
+        let path = Path { a: begin + split, middle, b: middle + diagonal - split, end: begin + len, last };
+        // Where no run can end before the thread is done, which is nearly everywhere in long runs, nobody looks for the end.
+        let is_inside = path.a + (ITEMS as u32) < middle && path.b + (ITEMS as u32) < path.end;
+        if warp::warp_vote_all(warp::FULL_MASK, is_inside) {
+            self.walk::<true>(path)
+        } else {
+            self.walk::<false>(path)
         }
-        if b < end {
-            item_b = self.get(b);
-        }
-        let (mut keys, mut values) = ([K::ZEROS; ITEMS], [V::ANY; ITEMS]);
-        let mut i = 0;
-        while i < ITEMS {
-            let takes_b = b < end && (a >= middle || O::is_before(&self.lookup, item_b, item_a));
-            (keys[i], values[i]) = if takes_b { item_b } else { item_a };
-            if takes_b {
-                b += 1;
-                if b < end {
-                    item_b = self.get(b);
-                }
-            } else {
-                a += 1;
-                if a < middle {
-                    item_a = self.get(a);
-                }
-            }
-            i += 1;
-        }
-        (keys, values)
     }
 
-    /// Sets the thread's items of the first `len` when all threads have read theirs. Ends with a barrier.
+    /// The next items along a path; `INSIDE` if neither run ends.
     #[inline(always)]
-    unsafe fn replace(&self, (keys, values): Items<K, V>, len: usize) {
-        let begin = thread::thread_idx_x() as usize * ITEMS;
-        thread::sync_threads();
+    unsafe fn walk<const INSIDE: bool>(&self, path: Path) -> Items<K, V, ITEMS> {
+        let Path { mut a, middle, mut b, end, last } = path;
+        let len = end - b + middle - a;
+        // Beyond a run's end there is any key. (Of the first run there the second one begins.)
+        let key = |i| self.key(if INSIDE || i < last { i } else { last });
+        let (mut key_a, mut key_b) = (key(a), key(b));
+        let (mut keys, mut places) = ([K::ZEROS; ITEMS], [0; ITEMS]);
         let mut i = 0;
         while i < ITEMS {
-            if begin + i < len {
-                self.set(begin + i, (keys[i], values[i]));
+            let takes_b = if INSIDE {
+                self.is_before((b, key_b), (a, key_a))
+            } else if O::COMPARES_VALUES {
+                b < end && (a >= middle || self.is_before((b, key_b), (a, key_a)))
+            } else {
+                // Cheaper than branches.
+                (b < end) & ((a >= middle) | self.is_before((b, key_b), (a, key_a)))
+            };
+            (keys[i], places[i]) = if takes_b { (key_b, b) } else { (key_a, a) };
+            let next = places[i] + 1;
+            let next_key = key(next);
+            (a, key_a) = if takes_b { (a, key_a) } else { (next, next_key) };
+            (b, key_b) = if takes_b { (next, next_key) } else { (b, key_b) };
+            i += 1;
+        }
+        // Values do not go along: they are fetched once it is known from where.
+        let mut values = [V::ANY; ITEMS];
+        let mut i = 0;
+        while V::IS_CARRIED && i < ITEMS {
+            if INSIDE || (i as u32) < len {
+                values[i] = self.values.load(places[i] as usize);
             }
             i += 1;
         }
+        Items { keys, values }
+    }
+
+    #[inline(always)]
+    unsafe fn key(&self, i: u32) -> K {
+        self.keys.load(i as usize)
+    }
+
+    /// True if item `b` has to come before item `a`; each is given by its place and its key.
+    #[inline(always)]
+    unsafe fn is_before(&self, (b, key_b): (u32, K), (a, key_a): (u32, K)) -> bool {
+        let (mut value_a, mut value_b) = (V::ANY, V::ANY);
+        if O::COMPARES_VALUES {
+            (value_a, value_b) = (self.values.load(a as usize), self.values.load(b as usize));
+        }
+        O::is_before(&self.lookup, (key_b, value_b), (key_a, value_a))
+    }
+}
+
+/// Where a thread is in two runs, and where they end.
+struct Path {
+    a: u32,
+    middle: u32,
+    b: u32,
+    end: u32,
+    /// The last place that may be read.
+    last: u32,
+}
+
+/// Waits for the threads of a group, a power of two.
+#[inline(always)]
+unsafe fn sync_group(num_threads: u32) {
+    if num_threads <= 32 {
+        warp::sync_warp(warp::FULL_MASK);
+    } else {
         thread::sync_threads();
     }
 }
@@ -196,6 +301,13 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Tile<'a, K, V, O> {
 /// Of `len` items from `begin` on how many there are before `end`.
 #[inline(always)]
 pub(crate) const fn clip(end: usize, begin: usize, len: usize) -> usize {
+    let rest = end.saturating_sub(begin);
+    if rest < len { rest } else { len }
+}
+
+/// [`clip`] within a tile.
+#[inline(always)]
+const fn clip_short(end: u32, begin: u32, len: u32) -> u32 {
     let rest = end.saturating_sub(begin);
     if rest < len { rest } else { len }
 }

@@ -4,7 +4,7 @@
 
 use crate::block::merge::clip;
 use crate::policy::{EXPAND, PER_ITEM_THREADS};
-use crate::thread::merge_path::split;
+use crate::thread::merge_path::split_short;
 use crate::warp::search::merge_split;
 use cuda_std::prelude::*;
 
@@ -78,9 +78,10 @@ impl Expand<'_> {
         let warp = thread / 32;
         if warp < 2 {
             // The segments that begin with an output come before it.
-            let split = merge_split(num_outputs, num_segments, diagonal + warp * len, |output, segment| {
-                (output as u64) < self.offsets.load(segment)
-            });
+            let split =
+                merge_split::<32>(num_outputs, num_segments, diagonal + warp * len, |output, segment| {
+                    (output as u64) < self.offsets.load(segment)
+                });
             if warp::lane_id() == 0 {
                 splits.store(warp, split as u64);
             }
@@ -131,9 +132,9 @@ impl Expand<'_> {
         let len = tile_outputs + tile_segments;
         let diagonal = thread::thread_idx_x() as usize * ITEMS;
         if diagonal < len {
-            let mut output = split(tile_outputs, tile_segments, diagonal, |output, segment| {
-                (output as u32) < begins.load(segment)
-            });
+            let goes = |output: u32, segment: u32| output < begins.load(segment as usize);
+            let output = split_short(tile_outputs as u32, tile_segments as u32, diagonal as u32, goes);
+            let mut output = output as usize;
             let mut segment = diagonal - output;
             let mut step = 0;
             while step < ITEMS {

@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod expand;
 pub mod generate;
 pub mod histogram;
+pub mod merge;
 pub mod merge_sort;
 pub mod partition;
 pub mod permute;

@@ -47,6 +47,9 @@ pub struct Lookup<'a, K> {
 /// A strict weak order of pairs of a key and a value. Merges and sorts keep the order of pairs of which neither is before
 /// the other.
 pub trait Order<K: Words, V: Carried>: 'static {
+    /// False if values never decide: then nobody fetches them to compare.
+    const COMPARES_VALUES: bool = true;
+
     /// True if `a` has to come before `b`.
     ///
     /// # Safety
@@ -76,12 +79,16 @@ pub struct SuperKey;
 macro_rules! orders {
     ($($t:ty: $less:expr;)*) => { $(
         impl<V: Carried> Order<$t, V> for Ascending {
+            const COMPARES_VALUES: bool = false;
+
             #[inline(always)]
             unsafe fn is_before(_: &Lookup<'_, $t>, a: ($t, V), b: ($t, V)) -> bool {
                 $less(a.0, b.0)
             }
         }
         impl<V: Carried> Order<$t, V> for Descending {
+            const COMPARES_VALUES: bool = false;
+
             #[inline(always)]
             unsafe fn is_before(_: &Lookup<'_, $t>, a: ($t, V), b: ($t, V)) -> bool {
                 $less(b.0, a.0)

@@ -99,7 +99,8 @@ fn merges_and_sorts() {
         let len = runs[0].len() + n;
         let (mut merged, mut order) = (room(stream, len), room(stream, len));
         let run = |i: usize| (&device_runs[i], &device_ids[i]);
-        merge::merge_pairs::<u64, Ascending>(stream, run(0), run(1), (&mut merged, &mut order)).unwrap();
+        let to = (&mut merged, &mut order);
+        merge::merge_pairs::<u64, Ascending>(stream, &mut workspace, run(0), run(1), to).unwrap();
         let run = |i: usize| (&runs[i][..], &ids[i][..]);
         let expected = cpu::merge::merge_pairs::<u64, Ascending>(run(0), run(1));
         assert_eq!(merged.to_vec(stream).unwrap(), expected.0);
@@ -185,7 +186,7 @@ fn wrong_shapes_are_errors() {
         let none = room::<u64>(stream, 0);
         is_shape(top_k::top_k(stream, &mut workspace, &keys, Best::Smallest, &mut short, &mut same));
         is_shape(merge_sort::sort_keys::<u32, Ascending>(stream, &mut workspace, &keys, &mut short));
-        is_shape(merge::merge_keys::<u32, Ascending>(stream, &keys, &keys, &mut same));
+        is_shape(merge::merge_keys::<u32, Ascending>(stream, &mut workspace, &keys, &keys, &mut same));
         is_shape(search::lower_bound(stream, &keys, &keys, &mut positions));
         is_shape(expand::offsets(stream, &mut workspace, &keys, &mut offsets));
         let mut overflow = room(stream, 1);

@@ -6,10 +6,13 @@ use kauri::primitives::item::Bits128;
 use kauri::primitives::merge::MergeOrder;
 use kauri::primitives::order::{Ascending, ByKey, Descending, NoValue};
 use kauri::primitives::{cpu, merge, merge_sort};
-use kauri_kernels::block::merge::TILE;
+use kauri_kernels::policy::MERGE;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::order::SuperKey;
 use kauri_kernels::thread::words::Words;
+
+/// Items of a tile of keys of 4 bytes.
+const TILE: usize = MERGE.tile_items(1);
 
 fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(stream: &Stream, keys: &[K]) {
     let mut workspace = Workspace::new(stream.gpu());
@@ -127,11 +130,13 @@ fn merge_all<K: Words, O: MergeOrder<K, NoValue> + MergeOrder<K, u32> + ByKey>(
     let ids = [values.0, values.1].map(|values| Buffer::from_slice(stream, values, "values").unwrap());
     let mut merged = Buffer::uninitialized(gpu, n, "merged").unwrap();
     let mut order = Buffer::uninitialized(gpu, n, "order").unwrap();
-    merge::merge_keys::<K, O>(stream, &keys[0], &keys[1], &mut merged).unwrap();
+    let mut workspace = Workspace::new(gpu);
+    merge::merge_keys::<K, O>(stream, &mut workspace, &keys[0], &keys[1], &mut merged).unwrap();
+    assert_eq!(workspace.bytes(), merge::plan::<K>(n));
     let expected = cpu::merge::merge_keys::<K, O>(&runs[0], &runs[1]);
     assert_eq!(bits(&merged.to_vec(stream).unwrap()), bits(&expected), "{} + {}", first.len(), second.len());
     let to = (&mut merged, &mut order);
-    merge::merge_pairs::<K, O>(stream, (&keys[0], &ids[0]), (&keys[1], &ids[1]), to).unwrap();
+    merge::merge_pairs::<K, O>(stream, &mut workspace, (&keys[0], &ids[0]), (&keys[1], &ids[1]), to).unwrap();
     let expected = cpu::merge::merge_pairs::<K, O>((&runs[0], values.0), (&runs[1], values.1));
     assert_eq!(order.to_vec(stream).unwrap(), expected.1, "{} + {}", first.len(), second.len());
     assert_eq!(bits(&merged.to_vec(stream).unwrap()), bits(&expected.0));
@@ -164,5 +169,18 @@ fn merges_of_every_length() {
         merge_all::<u32, Ascending>(stream, &high, &low);
         let floats: Vec<f64> = narrow(300, 7).iter().map(|&x| f64::from(x) - 3.0).collect();
         merge_all::<f64, Ascending>(stream, &floats, &floats[..100]);
+    });
+}
+
+#[test]
+fn merges_of_what_is_not_sorted_stay_in_bounds() {
+    on_each_schedule(|_, stream| {
+        let gpu = stream.gpu();
+        let mut workspace = Workspace::new(gpu);
+        let runs = [narrow(3 * TILE, 1 << 32), narrow(2 * TILE + 5, 1 << 31)];
+        let runs = runs.each_ref().map(|keys| Buffer::from_slice(stream, keys, "run").unwrap());
+        let mut merged = Buffer::uninitialized(gpu, 5 * TILE + 5, "merged").unwrap();
+        merge::merge_keys::<u32, Ascending>(stream, &mut workspace, &runs[0], &runs[1], &mut merged).unwrap();
+        merged.to_vec(stream).unwrap();
     });
 }

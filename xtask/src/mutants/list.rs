@@ -31,6 +31,7 @@ const FILTER: &str = "kernels/src/primitives/top_k/filter.rs";
 const SEGMENTS: &str = "kernels/src/primitives/top_k/segments.rs";
 const BITONIC: &str = "kernels/src/warp/bitonic.rs";
 const EXPAND: &str = "kernels/src/primitives/expand.rs";
+const MERGE: &str = "kernels/src/primitives/merge.rs";
 const MERGE_SORT: &str = "kernels/src/primitives/merge_sort.rs";
 const BLOCK_MERGE: &str = "kernels/src/block/merge.rs";
 
@@ -331,14 +332,38 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "merge: the second run goes first at the edges of tiles",
+        file: MERGE,
+        from: "!O::is_before(&self.lookup, b, a)",
+        to: "O::is_before(&self.lookup, a, b)",
+    },
+    Mutant {
+        what: "merge: no barrier before items are replaced",
+        file: MERGE,
+        from: "        // Before they are replaced all threads have read their items.\n        thread::sync_threads();\n",
+        to: "",
+    },
+    Mutant {
+        what: "merge sort: the last tile of a pair ends where the next pair begins",
+        file: MERGE,
+        from: "let is_last = diagonal + len == self.len();",
+        to: "let is_last = false;",
+    },
+    Mutant {
+        what: "merge sort: tiles are written before the warp has set them",
         file: MERGE_SORT,
-        from: "!O::is_before(&self.lookup, self.second.load(j), self.first.load(i))",
-        to: "O::is_before(&self.lookup, self.first.load(i), self.second.load(j))",
+        from: "        tile.sort(len);\n        warp::sync_warp(warp::FULL_MASK);\n",
+        to: "        tile.sort(len);\n",
     },
     Mutant {
         what: "block merge: no barrier before items are replaced",
         file: BLOCK_MERGE,
-        from: "        let begin = thread::thread_idx_x() as usize * ITEMS;\n        thread::sync_threads();\n",
-        to: "        let begin = thread::thread_idx_x() as usize * ITEMS;\n",
+        from: "            sync_group(2 * width);\n            self.set_own(&merged);\n",
+        to: "            self.set_own(&merged);\n",
+    },
+    Mutant {
+        what: "block merge: the end of a run is not looked for",
+        file: BLOCK_MERGE,
+        from: "let is_inside = path.a + (ITEMS as u32) < middle && path.b + (ITEMS as u32) < path.end;",
+        to: "let is_inside = path.a + (ITEMS as u32) < middle;",
     },
 ];

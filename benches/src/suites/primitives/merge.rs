@@ -22,8 +22,9 @@ fn merges(bench: &mut Bench<'_>) -> Result<()> {
     let first = bench.make(first_len, |i| 8 * i as u32 + (noise(i) % 8) as u32)?;
     let second = bench.make(second_len, |i| 8 * i as u32 + (noise(i + (1 << 40)) % 8) as u32)?;
     let mut merged = bench.room(n)?;
-    bench.time("merge", "u32", 8 * n, 0, |stream, _| {
-        merge::merge_keys::<u32, Ascending>(stream, &first, &second, &mut merged)
+    let temp = merge::plan::<u32>(n);
+    bench.time("merge", "u32", 8 * n, temp, |stream, workspace| {
+        merge::merge_keys::<u32, Ascending>(stream, workspace, &first, &second, &mut merged)
     })?;
     if bench.is_checked() {
         let (first, second) = (first.to_vec(&bench.stream)?, second.to_vec(&bench.stream)?);
@@ -32,9 +33,9 @@ fn merges(bench: &mut Bench<'_>) -> Result<()> {
     }
     let (ids_1, ids_2) = (bench.make(first_len, |i| i as u32)?, bench.make(second_len, |i| i as u32)?);
     let mut ids = bench.room(n)?;
-    bench.time("merge", "u32, u32", 16 * n, 0, |stream, _| {
+    bench.time("merge", "u32, u32", 16 * n, temp, |stream, workspace| {
         let to = (&mut merged, &mut ids);
-        merge::merge_pairs::<u32, Ascending>(stream, (&first, &ids_1), (&second, &ids_2), to)
+        merge::merge_pairs::<u32, Ascending>(stream, workspace, (&first, &ids_1), (&second, &ids_2), to)
     })
 }
 

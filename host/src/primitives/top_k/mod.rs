@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::{STREAM_ROWS, TOP_K};
-use kauri_kernels::primitives::merge_sort::MergeOrder;
+use kauri_kernels::primitives::merge::MergeOrder;
 use kauri_kernels::primitives::top_k::State;
 use kauri_kernels::primitives::top_k::filter::primitives_top_k_filter;
 use kauri_kernels::primitives::top_k::rank::{BLOCK_ITEMS, primitives_top_k_rank, primitives_top_k_write};

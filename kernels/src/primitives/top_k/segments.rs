@@ -1,7 +1,7 @@
 //! Top-k of every segment by itself: a warp or a block a segment; or, for large k, by a sort of all items.
 
 use super::rank::Best;
-use crate::block::merge::{THREADS, TILE, Tile, TileSmem};
+use crate::block::merge::{Tile, TileSmem};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
 use crate::thread::order::{Ascending, Lookup, NoValue, Order};
 use crate::thread::ranked::*;
@@ -13,10 +13,13 @@ use cuda_std::prelude::*;
 
 /// Most keys that a warp keeps: one a lane.
 pub const WARP_K: usize = 32;
+const THREADS: usize = TOP_K.segment_threads;
+/// Items of a thread of a block's tile.
+const ITEMS: usize = TOP_K.segment_items;
 /// Items of a thread that takes part in a block's round.
 const ROUND_ITEMS: usize = TOP_K.segment_round_items;
 /// Most keys that a block keeps: what is left of a tile beside a round.
-pub const BLOCK_K: usize = TILE - ROUND_ITEMS * THREADS;
+pub const BLOCK_K: usize = (ITEMS - ROUND_ITEMS) * THREADS;
 
 /// Writes the `k` best keys of each segment, and their positions, to the segment's row of the output; a warp a segment, `k` is
 /// at most [`WARP_K`]. `offsets` has one item more than there are segments.
@@ -107,7 +110,7 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
 /// Shared memory of a block's segment.
 #[repr(C)]
 pub struct SegmentSmem<R> {
-    tile: TileSmem<R, NoValue>,
+    tile: TileSmem<R, NoValue, THREADS, ITEMS>,
     /// Items in the tile.
     len: [u32; 1],
 }
@@ -163,7 +166,7 @@ impl<'a, B: RankBits> Rows<'a, B> {
         let smem = shared_mem::<SegmentSmem<B::Ranked>>();
         let tile_len = shared_field!(smem, len);
         let lookup = Lookup { coords: Slice::from_raw_parts(core::ptr::null(), 0), dims: 0, axis: 0 };
-        let tile = Tile::<B::Ranked, NoValue, Ascending>::new(&raw mut (*smem).tile, lookup);
+        let tile = Tile::<B::Ranked, NoValue, Ascending, ITEMS>::new(&raw mut (*smem).tile, lookup);
         let thread = thread::thread_idx_x() as usize;
         if thread == 0 {
             tile_len.store(0, 0);
@@ -176,6 +179,7 @@ impl<'a, B: RankBits> Rows<'a, B> {
             thread::sync_threads();
             if len > BLOCK_K || i >= end {
                 tile.sort(len);
+                thread::sync_threads();
                 if i >= end {
                     self.store(&tile, len, segment, k);
                     break;
@@ -199,7 +203,7 @@ impl<'a, B: RankBits> Rows<'a, B> {
     #[inline(always)]
     unsafe fn store<O: Order<B::Ranked, NoValue>>(
         &self,
-        tile: &Tile<'_, B::Ranked, NoValue, O>,
+        tile: &Tile<'_, B::Ranked, NoValue, O, ITEMS>,
         len: usize,
         segment: usize,
         k: usize,
@@ -219,7 +223,7 @@ impl<'a, B: RankBits> Rows<'a, B> {
     #[inline(always)]
     unsafe fn push<O: Order<B::Ranked, NoValue>>(
         &self,
-        tile: &Tile<'_, B::Ranked, NoValue, O>,
+        tile: &Tile<'_, B::Ranked, NoValue, O, ITEMS>,
         tile_len: SharedSlice<'_, u32>,
         item: B::Ranked,
         bound: B::Ranked,

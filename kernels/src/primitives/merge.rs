@@ -1,0 +1,273 @@
+//! Merge of two sorted runs, stable, by merge path (Green, McColl, Bader 2012). One kernel finds where each tile of the output
+//! begins in the runs, the next one merges the tiles: it reads two words and then all its items at once.
+
+use crate::block::merge::{Tile, TileSmem, clip};
+use crate::policy::{MERGE, MergePolicy, PER_ITEM_THREADS};
+use crate::thread::order::*;
+use crate::thread::words::*;
+use crate::warp::search::merge_split;
+use core::marker::PhantomData;
+use cuda_std::prelude::*;
+
+/// Threads of a block that has a tile.
+pub const THREADS: usize = MERGE.threads_per_block;
+/// Lanes that find together where a tile begins.
+pub const SPLIT_LANES: u32 = MERGE.split_lanes as u32;
+
+/// Blocks that merge that a multiprocessor is to hold.
+pub const fn merge_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
+    let blocks = if V::IS_CARRIED { MERGE.merge_pairs_min_blocks } else { MERGE.merge_keys_min_blocks };
+    min_blocks::<K, V, O>(blocks)
+}
+
+/// The number for the keys, or the one for orders that compare values.
+pub(super) const fn min_blocks<K: Words, V: Carried, O: Order<K, V>>(blocks: [usize; 3]) -> usize {
+    let blocks = if V::IS_CARRIED && O::COMPARES_VALUES { MERGE.lookup_min_blocks } else { blocks };
+    blocks[MergePolicy::key_class(K::WORDS)]
+}
+
+/// Writes for each tile of `tile_items` items of the output how many items of the first run come before it; so many lanes a
+/// tile as the policy says. Values are empty if there are none.
+#[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, hot)]
+#[instance(u32, NoValue, Ascending)]
+#[instance(i32, NoValue, Ascending)]
+#[instance(u64, NoValue, Ascending)]
+#[instance(i64, NoValue, Ascending)]
+#[instance(f32, NoValue, Ascending)]
+#[instance(f64, NoValue, Ascending)]
+#[instance(Bits128, NoValue, Ascending)]
+#[instance(u32, u32, Ascending)]
+#[instance(i32, u32, Ascending)]
+#[instance(u64, u32, Ascending)]
+#[instance(i64, u32, Ascending)]
+#[instance(f32, u32, Ascending)]
+#[instance(f64, u32, Ascending)]
+#[instance(u32, u32, Descending)]
+#[instance(u64, u32, Descending)]
+#[instance(f32, u32, Descending)]
+#[instance(f64, u32, Descending)]
+#[instance(f32, u32, SuperKey)]
+#[instance(f64, u32, SuperKey)]
+pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
+    first_keys: Slice<K>,
+    first_values: Slice<V>,
+    second_keys: Slice<K>,
+    second_values: Slice<V>,
+    splits: SliceMut<u64>,
+    tile_items: u64,
+    coords: Slice<K>,
+    dims: u32,
+    axis: u32,
+) {
+    let first = Run { keys: first_keys, values: first_values };
+    let second = Run { keys: second_keys, values: second_values };
+    let tile = thread::index_1d_u64() as usize / SPLIT_LANES as usize;
+    Pair::<_, _, O>::new(first, second, Lookup { coords, dims, axis }).partition(
+        splits,
+        tile,
+        tile * tile_items as usize,
+    )
+}
+
+/// Merges two sorted runs; a block a tile of the output. `splits` are those of the tiles; of one tile there need not be any.
+#[kernel(
+    family = "primitives-merge", block = THREADS, min_blocks = merge_min_blocks::<K, V, O>(),
+    shared = TileSmem<K, V, THREADS, ITEMS>, hot
+)]
+#[instance(u32, NoValue, Ascending, 17)]
+#[instance(i32, NoValue, Ascending, 17)]
+#[instance(u64, NoValue, Ascending, 11)]
+#[instance(i64, NoValue, Ascending, 11)]
+#[instance(f32, NoValue, Ascending, 17)]
+#[instance(f64, NoValue, Ascending, 11)]
+#[instance(Bits128, NoValue, Ascending, 7)]
+#[instance(u32, u32, Ascending, 17)]
+#[instance(i32, u32, Ascending, 17)]
+#[instance(u64, u32, Ascending, 11)]
+#[instance(i64, u32, Ascending, 11)]
+#[instance(f32, u32, Ascending, 17)]
+#[instance(f64, u32, Ascending, 11)]
+#[instance(u32, u32, Descending, 17)]
+#[instance(u64, u32, Descending, 11)]
+#[instance(f32, u32, Descending, 17)]
+#[instance(f64, u32, Descending, 11)]
+#[instance(f32, u32, SuperKey, 17)]
+#[instance(f64, u32, SuperKey, 11)]
+pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
+    first_keys: Slice<K>,
+    first_values: Slice<V>,
+    second_keys: Slice<K>,
+    second_values: Slice<V>,
+    keys_out: SliceMut<K>,
+    values_out: SliceMut<V>,
+    splits: Slice<u64>,
+    coords: Slice<K>,
+    dims: u32,
+    axis: u32,
+) {
+    let first = Run { keys: first_keys, values: first_values };
+    let second = Run { keys: second_keys, values: second_values };
+    let output = RunMut { keys: keys_out, values: values_out };
+    let tile = thread::block_idx_x() as usize;
+    Pair::<_, _, O>::new(first, second, Lookup { coords, dims, axis }).merge_tile::<ITEMS>(
+        output,
+        splits,
+        tile,
+        tile * THREADS * ITEMS,
+    )
+}
+
+/// Orders with kernels.
+#[diagnostic::on_unimplemented(
+    message = "there is no kernel for the order `{Self}` of keys `{K}` with values `{V}`",
+    note = "add an instance to the kernels of `primitives::merge` and `primitives::merge_sort` in a kernel crate of your \
+            own"
+)]
+pub trait MergeOrder<K: Words, V: Carried>: Order<K, V> {}
+
+macro_rules! merge_orders {
+    ($($o:ty, $v:ty: $($k:ty),*;)*) => { $($( impl MergeOrder<$k, $v> for $o {} )*)* };
+}
+merge_orders! {
+    Ascending, NoValue: u32, i32, u64, i64, f32, f64, Bits128;
+    Ascending, u32: u32, i32, u64, i64, f32, f64;
+    Descending, u32: u32, u64, f32, f64;
+    SuperKey, u32: f32, f64;
+}
+
+/// Keys and values.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a, K, V> {
+    pub(super) keys: Slice<'a, K>,
+    pub(super) values: Slice<'a, V>,
+}
+
+impl<K: Words, V: Carried> Run<'_, K, V> {
+    #[inline(always)]
+    pub(super) unsafe fn part(&self, begin: usize, len: usize) -> Self {
+        let values = if V::IS_CARRIED { self.values.part(begin, len) } else { self.values };
+        Self { keys: self.keys.part(begin, len), values }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn load(&self, i: usize) -> (K, V) {
+        (self.keys.load(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
+    }
+}
+
+/// Room for keys and values.
+#[derive(Clone, Copy)]
+pub(super) struct RunMut<'a, K, V> {
+    pub(super) keys: SliceMut<'a, K>,
+    pub(super) values: SliceMut<'a, V>,
+}
+
+impl<K: Words, V: Carried> RunMut<'_, K, V> {
+    #[inline(always)]
+    pub(super) unsafe fn part(&self, begin: usize, len: usize) -> Self {
+        let values = if V::IS_CARRIED { self.values.part(begin, len) } else { self.values };
+        Self { keys: self.keys.part(begin, len), values }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn store(&self, i: usize, (key, value): (K, V)) {
+        self.keys.store(i, key);
+        if V::IS_CARRIED {
+            self.values.store(i, value);
+        }
+    }
+}
+
+/// Two sorted runs that become one.
+pub(super) struct Pair<'a, K, V, O> {
+    first: Run<'a, K, V>,
+    second: Run<'a, K, V>,
+    lookup: Lookup<'a, K>,
+    order: PhantomData<O>,
+}
+
+impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
+    #[inline(always)]
+    pub(super) fn new(first: Run<'a, K, V>, second: Run<'a, K, V>, lookup: Lookup<'a, K>) -> Self {
+        Self { first, second, lookup, order: PhantomData }
+    }
+
+    /// Items of both.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.first.keys.len() + self.second.keys.len()
+    }
+
+    /// Writes how many items of the first run come before item `diagonal` of the merge, at which the tile begins, if there is
+    /// such a tile. All lanes of the warp call.
+    #[inline(always)]
+    pub(super) unsafe fn partition(&self, splits: SliceMut<'_, u64>, tile: usize, diagonal: usize) {
+        let (first_len, second_len) = (self.first.keys.len(), self.second.keys.len());
+        let diagonal = if diagonal < self.len() { diagonal } else { self.len() };
+        let split = merge_split::<SPLIT_LANES>(first_len, second_len, diagonal, |i, j| self.first_goes(i, j));
+        if tile < splits.len() && warp::lane_id().is_multiple_of(SPLIT_LANES) {
+            splits.store(tile, split as u64);
+        }
+    }
+
+    /// True unless item `j` of the second run has to come before item `i` of the first.
+    #[inline(always)]
+    unsafe fn first_goes(&self, i: usize, j: usize) -> bool {
+        let (mut a, mut b) = ((self.first.keys.load(i), V::ANY), (self.second.keys.load(j), V::ANY));
+        if O::COMPARES_VALUES {
+            (a.1, b.1) = (self.first.values.load(i), self.second.values.load(j));
+        }
+        !O::is_before(&self.lookup, b, a)
+    }
+
+    /// Writes the tile that begins at item `diagonal` of the merge, which begins where the output does.
+    #[inline(always)]
+    pub(super) unsafe fn merge_tile<const ITEMS: usize>(
+        &self,
+        output: RunMut<'_, K, V>,
+        splits: Slice<'_, u64>,
+        tile: usize,
+        diagonal: usize,
+    ) {
+        let len = clip(self.len(), diagonal, THREADS * ITEMS);
+        let from = if diagonal == 0 { 0 } else { splits.load(tile) as usize };
+        // The next tile may belong to another pair.
+        let is_last = diagonal + len == self.len();
+        let to = if is_last { self.first.keys.len() } else { splits.load(tile + 1) as usize };
+        // Of runs that are not sorted it may be anywhere, but nothing beyond them is read.
+        let to = if to < from { from } else { to };
+        let to = if to > from + len { from + len } else { to };
+        let first = self.first.part(from, to - from);
+        let second = self.second.part(diagonal - from, len - first.keys.len());
+        let output = output.part(diagonal, len);
+        let (first_len, second_len) = (first.keys.len() as u32, second.keys.len() as u32);
+        let item = move |i: u32, distance: usize| {
+            // A comparison in 32 bits and a choice of two addresses: what is left of an item's arithmetic.
+            if i + (distance as u32) < first_len {
+                first.load(i as usize + distance)
+            } else {
+                // Without the distance it may be less than none.
+                second.load((i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
+            }
+        };
+
+        let tile = Tile::<K, V, O, ITEMS>::new(shared_mem::<TileSmem<K, V, THREADS, ITEMS>>(), self.lookup);
+        let is_full = len == THREADS * ITEMS;
+        if is_full {
+            tile.fill::<true>(len, item);
+        } else {
+            tile.fill::<false>(len, item);
+        }
+        thread::sync_threads();
+        let merged = tile.merge(first_len, second_len);
+        // Before they are replaced all threads have read their items.
+        thread::sync_threads();
+        tile.set_own(&merged);
+        warp::sync_warp(warp::FULL_MASK);
+        if is_full {
+            tile.drain::<true>(len, |i, item| output.store(i, item));
+        } else {
+            tile.drain::<false>(len, |i, item| output.store(i, item));
+        }
+    }
+}
