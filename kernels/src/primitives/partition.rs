@@ -200,8 +200,9 @@ impl<T: Words> Move<'_, T> {
         let last = if end < num_items { end - 1 } else { num_items - 1 };
         // With long segments the block is within one, and no item searches.
         let num_segments = self.offsets.len();
-        let segment_of_block =
-            |i: u64, low: usize| partition_point(low + 1, num_segments, |s| self.offsets.load(s) <= i) - 1;
+        let segment_of_block = |i: u64, low: usize| {
+            partition_point::<32>(low + 1, num_segments, |s| self.offsets.load(s) <= i) - 1
+        };
         let low = segment_of_block(begin, 0);
         let high = segment_of_block(last, low);
         if low == high {

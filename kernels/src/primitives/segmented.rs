@@ -207,7 +207,7 @@ impl<T: Words> Segmented<'_, T> {
         // Between the segments of the warp's first and last items each lane searches for its own.
         let first = begin + row_begin::<T, ROWS>(0) - warp::lane_id() as usize * T::PER_16;
         let segment_of_warp = |item: usize, low: usize| {
-            partition_point(low + 1, offsets.len(), |s| offsets.load(s) <= item as u64) - 1
+            partition_point::<32>(low + 1, offsets.len(), |s| offsets.load(s) <= item as u64) - 1
         };
         let low = segment_of_warp(first, 0);
         let high = segment_of_warp(first + ROWS * row_items::<T>() - 1, low);
