@@ -70,7 +70,7 @@ fn pairs_of_many_sizes_and_shapes() {
             check::<u32>(stream, n, u64::MAX, &folded);
             check::<u64>(stream, n, u64::MAX, &RadixSortOptions { wide: true, ..folded });
         }
-        for (warps, items) in [(12, 16), (12, 24), (8, 4)] {
+        for (warps, items) in [(12, 28), (12, 16), (8, 4)] {
             let policy = Some(RadixSortPolicy { warps, items });
             check::<u32>(stream, 3_000_001, u64::MAX, &RadixSortOptions { policy, ..options() });
         }

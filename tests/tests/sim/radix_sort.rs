@@ -142,7 +142,7 @@ fn values_of_every_size() {
 #[test]
 fn large_tiles_and_wide_counts() {
     on_each_schedule(|_, stream| {
-        for (warps, items) in [(12, 16), (12, 24)] {
+        for (warps, items) in [(12, 16), (12, 28)] {
             let tile = 32 * warps * items;
             let policy = Some(RadixSortPolicy { warps, items });
             check(stream, &words(tile + 1, 15), |i| i as u32, &RadixSortOptions { policy, ..bits(0..8) });

@@ -30,11 +30,11 @@ pub(super) fn shapes(bench: &mut Bench<'_>) -> Result<()> {
                 RadixSortOptions { policy: Some(policy), bits: bits.clone(), ..RadixSortOptions::default() },
             )
         };
-        for (warps, items) in [(12, 16), (12, 24), (12, 28)] {
+        for (warps, items) in [(12, 28), (12, 16), (8, 4)] {
             let (what, options) = shapes(RadixSortPolicy { warps, items });
             for_keys::<u32>(bench, &what, &options)?;
         }
-        for (warps, items) in [(12, 16), (12, 18)] {
+        for (warps, items) in [(12, 18), (8, 4)] {
             let (what, options) = shapes(RadixSortPolicy { warps, items });
             for_keys::<u64>(bench, &what, &options)?;
         }

@@ -280,9 +280,10 @@ impl<'p, 'a, K: RadixKey, V: ValueBits> Pass<'p, 'a, K, V> {
     }
 }
 
-/// For each pair of types the shapes of its kernels: all, then those that also come folded, then wide and folded.
+/// For each pair of types the shapes of its kernels: first of all that come plain and folded, then of those that come wide,
+/// which are folded.
 macro_rules! kernels {
-    ($($key:ty, $value:ty, $kb:literal, $vb:literal: $($w:literal x $i:literal)*; $($fw:literal x $fi:literal)*; $($ww:literal x $wi:literal)*;)*) => {
+    ($($key:ty, $value:ty, $kb:literal, $vb:literal: $($w:literal x $i:literal)*; $($ww:literal x $wi:literal)*;)*) => {
         /// Launches the kernel of the pass.
         ///
         /// # Safety
@@ -297,7 +298,7 @@ macro_rules! kernels {
                         let pass = pass.of_types::<$key, $value>();
                         match kind {
                             $( (false, false, $w, $i) => pass.launch::<u32, false, $w, $i>(), )*
-                            $( (false, true, $fw, $fi) => pass.launch::<u32, true, $fw, $fi>(), )*
+                            $( (false, true, $w, $i) => pass.launch::<u32, true, $w, $i>(), )*
                             $( (true, _, $ww, $wi) => pass.launch::<u64, true, $ww, $wi>(), )*
                             _ => Err(pass.missing()),
                         }
@@ -309,12 +310,12 @@ macro_rules! kernels {
     };
 }
 kernels! {
-    u32, NoValue, 4, 0: 12 x 16 12 x 24 8 x 4 12 x 28; 12 x 16 12 x 24 8 x 4; 12 x 24;
-    u32, u32, 4, 4: 12 x 16 12 x 24 8 x 4 12 x 28; 12 x 16 12 x 24 8 x 4; 12 x 24 8 x 4;
-    u32, u64, 4, 8: 12 x 14; 12 x 14; 12 x 14;
-    u32, u128, 4, 16: 8 x 8; 8 x 8; 8 x 8;
-    u64, NoValue, 8, 0: 12 x 16 8 x 4 12 x 18; 12 x 16 8 x 4; 12 x 16;
-    u64, u32, 8, 4: 12 x 16 8 x 4 12 x 18; 12 x 16 8 x 4; 12 x 16;
-    u64, u64, 8, 8: 12 x 12; 12 x 12; 12 x 12;
-    u64, u128, 8, 16: 8 x 8; 8 x 8; 8 x 8;
+    u32, NoValue, 4, 0: 12 x 28 12 x 16 8 x 4; 12 x 28;
+    u32, u32, 4, 4: 12 x 28 12 x 16 8 x 4; 12 x 28 8 x 4;
+    u32, u64, 4, 8: 12 x 14; 12 x 14;
+    u32, u128, 4, 16: 8 x 8; 8 x 8;
+    u64, NoValue, 8, 0: 12 x 18 8 x 4; 12 x 18;
+    u64, u32, 8, 4: 12 x 18 8 x 4; 12 x 18;
+    u64, u64, 8, 8: 12 x 12; 12 x 12;
+    u64, u128, 8, 16: 8 x 8; 8 x 8;
 }
