@@ -10,14 +10,14 @@
 //! | [`radix_sort`] | keys in order, alone or with values; stable | the keys, and 2 n for each 8 bits | n, and a tenth of a key an item |
 //! | [`segmented_sort`] | the same of every segment | as radix sort at most | n |
 //! | [`reduce`] | what all items add up to | n | 2048 items |
-//! | [`scan`] | what the items up to each add up to | 2 n | 8 bytes for each 16 KiB of input, and word of an item |
-//! | [`select`] | the items that a flag or a predicate takes; the others too: a stable partition | 2 n at most | 16 bytes for each 16 KiB of input |
+//! | [`scan`] | what the items up to each add up to | 2 n | 8 bytes for each 32 KiB of input, and word of an item |
+//! | [`select`] | the items that a flag or a predicate takes; the others too: a stable partition | 2 n at most | 8 bytes for each 32 KiB of input |
 //! | [`select::flagged_two_pass`] | the same by Robinson's two passes | 4 n at most | n |
 //! | [`unique`] | the first item of every run | 2 n at most | as select |
 //! | [`partition`] | the items of every segment by class, in one array | 2 n and 3 bytes an item | 0.75 bytes an item |
 //! | [`segmented`] | scan and reduce of every segment | as scan and reduce, and 2 bytes an item | 1 byte an item |
-//! | [`merge`] | one sorted run of two, by an order that is a type | 2 n | none |
-//! | [`merge_sort`] | the same for any items, and points by super key | 2 n log2(n / 1024) | n |
+//! | [`merge`] | one sorted run of two, by an order that is a type | 2 n | 8 bytes for each 24 KiB of keys |
+//! | [`merge_sort`] | the same for any items, and points by super key | 2 n, and as much for each doubling from 6000 items on | n |
 //! | [`top_k`](mod@top_k) | the k best items and their positions | n and a few k | a few k, or 16 bytes an item |
 //! | [`search`] | where queries lie in a sorted array | a few sectors a query | none |
 //! | [`expand`] | of counts, offsets and (segment, index) of every output: load-balancing search | 8 bytes an output | as scan |

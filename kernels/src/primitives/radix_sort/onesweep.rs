@@ -16,8 +16,8 @@ use cuda_std::prelude::*;
 /// (256 a tile) and `ticket` are zeroed before, and `next_words` are zeroed here for the next pass.
 ///
 /// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels know [`KeyOrder`], the others are for unsigned
-/// keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Of the shapes of a kind the first
-/// is for many items, the last for few.
+/// keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Of the shapes of a kind the first is for many
+/// items, the last for few.
 #[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, min_blocks = radix_sort_min_blocks(ITEMS), shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
 #[instance(u32, NoValue, u32, false, 12, 28)]
 #[instance(u32, NoValue, u32, false, 12, 16)]
