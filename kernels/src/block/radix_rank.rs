@@ -18,8 +18,11 @@ impl<const ITEMS: usize> TileRanks<ITEMS> {
     #[inline(always)]
     fn set(&mut self, item: usize, rank: u32) {
         // Without a look at the pair as such the compiler would keep both of its parts.
-        self.pairs[item / 2] =
-            if item % 2 == 0 { rank } else { cuda_std::misc::computed(self.pairs[item / 2] | rank << 16) };
+        self.pairs[item / 2] = if item.is_multiple_of(2) {
+            rank
+        } else {
+            cuda_std::misc::computed(self.pairs[item / 2] | rank << 16)
+        };
     }
 
     /// The rank of an item.

@@ -61,7 +61,7 @@ impl<P: Words> Permute<'_, P> {
             // In three steps, so that all accesses of one are under way at once.
             let piece = |j: usize| (batch * BATCH + j) * PER_ITEM_THREADS + thread::thread_idx_x() as usize;
             let item = |j: usize| {
-                let quotient = (piece(j) as u64 * u64::from(inverse) >> 32) as usize;
+                let quotient = ((piece(j) as u64 * u64::from(inverse)) >> 32) as usize;
                 let item = if self.pieces == 1 { piece(j) } else { quotient };
                 if item < num_items { item } else { num_items - 1 }
             };
