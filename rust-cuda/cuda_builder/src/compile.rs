@@ -8,9 +8,12 @@ use std::time::SystemTime;
 
 use crate::krate::{self, Krate};
 use crate::{Arch, CudaBuilder, CudaBuilderError, DebugInfo, KernelInfo, Ptx, Result, Toolchain};
-use crate::{bounds, files, marker, process, stamp};
+use crate::{bounds, files, labels, marker, process, stamp};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// The number of the work on the text: another one makes PTX of an earlier build stale.
+const FORM: u32 = 1;
 
 /// Unstable features that the expansion of `#[kernel]` needs in the crate it is used in.
 const DEVICE_FEATURES: [&str; 2] = ["abi_ptx", "asm_experimental_arch"];
@@ -67,7 +70,7 @@ impl Compilation<'_> {
     /// Everything besides the sources that decides what comes out.
     fn key(&self) -> String {
         let flags = (self.rustflags(), self.cargo_arguments(), self.rustc_arguments(Path::new("")));
-        let versions = (env!("CARGO_PKG_VERSION"), self.toolchain.id());
+        let versions = (env!("CARGO_PKG_VERSION"), FORM, self.toolchain.id());
         files::hash_of(&format!("{:?} {flags:?} {versions:?}", self.krate.folder))
     }
 
@@ -95,7 +98,7 @@ impl Compilation<'_> {
     fn compile_into(&self, raw: &Path, key: &str, outputs: &Outputs) -> Result<String> {
         let begin = SystemTime::now();
         let diagnostics = self.run_cargo(raw)?;
-        let ptx = self.with_bounds(&raw.join("out.ptx"))?;
+        let ptx = self.finished(&raw.join("out.ptx"))?;
         // The stamp goes last: it vouches for the other two.
         files::write_atomic(&outputs.llvm_ir, files::read(&raw.join("out.ll"))?.as_bytes())?;
         files::write_atomic(&outputs.ptx, ptx.as_bytes())?;
@@ -103,8 +106,9 @@ impl Compilation<'_> {
         Ok(diagnostics)
     }
 
-    fn with_bounds(&self, raw: &Path) -> Result<String> {
-        let text = files::read(raw)?;
+    /// What rustc wrote, with launch bounds and without labels that nothing uses.
+    fn finished(&self, raw: &Path) -> Result<String> {
+        let text = labels::strip(&files::read(raw)?);
         let kernels: Vec<KernelInfo> =
             marker::markers(&text)?.into_iter().map(|(_, kernel)| kernel).collect();
         bounds::insert(&text, &kernels)

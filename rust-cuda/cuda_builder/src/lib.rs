@@ -41,6 +41,7 @@ mod compile;
 mod error;
 mod files;
 mod krate;
+mod labels;
 pub mod lint;
 mod marker;
 mod process;
