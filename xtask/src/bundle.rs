@@ -62,9 +62,10 @@ impl Bundle {
                 bail!("there are findings in the PTX");
             }
         }
-        let mut tests = build(cargo().args(["test", "--no-run", "--workspace", FEATURES]), test_name)?;
+        let mut tests = without_ptx();
+        let mut tests = build(tests.args(["test", "--no-run", "--workspace", FEATURES]), test_name)?;
         tests.retain(|program| has_tests(&program.path));
-        let mut programs = cargo();
+        let mut programs = without_ptx();
         programs.args([
             "build",
             "--release",
@@ -75,19 +76,17 @@ impl Bundle {
             FEATURES,
             "--bins",
         ]);
-        // The tests have the PTX in them, as users' programs do; these take it from the folder, so that it is not there thrice.
-        programs.env("KAURI_EMBED_PTX", "0");
         let programs = build(&mut programs, program_name)?;
 
         begin(&out)?;
         copy_programs(&workspace, &tests, &out.join("tests"))?;
         copy_programs(&workspace, &programs, &out.join("bin"))?;
-        copy_files(&workspace.ptx_dir(false), &out.join("ptx"), "ptx")?;
+        copy_ptx(&workspace.ptx_dir(false), &out.join("ptx"))?;
         if self.checked {
-            copy_files(&workspace.ptx_dir(true), &out.join("ptx-checked"), "ptx")?;
+            copy_ptx(&workspace.ptx_dir(true), &out.join("ptx-checked"))?;
         }
-        copy_files(&workspace.root.join("data"), &out.join("data"), "")?;
-        copy_files(&workspace.root.join("benches/rivals"), &out.join("rivals"), "")?;
+        copy_files(&workspace.root.join("data"), &out.join("data"))?;
+        copy_files(&workspace.root.join("benches/rivals"), &out.join("rivals"))?;
         for path in &self.with {
             let name = path.file_name().with_context(|| format!("{} has no name", path.display()))?;
             copy(path, &out.join("with").join(name))?;
@@ -97,6 +96,13 @@ impl Bundle {
         println!("{}: run.sh test, sanitize, checked, bench, demo or all", workspace.shown(&out));
         Ok(())
     }
+}
+
+/// Cargo, for programs that take the PTX from a folder of the bundle: in each of them it would be most of the bundle.
+fn without_ptx() -> Command {
+    let mut command = cargo();
+    command.env("KAURI_EMBED_PTX", "0");
+    command
 }
 
 /// Builds with cargo, and gives the programs that `name` has a name for.
@@ -188,18 +194,57 @@ fn pack(path: &Path) {
     let _ = Command::new("gzip").args(["-9", "-f"]).arg(path).status();
 }
 
-/// Copies the files of a folder with this ending, or all, packed.
-fn copy_files(from: &Path, to: &Path, ending: &str) -> Result<()> {
-    for entry in fs::read_dir(from).into_iter().flatten() {
-        let path = entry?.path();
-        if path.is_file()
-            && (ending.is_empty() || path.extension().is_some_and(|extension| extension == ending))
-        {
-            let copied = to.join(path.file_name().context("a file has a name")?);
-            copy(&path, &copied)?;
-            pack(&copied);
+/// Copies the files of a folder, packed.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    for path in files(from)? {
+        copy_packed(&path, to)?;
+    }
+    Ok(())
+}
+
+/// Copies the PTX of a folder, packed. What is the same as for the architecture below is left out: a device takes that.
+fn copy_ptx(from: &Path, to: &Path) -> Result<()> {
+    let files = files(from)?;
+    let mut texts: Vec<_> = files.iter().filter_map(|path| Some((family_and_arch(path)?, path))).collect();
+    texts.sort();
+    let mut below = (String::new(), String::new());
+    for ((family, _), path) in texts {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let this = (family, without_target(&text));
+        if this != below {
+            copy_packed(path, to)?;
+            below = this;
         }
     }
+    Ok(())
+}
+
+/// Of a file `<family>.sm_<arch>.ptx`.
+fn family_and_arch(path: &Path) -> Option<(String, u32)> {
+    let (family, arch) = path.file_name()?.to_str()?.strip_suffix(".ptx")?.split_once(".sm_")?;
+    Some((family.to_owned(), arch.parse().ok()?))
+}
+
+/// A PTX text but for the lines that name its architecture and version.
+fn without_target(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with(".target") && !line.starts_with(".version")).collect()
+}
+
+/// The files of a folder, in the order of their names. There may be no such folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        files.push(entry?.path());
+    }
+    files.retain(|path| path.is_file());
+    files.sort();
+    Ok(files)
+}
+
+fn copy_packed(file: &Path, folder: &Path) -> Result<()> {
+    let copied = folder.join(file.file_name().context("a file has a name")?);
+    copy(file, &copied)?;
+    pack(&copied);
     Ok(())
 }
 
@@ -263,6 +308,24 @@ fn sizes(folder: &Path, files: &mut Vec<(u64, PathBuf)>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ptx_of_an_architecture_that_adds_nothing() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (name, text) in [
+            ("a.sm_75.ptx", ".version 6.3\n.target sm_75\nret;\n"),
+            ("a.sm_90.ptx", ".version 7.8\n.target sm_90\nadd;\n"),
+            ("a.sm_100.ptx", ".version 8.6\n.target sm_100\nadd;\n"),
+            ("a-b.sm_75.ptx", ".version 6.3\n.target sm_75\nadd;\n"),
+        ] {
+            fs::write(from.path().join(name), text).unwrap();
+        }
+        copy_ptx(from.path(), to.path()).unwrap();
+        let copied = files(to.path()).unwrap();
+        let names: Vec<_> = copied.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+        let names: Vec<_> = names.iter().map(|name| name.trim_end_matches(".gz")).collect();
+        assert_eq!(names, ["a-b.sm_75.ptx", "a.sm_75.ptx", "a.sm_90.ptx"]);
+    }
 
     #[test]
     fn packages_of_ids() {

@@ -23,6 +23,7 @@ for packed in */*.gz; do
     if [ -e "$packed" ]; then gunzip -f "$packed" || exit 2; fi
 done
 export KAURI_DATA=$PWD/data
+export KAURI_PTX_DIR=$PWD/ptx
 export KAURI_REQUIRE_CUDA=1
 # The simulator needs no GPU: where the bundle was made it has had its turn.
 export KAURI_SIM_ORDERS=0
@@ -80,7 +81,7 @@ checked() {
     done
     # Wrong accesses, each of which costs the process its GPU.
     run 'checked faults' "$out/checked.log" tests/kauri-tests.launch --ignored --test-threads 1
-    unset KAURI_PTX_DIR
+    export KAURI_PTX_DIR=$PWD/ptx
 }
 
 sanitize() {
@@ -105,7 +106,6 @@ sanitize() {
 
 demo() {
     local device
-    export KAURI_PTX_DIR=$PWD/ptx
     for device in cpu cuda; do
         run "demo on $device" "$out/demo.log" bin/kauri demo nearest --device $device --out "$out/nearest-$device.csv"
     done
@@ -115,7 +115,6 @@ demo() {
 }
 
 bench() {
-    export KAURI_PTX_DIR=$PWD/ptx
     if [ $# != 0 ]; then
         run "bench $*" "$out/bench.log" bin/kauri-bench "$@" --out "$out/bench.json"
         return
