@@ -112,7 +112,8 @@ pub const SELECT_ROWS: usize = 8;
 pub const SELECT_MIN_BLOCKS: usize = 4;
 
 /// Rows of a tile of segmented scans and reductions. On an H200 the scan of 134M `f32` took 0.61 ms by 8 rows and 2 blocks a
-/// multiprocessor, 0.61 by 6 and 3, 0.63 by 4 and 4, with each of which some of them spill, and 0.70 by 4 and 3.
+/// multiprocessor, 0.61 by 6 and 3, 0.63 by 4 and 4, with each of which some of them spill, and 0.70 by 4 and 3. Nothing spills
+/// by 6 and 2: not measured.
 pub const SEGMENTED_ROWS: usize = 6;
 
 /// Most blocks of the first launch of a reduction: untuned, a little under two waves of a large GPU.

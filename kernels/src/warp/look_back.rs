@@ -51,7 +51,7 @@ pub trait LookBack: 'static {
 /// Where the brackets are depends on timing.
 ///
 /// While a tile waits for an answer from memory, others publish: the more of them, the farther back the next one has to look.
-/// With one window at a time, tiles of 16 KB wait for several answers in turn.
+/// With one window at a time it waits for several answers in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoupled;
 
