@@ -12,7 +12,6 @@ use kauri_kernels::kdtree::tags::{
 };
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::radix_key::RadixKey;
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -36,19 +35,22 @@ struct Plan {
     /// Keys, wide enough for coordinates and for tags with ranks; twice, since sorting moves them to and fro.
     keys: [Region<u64>; 2],
     ids: [Region<u32>; 2],
-    sort: RadixSort,
+    sort_axis: RadixSort,
+    sort_tags: RadixSort,
 }
 
 impl Plan {
-    fn new<C>(num_points: usize, dims: usize) -> Self {
+    fn new<C: Coord>(num_points: usize, dims: usize) -> Self {
         let mut layout = Layout::new();
+        let shapes = [Shape::of::<C::Key, u32>(num_points), Shape::of::<u64, u32>(num_points)];
+        let [sort_axis, sort_tags] = RadixSort::plan(&mut layout, num_points, shapes);
         Self {
             coords: layout.reserve(num_points * dims * size_of::<C>()),
             ranks: layout.reserve(num_points * dims),
             keys: [layout.reserve(num_points), layout.reserve(num_points)],
             ids: [layout.reserve(num_points), layout.reserve(num_points)],
-            // Tags have the widest keys, and the smallest tiles.
-            sort: RadixSort::plan(&mut layout, num_points, Shape::of::<u64, u32>(num_points)),
+            sort_axis,
+            sort_tags,
             layout,
         }
     }
@@ -57,26 +59,10 @@ impl Plan {
     fn pairs<'a, K>(&self, temp: &Temp<'a>) -> [Pairs<'a, K, u32>; 2] {
         [0, 1].map(|i| Pairs { keys: temp.view(self.keys[i].of_type()), values: temp.view(self.ids[i]) })
     }
-
-    /// Sorts the pairs of `items[0]` by the lowest bits; the sorted ones, and the other arrays.
-    ///
-    /// # Safety
-    /// As [`RadixSort::run`].
-    unsafe fn sort<'a, K: RadixKey>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-        [pairs, room]: [Pairs<'a, K, u32>; 2],
-        bits: u32,
-    ) -> Result<[Pairs<'a, K, u32>; 2]> {
-        let (shape, by) = (Shape::of::<K, u32>(pairs.keys.len()), SortBy::low_bits(bits));
-        // SAFETY: the caller's.
-        unsafe { self.sort.run(stream, temp, shape, by, pairs.read_only(), [room, pairs]) }
-    }
 }
 
 /// Bytes of temporary device memory that a build takes.
-pub(super) fn temp_bytes<C>(num_points: usize, dims: usize) -> u64 {
+pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
     Plan::new::<C>(num_points, dims).layout.bytes()
 }
 
@@ -118,14 +104,14 @@ impl<C: Coord> GpuTree<C> {
         coords: Slice<'_, C>,
     ) -> Result<()> {
         let num_points = self.node_ids.len();
-        let key_bits = 8 * size_of::<C::Key>() as u32;
+        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
         for axis in 0..self.dims {
-            let pairs = plan.pairs::<C::Key>(temp);
-            let args = (coords, pairs[0].keys, pairs[0].values, self.dims as u32, axis as u32);
+            let [pairs, room] = plan.pairs::<C::Key>(temp);
+            let args = (coords, pairs.keys, pairs.values, self.dims as u32, axis as u32);
             // SAFETY: the caller's.
             unsafe {
                 stream.launch_items::<kdtree_coordinate_keys<C>>(num_points as u64, args)?;
-                let [sorted, _] = plan.sort(stream, temp, pairs, key_bits)?;
+                let [sorted, _] = plan.sort_axis.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
                 let ranks = axis_ranks(plan, temp, axis, num_points);
                 stream.launch_items::<kdtree_ranks>(num_points as u64, (sorted.values.read_only(), ranks))?;
             }
@@ -143,29 +129,22 @@ impl<C: Coord> GpuTree<C> {
     ) -> Result<()> {
         let (n, dims) = (self.node_ids.len(), self.dims);
         let ranks_on = |axis: usize| axis_ranks(plan, temp, axis % dims, n).read_only();
-        let mut pairs = plan.pairs::<u64>(temp);
+        let [mut pairs, mut room] = plan.pairs::<u64>(temp);
         // SAFETY: the caller's.
         unsafe {
-            stream
-                .launch_items::<kdtree_first_tags>(n as u64, (ranks_on(0), pairs[0].keys, pairs[0].values))?;
+            stream.launch_items::<kdtree_first_tags>(n as u64, (ranks_on(0), pairs.keys, pairs.values))?;
             // The last level needs no round: its points are alone in their subtrees.
             for level in 0..num_levels(n as u32) - 1 {
                 // Tags of this level are below 2^(level + 1).
-                let bits = u32::BITS + level + 1;
-                pairs = plan.sort(stream, temp, pairs, bits)?;
+                let by = SortBy::low_bits(u32::BITS + level + 1);
+                [pairs, room] = plan.sort_tags.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
                 let next = ranks_on(level as usize + 1);
-                let args = (pairs[0].keys, pairs[0].values.read_only(), next, level);
+                let args = (pairs.keys, pairs.values.read_only(), next, level);
                 stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
             }
             let (ids, node_coords) = (self.node_ids.slice_mut(), self.node_coords.slice_mut());
-            let args = (
-                pairs[0].keys.read_only(),
-                pairs[0].values.read_only(),
-                coords,
-                ids,
-                node_coords,
-                dims as u32,
-            );
+            let args =
+                (pairs.keys.read_only(), pairs.values.read_only(), coords, ids, node_coords, dims as u32);
             stream.launch_items::<kdtree_place<C>>(n as u64, args)
         }
     }

@@ -147,12 +147,8 @@ impl<K: RadixKey, V: ValueBits> Plan<K, V> {
         let (passes, carried) = (by.num_passes(), size_of::<V>() > 0);
         let room = |needed: bool| if needed && passes > 1 { len } else { 0 };
         let len = if passes > 0 { len } else { 0 };
-        Self {
-            sort: RadixSort::plan(&mut layout, len, options.shape::<K, V>(len)),
-            keys: layout.reserve(room(true)),
-            values: layout.reserve(room(carried)),
-            layout,
-        }
+        let [sort] = RadixSort::plan(&mut layout, len, [options.shape::<K, V>(len)]);
+        Self { sort, keys: layout.reserve(room(true)), values: layout.reserve(room(carried)), layout }
     }
 }
 
@@ -180,6 +176,6 @@ unsafe fn sort<K: RadixKey, V: ValueBits>(
     // The last pass is to write to the output.
     let targets = if passes % 2 == 1 { [to, room] } else { [room, to] };
     // SAFETY: the caller's; the room is the plan's own.
-    unsafe { plan.sort.run(stream, &temp, options.shape::<K, V>(len), by, from, targets)? };
+    unsafe { plan.sort.run(stream, &temp, by, from, targets)? };
     Ok(())
 }

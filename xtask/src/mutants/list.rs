@@ -4,365 +4,385 @@
 pub(super) struct Mutant {
     /// What it is.
     pub(super) what: &'static str,
-    /// The file.
-    pub(super) file: &'static str,
+    /// Where it is.
+    pub(super) kernel: Kernel,
     /// Text that the file has exactly once …
     pub(super) from: &'static str,
     /// … and what stands in its place.
     pub(super) to: &'static str,
 }
 
-const HISTOGRAM: &str = "kernels/src/primitives/radix_sort/histogram.rs";
-const ONESWEEP: &str = "kernels/src/primitives/radix_sort/onesweep.rs";
-const LOOK_BACK: &str = "kernels/src/block/look_back.rs";
-const RANK: &str = "kernels/src/block/radix_rank.rs";
-const KEY: &str = "kernels/src/thread/radix_key.rs";
-const SEGMENT_WARPS: &str = "kernels/src/primitives/segmented_sort/warps.rs";
-const SEGMENT_BLOCKS: &str = "kernels/src/primitives/segmented_sort/blocks.rs";
-const SCAN: &str = "kernels/src/block/scan.rs";
-const TAGS: &str = "kernels/src/kdtree/tags.rs";
-const NEAREST: &str = "kernels/src/kdtree/nearest.rs";
-const BEST_K: &str = "kernels/src/thread/best_k.rs";
-const VERIFY: &str = "kernels/src/kdtree/verify.rs";
-const SELECT_K: &str = "kernels/src/primitives/top_k/select.rs";
-const NTH: &str = "kernels/src/block/nth.rs";
-const TOP_K: &str = "kernels/src/primitives/top_k/mod.rs";
-const FILTER: &str = "kernels/src/primitives/top_k/filter.rs";
-const SEGMENTS: &str = "kernels/src/primitives/top_k/segments.rs";
-const BITONIC: &str = "kernels/src/warp/bitonic.rs";
-const EXPAND: &str = "kernels/src/primitives/expand.rs";
-const MERGE: &str = "kernels/src/primitives/merge.rs";
-const MERGE_SORT: &str = "kernels/src/primitives/merge_sort.rs";
-const BLOCK_MERGE: &str = "kernels/src/block/merge.rs";
+/// A source file of the kernels.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel {
+    pub(super) file: &'static str,
+    /// The suite's tests that are meant to find mistakes in it: they go first.
+    pub(super) tests: &'static [&'static str],
+}
+
+const HISTOGRAM: Kernel =
+    Kernel { file: "kernels/src/primitives/radix_sort/histogram.rs", tests: &["radix_sort::"] };
+const ONESWEEP: Kernel =
+    Kernel { file: "kernels/src/primitives/radix_sort/onesweep.rs", tests: &["radix_sort::"] };
+const LOOK_BACK: Kernel =
+    Kernel { file: "kernels/src/block/look_back.rs", tests: &["scan::", "radix_sort::", "select::"] };
+const WARP_LOOK_BACK: Kernel =
+    Kernel { file: "kernels/src/warp/look_back.rs", tests: &["scan::", "select::"] };
+const RANK: Kernel =
+    Kernel { file: "kernels/src/block/radix_rank.rs", tests: &["radix_sort::", "segmented_sort::"] };
+const KEY: Kernel = Kernel { file: "kernels/src/thread/radix_key.rs", tests: &["radix_sort::"] };
+const SEGMENT_WARPS: Kernel =
+    Kernel { file: "kernels/src/primitives/segmented_sort/warps.rs", tests: &["segmented_sort::"] };
+const SEGMENT_BLOCKS: Kernel =
+    Kernel { file: "kernels/src/primitives/segmented_sort/blocks.rs", tests: &["segmented_sort::"] };
+const SCAN: Kernel = Kernel { file: "kernels/src/block/scan.rs", tests: &["building_blocks::", "scan::"] };
+const WARP_RANK: Kernel =
+    Kernel { file: "kernels/src/warp/rank.rs", tests: &["radix_sort::", "segmented_sort::"] };
+const WARP_SCAN: Kernel =
+    Kernel { file: "kernels/src/warp/scan.rs", tests: &["building_blocks::", "scan::"] };
+const TAGS: Kernel = Kernel { file: "kernels/src/kdtree/tags.rs", tests: &["kdtree::"] };
+const NEAREST: Kernel = Kernel { file: "kernels/src/kdtree/nearest.rs", tests: &["kdtree::"] };
+const BEST_K: Kernel = Kernel { file: "kernels/src/thread/best_k.rs", tests: &["kdtree::"] };
+const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["kdtree::"] };
+const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
+const NTH: Kernel = Kernel { file: "kernels/src/block/nth.rs", tests: &["top_k::"] };
+const TOP_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/mod.rs", tests: &["top_k::"] };
+const FILTER: Kernel = Kernel { file: "kernels/src/primitives/top_k/filter.rs", tests: &["top_k::"] };
+const SEGMENTS: Kernel = Kernel { file: "kernels/src/primitives/top_k/segments.rs", tests: &["top_k::"] };
+const BITONIC: Kernel = Kernel { file: "kernels/src/warp/bitonic.rs", tests: &["top_k::"] };
+const EXPAND: Kernel = Kernel { file: "kernels/src/primitives/expand.rs", tests: &["search::"] };
+const MERGE: Kernel = Kernel { file: "kernels/src/primitives/merge.rs", tests: &["merge::"] };
+const MERGE_SORT: Kernel = Kernel { file: "kernels/src/primitives/merge_sort.rs", tests: &["merge::"] };
+const BLOCK_MERGE: Kernel = Kernel { file: "kernels/src/block/merge.rs", tests: &["merge::"] };
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "histogram: no barrier after clearing the counts",
-        file: HISTOGRAM,
+        kernel: HISTOGRAM,
         from: "            i += HISTOGRAM_THREADS;\n        }\n        thread::sync_threads();\n\n        let mut tile",
         to: "            i += HISTOGRAM_THREADS;\n        }\n\n        let mut tile",
     },
     Mutant {
         what: "histogram: no barrier after counting",
-        file: HISTOGRAM,
+        kernel: HISTOGRAM,
         from: "        thread::sync_threads();\n\n        let mut i = t;\n        while i < num_counts {",
         to: "        let mut i = t;\n        while i < num_counts {",
     },
     Mutant {
         what: "histogram: the ticket does not wait for the block's additions",
-        file: HISTOGRAM,
+        kernel: HISTOGRAM,
         from: "        thread::sync_threads();\n\n        // The block that is done last",
         to: "        // The block that is done last",
     },
     Mutant {
         what: "histogram: a ticket that orders nothing",
-        file: HISTOGRAM,
+        kernel: HISTOGRAM,
         from: "atomic_add(0, 1, Ordering::AcqRel, Scope::Device) + 1",
         to: "atomic_add(0, 1, Ordering::Relaxed, Scope::Device) + 1",
     },
     Mutant {
         what: "histogram: counts by plain addition",
-        file: HISTOGRAM,
+        kernel: HISTOGRAM,
         from: "counts.atomic_add(count, 1, Ordering::Relaxed, Scope::Block);",
         to: "counts.store(count, counts.load(count) + 1);",
     },
     Mutant {
         what: "histogram: one key too many",
-        file: HISTOGRAM,
+        kernel: HISTOGRAM,
         from: "            while i < self.keys.len() {\n                self.count",
         to: "            while i <= self.keys.len() {\n                self.count",
     },
     Mutant {
         what: "histogram: forgets a copy of the counters",
-        file: HISTOGRAM,
+        kernel: HISTOGRAM,
         from: "            let mut copy = 0;\n",
         to: "            let mut copy = 1;\n",
     },
     Mutant {
         what: "look-back: takes a partial sum for the sum of all before",
-        file: LOOK_BACK,
+        kernel: LOOK_BACK,
         from: "done = words[i].state() == INCLUSIVE;",
         to: "done = words[i].state() != INVALID;",
     },
     Mutant {
         what: "look-back: goes on beyond a word that is not there yet",
-        file: LOOK_BACK,
+        kernel: LOOK_BACK,
         from: "known = known && !done && words[i].state() != INVALID;",
         to: "known = !done && words[i].state() != INVALID;",
     },
     Mutant {
         what: "look-back: publishes without its own sum",
-        file: LOOK_BACK,
+        kernel: LOOK_BACK,
         from: "self.publish(tile, INCLUSIVE, sum.plus(own));",
         to: "self.publish(tile, INCLUSIVE, sum);",
     },
     Mutant {
         what: "look-back: the first tile publishes a partial sum",
-        file: LOOK_BACK,
+        kernel: LOOK_BACK,
         from: "if tile == 0 { INCLUSIVE } else { PARTIAL }",
         to: "PARTIAL",
     },
     Mutant {
         what: "onesweep: tiles by block index instead of tickets",
-        file: ONESWEEP,
+        kernel: ONESWEEP,
         from: "let tile = self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);",
         to: "let tile = thread::block_idx_x();",
     },
     Mutant {
         what: "onesweep: does not clear the words of the next pass",
-        file: ONESWEEP,
+        kernel: ONESWEEP,
         from: "self.next_words.store(word, N::ZERO);",
         to: "let _ = word;",
     },
     Mutant {
         what: "onesweep: padding that sorts first",
-        file: ONESWEEP,
+        kernel: ONESWEEP,
         from: "self.load(self.keys, tile, len, self.reader.padding())",
         to: "self.load(self.keys, tile, len, K::ZERO)",
     },
     Mutant {
         what: "onesweep: no barrier before the counts are summed",
-        file: ONESWEEP,
+        kernel: ONESWEEP,
         from: "        thread::sync_threads();\n        let (count, before) = rank.sum",
         to: "        let (count, before) = rank.sum",
     },
     Mutant {
         what: "look-back by windows: adds what lies before the last tile that knows all",
-        file: "kernels/src/warp/look_back.rs",
+        kernel: WARP_LOOK_BACK,
         from: "if !is_done && lane >= first as usize {",
         to: "if lane >= first as usize {",
     },
     Mutant {
         what: "short segments: one item more than there are lanes",
-        file: SEGMENT_WARPS,
+        kernel: SEGMENT_WARPS,
         from: "end <= items_done + 32)",
         to: "end <= items_done + 33)",
     },
     Mutant {
         what: "onesweep: no barrier before the items are written",
-        file: ONESWEEP,
+        kernel: ONESWEEP,
         from: "        thread::sync_threads();\n        if len == Self::TILE as u32 {\n            self.write_items",
         to: "        if len == Self::TILE as u32 {\n            self.write_items",
     },
     Mutant {
         what: "onesweep: no barrier before keys take the counters' place",
-        file: ONESWEEP,
+        kernel: ONESWEEP,
         from: "        thread::sync_threads();\n        scatter(shared_field!(self.smem, phases.keys)",
         to: "        scatter(shared_field!(self.smem, phases.keys)",
     },
     Mutant {
         what: "onesweep: one item too many",
-        file: ONESWEEP,
+        kernel: ONESWEEP,
         from: "if FULL || rank < len {",
         to: "if FULL || rank <= len {",
     },
     Mutant {
         what: "radix rank: no warp barrier between two leaders",
-        file: RANK,
+        kernel: RANK,
         from: "            warp::sync_warp(warp::FULL_MASK);\n            item += 1;",
         to: "            item += 1;",
     },
     Mutant {
         what: "radix rank: counts the lane itself as below it",
-        file: RANK,
+        kernel: RANK,
         from: "(lanes & warp::lane_mask_lt()).count_ones()",
         to: "(lanes & warp::lane_mask_le()).count_ones()",
     },
     Mutant {
         what: "radix rank: no barrier before ranks within the tile",
-        file: RANK,
+        kernel: RANK,
         from: "        thread::sync_threads();\n        (count, before)\n",
         to: "        (count, before)\n",
     },
     Mutant {
         what: "keys: negative floats the wrong way round",
-        file: KEY,
+        kernel: KEY,
         from: "if order.has(KeyOrder::FLOAT) { K::MAX ^ K::SIGN } else { K::ZERO }",
         to: "K::ZERO",
     },
     Mutant {
         what: "keys: forgets that zeros are equal",
-        file: KEY,
+        kernel: KEY,
         from: "key ^ K::MAX } else { key }",
         to: "key } else { key }",
     },
     Mutant {
         what: "segments: ties go to the later item",
-        file: SEGMENT_WARPS,
+        kernel: SEGMENT_WARPS,
         from: "(before == compared && other < lane)",
         to: "(before == compared && other > lane)",
     },
     Mutant {
         what: "segments: tickets without a barrier",
-        file: SEGMENT_BLOCKS,
+        kernel: SEGMENT_BLOCKS,
         from: "            thread::sync_threads();\n            let entry",
         to: "            let entry",
     },
     Mutant {
         what: "segments: begins of digits are not carried to the next tile",
-        file: SEGMENT_BLOCKS,
+        kernel: SEGMENT_BLOCKS,
         from: "places.store(t, place + u64::from(count));",
         to: "places.store(t, place);",
     },
     Mutant {
         what: "segments: no barrier between two digits",
-        file: SEGMENT_BLOCKS,
+        kernel: SEGMENT_BLOCKS,
         from: "V::default());\n            }\n            thread::sync_threads();\n",
         to: "V::default());\n            }\n",
     },
     Mutant {
         what: "block scan: no barrier before the partial sums are read",
-        file: SCAN,
+        kernel: SCAN,
         from: "    thread::sync_threads();\n    // Every warp sums",
         to: "    // Every warp sums",
     },
     Mutant {
         what: "block scan: no barrier before the memory is used again",
-        file: SCAN,
+        kernel: SCAN,
         from: "    thread::sync_threads();\n    (inclusive",
         to: "    (inclusive",
     },
     Mutant {
         what: "block scan: reads the sum of a warp that is not there",
-        file: SCAN,
+        kernel: SCAN,
         from: "lane < num_warps",
         to: "lane <= num_warps",
     },
     Mutant {
         what: "warp scan: one lane too few",
-        file: "kernels/src/warp/scan.rs",
+        kernel: WARP_SCAN,
         from: "lane_id() >= delta",
         to: "lane_id() > delta",
     },
     Mutant {
         what: "digit match: forgets a bit",
-        file: "kernels/src/warp/rank.rs",
+        kernel: WARP_RANK,
         from: "while bit < RADIX_BITS",
         to: "while bit + 1 < RADIX_BITS",
     },
     Mutant {
         what: "tags: skips the first point of the level",
-        file: TAGS,
+        kernel: TAGS,
         from: "if i >= full_tree(level) as usize",
         to: "if i > full_tree(level) as usize",
     },
     Mutant {
         what: "tags: sends the pivot left",
-        file: TAGS,
+        kernel: TAGS,
         from: "            if i < pivot {",
         to: "            if i <= pivot {",
     },
     Mutant {
         what: "place: one point too many",
-        file: TAGS,
+        kernel: TAGS,
         from: "    if i < ids.len() {\n        let (node, id)",
         to: "    if i <= ids.len() {\n        let (node, id)",
     },
     Mutant {
         what: "nearest: does not look for ties on the far side",
-        file: NEAREST,
+        kernel: NEAREST,
         from: "d * d <= self.best.bound()",
         to: "d * d < self.best.bound()",
     },
     Mutant {
         what: "nearest: one query too many",
-        file: NEAREST,
+        kernel: NEAREST,
         from: "if q * dims < queries.len()",
         to: "if q * dims <= queries.len()",
     },
     Mutant {
         what: "k best: ties to the larger id",
-        file: BEST_K,
+        kernel: BEST_K,
         from: "(a.0 == b.0 && a.1 < b.1)",
         to: "(a.0 == b.0 && a.1 > b.1)",
     },
     Mutant {
         what: "k best: pads one entry too few",
-        file: BEST_K,
+        kernel: BEST_K,
         from: "let mut i = self.len;",
         to: "let mut i = self.len + 1;",
     },
     Mutant {
         what: "verify: takes the right side for the left",
-        file: VERIFY,
+        kernel: VERIFY,
         from: "child == 2 * ancestor + 1",
         to: "child == 2 * ancestor + 2",
     },
     Mutant {
         what: "top-k: takes any number of candidates for good",
-        file: SELECT_K,
+        kernel: SELECT_K,
         from: "        if !is_good {\n",
         to: "        if !is_good && found == 0 {\n",
     },
     Mutant {
         what: "n-th: no barrier before the counts are cleared again",
-        file: NTH,
+        kernel: NTH,
         from: "        let (digit, before) = find_digit(|digit| counts.load(digit).into(), n);\n        thread::sync_threads();\n",
         to: "        let (digit, before) = find_digit(|digit| counts.load(digit).into(), n);\n",
     },
     Mutant {
         what: "top-k: arrives without order",
-        file: TOP_K,
+        kernel: TOP_K,
         from: "self.words.atomic_add(counter, 1, Ordering::AcqRel, Scope::Device)",
         to: "self.words.atomic_add(counter, 1, Ordering::Relaxed, Scope::Device)",
     },
     Mutant {
         what: "top-k: no barrier before the candidates are written",
-        file: FILTER,
+        kernel: FILTER,
         from: "        let thread = thread::thread_idx_x() as usize;\n        thread::sync_threads();\n",
         to: "        let thread = thread::thread_idx_x() as usize;\n",
     },
     Mutant {
         what: "top-k of segments: no barrier before the tile is added to",
-        file: SEGMENTS,
+        kernel: SEGMENTS,
         from: "            let len = tile_len.load(0) as usize;\n            thread::sync_threads();\n",
         to: "            let len = tile_len.load(0) as usize;\n",
     },
     Mutant {
         what: "bitonic sort: the wrong way round",
-        file: BITONIC,
+        kernel: BITONIC,
         from: "(lane & stride == 0) != (lane & size == 0)",
         to: "(lane & stride == 0) == (lane & size == 0)",
     },
     Mutant {
         what: "expand: a segment begins behind its first output",
-        file: EXPAND,
+        kernel: EXPAND,
         from: "begins.load(segment) as usize <= output",
         to: "(begins.load(segment) as usize) < output",
     },
     Mutant {
         what: "merge: the second run goes first at the edges of tiles",
-        file: MERGE,
+        kernel: MERGE,
         from: "!O::is_before(&self.lookup, b, a)",
         to: "O::is_before(&self.lookup, a, b)",
     },
     Mutant {
         what: "merge: no barrier before items are replaced",
-        file: MERGE,
+        kernel: MERGE,
         from: "        // Before they are replaced all threads have read their items.\n        thread::sync_threads();\n",
         to: "",
     },
     Mutant {
         what: "merge sort: the last tile of a pair ends where the next pair begins",
-        file: MERGE,
+        kernel: MERGE,
         from: "let is_last = diagonal + len == self.len();",
         to: "let is_last = false;",
     },
     Mutant {
         what: "merge sort: tiles are written before the warp has set them",
-        file: MERGE_SORT,
+        kernel: MERGE_SORT,
         from: "        tile.sort(len);\n        warp::sync_warp(warp::FULL_MASK);\n",
         to: "        tile.sort(len);\n",
     },
     Mutant {
         what: "block merge: no barrier before items are replaced",
-        file: BLOCK_MERGE,
+        kernel: BLOCK_MERGE,
         from: "            sync_group(2 * width);\n            self.set_own(&merged);\n",
         to: "            self.set_own(&merged);\n",
     },
     Mutant {
         what: "block merge: the end of a run is not looked for",
-        file: BLOCK_MERGE,
+        kernel: BLOCK_MERGE,
         from: "let is_inside = path.a + (ITEMS as u32) < middle && path.b + (ITEMS as u32) < path.end;",
         to: "let is_inside = path.a + (ITEMS as u32) < middle;",
     },

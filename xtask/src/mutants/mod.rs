@@ -5,7 +5,7 @@ mod list;
 use crate::cargo::{Failed, cargo};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail, ensure};
-use list::{MUTANTS, Mutant};
+use list::{Kernel, MUTANTS, Mutant};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ impl Mutants {
     pub(crate) fn run(self) -> Result<()> {
         let workspace = Workspace::find()?;
         let tree = Tree::copy_of(&workspace)?;
-        ensure!(tree.suite()? == Verdict::Survived, "the suite fails without any mutant");
+        ensure!(succeeds(&tree.root, &[], ALL_ORDERS)?, "the suite fails without any mutant");
         println!("the suite passes without mutants");
 
         let mut bad = 0;
@@ -76,25 +76,27 @@ impl Tree {
 
     /// The suite's word on one mutant; the tree is as before afterwards.
     fn verdict(&self, mutant: &Mutant) -> Result<Verdict> {
-        let path = self.root.join(mutant.file);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
+        let Kernel { file, tests } = mutant.kernel;
+        let path = self.root.join(file);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
         match text.matches(mutant.from).count() {
             1 => {}
-            n => bail!("{}: its text is {n} times in {}: mend the list", mutant.what, mutant.file),
+            n => bail!("{}: its text is {n} times in {file}: mend the list", mutant.what),
         }
         fs::write(&path, text.replace(mutant.from, mutant.to))?;
-        let verdict = self.suite();
+        let verdict = self.suite(tests);
         fs::write(&path, text)?;
         verdict
     }
 
-    fn suite(&self) -> Result<Verdict> {
+    fn suite(&self, tests: &[&str]) -> Result<Verdict> {
         if !succeeds(&self.root, &["--no-run"], ALL_ORDERS)? {
             return Ok(Verdict::DoesNotCompile);
         }
-        // Most mistakes show under any schedule; the others get all.
-        for orders in ["2", ALL_ORDERS] {
-            if !succeeds(&self.root, &[], orders)? {
+        let own: Vec<_> = [&["--"], tests].concat();
+        // Most mistakes show under any schedule in the kernel's own tests; the others get all.
+        for (args, orders) in [(&*own, "2"), (&*own, ALL_ORDERS), (&[], ALL_ORDERS)] {
+            if !succeeds(&self.root, args, orders)? {
                 return Ok(Verdict::Killed);
             }
         }
@@ -127,8 +129,8 @@ mod tests {
     #[test]
     fn every_mutant_still_has_its_place() {
         let workspace = Workspace::find().unwrap();
-        for Mutant { what, file, from, to } in MUTANTS {
-            let text = fs::read_to_string(workspace.root.join(file)).unwrap();
+        for Mutant { what, kernel, from, to } in MUTANTS {
+            let text = fs::read_to_string(workspace.root.join(kernel.file)).unwrap();
             assert_eq!(text.matches(from).count(), 1, "{what}");
             assert_ne!(from, to, "{what}");
         }

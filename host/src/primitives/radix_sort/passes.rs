@@ -81,17 +81,20 @@ impl Shape {
     }
 }
 
-/// The scratch memory of sorts of up to a number of items.
+/// The scratch memory of sorts of up to a number of items, in one shape.
 #[derive(Clone, Copy)]
 pub(crate) struct RadixSort {
+    shape: Shape,
     /// Places and tickets, and twice the words of look-back: while a pass uses one set it clears the other.
     scratch: Region<u32>,
 }
 
 impl RadixSort {
-    /// Plans sorts of up to `len` items.
-    pub(crate) fn plan(layout: &mut Layout, len: usize, shape: Shape) -> Self {
-        Self { scratch: layout.reserve(HEAD + 2 * shape.words(len)) }
+    /// Plans sorts of up to `len` items, of which one runs at a time: they share their memory.
+    pub(crate) fn plan<const N: usize>(layout: &mut Layout, len: usize, shapes: [Shape; N]) -> [Self; N] {
+        let words = shapes.iter().map(|shape| shape.words(len)).max().unwrap_or(0);
+        let scratch = layout.reserve(HEAD + 2 * words);
+        shapes.map(|shape| Self { shape, scratch })
     }
 
     /// Sorts stably. Pass `i` writes to `to[i % 2]`, the first reads `from`, which `to[1]` may be. Returns what has the
@@ -104,12 +107,11 @@ impl RadixSort {
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
-        shape: Shape,
         by: SortBy,
         from: Source<'a, K, V>,
         to: [Pairs<'a, K, V>; 2],
     ) -> Result<[Pairs<'a, K, V>; 2]> {
-        let (len, num_passes) = (from.keys.len(), by.num_passes());
+        let (shape, len, num_passes) = (self.shape, from.keys.len(), by.num_passes());
         let [mut target, mut other] = to;
         if len > 0 {
             let scratch = Scratch::new(temp.view(self.scratch), shape.words(len));
