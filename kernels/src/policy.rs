@@ -24,16 +24,24 @@ pub const fn radix_sort(key_bytes: usize, value_bytes: usize, num_items: usize) 
     if num_items <= RADIX_SORT_FEW_ITEMS && value_bytes <= 4 {
         return RadixSortPolicy { warps: 8, items: 4 };
     }
+    let is_wide = num_items > RADIX_SORT_NARROW_ITEMS;
     let (warps, items) = match (key_bytes, value_bytes) {
+        (4, 0 | 4) if is_wide => (12, 24),
         (4, 0 | 4) if num_items > RADIX_SORT_MANY_ITEMS => (12, 28),
         (4, 0 | 4) => (12, 16),
+        (8, 0 | 4) if is_wide => (12, 14),
         (8, 0 | 4) => (12, 18),
+        (4, 8) if is_wide => (12, 10),
         (4, 8) => (12, 14),
         (_, 8) => (12, 12),
         _ => (8, 8),
     };
     RadixSortPolicy { warps, items }
 }
+
+/// Most items that the radix sort counts in 32 bits. Counts of 64 bits take registers: tiles are smaller, so that no instance
+/// spills on any architecture.
+pub const RADIX_SORT_NARROW_ITEMS: usize = 1 << 30;
 
 /// From so many items on there are enough of the largest tiles for all multiprocessors of a large GPU: untuned.
 pub const RADIX_SORT_MANY_ITEMS: usize = 1 << 22;
@@ -97,12 +105,13 @@ pub const TILE_THREADS: usize = 256;
 /// Rows of a tile, 16-byte accesses of a thread, where nothing but loads and arithmetic is done with it.
 pub const STREAM_ROWS: usize = 8;
 
-/// Rows of a tile of a scan. On an H200 the sum of 134M `u32` took 0.374 ms by 8 rows and 4 blocks a multiprocessor, 0.411 by
-/// 8 and 3, 0.468 by 4 and 5; by blocks of 512 threads with 8 rows 0.366.
-pub const SCAN_ROWS: usize = 8;
+/// Rows of a tile of a scan: bytes on their way are what bounds it. On an H200 the sum of 134M `u32` took 0.346 ms by 20 rows and
+/// 2 blocks a multiprocessor, 0.362 by 12 and 3, 0.369 by 16 and 2, 0.380 by 8 and 4, 0.382 by 10 and 3, 0.398 by 7 and 4; of
+/// `u64` 0.737, 0.754, 0.784, 0.793, 0.800, 0.822. By 22 and 24 rows some spill.
+pub const SCAN_ROWS: usize = 20;
 
 /// Blocks of a scan that a multiprocessor is to hold.
-pub const SCAN_MIN_BLOCKS: usize = 4;
+pub const SCAN_MIN_BLOCKS: usize = 2;
 
 /// Rows of a tile of selections, partitions and unique. On an H200 10 % of 134M `u32` took 0.213 ms by 8 rows and 4 blocks a
 /// multiprocessor, 0.236 by 6 and 4, 0.248 by 4 and 6, 0.278 by 4 and 5.
@@ -125,6 +134,9 @@ pub const TWO_PASS_WARPS: usize = 4096;
 /// Blocks of segmented scans and reductions that a multiprocessor is to hold: without it the assembler aims higher on some
 /// architectures, and spills.
 pub const SEGMENTED_MIN_BLOCKS: usize = 2;
+
+/// Blocks of that pass that a multiprocessor is to hold: without it the assembler aims higher on some architectures, and spills.
+pub const PARTITION_MIN_BLOCKS: usize = 4;
 
 /// Items of a thread of the second pass of a segmented partition: untuned.
 pub const PARTITION_ITEMS: usize = 4;

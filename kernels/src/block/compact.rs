@@ -72,6 +72,8 @@ impl<T: Words> Compact<'_, T> {
         }
         thread::sync_threads();
 
+        let tile = shared_field!(self.smem, ticket).load(0) as usize;
+        let begin = tile * tile_items::<T, ROWS>();
         let before = before.load(0) as usize;
         let kept = kept as usize;
         self.write(self.kept, before, 0, kept);
@@ -131,12 +133,15 @@ impl<T: Words> Compact<'_, T> {
     #[inline(always)]
     unsafe fn write(&self, to: SliceMut<'_, T>, begin: usize, first: usize, len: usize) {
         let staged = self.staged();
+        let thread = thread::thread_idx_x() as usize;
+        // Compared with a number that the assembler knows, so that no round needs a register for it.
+        let left = len as i32 - thread as i32;
         // A fixed number of rounds, so that several are under way at once.
         let mut round = 0;
         while round < tile_items::<T, ROWS>() / THREADS {
-            let i = round * THREADS + thread::thread_idx_x() as usize;
-            if i < len {
-                to.store(begin + i, staged.load(first + i));
+            let i = round * THREADS;
+            if left > i as i32 {
+                to.store(begin + thread + i, staged.load(first + thread + i));
             }
             round += 1;
         }

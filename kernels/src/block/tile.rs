@@ -35,8 +35,14 @@ pub fn row_begin<T: Words, const ROWS: usize>(row: usize) -> usize {
 /// The 16 bytes of items from `i`, which is a multiple of `PER_16` in an aligned view.
 #[inline(always)]
 pub unsafe fn load_16<T: Words>(input: Slice<T>, i: usize) -> [T; MAX_WORDS] {
-    let words = Slice::<u32>::from_raw_parts(input.as_ptr().cast(), input.len() * T::WORDS);
-    let loaded: [u32; MAX_WORDS] = words.load_16(i / T::PER_16);
+    let loaded: [u32; MAX_WORDS] = if T::WORDS == 2 {
+        let words = Slice::<u64>::from_raw_parts(input.as_ptr().cast(), input.len());
+        let [first, second] = words.load_16(i / T::PER_16);
+        [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32]
+    } else {
+        let words = Slice::<u32>::from_raw_parts(input.as_ptr().cast(), input.len() * T::WORDS);
+        words.load_16(i / T::PER_16)
+    };
     let mut items = [T::ZEROS; MAX_WORDS];
     let mut e = 0;
     while e < T::PER_16 {
@@ -76,6 +82,16 @@ pub fn is_aligned<T>(pointer: *const T) -> bool {
     (pointer as usize).is_multiple_of(16)
 }
 
+/// How many items there are from the thread's first one of the tile on: more than the position of each of them, relative to
+/// the first, that is within an array of length `len`. One number for a thread, and known ones to compare it with, take less
+/// than a position an item.
+#[inline(always)]
+fn left<T: Words, const ROWS: usize>(begin: usize, len: usize) -> i32 {
+    let left = if begin < len { len - begin } else { 0 };
+    let left = if left < tile_items::<T, ROWS>() { left } else { tile_items::<T, ROWS>() };
+    left as i32 - row_begin::<T, ROWS>(0) as i32
+}
+
 /// The thread's items of the tile that begins at `begin`; `pad` where the input has ended.
 ///
 /// # Safety
@@ -90,13 +106,14 @@ pub unsafe fn load<T: Words, const ROWS: usize>(input: Slice<T>, begin: usize, p
             row += 1;
         }
     } else {
+        let (first, left) = (begin + row_begin::<T, ROWS>(0), left::<T, ROWS>(begin, input.len()));
         let mut row = 0;
         while row < ROWS {
-            let first = begin + row_begin::<T, ROWS>(row);
             let mut e = 0;
             while e < T::PER_16 {
-                if first + e < input.len() {
-                    items[row][e] = input.load(first + e);
+                let i = row * row_items::<T>() + e;
+                if left > i as i32 {
+                    items[row][e] = input.load(first + i);
                 }
                 e += 1;
             }
@@ -119,13 +136,14 @@ pub unsafe fn store<T: Words, const ROWS: usize>(output: SliceMut<T>, begin: usi
             row += 1;
         }
     } else {
+        let (first, left) = (begin + row_begin::<T, ROWS>(0), left::<T, ROWS>(begin, output.len()));
         let mut row = 0;
         while row < ROWS {
-            let first = begin + row_begin::<T, ROWS>(row);
             let mut e = 0;
             while e < T::PER_16 {
-                if first + e < output.len() {
-                    output.store(first + e, items[row][e]);
+                let i = row * row_items::<T>() + e;
+                if left > i as i32 {
+                    output.store(first + i, items[row][e]);
                 }
                 e += 1;
             }
@@ -157,5 +175,6 @@ pub fn valid_bits<T: Words, const ROWS: usize>(begin: usize, len: usize) -> u32 
     if begin + tile_items::<T, ROWS>() <= len {
         return u32::MAX;
     }
-    bits::<T, ROWS>(|row, e| begin + row_begin::<T, ROWS>(row) + e < len)
+    let left = left::<T, ROWS>(begin, len);
+    bits::<T, ROWS>(|row, e| left > (row * row_items::<T>() + e) as i32)
 }

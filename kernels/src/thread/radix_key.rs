@@ -1,6 +1,6 @@
 //! Keys of the radix sort: how they become unsigned integers of the same order, and the digits of those.
 
-use super::words::Words;
+use super::words::{Words, computed};
 use crate::policy::HISTOGRAM_COPIES;
 use core::ops::{BitAnd, BitXor};
 use cuda_std::shared::{SharedArray, SharedElement};
@@ -232,8 +232,8 @@ impl<K: RadixKey> Fold<K> {
 pub struct DigitReader<K, const FOLDED: bool> {
     load: Fold<K>,
     store: Fold<K>,
-    /// Whether -0.0 counts as 0.0.
-    equal_zeros: bool,
+    /// What is flipped in digits of -0.0: all if it counts as 0.0, or nothing.
+    zero_flip: u32,
     /// The key of -0.0, of which that of 0.0 is the complement.
     negative_zero: K,
 }
@@ -243,10 +243,12 @@ impl<K: RadixKey, const FOLDED: bool> DigitReader<K, FOLDED> {
     #[inline(always)]
     pub fn new(order: KeyOrder) -> Self {
         let fold = Fold::of(order);
+        let zero_flip = if order.has(KeyOrder::EQUAL_ZEROS) { u32::MAX } else { 0 };
         Self {
             load: if order.has(KeyOrder::FOLD) { fold } else { Fold::NONE },
             store: if order.has(KeyOrder::UNFOLD) { fold } else { Fold::NONE },
-            equal_zeros: order.has(KeyOrder::EQUAL_ZEROS),
+            // Or the compiler makes two kernels of one, for which there are not registers enough.
+            zero_flip: computed(zero_flip),
             negative_zero: fold.fold(K::SIGN),
         }
     }
@@ -272,19 +274,17 @@ impl<K: RadixKey, const FOLDED: bool> DigitReader<K, FOLDED> {
     /// The digit of the bits of `mask` behind bit `shift`.
     #[inline(always)]
     pub fn digit(&self, key: K, shift: u32, mask: u32) -> u32 {
-        self.with_equals(key).low_bits(shift) & mask
+        let digit = key.low_bits(shift) & mask;
+        // Of the key's complement it is the complement.
+        if FOLDED && key == self.negative_zero { digit ^ self.zero_flip & mask } else { digit }
     }
 
     /// Of a key that was loaded, the bits from `begin` up to `end`, by which whole keys compare.
     #[inline(always)]
     pub fn compared(&self, key: K, begin: u32, end: u32) -> K {
-        self.with_equals(key).bits(begin, end)
-    }
-
-    /// One key for all that are equal to it.
-    #[inline(always)]
-    fn with_equals(&self, key: K) -> K {
-        if FOLDED && self.equal_zeros && key == self.negative_zero { key ^ K::MAX } else { key }
+        let is_other_zero = FOLDED && self.zero_flip != 0 && key == self.negative_zero;
+        let key = if is_other_zero { key ^ K::MAX } else { key };
+        key.bits(begin, end)
     }
 }
 

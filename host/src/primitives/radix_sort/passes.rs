@@ -4,16 +4,13 @@ use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::look_back::LookBackWord;
-use kauri_kernels::policy::{self, HISTOGRAM_MAX_BLOCKS, RadixSortPolicy};
+use kauri_kernels::policy::{self, HISTOGRAM_MAX_BLOCKS, RADIX_SORT_NARROW_ITEMS, RadixSortPolicy};
 use kauri_kernels::primitives::radix_sort::histogram::primitives_radix_sort_histogram;
 use kauri_kernels::primitives::radix_sort::onesweep::primitives_radix_sort_onesweep;
 use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RADIX, RADIX_BITS, RadixKey, ValueBits};
 
 /// Most digits of a key.
 const MAX_DIGITS: usize = 8;
-
-/// Most items that a 32-bit word of the look-back can count.
-const MAX_NARROW_ITEMS: usize = 1 << 30;
 
 /// 32-bit words before those of the look-back: a row of places a digit, and tickets.
 const PLACES: usize = 2 * MAX_DIGITS * RADIX;
@@ -71,7 +68,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// The best known one.
     pub(crate) fn of<K, V>(len: usize) -> Self {
-        let wide = len > MAX_NARROW_ITEMS;
+        let wide = len > RADIX_SORT_NARROW_ITEMS;
         Self { policy: policy::radix_sort(size_of::<K>(), size_of::<V>(), len), wide }
     }
 
@@ -312,12 +309,12 @@ macro_rules! kernels {
     };
 }
 kernels! {
-    u32, NoValue, 4, 0: 12 x 28 12 x 16 8 x 4; 12 x 28;
-    u32, u32, 4, 4: 12 x 28 12 x 16 8 x 4; 12 x 28 8 x 4;
-    u32, u64, 4, 8: 12 x 14; 12 x 14;
+    u32, NoValue, 4, 0: 12 x 28 12 x 16 8 x 4; 12 x 24;
+    u32, u32, 4, 4: 12 x 28 12 x 16 8 x 4; 12 x 24 8 x 4;
+    u32, u64, 4, 8: 12 x 14; 12 x 10;
     u32, u128, 4, 16: 8 x 8; 8 x 8;
-    u64, NoValue, 8, 0: 12 x 18 8 x 4; 12 x 18;
-    u64, u32, 8, 4: 12 x 18 8 x 4; 12 x 18;
+    u64, NoValue, 8, 0: 12 x 18 8 x 4; 12 x 14;
+    u64, u32, 8, 4: 12 x 18 8 x 4; 12 x 14;
     u64, u64, 8, 8: 12 x 12; 12 x 12;
     u64, u128, 8, 16: 8 x 8; 8 x 8;
 }

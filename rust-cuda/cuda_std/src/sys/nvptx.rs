@@ -339,6 +339,11 @@ fn fault(index: usize, len: usize, site: &Location<'static>) -> ! {
     trap()
 }
 
+/// 16 bytes that are moved as two words.
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+struct Words64([u64; 2]);
+
 /// One element of a view.
 pub struct Place<T, S> {
     pub(super) pointer: *mut T,
@@ -427,10 +432,17 @@ impl<T: Copy, S: SpaceOf> Place<T, S> {
         }
     }
 
-    // An array of four words moves as one 16-byte access when it is read and written as a u128.
+    // An array of four words moves as one 16-byte access when it is read and written as a u128. Of such an access that reads
+    // words of 64 bits the compiler makes two.
     #[inline(always)]
     unsafe fn load_16(&self) -> T {
-        unsafe { core::mem::transmute_copy(&*self.pointer.cast::<u128>()) }
+        unsafe {
+            if align_of::<T>() == 8 {
+                core::mem::transmute_copy(&*self.pointer.cast::<Words64>())
+            } else {
+                core::mem::transmute_copy(&*self.pointer.cast::<u128>())
+            }
+        }
     }
 
     #[inline(always)]
