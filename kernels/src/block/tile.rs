@@ -87,7 +87,7 @@ pub fn is_aligned<T>(pointer: *const T) -> bool {
 /// than a position an item.
 #[inline(always)]
 fn left<T: Words, const ROWS: usize>(begin: usize, len: usize) -> i32 {
-    let left = if begin < len { len - begin } else { 0 };
+    let left = len.saturating_sub(begin);
     let left = if left < tile_items::<T, ROWS>() { left } else { tile_items::<T, ROWS>() };
     left as i32 - row_begin::<T, ROWS>(0) as i32
 }

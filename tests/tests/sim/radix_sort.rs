@@ -8,6 +8,7 @@ use kauri::primitives::cpu::radix_sort as cpu;
 use kauri::primitives::radix_sort::{
     RadixSortOptions, RadixSortPolicy, SortKey, SortValue, sort_keys, sort_pairs,
 };
+use kauri::primitives::segmented_sort;
 use std::fmt::Debug;
 
 /// Items of the tiles that few items are sorted by.
@@ -124,6 +125,28 @@ fn keys_of_every_type() {
         // Few bits of folded keys.
         let by = RadixSortOptions { descending: true, ..bits(21..32) };
         check(stream, &floats(SMALL_TILE + 3), |i| i as u32, &by);
+    });
+}
+
+/// The CPU takes keys apart by the same code, so that it knows no better.
+#[test]
+fn zeros_by_hand() {
+    let keys = [0.0f32, -0.0, 1.0, -1.0, -0.0, 0.0];
+    let (equal, total) = ([3, 0, 1, 4, 5, 2], [3, 1, 4, 0, 5, 2]);
+    on_each_schedule(|_, stream| {
+        for (equal_zeros, expected) in [(true, equal), (false, total)] {
+            let by = RadixSortOptions { equal_zeros, ..options() };
+            let (input, ids) = (upload(stream, &keys), upload(stream, &[0u32, 1, 2, 3, 4, 5]));
+            let (mut sorted, mut sorted_ids) = (room::<f32>(stream, 6), room::<u32>(stream, 6));
+            let workspace = &mut Workspace::new(stream.gpu());
+            sort_pairs(stream, workspace, &input, &ids, &mut sorted, &mut sorted_ids, &by).unwrap();
+            assert_eq!(sorted_ids.to_vec(stream).unwrap(), expected);
+
+            let offsets = upload(stream, &[0u64, 6]);
+            let (k, v) = (&mut sorted, &mut sorted_ids);
+            segmented_sort::sort_pairs(stream, workspace, &input, &ids, &offsets, k, v, &by).unwrap();
+            assert_eq!(sorted_ids.to_vec(stream).unwrap(), expected);
+        }
     });
 }
 

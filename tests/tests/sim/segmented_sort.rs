@@ -53,6 +53,8 @@ fn segments_of_all_lengths() {
     on_each_schedule(|_, stream| {
         let short = [0, 1, 2, 5, 31, 32, 0, 33, 64, 1, 255, 257, 0];
         check(stream, &short, |x| x as u32 % 1000, |i| i as u32, &bits(0..10));
+        // One more than there are lanes, together.
+        check(stream, &[5, 28, 20, 13, 1, 32, 1], |x| x as u32 % 100, |i| i as u32, &bits(0..7));
         check(stream, &[], |x| x as u32, |i| i as u32, &bits(0..8));
         check(stream, &[40], |x| x, |i| i as u64, &bits(0..64));
         // Round the tile of short segments, and beyond that of long ones.

@@ -30,7 +30,8 @@ const WARP_LOOK_BACK: Kernel =
     Kernel { file: "kernels/src/warp/look_back.rs", tests: &["scan::", "select::"] };
 const RANK: Kernel =
     Kernel { file: "kernels/src/block/radix_rank.rs", tests: &["radix_sort::", "segmented_sort::"] };
-const KEY: Kernel = Kernel { file: "kernels/src/thread/radix_key.rs", tests: &["radix_sort::"] };
+const KEY: Kernel =
+    Kernel { file: "kernels/src/thread/radix_key.rs", tests: &["radix_sort::", "segmented_sort::"] };
 const SEGMENT_WARPS: Kernel =
     Kernel { file: "kernels/src/primitives/segmented_sort/warps.rs", tests: &["segmented_sort::"] };
 const SEGMENT_BLOCKS: Kernel =
@@ -201,7 +202,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "K::ZERO",
     },
     Mutant {
-        what: "keys: forgets that zeros are equal",
+        what: "keys: forgets that zeros are equal in a digit",
+        kernel: KEY,
+        from: "digit ^ self.zero_flip & mask } else { digit }",
+        to: "digit } else { digit }",
+    },
+    Mutant {
+        what: "keys: forgets that zeros are equal as a whole",
         kernel: KEY,
         from: "key ^ K::MAX } else { key }",
         to: "key } else { key }",
