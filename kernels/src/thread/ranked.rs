@@ -266,7 +266,7 @@ impl Ranked for Bits128 {
     }
     #[inline(always)]
     fn is_before(self, other: Self) -> bool {
-        self.0 < other.0 || (self.0 == other.0 && self.1 < other.1)
+        (self.0 < other.0) | ((self.0 == other.0) & (self.1 < other.1))
     }
     #[inline(always)]
     fn digit(self, i: u32) -> u32 {
