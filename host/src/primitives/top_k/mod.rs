@@ -34,9 +34,9 @@ use kauri_kernels::primitives::top_k::filter::primitives_top_k_filter;
 use kauri_kernels::primitives::top_k::rank::{BLOCK_ITEMS, primitives_top_k_rank, primitives_top_k_write};
 use kauri_kernels::primitives::top_k::sample::primitives_top_k_sample;
 use kauri_kernels::primitives::top_k::select::primitives_top_k_select;
-use kauri_kernels::thread::radix_key::Fold;
+use kauri_kernels::thread::radix_key::{Fold, KeyOrder};
+use kauri_kernels::thread::ranked::RankBits;
 pub use kauri_kernels::thread::ranked::RankKey;
-use kauri_kernels::thread::ranked::{RankBits, RankOrder};
 use sampling::Sampling;
 pub use segmented::{plan_segmented, top_k_segmented};
 
@@ -54,10 +54,10 @@ pub enum Best {
 
 impl Best {
     /// How keys of a type are read.
-    pub(crate) fn order<K: RankKey>(self) -> RankOrder {
+    pub(crate) fn order<K: RankKey>(self) -> KeyOrder {
         match self {
             Best::Smallest => K::ORDER,
-            Best::Largest => K::ORDER.with(RankOrder::LARGEST),
+            Best::Largest => K::ORDER.with(KeyOrder::DESCENDING),
         }
     }
 }
@@ -103,7 +103,7 @@ where
         stream: &Stream,
         temp: &Temp<'_>,
         keys: Slice<'_, B>,
-        order: RankOrder,
+        order: KeyOrder,
         out: BestOut<'_, B>,
     ) -> Result<()> {
         temp.clear(stream, self.state)?;

@@ -13,8 +13,8 @@ use kauri_kernels::primitives::top_k::segments::{
     BLOCK_K, WARP_K, primitives_top_k_by_blocks, primitives_top_k_by_warps, primitives_top_k_compose,
     primitives_top_k_pick,
 };
-use kauri_kernels::thread::radix_key::Fold;
-use kauri_kernels::thread::ranked::{RankBits, RankKey, RankOrder};
+use kauri_kernels::thread::radix_key::{Fold, KeyOrder};
+use kauri_kernels::thread::ranked::{RankBits, RankKey};
 use kauri_kernels::thread::words::Bits128;
 
 /// Segments of keys, and how many are wanted of each.
@@ -52,7 +52,7 @@ impl By {
         stream: &Stream,
         temp: &Temp<'_>,
         of: Segments<'_, B>,
-        order: RankOrder,
+        order: KeyOrder,
         out: BestOut<'_, B>,
     ) -> Result<()>
     where
