@@ -2,7 +2,8 @@
 
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
-use crate::primitives::radix_sort::{Pairs, RadixSort, Shape, SortBy};
+use crate::primitives::pairs::Pairs;
+use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::stats::Stats;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::left_balanced::num_levels;

@@ -1,6 +1,6 @@
 //! Arrays out of nothing: one value, numbers in order, noise. No temporary memory; each item is written once.
 
-use super::item::{Item, as_bits_mut};
+use super::item::Item;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use kauri_kernels::block::tile::tile_items;
@@ -28,7 +28,7 @@ pub fn fill<T: Item>(stream: &Stream, value: T, output: &mut Buffer<T>) -> Resul
     output.check_device(stream)?;
     // SAFETY: bits are of the item's size, and plain.
     let words = unsafe { std::mem::transmute_copy::<T, T::Bits>(&value) }.to_words();
-    let args = (as_bits_mut(output.slice_mut()), join(words), join([words[2], words[3], 0, 0]));
+    let args = (output.bits_mut(), join(words), join([words[2], words[3], 0, 0]));
     let num_tiles = args.0.len().div_ceil(tile_items::<T::Bits, STREAM_ROWS>()) as u64;
     // SAFETY: the buffer waits for the device before it is freed.
     unsafe { stream.launch::<primitives_fill<T::Bits>>(num_tiles, args) }

@@ -2,38 +2,52 @@
 //! come first (Green, McColl, Bader 2012, *GPU Merge Path*).
 //!
 //! Any number of items, also none, in either run. Each item is read and written once; temporary memory is 8 bytes for each tile
-//! of thousands of items ([`plan`]). Runs that are not sorted give some of their items in some order. Orders are types, see
-//! [`order`](super::order): there are kernels for [`Ascending`](super::order::Ascending) with keys alone and with values of 32
-//! bits, and for [`Descending`](super::order::Descending) with values.
+//! of thousands of items ([`plan`]). Runs that are not sorted give some of their items in some order.
+//!
+//! Orders are types, see [`order`](super::order): [`Ascending`](super::order::Ascending) and
+//! [`Descending`](super::order::Descending) are for keys `u32`, `u64`, `i32`, `i64`, `f32` and `f64`, alone or with values of
+//! 32 bits. Floats go by IEEE 754's total order, as in the [radix sort](super::radix_sort): -NaN, -infinity, …, -0.0, 0.0, …,
+//! infinity, NaN.
 
-use super::order::{ByKey, Carried, Lookup, NoValue};
+use super::order::{ByKey, Carried, Lookup, NoValue, Order};
+use super::pairs::{Pairs, Source, nothing};
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::Result;
-use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::MERGE;
 pub use kauri_kernels::primitives::merge::MergeOrder;
 use kauri_kernels::primitives::merge::{primitives_merge, primitives_merge_partition};
+use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
 
-/// Keys and values.
+/// What kernels are told of an order beside its type.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a, K, V> {
-    pub(crate) keys: Slice<'a, K>,
-    pub(crate) values: Slice<'a, V>,
+pub(crate) struct OrderArgs<'a, K> {
+    pub(crate) fold: Fold,
+    pub(crate) lookup: Lookup<'a, K>,
 }
 
-/// Room for keys and values.
-#[derive(Clone, Copy)]
-pub(crate) struct RunMut<'a, K, V> {
-    pub(crate) keys: SliceMut<'a, K>,
-    pub(crate) values: SliceMut<'a, V>,
-}
-
-impl<'a, K, V> RunMut<'a, K, V> {
-    pub(crate) fn read_only(&self) -> Run<'a, K, V> {
-        Run { keys: self.keys.read_only(), values: self.values.read_only() }
+impl<K> OrderArgs<'_, K> {
+    /// Of an order that looks up nothing.
+    pub(crate) fn by_key(fold: Fold) -> Self {
+        Self { fold, lookup: no_lookup() }
     }
 }
+
+/// Evaluates an expression in which `ITEMS` are the items of a thread, for keys of a type.
+macro_rules! with_items {
+    ($key:ty, $run:expr) => {
+        match <$key as Words>::WORDS {
+            1 => with_items!(@0, $run),
+            2 => with_items!(@1, $run),
+            _ => with_items!(@2, $run),
+        }
+    };
+    (@$class:literal, $run:expr) => {{
+        const ITEMS: usize = MERGE.items_per_thread[$class];
+        $run
+    }};
+}
+pub(crate) use with_items;
 
 /// Tiles of so many items.
 pub(crate) const fn num_tiles<K: Words>(len: usize) -> usize {
@@ -55,9 +69,9 @@ pub fn plan<K: Words>(len: usize) -> u64 {
 
 /// Two runs, and room for both.
 struct Merge<'a, K, V> {
-    first: Run<'a, K, V>,
-    second: Run<'a, K, V>,
-    output: RunMut<'a, K, V>,
+    first: Source<'a, K, V>,
+    second: Source<'a, K, V>,
+    output: Pairs<'a, K, V>,
 }
 
 impl<K: Words, V: Carried> Merge<'_, K, V> {
@@ -66,43 +80,30 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
     /// # Safety
     /// The output has room for both runs and is apart from them, and all are used by nothing else until the stream has done
     /// the work.
-    unsafe fn run<O: MergeOrder<K, V>>(&self, stream: &Stream, workspace: &mut Workspace) -> Result<()> {
-        let Self { first, second, .. } = *self;
-        let Lookup { coords, dims, axis } = no_lookup();
+    unsafe fn run<O: Order<K, V>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        fold: Fold,
+    ) -> Result<()> {
+        let Self { first, second, output } = *self;
+        let (Fold { negative, flip }, Lookup { coords, dims, axis }) = (fold, no_lookup());
         let len = first.keys.len() + second.keys.len();
         let mut layout = Layout::new();
         let splits = plan_splits::<K>(&mut layout, len);
         let splits = workspace.carve(stream, &layout, "merge")?.view(splits);
-        let (lanes, tile_items) = (splits.len() * MERGE.split_lanes, MERGE.tile_items(K::WORDS) as u64);
+        let (lanes, tile_items) =
+            ((splits.len() * MERGE.split_lanes) as u64, MERGE.tile_items(K::WORDS) as u64);
         let runs = (first.keys, first.values, second.keys, second.values);
-        let args = (runs.0, runs.1, runs.2, runs.3, splits, tile_items, coords, dims, axis);
+        let args = (runs.0, runs.1, runs.2, runs.3, splits, tile_items, negative, flip, coords, dims, axis);
         // SAFETY: passed on to the caller.
-        unsafe {
-            stream.launch_items::<primitives_merge_partition<K, V, O>>(lanes as u64, args)?;
-            const ITEMS: [usize; 3] = MERGE.items_per_thread;
-            match K::WORDS {
-                1 => self.merge_tiles::<O, { ITEMS[0] }>(stream, splits.read_only()),
-                2 => self.merge_tiles::<O, { ITEMS[1] }>(stream, splits.read_only()),
-                _ => self.merge_tiles::<O, { ITEMS[2] }>(stream, splits.read_only()),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As [`run`](Self::run), and tiles begin where the splits say.
-    unsafe fn merge_tiles<O: MergeOrder<K, V>, const ITEMS: usize>(
-        &self,
-        stream: &Stream,
-        splits: Slice<'_, u64>,
-    ) -> Result<()> {
-        let Self { first, second, output } = *self;
-        let Lookup { coords, dims, axis } = no_lookup();
-        let num_tiles = num_tiles::<K>(first.keys.len() + second.keys.len()) as u64;
-        let (from, to) =
-            ((first.keys, first.values, second.keys, second.values), (output.keys, output.values));
-        let args = (from.0, from.1, from.2, from.3, to.0, to.1, splits, coords, dims, axis);
-        // SAFETY: passed on to the caller.
-        unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) }
+        unsafe { stream.launch_items::<primitives_merge_partition<K, V, O>>(lanes, args)? };
+        let (to, splits) = (output, splits.read_only());
+        let args =
+            (runs.0, runs.1, runs.2, runs.3, to.keys, to.values, splits, negative, flip, coords, dims, axis);
+        let num_tiles = num_tiles::<K>(len) as u64;
+        // SAFETY: passed on to the caller; tiles begin where the splits say.
+        with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })
     }
 }
 
@@ -122,11 +123,10 @@ pub fn merge_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     first.check_device(stream)?;
     second.check_device(stream)?;
     merged.check_device(stream)?;
-    let first = Run { keys: first.slice(), values: nothing().read_only() };
-    let second = Run { keys: second.slice(), values: nothing().read_only() };
-    let output = RunMut { keys: merged.slice_mut(), values: nothing() };
+    let (first, second) = (Source::of_keys(first.bits()), Source::of_keys(second.bits()));
+    let output = Pairs::of_keys(merged.bits_mut());
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { Merge { first, second, output }.run::<O>(stream, workspace) }
+    unsafe { Merge::<O::Bits, _> { first, second, output }.run::<O::Kernel>(stream, workspace, O::FOLD) }
 }
 
 /// Merges two runs of pairs, each given by its keys and its values.
@@ -145,24 +145,21 @@ pub fn merge_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     merged.0.check_device(stream)?;
     merged.1.check_device(stream)?;
     let (first, second) = (checked(stream, first)?, checked(stream, second)?);
-    let output = RunMut { keys: merged.0.slice_mut(), values: merged.1.slice_mut() };
+    let output = Pairs { keys: merged.0.bits_mut(), values: merged.1.slice_mut() };
     // SAFETY: as in `merge_keys`.
-    unsafe { Merge { first, second, output }.run::<O>(stream, workspace) }
+    unsafe { Merge::<O::Bits, _> { first, second, output }.run::<O::Kernel>(stream, workspace, O::FOLD) }
 }
 
-/// A run of pairs.
-fn checked<'a, K: Words>(stream: &Stream, run: (&'a Buffer<K>, &'a Buffer<u32>)) -> Result<Run<'a, K, u32>> {
+/// A run of pairs, whose keys are taken for bits.
+fn checked<'a, K: Words, B>(
+    stream: &Stream,
+    run: (&'a Buffer<K>, &'a Buffer<u32>),
+) -> Result<Source<'a, B, u32>> {
     let (keys, values) = run;
     values.check_items("values of a run", keys.len())?;
     keys.check_device(stream)?;
     values.check_device(stream)?;
-    Ok(Run { keys: keys.slice(), values: values.slice() })
-}
-
-/// A view of nothing.
-pub(crate) fn nothing<'a, T>() -> SliceMut<'a, T> {
-    // SAFETY: no element is ever accessed.
-    unsafe { SliceMut::from_raw_parts(std::ptr::dangling_mut(), 0) }
+    Ok(Source { keys: keys.bits(), values: values.slice() })
 }
 
 /// For orders that look up nothing.

@@ -1,13 +1,14 @@
 //! Merge sort by an order that is a type; stable. Tiles are sorted in shared memory, then runs are merged pairwise by merge
 //! path, twice as long each time (Satish, Harris, Garland 2009; Green, McColl, Bader 2012).
 //!
-//! Any number of items. Each of log2(n / 4352) passes and the first one read and write every item, where keys are of 4 bytes;
+//! Any number of items. Each of log2(n / 5888) passes and the first one read and write every item, where keys are of 4 bytes;
 //! tiles of larger keys are smaller. Temporary memory is one copy of the items, and 8 bytes a tile. Orders are those of
-//! [`merge`](super::merge), and the super key of points ([`sort_points`]). Where keys are numbers in their own order a radix
-//! sort moves less.
+//! [`merge`](super::merge), in which -0.0 comes before 0.0, and the super key of points ([`sort_points`]), in which they are
+//! equal. Where keys are numbers a radix sort moves less.
 
-use super::merge::{MergeOrder, Run, RunMut, no_lookup, nothing, num_tiles, plan_splits};
-use super::order::{ByKey, Carried, Lookup, NoValue, SuperKey};
+use super::merge::{MergeOrder, OrderArgs, num_tiles, plan_splits, with_items};
+use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
+use super::pairs::{Pairs, Source, nothing};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::Slice;
@@ -17,6 +18,7 @@ use kauri_kernels::primitives::merge_sort::{
     primitives_merge_runs, primitives_merge_runs_partition, primitives_sort_tiles, primitives_super_keys,
 };
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
 
 /// The temporary memory of sorts of up to a number of items: what half of the passes write to.
@@ -42,50 +44,45 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
     /// # Safety
     /// Input and output are of the planned length, the same or apart, and used by nothing else until the stream has done the
     /// work.
-    pub(crate) unsafe fn run<O: MergeOrder<K, V>>(
+    pub(crate) unsafe fn run<O: Order<K, V>>(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
-        input: Run<'_, K, V>,
-        output: RunMut<'_, K, V>,
+        input: Source<'_, K, V>,
+        output: Pairs<'_, K, V>,
         count: Slice<'_, u64>,
-        lookup: Lookup<'_, K>,
-    ) -> Result<()> {
-        const ITEMS: [usize; 3] = MERGE.items_per_thread;
-        // SAFETY: passed on to the caller.
-        unsafe {
-            match K::WORDS {
-                1 => self.run_passes::<O, { ITEMS[0] }>(stream, temp, input, output, count, lookup),
-                2 => self.run_passes::<O, { ITEMS[1] }>(stream, temp, input, output, count, lookup),
-                _ => self.run_passes::<O, { ITEMS[2] }>(stream, temp, input, output, count, lookup),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As [`run`](Self::run).
-    unsafe fn run_passes<O: MergeOrder<K, V>, const ITEMS: usize>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        input: Run<'_, K, V>,
-        output: RunMut<'_, K, V>,
-        count: Slice<'_, u64>,
-        lookup: Lookup<'_, K>,
+        order: OrderArgs<'_, K>,
     ) -> Result<()> {
         let (num_tiles, passes) = (num_tiles::<K>(self.len) as u64, num_passes::<K>(self.len));
         let tile_items = MERGE.tile_items(K::WORDS) as u64;
-        let Lookup { coords, dims, axis } = lookup;
+        let OrderArgs { fold, lookup: Lookup { coords, dims, axis } } = order;
         let values = self.values.map_or(nothing(), |values| temp.view(values));
-        let room = RunMut { keys: if passes > 0 { temp.view(self.keys) } else { nothing() }, values };
+        let room = Pairs { keys: if passes > 0 { temp.view(self.keys) } else { nothing() }, values };
         let splits = temp.view(self.splits);
-        // The last pass is to write to the output.
+        // The last pass is to write to the output …
         let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { room };
+        // … and what the caller gave. Between passes keys are folded.
+        let fold_out = |pass| if pass == passes { fold } else { Fold::NONE };
 
-        let to = target(0);
-        let args = (input.keys, input.values, to.keys, to.values, count, coords, dims, axis);
+        let (from, to) = (input, target(0));
+        let Fold { negative, flip } = fold;
+        let Fold { negative: negative_out, flip: flip_out } = fold_out(0);
+        let args = (
+            from.keys,
+            from.values,
+            to.keys,
+            to.values,
+            count,
+            negative,
+            flip,
+            negative_out,
+            flip_out,
+            coords,
+            dims,
+            axis,
+        );
         // SAFETY: passed on to the caller; a warp reads its part of a tile before it writes it.
-        unsafe { stream.launch::<primitives_sort_tiles<K, V, O, ITEMS>>(num_tiles, args)? };
+        with_items!(K, unsafe { stream.launch::<primitives_sort_tiles<K, V, O, ITEMS>>(num_tiles, args)? });
         for pass in 1..=passes {
             // In tiles.
             let width = 1_u64 << (pass - 1);
@@ -94,10 +91,25 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
             let args = (from.keys, from.values, count, width, splits, tile_items, coords, dims, axis);
             // SAFETY: passed on to the caller.
             unsafe { stream.launch_items::<primitives_merge_runs_partition<K, V, O>>(lanes, args)? };
-            let splits = splits.read_only();
-            let args = (from.keys, from.values, to.keys, to.values, count, width, splits, coords, dims, axis);
+            let (splits, Fold { negative, flip }) = (splits.read_only(), fold_out(pass));
+            let args = (
+                from.keys,
+                from.values,
+                to.keys,
+                to.values,
+                count,
+                width,
+                splits,
+                negative,
+                flip,
+                coords,
+                dims,
+                axis,
+            );
             // SAFETY: passed on to the caller; the two rooms are apart.
-            unsafe { stream.launch::<primitives_merge_runs<K, V, O, ITEMS>>(num_tiles, args)? };
+            with_items!(K, unsafe {
+                stream.launch::<primitives_merge_runs<K, V, O, ITEMS>>(num_tiles, args)?
+            });
         }
         Ok(())
     }
@@ -135,10 +147,9 @@ pub fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     sorted.check_items("sorted keys", keys.len())?;
     keys.check_device(stream)?;
     sorted.check_device(stream)?;
-    let input = Run { keys: keys.slice(), values: nothing().read_only() };
-    let output = RunMut { keys: sorted.slice_mut(), values: nothing() };
+    let (input, output) = (Source::of_keys(keys.bits()), Pairs::of_keys(sorted.bits_mut()));
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { sort::<K, NoValue, O>(stream, workspace, input, output, no_lookup()) }
+    unsafe { sort::<O::Bits, _, O::Kernel>(stream, workspace, input, output, OrderArgs::by_key(O::FOLD)) }
 }
 
 /// Sorts pairs of a key and a value by their keys.
@@ -157,10 +168,10 @@ pub fn sort_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     check_pairs(stream, keys.len(), sorted_keys, sorted_values)?;
     keys.check_device(stream)?;
     values.check_device(stream)?;
-    let input = Run { keys: keys.slice(), values: values.slice() };
-    let output = RunMut { keys: sorted_keys.slice_mut(), values: sorted_values.slice_mut() };
+    let input = Source { keys: keys.bits(), values: values.slice() };
+    let output = Pairs { keys: sorted_keys.bits_mut(), values: sorted_values.slice_mut() };
     // SAFETY: as in `sort_keys`.
-    unsafe { sort::<K, u32, O>(stream, workspace, input, output, no_lookup()) }
+    unsafe { sort::<O::Bits, _, O::Kernel>(stream, workspace, input, output, OrderArgs::by_key(O::FOLD)) }
 }
 
 /// Sorts points of `D` coordinates by the super key that begins on axis `axis`: by this coordinate; where two are equal by
@@ -190,12 +201,13 @@ where
     // SAFETY: the same memory; points are arrays of coordinates.
     let coords = unsafe { Slice::from_raw_parts(points.as_ptr().cast::<C>(), points.len() * D) };
     let lookup = Lookup { coords, dims: D as u32, axis: axis as u32 };
-    let output = RunMut { keys: sorted_coords.slice_mut(), values: sorted_ids.slice_mut() };
+    let output = Pairs { keys: sorted_coords.slice_mut(), values: sorted_ids.slice_mut() };
     // SAFETY: as in `sort_keys`; ids are less than the number of points.
     unsafe {
         let args = (coords, lookup.dims, lookup.axis, output.keys, output.values);
         stream.launch_items::<primitives_super_keys<C>>(points.len() as u64, args)?;
-        sort::<C, u32, SuperKey>(stream, workspace, output.read_only(), output, lookup)
+        let order = OrderArgs { fold: Fold::NONE, lookup };
+        sort::<C, u32, SuperKey>(stream, workspace, output.read_only(), output, order)
     }
 }
 
@@ -226,18 +238,18 @@ fn check_pairs<K: DeviceCopy>(
 
 /// # Safety
 /// As [`MergeSort::run`].
-unsafe fn sort<K: Words, V: Carried, O: MergeOrder<K, V>>(
+unsafe fn sort<K: Words, V: Carried, O: Order<K, V>>(
     stream: &Stream,
     workspace: &mut Workspace,
-    input: Run<'_, K, V>,
-    output: RunMut<'_, K, V>,
-    lookup: Lookup<'_, K>,
+    input: Source<'_, K, V>,
+    output: Pairs<'_, K, V>,
+    order: OrderArgs<'_, K>,
 ) -> Result<()> {
     let mut layout = Layout::new();
     let sort = MergeSort::<K, V>::plan(&mut layout, input.keys.len());
     let temp = workspace.carve(stream, &layout, "merge sort")?;
     // SAFETY: the caller's.
-    unsafe { sort.run::<O>(stream, &temp, input, output, nothing().read_only(), lookup) }
+    unsafe { sort.run::<O>(stream, &temp, input, output, nothing().read_only(), order) }
 }
 
 #[cfg(test)]

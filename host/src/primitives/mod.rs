@@ -36,6 +36,7 @@ pub mod histogram;
 pub mod item;
 pub mod merge;
 pub mod merge_sort;
+pub(crate) mod pairs;
 pub mod partition;
 pub mod permute;
 pub mod radix_sort;

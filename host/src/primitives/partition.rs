@@ -5,7 +5,7 @@
 //! Read and written are 2 n items, n bytes of classes and about n bytes of ranks. Results are the same on every run. (Where
 //! two outputs are as good as one, [`select::partition`](super::select::partition) needs one pass.)
 
-use super::item::{Item, as_bits, as_bits_mut};
+use super::item::Item;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
@@ -135,7 +135,7 @@ pub fn by_class<T: Item>(
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {
         partition.mark(stream, &temp, classes.slice())?;
-        let (input, output) = (as_bits(input.slice()), as_bits_mut(output.slice_mut()));
+        let (input, output) = (input.bits::<T::Bits>(), output.bits_mut());
         partition.move_items(stream, &temp, input, starts, output)?;
         partition.counts(stream, &temp, starts, counts.slice_mut(), num_items)
     }

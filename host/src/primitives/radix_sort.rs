@@ -14,15 +14,16 @@
 
 mod passes;
 
-pub(crate) use passes::{Pairs, RadixSort, Shape, SortBy, Source};
+pub(crate) use passes::{RadixSort, Shape, SortBy};
 
 pub use kauri_kernels::policy::RadixSortPolicy;
 pub use kauri_kernels::thread::radix_key::{SortKey, SortValue};
 
+use super::pairs::{Pairs, Source};
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
-use cuda_std::mem::SliceMut;
-use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RadixKey, ValueBits};
+use kauri_kernels::thread::carried::{Carried, NoValue};
+use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 use std::ops::Range;
 
 /// How items are sorted.
@@ -96,8 +97,8 @@ pub fn sort_keys<K: SortKey>(
 ) -> Result<()> {
     keys.check(stream, "keys to sort", keys.len())?;
     sorted.check(stream, "sorted keys", keys.len())?;
-    let from = Source { keys: keys.bits(), values: nothing().read_only() };
-    let to = Pairs { keys: sorted.bits_mut(), values: nothing() };
+    let from = Source::of_keys(keys.bits());
+    let to = Pairs::of_keys(sorted.bits_mut());
     // SAFETY: the buffers are of one length and borrowed, and wait for the device before they are freed.
     unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
 }
@@ -126,12 +127,6 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
 }
 
-/// Values of keys without values.
-pub(super) fn nothing<'a>() -> SliceMut<'a, NoValue> {
-    // SAFETY: no element is ever accessed.
-    unsafe { SliceMut::from_raw_parts(std::ptr::dangling_mut(), 0) }
-}
-
 /// Temporary memory of a sort from buffers to others.
 struct Plan<K, V> {
     layout: Layout,
@@ -141,20 +136,20 @@ struct Plan<K, V> {
     values: Region<V>,
 }
 
-impl<K: RadixKey, V: ValueBits> Plan<K, V> {
+impl<K: RadixKey, V: Carried> Plan<K, V> {
     fn new(len: usize, by: SortBy, options: &RadixSortOptions) -> Self {
         let mut layout = Layout::new();
-        let (passes, carried) = (by.num_passes(), size_of::<V>() > 0);
+        let passes = by.num_passes();
         let room = |needed: bool| if needed && passes > 1 { len } else { 0 };
         let len = if passes > 0 { len } else { 0 };
         let [sort] = RadixSort::plan(&mut layout, len, [options.shape::<K, V>(len)]);
-        Self { sort, keys: layout.reserve(room(true)), values: layout.reserve(room(carried)), layout }
+        Self { sort, keys: layout.reserve(room(true)), values: layout.reserve(room(V::IS_CARRIED)), layout }
     }
 }
 
 /// # Safety
 /// As [`RadixSort::run`].
-unsafe fn sort<K: RadixKey, V: ValueBits>(
+unsafe fn sort<K: RadixKey, V: Carried>(
     stream: &Stream,
     workspace: &mut Workspace,
     from: Source<'_, K, V>,

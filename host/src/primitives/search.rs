@@ -4,29 +4,24 @@
 //! array may have any number of items, none included. A thread searches for a query by halves: log2(n) accesses, of which the
 //! first are the same for all. Queries in order share more of them. No temporary memory.
 
+use super::pairs::nothing;
+use super::radix_sort::SortKey;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::primitives::search::primitives_search;
-use kauri_kernels::thread::order::{Ascending, NoValue, Order};
-use kauri_kernels::thread::words::Words;
-
-use super::merge::nothing;
 
 /// Sets each position to the number of items that are less than the query.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if there are not as many positions as queries,
 /// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
-pub fn lower_bound<T: Words>(
+pub fn lower_bound<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
     queries: &Buffer<T>,
     positions: &mut Buffer<u64>,
-) -> Result<()>
-where
-    Ascending: Order<T, NoValue>,
-{
+) -> Result<()> {
     check(stream, sorted, queries, positions)?;
     search(stream, sorted, queries, positions.slice_mut(), nothing())
 }
@@ -35,15 +30,12 @@ where
 ///
 /// # Errors
 /// As [`lower_bound`].
-pub fn upper_bound<T: Words>(
+pub fn upper_bound<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
     queries: &Buffer<T>,
     positions: &mut Buffer<u64>,
-) -> Result<()>
-where
-    Ascending: Order<T, NoValue>,
-{
+) -> Result<()> {
     check(stream, sorted, queries, positions)?;
     search(stream, sorted, queries, nothing(), positions.slice_mut())
 }
@@ -52,22 +44,19 @@ where
 ///
 /// # Errors
 /// As [`lower_bound`].
-pub fn equal_range<T: Words>(
+pub fn equal_range<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
     queries: &Buffer<T>,
     begins: &mut Buffer<u64>,
     ends: &mut Buffer<u64>,
-) -> Result<()>
-where
-    Ascending: Order<T, NoValue>,
-{
+) -> Result<()> {
     check(stream, sorted, queries, begins)?;
     check(stream, sorted, queries, ends)?;
     search(stream, sorted, queries, begins.slice_mut(), ends.slice_mut())
 }
 
-fn check<T: Words>(
+fn check<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
     queries: &Buffer<T>,
@@ -79,16 +68,13 @@ fn check<T: Words>(
     positions.check_device(stream)
 }
 
-fn search<T: Words>(
+fn search<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
     queries: &Buffer<T>,
     lower: SliceMut<'_, u64>,
     upper: SliceMut<'_, u64>,
-) -> Result<()>
-where
-    Ascending: Order<T, NoValue>,
-{
+) -> Result<()> {
     let args = (sorted.slice(), queries.slice(), lower, upper);
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { stream.launch_items::<primitives_search<T>>(queries.len() as u64, args) }

@@ -9,14 +9,16 @@
 //! Temporary memory: one copy of the items if there can be segments that do not fit in shared memory, and up to 8 bytes for
 //! every 33 items.
 
-use super::radix_sort::{Pairs, RadixSortOptions, SortBy, SortKey, SortValue, Source, nothing};
+use super::pairs::{Pairs, Source};
+use super::radix_sort::{RadixSortOptions, SortBy, SortKey, SortValue};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
 use kauri_kernels::primitives::segmented_sort::blocks::primitives_segmented_sort_blocks;
 use kauri_kernels::primitives::segmented_sort::warps::primitives_segmented_sort_warps;
-use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RadixKey, ValueBits};
+use kauri_kernels::thread::carried::{Carried, NoValue};
+use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 
 /// Bytes of temporary memory that [`sort_keys`] takes for `len` keys in `num_segments` segments.
 ///
@@ -57,8 +59,8 @@ pub fn sort_keys<K: SortKey>(
     keys.check(stream, "keys to sort", keys.len())?;
     offsets.check(stream, "offsets of segments", offsets.len())?;
     sorted.check(stream, "sorted keys", keys.len())?;
-    let from = Source { keys: keys.bits(), values: nothing().read_only() };
-    let to = Pairs { keys: sorted.bits_mut(), values: nothing() };
+    let from = Source::of_keys(keys.bits());
+    let to = Pairs::of_keys(sorted.bits_mut());
     // SAFETY: the buffers are of one length and borrowed, and wait for the device before they are freed.
     unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
 }
@@ -102,7 +104,7 @@ struct Plan<K, V> {
     values: Region<V>,
 }
 
-impl<K: RadixKey, V: ValueBits> Plan<K, V> {
+impl<K: RadixKey, V: Carried> Plan<K, V> {
     fn new(len: usize, num_segments: usize) -> Self {
         const { assert!(size_of::<V>() <= 8, "segments are sorted with values of 4 or 8 bytes") };
         let mut layout = Layout::new();
@@ -114,7 +116,7 @@ impl<K: RadixKey, V: ValueBits> Plan<K, V> {
             short: layout.reserve(shorts.min(num_segments).max(1)),
             long: layout.reserve(longs.min(num_segments).max(1)),
             keys: layout.reserve(room),
-            values: layout.reserve(if size_of::<V>() > 0 { room } else { 0 }),
+            values: layout.reserve(if V::IS_CARRIED { room } else { 0 }),
             layout,
         }
     }
@@ -122,7 +124,7 @@ impl<K: RadixKey, V: ValueBits> Plan<K, V> {
 
 /// # Safety
 /// The arrays must be of one length and apart, and used by nothing else until the stream has done the work.
-unsafe fn sort<K: RadixKey, V: ValueBits>(
+unsafe fn sort<K: RadixKey, V: Carried>(
     stream: &Stream,
     workspace: &mut Workspace,
     from: Source<'_, K, V>,
@@ -178,7 +180,7 @@ struct Lists<'a, K, V> {
     order: u32,
 }
 
-impl<K: RadixKey, V: ValueBits> Lists<'_, K, V> {
+impl<K: RadixKey, V: Carried> Lists<'_, K, V> {
     /// # Safety
     /// As [`sort`].
     unsafe fn sort<const ITEMS: usize>(&self, which: u32, list: SliceMut<'_, u64>) -> Result<()> {

@@ -8,7 +8,8 @@
 //! Garland 2016). [`flagged_two_pass`] is Robinson's form (Billeter, Olsson, Assarsson 2009), which moves what it takes
 //! twice.
 
-use super::item::{Item, as_bits, as_bits_mut};
+use super::item::Item;
+use super::pairs::nothing;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
@@ -202,7 +203,7 @@ pub fn flagged_two_pass<T: Item>(
     let mut layout = Layout::new();
     let select = SelectTwoPass::<T::Bits>::plan(&mut layout, input.len());
     let temp = workspace.carve(stream, &layout, "select in two passes")?;
-    let (input, kept) = (as_bits(input.slice()), as_bits_mut(kept.slice_mut()));
+    let (input, kept) = (input.bits(), kept.bits_mut());
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { select.run_flagged(stream, &temp, input, flags.slice(), kept, count.slice_mut()) }
 }
@@ -258,12 +259,12 @@ fn select_flagged<T: Item>(
     let select = Select::plan::<T::Bits>(&mut layout, input.len());
     let temp = workspace.carve(stream, &layout, "select")?;
     let to = Selected {
-        kept: as_bits_mut(kept.slice_mut()),
-        others: others.map_or(nowhere(), |others| as_bits_mut(others.slice_mut())),
+        kept: kept.bits_mut::<T::Bits>(),
+        others: others.map_or(nothing(), Buffer::bits_mut),
         count: count.slice_mut(),
     };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { select.run_flagged(stream, &temp, as_bits(input.slice()), flags.slice(), to) }
+    unsafe { select.run_flagged(stream, &temp, input.bits(), flags.slice(), to) }
 }
 
 fn select_if<T: Words, P: SelectPredicate<T>>(
@@ -282,7 +283,7 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     let mut layout = Layout::new();
     let select = Select::plan::<T>(&mut layout, input.len());
     let temp = workspace.carve(stream, &layout, "select")?;
-    let others = others.map_or(nowhere(), Buffer::slice_mut);
+    let others = others.map_or(nothing(), Buffer::slice_mut);
     let to = Selected { kept: kept.slice_mut(), others, count: count.slice_mut() };
     // SAFETY: as in `select_flagged`.
     unsafe { select.run_if::<T, P>(stream, &temp, input.slice(), bound, to) }
@@ -306,10 +307,4 @@ pub(super) fn check<T: cust_core::DeviceCopy>(
         others.check_device(stream)?;
     }
     Ok(())
-}
-
-/// A view of no items.
-pub(super) fn nowhere<'a, T>() -> SliceMut<'a, T> {
-    // SAFETY: of no items, nothing is accessed.
-    unsafe { SliceMut::from_raw_parts(std::ptr::null_mut(), 0) }
 }

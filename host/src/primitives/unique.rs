@@ -4,7 +4,8 @@
 //! [`Bits128`](super::item::Bits128), [`EqualHigh`](super::predicate::EqualHigh) of `u64`. Everything else is as in
 //! [`select`](super::select).
 
-use super::select::{Select, check, nowhere};
+use super::pairs::nothing;
+use super::select::{Select, check};
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 pub use kauri_kernels::primitives::unique::UniqueRun;
@@ -37,7 +38,7 @@ pub fn unique<T: Words, R: UniqueRun<T>>(
     let select = Select::plan::<T>(&mut layout, input.len());
     let temp = workspace.carve(stream, &layout, "unique")?;
     let num_tiles = select.prepare::<T>(stream, &temp, input.len())?;
-    let args = (input.slice(), kept.slice_mut(), nowhere(), count.slice_mut(), select.words(&temp));
+    let args = (input.slice(), kept.slice_mut(), nothing(), count.slice_mut(), select.words(&temp));
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed; the
     // words are zeros.
     unsafe { stream.launch::<primitives_unique<T, R>>(num_tiles, args) }

@@ -1,9 +1,14 @@
 //! Merge of two sorted runs, stable, by merge path (Green, McColl, Bader 2012). One kernel finds where each tile of the output
 //! begins in the runs, the next one merges the tiles: it reads two words and then all its items at once.
+//!
+//! Numbers of all types are merged as unsigned ones. Keys are folded to those as they are loaded, and back as they are stored:
+//! `negative` and `flip` are the [`Fold`]. From a kernel's arguments the assembler takes such masks without a register, which
+//! it does not if they are computed.
 
 use crate::block::merge::{Tile, TileSmem, clip};
 use crate::policy::{MERGE, MergePolicy, PER_ITEM_THREADS};
 use crate::thread::order::*;
+use crate::thread::radix_key::{Fold, KeyOrder, RadixKey, SortKey};
 use crate::thread::words::*;
 use crate::warp::search::merge_split;
 use core::marker::PhantomData;
@@ -30,22 +35,10 @@ pub(super) const fn min_blocks<K: Words, V: Carried, O: Order<K, V>>(blocks: [us
 /// tile as the policy says. Values are empty if there are none.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, hot)]
 #[instance(u32, NoValue, Ascending)]
-#[instance(i32, NoValue, Ascending)]
 #[instance(u64, NoValue, Ascending)]
-#[instance(i64, NoValue, Ascending)]
-#[instance(f32, NoValue, Ascending)]
-#[instance(f64, NoValue, Ascending)]
 #[instance(Bits128, NoValue, Ascending)]
 #[instance(u32, u32, Ascending)]
-#[instance(i32, u32, Ascending)]
 #[instance(u64, u32, Ascending)]
-#[instance(i64, u32, Ascending)]
-#[instance(f32, u32, Ascending)]
-#[instance(f64, u32, Ascending)]
-#[instance(u32, u32, Descending)]
-#[instance(u64, u32, Descending)]
-#[instance(f32, u32, Descending)]
-#[instance(f64, u32, Descending)]
 #[instance(f32, u32, SuperKey)]
 #[instance(f64, u32, SuperKey)]
 pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
@@ -55,12 +48,15 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
     second_values: Slice<V>,
     splits: SliceMut<u64>,
     tile_items: u64,
+    negative: u64,
+    flip: u64,
     coords: Slice<K>,
     dims: u32,
     axis: u32,
 ) {
-    let first = Run { keys: first_keys, values: first_values };
-    let second = Run { keys: second_keys, values: second_values };
+    let fold = Fold { negative, flip };
+    let first = Run { keys: first_keys, values: first_values, fold };
+    let second = Run { keys: second_keys, values: second_values, fold };
     let tile = thread::index_1d_u64() as usize / SPLIT_LANES as usize;
     Pair::<_, _, O>::new(first, second, Lookup { coords, dims, axis }).partition(
         splits,
@@ -75,22 +71,10 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
 )]
 #[instance(u32, NoValue, Ascending, 23)]
-#[instance(i32, NoValue, Ascending, 23)]
 #[instance(u64, NoValue, Ascending, 13)]
-#[instance(i64, NoValue, Ascending, 13)]
-#[instance(f32, NoValue, Ascending, 23)]
-#[instance(f64, NoValue, Ascending, 13)]
 #[instance(Bits128, NoValue, Ascending, 7)]
 #[instance(u32, u32, Ascending, 23)]
-#[instance(i32, u32, Ascending, 23)]
 #[instance(u64, u32, Ascending, 13)]
-#[instance(i64, u32, Ascending, 13)]
-#[instance(f32, u32, Ascending, 23)]
-#[instance(f64, u32, Ascending, 13)]
-#[instance(u32, u32, Descending, 23)]
-#[instance(u64, u32, Descending, 13)]
-#[instance(f32, u32, Descending, 23)]
-#[instance(f64, u32, Descending, 13)]
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
@@ -101,13 +85,16 @@ pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS
     keys_out: SliceMut<K>,
     values_out: SliceMut<V>,
     splits: Slice<u64>,
+    negative: u64,
+    flip: u64,
     coords: Slice<K>,
     dims: u32,
     axis: u32,
 ) {
-    let first = Run { keys: first_keys, values: first_values };
-    let second = Run { keys: second_keys, values: second_values };
-    let output = RunMut { keys: keys_out, values: values_out };
+    let fold = Fold { negative, flip };
+    let first = Run { keys: first_keys, values: first_values, fold };
+    let second = Run { keys: second_keys, values: second_values, fold };
+    let output = RunMut { keys: keys_out, values: values_out, fold };
     let tile = thread::block_idx_x() as usize;
     Pair::<_, _, O>::new(first, second, Lookup { coords, dims, axis }).merge_tile::<ITEMS>(
         output,
@@ -117,22 +104,47 @@ pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS
     )
 }
 
-/// Orders with kernels.
+/// Orders with kernels. Numbers are folded to unsigned ones of the same order, so that one kernel does for all of a size.
 #[diagnostic::on_unimplemented(
     message = "there is no kernel for the order `{Self}` of keys `{K}` with values `{V}`",
     note = "add an instance to the kernels of `primitives::merge` and `primitives::merge_sort` in a kernel crate of your \
             own"
 )]
-pub trait MergeOrder<K: Words, V: Carried>: Order<K, V> {}
+pub trait MergeOrder<K: Words, V: Carried>: Order<K, V> {
+    /// What the kernels take keys for: a type of the same size.
+    type Bits: Words;
+    /// What they order those by.
+    type Kernel: Order<Self::Bits, V>;
+    /// How they fold them.
+    const FOLD: Fold;
+}
 
 macro_rules! merge_orders {
-    ($($o:ty, $v:ty: $($k:ty),*;)*) => { $($( impl MergeOrder<$k, $v> for $o {} )*)* };
+    ($($o:ty, $v:ty: $($k:ty),*;)*) => { $($(
+        impl MergeOrder<$k, $v> for $o {
+            type Bits = $k;
+            type Kernel = $o;
+            const FOLD: Fold = Fold::NONE;
+        }
+    )*)* };
 }
 merge_orders! {
-    Ascending, NoValue: u32, i32, u64, i64, f32, f64, Bits128;
-    Ascending, u32: u32, i32, u64, i64, f32, f64;
-    Descending, u32: u32, u64, f32, f64;
+    Ascending, NoValue: Bits128;
     SuperKey, u32: f32, f64;
+}
+
+macro_rules! merge_numbers {
+    ($($o:ty, $rule:ident: $($v:ty),*;)*) => { $($(
+        impl<K: SortKey> MergeOrder<K, $v> for $o {
+            type Bits = K::Bits;
+            type Kernel = Ascending;
+            const FOLD: Fold = Fold::of(K::ORDER.with(KeyOrder::$rule), K::Bits::BITS);
+        }
+    )*)* };
+}
+merge_numbers! {
+    Ascending, UNSIGNED: NoValue, u32;
+    Descending, DESCENDING: NoValue, u32;
 }
 
 /// Keys and values.
@@ -140,18 +152,25 @@ merge_orders! {
 pub(super) struct Run<'a, K, V> {
     pub(super) keys: Slice<'a, K>,
     pub(super) values: Slice<'a, V>,
+    /// How keys are folded when they are loaded …
+    pub(super) fold: Fold,
 }
 
 impl<K: Words, V: Carried> Run<'_, K, V> {
     #[inline(always)]
     pub(super) unsafe fn part(&self, begin: usize, len: usize) -> Self {
         let values = if V::IS_CARRIED { self.values.part(begin, len) } else { self.values };
-        Self { keys: self.keys.part(begin, len), values }
+        Self { keys: self.keys.part(begin, len), values, ..*self }
     }
 
     #[inline(always)]
-    pub(super) unsafe fn load(&self, i: usize) -> (K, V) {
-        (self.keys.load(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
+    pub(super) unsafe fn load<O: Order<K, V>>(&self, i: usize) -> (K, V) {
+        (self.key::<O>(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
+    }
+
+    #[inline(always)]
+    unsafe fn key<O: Order<K, V>>(&self, i: usize) -> K {
+        O::loaded(self.fold, self.keys.load(i))
     }
 }
 
@@ -160,18 +179,20 @@ impl<K: Words, V: Carried> Run<'_, K, V> {
 pub(super) struct RunMut<'a, K, V> {
     pub(super) keys: SliceMut<'a, K>,
     pub(super) values: SliceMut<'a, V>,
+    /// … and unfolded when they are stored.
+    pub(super) fold: Fold,
 }
 
 impl<K: Words, V: Carried> RunMut<'_, K, V> {
     #[inline(always)]
     pub(super) unsafe fn part(&self, begin: usize, len: usize) -> Self {
         let values = if V::IS_CARRIED { self.values.part(begin, len) } else { self.values };
-        Self { keys: self.keys.part(begin, len), values }
+        Self { keys: self.keys.part(begin, len), values, ..*self }
     }
 
     #[inline(always)]
-    pub(super) unsafe fn store(&self, i: usize, (key, value): (K, V)) {
-        self.keys.store(i, key);
+    pub(super) unsafe fn store<O: Order<K, V>>(&self, i: usize, (key, value): (K, V)) {
+        self.keys.store(i, O::stored(self.fold, key));
         if V::IS_CARRIED {
             self.values.store(i, value);
         }
@@ -213,7 +234,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     /// True unless item `j` of the second run has to come before item `i` of the first.
     #[inline(always)]
     unsafe fn first_goes(&self, i: usize, j: usize) -> bool {
-        let (mut a, mut b) = ((self.first.keys.load(i), V::ANY), (self.second.keys.load(j), V::ANY));
+        let (mut a, mut b) = ((self.first.key::<O>(i), V::ANY), (self.second.key::<O>(j), V::ANY));
         if O::COMPARES_VALUES {
             (a.1, b.1) = (self.first.values.load(i), self.second.values.load(j));
         }
@@ -244,10 +265,10 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         let item = move |i: u32, distance: usize| {
             // A comparison in 32 bits and a choice of two addresses: what is left of an item's arithmetic.
             if i + (distance as u32) < first_len {
-                first.load(i as usize + distance)
+                first.load::<O>(i as usize + distance)
             } else {
                 // Without the distance it may be less than none.
-                second.load((i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
+                second.load::<O>((i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
             }
         };
 
@@ -265,9 +286,9 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         tile.set_own(&merged);
         warp::sync_warp(warp::FULL_MASK);
         if is_full {
-            tile.drain::<true>(len, |i, item| output.store(i, item));
+            tile.drain::<true>(len, |i, item| output.store::<O>(i, item));
         } else {
-            tile.drain::<false>(len, |i, item| output.store(i, item));
+            tile.drain::<false>(len, |i, item| output.store::<O>(i, item));
         }
     }
 }

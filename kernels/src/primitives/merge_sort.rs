@@ -1,9 +1,11 @@
-//! Merge sort, stable: tiles are sorted in shared memory, then runs merged pairwise, twice as long each time.
+//! Merge sort, stable: tiles are sorted in shared memory, then runs merged pairwise, twice as long each time. Keys stay folded
+//! from the first pass to the last, see [`merge`](super::merge).
 
 use super::merge::{Pair, Run, RunMut, SPLIT_LANES, THREADS, merge_min_blocks, min_blocks};
 use crate::block::merge::{Tile, TileSmem, clip};
 use crate::policy::{MERGE, PER_ITEM_THREADS};
 use crate::thread::order::*;
+use crate::thread::radix_key::Fold;
 use crate::thread::words::*;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
@@ -14,28 +16,16 @@ pub const fn sort_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
 }
 
 /// Sorts each tile; a block a tile. Of the items there are `count`, or as many as keys if the count is empty. Values are empty
-/// if there are none.
+/// if there are none. Keys are stored by a fold of their own: that of the order if no pass follows.
 #[kernel(
     family = "primitives-merge", block = THREADS, min_blocks = sort_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
 )]
 #[instance(u32, NoValue, Ascending, 23)]
-#[instance(i32, NoValue, Ascending, 23)]
 #[instance(u64, NoValue, Ascending, 13)]
-#[instance(i64, NoValue, Ascending, 13)]
-#[instance(f32, NoValue, Ascending, 23)]
-#[instance(f64, NoValue, Ascending, 13)]
 #[instance(Bits128, NoValue, Ascending, 7)]
 #[instance(u32, u32, Ascending, 23)]
-#[instance(i32, u32, Ascending, 23)]
 #[instance(u64, u32, Ascending, 13)]
-#[instance(i64, u32, Ascending, 13)]
-#[instance(f32, u32, Ascending, 23)]
-#[instance(f64, u32, Ascending, 13)]
-#[instance(u32, u32, Descending, 23)]
-#[instance(u64, u32, Descending, 13)]
-#[instance(f32, u32, Descending, 23)]
-#[instance(f64, u32, Descending, 13)]
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
@@ -44,6 +34,10 @@ pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const 
     keys_out: SliceMut<K>,
     values_out: SliceMut<V>,
     count: Slice<u64>,
+    negative: u64,
+    flip: u64,
+    negative_out: u64,
+    flip_out: u64,
     coords: Slice<K>,
     dims: u32,
     axis: u32,
@@ -52,8 +46,10 @@ pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const 
     let begin = thread::block_idx_x() as usize * THREADS * ITEMS;
     if begin < len {
         let len = clip(len, begin, THREADS * ITEMS);
-        let input = Run { keys, values }.part(begin, len);
-        let output = RunMut { keys: keys_out, values: values_out }.part(begin, len);
+        let fold = Fold { negative, flip };
+        let fold_out = Fold { negative: negative_out, flip: flip_out };
+        let input = Run { keys, values, fold }.part(begin, len);
+        let output = RunMut { keys: keys_out, values: values_out, fold: fold_out }.part(begin, len);
         let lookup = Lookup { coords, dims, axis };
         SortTile::<_, _, O, ITEMS> { input, output, lookup, order: PhantomData }.run()
     }
@@ -63,22 +59,10 @@ pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const 
 /// `width` tiles, a power of two. Otherwise as `primitives_merge_partition`, with a count as in `primitives_sort_tiles`.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, hot)]
 #[instance(u32, NoValue, Ascending)]
-#[instance(i32, NoValue, Ascending)]
 #[instance(u64, NoValue, Ascending)]
-#[instance(i64, NoValue, Ascending)]
-#[instance(f32, NoValue, Ascending)]
-#[instance(f64, NoValue, Ascending)]
 #[instance(Bits128, NoValue, Ascending)]
 #[instance(u32, u32, Ascending)]
-#[instance(i32, u32, Ascending)]
 #[instance(u64, u32, Ascending)]
-#[instance(i64, u32, Ascending)]
-#[instance(f32, u32, Ascending)]
-#[instance(f64, u32, Ascending)]
-#[instance(u32, u32, Descending)]
-#[instance(u64, u32, Descending)]
-#[instance(f32, u32, Descending)]
-#[instance(f64, u32, Descending)]
 #[instance(f32, u32, SuperKey)]
 #[instance(f64, u32, SuperKey)]
 pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, V>>(
@@ -95,7 +79,7 @@ pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, 
     let (len, tile_items) = (effective(count, keys.len()), tile_items as usize);
     let tile = thread::index_1d_u64() as usize / SPLIT_LANES as usize;
     let first_tile = first_of_pair(tile, width);
-    let runs = Runs { all: Run { keys, values }, len, width: width as usize * tile_items };
+    let runs = Runs::new(keys, values, len, width as usize * tile_items);
     let pair = runs.pair::<O>(first_tile * tile_items, Lookup { coords, dims, axis });
     pair.partition(splits, tile, (tile - first_tile) * tile_items)
 }
@@ -107,22 +91,10 @@ pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, 
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
 )]
 #[instance(u32, NoValue, Ascending, 23)]
-#[instance(i32, NoValue, Ascending, 23)]
 #[instance(u64, NoValue, Ascending, 13)]
-#[instance(i64, NoValue, Ascending, 13)]
-#[instance(f32, NoValue, Ascending, 23)]
-#[instance(f64, NoValue, Ascending, 13)]
 #[instance(Bits128, NoValue, Ascending, 7)]
 #[instance(u32, u32, Ascending, 23)]
-#[instance(i32, u32, Ascending, 23)]
 #[instance(u64, u32, Ascending, 13)]
-#[instance(i64, u32, Ascending, 13)]
-#[instance(f32, u32, Ascending, 23)]
-#[instance(f64, u32, Ascending, 13)]
-#[instance(u32, u32, Descending, 23)]
-#[instance(u64, u32, Descending, 13)]
-#[instance(f32, u32, Descending, 23)]
-#[instance(f64, u32, Descending, 13)]
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
@@ -133,6 +105,8 @@ pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const 
     count: Slice<u64>,
     width: u64,
     splits: Slice<u64>,
+    negative_out: u64,
+    flip_out: u64,
     coords: Slice<K>,
     dims: u32,
     axis: u32,
@@ -142,9 +116,10 @@ pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const 
     if tile * tile_items < len {
         let first_tile = first_of_pair(tile, width);
         let begin = first_tile * tile_items;
-        let runs = Runs { all: Run { keys, values }, len, width: width as usize * tile_items };
+        let runs = Runs::new(keys, values, len, width as usize * tile_items);
         let pair = runs.pair::<O>(begin, Lookup { coords, dims, axis });
-        let output = RunMut { keys: keys_out, values: values_out }.part(begin, pair.len());
+        let fold = Fold { negative: negative_out, flip: flip_out };
+        let output = RunMut { keys: keys_out, values: values_out, fold }.part(begin, pair.len());
         pair.merge_tile::<ITEMS>(output, splits, tile, (tile - first_tile) * tile_items)
     }
 }
@@ -182,6 +157,12 @@ struct Runs<'a, K, V> {
 }
 
 impl<'a, K: Words, V: Carried> Runs<'a, K, V> {
+    #[inline(always)]
+    fn new(keys: Slice<'a, K>, values: Slice<'a, V>, len: usize, width: usize) -> Self {
+        // Tiles were folded when they were sorted.
+        Self { all: Run { keys, values, fold: Fold::NONE }, len, width }
+    }
+
     /// The pair of runs that begins at `begin`: nothing, beyond the end.
     #[inline(always)]
     unsafe fn pair<O: Order<K, V>>(&self, begin: usize, lookup: Lookup<'a, K>) -> Pair<'a, K, V, O> {
@@ -214,18 +195,18 @@ impl<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> SortTile<'_, K, V
         let len = input.keys.len();
         let is_full = len == THREADS * ITEMS;
         if is_full {
-            tile.fill::<true>(len, |i, distance| input.load(i as usize + distance));
+            tile.fill::<true>(len, |i, distance| input.load::<O>(i as usize + distance));
         } else {
-            tile.fill::<false>(len, |i, distance| input.load(i as usize + distance));
+            tile.fill::<false>(len, |i, distance| input.load::<O>(i as usize + distance));
         }
         // A warp has loaded what its threads sort, and writes what they have set.
         warp::sync_warp(warp::FULL_MASK);
         tile.sort(len);
         warp::sync_warp(warp::FULL_MASK);
         if is_full {
-            tile.drain::<true>(len, |i, item| output.store(i, item));
+            tile.drain::<true>(len, |i, item| output.store::<O>(i, item));
         } else {
-            tile.drain::<false>(len, |i, item| output.store(i, item));
+            tile.drain::<false>(len, |i, item| output.store::<O>(i, item));
         }
     }
 }

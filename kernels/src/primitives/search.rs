@@ -1,9 +1,8 @@
 //! Search: where queries lie in a sorted array.
 
 use crate::policy::PER_ITEM_THREADS;
-use crate::thread::order::{Ascending, Lookup, NoValue, Order};
+use crate::thread::radix_key::SortKey;
 use crate::thread::search::partition_point;
-use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
 /// For each query how many items are less (`lower`), and how many are not greater (`upper`); either output may be empty. A
@@ -15,17 +14,15 @@ use cuda_std::prelude::*;
 #[instance(i64)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn primitives_search<T: Words>(
+pub unsafe fn primitives_search<T: SortKey>(
     sorted: Slice<T>,
     queries: Slice<T>,
     lower: SliceMut<u64>,
     upper: SliceMut<u64>,
-) where
-    Ascending: Order<T, NoValue>,
-{
+) {
     let i = thread::index_1d_u64() as usize;
     if i < queries.len() {
-        let search = Search { sorted, query: queries.load(i) };
+        let search = Search { sorted, query: queries.load(i).folded() };
         let mut low = 0;
         if !lower.is_empty() {
             low = search.lower();
@@ -38,29 +35,25 @@ pub unsafe fn primitives_search<T: Words>(
 }
 
 /// One query.
-struct Search<'a, T> {
+struct Search<'a, T: SortKey> {
     sorted: Slice<'a, T>,
-    query: T,
+    query: T::Bits,
 }
 
-impl<T: Words> Search<'_, T>
-where
-    Ascending: Order<T, NoValue>,
-{
+impl<T: SortKey> Search<'_, T> {
     #[inline(always)]
     unsafe fn lower(&self) -> usize {
-        partition_point(0, self.sorted.len(), |i| Self::is_less(self.sorted.load(i), self.query))
+        partition_point(0, self.sorted.len(), |i| self.item(i) < self.query)
     }
 
     /// Given that no item before `low` is greater.
     #[inline(always)]
     unsafe fn upper(&self, low: usize) -> usize {
-        partition_point(low, self.sorted.len(), |i| !Self::is_less(self.query, self.sorted.load(i)))
+        partition_point(low, self.sorted.len(), |i| self.item(i) <= self.query)
     }
 
     #[inline(always)]
-    unsafe fn is_less(a: T, b: T) -> bool {
-        let nothing = Lookup { coords: Slice::from_raw_parts(core::ptr::null(), 0), dims: 0, axis: 0 };
-        Ascending::is_before(&nothing, (a, NoValue), (b, NoValue))
+    unsafe fn item(&self, i: usize) -> T::Bits {
+        self.sorted.load(i).folded()
     }
 }

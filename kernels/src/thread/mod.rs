@@ -1,6 +1,7 @@
 //! What one thread does by itself: no barriers, no shared memory.
 
 pub mod best_k;
+pub mod carried;
 pub mod coord;
 pub mod merge_path;
 pub mod operator;

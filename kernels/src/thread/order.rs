@@ -1,37 +1,11 @@
 //! Orders of items, as types: what merges and merge sorts compare by.
 
+pub use super::carried::{Carried, NoValue};
 use super::coord::Coord;
+use super::radix_key::{Fold, SortKey};
 use super::ranked::Ranked;
 use super::words::{Bits128, Words};
-use cuda_std::float::{f32_to_key, f64_to_key};
 use cuda_std::mem::Slice;
-use cuda_std::shared::SharedElement;
-
-/// What moves with a key: nothing, or a number of 32 bits.
-pub trait Carried: SharedElement + cust_core::DeviceCopy + Send + Sync + 'static {
-    /// False if there is nothing to move.
-    const IS_CARRIED: bool;
-    /// Any value.
-    const ANY: Self;
-}
-
-/// No value: keys alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NoValue;
-
-// SAFETY: there is nothing to copy.
-unsafe impl cust_core::DeviceCopy for NoValue {}
-impl SharedElement for NoValue {}
-
-impl Carried for NoValue {
-    const IS_CARRIED: bool = false;
-    const ANY: Self = NoValue;
-}
-
-impl Carried for u32 {
-    const IS_CARRIED: bool = true;
-    const ANY: Self = 0;
-}
 
 /// What an order looks up: points, as the coordinates of one after the other. Most orders look up nothing.
 #[derive(Clone, Copy)]
@@ -49,6 +23,18 @@ pub struct Lookup<'a, K> {
 pub trait Order<K: Words, V: Carried>: 'static {
     /// False if values never decide: then nobody fetches them to compare.
     const COMPARES_VALUES: bool = true;
+
+    /// The key as it is compared, of one that was loaded: as here, if the order does not care about the fold.
+    #[inline(always)]
+    fn loaded(_fold: Fold, key: K) -> K {
+        key
+    }
+
+    /// The key as it is stored, of one that was compared.
+    #[inline(always)]
+    fn stored(_fold: Fold, key: K) -> K {
+        key
+    }
 
     /// True if `a` has to come before `b`.
     ///
@@ -76,34 +62,42 @@ impl ByKey for Descending {}
 #[derive(Clone, Copy, Debug)]
 pub struct SuperKey;
 
-macro_rules! orders {
-    ($($t:ty: $less:expr;)*) => { $(
-        impl<V: Carried> Order<$t, V> for Ascending {
-            const COMPARES_VALUES: bool = false;
+impl<K: SortKey, V: Carried> Order<K, V> for Ascending {
+    const COMPARES_VALUES: bool = false;
 
-            #[inline(always)]
-            unsafe fn is_before(_: &Lookup<'_, $t>, a: ($t, V), b: ($t, V)) -> bool {
-                $less(a.0, b.0)
-            }
-        }
-        impl<V: Carried> Order<$t, V> for Descending {
-            const COMPARES_VALUES: bool = false;
-
-            #[inline(always)]
-            unsafe fn is_before(_: &Lookup<'_, $t>, a: ($t, V), b: ($t, V)) -> bool {
-                $less(b.0, a.0)
-            }
-        }
-    )* };
+    #[inline(always)]
+    fn loaded(fold: Fold, key: K) -> K {
+        K::from_bits(fold.fold(key.to_bits()))
+    }
+    #[inline(always)]
+    fn stored(fold: Fold, key: K) -> K {
+        K::from_bits(fold.unfold(key.to_bits()))
+    }
+    #[inline(always)]
+    unsafe fn is_before(_: &Lookup<'_, K>, a: (K, V), b: (K, V)) -> bool {
+        a.0.folded() < b.0.folded()
+    }
 }
-orders! {
-    u32: |a, b| a < b;
-    i32: |a, b| a < b;
-    u64: |a, b| a < b;
-    i64: |a, b| a < b;
-    f32: |a, b| f32_to_key(a) < f32_to_key(b);
-    f64: |a, b| f64_to_key(a) < f64_to_key(b);
-    Bits128: |a: Bits128, b| a.is_before(b);
+
+impl<V: Carried> Order<Bits128, V> for Ascending {
+    const COMPARES_VALUES: bool = false;
+
+    #[inline(always)]
+    unsafe fn is_before(_: &Lookup<'_, Bits128>, a: (Bits128, V), b: (Bits128, V)) -> bool {
+        a.0.is_before(b.0)
+    }
+}
+
+impl<K: Words, V: Carried> Order<K, V> for Descending
+where
+    Ascending: Order<K, V>,
+{
+    const COMPARES_VALUES: bool = false;
+
+    #[inline(always)]
+    unsafe fn is_before(lookup: &Lookup<'_, K>, a: (K, V), b: (K, V)) -> bool {
+        Ascending::is_before(lookup, b, a)
+    }
 }
 
 impl<C: Coord + Words> Order<C, u32> for SuperKey {

@@ -1,9 +1,10 @@
-//! Keys of the radix sort: how they become unsigned integers of the same order, and the digits of those.
+//! Keys that are sorted: how they become unsigned integers of the same order, and the radix sort's digits of those.
 
+use super::carried::Carried;
 use super::words::{Words, computed};
 use crate::policy::HISTOGRAM_COPIES;
 use core::ops::{BitAnd, BitXor};
-use cuda_std::shared::{SharedArray, SharedElement};
+use cuda_std::shared::SharedArray;
 use cuda_std::warp::WarpShuffleValue;
 
 /// Bits of a digit of the radix sort.
@@ -14,17 +15,7 @@ pub const RADIX: usize = 1 << RADIX_BITS;
 
 /// An unsigned integer that the radix sort takes apart: `u32` or `u64`.
 pub trait RadixKey:
-    Words
-    + Ord
-    + Send
-    + Sync
-    + BitAnd<Output = Self>
-    + BitXor<Output = Self>
-    + Into<u64>
-    + SharedElement
-    + WarpShuffleValue
-    + cust_core::DeviceCopy
-    + 'static
+    Words + Ord + BitAnd<Output = Self> + BitXor<Output = Self> + Into<u64> + WarpShuffleValue
 {
     /// Number of bits.
     const BITS: u32;
@@ -37,6 +28,8 @@ pub trait RadixKey:
     /// Shared memory for counters: of each digit a row a value, with [`HISTOGRAM_COPIES`] counters.
     type Counters: SharedArray<Element = u32>;
 
+    /// The lowest bits.
+    fn low(bits: u64) -> Self;
     /// The lowest 32 bits behind bit `shift`.
     fn low_bits(self, shift: u32) -> u32;
     /// The bits from `begin` up to `end`, at least one.
@@ -54,6 +47,10 @@ macro_rules! radix_keys {
             const SIGN: Self = 1 << (<$key>::BITS - 1);
             type Counters = [[[u32; HISTOGRAM_COPIES]; RADIX]; size_of::<$key>()];
 
+            #[inline(always)]
+            fn low(bits: u64) -> Self {
+                bits as $key
+            }
             #[inline(always)]
             fn low_bits(self, shift: u32) -> u32 {
                 (self >> shift) as u32
@@ -74,58 +71,52 @@ radix_keys! {
     u64, i64;
 }
 
-/// A type that the radix sort orders: `u32`, `u64`, `i32`, `i64`, `f32` and `f64`. Floats go by IEEE 754's total order:
+/// A type that sorts order by its bits: `u32`, `u64`, `i32`, `i64`, `f32` and `f64`. Floats go by IEEE 754's total order:
 /// -NaN, -infinity, …, -0.0, 0.0, …, infinity, NaN.
-pub trait SortKey: Copy + Send + Sync + cust_core::DeviceCopy + 'static {
+pub trait SortKey: Words {
     /// The unsigned integer of the same size.
-    type Bits: RadixKey;
+    type Bits: RadixKey + SortKey;
     /// How the bits are ordered.
     const ORDER: KeyOrder;
+
     /// The bits of the key.
-    fn to_bits(self) -> Self::Bits;
+    #[inline(always)]
+    fn to_bits(self) -> Self::Bits {
+        Self::Bits::from_words(self.to_words())
+    }
+    /// The key of these bits.
+    #[inline(always)]
+    fn from_bits(bits: Self::Bits) -> Self {
+        Self::from_words(bits.to_words())
+    }
+    /// The unsigned integer of the same order.
+    #[inline(always)]
+    fn folded(self) -> Self::Bits {
+        Fold::of(Self::ORDER, Self::Bits::BITS).fold(self.to_bits())
+    }
 }
 
 macro_rules! sort_keys {
-    ($($key:ty, $bits:ty, $order:ident, $to_bits:expr;)*) => { $(
+    ($($key:ty: $bits:ty, $order:ident;)*) => { $(
         impl SortKey for $key {
             type Bits = $bits;
             const ORDER: KeyOrder = KeyOrder::$order;
-
-            #[inline(always)]
-            fn to_bits(self) -> $bits {
-                $to_bits(self)
-            }
         }
     )* };
 }
 sort_keys! {
-    u32, u32, UNSIGNED, |x| x;
-    u64, u64, UNSIGNED, |x| x;
-    i32, u32, SIGNED, |x| x as u32;
-    i64, u64, SIGNED, |x| x as u64;
-    f32, u32, FLOAT, f32::to_bits;
-    f64, u64, FLOAT, f64::to_bits;
+    u32: u32, UNSIGNED;
+    u64: u64, UNSIGNED;
+    i32: u32, SIGNED;
+    i64: u64, SIGNED;
+    f32: u32, FLOAT;
+    f64: u64, FLOAT;
 }
-
-/// Values that the radix sort carries along, as it moves them: nothing, or 4, 8 or 16 bytes.
-pub trait ValueBits: Copy + Default + Send + Sync + SharedElement + cust_core::DeviceCopy + 'static {}
-
-/// No value at all: keys are sorted alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NoValue;
-
-// SAFETY: there is nothing to copy.
-unsafe impl cust_core::DeviceCopy for NoValue {}
-impl SharedElement for NoValue {}
-impl ValueBits for NoValue {}
-impl ValueBits for u32 {}
-impl ValueBits for u64 {}
-impl ValueBits for u128 {}
 
 /// A type that the radix sort carries along with a key: plain types of 4, 8 or 16 bytes.
 pub trait SortValue: Copy + Send + Sync + cust_core::DeviceCopy + 'static {
     /// The integer of the same size.
-    type Bits: ValueBits;
+    type Bits: Carried;
 }
 
 macro_rules! sort_values {
@@ -193,45 +184,47 @@ impl KeyOrder {
 }
 
 /// Maps keys to unsigned integers of the same order, and back.
-#[derive(Clone, Copy, Debug)]
-struct Fold<K> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fold {
     /// What is flipped in keys with the sign bit set.
-    negative: K,
+    pub negative: u64,
     /// What is flipped in every key.
-    flip: K,
+    pub flip: u64,
 }
 
-impl<K: RadixKey> Fold<K> {
-    const NONE: Self = Self { negative: K::ZERO, flip: K::ZERO };
+impl Fold {
+    /// Keys are unsigned integers in their own order.
+    pub const NONE: Self = Self { negative: 0, flip: 0 };
 
+    /// Of keys of so many bits.
     #[inline(always)]
-    fn of(order: KeyOrder) -> Self {
-        let sign = if order.has(KeyOrder::SIGNED) { K::SIGN } else { K::ZERO };
-        let all = if order.has(KeyOrder::DESCENDING) { K::MAX } else { K::ZERO };
-        Self {
-            negative: if order.has(KeyOrder::FLOAT) { K::MAX ^ K::SIGN } else { K::ZERO },
-            flip: sign ^ all,
-        }
+    pub const fn of(order: KeyOrder, bits: u32) -> Self {
+        let (sign, all) = (1 << (bits - 1), u64::MAX >> (64 - bits));
+        let signed = if order.has(KeyOrder::SIGNED) { sign } else { 0 };
+        let descending = if order.has(KeyOrder::DESCENDING) { all } else { 0 };
+        Self { negative: if order.has(KeyOrder::FLOAT) { all ^ sign } else { 0 }, flip: signed ^ descending }
     }
 
+    /// The number of a key.
     #[inline(always)]
-    fn fold(self, bits: K) -> K {
-        bits ^ (bits.sign_mask() & self.negative) ^ self.flip
+    pub fn fold<K: RadixKey>(self, bits: K) -> K {
+        bits ^ (bits.sign_mask() & K::low(self.negative)) ^ K::low(self.flip)
     }
 
+    /// The key of a number.
     #[inline(always)]
-    fn unfold(self, key: K) -> K {
+    pub fn unfold<K: RadixKey>(self, key: K) -> K {
         // Nothing of `negative` is the sign bit, which therefore says here too what was flipped.
-        let bits = key ^ self.flip;
-        bits ^ (bits.sign_mask() & self.negative)
+        let bits = key ^ K::low(self.flip);
+        bits ^ (bits.sign_mask() & K::low(self.negative))
     }
 }
 
-/// What a pass of the sort does with keys. Without `FOLDED` keys are unsigned numbers, and it costs nothing.
+/// What a pass of the radix sort does with keys. Without `FOLDED` keys are unsigned numbers, and it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct DigitReader<K, const FOLDED: bool> {
-    load: Fold<K>,
-    store: Fold<K>,
+    load: Fold,
+    store: Fold,
     /// What is flipped in digits of -0.0: all if it counts as 0.0, or nothing.
     zero_flip: u32,
     /// The key of -0.0, of which that of 0.0 is the complement.
@@ -242,7 +235,7 @@ impl<K: RadixKey, const FOLDED: bool> DigitReader<K, FOLDED> {
     /// A reader of keys in this order.
     #[inline(always)]
     pub fn new(order: KeyOrder) -> Self {
-        let fold = Fold::of(order);
+        let fold = Fold::of(order, K::BITS);
         let zero_flip = if order.has(KeyOrder::EQUAL_ZEROS) { u32::MAX } else { 0 };
         Self {
             load: if order.has(KeyOrder::FOLD) { fold } else { Fold::NONE },

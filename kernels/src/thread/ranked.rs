@@ -1,86 +1,24 @@
 //! Keys as ranks, unsigned numbers of which the smallest is the best key, and ranks with ids, of which no two are equal.
 
 use super::operator::Operator;
+pub use super::radix_key::KeyOrder;
+use super::radix_key::{Fold, RadixKey, SortKey};
 use super::words::{Bits128, Words};
-use core::ops::{BitAnd, BitXor};
 
 /// Bits of a digit of [`Ranked`].
 const DIGIT_BITS: u32 = 8;
 
 /// A key that has ranks: `u32`, `i32`, `f32`, `u64`, `i64`, `f64`.
-pub trait RankKey: Words {
-    /// The integer of the same size.
-    type Bits: RankBits;
-    /// How keys are read, without [`RankOrder::LARGEST`].
-    const ORDER: RankOrder;
-}
-
-macro_rules! rank_keys {
-    ($($t:ty: $bits:ty, $order:expr;)*) => { $(
-        impl RankKey for $t {
-            type Bits = $bits;
-            const ORDER: RankOrder = $order;
-        }
-    )* };
-}
-rank_keys! {
-    u32: u32, RankOrder(0);
-    i32: u32, RankOrder::SIGNED;
-    f32: u32, RankOrder::FLOAT;
-    u64: u64, RankOrder(0);
-    i64: u64, RankOrder::SIGNED;
-    f64: u64, RankOrder::FLOAT;
-}
-
-/// How keys are read, and which of them are best: a set of rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RankOrder(u32);
-
-impl RankOrder {
-    /// Keys are signed integers.
-    pub const SIGNED: Self = Self(1);
-    /// Keys are floats, in IEEE 754's total order; but NaNs are never better than numbers.
-    pub const FLOAT: Self = Self(2);
-    /// The largest keys are the best.
-    pub const LARGEST: Self = Self(4);
-
-    /// The rules of both.
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// As a kernel's argument.
-    pub const fn to_bits(self) -> u32 {
-        self.0
-    }
-
-    /// From a kernel's argument.
-    #[inline(always)]
-    pub const fn from_bits(bits: u32) -> Self {
-        Self(bits)
-    }
-
-    #[inline(always)]
-    const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-}
+pub trait RankKey: SortKey<Bits: RankBits> {}
+impl<K: SortKey<Bits: RankBits>> RankKey for K {}
 
 /// An unsigned integer: a key's bits, or its rank.
-pub trait RankBits: Words + Ord + BitXor<Output = Self> + BitAnd<Output = Self> {
+pub trait RankBits: RadixKey {
     /// The rank with an id.
     type Ranked: Ranked<Rank = Self>;
-    /// No bit.
-    const ZERO: Self;
-    /// All bits.
-    const MAX: Self;
-    /// The highest bit.
-    const SIGN: Self;
     /// The bits of positive infinity.
     const INFINITY: Self;
 
-    /// All bits if the highest is set, else none.
-    fn sign_mask(self) -> Self;
     /// The sum, modulo the number of values.
     fn plus(self, other: Self) -> Self;
     /// The difference, modulo the number of values.
@@ -92,18 +30,11 @@ pub trait RankBits: Words + Ord + BitXor<Output = Self> + BitAnd<Output = Self> 
 }
 
 macro_rules! rank_bits {
-    ($($t:ty: $signed:ty, $ranked:ty, $infinity:expr;)*) => { $(
+    ($($t:ty: $ranked:ty, $infinity:expr;)*) => { $(
         impl RankBits for $t {
             type Ranked = $ranked;
-            const ZERO: Self = 0;
-            const MAX: Self = <$t>::MAX;
-            const SIGN: Self = 1 << (<$t>::BITS - 1);
             const INFINITY: Self = $infinity.to_bits();
 
-            #[inline(always)]
-            fn sign_mask(self) -> Self {
-                (self as $signed >> (<$t>::BITS - 1)) as $t
-            }
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
@@ -124,35 +55,26 @@ macro_rules! rank_bits {
     )* };
 }
 rank_bits! {
-    u32: i32, u64, f32::INFINITY;
-    u64: i64, Bits128, f64::INFINITY;
+    u32: u64, f32::INFINITY;
+    u64: Bits128, f64::INFINITY;
 }
 
-/// Maps a key's bits to its rank and back, one to one.
+/// Maps a key's bits to its rank and back, one to one. NaNs are never better than numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRanks<B> {
-    /// What is flipped in keys with the sign bit set.
-    negative: B,
-    /// What is flipped in every key.
-    flip: B,
+    fold: Fold,
     /// What the best number becomes by that. Ranks start there and wrap around, so that the NaNs beyond it come last.
     first: B,
 }
 
 impl<B: RankBits> KeyRanks<B> {
-    /// The ranks of an order.
+    /// The ranks of an order, in which the best keys come first.
     #[inline(always)]
-    pub fn new(order: RankOrder) -> Self {
-        let largest = order.has(RankOrder::LARGEST);
-        let is_float = order.has(RankOrder::FLOAT);
-        let sign = if is_float || order.has(RankOrder::SIGNED) { B::SIGN } else { B::ZERO };
-        let mut ranks = Self {
-            negative: if is_float { B::MAX ^ B::SIGN } else { B::ZERO },
-            flip: sign ^ if largest { B::MAX } else { B::ZERO },
-            first: B::ZERO,
-        };
-        if is_float {
-            ranks.first = ranks.rank(if largest { B::INFINITY } else { B::INFINITY ^ B::SIGN });
+    pub fn new(order: KeyOrder) -> Self {
+        let mut ranks = Self { fold: Fold::of(order, B::BITS), first: B::ZERO };
+        if order.has(KeyOrder::FLOAT) {
+            let sign = if order.has(KeyOrder::DESCENDING) { B::ZERO } else { B::SIGN };
+            ranks.first = ranks.rank(B::INFINITY ^ sign);
         }
         ranks
     }
@@ -160,15 +82,13 @@ impl<B: RankBits> KeyRanks<B> {
     /// The rank of a key.
     #[inline(always)]
     pub fn rank(&self, bits: B) -> B {
-        (bits ^ (bits.sign_mask() & self.negative) ^ self.flip).minus(self.first)
+        self.fold.fold(bits).minus(self.first)
     }
 
     /// The key of a rank.
     #[inline(always)]
     pub fn bits(&self, rank: B) -> B {
-        // Nothing of `negative` is the sign bit, which therefore says here too what was flipped.
-        let bits = rank.plus(self.first) ^ self.flip;
-        bits ^ (bits.sign_mask() & self.negative)
+        self.fold.unfold(rank.plus(self.first))
     }
 }
 
@@ -266,7 +186,7 @@ impl Ranked for Bits128 {
     }
     #[inline(always)]
     fn is_before(self, other: Self) -> bool {
-        self.0 < other.0 || (self.0 == other.0 && self.1 < other.1)
+        (self.0 < other.0) | ((self.0 == other.0) & (self.1 < other.1))
     }
     #[inline(always)]
     fn digit(self, i: u32) -> u32 {
@@ -308,8 +228,8 @@ mod tests {
         let keys =
             [f32::NEG_INFINITY, f32::MIN, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::MAX, f32::INFINITY];
         let nans = [f32::NAN, -f32::NAN, f32::from_bits(0x7F80_0001), f32::from_bits(0xFF80_0001)];
-        let smallest = KeyRanks::<u32>::new(RankOrder::FLOAT);
-        let largest = KeyRanks::<u32>::new(RankOrder::FLOAT.with(RankOrder::LARGEST));
+        let smallest = KeyRanks::<u32>::new(KeyOrder::FLOAT);
+        let largest = KeyRanks::<u32>::new(KeyOrder::FLOAT.with(KeyOrder::DESCENDING));
         assert_eq!(smallest.rank(f32::NEG_INFINITY.to_bits()), 0);
         assert_eq!(largest.rank(f32::INFINITY.to_bits()), 0);
         for pair in keys.windows(2) {
@@ -326,10 +246,10 @@ mod tests {
 
     #[test]
     fn ranks_of_integers() {
-        let signed = KeyRanks::<u64>::new(RankOrder::SIGNED);
+        let signed = KeyRanks::<u64>::new(KeyOrder::SIGNED);
         assert_eq!(signed.rank(i64::MIN as u64), 0);
         assert_eq!(signed.rank(-1i64 as u64) + 1, signed.rank(0));
-        let largest = KeyRanks::<u32>::new(RankOrder::LARGEST);
+        let largest = KeyRanks::<u32>::new(KeyOrder::DESCENDING);
         assert_eq!([largest.rank(u32::MAX), largest.rank(0)], [0, u32::MAX]);
         assert_eq!(largest.bits(largest.rank(77)), 77);
     }

@@ -3,8 +3,7 @@
 use crate::primitives::{ON_CUDA, bits, noise, on_gpus, room, upload};
 use kauri::device::{Buffer, FaultCall, FaultPlan, Gpu, Stream, Workspace};
 use kauri::primitives::generate::{iota, splitmix64};
-use kauri::primitives::merge::MergeOrder;
-use kauri::primitives::order::{Ascending, Descending, NoValue};
+use kauri::primitives::order::{Ascending, Descending, NoValue, Order};
 use kauri::primitives::top_k::{Best, RankKey};
 use kauri::primitives::{cpu, expand, merge, merge_sort, search, top_k};
 use kauri::{Device, Error, Result};
@@ -15,7 +14,7 @@ const ON_SIM: [usize; 2] = [1, 1900];
 
 fn check_top_k<K: RankKey>(stream: &Stream, keys: &[K], k: usize, best: Best)
 where
-    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
     let mut workspace = Workspace::new(stream.gpu());
     let (device_keys, mut best_keys, mut ids) = (upload(stream, keys), room(stream, k), room(stream, k));
@@ -71,7 +70,7 @@ fn the_best_of_segments() {
 fn merges_and_sorts() {
     on_gpus(&ON_CUDA, &ON_SIM, |_, stream, n| {
         let mut workspace = Workspace::new(stream.gpu());
-        let input = noise(n, |x| (x % 5000) as f32);
+        let input = noise(n, |x| 2500.0 - (x % 5000) as f32);
         let values: Vec<u32> = (0..n as u32).collect();
         let (keys, ids) = (upload(stream, &input), upload(stream, &values));
         let (mut sorted, mut order) = (room(stream, n), room(stream, n));
@@ -80,6 +79,11 @@ fn merges_and_sorts() {
         let expected = cpu::merge_sort::sort_pairs::<f32, Descending>(&input, &values);
         assert_eq!(order.to_vec(stream).unwrap(), expected.1);
         assert_eq!(sorted.to_vec(stream).unwrap(), expected.0);
+        let signed = noise(n, |x| x as i64);
+        let (keys, mut sorted_keys) = (upload(stream, &signed), room(stream, n));
+        merge_sort::sort_keys::<i64, Descending>(stream, &mut workspace, &keys, &mut sorted_keys).unwrap();
+        let expected = cpu::merge_sort::sort_keys::<i64, Descending>(&signed);
+        assert_eq!(sorted_keys.to_vec(stream).unwrap(), expected);
 
         let points = noise(n, |x| [x, x >> 8, x >> 16, x >> 24].map(|x| (x % 20) as f32));
         let device_points = upload(stream, &points);
@@ -91,8 +95,9 @@ fn merges_and_sorts() {
             assert_eq!(sorted.to_vec(stream).unwrap(), expected.0);
         }
 
-        let runs =
-            [n / 3, n].map(|len| cpu::merge_sort::sort_keys::<u64, Ascending>(&noise(len, |x| x % 10_000)));
+        let runs = [n / 3, n].map(|len| {
+            cpu::merge_sort::sort_keys::<f64, Descending>(&noise(len, |x| 5000.0 - (x % 10_000) as f64))
+        });
         let ids = runs.each_ref().map(|run| (0..run.len() as u32).collect::<Vec<_>>());
         let device_runs = runs.each_ref().map(|run| upload(stream, run));
         let device_ids = ids.each_ref().map(|ids| upload(stream, ids));
@@ -100,9 +105,9 @@ fn merges_and_sorts() {
         let (mut merged, mut order) = (room(stream, len), room(stream, len));
         let run = |i: usize| (&device_runs[i], &device_ids[i]);
         let to = (&mut merged, &mut order);
-        merge::merge_pairs::<u64, Ascending>(stream, &mut workspace, run(0), run(1), to).unwrap();
+        merge::merge_pairs::<f64, Descending>(stream, &mut workspace, run(0), run(1), to).unwrap();
         let run = |i: usize| (&runs[i][..], &ids[i][..]);
-        let expected = cpu::merge::merge_pairs::<u64, Ascending>(run(0), run(1));
+        let expected = cpu::merge::merge_pairs::<f64, Descending>(run(0), run(1));
         assert_eq!(merged.to_vec(stream).unwrap(), expected.0);
         assert_eq!(order.to_vec(stream).unwrap(), expected.1);
     });

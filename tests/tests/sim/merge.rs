@@ -1,15 +1,17 @@
-//! Merge and merge sort: every order and type, tile edges, ties, the super key, against the CPU.
+//! Merge and merge sort: every order and type, tile edges, ties, the super key, against the CPU, and that against `std`.
 
 use crate::{bits, noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::primitives::item::Bits128;
 use kauri::primitives::merge::MergeOrder;
 use kauri::primitives::order::{Ascending, ByKey, Descending, NoValue};
+use kauri::primitives::radix_sort::SortKey;
 use kauri::primitives::{cpu, merge, merge_sort};
 use kauri_kernels::policy::MERGE;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::order::SuperKey;
 use kauri_kernels::thread::words::Words;
+use std::cmp::Ordering;
 
 /// Items of a tile of keys of 4 bytes.
 const TILE: usize = MERGE.tile_items(1);
@@ -54,27 +56,52 @@ fn sorts_of_every_length() {
     });
 }
 
+/// Sorts and merges in both directions. The oracle is the standard library's stable sort.
+fn every_order<K: SortKey>(stream: &Stream, keys: &[K], compare: fn(&K, &K) -> Ordering) {
+    let ids: Vec<u32> = (0..keys.len() as u32).collect();
+    let (mut up, mut down) = (ids.clone(), ids.clone());
+    up.sort_by(|&a, &b| compare(&keys[a as usize], &keys[b as usize]));
+    down.sort_by(|&a, &b| compare(&keys[b as usize], &keys[a as usize]));
+    assert_eq!(cpu::merge_sort::sort_pairs::<K, Ascending>(keys, &ids).1, up);
+    assert_eq!(cpu::merge_sort::sort_pairs::<K, Descending>(keys, &ids).1, down);
+    // Of one tile, and of more.
+    for keys in [&keys[..100], keys] {
+        sort_keys::<K, Ascending>(stream, keys);
+        sort_keys::<K, Descending>(stream, keys);
+        sort_pairs::<K, Ascending>(stream, keys);
+        sort_pairs::<K, Descending>(stream, keys);
+    }
+    let (first, second) = keys.split_at(keys.len() / 3);
+    merge_all::<K, Ascending>(stream, first, second);
+    merge_all::<K, Descending>(stream, first, second);
+}
+
 #[test]
-fn every_type_and_pattern() {
+fn every_type_and_order() {
+    let special = [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.0, 1.5, -1.5];
+    on_each_schedule(|_, stream| {
+        let words = noise(TILE + 77, 73);
+        let narrow = |n: usize| words[..n].iter().map(|&x| x as u32);
+        let wide = &words[..MERGE.tile_items(2) + 77];
+        // Half of them special, the others any bits: NaNs of many kinds too.
+        let float =
+            |x: u64| if x.is_multiple_of(2) { special[x as usize / 2 % 8] } else { f32::from_bits(x as u32) };
+        let double = |x: u64| if x.is_multiple_of(2) { float(x).into() } else { f64::from_bits(x) };
+        every_order(stream, &narrow(TILE + 77).collect::<Vec<u32>>(), Ord::cmp);
+        every_order(stream, &narrow(TILE + 77).map(|x| x as i32 >> 24).collect::<Vec<_>>(), Ord::cmp);
+        every_order(stream, &words.iter().map(|&x| float(x)).collect::<Vec<_>>(), f32::total_cmp);
+        every_order(stream, wide, Ord::cmp);
+        every_order(stream, &wide.iter().map(|&x| x as i64).collect::<Vec<_>>(), Ord::cmp);
+        every_order(stream, &wide.iter().map(|&x| double(x)).collect::<Vec<_>>(), f64::total_cmp);
+    });
+}
+
+#[test]
+fn patterns_and_sixteen_bytes() {
     on_each_schedule(|_, stream| {
         let n = TILE + 77;
-        let words = noise(n, 73);
-        let float = |x: u64| if x.is_multiple_of(97) { f32::NAN } else { (x % 1000) as f32 - 500.0 };
-        sort_keys::<i32, Ascending>(stream, &words.iter().map(|&x| x as i32).collect::<Vec<_>>());
-        sort_keys::<u64, Ascending>(stream, &words);
-        sort_keys::<i64, Ascending>(stream, &words.iter().map(|&x| x as i64).collect::<Vec<_>>());
-        sort_keys::<f32, Ascending>(stream, &words.iter().map(|&x| float(x)).collect::<Vec<_>>());
-        sort_keys::<f64, Ascending>(stream, &words.iter().map(|&x| -f64::from(float(x))).collect::<Vec<_>>());
-        sort_keys::<Bits128, Ascending>(
-            stream,
-            &words.iter().map(|&x| Bits128(x % 5, x)).collect::<Vec<_>>(),
-        );
-        sort_pairs::<f32, Ascending>(stream, &words.iter().map(|&x| float(x)).collect::<Vec<_>>());
-        sort_pairs::<f64, Descending>(
-            stream,
-            &words.iter().map(|&x| f64::from(float(x))).collect::<Vec<_>>(),
-        );
-        sort_pairs::<i64, Ascending>(stream, &words.iter().map(|&x| x as i64 % 3).collect::<Vec<_>>());
+        let keys: Vec<Bits128> = noise(n, 73).iter().map(|&x| Bits128(x % 5, x)).collect();
+        sort_keys::<Bits128, Ascending>(stream, &keys);
         for pattern in [|_| 7u32, |i| i, |i| u32::MAX - i, |i| u32::from(i == 1000), |i| i % 2] {
             sort_pairs::<u32, Ascending>(stream, &(0..n as u32).map(pattern).collect::<Vec<_>>());
         }
@@ -167,8 +194,6 @@ fn merges_of_every_length() {
         let (low, high) = (narrow(2500, 100), narrow(2500, 100).iter().map(|x| x + 100).collect::<Vec<_>>());
         merge_all::<u32, Ascending>(stream, &low, &high);
         merge_all::<u32, Ascending>(stream, &high, &low);
-        let floats: Vec<f64> = narrow(300, 7).iter().map(|&x| f64::from(x) - 3.0).collect();
-        merge_all::<f64, Ascending>(stream, &floats, &floats[..100]);
     });
 }
 

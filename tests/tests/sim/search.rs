@@ -2,16 +2,12 @@
 
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::primitives::order::{Ascending, NoValue};
+use kauri::primitives::order::Ascending;
+use kauri::primitives::radix_sort::SortKey;
 use kauri::primitives::{cpu, expand, search};
 use kauri_kernels::primitives::expand::TILE;
-use kauri_kernels::thread::order::Order;
-use kauri_kernels::thread::words::Words;
 
-fn check_search<T: Words>(stream: &Stream, items: &[T], queries: &[T])
-where
-    Ascending: Order<T, NoValue>,
-{
+fn check_search<T: SortKey>(stream: &Stream, items: &[T], queries: &[T]) {
     let gpu = stream.gpu();
     let sorted = cpu::merge_sort::sort_keys::<T, Ascending>(items);
     let device_sorted = Buffer::from_slice(stream, &sorted, "sorted").unwrap();

@@ -4,7 +4,7 @@ use crate::{bits, noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::primitives::order::{Ascending, NoValue, Order};
 use kauri::primitives::top_k::{Best, RankKey};
-use kauri::primitives::{cpu, merge::MergeOrder, top_k};
+use kauri::primitives::{cpu, top_k};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::STREAM_ROWS;
 use kauri_kernels::policy::TOP_K;
@@ -14,7 +14,7 @@ use kauri_kernels::thread::ranked::RankBits;
 
 fn check<K: RankKey>(stream: &Stream, keys: &[K], k: usize, best: Best)
 where
-    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
     let gpu = stream.gpu();
     let mut workspace = Workspace::new(gpu);

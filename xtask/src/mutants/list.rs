@@ -30,8 +30,10 @@ const WARP_LOOK_BACK: Kernel =
     Kernel { file: "kernels/src/warp/look_back.rs", tests: &["scan::", "select::"] };
 const RANK: Kernel =
     Kernel { file: "kernels/src/block/radix_rank.rs", tests: &["radix_sort::", "segmented_sort::"] };
-const KEY: Kernel =
-    Kernel { file: "kernels/src/thread/radix_key.rs", tests: &["radix_sort::", "segmented_sort::"] };
+const KEY: Kernel = Kernel {
+    file: "kernels/src/thread/radix_key.rs",
+    tests: &["radix_sort::", "segmented_sort::", "merge::"],
+};
 const SEGMENT_WARPS: Kernel =
     Kernel { file: "kernels/src/primitives/segmented_sort/warps.rs", tests: &["segmented_sort::"] };
 const SEGMENT_BLOCKS: Kernel =
@@ -198,8 +200,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "keys: negative floats the wrong way round",
         kernel: KEY,
-        from: "if order.has(KeyOrder::FLOAT) { K::MAX ^ K::SIGN } else { K::ZERO }",
-        to: "K::ZERO",
+        from: "if order.has(KeyOrder::FLOAT) { all ^ sign } else { 0 }",
+        to: "0",
     },
     Mutant {
         what: "keys: forgets that zeros are equal in a digit",
@@ -234,8 +236,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "segments: no barrier between two digits",
         kernel: SEGMENT_BLOCKS,
-        from: "V::default());\n            }\n            thread::sync_threads();\n",
-        to: "V::default());\n            }\n",
+        from: "V::ANY);\n            }\n            thread::sync_threads();\n",
+        to: "V::ANY);\n            }\n",
     },
     Mutant {
         what: "block scan: no barrier before the partial sums are read",

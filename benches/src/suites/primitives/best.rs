@@ -4,7 +4,6 @@ use super::scan::offsets;
 use super::{Bench, expect};
 use kauri::Result;
 use kauri::device::Buffer;
-use kauri::primitives::merge::MergeOrder;
 use kauri::primitives::operator::Min;
 use kauri::primitives::order::{Ascending, NoValue, Order};
 use kauri::primitives::top_k::{Best, RankKey};
@@ -44,14 +43,14 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
 
 fn all_k<K: RankKey + PartialEq>(bench: &mut Bench<'_>, input: &str, keys: &Buffer<K>) -> Result<()>
 where
-    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
     KS.into_iter().filter(|&k| k <= keys.len()).try_for_each(|k| one(bench, input, keys, k))
 }
 
 fn one<K: RankKey + PartialEq>(bench: &mut Bench<'_>, input: &str, keys: &Buffer<K>, k: usize) -> Result<()>
 where
-    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
     if k > keys.len() {
         return Ok(());
@@ -70,10 +69,7 @@ where
     Ok(())
 }
 
-fn segments(bench: &mut Bench<'_>, keys: &Buffer<f32>, k: usize, segment_items: u64) -> Result<()>
-where
-    Ascending: Order<u64, NoValue>,
-{
+fn segments(bench: &mut Bench<'_>, keys: &Buffer<f32>, k: usize, segment_items: u64) -> Result<()> {
     let offsets = offsets(bench, segment_items)?;
     let num_segments = offsets.len() - 1;
     let (mut best, mut ids) = (bench.room(num_segments * k)?, bench.room(num_segments * k)?);

@@ -2,7 +2,6 @@
 
 use crate::primitives::top_k::Best;
 use kauri_kernels::thread::ranked::{KeyRanks, RankBits, RankKey, Ranked};
-use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
@@ -13,7 +12,7 @@ use std::cmp::Ordering;
 pub fn top_k<K: RankKey>(keys: &[K], k: usize, best: Best) -> (Vec<K>, Vec<u32>) {
     let (ids, ranks) =
         (u32::try_from(keys.len()).expect("fewer than 2^32 keys"), KeyRanks::new(best.order::<K>()));
-    let rank = |id: u32| <K::Bits as RankBits>::Ranked::new(ranks.rank(bits(keys[id as usize])), id);
+    let rank = |id: u32| <K::Bits as RankBits>::Ranked::new(ranks.rank(keys[id as usize].to_bits()), id);
     let mut items: Vec<_> = (0..ids).into_par_iter().map(rank).collect();
     if k < items.len() && k > 0 {
         items.select_nth_unstable_by(k - 1, order);
@@ -21,7 +20,7 @@ pub fn top_k<K: RankKey>(keys: &[K], k: usize, best: Best) -> (Vec<K>, Vec<u32>)
     items.truncate(k);
     items.par_sort_unstable_by(order);
     items.resize(k, Ranked::LAST);
-    items.iter().map(|item| (key::<K>(ranks.bits(item.rank())), item.id())).unzip()
+    items.iter().map(|item| (K::from_bits(ranks.bits(item.rank())), item.id())).unzip()
 }
 
 /// The same for every segment; a row a segment.
@@ -42,12 +41,4 @@ pub fn top_k_segmented<K: RankKey>(keys: &[K], offsets: &[u64], k: usize, best: 
 
 fn order<R: Ranked>(a: &R, b: &R) -> Ordering {
     b.is_before(*a).cmp(&a.is_before(*b))
-}
-
-fn bits<K: RankKey>(key: K) -> K::Bits {
-    K::Bits::from_words(key.to_words())
-}
-
-fn key<K: RankKey>(bits: K::Bits) -> K {
-    K::from_words(bits.to_words())
 }

@@ -2,12 +2,14 @@
 
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::{Error, Result};
+use crate::primitives::pairs::{Pairs, Source};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::look_back::LookBackWord;
 use kauri_kernels::policy::{self, HISTOGRAM_MAX_BLOCKS, RADIX_SORT_NARROW_ITEMS, RadixSortPolicy};
 use kauri_kernels::primitives::radix_sort::histogram::primitives_radix_sort_histogram;
 use kauri_kernels::primitives::radix_sort::onesweep::primitives_radix_sort_onesweep;
-use kauri_kernels::thread::radix_key::{KeyOrder, NoValue, RADIX, RADIX_BITS, RadixKey, ValueBits};
+use kauri_kernels::thread::carried::{Carried, NoValue};
+use kauri_kernels::thread::radix_key::{KeyOrder, RADIX, RADIX_BITS, RadixKey};
 
 /// Most digits of a key.
 const MAX_DIGITS: usize = 8;
@@ -16,27 +18,6 @@ const MAX_DIGITS: usize = 8;
 const PLACES: usize = 2 * MAX_DIGITS * RADIX;
 const TICKETS: usize = 1 + MAX_DIGITS;
 const HEAD: usize = PLACES + TICKETS.next_multiple_of(2);
-
-/// Keys to be read and their values.
-#[derive(Clone, Copy)]
-pub(crate) struct Source<'a, K, V> {
-    pub(crate) keys: Slice<'a, K>,
-    pub(crate) values: Slice<'a, V>,
-}
-
-/// Keys and their values.
-#[derive(Clone, Copy)]
-pub(crate) struct Pairs<'a, K, V> {
-    pub(crate) keys: SliceMut<'a, K>,
-    pub(crate) values: SliceMut<'a, V>,
-}
-
-impl<'a, K, V> Pairs<'a, K, V> {
-    /// To be read.
-    pub(crate) fn read_only(&self) -> Source<'a, K, V> {
-        Source { keys: self.keys.read_only(), values: self.values.read_only() }
-    }
-}
 
 /// By which bits items are sorted, and how keys are ordered.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +81,7 @@ impl RadixSort {
     /// # Safety
     /// All arrays must be of one length, of which sorts were planned, apart but for the exception, and used by nothing else
     /// until the stream has done the work. There must be a bit to sort by.
-    pub(crate) unsafe fn run<'a, K: RadixKey, V: ValueBits>(
+    pub(crate) unsafe fn run<'a, K: RadixKey, V: Carried>(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
@@ -199,7 +180,7 @@ struct Pass<'p, 'a, K, V> {
     target: Pairs<'a, K, V>,
 }
 
-impl<'p, 'a, K: RadixKey, V: ValueBits> Pass<'p, 'a, K, V> {
+impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
     /// The same pass, whose types are known by their sizes.
     ///
     /// # Safety
@@ -287,7 +268,7 @@ macro_rules! kernels {
         ///
         /// # Safety
         /// As [`RadixSort::run`].
-        unsafe fn launch<K: RadixKey, V: ValueBits>(pass: &Pass<'_, '_, K, V>) -> Result<()> {
+        unsafe fn launch<K: RadixKey, V: Carried>(pass: &Pass<'_, '_, K, V>) -> Result<()> {
             let RadixSortPolicy { warps, items } = pass.shape.policy;
             let kind = (pass.shape.wide, pass.is_folded(), warps, items);
             // SAFETY: the types are those of the sizes; the rest is passed on to the caller.

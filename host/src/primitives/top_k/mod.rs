@@ -20,22 +20,23 @@
 mod sampling;
 mod segmented;
 
-use super::merge::{Run, RunMut, no_lookup, nothing};
+use super::merge::OrderArgs;
 use super::merge_sort::MergeSort;
-use super::order::{Ascending, NoValue};
+use super::order::{Ascending, NoValue, Order};
+use super::pairs::Pairs;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::{STREAM_ROWS, TOP_K};
-use kauri_kernels::primitives::merge::MergeOrder;
 use kauri_kernels::primitives::top_k::State;
 use kauri_kernels::primitives::top_k::filter::primitives_top_k_filter;
 use kauri_kernels::primitives::top_k::rank::{BLOCK_ITEMS, primitives_top_k_rank, primitives_top_k_write};
 use kauri_kernels::primitives::top_k::sample::primitives_top_k_sample;
 use kauri_kernels::primitives::top_k::select::primitives_top_k_select;
+use kauri_kernels::thread::radix_key::{Fold, KeyOrder};
+use kauri_kernels::thread::ranked::RankBits;
 pub use kauri_kernels::thread::ranked::RankKey;
-use kauri_kernels::thread::ranked::{RankBits, RankOrder};
 use sampling::Sampling;
 pub use segmented::{plan_segmented, top_k_segmented};
 
@@ -53,10 +54,10 @@ pub enum Best {
 
 impl Best {
     /// How keys of a type are read.
-    pub(crate) fn order<K: RankKey>(self) -> RankOrder {
+    pub(crate) fn order<K: RankKey>(self) -> KeyOrder {
         match self {
             Best::Smallest => K::ORDER,
-            Best::Largest => K::ORDER.with(RankOrder::LARGEST),
+            Best::Largest => K::ORDER.with(KeyOrder::DESCENDING),
         }
     }
 }
@@ -79,7 +80,7 @@ pub(crate) struct TopK<B: RankBits> {
 
 impl<B: RankBits> TopK<B>
 where
-    Ascending: MergeOrder<B::Ranked, NoValue>,
+    Ascending: Order<B::Ranked, NoValue>,
 {
     /// Plans the `k` best of `len` keys, of which there are some.
     pub(crate) fn plan(layout: &mut Layout, len: usize, k: usize) -> Self {
@@ -102,7 +103,7 @@ where
         stream: &Stream,
         temp: &Temp<'_>,
         keys: Slice<'_, B>,
-        order: RankOrder,
+        order: KeyOrder,
         out: BestOut<'_, B>,
     ) -> Result<()> {
         temp.clear(stream, self.state)?;
@@ -149,9 +150,15 @@ where
         // SAFETY: passed on to the caller.
         unsafe {
             if let Some(sort) = &self.sort {
-                let input = Run { keys: candidates.read_only(), values: nothing().read_only() };
-                let output = RunMut { keys: candidates, values: nothing() };
-                sort.run::<Ascending>(stream, temp, input, output, count, no_lookup())?;
+                let items = Pairs::of_keys(candidates);
+                sort.run::<Ascending>(
+                    stream,
+                    temp,
+                    items.read_only(),
+                    items,
+                    count,
+                    OrderArgs::by_key(Fold::NONE),
+                )?;
                 stream.launch_items::<primitives_top_k_write<B>>(out.ids.len() as u64, args)
             } else {
                 // One at least, for the padding.
@@ -165,7 +172,7 @@ where
 /// Bytes of temporary memory for the `k` best of `len` keys.
 pub fn plan<K: RankKey>(len: usize, k: usize) -> u64
 where
-    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
     let mut layout = Layout::new();
     TopK::<K::Bits>::plan(&mut layout, len, k);
@@ -187,7 +194,7 @@ pub fn top_k<K: RankKey>(
     ids: &mut Buffer<u32>,
 ) -> Result<()>
 where
-    Ascending: MergeOrder<<K::Bits as RankBits>::Ranked, NoValue>,
+    Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
     best_keys.check_items("best keys", ids.len())?;
     keys.check_device(stream)?;
@@ -200,25 +207,13 @@ where
     let mut layout = Layout::new();
     let top_k = TopK::<K::Bits>::plan(&mut layout, keys.len(), ids.len());
     let temp = workspace.carve(stream, &layout, "top-k")?;
-    let out = BestOut { keys: as_key_bits_mut::<K>(best_keys.slice_mut()), ids: ids.slice_mut() };
+    let out = BestOut { keys: best_keys.bits_mut(), ids: ids.slice_mut() };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { top_k.run(stream, &temp, as_key_bits::<K>(keys.slice()), best.order::<K>(), out) }
+    unsafe { top_k.run(stream, &temp, keys.bits(), best.order::<K>(), out) }
 }
 
 /// Refuses more keys than there are positions.
 pub(super) fn check_count(len: usize) -> Result<()> {
     let (count, max) = (len as u64, MAX_KEYS);
     if count > max { Err(Error::TooManyItems { what: "keys", count, max }) } else { Ok(()) }
-}
-
-/// The same memory as bits.
-pub(super) fn as_key_bits<K: RankKey>(keys: Slice<'_, K>) -> Slice<'_, K::Bits> {
-    // SAFETY: of the same size, and plain.
-    unsafe { Slice::from_raw_parts(keys.as_ptr().cast(), keys.len()) }
-}
-
-/// The same memory as bits, to be written.
-pub(super) fn as_key_bits_mut<K: RankKey>(keys: SliceMut<'_, K>) -> SliceMut<'_, K::Bits> {
-    // SAFETY: as above.
-    unsafe { SliceMut::from_raw_parts(keys.as_ptr().cast(), keys.len()) }
 }

@@ -1,18 +1,20 @@
 //! Top-k of every segment.
 
-use super::{Best, BestOut, as_key_bits, as_key_bits_mut, check_count};
+use super::{Best, BestOut, check_count};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
-use crate::primitives::merge::{Run, RunMut, no_lookup, nothing};
+use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue, Order};
+use crate::primitives::pairs::{Pairs, nothing};
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::TOP_K;
 use kauri_kernels::primitives::top_k::segments::{
     BLOCK_K, WARP_K, primitives_top_k_by_blocks, primitives_top_k_by_warps, primitives_top_k_compose,
     primitives_top_k_pick,
 };
-use kauri_kernels::thread::ranked::{RankBits, RankKey, RankOrder};
+use kauri_kernels::thread::radix_key::{Fold, KeyOrder};
+use kauri_kernels::thread::ranked::{RankBits, RankKey};
 use kauri_kernels::thread::words::Bits128;
 
 /// Segments of keys, and how many are wanted of each.
@@ -50,7 +52,7 @@ impl By {
         stream: &Stream,
         temp: &Temp<'_>,
         of: Segments<'_, B>,
-        order: RankOrder,
+        order: KeyOrder,
         out: BestOut<'_, B>,
     ) -> Result<()>
     where
@@ -72,10 +74,15 @@ impl By {
                     let starts = offsets.part(0, num_segments);
                     let args = (keys, starts, composed, order);
                     stream.launch_items::<primitives_top_k_compose<B>>(keys.len() as u64, args)?;
-                    let output = RunMut { keys: composed, values: nothing() };
-                    let input: Run<'_, _, NoValue> = output.read_only();
-                    let all = nothing().read_only();
-                    sort.run::<Ascending>(stream, temp, input, output, all, no_lookup())?;
+                    let (items, all) = (Pairs::of_keys(composed), nothing().read_only());
+                    sort.run::<Ascending>(
+                        stream,
+                        temp,
+                        items.read_only(),
+                        items,
+                        all,
+                        OrderArgs::by_key(Fold::NONE),
+                    )?;
                     let args = (composed.read_only(), offsets, out.keys, out.ids, order, k);
                     stream.launch_items::<primitives_top_k_pick<B>>(out.ids.len() as u64, args)
                 }
@@ -130,8 +137,8 @@ where
     let mut layout = Layout::new();
     let by = By::plan(&mut layout, keys.len(), num_segments, k);
     let temp = workspace.carve(stream, &layout, "top-k of segments")?;
-    let out = BestOut { keys: as_key_bits_mut::<K>(best_keys.slice_mut()), ids: ids.slice_mut() };
-    let of = Segments { keys: as_key_bits::<K>(keys.slice()), offsets: offsets.slice(), k: k as u32 };
+    let out = BestOut { keys: best_keys.bits_mut::<K::Bits>(), ids: ids.slice_mut() };
+    let of = Segments { keys: keys.bits(), offsets: offsets.slice(), k: k as u32 };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { by.run(stream, &temp, of, best.order::<K>(), out) }
 }

@@ -8,7 +8,8 @@ use crate::block::radix_rank::RadixRank;
 use crate::block::scan::ScanSmem;
 use crate::block::warp_striped::{load_warp_striped, scatter};
 use crate::policy::radix_sort_min_blocks;
-use crate::thread::radix_key::{DigitReader, KeyOrder, NoValue, RADIX, RadixKey, ValueBits, digit_mask};
+use crate::thread::carried::*;
+use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RadixKey, digit_mask};
 use crate::thread::words::computed;
 use cuda_std::prelude::*;
 
@@ -58,7 +59,7 @@ use cuda_std::prelude::*;
 #[instance(u64, u128, u64, true, 8, 8)]
 pub unsafe fn primitives_radix_sort_onesweep<
     K: RadixKey,
-    V: ValueBits,
+    V: Carried,
     N: LookBackWord,
     const FOLDED: bool,
     const WARPS: usize,
@@ -97,7 +98,7 @@ pub unsafe fn primitives_radix_sort_onesweep<
 
 /// Shared memory of [`primitives_radix_sort_onesweep()`].
 #[repr(C)]
-pub struct OnesweepSmem<K: RadixKey, V: ValueBits, N: LookBackWord, const WARPS: usize, const ITEMS: usize> {
+pub struct OnesweepSmem<K: RadixKey, V: Carried, N: LookBackWord, const WARPS: usize, const ITEMS: usize> {
     phases: Phases<K, WARPS, ITEMS>,
     values: [[[V; 32]; WARPS]; ITEMS],
     /// What to add to a rank within the tile for the item's place in the output, for each digit.
@@ -118,7 +119,7 @@ union Phases<K: RadixKey, const WARPS: usize, const ITEMS: usize> {
 struct Onesweep<
     'a,
     K: RadixKey,
-    V: ValueBits,
+    V: Carried,
     N: LookBackWord,
     const FOLDED: bool,
     const WARPS: usize,
@@ -138,12 +139,11 @@ struct Onesweep<
     smem: *mut OnesweepSmem<K, V, N, WARPS, ITEMS>,
 }
 
-impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS: usize, const ITEMS: usize>
+impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: usize, const ITEMS: usize>
     Onesweep<'_, K, V, N, FOLDED, WARPS, ITEMS>
 {
     const THREADS: usize = 32 * WARPS;
     const TILE: usize = Self::THREADS * ITEMS;
-    const HAS_VALUES: bool = size_of::<V>() > size_of::<NoValue>();
 
     #[inline(always)]
     unsafe fn run(self) {
@@ -165,7 +165,7 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
         // Values are on their way while the block looks back.
         let values = self.load_values(tile, len);
         self.look_back(tile, count, before);
-        if Self::HAS_VALUES {
+        if V::IS_CARRIED {
             scatter(shared_field!(self.smem, values), &ranks, &values);
         }
         thread::sync_threads();
@@ -214,7 +214,7 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
 
     #[inline(always)]
     unsafe fn load_values(&self, tile: u32, len: u32) -> [V; ITEMS] {
-        if Self::HAS_VALUES { self.load(self.values, tile, len, V::default()) } else { [V::default(); ITEMS] }
+        if V::IS_CARRIED { self.load(self.values, tile, len, V::ANY) } else { [V::ANY; ITEMS] }
     }
 
     /// The caller's items of the tile. A warp's are consecutive, so that the order of ranks is that of the input: the sort
@@ -268,7 +268,7 @@ impl<K: RadixKey, V: ValueBits, N: LookBackWord, const FOLDED: bool, const WARPS
                 let key = keys.load(rank as usize);
                 let place = offsets.load(self.digit(key) as usize).plus(N::from_count(rank)).index();
                 self.keys_out.store(place, self.reader.stored(key));
-                if Self::HAS_VALUES {
+                if V::IS_CARRIED {
                     self.values_out.store(place, values.load(rank as usize));
                 }
             }

@@ -5,9 +5,8 @@ use crate::block::radix_rank::RadixRank;
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::block::warp_striped::{gather_warp_striped, load_warp_striped, scatter};
 use crate::policy::{SEGMENT_MIN_BLOCKS, SEGMENT_SHORT_ITEMS};
-use crate::thread::radix_key::{
-    DigitReader, KeyOrder, NoValue, RADIX, RADIX_BITS, RadixKey, ValueBits, digit_mask,
-};
+use crate::thread::carried::*;
+use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RADIX_BITS, RadixKey, digit_mask};
 use cuda_std::prelude::*;
 
 /// Sorts the segments on a list of `num_listed[which]` entries, with any number of blocks; `tickets[which]` is zeroed before.
@@ -27,7 +26,7 @@ use cuda_std::prelude::*;
 #[instance(u64, u64, 8, 6)]
 pub unsafe fn primitives_segmented_sort_blocks<
     K: RadixKey,
-    V: ValueBits,
+    V: Carried,
     const WARPS: usize,
     const ITEMS: usize,
 >(
@@ -59,7 +58,7 @@ pub unsafe fn primitives_segmented_sort_blocks<
 
 /// Shared memory of [`primitives_segmented_sort_blocks()`].
 #[repr(C)]
-pub struct BlocksSmem<K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> {
+pub struct BlocksSmem<K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> {
     phases: Phases<K, WARPS, ITEMS>,
     values: [[[V; 32]; WARPS]; ITEMS],
     /// Place in the segment of the next item of each digit; before the first pass the counts of all digits.
@@ -98,7 +97,7 @@ struct Digit {
 }
 
 /// One of the blocks.
-struct Blocks<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> {
+struct Blocks<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> {
     source: Items<'a, K, V>,
     target: ItemsMut<'a, K, V>,
     room: ItemsMut<'a, K, V>,
@@ -106,10 +105,9 @@ struct Blocks<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: us
     smem: *mut BlocksSmem<K, V, WARPS, ITEMS>,
 }
 
-impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Blocks<'a, K, V, WARPS, ITEMS> {
+impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks<'a, K, V, WARPS, ITEMS> {
     const THREADS: usize = 32 * WARPS;
     const TILE: usize = Self::THREADS * ITEMS;
-    const HAS_VALUES: bool = size_of::<V>() > size_of::<NoValue>();
 
     #[inline(always)]
     unsafe fn run(
@@ -150,10 +148,10 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
 
     #[inline(always)]
     unsafe fn load_values(&self, values: Slice<'_, V>, begin: usize, len: u32) -> [V; ITEMS] {
-        if Self::HAS_VALUES {
-            load_warp_striped::<V, ITEMS, false>(values, begin, len, V::default())
+        if V::IS_CARRIED {
+            load_warp_striped::<V, ITEMS, false>(values, begin, len, V::ANY)
         } else {
-            [V::default(); ITEMS]
+            [V::ANY; ITEMS]
         }
     }
 
@@ -184,7 +182,7 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
             let ranks = rank.ranks::<ITEMS>(digit);
             thread::sync_threads();
             scatter(keys_smem, &ranks, &keys);
-            if Self::HAS_VALUES {
+            if V::IS_CARRIED {
                 scatter(values_smem, &ranks, &values);
             }
             thread::sync_threads();
@@ -193,8 +191,8 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
                 break;
             }
             keys = gather_warp_striped(keys_smem, K::ZERO);
-            if Self::HAS_VALUES {
-                values = gather_warp_striped(values_smem, V::default());
+            if V::IS_CARRIED {
+                values = gather_warp_striped(values_smem, V::ANY);
             }
             thread::sync_threads();
         }
@@ -202,7 +200,7 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
         while rank < len {
             let i = begin + rank as usize;
             self.target.keys.store(i, reader.stored(keys_smem.load(rank as usize)));
-            if Self::HAS_VALUES {
+            if V::IS_CARRIED {
                 self.target.values.store(i, values_smem.load(rank as usize));
             }
             rank += Self::THREADS as u32;
@@ -325,7 +323,7 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
         let ranks = rank.ranks::<ITEMS>(digit_of_item);
         thread::sync_threads();
         scatter(keys_smem, &ranks, &keys);
-        if Self::HAS_VALUES {
+        if V::IS_CARRIED {
             scatter(values_smem, &ranks, &self.load_values(source.values, tile, tile_len));
         }
         thread::sync_threads();
@@ -335,7 +333,7 @@ impl<'a, K: RadixKey, V: ValueBits, const WARPS: usize, const ITEMS: usize> Bloc
             let offset = offsets.load(self.digit_of(key, digit) as usize);
             let i = begin + offset.wrapping_add(rank.into()) as usize;
             target.keys.store(i, key);
-            if Self::HAS_VALUES {
+            if V::IS_CARRIED {
                 target.values.store(i, values_smem.load(rank as usize));
             }
             rank += Self::THREADS as u32;

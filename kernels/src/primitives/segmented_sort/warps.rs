@@ -2,7 +2,8 @@
 
 use super::{SortBy, segment};
 use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
-use crate::thread::radix_key::{DigitReader, KeyOrder, NoValue, RadixKey, ValueBits};
+use crate::thread::carried::*;
+use crate::thread::radix_key::{DigitReader, KeyOrder, RadixKey};
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
@@ -16,7 +17,7 @@ use cuda_std::warp::WarpReductionOp;
 #[instance(u64, NoValue)]
 #[instance(u64, u32)]
 #[instance(u64, u64)]
-pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: ValueBits>(
+pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
     keys: Slice<K>,
     values: Slice<V>,
     offsets: Slice<u64>,
@@ -76,7 +77,7 @@ struct Warps<'a, K, V> {
     by: SortBy<K>,
 }
 
-impl<K: RadixKey, V: ValueBits> Warps<'_, K, V> {
+impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
     /// Sorts the warp's segments, as many at a time as side by side have a lane for each item.
     #[inline(always)]
     unsafe fn run(self, offsets: Slice<'_, u64>, lists: &Lists<'_>) {
@@ -143,7 +144,7 @@ impl<K: RadixKey, V: ValueBits> Warps<'_, K, V> {
         if lane < len {
             let place = begin + (first + rank) as usize;
             self.keys_out.store(place, key);
-            if size_of::<V>() > size_of::<NoValue>() {
+            if V::IS_CARRIED {
                 self.values_out.store(place, self.values.load(i));
             }
         }

@@ -31,7 +31,7 @@ pub unsafe fn primitives_top_k_rank<B: RankBits>(
     order: u32,
 ) {
     let count = count.load(0) as usize;
-    let ranks = KeyRanks::new(RankOrder::from_bits(order));
+    let ranks = KeyRanks::new(KeyOrder::from_bits(order));
     let best = Best { keys: keys_out, ids: ids_out, ranks };
     Rank { candidates: candidates.part(0, count), best }.run()
 }
@@ -48,7 +48,7 @@ pub unsafe fn primitives_top_k_write<B: RankBits>(
     order: u32,
 ) {
     let i = thread::index_1d_u64() as usize;
-    let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(RankOrder::from_bits(order)) };
+    let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
     if i < best.ids.len() {
         best.store(i, if (i as u64) < count.load(0) { sorted.load(i) } else { Ranked::LAST });
     }

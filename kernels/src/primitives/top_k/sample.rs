@@ -31,7 +31,7 @@ pub unsafe fn primitives_top_k_sample<B: RankBits>(
     lane_samples: u32,
     n: u64,
 ) {
-    let ranks = KeyRanks::new(RankOrder::from_bits(order));
+    let ranks = KeyRanks::new(KeyOrder::from_bits(order));
     Sample { keys, ranks, minima, state: State { words: state } }.run(lane_samples, n)
 }
 

@@ -76,7 +76,7 @@ pub unsafe fn primitives_top_k_compose<B: RankBits>(
     let i = thread::index_1d_u64();
     if i < keys.len() as u64 {
         let segment = segment_of(starts, i, 0, starts.len() - 1);
-        let rank = KeyRanks::new(RankOrder::from_bits(order)).rank(keys.load(i as usize)).to_high_bits();
+        let rank = KeyRanks::new(KeyOrder::from_bits(order)).rank(keys.load(i as usize)).to_high_bits();
         composed.store(i as usize, Bits128((segment as u64) << 32 | rank >> 32, rank << 32 | i));
     }
 }
@@ -102,7 +102,7 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
             let Bits128(high, low) = sorted.load(place as usize);
             item = Ranked::new(B::from_high_bits(high << 32 | low >> 32), low as u32);
         }
-        let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(RankOrder::from_bits(order)) };
+        let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
         best.store(i as usize, item);
     }
 }
@@ -124,7 +124,7 @@ struct Rows<'a, B> {
 impl<'a, B: RankBits> Rows<'a, B> {
     #[inline(always)]
     fn new(keys: Slice<'a, B>, keys_out: SliceMut<'a, B>, ids_out: SliceMut<'a, u32>, order: u32) -> Self {
-        let ranks = KeyRanks::new(RankOrder::from_bits(order));
+        let ranks = KeyRanks::new(KeyOrder::from_bits(order));
         Self { keys, best: Best { keys: keys_out, ids: ids_out, ranks } }
     }
 

@@ -24,7 +24,7 @@ pub unsafe fn primitives_top_k_select<B: RankBits>(
     order: u32,
     k: u64,
 ) {
-    let pieces = Pieces { keys, ranks: KeyRanks::new(RankOrder::from_bits(order)) };
+    let pieces = Pieces { keys, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
     Select { pieces, candidates, state: State { words: state }, k }.run()
 }
 
