@@ -366,6 +366,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "O::is_before(&self.lookup, a, b)",
     },
     Mutant {
+        what: "merge: keys are not unfolded",
+        kernel: MERGE,
+        from: "O::stored(self.fold, key)",
+        to: "key",
+    },
+    Mutant {
         what: "merge: no barrier before items are replaced",
         kernel: MERGE,
         from: "        // Before they are replaced all threads have read their items.\n        thread::sync_threads();\n",
