@@ -29,12 +29,15 @@ impl Mutants {
     pub(crate) fn run(self) -> Result<()> {
         let workspace = Workspace::find()?;
         let tree = Tree::copy_of(&workspace)?;
-        ensure!(succeeds(&tree.root, &[], ALL_ORDERS)?, "the suite fails without any mutant");
+        let filter = |m: &&Mutant| self.filter.as_ref().is_none_or(|f| m.what.contains(f.as_str()));
+        let chosen: Vec<_> = MUTANTS.iter().filter(filter).collect();
+        let own = chosen.iter().flat_map(|m| m.kernel.tests).copied();
+        let tests: Vec<_> =
+            if self.filter.is_some() { ["--"].into_iter().chain(own).collect() } else { vec![] };
+        ensure!(succeeds(&tree.root, &tests, ALL_ORDERS)?, "the suite fails without any mutant");
         println!("the suite passes without mutants");
 
         let mut bad = 0;
-        let chosen =
-            MUTANTS.iter().filter(|m| self.filter.as_ref().is_none_or(|f| m.what.contains(f.as_str())));
         for mutant in chosen {
             let verdict = tree.verdict(mutant)?;
             let text = match verdict {
