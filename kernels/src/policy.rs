@@ -26,13 +26,13 @@ pub const fn radix_sort(key_bytes: usize, value_bytes: usize, num_items: usize) 
     }
     let is_wide = num_items > RADIX_SORT_NARROW_ITEMS;
     let (warps, items) = match (key_bytes, value_bytes) {
-        (4, 0 | 4) if is_wide => (12, 24),
+        (4, 0 | 4) if is_wide => (12, 20),
         (4, 0 | 4) if num_items > RADIX_SORT_MANY_ITEMS => (12, 28),
         (4, 0 | 4) => (12, 16),
         (8, 0 | 4) if is_wide => (12, 14),
         (8, 0 | 4) => (12, 18),
         (4, 8) if is_wide => (12, 10),
-        (4, 8) => (12, 14),
+        (4, 8) => (12, 12),
         (_, 8) => (12, 12),
         _ => (8, 8),
     };
