@@ -32,7 +32,6 @@ pub const fn radix_sort(key_bytes: usize, value_bytes: usize, num_items: usize) 
         (8, 0 | 4) if is_wide => (12, 14),
         (8, 0 | 4) => (12, 18),
         (4, 8) if is_wide => (12, 10),
-        (4, 8) => (12, 12),
         (_, 8) => (12, 12),
         _ => (8, 8),
     };
@@ -40,7 +39,7 @@ pub const fn radix_sort(key_bytes: usize, value_bytes: usize, num_items: usize) 
 }
 
 /// Most items that the radix sort counts in 32 bits. Counts of 64 bits take registers: tiles are smaller, so that no instance
-/// spills on any architecture.
+/// with them spills on any architecture. Untuned.
 pub const RADIX_SORT_NARROW_ITEMS: usize = 1 << 30;
 
 /// From so many items on there are enough of the largest tiles for all multiprocessors of a large GPU: untuned.
@@ -135,11 +134,12 @@ pub const TWO_PASS_WARPS: usize = 4096;
 /// architectures, and spills.
 pub const SEGMENTED_MIN_BLOCKS: usize = 2;
 
-/// Blocks of that pass that a multiprocessor is to hold: without it the assembler aims higher on some architectures, and spills.
-pub const PARTITION_MIN_BLOCKS: usize = 4;
-
 /// Items of a thread of the second pass of a segmented partition: untuned.
 pub const PARTITION_ITEMS: usize = 4;
+
+/// Blocks of that pass that a multiprocessor is to hold: without it the assembler aims higher and spills items of 32 bits on some
+/// architectures; with it those of 64 bits, 8 bytes on compute capability 8.x. Untuned.
+pub const PARTITION_MIN_BLOCKS: usize = 4;
 
 /// Items of a block of gather and scatter, a whole number of times its threads: untuned.
 pub const PERMUTE_BLOCK_ITEMS: usize = 1024;

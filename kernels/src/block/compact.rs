@@ -44,7 +44,7 @@ impl<T: Words> Compact<'_, T> {
     /// it is 0 where the input has ended.
     ///
     /// # Safety
-    /// All threads of the block call; tiles are numbered by a ticket.
+    /// All threads of the block call; tiles are numbered by the ticket that lies in the shared memory.
     #[inline(always)]
     pub unsafe fn run(self, tile: usize, len: usize, items: Items<T, ROWS>, keep: u32) {
         let before = shared_field!(self.smem, before);
@@ -72,6 +72,7 @@ impl<T: Words> Compact<'_, T> {
         }
         thread::sync_threads();
 
+        // Read again: kept since the beginning it would take registers while items are in them.
         let tile = shared_field!(self.smem, ticket).load(0) as usize;
         let begin = tile * tile_items::<T, ROWS>();
         let before = before.load(0) as usize;

@@ -94,11 +94,20 @@ impl Calls {
     }
 
     fn forget(&mut self, stream: &Stream) {
-        for buffer in
-            [&mut self.sorted, &mut self.sorted_ids, &mut self.sums, &mut self.merged, &mut self.best]
-        {
+        let results = [
+            &mut self.sorted,
+            &mut self.sorted_ids,
+            &mut self.sums,
+            &mut self.sum,
+            &mut self.kept,
+            &mut self.merged,
+            &mut self.best,
+            &mut self.best_ids,
+        ];
+        for buffer in results {
             buffer.fill_bytes(stream, 0).unwrap();
         }
+        self.num_kept.fill_bytes(stream, 0).unwrap();
     }
 }
 
