@@ -19,6 +19,30 @@ pub struct Report {
     pub rows: Vec<Row>,
 }
 
+/// Why rows of some work miss their goal.
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    work: &'static str,
+    input: &'static str,
+    from: u64,
+    text: &'static str,
+}
+
+impl Note {
+    /// For rows whose work and input begin so, from so many items on.
+    pub const fn new(work: &'static str, input: &'static str, from: u64, text: &'static str) -> Self {
+        Self { work, input, from, text }
+    }
+
+    fn fits(&self, row: &Row) -> bool {
+        row.work.starts_with(self.work) && row.input.starts_with(self.input) && row.n >= self.from
+    }
+}
+
+/// The part of the copy bandwidth that rows of `LARGE` items and more are to reach, if they count bytes.
+const GOAL: f64 = 0.9;
+const LARGE: u64 = 128_000_000;
+
 /// One measurement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
@@ -40,6 +64,8 @@ pub struct Row {
     pub temp_bytes: Option<u64>,
     /// How the work was found right, if it was checked.
     pub check: Option<&'static str>,
+    /// If a goal was missed: what bounds it.
+    pub bound: Option<&'static str>,
 }
 
 impl Report {
@@ -67,6 +93,27 @@ impl Report {
             self.rows.insert(last.map_or(self.rows.len(), |last| last + 1), row);
         }
         Ok(())
+    }
+
+    /// Says of kauri's rows that are slower than a rival's, or far from the copy bandwidth, what the first note that fits says.
+    pub fn explain(&mut self, notes: &[Note]) {
+        let copied = self.rows.iter().find(|row| row.work == "device copy").and_then(Row::bytes_per_ms);
+        for i in 0..self.rows.len() {
+            let row = &self.rows[i];
+            if !row.is_kauri() {
+                continue;
+            }
+            let is_behind = self.rows.iter().any(|rival| {
+                row.is_like(rival) && self.advantage(rival).is_some_and(|advantage| advantage < 1.0)
+            });
+            let is_far = match (row.bytes_per_ms(), copied) {
+                (Some(own), Some(copied)) => row.n >= LARGE && own < GOAL * copied,
+                _ => false,
+            };
+            if is_behind || is_far {
+                self.rows[i].bound = notes.iter().find(|note| note.fits(row)).map(|note| note.text);
+            }
+        }
     }
 
     /// How many times as fast as this rival kauri did the same.
@@ -110,11 +157,34 @@ impl Report {
             )
             .expect("writing to a string");
         }
-        text
+        text + &self.bounds()
+    }
+}
+
+impl Report {
+    /// What bounds the rows that missed a goal: each reason with its rows.
+    fn bounds(&self) -> String {
+        let mut reasons: Vec<&str> = Vec::new();
+        for reason in self.rows.iter().filter_map(|row| row.bound) {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        let mut text = String::new();
+        for reason in reasons {
+            let rows = self.rows.iter().filter(|row| row.bound == Some(reason));
+            let rows: Vec<_> = rows.map(|row| format!("{} ({}) {}", row.work, row.input, row.n)).collect();
+            write!(text, "\n**{reason}.** {}\n", rows.join("; ")).expect("writing to a string");
+        }
+        if text.is_empty() { text } else { format!("\nWhat bounds the rows that miss a goal:\n{text}") }
     }
 }
 
 impl Row {
+    fn bytes_per_ms(&self) -> Option<f64> {
+        Some(self.bytes? as f64 / self.timing.as_ref()?.median_ms)
+    }
+
     fn is_kauri(&self) -> bool {
         self.system.is_empty()
     }
@@ -145,6 +215,7 @@ impl Row {
             bytes: row["bytes"].as_u64(),
             temp_bytes: row["temp_bytes"].as_u64(),
             check: None,
+            bound: None,
         })
     }
 

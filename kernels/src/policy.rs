@@ -119,10 +119,9 @@ pub const SELECT_ROWS: usize = 8;
 /// Blocks of selections that a multiprocessor is to hold: without it the assembler aims higher for some, and spills.
 pub const SELECT_MIN_BLOCKS: usize = 4;
 
-/// Rows of a tile of segmented scans and reductions. On an H200 the scan of 134M `f32` took 0.61 ms by 8 rows and 2 blocks a
-/// multiprocessor, 0.61 by 6 and 3, 0.63 by 4 and 4, with each of which some of them spill, and 0.70 by 4 and 3. Nothing spills
-/// by 6 and 2: not measured.
-pub const SEGMENTED_ROWS: usize = 6;
+/// Rows of a tile of segmented scans and reductions. On an H200 the scan of 134M `f32` took 0.70 ms by 6 rows, 0.64 by 7 and
+/// 0.60 by 8, all with 2 blocks a multiprocessor; of 8 the smallest and largest of `f32` spill, and so do many by 6 and 3 blocks.
+pub const SEGMENTED_ROWS: usize = 7;
 
 /// Most blocks of the first launch of a reduction: untuned, a little under two waves of a large GPU.
 pub const REDUCE_MAX_BLOCKS: usize = 2048;
@@ -138,10 +137,13 @@ pub const SEGMENTED_MIN_BLOCKS: usize = 2;
 pub const PARTITION_ITEMS: usize = 4;
 
 /// Blocks of that pass that a multiprocessor is to hold: without it the assembler aims higher and spills items of 32 bits on some
-/// architectures; with it those of 64 bits, 8 bytes on compute capability 8.x. Untuned.
-pub const PARTITION_MIN_BLOCKS: usize = 4;
+/// architectures, and by more than 2 items of 64 bits. Untuned.
+pub const fn partition_min_blocks(item_bytes: usize) -> usize {
+    if item_bytes == 4 { 4 } else { 2 }
+}
 
-/// Items of a block of gather and scatter, a whole number of times its threads: untuned.
+/// Items of a block of gather and scatter, a whole number of times its threads. On an H200 134M items of 4 bytes in order took
+/// 0.380 ms by 1024, 0.443 by 512, 0.379 by 2048; of 12 bytes 0.936, 1.139, 0.976; shuffled ones of 4 bytes 2.92, 2.90, 3.05.
 pub const PERMUTE_BLOCK_ITEMS: usize = 1024;
 
 /// Most blocks of kernels that keep a result a block: bounds, histograms. Untuned.
@@ -161,8 +163,10 @@ pub struct TopKPolicy {
     pub sample_max_blocks: usize,
     /// Items for each block that samples.
     pub items_per_sample_block: usize,
-    /// Most samples of a lane.
-    pub max_lane_samples: u32,
+    /// Most samples of a lane, for up to [`few`](Self::few) and for more of the best.
+    pub max_lane_samples: [u32; 2],
+    /// So many of the best are few.
+    pub few: usize,
     /// Samples that a lane loads at once.
     pub sample_batch: usize,
     /// Up to so many items all are candidates.
@@ -194,13 +198,15 @@ pub struct TopKPolicy {
     pub warp_segment_items: usize,
 }
 
-/// Top-k: untuned.
+/// Top-k. On an H200 the best of 134M `f32` took 0.161 ms by 8 samples a lane, 0.175 by 16, 0.186 by 4; the 1024 best 0.193, 0.186
+/// and 0.194. The other numbers: untuned.
 pub const TOP_K: TopKPolicy = TopKPolicy {
     sample_threads: 256,
     sample_min_blocks: 3,
     sample_max_blocks: 256,
     items_per_sample_block: 1 << 14,
-    max_lane_samples: 16,
+    max_lane_samples: [8, 16],
+    few: 64,
     sample_batch: 8,
     sampled_items: 1 << 13,
     filter_max_blocks: 1056,
@@ -233,8 +239,15 @@ pub struct MergePolicy {
     pub merge_pairs_min_blocks: [usize; 3],
     /// The same of both kinds, where values are compared too.
     pub lookup_min_blocks: [usize; 3],
-    /// Lanes that search for where a tile begins: with more there are fewer rounds, but more memory is touched.
-    pub split_lanes: usize,
+    /// Lanes that search for where a tile begins, powers of two, of few tiles and of many: with more there are fewer rounds, but more memory is
+    /// touched.
+    pub split_lanes: [usize; 2],
+    /// Blocks of that search that a multiprocessor is to hold: without it the assembler aims higher, and spills.
+    pub split_min_blocks: usize,
+    /// From so many tiles on there are many.
+    pub many_tiles: usize,
+    /// Up to so many tiles a multiprocessor each finds for itself where it begins.
+    pub self_split_tiles_per_sm: usize,
 }
 
 impl MergePolicy {
@@ -247,6 +260,11 @@ impl MergePolicy {
         }
     }
 
+    /// Lanes that search for where each of so many tiles begins.
+    pub const fn split_lanes(self, num_tiles: usize) -> usize {
+        if num_tiles < self.many_tiles { self.split_lanes[0] } else { self.split_lanes[1] }
+    }
+
     /// Items of a tile.
     pub const fn tile_items(self, key_words: usize) -> usize {
         self.threads_per_block * self.items_per_thread[Self::key_class(key_words)]
@@ -255,7 +273,9 @@ impl MergePolicy {
 
 /// Merge and merge sort. On an H200 10M `u32` took 0.463 ms to sort, with values 0.739, by 256 threads and 23 items; 0.511 and
 /// 0.791 by 256 and 17; 0.572 and 0.860 by 512 and 17. A merge of two halves took 0.038, 0.038 and 0.044 ms. By super key 10M
-/// points took 2.00, 1.60 and 2.03 ms. The other numbers: untuned.
+/// points took 2.00, 1.60 and 2.03 ms. A merge of 134M took 0.366 ms by 8 lanes a split, 0.354 by 4, 0.346 by 2, but the sort of
+/// 10M 0.471, 0.488 and 0.538; where tiles find their own splits the sort of 1M 0.089 in place of 0.114. The other numbers:
+/// untuned.
 pub const MERGE: MergePolicy = MergePolicy {
     threads_per_block: 256,
     items_per_thread: [23, 13, 7],
@@ -263,7 +283,10 @@ pub const MERGE: MergePolicy = MergePolicy {
     merge_keys_min_blocks: [4, 4, 3],
     merge_pairs_min_blocks: [3, 3, 3],
     lookup_min_blocks: [2, 2, 2],
-    split_lanes: 8,
+    split_lanes: [8, 2],
+    split_min_blocks: 4,
+    many_tiles: 1 << 13,
+    self_split_tiles_per_sm: 4,
 };
 
 /// Shape of the tiles of load-balancing search.

@@ -32,9 +32,12 @@ impl Default for SimOptions {
 }
 
 impl SimOptions {
-    /// The default device under one of the [`Schedule::ORDERS`] standard schedules; see [`Schedule::nth_order`].
+    /// The default device under one of the [`Schedule::ORDERS`] standard schedules; see [`Schedule::nth_order`]. Under every
+    /// second one it has one multiprocessor, so that what the number of those decides is decided both ways.
     pub fn nth_order(i: usize, seed: u64) -> Self {
-        Self { schedule: Schedule::nth_order(i, seed), ..Self::default() }
+        let all = Self::default();
+        let num_sms = if i.is_multiple_of(2) { all.num_sms } else { 1 };
+        Self { num_sms, schedule: Schedule::nth_order(i, seed), ..all }
     }
 }
 

@@ -13,6 +13,7 @@ use super::order::{ByKey, Carried, Lookup, NoValue, Order};
 use super::pairs::{Pairs, Source, nothing};
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::Result;
+use cuda_std::mem::SliceMut;
 use kauri_kernels::policy::MERGE;
 pub use kauri_kernels::primitives::merge::MergeOrder;
 use kauri_kernels::primitives::merge::{primitives_merge, primitives_merge_partition};
@@ -60,6 +61,12 @@ pub(crate) fn plan_splits<K: Words>(layout: &mut Layout, len: usize) -> Region<u
     layout.reserve(if num_tiles > 1 { num_tiles } else { 0 })
 }
 
+/// Room for where tiles begin, if a kernel is to find that: of few tiles each finds it for itself.
+pub(crate) fn splits_by_kernel<'a>(stream: &Stream, splits: SliceMut<'a, u64>) -> SliceMut<'a, u64> {
+    let few = MERGE.self_split_tiles_per_sm * stream.gpu().info().num_sms as usize;
+    if splits.len() > few { splits } else { nothing() }
+}
+
 /// Bytes of temporary memory of a merge of runs that have `len` items together.
 pub fn plan<K: Words>(len: usize) -> u64 {
     let mut layout = Layout::new();
@@ -91,9 +98,10 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
         let len = first.keys.len() + second.keys.len();
         let mut layout = Layout::new();
         let splits = plan_splits::<K>(&mut layout, len);
-        let splits = workspace.carve(stream, &layout, "merge")?.view(splits);
+        let temp = workspace.carve(stream, &layout, "merge")?;
+        let splits = splits_by_kernel(stream, temp.view(splits));
         let (lanes, tile_items) =
-            ((splits.len() * MERGE.split_lanes) as u64, MERGE.tile_items(K::WORDS) as u64);
+            ((splits.len() * MERGE.split_lanes(splits.len())) as u64, MERGE.tile_items(K::WORDS) as u64);
         let runs = (first.keys, first.values, second.keys, second.values);
         let args = (runs.0, runs.1, runs.2, runs.3, splits, tile_items, negative, flip, coords, dims, axis);
         // SAFETY: passed on to the caller.
@@ -102,7 +110,7 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
         let args =
             (runs.0, runs.1, runs.2, runs.3, to.keys, to.values, splits, negative, flip, coords, dims, axis);
         let num_tiles = num_tiles::<K>(len) as u64;
-        // SAFETY: passed on to the caller; tiles begin where the splits say.
+        // SAFETY: passed on to the caller; tiles begin where the splits say, if there are any.
         with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })
     }
 }

@@ -6,7 +6,7 @@
 //! [`merge`](super::merge), in which -0.0 comes before 0.0, and the super key of points ([`sort_points`]), in which they are
 //! equal. Where keys are numbers a radix sort moves less.
 
-use super::merge::{MergeOrder, OrderArgs, num_tiles, plan_splits, with_items};
+use super::merge::{MergeOrder, OrderArgs, num_tiles, plan_splits, splits_by_kernel, with_items};
 use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
 use super::pairs::{Pairs, Source, nothing};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
@@ -58,7 +58,7 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         let OrderArgs { fold, lookup: Lookup { coords, dims, axis } } = order;
         let values = self.values.map_or(nothing(), |values| temp.view(values));
         let room = Pairs { keys: if passes > 0 { temp.view(self.keys) } else { nothing() }, values };
-        let splits = temp.view(self.splits);
+        let splits = splits_by_kernel(stream, temp.view(self.splits));
         // The last pass is to write to the output …
         let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { room };
         // … and what the caller gave. Between passes keys are folded.
@@ -87,7 +87,7 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
             // In tiles.
             let width = 1_u64 << (pass - 1);
             let (from, to) = (target(pass - 1).read_only(), target(pass));
-            let lanes = num_tiles * MERGE.split_lanes as u64;
+            let lanes = (splits.len() * MERGE.split_lanes(splits.len())) as u64;
             let args = (from.keys, from.values, count, width, splits, tile_items, coords, dims, axis);
             // SAFETY: passed on to the caller.
             unsafe { stream.launch_items::<primitives_merge_runs_partition<K, V, O>>(lanes, args)? };

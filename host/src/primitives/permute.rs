@@ -79,16 +79,20 @@ fn permute<T: DeviceCopy>(
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {
         match size_of::<T>() {
-            bytes if bytes % 16 == 0 => launch::<T, Bits128>(stream, input, indices, output, direction),
-            bytes if bytes % 8 == 0 => launch::<T, u64>(stream, input, indices, output, direction),
-            _ => launch::<T, u32>(stream, input, indices, output, direction),
+            4 => launch::<T, u32, 1>(stream, input, indices, output, direction),
+            8 => launch::<T, u64, 1>(stream, input, indices, output, direction),
+            12 => launch::<T, u32, 3>(stream, input, indices, output, direction),
+            16 => launch::<T, Bits128, 1>(stream, input, indices, output, direction),
+            bytes if bytes % 16 == 0 => launch::<T, Bits128, 0>(stream, input, indices, output, direction),
+            bytes if bytes % 8 == 0 => launch::<T, u64, 0>(stream, input, indices, output, direction),
+            _ => launch::<T, u32, 0>(stream, input, indices, output, direction),
         }
     }
 }
 
 /// # Safety
-/// Items are a whole number of pieces, and input and output apart.
-unsafe fn launch<T, P: Words>(
+/// Items are a whole number of pieces, `PIECES` if that is not 0, and input and output apart.
+unsafe fn launch<T, P: Words, const PIECES: u32>(
     stream: &Stream,
     input: Slice<'_, T>,
     indices: Slice<'_, u32>,
@@ -97,14 +101,18 @@ unsafe fn launch<T, P: Words>(
 ) -> Result<()> {
     let pieces = size_of::<T>() / size_of::<P>();
     let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
+    let num_indexed = match direction {
+        Direction::Gather => input.len(),
+        Direction::Scatter => output.len(),
+    };
     // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is the caller's.
     unsafe {
         let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), input.len() * pieces);
         let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), output.len() * pieces);
-        let args = (input, indices, output, pieces as u32);
+        let args = (input, indices, output, pieces as u32, num_indexed as u64);
         match direction {
-            Direction::Gather => stream.launch::<primitives_gather<P>>(num_blocks, args),
-            Direction::Scatter => stream.launch::<primitives_scatter<P>>(num_blocks, args),
+            Direction::Gather => stream.launch::<primitives_gather<P, PIECES>>(num_blocks, args),
+            Direction::Scatter => stream.launch::<primitives_scatter<P, PIECES>>(num_blocks, args),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Merge of two sorted runs, stable, by merge path (Green, McColl, Bader 2012). One kernel finds where each tile of the output
-//! begins in the runs, the next one merges the tiles: it reads two words and then all its items at once.
+//! begins in the runs, the next one merges the tiles: it reads two words and then all its items at once. Of few tiles each finds
+//! that for itself, which takes less time than a launch.
 //!
 //! Numbers of all types are merged as unsigned ones. Keys are folded to those as they are loaded, and back as they are stored:
 //! `negative` and `flip` are the [`Fold`]. From a kernel's arguments the assembler takes such masks without a register, which
@@ -16,8 +17,11 @@ use cuda_std::prelude::*;
 
 /// Threads of a block that has a tile.
 pub const THREADS: usize = MERGE.threads_per_block;
-/// Lanes that find together where a tile begins.
-pub const SPLIT_LANES: u32 = MERGE.split_lanes as u32;
+/// The tile that a thread is to find the beginning of, one of so many.
+#[inline(always)]
+pub(super) unsafe fn tile_to_split(num_tiles: usize) -> usize {
+    thread::index_1d_u64() as usize >> MERGE.split_lanes(num_tiles).trailing_zeros()
+}
 
 /// Blocks that merge that a multiprocessor is to hold.
 pub const fn merge_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
@@ -33,7 +37,7 @@ pub(super) const fn min_blocks<K: Words, V: Carried, O: Order<K, V>>(blocks: [us
 
 /// Writes for each tile of `tile_items` items of the output how many items of the first run come before it; so many lanes a
 /// tile as the policy says. Values are empty if there are none.
-#[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, hot)]
+#[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
 #[instance(u32, NoValue, Ascending)]
 #[instance(u64, NoValue, Ascending)]
 #[instance(Bits128, NoValue, Ascending)]
@@ -57,7 +61,7 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
     let fold = Fold { negative, flip };
     let first = Run { keys: first_keys, values: first_values, fold };
     let second = Run { keys: second_keys, values: second_values, fold };
-    let tile = thread::index_1d_u64() as usize / SPLIT_LANES as usize;
+    let tile = tile_to_split(splits.len());
     Pair::<_, _, O>::new(first, second, Lookup { coords, dims, axis }).partition(
         splits,
         tile,
@@ -65,7 +69,7 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
     )
 }
 
-/// Merges two sorted runs; a block a tile of the output. `splits` are those of the tiles; of one tile there need not be any.
+/// Merges two sorted runs; a block a tile of the output. `splits` are those of the tiles; without them blocks find their own.
 #[kernel(
     family = "primitives-merge", block = THREADS, min_blocks = merge_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
@@ -223,12 +227,24 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     /// such a tile. All lanes of the warp call.
     #[inline(always)]
     pub(super) unsafe fn partition(&self, splits: SliceMut<'_, u64>, tile: usize, diagonal: usize) {
-        let (first_len, second_len) = (self.first.keys.len(), self.second.keys.len());
         let diagonal = if diagonal < self.len() { diagonal } else { self.len() };
-        let split = merge_split::<SPLIT_LANES>(first_len, second_len, diagonal, |i, j| self.first_goes(i, j));
-        if tile < splits.len() && warp::lane_id().is_multiple_of(SPLIT_LANES) {
+        let split = if splits.len() < MERGE.many_tiles {
+            self.split::<{ MERGE.split_lanes[0] as u32 }>(diagonal)
+        } else {
+            self.split::<{ MERGE.split_lanes[1] as u32 }>(diagonal)
+        };
+        // The first of the lanes that searched together.
+        let lane = warp::lane_id() as usize & (MERGE.split_lanes(splits.len()) - 1);
+        if tile < splits.len() && lane == 0 {
             splits.store(tile, split as u64);
         }
+    }
+
+    /// How many items of the first run come before item `diagonal` of the merge. Each `LANES` lanes have one.
+    #[inline(always)]
+    unsafe fn split<const LANES: u32>(&self, diagonal: usize) -> usize {
+        let (first_len, second_len) = (self.first.keys.len(), self.second.keys.len());
+        merge_split::<LANES>(first_len, second_len, diagonal, |i, j| self.first_goes(i, j))
     }
 
     /// True unless item `j` of the second run has to come before item `i` of the first.
@@ -251,10 +267,14 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         diagonal: usize,
     ) {
         let len = clip(self.len(), diagonal, THREADS * ITEMS);
-        let from = if diagonal == 0 { 0 } else { splits.load(tile) as usize };
-        // The next tile may belong to another pair.
-        let is_last = diagonal + len == self.len();
-        let to = if is_last { self.first.keys.len() } else { splits.load(tile + 1) as usize };
+        let (from, to) = if splits.is_empty() {
+            (self.split::<32>(diagonal), self.split::<32>(diagonal + len))
+        } else {
+            // The next tile may belong to another pair.
+            let is_last = diagonal + len == self.len();
+            let from = if diagonal == 0 { 0 } else { splits.load(tile) as usize };
+            (from, if is_last { self.first.keys.len() } else { splits.load(tile + 1) as usize })
+        };
         // Of runs that are not sorted it may be anywhere, but nothing beyond them is read.
         let to = if to < from { from } else { to };
         let to = if to > from + len { from + len } else { to };

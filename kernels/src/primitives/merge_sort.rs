@@ -1,7 +1,7 @@
 //! Merge sort, stable: tiles are sorted in shared memory, then runs merged pairwise, twice as long each time. Keys stay folded
 //! from the first pass to the last, see [`merge`](super::merge).
 
-use super::merge::{Pair, Run, RunMut, SPLIT_LANES, THREADS, merge_min_blocks, min_blocks};
+use super::merge::{Pair, Run, RunMut, THREADS, merge_min_blocks, min_blocks, tile_to_split};
 use crate::block::merge::{Tile, TileSmem, clip};
 use crate::policy::{MERGE, PER_ITEM_THREADS};
 use crate::thread::order::*;
@@ -57,7 +57,7 @@ pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const 
 
 /// Writes for each tile of `tile_items` items how many items of the first run of its pair come before it. Runs are of
 /// `width` tiles, a power of two. Otherwise as `primitives_merge_partition`, with a count as in `primitives_sort_tiles`.
-#[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, hot)]
+#[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
 #[instance(u32, NoValue, Ascending)]
 #[instance(u64, NoValue, Ascending)]
 #[instance(Bits128, NoValue, Ascending)]
@@ -77,7 +77,7 @@ pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, 
     axis: u32,
 ) {
     let (len, tile_items) = (effective(count, keys.len()), tile_items as usize);
-    let tile = thread::index_1d_u64() as usize / SPLIT_LANES as usize;
+    let tile = tile_to_split(splits.len());
     let first_tile = first_of_pair(tile, width);
     let runs = Runs::new(keys, values, len, width as usize * tile_items);
     let pair = runs.pair::<O>(first_tile * tile_items, Lookup { coords, dims, axis });

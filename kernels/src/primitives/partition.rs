@@ -6,7 +6,7 @@
 //! moved by the same ranks.
 
 use crate::block::scan::exclusive_over_warps;
-use crate::policy::{PARTITION_ITEMS, PARTITION_MIN_BLOCKS, TILE_THREADS as THREADS};
+use crate::policy::{PARTITION_ITEMS, TILE_THREADS as THREADS, partition_min_blocks};
 use crate::thread::operator::{Counts, Operator, Sum};
 use crate::thread::ranks::{Ranks, num_words};
 use crate::thread::segments::segment_of;
@@ -37,7 +37,7 @@ pub unsafe fn primitives_partition_mark(
 }
 
 /// Moves the items of every segment, which begin at `offsets`, to their places by the ranks of their classes.
-#[kernel(family = "primitives-select", block = THREADS, min_blocks = PARTITION_MIN_BLOCKS, hot)]
+#[kernel(family = "primitives-select", block = THREADS, min_blocks = partition_min_blocks(size_of::<T>()), hot)]
 #[instance(u32)]
 #[instance(u64)]
 #[instance(Bits128)]

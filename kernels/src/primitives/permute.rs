@@ -5,32 +5,46 @@ use crate::policy::{PER_ITEM_THREADS, PERMUTE_BLOCK_ITEMS};
 use crate::thread::words::*;
 use cuda_std::prelude::*;
 
-/// Item i becomes item `indices[i]` of the input. Items of indices out of range keep their value.
+/// Item i becomes item `indices[i]` of the input, which has `num_indexed` items of as many pieces. Items of indices out of range
+/// keep their value. The number of pieces is a constant, or 0 and an argument.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
-pub unsafe fn primitives_gather<P: Words>(
+#[instance(u32, 1)]
+#[instance(u32, 3)]
+#[instance(u32, 0)]
+#[instance(u64, 1)]
+#[instance(u64, 0)]
+#[instance(Bits128, 1)]
+#[instance(Bits128, 0)]
+pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(
     input: Slice<P>,
     indices: Slice<u32>,
     output: SliceMut<P>,
     pieces: u32,
+    num_indexed: u64,
 ) {
-    Permute { input, indices, output, pieces: pieces as usize }.run(|indexed, in_order| (indexed, in_order))
+    let pieces = if PIECES == 0 { pieces } else { PIECES };
+    Permute { input, indices, output, pieces, num_indexed }.run(|indexed, in_order| (indexed, in_order))
 }
 
-/// Item `indices[i]` becomes item i of the input. Indices out of range do nothing.
+/// Item `indices[i]` of the output, which has `num_indexed` items, becomes item i of the input. Indices out of range do nothing.
+/// Pieces as in `primitives_gather`.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
-pub unsafe fn primitives_scatter<P: Words>(
+#[instance(u32, 1)]
+#[instance(u32, 3)]
+#[instance(u32, 0)]
+#[instance(u64, 1)]
+#[instance(u64, 0)]
+#[instance(Bits128, 1)]
+#[instance(Bits128, 0)]
+pub unsafe fn primitives_scatter<P: Words, const PIECES: u32>(
     input: Slice<P>,
     indices: Slice<u32>,
     output: SliceMut<P>,
     pieces: u32,
+    num_indexed: u64,
 ) {
-    Permute { input, indices, output, pieces: pieces as usize }.run(|indexed, in_order| (in_order, indexed))
+    let pieces = if PIECES == 0 { pieces } else { PIECES };
+    Permute { input, indices, output, pieces, num_indexed }.run(|indexed, in_order| (in_order, indexed))
 }
 
 /// Pieces of a thread that are under way at once.
@@ -42,7 +56,9 @@ struct Permute<'a, P> {
     indices: Slice<'a, u32>,
     output: SliceMut<'a, P>,
     /// Pieces of an item.
-    pieces: usize,
+    pieces: u32,
+    /// Items of the array that is indexed.
+    num_indexed: u64,
 }
 
 impl<P: Words> Permute<'_, P> {
@@ -52,47 +68,62 @@ impl<P: Words> Permute<'_, P> {
     unsafe fn run(self, places: impl Fn(usize, usize) -> (usize, usize)) {
         let begin = thread::block_idx_x() as usize * PERMUTE_BLOCK_ITEMS;
         let rest = self.indices.len() - begin;
-        let num_items = if rest < PERMUTE_BLOCK_ITEMS { rest } else { PERMUTE_BLOCK_ITEMS };
+        if rest >= PERMUTE_BLOCK_ITEMS {
+            self.run_block::<true>(begin, PERMUTE_BLOCK_ITEMS as u32, places);
+        } else {
+            self.run_block::<false>(begin, rest as u32, places);
+        }
+    }
+
+    /// Positions within the block are of 32 bits: arithmetic on an item is what bounds small ones that are in order.
+    #[inline(always)]
+    unsafe fn run_block<const IS_FULL: bool>(
+        &self,
+        begin: usize,
+        num_items: u32,
+        places: impl Fn(usize, usize) -> (usize, usize),
+    ) {
+        let pieces = self.pieces;
         // Rounded up, so that the upper half of the product with a number of pieces of a block is the exact quotient.
-        let inverse = (u32::MAX / self.pieces as u32).wrapping_add(1);
-        let num_pieces = num_items * self.pieces;
+        let inverse = (u32::MAX / pieces).wrapping_add(1);
+        let num_pieces = num_items * pieces;
+        let indices = self.indices.part(begin, num_items as usize);
         let mut batch = 0;
-        while batch < self.pieces {
+        while batch < pieces {
             // In three steps, so that all accesses of one are under way at once.
-            let piece = |j: usize| (batch * BATCH + j) * PER_ITEM_THREADS + thread::thread_idx_x() as usize;
+            let first = batch * PERMUTE_BLOCK_ITEMS as u32 + thread::thread_idx_x();
+            let piece = |j: usize| first + (j * PER_ITEM_THREADS) as u32;
             let item = |j: usize| {
-                let quotient = ((piece(j) as u64 * u64::from(inverse)) >> 32) as usize;
-                let item = if self.pieces == 1 { piece(j) } else { quotient };
-                if item < num_items { item } else { num_items - 1 }
+                let quotient = ((u64::from(piece(j)) * u64::from(inverse)) >> 32) as u32;
+                if pieces == 1 { piece(j) } else { quotient }
             };
-            let mut indices = [0; BATCH];
+            let mut index = [u32::MAX; BATCH];
             let mut j = 0;
             while j < BATCH {
-                indices[j] = computed(self.indices.load(begin + item(j)));
-                j += 1;
-            }
-            let (mut from, mut to) = ([usize::MAX; BATCH], [usize::MAX; BATCH]);
-            let mut j = 0;
-            while j < BATCH {
-                if piece(j) < num_pieces {
-                    let within = piece(j) - item(j) * self.pieces;
-                    let in_order = begin * self.pieces + piece(j);
-                    (from[j], to[j]) = places(indices[j] as usize * self.pieces + within, in_order);
+                if IS_FULL || piece(j) < num_pieces {
+                    index[j] = computed(indices.load(item(j) as usize));
                 }
                 j += 1;
             }
+            let is_moved =
+                |j: usize| (IS_FULL || piece(j) < num_pieces) && u64::from(index[j]) < self.num_indexed;
+            let place = |j: usize| {
+                let within = (piece(j) - item(j) * pieces) as usize;
+                let in_order = begin * pieces as usize + piece(j) as usize;
+                places(index[j] as usize * pieces as usize + within, in_order)
+            };
             let mut moved = [P::ZEROS; BATCH];
             let mut j = 0;
             while j < BATCH {
-                if from[j] < self.input.len() {
-                    moved[j] = computed(self.input.load(from[j]));
+                if is_moved(j) {
+                    moved[j] = computed(self.input.load(place(j).0));
                 }
                 j += 1;
             }
             let mut j = 0;
             while j < BATCH {
-                if from[j] < self.input.len() && to[j] < self.output.len() {
-                    self.output.store(to[j], moved[j]);
+                if is_moved(j) {
+                    self.output.store(place(j).1, moved[j]);
                 }
                 j += 1;
             }

@@ -94,7 +94,7 @@ fn a_sample_that_misleads() {
         let (n, k) = (4 * TOP_K.items_per_sample_block + 9, 24);
         assert!(top_k::plan::<u32>(n, k) < 8 * n as u64, "there is a sample");
         // One minimum in eight is to be among the best.
-        let warp_samples = 32 * (n / (8 * 32 * k)).min(TOP_K.max_lane_samples as usize);
+        let warp_samples = 32 * (n / (8 * 32 * k)).min(TOP_K.max_lane_samples[0] as usize);
         let num_samples = 4 * TOP_K.sample_threads / 32 * warp_samples;
         let places: Vec<usize> = (0..num_samples as u64).map(|i| place(i, n)).collect();
         // The best of all are one sample of each warp: the threshold lets through less than is wanted.

@@ -4,9 +4,12 @@
 mod best;
 mod merge;
 mod moves;
+mod notes;
 mod scan;
 mod select;
 mod sort;
+
+pub use notes::NOTES;
 
 use super::{Settings, Suite};
 use crate::measure::Effort;

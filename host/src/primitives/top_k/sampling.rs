@@ -29,7 +29,8 @@ impl Sampling {
         let warps = num_blocks * TOP_K.sample_threads / 32;
         let share = k as f64 / len as f64;
         // As many samples a warp as make about one minimum in eight one of the k best: more tell no more.
-        let lane_samples = (1.0 / (8.0 * 32.0 * share)).clamp(1.0, f64::from(TOP_K.max_lane_samples)) as u32;
+        let max_lane_samples = TOP_K.max_lane_samples[usize::from(k > TOP_K.few)];
+        let lane_samples = (1.0 / (8.0 * 32.0 * share)).clamp(1.0, f64::from(max_lane_samples)) as u32;
         let samples = 32.0 * f64::from(lane_samples);
 
         // The chance of a minimum to be among the k best; so many are expected.

@@ -1,0 +1,63 @@
+//! What bounds the rows that miss a goal, by Nsight Compute on an H200 with 134M items, what was tried, and what is next. The
+//! goals: the rival's time everywhere, and 0.9 of the copy bandwidth from 128M items on.
+
+use crate::report::Note;
+
+const LOOK_BACK: &str = "0.7 of the copy bandwidth: bytes on their way. 3.0 TB/s, 16 % of the issue slots, warps wait at the \
+    barrier behind the look-back 10 of 12 cycles; 128 registers and so 2 blocks a multiprocessor, of 80 KB. Tried: 7 to 24 rows \
+    by 2 to 4 blocks, look-back by 1 to 8 words a lane. Next: a persistent grid that loads its next tile while it looks back";
+
+const SELECT: &str = "0.65 to 0.8 of the copy bandwidth: as scans, bytes on their way while tiles look back; 64 registers, 4 \
+    blocks of 32 KB. Tried: 4 to 8 rows by 4 to 6 blocks. Next: masks of 64 bits, which allow more rows";
+
+const SEGMENTED_SCAN: &str = "bytes on their way: 1.7 TB/s, 29 % of the issue slots, 95 registers, 2 blocks of 28 KB; twice the \
+    instructions of a scan for the heads. The rival scans by a key an item that is given. Tried: 6, 7 and 8 rows (0.70, 0.64, \
+    0.60 ms; of 8 two kernels spill), 3 blocks. Next: smallest and largest of floats as folded integers, then 8 rows";
+
+const SEGMENTED_REDUCE: &str = "instructions: 39 % of the issue slots by 2 blocks, half of them to find which segment an item \
+    ends; it is a segmented scan that keeps the ends, so that its time is the same for segments of any lengths. The rival has a \
+    block a segment: 3 x as fast for segments of 1000, 15 to 50 x slower for short ones and one long one. Next: tiles without \
+    an end take the path of reduce";
+
+const SEGMENTED_SORT_SHORT: &str = "instructions: 79 % of the issue slots; each pair goes through 32-bit shuffles of a bitonic \
+    network. Next: several segments a warp with an exchange in registers";
+
+const SEGMENTED_SORT_LONG: &str = "latency: 8 warps a block, 102 registers, 2 blocks, 42 % of the issue slots; every digit is read \
+    from memory again. The rival keeps segments up to 6000 in registers. Next: a tile of that size in shared memory";
+
+const MERGE: &str = "instructions: 56 % of the issue slots in the serial merge and 34 % bank conflicts, 3.0 TB/s; 35 us of splits. \
+    Tried: 17 and 23 items a thread, 512 threads, splits by 8, 4 and 2 lanes (0.366, 0.354, 0.346 ms). Next: splits of \
+    neighbouring tiles from each other";
+
+const EQUAL_KEYS: &str =
+    "random reads: each comparison of equal keys looks up both points. Next: bring the next coordinate along";
+
+const TOP_K: &str = "one read of the input takes 0.13 ms of it. The sample of 1M random places takes 36 us (its latency), counting \
+    the places of 7000 candidates 17 us, five launches the rest. Tried: 4, 8 and 16 samples a lane. Next: more samples on their \
+    way at once, candidates ranked within buckets";
+
+const RANDOM: &str = "sectors: 2.9 TB/s of random 64-byte pieces, for both systems. Tried: 2, 4 and 8 items of a thread at once";
+
+const SMALL: &str = "launches and latency: two kernels and the events around them";
+
+const SEARCH: &str =
+    "latency of dependent reads: 7 % of the issue slots, all warps there are. Both systems read the same";
+
+/// The first that fits a row is its note.
+pub const NOTES: &[Note] = &[
+    Note::new("segmented scan", "", 0, SEGMENTED_SCAN),
+    Note::new("segmented reduce", "", 0, SEGMENTED_REDUCE),
+    Note::new("segmented sort", "u32/u32, segments of 16", 0, SEGMENTED_SORT_SHORT),
+    Note::new("segmented sort", "u32/u32, segments of 5000", 0, SEGMENTED_SORT_LONG),
+    Note::new("scan", "", 10_000_000, LOOK_BACK),
+    Note::new("select", "", 10_000_000, SELECT),
+    Note::new("partition below", "", 10_000_000, SELECT),
+    Note::new("unique", "", 10_000_000, SELECT),
+    Note::new("merge", "u32", 10_000_000, MERGE),
+    Note::new("super key sort", "f32 x 4, 256 distinct", 0, EQUAL_KEYS),
+    Note::new("top-k k=", "f32", 100_000_000, TOP_K),
+    Note::new("gather", "", 0, RANDOM),
+    Note::new("scatter", "", 0, RANDOM),
+    Note::new("lower bound", "", 0, SEARCH),
+    Note::new("reduce", "", 0, SMALL),
+];
