@@ -26,6 +26,38 @@
 //! | [`bounds`] | the box of points | n | 512 bytes |
 //! | [`histogram`] | counts of bins and of bytes | n | none |
 //!
+//! Milliseconds on an H200, and beside them those of CUB or Thrust in the same run; all rows, also at 1G items, and what bounds
+//! those that are slower stand in `benches/results/primitives-h200.md`:
+//!
+//! | module | work | 1M | 10M | 100M |
+//! |---|---|--:|--:|--:|
+//! | [`radix_sort`] | keys, `u32` | 0.063 / 0.084 | 0.254 / 0.292 | 1.99 / 2.07 |
+//! | [`radix_sort`] | `u32` with `u32` | 0.076 / 0.096 | 0.349 / 0.406 | 2.77 / 3.20 |
+//! | [`radix_sort`] | `u64` with `u32` | 0.167 / 0.189 | 0.869 / 0.912 | 7.46 / 7.58 |
+//! | [`segmented_sort`] | `u32` with `u32`, segments of 200 | 0.087 / 0.476 | 0.691 / 4.65 | 6.75 / 46.0 |
+//! | [`reduce`] | sum of `u32` | 0.012 / 0.014 | 0.015 / 0.017 | 0.098 / 0.101 |
+//! | [`scan`] | sum of `u32` | 0.014 / 0.017 | 0.037 / 0.045 | 0.262 / 0.322 |
+//! | [`segmented`] | scan, sum of `u32`, segments of 1000 | 0.025 / 0.019 | 0.068 / 0.060 | 0.490 / 0.408 |
+//! | [`segmented`] | reduce, sum of `u32`, segments of 8 | 0.040 / 0.112 | 0.123 / 1.42 | 1.00 / 14.1 |
+//! | [`segmented`] | the same, segments of 1000 | 0.034 / 0.009 | 0.079 / 0.024 | 0.568 / 0.208 |
+//! | [`select`] | below, half of `u32` | 0.012 / 0.015 | 0.039 / 0.036 | 0.204 / 0.231 |
+//! | [`select::flagged_two_pass`] | half of `u32` | 0.021 | 0.084 | 0.637 |
+//! | [`select`] | partition, half of `u32` | 0.014 / 0.016 | 0.044 / 0.043 | 0.272 / 0.316 |
+//! | [`partition`] | three classes of `u32`, segments of 1000 | 0.030 | 0.159 | 1.45 |
+//! | [`unique`] | `u32`, runs of 2 | 0.012 / 0.015 | 0.038 / 0.036 | 0.213 / 0.229 |
+//! | [`merge`] | `u32` | 0.015 / 0.015 | 0.045 / 0.046 | 0.267 / 0.251 |
+//! | [`merge_sort`] | `u32` with `u32` | 0.116 / 0.121 | 0.744 / 0.938 | 7.63 / 9.30 |
+//! | [`merge_sort`] | points of 4 `f32` by super key | 0.238 / 0.366 | 1.99 / 6.34 | 26.7 / 79.3 |
+//! | [`top_k`](mod@top_k) | 1024 of `f32` | 0.034 | 0.052 | 0.155 |
+//! | [`search`] | lower bound, random queries, as many | 0.066 / 0.071 | 0.865 / 0.947 | 20.1 / 20.5 |
+//! | [`expand`] | segments of 8 | 0.012 / 0.030 | 0.052 / 0.229 | 0.443 / 2.45 |
+//! | [`permute`] | gather, 12 bytes, in order | 0.011 / 0.017 | 0.079 / 0.087 | 0.695 / 0.743 |
+//! | [`permute`] | gather, 4 bytes, shuffled | 0.015 / 0.022 | 0.131 / 0.130 | 2.73 / 2.55 |
+//! | [`permute`] | scatter, 4 bytes, shuffled | 0.021 / 0.027 | 0.196 / 0.192 | 6.16 / 6.42 |
+//! | [`generate`] | fill, `u32` | 0.008 / 0.013 | 0.015 / 0.025 | 0.095 / 0.130 |
+//! | [`bounds`] | 3 x `f32` | 0.019 | 0.050 | 0.334 |
+//! | [`histogram`] | `f32`, 256 bins | 0.013 / 0.024 | 0.027 / 0.064 | 0.175 / 0.449 |
+//!
 //! Operators and their identities are in [`operator`], predicates and comparisons in [`predicate`].
 
 pub mod bounds;

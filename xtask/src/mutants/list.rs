@@ -378,6 +378,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "",
     },
     Mutant {
+        what: "merge: a tile that finds its own splits ends where it begins in the first run",
+        kernel: MERGE,
+        from: "self.split::<32>(diagonal + len)",
+        to: "self.split::<32>(diagonal)",
+    },
+    Mutant {
         what: "merge sort: the last tile of a pair ends where the next pair begins",
         kernel: MERGE,
         from: "let is_last = diagonal + len == self.len();",

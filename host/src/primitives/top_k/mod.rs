@@ -12,8 +12,8 @@
 //!
 //! | keys | k | candidates expected / room | temporary memory, f32 |
 //! |---|---|---|---|
-//! | 100M | 1 | 480 / 3,400 | 70 KB |
-//! | 100M | 1024 | 3,700 / 8,900 | 115 KB |
+//! | 100M | 1 | 760 / 6,300 | 92 KB |
+//! | 100M | 1024 | 3,700 / 8,900 | 113 KB |
 //! | 100M | 100,000 | 151,000 / 218,000 | 3.5 MB |
 //! | any, more than an eighth of them wanted | | all | 16 bytes a key |
 
