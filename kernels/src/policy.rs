@@ -300,3 +300,43 @@ pub struct ExpandPolicy {
 
 /// Load-balancing search: untuned.
 pub const EXPAND: ExpandPolicy = ExpandPolicy { threads_per_block: 256, items_per_thread: 7 };
+
+/// Tuning of the k-d tree's builder by selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelectionPolicy {
+    /// Threads of a block that brackets a pivot.
+    pub bracket_threads: usize,
+    /// Threads of a block that splits tiles, and points of each.
+    pub split: (usize, usize),
+    /// The same of a block that finds a pivot by sorting what is left.
+    pub settle: (usize, usize),
+    /// Threads of a block that finishes a subtree.
+    pub subtrees_threads: usize,
+    /// Samples of a run of up to [`few`](Self::few) points, and of a longer one; powers of two.
+    pub samples: [usize; 2],
+    /// So many points are few.
+    pub few: usize,
+    /// The larger of the two numbers of samples.
+    pub max_samples: usize,
+    /// Standard deviations of a sample's rank between the pivot and the ends of its bracket, of a few points and of more: where
+    /// it misses, a block splits the run anew.
+    pub deviations: [u32; 2],
+    /// Blocks that look for pivots that a multiprocessor is to hold: without it the assembler aims higher, and spills.
+    pub settle_min_blocks: usize,
+    /// Blocks that finish subtrees that a multiprocessor is to hold.
+    pub subtrees_min_blocks: usize,
+}
+
+/// Builder by selection: untuned.
+pub const SELECTION: SelectionPolicy = SelectionPolicy {
+    bracket_threads: 1024,
+    split: (256, 8),
+    settle: (512, 4),
+    subtrees_threads: 256,
+    samples: [512, 2048],
+    few: 1 << 13,
+    max_samples: 2048,
+    deviations: [4, 5],
+    settle_min_blocks: 1,
+    subtrees_min_blocks: 3,
+};

@@ -5,6 +5,7 @@ use super::{Settings, copy};
 use crate::measure::Timing;
 use crate::points::{self, Uniform};
 use crate::report::{Report, Row};
+use kauri::kdtree::Builder;
 use kauri::{Device, KdTree, KdTreeOptions, Point, Result, Stats};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,17 @@ where
     let build = || KdTree::build(device, &points, &options);
     let tree = build()?;
     tree.verify()?;
-    let plan = KdTree::<[C; D]>::plan(device, n);
+    if device.gpu().is_some() {
+        let options = KdTreeOptions::default().builder(Builder::Tags);
+        let plan = KdTree::<[C; D]>::plan(device, n, &options);
+        let (mut times, temp_bytes) = (Vec::new(), Some(plan.temp_bytes));
+        for stats in effort.repeat(|| Ok(KdTree::build(device, &points, &options)?.stats().clone()))? {
+            let builds = stats.phases.iter().filter(|phase| phase.name == "build");
+            times.extend(builds.map(|phase| phase.duration));
+        }
+        report.push(Row { temp_bytes, ..row("build: build, by tags", Timing::of("wall", &times)) });
+    }
+    let plan = KdTree::<[C; D]>::plan(device, n, &options);
     // One loop for the whole and its phases, which the library times as it goes.
     let runs = effort.repeat(|| {
         let begin = Instant::now();

@@ -1,18 +1,18 @@
-//! The GPU half: Wald's builder by tags and sorting, the stack-free walk, the check.
+//! The GPU half: the builders, the stack-free walk, the check.
 
+mod selection;
+mod tags;
+
+use super::Builder;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
-use crate::primitives::pairs::Pairs;
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::stats::Stats;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::kdtree::nearest::kdtree_nearest;
-use kauri_kernels::kdtree::tags::{
-    kdtree_coordinate_keys, kdtree_first_tags, kdtree_place, kdtree_ranks, kdtree_update_tags,
-};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 use kauri_kernels::thread::coord::Coord;
+use selection::Selection;
+use tags::Tags;
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -26,50 +26,53 @@ pub(super) struct GpuTree<C> {
     node_ids: Buffer<u32>,
 }
 
-/// Temporary memory of a build.
-struct Plan {
-    layout: Layout,
-    /// The points in input order.
-    coords: Region<u8>,
-    /// For each axis the rank of each point.
-    ranks: Region<u32>,
-    /// Keys, wide enough for coordinates and for tags with ranks; twice, since sorting moves them to and fro.
-    keys: [Region<u64>; 2],
-    ids: [Region<u32>; 2],
-    sort_axis: RadixSort,
-    sort_tags: RadixSort,
+/// Room for the nodes of a tree.
+#[derive(Clone, Copy)]
+struct NodesMut<'a, C> {
+    coords: SliceMut<'a, C>,
+    ids: SliceMut<'a, u32>,
 }
 
-impl Plan {
-    fn new<C: Coord>(num_points: usize, dims: usize) -> Self {
-        let mut layout = Layout::new();
-        let shapes = [Shape::of::<C::Key, u32>(num_points), Shape::of::<u64, u32>(num_points)];
-        let [sort_axis, sort_tags] = RadixSort::plan(&mut layout, num_points, shapes);
-        Self {
-            coords: layout.reserve(num_points * dims * size_of::<C>()),
-            ranks: layout.reserve(num_points * dims),
-            keys: [layout.reserve(num_points), layout.reserve(num_points)],
-            ids: [layout.reserve(num_points), layout.reserve(num_points)],
-            sort_axis,
-            sort_tags,
-            layout,
-        }
-    }
+/// Temporary memory of a build.
+struct Plan<C: Coord> {
+    layout: Layout,
+    /// The points in input order.
+    coords: Region<C>,
+    work: Work<C>,
+}
 
-    /// The two pairs of arrays for sorting by keys of a type.
-    fn pairs<'a, K>(&self, temp: &Temp<'a>) -> [Pairs<'a, K, u32>; 2] {
-        [0, 1].map(|i| Pairs { keys: temp.view(self.keys[i].of_type()), values: temp.view(self.ids[i]) })
+/// What a builder plans for itself.
+enum Work<C: Coord> {
+    Tags(Tags<C>),
+    Selection(Selection<C>),
+}
+
+impl<C: Coord> Plan<C> {
+    fn new(num_points: usize, dims: usize, builder: Builder) -> Self {
+        let mut layout = Layout::new();
+        let coords = layout.reserve(num_points * dims);
+        let work = match builder {
+            Builder::Tags => Work::Tags(Tags::plan(&mut layout, num_points, dims)),
+            Builder::Selection => Work::Selection(Selection::plan(&mut layout, num_points, dims)),
+        };
+        Self { layout, coords, work }
     }
 }
 
 /// Bytes of temporary device memory that a build takes.
-pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
-    Plan::new::<C>(num_points, dims).layout.bytes()
+pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, builder: Builder) -> u64 {
+    Plan::<C>::new(num_points, dims, builder).layout.bytes()
 }
 
 impl<C: Coord> GpuTree<C> {
-    /// Builds the tree over checked points (Wald 2022, section 4).
-    pub(super) fn build(gpu: &Gpu, coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
+    /// Builds the tree over checked points.
+    pub(super) fn build(
+        gpu: &Gpu,
+        coords: &[C],
+        dims: usize,
+        builder: Builder,
+        stats: &mut Stats,
+    ) -> Result<Self> {
         let num_points = coords.len() / dims;
         let stream = Stream::new(gpu)?;
         let mut tree = Self {
@@ -81,73 +84,19 @@ impl<C: Coord> GpuTree<C> {
         if num_points == 0 {
             return Ok(tree);
         }
-        let plan = Plan::new::<C>(num_points, dims);
+        let plan = Plan::<C>::new(num_points, dims, builder);
         let mut workspace = Workspace::new(gpu);
         let temp = workspace.carve(&stream, &plan.layout, "k-d tree build")?;
-        let device_coords = temp.view(plan.coords.of_type::<C>());
+        let device_coords = temp.view(plan.coords);
+        let nodes = NodesMut { coords: tree.node_coords.slice_mut(), ids: tree.node_ids.slice_mut() };
 
         stats.phase("upload", || temp.upload(&stream, device_coords, coords))?;
         // SAFETY: all views are of the plan's own arrays or of the new tree's, and everything is waited for before they go.
         stats.phase("build", || unsafe {
-            tree.rank_axes(&stream, &temp, &plan, device_coords.read_only())?;
-            tree.sort_and_send_down(&stream, &temp, &plan, device_coords.read_only())?;
+            tree_of(&plan.work, &stream, &temp, device_coords.read_only(), nodes)?;
             stream.synchronize()
         })?;
         Ok(tree)
-    }
-
-    /// Ranks the points on every axis by (coordinate, id).
-    unsafe fn rank_axes(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        plan: &Plan,
-        coords: Slice<'_, C>,
-    ) -> Result<()> {
-        let num_points = self.node_ids.len();
-        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
-        for axis in 0..self.dims {
-            let [pairs, room] = plan.pairs::<C::Key>(temp);
-            let args = (coords, pairs.keys, pairs.values, self.dims as u32, axis as u32);
-            // SAFETY: the caller's.
-            unsafe {
-                stream.launch_items::<kdtree_coordinate_keys<C>>(num_points as u64, args)?;
-                let [sorted, _] = plan.sort_axis.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
-                let ranks = axis_ranks(plan, temp, axis, num_points);
-                stream.launch_items::<kdtree_ranks>(num_points as u64, (sorted.values.read_only(), ranks))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The rounds: sort by tag and rank, send every point one level down; at the end each tag is a place.
-    unsafe fn sort_and_send_down(
-        &mut self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        plan: &Plan,
-        coords: Slice<'_, C>,
-    ) -> Result<()> {
-        let (n, dims) = (self.node_ids.len(), self.dims);
-        let ranks_on = |axis: usize| axis_ranks(plan, temp, axis % dims, n).read_only();
-        let [mut pairs, mut room] = plan.pairs::<u64>(temp);
-        // SAFETY: the caller's.
-        unsafe {
-            stream.launch_items::<kdtree_first_tags>(n as u64, (ranks_on(0), pairs.keys, pairs.values))?;
-            // The last level needs no round: its points are alone in their subtrees.
-            for level in 0..num_levels(n as u32) - 1 {
-                // Tags of this level are below 2^(level + 1).
-                let by = SortBy::low_bits(u32::BITS + level + 1);
-                [pairs, room] = plan.sort_tags.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
-                let next = ranks_on(level as usize + 1);
-                let args = (pairs.keys, pairs.values.read_only(), next, level);
-                stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
-            }
-            let (ids, node_coords) = (self.node_ids.slice_mut(), self.node_coords.slice_mut());
-            let args =
-                (pairs.keys.read_only(), pairs.values.read_only(), coords, ids, node_coords, dims as u32);
-            stream.launch_items::<kdtree_place<C>>(n as u64, args)
-        }
     }
 
     /// The k nearest points of checked queries, appended to `ids` and `dist2`, which have room.
@@ -238,9 +187,22 @@ impl<C: Coord> GpuTree<C> {
     }
 }
 
-/// The ranks of one axis.
-fn axis_ranks<'a>(plan: &Plan, temp: &Temp<'a>, axis: usize, num_points: usize) -> SliceMut<'a, u32> {
-    let ranks = temp.view(plan.ranks);
-    // SAFETY: the plan has ranks for every axis.
-    unsafe { ranks.part(axis * num_points, num_points) }
+/// Builds the nodes.
+///
+/// # Safety
+/// Points and nodes are apart, and used by nothing else until the stream has done the work.
+unsafe fn tree_of<C: Coord>(
+    work: &Work<C>,
+    stream: &Stream,
+    temp: &Temp<'_>,
+    coords: Slice<'_, C>,
+    nodes: NodesMut<'_, C>,
+) -> Result<()> {
+    // SAFETY: the caller's.
+    unsafe {
+        match work {
+            Work::Tags(tags) => tags.run(stream, temp, coords, nodes),
+            Work::Selection(selection) => selection.run(stream, temp, coords, nodes),
+        }
+    }
 }

@@ -26,7 +26,29 @@ pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
 /// How a [`KdTree`] is built.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct KdTreeOptions {}
+pub struct KdTreeOptions {
+    /// How a GPU builds it; the tree is the same.
+    pub builder: Builder,
+}
+
+impl KdTreeOptions {
+    /// With this builder.
+    pub fn builder(mut self, builder: Builder) -> Self {
+        self.builder = builder;
+        self
+    }
+}
+
+/// How a GPU builds a tree. All build the same, to the last bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Builder {
+    /// A pass over the points a level, which splits every subtree at its pivot; the fastest.
+    #[default]
+    Selection,
+    /// A sort a level, by tag and rank (Wald 2022, section 4).
+    Tags,
+}
 
 /// Bytes that a build takes, beside its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +88,7 @@ enum Storage<C: Coord> {
 impl<P: Point> KdTree<P> {
     /// Builds the tree over `points` on `device`.
     ///
-    /// - Cost: O(n log^2 n) on a GPU (Wald 2022, section 3), O(n log n) on the CPU; memory by [`KdTree::plan`].
+    /// - Cost: O(n log n), with [`Builder::Tags`] O(n log^2 n) on a GPU; memory by [`KdTree::plan`].
     /// - Result: the same bits on every backend and in every run. Equal coordinates are ordered by id, -0.0 equals 0.0.
     /// - Degenerate input: no points, one point, all points equal, points on a line are all fine.
     ///
@@ -74,30 +96,30 @@ impl<P: Point> KdTree<P> {
     /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
     /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &KdTreeOptions) -> Result<Self> {
-        let KdTreeOptions {} = options;
+        let &KdTreeOptions { builder } = options;
         if points.len() as u64 > MAX_POINTS {
             return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
         }
         let _span = tracing::debug_span!("kdtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
-        stats.temp_bytes = Self::plan(device, points.len()).temp_bytes;
+        stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let storage = match device.gpu() {
             None => Storage::Cpu(cpu::CpuTree::build(&coords, P::DIMS, &mut stats)?),
-            Some(gpu) => Storage::Gpu(gpu::GpuTree::build(gpu, &coords, P::DIMS, &mut stats)?),
+            Some(gpu) => Storage::Gpu(gpu::GpuTree::build(gpu, &coords, P::DIMS, builder, &mut stats)?),
         };
         Ok(Self { device: device.clone(), stats, storage, points: PhantomData })
     }
 
     /// Bytes that building a tree over `num_points` points on `device` takes, for [`MAX_POINTS`] if there are more;
     /// nothing is allocated.
-    pub fn plan(device: &Device, num_points: usize) -> MemoryPlan {
+    pub fn plan(device: &Device, num_points: usize, options: &KdTreeOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
         let coords_bytes = (num_points * P::DIMS * size_of::<P::Coord>()) as u64;
         let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
         let build_bytes = match device.gpu() {
             None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS),
-            Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS),
+            Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options.builder),
         };
         MemoryPlan {
             tree_bytes: coords_bytes + (num_points * size_of::<u32>()) as u64,

@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
 /// Shared memory for a tile.
+#[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub struct TileSmem<K, V, const THREADS: usize, const ITEMS: usize> {
     keys: [[K; THREADS]; ITEMS],

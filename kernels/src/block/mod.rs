@@ -1,5 +1,6 @@
 //! What the threads of one block do together: no layout of global memory.
 
+pub mod bitonic;
 pub mod compact;
 pub mod look_back;
 pub mod merge;

@@ -11,6 +11,7 @@ use cuda_std::prelude::*;
 const LANE_DIGITS: usize = RADIX / 32;
 
 /// Shared memory of a search: items of each digit.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NthSmem {
     /// A count a digit.

@@ -71,3 +71,17 @@ pub const fn pivot(s: u32, n: u32) -> u32 {
     let left_size = if left < n as u64 { subtree_size(left as u32, n) } else { 0 };
     subtree_begin(s, n) + left_size
 }
+
+/// Number of nodes of the left subtree of node `s`.
+#[inline(always)]
+pub const fn left_size(s: u32, n: u32) -> u32 {
+    pivot(s, n) - subtree_begin(s, n)
+}
+
+/// Number of nodes that a walk in order meets before those of the subtree of `s`: between the subtrees of a level to its left,
+/// and before its own, lies one node of a level above each.
+#[inline(always)]
+pub const fn in_order_begin(s: u32, n: u32) -> u32 {
+    let above = full_tree(level(s));
+    subtree_begin(s, n) - above + (s - above)
+}

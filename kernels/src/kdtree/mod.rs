@@ -2,5 +2,6 @@
 
 pub mod left_balanced;
 pub mod nearest;
+pub mod selection;
 pub mod tags;
 pub mod verify;

@@ -2,6 +2,7 @@
 //! array that is in order are coalesced, and an item of the other one is moved by neighbouring lanes.
 
 use crate::policy::{PER_ITEM_THREADS, PERMUTE_BLOCK_ITEMS};
+use crate::thread::divisor::Divisor;
 use crate::thread::words::*;
 use cuda_std::prelude::*;
 
@@ -84,8 +85,7 @@ impl<P: Words> Permute<'_, P> {
         places: impl Fn(usize, usize) -> (usize, usize),
     ) {
         let pieces = self.pieces;
-        // Rounded up, so that the upper half of the product with a number of pieces of a block is the exact quotient.
-        let inverse = (u32::MAX / pieces).wrapping_add(1);
+        let divisor = Divisor::new(pieces);
         let num_pieces = num_items * pieces;
         let indices = self.indices.part(begin, num_items as usize);
         let mut batch = 0;
@@ -93,10 +93,7 @@ impl<P: Words> Permute<'_, P> {
             // In three steps, so that all accesses of one are under way at once.
             let first = batch * PERMUTE_BLOCK_ITEMS as u32 + thread::thread_idx_x();
             let piece = |j: usize| first + (j * PER_ITEM_THREADS) as u32;
-            let item = |j: usize| {
-                let quotient = ((u64::from(piece(j)) * u64::from(inverse)) >> 32) as u32;
-                if pieces == 1 { piece(j) } else { quotient }
-            };
+            let item = |j: usize| divisor.quotient(piece(j));
             let mut index = [u32::MAX; BATCH];
             let mut j = 0;
             while j < BATCH {

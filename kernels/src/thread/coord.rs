@@ -1,6 +1,7 @@
 //! The coordinate types of an index and the arithmetic every backend shares.
 
-use super::radix_key::RadixKey;
+use super::ranked::{RankBits, Ranked};
+use super::words::{Bits128, Words};
 use core::ops::{Add, Mul, Sub};
 use cuda_std::float::{f32_to_key, f64_to_key};
 
@@ -8,7 +9,7 @@ use cuda_std::float::{f32_to_key, f64_to_key};
 ///
 /// All backends compute distances with exactly these operations in exactly this order, so that they agree bit for bit.
 pub trait Coord:
-    Copy
+    Words
     + PartialOrd
     + Add<Output = Self>
     + Sub<Output = Self>
@@ -19,7 +20,9 @@ pub trait Coord:
     + 'static
 {
     /// The unsigned integer whose order is the order of the coordinates.
-    type Key: RadixKey;
+    type Key: RankBits<Ranked = Self::Ranked>;
+    /// A key with an id: the order of points on an axis.
+    type Ranked: Ranked<Rank = Self::Key>;
     /// 0.
     const ZERO: Self;
     /// Positive infinity: farther than any point.
@@ -42,6 +45,7 @@ pub trait Coord:
 
 impl Coord for f32 {
     type Key = u32;
+    type Ranked = u64;
     const ZERO: Self = 0.0;
     const INFINITY: Self = f32::INFINITY;
     const LIMIT: Self = (1u64 << 61) as f32;
@@ -68,6 +72,7 @@ impl Coord for f32 {
 
 impl Coord for f64 {
     type Key = u64;
+    type Ranked = Bits128;
     const ZERO: Self = 0.0;
     const INFINITY: Self = f64::INFINITY;
     // 2^509, exactly.

@@ -3,6 +3,7 @@
 pub mod best_k;
 pub mod carried;
 pub mod coord;
+pub mod divisor;
 pub mod merge_path;
 pub mod operator;
 pub mod order;

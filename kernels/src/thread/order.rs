@@ -51,6 +51,10 @@ pub struct Ascending;
 #[derive(Clone, Copy, Debug)]
 pub struct Descending;
 
+/// Ranks with ids, the best first.
+#[derive(Clone, Copy, Debug)]
+pub struct ByRank;
+
 /// Orders that look up nothing.
 pub trait ByKey {}
 impl ByKey for Ascending {}
@@ -84,6 +88,15 @@ impl<V: Carried> Order<Bits128, V> for Ascending {
 
     #[inline(always)]
     unsafe fn is_before(_: &Lookup<'_, Bits128>, a: (Bits128, V), b: (Bits128, V)) -> bool {
+        a.0.is_before(b.0)
+    }
+}
+
+impl<R: Ranked, V: Carried> Order<R, V> for ByRank {
+    const COMPARES_VALUES: bool = false;
+
+    #[inline(always)]
+    unsafe fn is_before(_: &Lookup<'_, R>, a: (R, V), b: (R, V)) -> bool {
         a.0.is_before(b.0)
     }
 }

@@ -1,6 +1,6 @@
 //! Trees against a naive build and across devices.
 
-use kauri::{KdTree, LonLat};
+use kauri::{KdTree, KdTreeOptions, LonLat};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape, for_each_dims, oracle};
 
@@ -73,12 +73,12 @@ fn large_builds_are_equal_and_repeatable() {
 fn stats_and_plan_tell_the_truth() {
     for device in devices_for(33) {
         let tree = build(&device, &Shape::Uniform.points::<f64, 3>(33, 0));
-        let plan = KdTree::<[f64; 3]>::plan(&device, 33);
+        let plan = KdTree::<[f64; 3]>::plan(&device, 33, &KdTreeOptions::default());
         assert_eq!(plan.tree_bytes, 33 * (3 * 8 + 4));
         assert_eq!(tree.stats().temp_bytes, plan.temp_bytes);
         assert_eq!(tree.stats().device, device.to_string());
         assert!(!tree.stats().reason.is_empty() && !tree.stats().phases.is_empty());
         assert_eq!(tree.device().to_string(), device.to_string());
-        assert!(KdTree::<LonLat>::plan(&device, 33).temp_bytes > plan.temp_bytes);
+        assert!(KdTree::<LonLat>::plan(&device, 33, &KdTreeOptions::default()).temp_bytes > plan.temp_bytes);
     }
 }

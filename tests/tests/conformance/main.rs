@@ -10,12 +10,20 @@ mod primitives;
 mod primitives_ordered;
 mod properties;
 
+use kauri::kdtree::Builder;
 use kauri::{Device, KdTree, KdTreeOptions, Point};
 
-/// The tree over `points`, verified.
+/// The tree over `points`, verified, and the same by every builder.
 fn build<P: Point>(device: &Device, points: &[P]) -> KdTree<P> {
-    let tree = KdTree::build(device, points, &KdTreeOptions::default())
-        .unwrap_or_else(|error| panic!("building over {} points on {device}: {error}", points.len()));
-    tree.verify().unwrap_or_else(|error| panic!("{} points on {device}: {error}", points.len()));
+    let what = format!("{} points on {device}", points.len());
+    let by = |builder| {
+        let options = KdTreeOptions::default().builder(builder);
+        KdTree::build(device, points, &options).unwrap_or_else(|error| panic!("{what}: {error}"))
+    };
+    let tree = by(Builder::Selection);
+    tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+    if !device.is_cpu() {
+        assert!(by(Builder::Tags).node_ids().unwrap() == tree.node_ids().unwrap(), "{what}: two trees");
+    }
     tree
 }

@@ -156,7 +156,8 @@ fn every_call_of_a_sort_may_fail_on_a_simulated_device() {
 
 fn keeps_to_a_limit(gpu: &Gpu) {
     let points = points(700);
-    let plan = KdTree::<[f32; 2]>::plan(&Device::from_gpu(gpu.clone()), points.len());
+    let plan =
+        KdTree::<[f32; 2]>::plan(&Device::from_gpu(gpu.clone()), points.len(), &KdTreeOptions::default());
     let enough = gpu.with_memory_limit(plan.tree_bytes + plan.temp_bytes);
     let tree = KdTree::build(&Device::from_gpu(enough.clone()), &points, &KdTreeOptions::default()).unwrap();
     assert_eq!(enough.memory_use().peak_bytes, plan.tree_bytes + plan.temp_bytes);

@@ -2,6 +2,7 @@
 
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Device, Gpu};
+use kauri::kdtree::Builder;
 use kauri::{KdTree, KdTreeOptions, Point};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 
@@ -15,10 +16,13 @@ fn same_as_on_the_cpu<P: Point>(gpu: &Gpu, points: &[P], queries: &[P], k: usize
 where
     P::Coord: std::fmt::Debug,
 {
-    let options = KdTreeOptions::default();
-    let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
-    let tree =
-        KdTree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap_or_else(|e| panic!("{e}"));
+    let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+    let by = |builder| {
+        let options = KdTreeOptions::default().builder(builder);
+        KdTree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap_or_else(|e| panic!("{e}"))
+    };
+    assert_eq!(by(Builder::Tags).node_ids().unwrap(), expected.node_ids().unwrap());
+    let tree = by(Builder::Selection);
     assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap());
     tree.verify().unwrap_or_else(|e| panic!("{e}"));
     let found = tree.nearest(queries, k).unwrap_or_else(|e| panic!("{e}"));
@@ -42,6 +46,24 @@ fn trees_of_every_type_and_dimension() {
         same_as_on_the_cpu(gpu, &points::<f64, 3>(60, 10, f64s), &points::<f64, 3>(10, 11, f64s), 7);
         same_as_on_the_cpu(gpu, &points::<f64, 4>(20, 12, f64s), &points::<f64, 4>(5, 13, f64s), 4);
         same_as_on_the_cpu(gpu, &points::<f64, 7>(20, 14, f64s), &points::<f64, 7>(5, 15, f64s), 4);
+    });
+}
+
+/// As many as have runs that are split by all blocks, before blocks finish them: some in one stage and some in none.
+#[test]
+fn trees_of_more_points_than_a_block_finishes() {
+    on_each_schedule(|gpu, _| {
+        fn same<C: std::fmt::Debug, const D: usize>(gpu: &Gpu, points: &[[C; D]])
+        where
+            [C; D]: Point,
+        {
+            let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+            let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &KdTreeOptions::default());
+            let tree = tree.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap());
+        }
+        same(gpu, &points::<f32, 3>(4800, 16, |x| x as f32));
+        same(gpu, &points::<f64, 2>(2600, 17, |x| x as f64));
     });
 }
 

@@ -1,0 +1,295 @@
+//! Builder by selection and partition: a level is one pass over all points, and short subtrees are finished by a block each.
+
+use super::NodesMut;
+use crate::device::{Layout, Region, Stream, Temp};
+use crate::error::Result;
+use cuda_std::mem::Slice;
+use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels, subtree_size};
+use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
+use kauri_kernels::kdtree::selection::settle::{MAX_SORTED, kdtree_settle};
+use kauri_kernels::kdtree::selection::split::{TILE, kdtree_split};
+use kauri_kernels::kdtree::selection::subtrees::kdtree_subtrees;
+use kauri_kernels::kdtree::selection::{COUNTS, MAX_STAGES};
+use kauri_kernels::policy::SELECTION;
+use kauri_kernels::thread::coord::Coord;
+
+/// One bracket of the pivots of a level, and the split by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stage {
+    /// Most points of a run that are left to be split.
+    points: usize,
+    num_samples: usize,
+    /// Samples between the pivot and the ends of its bracket.
+    margin: usize,
+    /// Room for positions of points inside, a run.
+    capacity: usize,
+}
+
+impl Stage {
+    /// The bracket of a pivot among so many points.
+    fn of(points: usize) -> Self {
+        let class = usize::from(points > SELECTION.few);
+        let (num_samples, deviations) = (SELECTION.samples[class], f64::from(SELECTION.deviations[class]));
+        // A rank among samples has a deviation of half a square root of their number, or less.
+        let deviation = (num_samples as f64).sqrt() / 2.0;
+        let margin = (deviations * deviation).ceil() as usize + 1;
+        // Points between samples: as many as samples, give or take the square root of that.
+        let width = (2 * margin + 1) as f64;
+        let most = width + deviations * width.sqrt();
+        let capacity = (points as f64 * most / num_samples as f64).ceil() as usize;
+        Self { points, num_samples, margin, capacity: capacity.min(points) }
+    }
+}
+
+/// Temporary memory of a build.
+pub(super) struct Selection<C: Coord> {
+    dims: usize,
+    /// The stages of each level whose subtrees are not short.
+    levels: Vec<Vec<Stage>>,
+    /// The points on every second level; on the others they are where the nodes will be.
+    coords: Region<C>,
+    ids: Region<u32>,
+    /// The nodes of the levels so far.
+    top_coords: Region<C>,
+    top_ids: Region<u32>,
+    /// Positions of points inside brackets, of two stages.
+    inside: [Region<u32>; 2],
+    brackets: Region<C::Ranked>,
+    /// Counters of all runs of all levels.
+    counts: Region<u32>,
+}
+
+/// Points on their way down.
+#[derive(Clone, Copy)]
+struct Points<'a, C> {
+    coords: Slice<'a, C>,
+    ids: Slice<'a, u32>,
+}
+
+impl<C: Coord> Selection<C> {
+    pub(super) fn plan(layout: &mut Layout, num_points: usize, dims: usize) -> Self {
+        let n = num_points as u32;
+        let num_top = num_levels(n).saturating_sub(subtree_levels::<C>(dims));
+        let levels: Vec<_> = (0..num_top).map(|level| stages(subtree_size(full_tree(level), n))).collect();
+        // Stage after stage into one list or the other.
+        let room = |which: usize| {
+            let runs = levels.iter().enumerate().map(|(level, stages)| (1 << level, stages));
+            let of_level = |(runs, stages): (usize, &Vec<Stage>)| {
+                stages.iter().skip(which).step_by(2).map(|stage| runs * stage.capacity).max().unwrap_or(0)
+            };
+            runs.map(of_level).max().unwrap_or(0)
+        };
+        let top = full_tree(num_top) as usize;
+        // A single level goes from the input to this room.
+        let moved = if num_top > 0 { num_points } else { 0 };
+        Self {
+            dims,
+            coords: layout.reserve(moved * dims),
+            ids: layout.reserve(moved),
+            top_coords: layout.reserve(top * dims),
+            top_ids: layout.reserve(top),
+            inside: [layout.reserve(room(0)), layout.reserve(room(1))],
+            brackets: layout.reserve(2 * top.div_ceil(2)),
+            counts: layout.reserve(top * COUNTS),
+            levels,
+        }
+    }
+
+    /// Builds the tree over as many points as planned.
+    ///
+    /// # Safety
+    /// Points and nodes are apart, and used by nothing else until the stream has done the work.
+    pub(super) unsafe fn run(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        coords: Slice<'_, C>,
+        nodes: NodesMut<'_, C>,
+    ) -> Result<()> {
+        temp.clear(stream, self.counts)?;
+        let room = NodesMut { coords: temp.view(self.coords), ids: temp.view(self.ids) };
+        // Without ids points are where they were in the input.
+        let mut points = Points { coords, ids: no_ids() };
+        // SAFETY: passed on to the caller; the two rooms are apart, and the last level writes to this one.
+        unsafe {
+            for (level, stages) in self.levels.iter().enumerate() {
+                let to = if (self.levels.len() - level) % 2 == 1 { room } else { nodes };
+                self.split_level(stream, temp, level as u32, stages, points, to)?;
+                points = Points { coords: to.coords.read_only(), ids: to.ids.read_only() };
+            }
+            self.finish(stream, temp, points, nodes)
+        }
+    }
+
+    /// Splits every run of a level at its pivot.
+    unsafe fn split_level(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        level: u32,
+        stages: &[Stage],
+        from: Points<'_, C>,
+        to: NodesMut<'_, C>,
+    ) -> Result<()> {
+        let (dims, axis, first) = (self.dims as u32, level % self.dims as u32, full_tree(level));
+        let num_runs = 1_u64 << level;
+        let brackets = temp.view(self.brackets);
+        let inside = self.inside.map(|region| temp.view(region));
+        // SAFETY: passed on to the caller; there are counters for every run of every level.
+        unsafe {
+            let counts = temp.view(self.counts).part(first as usize * COUNTS, COUNTS << level);
+            let (mut positions, mut capacity) = (no_ids(), 0);
+            for (i, stage) in stages.iter().enumerate() {
+                let args = (
+                    from.coords,
+                    from.ids,
+                    dims,
+                    axis,
+                    first,
+                    positions,
+                    counts.read_only(),
+                    i as u32,
+                    capacity,
+                    brackets,
+                    stage.num_samples as u32,
+                    stage.margin as u32,
+                );
+                stream.launch::<kdtree_bracket<C>>(num_runs, args)?;
+                let tiles_per_run = stage.points.div_ceil(TILE);
+                let args = (
+                    from.coords,
+                    from.ids,
+                    dims,
+                    axis,
+                    first,
+                    positions,
+                    counts,
+                    i as u32,
+                    capacity,
+                    brackets.read_only(),
+                    to.coords,
+                    to.ids,
+                    inside[i % 2],
+                    stage.capacity as u32,
+                    tiles_per_run as u32,
+                );
+                stream.launch::<kdtree_split<C>>(num_runs * tiles_per_run as u64, args)?;
+                (positions, capacity) = (inside[i % 2].read_only(), stage.capacity as u32);
+            }
+            let (top_coords, top_ids) = (temp.view(self.top_coords), temp.view(self.top_ids));
+            let args = (
+                from.coords,
+                from.ids,
+                dims,
+                axis,
+                first,
+                positions,
+                counts,
+                stages.len() as u32,
+                capacity,
+                to.coords,
+                to.ids,
+                top_coords,
+                top_ids,
+            );
+            stream.launch::<kdtree_settle<C>>(num_runs, args)
+        }
+    }
+
+    /// Finishes the short subtrees, and puts the nodes above them to their places.
+    unsafe fn finish(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        points: Points<'_, C>,
+        nodes: NodesMut<'_, C>,
+    ) -> Result<()> {
+        let num_top = self.levels.len() as u32;
+        let args = (points.coords, points.ids, self.dims as u32, full_tree(num_top), nodes.coords, nodes.ids);
+        let num_subtrees = 1_u64 << num_top;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match (size_of::<C>(), self.dims) {
+                (4, ..=4) => stream.launch::<kdtree_subtrees<C, 4, 8, 9>>(num_subtrees, args)?,
+                _ => stream.launch::<kdtree_subtrees<C, 8, 4, 5>>(num_subtrees, args)?,
+            }
+            let top = temp.view(self.top_ids);
+            stream.copy(nodes.ids.part(0, top.len()), top.read_only())?;
+            let top = temp.view(self.top_coords);
+            stream.copy(nodes.coords.part(0, top.len()), top.read_only())
+        }
+    }
+}
+
+/// The stages that leave few enough points of a run of so many.
+fn stages(num_points: u32) -> Vec<Stage> {
+    let mut stages = Vec::new();
+    let mut points = num_points as usize;
+    while points > MAX_SORTED && stages.len() < MAX_STAGES {
+        let stage = Stage::of(points);
+        points = stage.capacity;
+        stages.push(stage);
+    }
+    stages
+}
+
+/// Levels of a subtree that a block finishes.
+fn subtree_levels<C>(dims: usize) -> u32 {
+    if size_of::<C>() == 4 && dims <= 4 { 11 } else { 10 }
+}
+
+/// Points in the order of their ids, or all of a run.
+fn no_ids<'a>() -> Slice<'a, u32> {
+    crate::primitives::pairs::nothing::<u32>().read_only()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Buffer, Workspace};
+
+    /// Brackets as narrow as a point miss nearly every pivot, and no room is too little for what is inside: such runs are split
+    /// anew.
+    #[cfg(feature = "sim")]
+    #[test]
+    fn brackets_that_miss() {
+        use crate::device::SimOptions;
+        use crate::{Device, KdTree, KdTreeOptions};
+        let points: Vec<[f32; 2]> = (0..4500)
+            .map(|i: u32| [(i.wrapping_mul(2_654_435_761) >> 20) as f32, (i * 7919 % 4500) as f32])
+            .collect();
+        let expected = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
+        let device = Device::sim(SimOptions::default()).unwrap();
+        let gpu = device.gpu().unwrap();
+        let stream = Stream::new(gpu).unwrap();
+        let coords = Buffer::from_slice(&stream, points.as_flattened(), "points").unwrap();
+        for (margin, capacity) in [(0, 4500), (20, 1), (1000, 4500)] {
+            let mut layout = Layout::new();
+            let mut selection = Selection::<f32>::plan(&mut layout, points.len(), 2);
+            let stages = selection.levels.iter_mut().flatten();
+            stages.for_each(|stage| (stage.margin, stage.capacity) = (margin, capacity.min(stage.capacity)));
+            let mut workspace = Workspace::new(gpu);
+            let temp = workspace.carve(&stream, &layout, "test").unwrap();
+            let mut node_coords = Buffer::<f32>::uninitialized(gpu, 9000, "nodes").unwrap();
+            let mut node_ids = Buffer::<u32>::uninitialized(gpu, 4500, "nodes").unwrap();
+            let nodes = NodesMut { coords: node_coords.slice_mut(), ids: node_ids.slice_mut() };
+            // SAFETY: buffers and workspace live until the ids have been copied.
+            unsafe { selection.run(&stream, &temp, coords.slice(), nodes).unwrap() };
+            assert_eq!(
+                node_ids.to_vec(&stream).unwrap(),
+                expected.node_ids().unwrap(),
+                "{margin} {capacity}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_few_stages_are_enough_for_any_number() {
+        for (points, num_stages) in [(1000, 0), (2048, 0), (2049, 1), (100_000, 3), (u32::MAX, 9)] {
+            let stages = stages(points);
+            assert!(stages.len() <= num_stages, "{points}: {stages:?}");
+            let last = stages.last().map_or(points as usize, |stage| stage.capacity);
+            assert!(last <= MAX_SORTED, "{points}: {stages:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The pivot of a run, exactly, and the rest of the run to its sides.
+
+use super::split::{Split, SplitSmem};
+use super::{COUNTS, LEFT, LOST, Left, Points, PointsMut, RIGHT, Run};
+use crate::block::bitonic;
+use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
+use crate::policy::SELECTION;
+use crate::thread::coord::Coord;
+use crate::thread::ranked::Ranked;
+use crate::thread::words::Words;
+use cuda_std::prelude::*;
+
+const THREADS: usize = SELECTION.settle.0;
+const ITEMS: usize = SELECTION.settle.1;
+/// Most points of which a block finds the pivot by sorting.
+pub const MAX_SORTED: usize = THREADS * ITEMS;
+
+/// Finds the pivot of each run among the points inside the last bracket, writes it to the node's place among `top` nodes, and
+/// the other points to their sides; a block a run. Of a run whose brackets have missed the pivot, or held too many points, it
+/// finds it among all of them, and splits the run anew.
+#[kernel(
+    family = "kdtree", block = THREADS, min_blocks = SELECTION.settle_min_blocks,
+    shared = SettleSmem<<C as Coord>::Ranked>, hot
+)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_settle<C: Coord>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    dims: u32,
+    axis: u32,
+    first_node: u32,
+    positions: Slice<u32>,
+    counts: SliceMut<u32>,
+    stage: u32,
+    capacity: u32,
+    coords_out: SliceMut<C>,
+    ids_out: SliceMut<u32>,
+    top_coords: SliceMut<C>,
+    top_ids: SliceMut<u32>,
+) {
+    let i = thread::block_idx_x() as usize;
+    let num_points = (coords.len() / dims as usize) as u32;
+    let run = Run::of(first_node + i as u32, num_points);
+    let smem = shared_mem::<SettleSmem<C::Ranked>>();
+    let split = Split::<C, THREADS, ITEMS> {
+        from: Points { coords, ids, dims: dims as usize },
+        to: PointsMut { coords: coords_out, ids: ids_out },
+        axis: axis as usize,
+        run,
+        counts: counts.part(i * COUNTS, COUNTS),
+        stage,
+        bracket: (C::Ranked::ZEROS, C::Ranked::LAST),
+        smem: &raw mut (*smem).split,
+    };
+    if run.len > 0 {
+        let inside = Left::new(run, i, positions, counts.read_only(), stage, capacity);
+        let top = PointsMut { coords: top_coords, ids: top_ids };
+        Settle { split, inside, top, smem }.run()
+    }
+}
+
+/// Shared memory of phases that do not overlap.
+#[repr(C, align(16))]
+pub union SettleSmem<R: Copy> {
+    sorted: [R; MAX_SORTED],
+    nth: NthSmem,
+    split: SplitSmem<THREADS, ITEMS>,
+}
+
+/// One run.
+struct Settle<'a, C: Coord> {
+    split: Split<'a, C, THREADS, ITEMS>,
+    /// The points inside the last bracket.
+    inside: Left<'a>,
+    top: PointsMut<'a, C>,
+    smem: *mut SettleSmem<C::Ranked>,
+}
+
+impl<C: Coord> Settle<'_, C> {
+    #[inline(always)]
+    unsafe fn run(mut self) {
+        let run = self.split.run;
+        let num_left = self.split.counts.load(LEFT);
+        let is_inside = num_left <= run.left && run.left - num_left < self.inside.len;
+        let is_small = self.inside.len <= MAX_SORTED as u32 && self.split.counts.load(LOST) == 0;
+        let (pivot, rest) = if is_inside && is_small {
+            (self.among_inside(run.left - num_left), self.inside)
+        } else {
+            let all = Left { positions: self.inside.positions.part(0, 0), begin: run.begin, len: run.len };
+            let pivot = self.among_all(all);
+            thread::sync_threads();
+            if thread::thread_idx_x() == 0 {
+                self.split.counts.store(LEFT, 0);
+                self.split.counts.store(RIGHT, 0);
+            }
+            (pivot, all)
+        };
+        // Shared memory is used again, and the counters are set.
+        thread::sync_threads();
+        self.split.bracket = (pivot, pivot);
+        let mut begin = 0;
+        while begin < rest.len {
+            self.split.tile(rest, begin, |_, position, id| self.keep(position, id));
+            begin += MAX_SORTED as u32;
+        }
+    }
+
+    /// Point `n` of those inside the last bracket.
+    #[inline(always)]
+    unsafe fn among_inside(&self, n: u32) -> C::Ranked {
+        let sorted = shared_field!(self.smem, sorted);
+        let len = self.inside.len;
+        let padded = len.next_power_of_two();
+        let mut i = thread::thread_idx_x();
+        while i < padded {
+            let point = if i < len {
+                self.split.from.ranked(self.inside.position(i), self.split.axis)
+            } else {
+                C::Ranked::LAST
+            };
+            sorted.store(i as usize, point);
+            i += THREADS as u32;
+        }
+        thread::sync_threads();
+        bitonic::sort(sorted, padded);
+        sorted.load(n as usize)
+    }
+
+    /// The pivot among all points of the run, digit by digit.
+    #[inline(always)]
+    unsafe fn among_all(&self, all: Left<'_>) -> C::Ranked {
+        let counts = shared_field!(self.smem, nth.counts);
+        let (mut prefix, mut n) = (C::Ranked::ZEROS, u64::from(self.split.run.left));
+        let mut digit = 0;
+        while digit < C::Ranked::DIGITS {
+            clear_counts(counts);
+            thread::sync_threads();
+            let mut i = thread::thread_idx_x();
+            while i < all.len {
+                let point = self.split.from.ranked(all.position(i), self.split.axis);
+                count_digit(point, prefix, digit, counts);
+                i += THREADS as u32;
+            }
+            thread::sync_threads();
+            let (value, before) = find_digit(|digit| counts.load(digit).into(), n);
+            thread::sync_threads();
+            prefix = prefix.with_digit(digit, value);
+            n -= before;
+            digit += 1;
+        }
+        prefix
+    }
+
+    /// Writes the pivot to its node's place.
+    #[inline(always)]
+    unsafe fn keep(&self, position: u32, id: u32) {
+        let (dims, node) = (self.split.from.dims, self.split.run.node as usize);
+        self.top.ids.store(node, id);
+        let mut axis = 0;
+        while axis < dims {
+            let coord = self.split.from.coords.load(position as usize * dims + axis);
+            self.top.coords.store(node * dims + axis, coord);
+            axis += 1;
+        }
+    }
+}

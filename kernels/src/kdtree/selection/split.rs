@@ -1,0 +1,268 @@
+//! Points of a run to the side of their bracket that they lie on.
+
+use super::{COUNTS, INSIDE, LEFT, LOST, Left, Points, PointsMut, RIGHT, Run};
+use crate::policy::SELECTION;
+use crate::thread::coord::Coord;
+use crate::thread::divisor::Divisor;
+use crate::thread::radix_key::RadixKey;
+use crate::thread::ranked::Ranked;
+use crate::thread::words::computed;
+use cuda_std::prelude::*;
+
+const THREADS: usize = SELECTION.split.0;
+const ITEMS: usize = SELECTION.split.1;
+/// Points of a tile.
+pub const TILE: usize = THREADS * ITEMS;
+/// Most warps of a block.
+const MAX_WARPS: usize = 32;
+
+/// Coordinates of a thread that are under way at once.
+const BATCH: usize = 4;
+
+/// Nowhere.
+const NOWHERE: u32 = u32::MAX;
+
+/// Writes the points below the bracket of their run to its begin, those above to its end, and the positions of the others to
+/// `inside`; a block a tile, `tiles_per_run` of them a run.
+#[kernel(family = "kdtree", block = THREADS, shared = SplitSmem<THREADS, ITEMS>, hot)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_split<C: Coord>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    dims: u32,
+    axis: u32,
+    first_node: u32,
+    positions: Slice<u32>,
+    counts: SliceMut<u32>,
+    stage: u32,
+    capacity: u32,
+    brackets: Slice<<C as Coord>::Ranked>,
+    coords_out: SliceMut<C>,
+    ids_out: SliceMut<u32>,
+    inside: SliceMut<u32>,
+    inside_capacity: u32,
+    tiles_per_run: u32,
+) {
+    let (i, tile) = (thread::block_idx_x() / tiles_per_run, thread::block_idx_x() % tiles_per_run);
+    let num_points = (coords.len() / dims as usize) as u32;
+    let run = Run::of(first_node + i, num_points);
+    let i = i as usize;
+    let left = Left::new(run, i, positions, counts.read_only(), stage, capacity);
+    let split = Split::<C, THREADS, ITEMS> {
+        from: Points { coords, ids, dims: dims as usize },
+        to: PointsMut { coords: coords_out, ids: ids_out },
+        axis: axis as usize,
+        run,
+        counts: counts.part(i * COUNTS, COUNTS),
+        stage,
+        bracket: (brackets.load(2 * i), brackets.load(2 * i + 1)),
+        smem: shared_mem(),
+    };
+    let begin = tile * TILE as u32;
+    if begin < left.len {
+        let inside = inside.part(i * inside_capacity as usize, inside_capacity as usize);
+        split.tile(left, begin, |place, position, _| {
+            if (place as usize) < inside.len() {
+                inside.store(place as usize, position);
+            } else {
+                split.counts.atomic_add(LOST, 1, Ordering::Relaxed, Scope::Device);
+            }
+        })
+    }
+}
+
+/// Shared memory of a tile.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct SplitSmem<const THREADS: usize, const ITEMS: usize> {
+    from: [[u32; THREADS]; ITEMS],
+    to: [[u32; THREADS]; ITEMS],
+    /// Points of each class.
+    warp_counts: [[u32; MAX_WARPS]; 3],
+    /// Where those of the tile begin, on the left, inside, and on the right.
+    begins: [u32; 3],
+}
+
+/// A run that is split, by blocks of so many threads with so many points each.
+pub(super) struct Split<'a, C: Coord, const THREADS: usize, const ITEMS: usize> {
+    pub(super) from: Points<'a, C>,
+    pub(super) to: PointsMut<'a, C>,
+    pub(super) axis: usize,
+    pub(super) run: Run,
+    pub(super) counts: SliceMut<'a, u32>,
+    pub(super) stage: u32,
+    pub(super) bracket: (C::Ranked, C::Ranked),
+    pub(super) smem: *mut SplitSmem<THREADS, ITEMS>,
+}
+
+impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, ITEMS> {
+    /// Points of a tile.
+    const TILE: usize = THREADS * ITEMS;
+
+    /// Splits the tile that begins at `begin`. Of points inside the bracket `keep` gets the number, the position and the id.
+    #[inline(always)]
+    pub(super) unsafe fn tile(&self, left: Left<'_>, begin: u32, keep: impl Fn(u32, u32, u32)) {
+        let (from, to) = (shared_field!(self.smem, from), shared_field!(self.smem, to));
+        let thread = thread::thread_idx_x();
+        let (lane, warp) = (thread % 32, thread / 32);
+        let rest = left.len - begin;
+        let len = if rest < Self::TILE as u32 { rest } else { Self::TILE as u32 };
+        // A warp's points are consecutive, and a lane has every 32nd of them.
+        let first = warp * 32 * ITEMS as u32 + lane;
+
+        let mut ids = [0; ITEMS];
+        let mut classes = [3; ITEMS];
+        // The class again, above the rank among those of the warp: to be kept in one register.
+        let mut ranks = [0; ITEMS];
+        let mut counts = [0; 3];
+        // In steps, so that all loads of one are under way at once.
+        let mut positions = [0; ITEMS];
+        let mut row = 0;
+        while row < ITEMS {
+            let i = first + 32 * row as u32;
+            if i < len {
+                positions[row] = computed(left.position(begin + i) as u32);
+            }
+            row += 1;
+        }
+        let mut keys = [C::Key::ZERO; ITEMS];
+        let mut row = 0;
+        while row < ITEMS {
+            if first + 32 * (row as u32) < len {
+                let position = positions[row] as usize;
+                keys[row] = computed(self.from.coords.load(position * self.from.dims + self.axis).key());
+                ids[row] = computed(self.from.id(position));
+            }
+            row += 1;
+        }
+        let mut row = 0;
+        while row < ITEMS {
+            let i = first + 32 * row as u32;
+            if i < len {
+                let point = C::Ranked::new(keys[row], ids[row]);
+                let (low, high) = self.bracket;
+                classes[row] = if point.is_before(low) { 0 } else { 1 + u32::from(high.is_before(point)) };
+                from.store(i as usize, positions[row]);
+            }
+            row += 1;
+        }
+        let mut row = 0;
+        while row < ITEMS {
+            let mut class = 0;
+            while class < 3 {
+                let lanes = warp::warp_vote_ballot(warp::FULL_MASK, classes[row] == class);
+                if classes[row] == class {
+                    let rank = counts[class as usize] + (lanes & warp::lane_mask_lt()).count_ones();
+                    ranks[row] = computed(class << 16 | rank);
+                }
+                counts[class as usize] += lanes.count_ones();
+                class += 1;
+            }
+            row += 1;
+        }
+        let begins = self.reserve(warp as usize, counts);
+
+        let mut row = 0;
+        while row < ITEMS {
+            let i = first + 32 * row as u32;
+            if i < len {
+                let (class, rank) = (ranks[row] >> 16, ranks[row] & 0xFFFF);
+                let place = if class == 0 {
+                    self.run.begin as u32 + begins[0] + rank
+                } else if class == 1 {
+                    keep(begins[1] + rank, from.load(i as usize), ids[row]);
+                    NOWHERE
+                } else {
+                    self.run.begin as u32 + self.run.len - 1 - (begins[2] + rank)
+                };
+                if place != NOWHERE {
+                    self.to.ids.store(place as usize, ids[row]);
+                }
+                to.store(i as usize, place);
+            }
+            row += 1;
+        }
+        thread::sync_threads();
+        self.copy(len);
+        // The shared memory may be used again.
+        thread::sync_threads();
+    }
+
+    /// Where the warp's points of each class begin. A barrier precedes the return.
+    #[inline(always)]
+    unsafe fn reserve(&self, warp: usize, counts: [u32; 3]) -> [u32; 3] {
+        let warp_counts = shared_field!(self.smem, warp_counts);
+        let begins = shared_field!(self.smem, begins);
+        let thread = thread::thread_idx_x() as usize;
+        if thread.is_multiple_of(32) {
+            let mut class = 0;
+            while class < 3 {
+                warp_counts.store(class * MAX_WARPS + warp, counts[class]);
+                class += 1;
+            }
+        }
+        thread::sync_threads();
+        let mut before = [0; 3];
+        let mut total = [0; 3];
+        let mut other = 0;
+        while other < THREADS / 32 {
+            let mut class = 0;
+            while class < 3 {
+                let count = warp_counts.load(class * MAX_WARPS + other);
+                before[class] += if other < warp { count } else { 0 };
+                total[class] += count;
+                class += 1;
+            }
+            other += 1;
+        }
+        if thread < 3 {
+            let (counter, count) = match thread {
+                0 => (LEFT, total[0]),
+                1 => (INSIDE + self.stage as usize, total[1]),
+                _ => (RIGHT, total[2]),
+            };
+            begins.store(thread, self.counts.atomic_add(counter, count, Ordering::Relaxed, Scope::Device));
+        }
+        thread::sync_threads();
+        [begins.load(0) + before[0], begins.load(1) + before[1], begins.load(2) + before[2]]
+    }
+
+    /// Copies the coordinates: neighbouring lanes neighbouring ones.
+    #[inline(always)]
+    unsafe fn copy(&self, len: u32) {
+        let (from, to) = (shared_field!(self.smem, from), shared_field!(self.smem, to));
+        let (dims, divisor) = (self.from.dims, Divisor::new(self.from.dims as u32));
+        let num_coords = len * dims as u32;
+        let mut begin = thread::thread_idx_x();
+        while begin < num_coords {
+            // All loads of a batch are under way before the first is stored.
+            let mut places = [NOWHERE; BATCH];
+            let mut coords = [C::ZERO; BATCH];
+            let mut j = 0;
+            while j < BATCH {
+                let i = begin + (j * THREADS) as u32;
+                if i < num_coords {
+                    let point = divisor.quotient(i);
+                    let axis = i - point * dims as u32;
+                    let place = to.load(point as usize);
+                    if place != NOWHERE {
+                        let from = from.load(point as usize) as usize * dims + axis as usize;
+                        (places[j], coords[j]) = (place, computed(self.from.coords.load(from)));
+                    }
+                }
+                j += 1;
+            }
+            let mut j = 0;
+            while j < BATCH {
+                if places[j] != NOWHERE {
+                    let i = begin + (j * THREADS) as u32;
+                    let axis = i - divisor.quotient(i) * dims as u32;
+                    self.to.coords.store(places[j] as usize * dims + axis as usize, coords[j]);
+                }
+                j += 1;
+            }
+            begin += (BATCH * THREADS) as u32;
+        }
+    }
+}

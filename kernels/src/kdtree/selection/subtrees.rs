@@ -1,0 +1,311 @@
+//! Whole subtrees in shared memory: their points are sorted once on each axis, then these orders are partitioned level by level
+//! (after Brown 2015, *Building a Balanced k-d Tree in O(kn log n) Time*), which moves two bytes a point and axis.
+
+use super::{Points, PointsMut, Run};
+use crate::block::merge::{Tile, TileSmem};
+use crate::kdtree::left_balanced::{full_tree, level};
+use crate::policy::SELECTION;
+use crate::thread::coord::Coord;
+use crate::thread::order::{ByRank, Lookup};
+use crate::thread::words::computed;
+use crate::warp::scan::inclusive_sum;
+use cuda_std::prelude::*;
+
+const THREADS: usize = SELECTION.subtrees_threads;
+const WARPS: usize = THREADS / 32;
+
+/// Positions of a subtree's points for `ROWS` of them a thread, of which a subtree has one less at most.
+const fn room(rows: usize) -> usize {
+    THREADS * rows
+}
+
+/// Writes the nodes of every subtree of a level, which begins at `first_node`; a block a subtree. Subtrees have fewer than
+/// `256 * ROWS` points, of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`.
+#[kernel(
+    family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
+    shared = SubtreesSmem<<C as Coord>::Ranked, DIMS, ROWS, ITEMS>, hot
+)]
+#[instance(f32, 4, 8, 9)]
+#[instance(f32, 8, 4, 5)]
+#[instance(f64, 8, 4, 5)]
+pub unsafe fn kdtree_subtrees<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    dims: u32,
+    first_node: u32,
+    node_coords: SliceMut<C>,
+    node_ids: SliceMut<u32>,
+) {
+    let num_points = (coords.len() / dims as usize) as u32;
+    let root = first_node + thread::block_idx_x();
+    let subtree = Subtree::<C, DIMS, ROWS, ITEMS> {
+        points: Points { coords, ids, dims: dims as usize },
+        nodes: PointsMut { coords: node_coords, ids: node_ids },
+        num_points,
+        run: Run::of(root, num_points),
+        smem: shared_mem(),
+    };
+    if subtree.run.len > 0 {
+        subtree.run();
+    }
+}
+
+/// Shared memory of a subtree.
+#[repr(C, align(16))]
+pub struct SubtreesSmem<R: Copy, const DIMS: usize, const ROWS: usize, const ITEMS: usize> {
+    phases: Phases<R, ROWS, ITEMS>,
+    /// For each axis the points in order.
+    orders: [[[u16; THREADS]; ROWS]; DIMS],
+}
+
+/// Two phases that do not overlap.
+#[repr(C, align(16))]
+union Phases<R: Copy, const ROWS: usize, const ITEMS: usize> {
+    sort: TileSmem<R, u32, THREADS, ITEMS>,
+    levels: Levels<ROWS>,
+}
+
+/// What the partition of a level needs.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Levels<const ROWS: usize> {
+    /// The side of each point.
+    sides: [[u8; THREADS]; ROWS],
+    /// The node at each position, or whose subtree it is in, numbered from 1 at the root; with [`DONE`] the node is there.
+    nodes: [[u16; THREADS]; ROWS],
+    /// Where each subtree of the level begins, and its pivot.
+    begins: [[u16; THREADS]; ROWS],
+    pivots: [[u16; THREADS]; ROWS],
+    /// Of the subtree at each position where it begins, and above that its pivot.
+    subtrees: [[u32; THREADS]; ROWS],
+    /// A bit a position: it goes left, it goes right; and how many do in the words before.
+    bits: [[[u32; WARPS]; ROWS]; 2],
+    before: [[[u32; WARPS]; ROWS]; 2],
+}
+
+const DONE: u16 = 1 << 15;
+
+const GOES_LEFT: u8 = 0;
+const GOES_RIGHT: u8 = 1;
+const IS_PIVOT: u8 = 2;
+const STAYS: u8 = 3;
+
+/// One subtree.
+struct Subtree<'a, C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> {
+    points: Points<'a, C>,
+    nodes: PointsMut<'a, C>,
+    num_points: u32,
+    run: Run,
+    smem: *mut SubtreesSmem<C::Ranked, DIMS, ROWS, ITEMS>,
+}
+
+impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> Subtree<'_, C, DIMS, ROWS, ITEMS> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let mut axis = 0;
+        while axis < self.points.dims {
+            self.sort_axis(axis);
+            axis += 1;
+        }
+        self.begin_levels();
+        // Subtrees of the last level are points, at their places.
+        let mut depth = 0;
+        while full_tree(depth + 1) < self.run.len {
+            self.level(depth);
+            depth += 1;
+        }
+        thread::sync_threads();
+        self.write();
+    }
+
+    /// The order on an axis.
+    #[inline(always)]
+    fn order(&self, axis: usize) -> SharedSlice<'_, u16> {
+        // SAFETY: an address only.
+        unsafe { shared_field!(self.smem, orders).part(axis * room(ROWS), room(ROWS)) }
+    }
+
+    /// Sorts the points on an axis, by (coordinate, id).
+    #[inline(always)]
+    unsafe fn sort_axis(&self, axis: usize) {
+        let len = self.run.len as usize;
+        let lookup = Lookup { coords: Slice::from_raw_parts(core::ptr::dangling(), 0), dims: 0, axis: 0 };
+        let tile = Tile::<C::Ranked, u32, ByRank, ITEMS>::new(&raw mut (*self.smem).phases.sort, lookup);
+        let mut i = thread::thread_idx_x() as usize;
+        while i < len {
+            tile.set(i, (self.points.ranked(self.run.begin + i, axis), i as u32));
+            i += THREADS;
+        }
+        thread::sync_threads();
+        tile.sort(len);
+        thread::sync_threads();
+        let mut i = thread::thread_idx_x() as usize;
+        while i < len {
+            self.order(axis).store(i, tile.get(i).1 as u16);
+            i += THREADS;
+        }
+        thread::sync_threads();
+    }
+
+    /// All points are in the subtree of the root.
+    #[inline(always)]
+    unsafe fn begin_levels(&self) {
+        let nodes = shared_field!(self.smem, phases.levels.nodes);
+        let mut i = thread::thread_idx_x() as usize;
+        while i < self.run.len as usize {
+            nodes.store(i, 1);
+            i += THREADS;
+        }
+    }
+
+    /// The node numbered `code` from 1 at the root.
+    #[inline(always)]
+    fn node(&self, code: u32) -> u32 {
+        let depth = level(code - 1);
+        ((self.run.node + 1) << depth) - 1 + (code - (1 << depth))
+    }
+
+    /// Partitions the subtrees of a level: each pivot to its place, in all orders.
+    #[inline(always)]
+    unsafe fn level(&self, depth: u32) {
+        let begins = shared_field!(self.smem, phases.levels.begins);
+        let pivots = shared_field!(self.smem, phases.levels.pivots);
+        let nodes = shared_field!(self.smem, phases.levels.nodes);
+        let sides = shared_field!(self.smem, phases.levels.sides);
+        let thread = thread::thread_idx_x();
+        let split_axis = (level(self.run.node) + depth) as usize % self.points.dims;
+
+        let first = 1 << depth;
+        let mut i = thread;
+        while i < first {
+            let run = Run::of(self.node(first + i), self.num_points);
+            let begin = run.begin.wrapping_sub(self.run.begin) as u32;
+            begins.store(i as usize, begin as u16);
+            pivots.store(i as usize, (begin + run.left) as u16);
+            i += THREADS as u32;
+        }
+        thread::sync_threads();
+        let subtrees = shared_field!(self.smem, phases.levels.subtrees);
+        let order = self.order(split_axis);
+        let mut row = 0;
+        while row < ROWS {
+            let i = thread + (row * THREADS) as u32;
+            if i < self.run.len {
+                let code = nodes.load(i as usize);
+                let mut side = STAYS;
+                if code & DONE == 0 {
+                    let subtree = code as usize - first as usize;
+                    let pivot = u32::from(pivots.load(subtree));
+                    subtrees.store(i as usize, pivot << 16 | u32::from(begins.load(subtree)));
+                    side = if i < pivot { GOES_LEFT } else { GOES_RIGHT };
+                    let child = 2 * code + u16::from(i > pivot);
+                    nodes.store(i as usize, if i == pivot { code | DONE } else { child });
+                    side = if i == pivot { IS_PIVOT } else { side };
+                }
+                sides.store(order.load(i as usize) as usize, side);
+            }
+            row += 1;
+        }
+        thread::sync_threads();
+        let mut axis = 0;
+        while axis < self.points.dims {
+            if axis != split_axis {
+                self.partition(axis);
+            }
+            axis += 1;
+        }
+    }
+
+    /// Partitions the order of another axis by the sides, stably.
+    #[inline(always)]
+    unsafe fn partition(&self, axis: usize) {
+        let sides = shared_field!(self.smem, phases.levels.sides);
+        let bits = shared_field!(self.smem, phases.levels.bits);
+        let before = shared_field!(self.smem, phases.levels.before);
+        let subtrees = shared_field!(self.smem, phases.levels.subtrees);
+        let order = self.order(axis);
+        let thread = thread::thread_idx_x();
+        let (lane, warp) = (warp::lane_id(), thread as usize / 32);
+        let words = WARPS * ROWS;
+
+        // The point at each of the thread's positions, and above that its side.
+        let mut points = [u32::from(STAYS) << 16; ROWS];
+        let mut row = 0;
+        while row < ROWS {
+            let i = thread as usize + row * THREADS;
+            if i < self.run.len as usize {
+                let point = order.load(i);
+                points[row] = computed(u32::from(sides.load(point as usize)) << 16 | u32::from(point));
+            }
+            let side = (points[row] >> 16) as u8;
+            let left = warp::warp_vote_ballot(warp::FULL_MASK, side == GOES_LEFT);
+            let right = warp::warp_vote_ballot(warp::FULL_MASK, side == GOES_RIGHT);
+            if lane == 0 {
+                bits.store(row * WARPS + warp, left);
+                bits.store(words + row * WARPS + warp, right);
+            }
+            row += 1;
+        }
+        thread::sync_threads();
+        // A warp a side counts the bits of the words before each.
+        if warp < 2 {
+            let mut sum = 0;
+            let mut begin = 0;
+            while begin < words {
+                let word = begin + lane as usize;
+                let count = if word < words { bits.load(warp * words + word).count_ones() } else { 0 };
+                let inclusive = inclusive_sum(count);
+                if word < words {
+                    before.store(warp * words + word, sum + inclusive - count);
+                }
+                sum += warp::shuffle_idx(warp::FULL_MASK, inclusive, 31);
+                begin += 32;
+            }
+        }
+        thread::sync_threads();
+        let rank = |side: u32, i: u32| {
+            let word = side as usize * words + (i / 32) as usize;
+            before.load(word) + (bits.load(word) & ((1 << (i % 32)) - 1)).count_ones()
+        };
+        let mut row = 0;
+        while row < ROWS {
+            let i = thread + (row * THREADS) as u32;
+            let side = (points[row] >> 16) as u8;
+            if side != STAYS {
+                // A point stays in its subtree, so this is the one at its position too.
+                let subtree = subtrees.load(i as usize);
+                let (begin, pivot) = (subtree & 0xFFFF, subtree >> 16);
+                let goes_right = u32::from(side == GOES_RIGHT);
+                let first = if side == GOES_RIGHT { pivot + 1 } else { begin };
+                let place = if side == IS_PIVOT {
+                    pivot
+                } else {
+                    first + rank(goes_right, i) - rank(goes_right, begin)
+                };
+                order.store(place as usize, points[row] as u16);
+            }
+            row += 1;
+        }
+        thread::sync_threads();
+    }
+
+    /// Writes the points, which all orders have in the same order now, to their nodes.
+    #[inline(always)]
+    unsafe fn write(&self) {
+        let nodes = shared_field!(self.smem, phases.levels.nodes);
+        let dims = self.points.dims;
+        let mut i = thread::thread_idx_x() as usize;
+        while i < self.run.len as usize {
+            let node = self.node(u32::from(nodes.load(i) & !DONE)) as usize;
+            let point = self.run.begin + self.order(0).load(i) as usize;
+            self.nodes.ids.store(node, self.points.id(point));
+            let mut axis = 0;
+            while axis < dims {
+                let coord = self.points.coords.load(point * dims + axis);
+                self.nodes.coords.store(node * dims + axis, coord);
+                axis += 1;
+            }
+            i += THREADS;
+        }
+    }
+}
