@@ -327,7 +327,9 @@ pub struct SelectionPolicy {
     pub subtrees_min_blocks: usize,
 }
 
-/// Builder by selection: untuned.
+/// Builder by selection. On an H200 10M points of 3 `f32` took 7.5 ms by 256 threads everywhere and loads of a tile one by one,
+/// 7.1 ms as here: by Nsight Compute 3.2 in splits (0.18 each first one of a level, 60 % of its issue slots taken), 1.6 in
+/// brackets, which sort their samples, 0.5 in pivots, and the rest in subtrees. The numbers: untuned.
 pub const SELECTION: SelectionPolicy = SelectionPolicy {
     bracket_threads: 1024,
     split: (256, 8),

@@ -104,6 +104,8 @@ impl Ptx {
             .no_default_features(true)
             .features([&family.feature])
             .checked(self.checked)
+            // Scans have tiles of 20 rows in registers.
+            .unroll_threshold(10_000)
             // The same PTX on every machine, and no path of this one in a published package.
             .remap_path_prefix(&workspace.root, ".")
             .remap_path_prefix(toolchain.sysroot().join("lib/rustlib/src/rust"), "rust")

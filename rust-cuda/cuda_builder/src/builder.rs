@@ -79,7 +79,7 @@ impl CudaBuilder {
             fma_contraction: false,
             fast_div: false,
             fast_sqrt: false,
-            unroll_threshold: 10000,
+            unroll_threshold: 4000,
             checked: false,
             ptx_version: None,
             remap: Vec::new(),
@@ -154,7 +154,7 @@ impl CudaBuilder {
         self
     }
 
-    /// LLVM's limit for unrolling a loop of constant length; 10000 if never called. Its own default, 300, leaves
+    /// LLVM's limit for unrolling a loop of constant length; 4000 if never called. Its own default, 300, leaves
     /// register arrays of 16 elements and more in local memory.
     pub fn unroll_threshold(mut self, units: u32) -> Self {
         self.unroll_threshold = units;

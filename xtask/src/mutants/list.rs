@@ -47,6 +47,10 @@ const TAGS: Kernel = Kernel { file: "kernels/src/kdtree/tags.rs", tests: &["kdtr
 const NEAREST: Kernel = Kernel { file: "kernels/src/kdtree/nearest.rs", tests: &["kdtree::"] };
 const BEST_K: Kernel = Kernel { file: "kernels/src/thread/best_k.rs", tests: &["kdtree::"] };
 const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["kdtree::"] };
+const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", tests: &["kdtree::"] };
+const SUBTREES: Kernel = Kernel { file: "kernels/src/kdtree/selection/subtrees.rs", tests: &["kdtree::"] };
+const SELECTION: Kernel = Kernel { file: "kernels/src/kdtree/selection.rs", tests: &["kdtree::"] };
+const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
 const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
 const NTH: Kernel = Kernel { file: "kernels/src/block/nth.rs", tests: &["top_k::"] };
 const TOP_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/mod.rs", tests: &["top_k::"] };
@@ -358,6 +362,36 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: EXPAND,
         from: "begins.load(segment) as usize <= output",
         to: "(begins.load(segment) as usize) < output",
+    },
+    Mutant {
+        what: "selection: equal coordinates go by position",
+        kernel: SELECTION,
+        from: "Ranked::new(self.coords.load(i * self.dims + axis).key(), self.id(i))",
+        to: "Ranked::new(self.coords.load(i * self.dims + axis).key(), i as u32)",
+    },
+    Mutant {
+        what: "selection: places are looked up before they are set",
+        kernel: SPLIT,
+        from: "        thread::sync_threads();\n        self.copy(len);",
+        to: "        self.copy(len);",
+    },
+    Mutant {
+        what: "selection: an order is written while it is read",
+        kernel: SUBTREES,
+        from: "        thread::sync_threads();\n        let rank = |side",
+        to: "        let rank = |side",
+    },
+    Mutant {
+        what: "selection: pivots go left",
+        kernel: SUBTREES,
+        from: "side = if i == pivot { IS_PIVOT } else { side };",
+        to: "",
+    },
+    Mutant {
+        what: "selection: samples are not sorted to the end",
+        kernel: BLOCK_BITONIC,
+        from: "        while stride > 0 {",
+        to: "        while stride > 1 {",
     },
     Mutant {
         what: "merge: the second run goes first at the edges of tiles",
