@@ -29,13 +29,17 @@ pub struct Note {
 }
 
 impl Note {
-    /// For rows whose work and input begin so, from so many items on.
+    /// For rows of this work, or with a `*` at the end of what begins so, whose input begins so, from so many items on.
     pub const fn new(work: &'static str, input: &'static str, from: u64, text: &'static str) -> Self {
         Self { work, input, from, text }
     }
 
     fn fits(&self, row: &Row) -> bool {
-        row.work.starts_with(self.work) && row.input.starts_with(self.input) && row.n >= self.from
+        let is_work = match self.work.strip_suffix('*') {
+            Some(begin) => row.work.starts_with(begin),
+            None => row.work == self.work,
+        };
+        is_work && row.input.starts_with(self.input) && row.n >= self.from
     }
 }
 
@@ -95,7 +99,8 @@ impl Report {
         Ok(())
     }
 
-    /// Says of kauri's rows that are slower than a rival's, or far from the copy bandwidth, what the first note that fits says.
+    /// Says of kauri's rows that are slower than a rival's, or far from the copy bandwidth, what the first note that fits says,
+    /// or that there is none.
     pub fn explain(&mut self, notes: &[Note]) {
         let copied = self.rows.iter().find(|row| row.work == "device copy").and_then(Row::bytes_per_ms);
         for i in 0..self.rows.len() {
@@ -111,7 +116,8 @@ impl Report {
                 _ => false,
             };
             if is_behind || is_far {
-                self.rows[i].bound = notes.iter().find(|note| note.fits(row)).map(|note| note.text);
+                let note = notes.iter().find(|note| note.fits(row));
+                self.rows[i].bound = Some(note.map_or("not known yet", |note| note.text));
             }
         }
     }
@@ -159,9 +165,7 @@ impl Report {
         }
         text + &self.bounds()
     }
-}
 
-impl Report {
     /// What bounds the rows that missed a goal: each reason with its rows.
     fn bounds(&self) -> String {
         let mut reasons: Vec<&str> = Vec::new();
@@ -248,5 +252,33 @@ mod tests {
         assert_eq!(report.rows.iter().map(|row| row.system.as_str()).collect::<Vec<_>>(), ["", "CUB", ""]);
         assert!(report.to_markdown().contains("1.50 x as fast"), "{}", report.to_markdown());
         assert!(report.add_rivals("{}").is_err());
+    }
+
+    #[test]
+    fn rows_that_miss_a_goal_are_explained() {
+        let mut report = Report::new("test", Hardware::of(&Device::cpu()), 1);
+        let timing = |ms: f64| Some(Timing::of("wall", &[std::time::Duration::from_secs_f64(ms / 1e3)]));
+        let row = |system: &str, work: &str, n, ms, bytes| Row {
+            system: system.to_owned(),
+            work: work.to_owned(),
+            n,
+            timing: timing(ms),
+            bytes,
+            ..Row::default()
+        };
+        report.rows = vec![
+            row("", "device copy", 1, 1.0, Some(1000)),
+            row("", "merge", 10, 2.0, None),
+            row("CUB", "merge", 10, 1.0, None),
+            row("", "merge sort", 10, 2.0, None),
+            row("CUB", "merge sort", 10, 1.0, None),
+            row("", "scan sum", LARGE, 1.0, Some(899)),
+            row("", "scan max", LARGE, 1.0, Some(901)),
+        ];
+        report.explain(&[Note::new("merge", "", 0, "merging"), Note::new("scan*", "", LARGE, "scanning")]);
+        let bounds: Vec<_> = report.rows.iter().map(|row| row.bound).collect();
+        let (merging, scanning, unknown) = (Some("merging"), Some("scanning"), Some("not known yet"));
+        assert_eq!(bounds, [None, merging, None, unknown, None, scanning, None]);
+        assert!(report.to_markdown().contains("**merging.** merge () 10\n"), "{}", report.to_markdown());
     }
 }

@@ -7,7 +7,8 @@
 //! of a walk in order: a pivot between its subtrees. When runs are short a block finishes each in shared memory
 //! ([`subtrees`]).
 //!
-//! By (coordinate, id) no two points are equal, so that what the data are like changes nothing.
+//! By (coordinate, id) no two points are equal, so that what the data are like changes nothing. A bracket that misses costs
+//! time: its whole run is split by one block.
 
 pub mod bracket;
 pub mod settle;

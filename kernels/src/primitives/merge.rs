@@ -17,6 +17,7 @@ use cuda_std::prelude::*;
 
 /// Threads of a block that has a tile.
 pub const THREADS: usize = MERGE.threads_per_block;
+
 /// The tile that a thread is to find the beginning of, one of so many.
 #[inline(always)]
 pub(super) unsafe fn tile_to_split(num_tiles: usize) -> usize {

@@ -34,6 +34,15 @@ enum Promise {
 
 use Promise::{NonFinitePoint, NonFiniteQuery, ResultTooLarge, Rows, TooLargePoint, TooLargeQuery};
 
+/// More points than a block finishes, on a lattice: all kernels of every builder run.
+#[test]
+fn lattices_of_thousands_of_points() {
+    for device in devices_for(8000) {
+        build(&device, &Shape::Lattice.points::<f32, 2>(8000, 78));
+        build(&device, &Shape::Lattice.points::<f64, 3>(2600, 79));
+    }
+}
+
 fn table<C: Scalar>() -> Vec<Row<C>> {
     let at = |x: f64| [C::from_f64(x), C::from_f64(-x), C::from_f64(x / 3.0)];
     let some = |n: usize| Shape::Uniform.points::<C, 3>(n, 77);

@@ -1,10 +1,10 @@
 //! The index rules of left-balanced trees against their definition.
 
 use kauri_kernels::kdtree::left_balanced::{
-    full_tree, level, num_levels, parent, pivot, subtree_begin, subtree_size,
+    full_tree, in_order_begin, left_size, level, num_levels, parent, pivot, subtree_begin, subtree_size,
 };
 use kauri_tests::generate::Random;
-use kauri_tests::oracle::left_size;
+use kauri_tests::oracle;
 
 #[test]
 fn every_node_of_every_small_tree() {
@@ -25,6 +25,14 @@ fn every_node_of_every_small_tree() {
             assert_eq!(subtree_size(s, n), size, "size of {s} in {n}");
             assert_eq!(subtree_begin(s, n), begin, "begin of {s} in {n}");
             assert_eq!(pivot(s, n), begin + left, "pivot of {s} in {n}");
+            assert_eq!(left_size(s, n), left, "nodes left of {s} in {n}");
+            // Behind its parent, or where that begins.
+            let first = match s {
+                0 => 0,
+                s if s % 2 == 1 => in_order_begin(parent(s), n),
+                s => in_order_begin(parent(s), n) + sizes[s as usize - 1] + 1,
+            };
+            assert_eq!(in_order_begin(s, n), first, "begin in order of {s} in {n}");
             assert!(s == 0 || s == 2 * parent(s) + 1 || s == 2 * parent(s) + 2);
             begin += size;
         }
@@ -48,13 +56,17 @@ fn random_nodes_of_large_trees() {
         let (mut s, mut size, mut to_the_left, mut depth) = (0u64, u64::from(n), 0, 0);
         loop {
             let first_of_level = (1u64 << depth) - 1;
-            let left = left_size(size);
+            let left = oracle::left_size(size);
             let begin = first_of_level + to_the_left;
             let node = s as u32;
             assert_eq!(level(node), depth, "level({s})");
             assert_eq!(u64::from(subtree_size(node, n)), size, "size of {s} in {n}");
             assert_eq!(u64::from(subtree_begin(node, n)), begin, "begin of {s} in {n}");
             assert_eq!(u64::from(pivot(node, n)), begin + left, "pivot of {s} in {n}");
+            assert_eq!(u64::from(left_size(node, n)), left, "nodes left of {s} in {n}");
+            // A node of a level above lies between each two subtrees.
+            let in_order = to_the_left + (s - first_of_level);
+            assert_eq!(u64::from(in_order_begin(node, n)), in_order, "begin in order of {s} in {n}");
             nodes += 1;
             let right = size - 1 - left;
             let goes_right = random.below(2) == 1;

@@ -4,6 +4,7 @@
 use crate::{noise, on_cuda};
 use kauri::device::SimOptions;
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace};
+use kauri::kdtree::Builder;
 use kauri::primitives::radix_sort::{self, RadixSortOptions};
 use kauri::primitives::segmented_sort;
 use kauri::{Error, KdTree, KdTreeOptions, Point, Result};
@@ -27,14 +28,14 @@ fn is_expected(error: &Error) -> bool {
 }
 
 /// Builds and asks a tree on a device whose `nth` call fails; true if no call failed.
-fn survives<P: Point>(gpu: &Gpu, points: &[P], plan: FaultPlan) -> bool {
+fn survives<P: Point>(gpu: &Gpu, points: &[P], builder: Builder, plan: FaultPlan) -> bool {
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let near = expected.nearest(&points[..5], 4).unwrap();
 
     let faulty = gpu.with_faults(plan);
     let device = Device::from_gpu(faulty.clone());
     let mut untouched = true;
-    match KdTree::build(&device, points, &KdTreeOptions::default()) {
+    match KdTree::build(&device, points, &KdTreeOptions::default().builder(builder)) {
         Err(error) => {
             assert!(is_expected(&error), "{plan:?}: {error}");
             assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}: {error}");
@@ -66,11 +67,11 @@ fn survives<P: Point>(gpu: &Gpu, points: &[P], plan: FaultPlan) -> bool {
     untouched
 }
 
-fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P]) {
+fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], builder: Builder) {
     for call in CALLS {
         for repeat in [false, true] {
             let mut nth = 1;
-            while !survives(gpu, points, FaultPlan { call, nth, repeat }) {
+            while !survives(gpu, points, builder, FaultPlan { call, nth, repeat }) {
                 nth += 1;
                 assert!(nth < 2000, "{call:?} never stops failing");
             }
@@ -79,19 +80,22 @@ fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P]) {
         }
     }
     // The device itself is as before.
-    assert!(survives(gpu, points, FaultPlan { call: FaultCall::Any, nth: u64::MAX, repeat: false }));
+    assert!(survives(gpu, points, builder, FaultPlan { call: FaultCall::Any, nth: u64::MAX, repeat: false }));
 }
 
 #[test]
 fn every_call_may_fail_on_a_gpu() {
-    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(700)));
+    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), Builder::Selection));
+    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(700), Builder::Tags));
 }
 
 #[test]
 fn every_call_may_fail_on_a_simulated_device() {
     // The order of threads does not matter here: one schedule, and few points, since every call is tried in its turn.
     let device = Device::sim(SimOptions::default()).unwrap();
-    every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]]);
+    for builder in [Builder::Selection, Builder::Tags] {
+        every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]], builder);
+    }
 }
 
 /// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.
@@ -155,7 +159,7 @@ fn every_call_of_a_sort_may_fail_on_a_simulated_device() {
 }
 
 fn keeps_to_a_limit(gpu: &Gpu) {
-    let points = points(700);
+    let points = points(3000);
     let plan =
         KdTree::<[f32; 2]>::plan(&Device::from_gpu(gpu.clone()), points.len(), &KdTreeOptions::default());
     let enough = gpu.with_memory_limit(plan.tree_bytes + plan.temp_bytes);

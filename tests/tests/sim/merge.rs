@@ -1,17 +1,21 @@
 //! Merge and merge sort: every order and type, tile edges, ties, the super key, against the CPU, and that against `std`.
 
 use crate::{bits, noise, on_each_schedule};
+use cuda_std::mem::Slice;
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::primitives::item::Bits128;
 use kauri::primitives::merge::MergeOrder;
-use kauri::primitives::order::{Ascending, ByKey, Descending, NoValue};
+use kauri::primitives::order::{Ascending, ByKey, Descending, NoValue, Order};
 use kauri::primitives::radix_sort::SortKey;
 use kauri::primitives::{cpu, merge, merge_sort};
 use kauri_kernels::policy::MERGE;
+use kauri_kernels::primitives::merge::primitives_merge_partition;
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::merge_path::split;
 use kauri_kernels::thread::order::SuperKey;
 use kauri_kernels::thread::words::Words;
 use std::cmp::Ordering;
+use std::ptr::dangling;
 
 /// Items of a tile of keys of 4 bytes.
 const TILE: usize = MERGE.tile_items(1);
@@ -207,5 +211,45 @@ fn merges_of_what_is_not_sorted_stay_in_bounds() {
         let mut merged = Buffer::uninitialized(gpu, 5 * TILE + 5, "merged").unwrap();
         merge::merge_keys::<u32, Ascending>(stream, &mut workspace, &runs[0], &runs[1], &mut merged).unwrap();
         merged.to_vec(stream).unwrap();
+    });
+}
+
+/// Where tiles begin, as a kernel finds it for all of them: of small tiles there are enough for either number of lanes.
+#[test]
+fn splits_of_many_tiles() {
+    fn splits_of<K: Words + Ord>(stream: &Stream, first: &[K], second: &[K], tile_items: usize)
+    where
+        Ascending: Order<K, NoValue>,
+    {
+        let num_tiles = (first.len() + second.len()).div_ceil(tile_items);
+        let keys = [first, second].map(|keys| Buffer::from_slice(stream, keys, "run").unwrap());
+        let mut splits = Buffer::<u64>::uninitialized(stream.gpu(), num_tiles, "splits").unwrap();
+        let lanes = (num_tiles * MERGE.split_lanes(num_tiles)) as u64;
+        // SAFETY: there are no values and nothing is looked up; the buffers live until the splits have been copied.
+        let found = unsafe {
+            let (values, coords) =
+                (Slice::from_raw_parts(dangling(), 0), Slice::from_raw_parts(dangling(), 0));
+            let (a, b, splits_out) = (keys[0].slice(), keys[1].slice(), splits.slice_mut());
+            let args = (a, values, b, values, splits_out, tile_items as u64, 0, 0, coords, 0, 0);
+            stream.launch_items::<primitives_merge_partition<K, NoValue, Ascending>>(lanes, args).unwrap();
+            splits.to_vec(stream).unwrap()
+        };
+        let expected = (0..num_tiles).map(|tile| {
+            split(first.len(), second.len(), tile * tile_items, |i, j| first[i] <= second[j]) as u64
+        });
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{} + {}", first.len(), second.len());
+    }
+    on_each_schedule(|_, stream| {
+        let sorted = |n: usize, range: u64| {
+            let mut keys: Vec<u64> = noise(n, 83).iter().map(|x| x % range).collect();
+            keys.sort_unstable();
+            keys
+        };
+        for (a, b, tile_items) in [(700, 300, 7), (0, 50, 3), (5000, 3300, 1)] {
+            let (first, second) = (sorted(a, 100), sorted(b, 90));
+            splits_of::<u64>(stream, &first, &second, tile_items);
+            let narrow = |keys: &[u64]| keys.iter().map(|&key| key as u32).collect::<Vec<_>>();
+            splits_of::<u32>(stream, &narrow(&first), &narrow(&second), tile_items);
+        }
     });
 }

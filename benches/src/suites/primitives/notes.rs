@@ -38,6 +38,26 @@ const TOP_K: &str = "one read of the input takes 0.13 ms of it. The sample of 1M
 
 const RANDOM: &str = "sectors: 2.9 TB/s of random 64-byte pieces, for both systems. Tried: 2, 4 and 8 items of a thread at once";
 
+const SORT: &str = "shared memory: 58 to 62 % of its cycles, half of them bank conflicts of ranks and exchange, 33 to 47 % of the \
+    issue slots; 80 registers and so 2 blocks a multiprocessor. Tried: eight shapes of tiles. Next: ranks by warps in registers";
+
+const SEGMENTED_SORT_MIDDLE: &str = "instructions: 59 % of the issue slots, 62 % of the cycles of shared memory; every segment goes \
+    through all digits. Next: tiles of several segments";
+
+const HISTOGRAM: &str =
+    "instructions: 75 % of the issue slots, and 70 % of the accesses to shared memory meet others";
+
+const DIGITS: &str = "shared memory: 92 % of its cycles; a count a digit and key";
+
+const EXPAND: &str = "instructions: 69 to 88 % of the issue slots; a search and a walk for each output";
+
+const OFFSETS: &str = "bytes: counts are written and read once more, at 3.2 TB/s, then scanned";
+
+const SEGMENTED_TOP_K: &str = "instructions: 63 to 71 % of the issue slots in sorting networks and tiles. Next: a threshold from \
+    the first items of a segment";
+
+const AT_THE_COPY: &str = "nothing: 0.94 to 1.07 of the copy bandwidth, the rest is noise of both systems";
+
 const SMALL: &str = "launches and latency: two kernels and the events around them";
 
 const SEARCH: &str =
@@ -45,19 +65,32 @@ const SEARCH: &str =
 
 /// The first that fits a row is its note.
 pub const NOTES: &[Note] = &[
-    Note::new("segmented scan", "", 0, SEGMENTED_SCAN),
-    Note::new("segmented reduce", "", 0, SEGMENTED_REDUCE),
-    Note::new("segmented sort", "u32/u32, segments of 16", 0, SEGMENTED_SORT_SHORT),
-    Note::new("segmented sort", "u32/u32, segments of 5000", 0, SEGMENTED_SORT_LONG),
-    Note::new("scan", "", 10_000_000, LOOK_BACK),
-    Note::new("select", "", 10_000_000, SELECT),
+    Note::new("segmented scan*", "", 0, SEGMENTED_SCAN),
+    Note::new("segmented reduce*", "", 0, SEGMENTED_REDUCE),
+    Note::new("segmented sort*", "u32/u32, segments of 16", 0, SEGMENTED_SORT_SHORT),
+    Note::new("segmented sort*", "u32/u32, segments of 5000", 0, SEGMENTED_SORT_LONG),
+    Note::new("segmented sort*", "", 0, SEGMENTED_SORT_MIDDLE),
+    Note::new("segmented top-k*", "", 0, SEGMENTED_TOP_K),
+    Note::new("radix sort*", "", 0, SORT),
+    Note::new("histogram", "", 0, HISTOGRAM),
+    Note::new("digit histogram", "", 0, DIGITS),
+    Note::new("expand", "", 0, EXPAND),
+    Note::new("offsets of counts", "", 0, OFFSETS),
+    Note::new("scan*", "", 10_000_000, LOOK_BACK),
+    Note::new("select*", "", 10_000_000, SELECT),
     Note::new("partition below", "", 10_000_000, SELECT),
     Note::new("unique", "", 10_000_000, SELECT),
     Note::new("merge", "u32", 10_000_000, MERGE),
     Note::new("super key sort", "f32 x 4, 256 distinct", 0, EQUAL_KEYS),
-    Note::new("top-k k=", "f32", 100_000_000, TOP_K),
+    Note::new("top-k k=*", "", 100_000_000, TOP_K),
+    Note::new("gather", "12 bytes, in order", 10_000_000, AT_THE_COPY),
+    Note::new("gather", "16 bytes, in order", 10_000_000, AT_THE_COPY),
+    Note::new("scatter", "12 bytes, in order", 10_000_000, AT_THE_COPY),
     Note::new("gather", "", 0, RANDOM),
     Note::new("scatter", "", 0, RANDOM),
     Note::new("lower bound", "", 0, SEARCH),
-    Note::new("reduce", "", 0, SMALL),
+    Note::new("equal range", "", 0, SEARCH),
+    Note::new("reduce*", "", 100_000_000, AT_THE_COPY),
+    Note::new("reduce*", "", 0, SMALL),
+    Note::new("merge", "", 0, SMALL),
 ];

@@ -13,6 +13,15 @@ use kauri_kernels::kdtree::selection::{COUNTS, MAX_STAGES};
 use kauri_kernels::policy::SELECTION;
 use kauri_kernels::thread::coord::Coord;
 
+const _: () = assert!(MAX_SORTED.is_power_of_two(), "a bitonic sort pads what it sorts");
+const _: () = assert!(
+    SELECTION.samples[0] <= SELECTION.max_samples
+        && SELECTION.samples[1] <= SELECTION.max_samples
+        && SELECTION.samples[0].is_power_of_two()
+        && SELECTION.samples[1].is_power_of_two(),
+    "a bitonic sort sorts the samples"
+);
+
 /// One bracket of the pivots of a level, and the split by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stage {
@@ -33,7 +42,7 @@ impl Stage {
         // A rank among samples has a deviation of half a square root of their number, or less.
         let deviation = (num_samples as f64).sqrt() / 2.0;
         let margin = (deviations * deviation).ceil() as usize + 1;
-        // Points between samples: as many as samples, give or take the square root of that.
+        // In units of points a sample: inside are as many as samples between the ends, give or take the square root of that.
         let width = (2 * margin + 1) as f64;
         let most = width + deviations * width.sqrt();
         let capacity = (points as f64 * most / num_samples as f64).ceil() as usize;
@@ -246,14 +255,13 @@ fn no_ids<'a>() -> Slice<'a, u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Buffer, Workspace};
 
     /// Brackets as narrow as a point miss nearly every pivot, and no room is too little for what is inside: such runs are split
     /// anew.
     #[cfg(feature = "sim")]
     #[test]
     fn brackets_that_miss() {
-        use crate::device::SimOptions;
+        use crate::device::{Buffer, SimOptions, Workspace};
         use crate::{Device, KdTree, KdTreeOptions};
         let points: Vec<[f32; 2]> = (0..4500)
             .map(|i: u32| [(i.wrapping_mul(2_654_435_761) >> 20) as f32, (i * 7919 % 4500) as f32])

@@ -13,7 +13,8 @@ const THREADS: usize = SELECTION.bracket_threads;
 const MAX_SAMPLES: usize = SELECTION.max_samples;
 
 /// Writes two points for each run of a level, which begins at `first_node`: `margin` samples below and above where the pivot
-/// is expected among `num_samples`, a power of two. A block a run.
+/// is expected among `num_samples`, a power of two; where there is none so far below or above, what comes before or behind all
+/// points. A block a run. `positions` are those inside the bracket of the stage before, with room for `capacity` a run.
 #[kernel(family = "kdtree", block = THREADS, shared = BracketSmem<<C as Coord>::Ranked>, hot)]
 #[instance(f32)]
 #[instance(f64)]

@@ -99,10 +99,11 @@ impl<C: Coord> Settle<'_, C> {
         // Shared memory is used again, and the counters are set.
         thread::sync_threads();
         self.split.bracket = (pivot, pivot);
+        // Of the largest run the last tile ends beyond 32 bits.
         let mut begin = 0;
-        while begin < rest.len {
-            self.split.tile(rest, begin, |_, position, id| self.keep(position, id));
-            begin += MAX_SORTED as u32;
+        while begin < u64::from(rest.len) {
+            self.split.tile(rest, begin as u32, |_, position, id| self.keep(position, id));
+            begin += MAX_SORTED as u64;
         }
     }
 
@@ -136,11 +137,11 @@ impl<C: Coord> Settle<'_, C> {
         while digit < C::Ranked::DIGITS {
             clear_counts(counts);
             thread::sync_threads();
-            let mut i = thread::thread_idx_x();
-            while i < all.len {
-                let point = self.split.from.ranked(all.position(i), self.split.axis);
+            let mut i = u64::from(thread::thread_idx_x());
+            while i < u64::from(all.len) {
+                let point = self.split.from.ranked(all.position(i as u32), self.split.axis);
                 count_digit(point, prefix, digit, counts);
-                i += THREADS as u32;
+                i += THREADS as u64;
             }
             thread::sync_threads();
             let (value, before) = find_digit(|digit| counts.load(digit).into(), n);

@@ -23,7 +23,8 @@ const BATCH: usize = 4;
 const NOWHERE: u32 = u32::MAX;
 
 /// Writes the points below the bracket of their run to its begin, those above to its end, and the positions of the others to
-/// `inside`; a block a tile, `tiles_per_run` of them a run.
+/// `inside`, where those for which there is no room are left out and counted; a block a tile, `tiles_per_run` of them a run.
+/// `positions` and `capacity` as in `kdtree_bracket`.
 #[kernel(family = "kdtree", block = THREADS, shared = SplitSmem<THREADS, ITEMS>, hot)]
 #[instance(f32)]
 #[instance(f64)]

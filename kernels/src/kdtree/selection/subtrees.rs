@@ -20,7 +20,7 @@ const fn room(rows: usize) -> usize {
 }
 
 /// Writes the nodes of every subtree of a level, which begins at `first_node`; a block a subtree. Subtrees have fewer than
-/// `256 * ROWS` points, of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`.
+/// `THREADS * ROWS` points, of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`.
 #[kernel(
     family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
     shared = SubtreesSmem<<C as Coord>::Ranked, DIMS, ROWS, ITEMS>, hot
