@@ -3,7 +3,7 @@
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 
-/// Sorts the first `len` items, a power of two. Ends with a barrier.
+/// Sorts the first `len` items, a power of two. Ends with a barrier, if there are two.
 ///
 /// # Safety
 /// All threads of the block call, with the same arguments; the items were set before a barrier, and nobody else uses them.

@@ -3,43 +3,42 @@
 
 use crate::report::Note;
 
-const LOOK_BACK: &str = "0.7 of the copy bandwidth: bytes on their way. 3.0 TB/s, 16 % of the issue slots, warps wait at the \
-    barrier behind the look-back 10 of 12 cycles; 128 registers and so 2 blocks a multiprocessor, of 80 KB. Tried: 7 to 24 rows \
-    by 2 to 4 blocks, look-back by 1 to 8 words a lane. Next: a persistent grid that loads its next tile while it looks back";
+const LOOK_BACK: &str = "0.7 to 0.8 of the copy bandwidth: bytes on their way. 3.0 TB/s, 16 % of the issue slots, most of a warp's time is the \
+    barrier behind the look-back; 128 registers and so 2 blocks a multiprocessor. Tried: 7 to 24 rows by 2 to 4 blocks, look-back \
+    by 1 to 8 words a lane. Next: a persistent grid that loads its next tile while it looks back";
 
-const SELECT: &str = "0.65 to 0.8 of the copy bandwidth: as scans, bytes on their way while tiles look back; 64 registers, 4 \
-    blocks of 32 KB. Tried: 4 to 8 rows by 4 to 6 blocks. Next: masks of 64 bits, which allow more rows";
+const SELECT: &str = "0.65 to 0.8 of the copy bandwidth: as in scans, it seems, bytes on their way while tiles look back; not profiled by \
+    itself since its tiles are those of today. Tried: 4 to 8 rows by 4 to 6 blocks. Next: masks of 64 bits, which allow more rows";
 
-const SEGMENTED_SCAN: &str = "bytes on their way: 1.7 TB/s, 29 % of the issue slots, 95 registers, 2 blocks of 28 KB; twice the \
-    instructions of a scan for the heads. The rival scans by a key an item that is given. Tried: 6, 7 and 8 rows (0.70, 0.64, \
-    0.60 ms; of 8 two kernels spill), 3 blocks. Next: smallest and largest of floats as folded integers, then 8 rows";
+const SEGMENTED_SCAN: &str = "bytes on their way: by 6 rows 1.7 TB/s, 29 % of the issue slots, 95 registers, 2 blocks; three times the \
+    instructions of a scan, for the heads. Tried: 6, 7 and 8 rows (0.70, 0.64, 0.60 ms; of 8 two kernels spill), 3 blocks. Next: \
+    smallest and largest of floats as folded integers, then 8 rows";
 
-const SEGMENTED_REDUCE: &str = "instructions: 39 % of the issue slots by 2 blocks, half of them to find which segment an item \
-    ends; it is a segmented scan that keeps the ends, so that its time is the same for segments of any lengths. The rival has a \
-    block a segment: 3 x as fast for segments of 1000, 15 to 50 x slower for short ones and one long one. Next: tiles without \
-    an end take the path of reduce";
+const SEGMENTED_REDUCE: &str = "instructions: 38 % of the issue slots by 2 blocks, of which two fifths are added to those of the segmented scan \
+    to find the segment that an item ends. The rival is 3 x as fast for segments of 1000, and 13 to 50 x slower for those of 8 \
+    and for one long one. Next: tiles without an end take the path of reduce";
 
-const SEGMENTED_SORT_SHORT: &str = "instructions: 79 % of the issue slots; each pair goes through 32-bit shuffles of a bitonic \
-    network. Next: several segments a warp with an exchange in registers";
+const SEGMENTED_SORT_SHORT: &str =
+    "instructions: 79 % of the issue slots. Next: fewer of them for an exchange";
 
-const SEGMENTED_SORT_LONG: &str = "latency: 8 warps a block, 102 registers, 2 blocks, 42 % of the issue slots; every digit is read \
-    from memory again. The rival keeps segments up to 6000 in registers. Next: a tile of that size in shared memory";
+const SEGMENTED_SORT_LONG: &str = "latency: 102 registers, 2 blocks of 8 warps, 42 % of the issue slots; segments of 5000 do not fit in a tile of \
+    2048, and every digit is read from memory again. Next: larger tiles";
 
-const MERGE: &str = "instructions: 56 % of the issue slots in the serial merge and 34 % bank conflicts, 3.0 TB/s; 35 us of splits. \
-    Tried: 17 and 23 items a thread, 512 threads, splits by 8, 4 and 2 lanes (0.366, 0.354, 0.346 ms). Next: splits of \
-    neighbouring tiles from each other";
+const MERGE: &str = "instructions: 56 % of the issue slots, 34 % of the accesses to shared memory meet others, 3.0 TB/s; with 8 lanes the \
+    splits took 50 us more. Tried: 17 and 23 items a thread, 512 threads, splits by 8, 4 and 2 lanes (0.366, 0.354, 0.346 ms). \
+    Next: splits of neighbouring tiles from each other";
 
 const EQUAL_KEYS: &str =
     "random reads: each comparison of equal keys looks up both points. Next: bring the next coordinate along";
 
-const TOP_K: &str = "one read of the input takes 0.13 ms of it. The sample of 1M random places takes 36 us (its latency), counting \
-    the places of 7000 candidates 17 us, five launches the rest. Tried: 4, 8 and 16 samples a lane. Next: more samples on their \
-    way at once, candidates ranked within buckets";
+const TOP_K: &str = "beside one read of the input: the sample, 36 us of 32-bit and 42 of 64-bit keys by 16 samples a lane, which waits for \
+    its loads, places of the candidates, 4 to 17 us and to 38 of 64-bit keys, and five launches. Tried: 4, 8 and 16 samples a \
+    lane. Next: more samples on their way at once, candidates ranked within buckets";
 
 const RANDOM: &str = "sectors: 2.9 TB/s of random 64-byte pieces, for both systems. Tried: 2, 4 and 8 items of a thread at once";
 
-const SORT: &str = "shared memory: 58 to 62 % of its cycles, half of them bank conflicts of ranks and exchange, 33 to 47 % of the \
-    issue slots; 80 registers and so 2 blocks a multiprocessor. Tried: eight shapes of tiles. Next: ranks by warps in registers";
+const SORT: &str = "shared memory: 58 to 62 % of its cycles, half of the accesses meet others, 33 to 47 % of the issue slots; 80 registers \
+    and so 2 blocks a multiprocessor. Tried: eight shapes of tiles. Next: ranks by warps in registers";
 
 const SEGMENTED_SORT_MIDDLE: &str = "instructions: 59 % of the issue slots, 62 % of the cycles of shared memory; every segment goes \
     through all digits. Next: tiles of several segments";
@@ -56,12 +55,12 @@ const OFFSETS: &str = "bytes: counts are written and read once more, at 3.2 TB/s
 const SEGMENTED_TOP_K: &str = "instructions: 63 to 71 % of the issue slots in sorting networks and tiles. Next: a threshold from \
     the first items of a segment";
 
-const AT_THE_COPY: &str = "nothing: 0.94 to 1.07 of the copy bandwidth, the rest is noise of both systems";
+const AT_THE_COPY: &str = "0.94 to 1.07 of the copy bandwidth: what is left to gain is a few percent";
 
-const SMALL: &str = "launches and latency: two kernels and the events around them";
+const SMALL: &str = "launches and latency: two kernels";
 
-const SEARCH: &str =
-    "latency of dependent reads: 7 % of the issue slots, all warps there are. Both systems read the same";
+const SEARCH: &str = "latency of dependent reads: of random queries 7 % of the issue slots with all the warps there are, of those in order, \
+    and of ranges, 66 to 69 %";
 
 /// The first that fits a row is its note.
 pub const NOTES: &[Note] = &[
