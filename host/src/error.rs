@@ -91,6 +91,14 @@ pub enum Error {
         /// The size given.
         got: u64,
     },
+    /// A length is negative or not a number.
+    #[error("{what} {value}: expected a number that is not negative")]
+    InvalidLength {
+        /// What it was for: "radius" or "period".
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
     /// Keys were to be sorted by bits that they do not have.
     #[error("bits {begin} to {end} of keys of {bits} bits: give a range within 0..{bits}")]
     InvalidBits {

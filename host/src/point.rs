@@ -1,6 +1,7 @@
 //! What can be indexed: arrays of coordinates, and lon/lat points on the sphere.
 
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::Norm;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -36,6 +37,12 @@ pub trait Point: Copy + Send + Sync + 'static {
     /// The first point that cannot be indexed: [`Error::NonFinite`], [`Error::CoordinateTooLarge`],
     /// [`Error::InvalidLonLat`].
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [Self::Coord]>>;
+
+    /// What distances in results are compared with if they are to be within `radius`, which is not negative: for the Euclidean
+    /// norm its square, rounded.
+    fn bound(radius: Self::Coord, norm: Norm) -> Self::Coord {
+        if norm == Norm::Euclidean { radius * radius } else { radius }
+    }
 }
 
 /// Arrays are indexed as they lie in memory, without a copy. Other numbers of dimensions than 1 to 8 do not compile:
@@ -173,6 +180,16 @@ impl Point for LonLat {
             points.par_iter().map(LonLat::unit_vector).collect_into_vec(&mut vectors);
         }
         Ok(Cow::Owned(vectors.into_flattened()))
+    }
+
+    /// The squared chord of an arc of that many metres; for other norms than the Euclidean, which are of no use on a sphere,
+    /// the chord.
+    fn bound(metres: f64, norm: Norm) -> f64 {
+        let half_angle = metres / (2.0 * EARTH_RADIUS_M);
+        // No two places are farther apart than half way round.
+        let chord =
+            if half_angle < std::f64::consts::FRAC_PI_2 { 2.0 * half_angle.sin() } else { f64::INFINITY };
+        if norm == Norm::Euclidean { chord * chord } else { chord }
     }
 }
 

@@ -342,3 +342,37 @@ pub const SELECTION: SelectionPolicy = SelectionPolicy {
     settle_min_blocks: 1,
     subtrees_min_blocks: 3,
 };
+
+/// Shape of the queries of k-d trees by whole warps.
+#[derive(Clone, Copy, Debug)]
+pub struct QueriesPolicy {
+    /// Threads of a block, whose warps do not work together.
+    pub threads: usize,
+    /// Blocks that a multiprocessor is to hold, of kernels of up to 4 dimensions and of those of 8.
+    pub min_blocks: [usize; 2],
+    /// The same with lists in registers.
+    pub list_min_blocks: usize,
+    /// After a bucket, neighbours that a lane has collected are sorted in from this number on.
+    pub sorted_in_from: u32,
+    /// Queries that are not in order are put in order from this number on.
+    pub ordered_from: usize,
+}
+
+impl QueriesPolicy {
+    /// Blocks that a multiprocessor is to hold, of kernels of so many dimensions.
+    pub const fn min_blocks(&self, dims: usize) -> usize {
+        self.min_blocks[(dims > 4) as usize]
+    }
+}
+
+/// Untuned.
+pub const QUERIES: QueriesPolicy = QueriesPolicy {
+    threads: 128,
+    min_blocks: [8, 4],
+    list_min_blocks: 4,
+    sorted_in_from: 4,
+    ordered_from: 1 << 10,
+};
+
+/// Levels of boxes that a block makes: the threads of a block have a node each on the lowest.
+pub const BOXES_LEVELS: u32 = 8;

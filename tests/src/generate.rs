@@ -2,25 +2,17 @@
 
 use kauri_kernels::thread::coord::Coord;
 
-/// A coordinate type that values can be made for.
+/// A coordinate type that tests make values of.
 pub trait Scalar: Coord + std::fmt::Debug {
-    /// The nearest value.
-    fn from_f64(value: f64) -> Self;
     /// The smallest positive value.
     const TINY: Self;
 }
 
 impl Scalar for f32 {
-    fn from_f64(value: f64) -> Self {
-        value as f32
-    }
     const TINY: Self = f32::from_bits(1);
 }
 
 impl Scalar for f64 {
-    fn from_f64(value: f64) -> Self {
-        value
-    }
     const TINY: Self = f64::from_bits(1);
 }
 

@@ -8,6 +8,8 @@ mod walk;
 
 use kauri_kernels::thread::coord::Coord;
 
+use super::Checked;
+use super::query::Wanted;
 use crate::error::Result;
 use crate::memory;
 use crate::stats::Stats;
@@ -45,14 +47,23 @@ impl<C: Coord> CpuTree<C> {
     /// Fills `queries x k` rows into the two vectors, which must be empty and have room for them.
     pub(crate) fn nearest(
         &self,
-        queries: &[C],
+        queries: Checked<'_, C>,
         k: usize,
+        wanted: Wanted<C>,
         ids: Vec<u32>,
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
         with_dims!(self.dims, D => {
             let tree = nearest::Nodes { points: points::<C, D>(&self.coords), ids: &self.ids };
-            nearest::nearest(tree, points::<C, D>(queries), k, ids, dist2)
+            let own;
+            let (queries, except_itself) = match queries {
+                Checked::Points(coords) => (points::<C, D>(coords), false),
+                Checked::Own { itself } => {
+                    own = by_id(tree)?;
+                    (&own[..], !itself)
+                }
+            };
+            nearest::nearest(tree, queries, &nearest::Asked::new(tree, &wanted, k, except_itself), ids, dist2)
         })
     }
 
@@ -79,6 +90,16 @@ pub(crate) fn verify<C: Coord>(coords: &[C], ids: &[u32], dims: usize) -> Result
 /// Temporary bytes of a build.
 pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize) -> u64 {
     num_points * with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64
+}
+
+/// The points in the order of their ids.
+fn by_id<C: Coord, const D: usize>(tree: nearest::Nodes<'_, C, D>) -> Result<Vec<[C; D]>> {
+    let mut points = memory::vec_with_capacity(tree.ids.len(), "points as queries")?;
+    points.resize(tree.ids.len(), [C::ZERO; D]);
+    for (&point, &id) in tree.points.iter().zip(tree.ids) {
+        points[id as usize] = point;
+    }
+    Ok(points)
 }
 
 /// Flat coordinates as points.

@@ -7,12 +7,14 @@
 mod cpu;
 mod gpu;
 mod neighbors;
+mod query;
 
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
 pub use neighbors::Neighbors;
+pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -140,14 +142,38 @@ impl<P: Point> KdTree<P> {
     /// Those of [`KdTree::build`] for the first query that cannot be used; [`Error::ResultTooLarge`] if n x k entries do
     /// not fit in memory; errors of the device.
     pub fn nearest(&self, queries: &[P], k: usize) -> Result<Neighbors<P>> {
-        let _span = tracing::debug_span!("kdtree_nearest", queries = queries.len(), k).entered();
-        let coords = checked_coordinates(queries, "query")?;
-        let (ids, dist2) = result_rows::<P::Coord>(queries.len(), k)?;
-        let (ids, dist2) = match &self.storage {
-            Storage::Cpu(tree) => tree.nearest(&coords, k, ids, dist2)?,
-            Storage::Gpu(tree) => tree.nearest(&coords, k, ids, dist2)?,
+        self.nearest_with(queries, k, &QueryOptions::default())
+    }
+
+    /// The same as the options say, of points or of the tree's own.
+    ///
+    /// # Errors
+    /// Those of [`KdTree::nearest`]; [`Error::InvalidLength`] for a radius or a period that is negative or NaN;
+    /// [`Error::Shape`] for a mask of another number of points, and for other periods than one an axis.
+    pub fn nearest_with<'a>(
+        &self,
+        queries: impl Into<Queries<'a, P>>,
+        k: usize,
+        options: &QueryOptions<P>,
+    ) -> Result<Neighbors<P>> {
+        let queries = queries.into();
+        let wanted = query::Wanted::new(options, self.len())?;
+        let coords = match queries {
+            Queries::Points(points) => checked_coordinates(points, "query")?,
+            Queries::Own { .. } => Cow::Borrowed(&[][..]),
         };
-        Ok(Neighbors::new(queries.len(), k, ids, dist2))
+        let checked = match queries {
+            Queries::Points(_) => Checked::Points(&coords),
+            Queries::Own { itself } => Checked::Own { itself },
+        };
+        let num_queries = checked.len(P::DIMS, self.len());
+        let _span = tracing::debug_span!("kdtree_nearest", queries = num_queries, k).entered();
+        let (ids, dist2) = result_rows::<P::Coord>(num_queries, k)?;
+        let (ids, dist2) = match &self.storage {
+            Storage::Cpu(tree) => tree.nearest(checked, k, wanted, ids, dist2)?,
+            Storage::Gpu(tree) => tree.nearest(checked, k, wanted, ids, dist2)?,
+        };
+        Ok(Neighbors::new(num_queries, k, ids, dist2))
     }
 
     /// Checks that the tree is what [`KdTree::build`] promises: every id once, and every node in its place by the order
@@ -203,6 +229,23 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
             .field("len", &self.len())
             .field("device", &self.device)
             .finish_non_exhaustive()
+    }
+}
+
+/// Queries as coordinates, or the points of the tree.
+#[derive(Clone, Copy)]
+enum Checked<'a, C> {
+    Points(&'a [C]),
+    Own { itself: bool },
+}
+
+impl<C> Checked<'_, C> {
+    /// Number of queries to a tree of `num_points` points.
+    fn len(&self, dims: usize, num_points: usize) -> usize {
+        match self {
+            Self::Points(coords) => coords.len() / dims,
+            Self::Own { .. } => num_points,
+        }
     }
 }
 

@@ -78,6 +78,17 @@ pub const fn left_size(s: u32, n: u32) -> u32 {
     pivot(s, n) - subtree_begin(s, n)
 }
 
+/// Number of nodes that a walk in order, left subtree, node, right subtree, meets before node `s`: where its point is stored.
+#[inline(always)]
+pub const fn in_order_rank(s: u32, n: u32) -> u32 {
+    let height = height_below(s, n);
+    // In the full tree of as many levels; its lowest level has the even ranks.
+    let full_rank = ((s - full_tree(level(s))) as u64) << (height + 1) | ((1 << height) - 1);
+    let lowest_before = full_rank.div_ceil(2);
+    let lowest = (n - full_tree(num_levels(n) - 1)) as u64;
+    (full_rank - lowest_before.saturating_sub(lowest)) as u32
+}
+
 /// Number of nodes that a walk in order meets before those of the subtree of `s`: between the subtrees of a level to its left,
 /// and before its own, lies one node of a level above each.
 #[inline(always)]

@@ -1,7 +1,10 @@
 //! Left-balanced k-d trees.
 
+pub mod buckets;
 pub mod left_balanced;
 pub mod nearest;
 pub mod selection;
+pub mod stack_free;
 pub mod tags;
 pub mod verify;
+pub mod walk;

@@ -5,7 +5,7 @@
 //! over all points sends those below and above it to their side ([`split`]); of the few inside, the pivot is found by sorting
 //! them ([`settle`]) (sample and bracket after Floyd, Rivest 1975, *Expected time bounds for selection*). Runs lie in the order
 //! of a walk in order: a pivot between its subtrees. When runs are short a block finishes each in shared memory
-//! ([`subtrees`]).
+//! ([`subtrees`]), and at last the pivots found before that go to their places ([`top`]).
 //!
 //! By (coordinate, id) no two points are equal, so that what the data are like changes nothing. A bracket that misses costs
 //! time: its whole run is split by one block.
@@ -14,6 +14,7 @@ pub mod bracket;
 pub mod settle;
 pub mod split;
 pub mod subtrees;
+pub mod top;
 
 use super::left_balanced::{in_order_begin, left_size, subtree_size};
 use crate::thread::coord::Coord;

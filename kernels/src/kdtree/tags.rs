@@ -4,7 +4,7 @@
 //! Each axis is ranked once by (coordinate, id). So a round sorts one 64-bit key, the tag above the rank on the round's
 //! axis, whatever the coordinate type, and ties go by id as they must.
 
-use super::left_balanced::{full_tree, pivot};
+use super::left_balanced::{full_tree, in_order_rank, pivot};
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
@@ -78,7 +78,7 @@ pub unsafe fn kdtree_update_tags(keys: SliceMut<u64>, ids: Slice<u32>, next_rank
     }
 }
 
-/// Puts each point at the index of its tag: level order.
+/// Puts each point where a walk in order meets the node of its tag.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -92,11 +92,12 @@ pub unsafe fn kdtree_place<C: Coord>(
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
-        let (node, id) = (tag_of(keys.load(i)) as usize, ids.load(i));
-        node_ids.store(node, id);
+        let (node, id) = (tag_of(keys.load(i)), ids.load(i));
+        let place = in_order_rank(node, ids.len() as u32) as usize;
+        node_ids.store(place, id);
         let mut axis = 0;
         while axis < dims as usize {
-            node_coords.store(node * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
+            node_coords.store(place * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
             axis += 1;
         }
     }

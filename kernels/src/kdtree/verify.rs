@@ -1,6 +1,6 @@
 //! Checks that a tree is the left-balanced tree of its points.
 
-use super::left_balanced::{level, parent};
+use super::left_balanced::{in_order_rank, level, parent};
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
@@ -46,7 +46,7 @@ struct Node<'a, C> {
 impl<C: Coord> Node<'_, C> {
     #[inline(always)]
     unsafe fn check(&self, node: u32, seen: SliceMut<'_, u32>) -> u32 {
-        let id = self.node_ids.load(node as usize);
+        let id = self.node_ids.load(self.place(node));
         if id as usize >= seen.len() {
             return wrong::ID_RANGE;
         }
@@ -66,11 +66,18 @@ impl<C: Coord> Node<'_, C> {
         0
     }
 
+    /// Where a node's point is stored.
+    #[inline(always)]
+    fn place(&self, node: u32) -> usize {
+        in_order_rank(node, self.node_ids.len() as u32) as usize
+    }
+
     /// Order of two nodes on an axis, by (coordinate, id).
     #[inline(always)]
     unsafe fn before(&self, a: u32, b: u32, axis: usize) -> bool {
-        let key = |node: u32| self.node_coords.load(node as usize * self.dims + axis).key();
+        let (a, b) = (self.place(a), self.place(b));
+        let key = |place: usize| self.node_coords.load(place * self.dims + axis).key();
         let (key_a, key_b) = (key(a), key(b));
-        key_a < key_b || (key_a == key_b && self.node_ids.load(a as usize) < self.node_ids.load(b as usize))
+        key_a < key_b || (key_a == key_b && self.node_ids.load(a) < self.node_ids.load(b))
     }
 }

@@ -57,15 +57,13 @@ pub unsafe fn primitives_bounds_finish<C: BoundsCoord>(keys: Slice<<C as Coord>:
     }
 }
 
-/// A coordinate that comes back from its key.
+/// A coordinate that may be NaN, with keys at both ends.
 pub trait BoundsCoord: Coord + Words {
     /// Where the least key starts.
     const LEAST_START: Self::Key;
     /// Where the greatest key starts.
     const GREATEST_START: Self::Key;
 
-    /// The coordinate of a key.
-    fn from_key(key: Self::Key) -> Self;
     /// True for every NaN.
     fn is_nan(self) -> bool;
 }
@@ -74,10 +72,6 @@ impl BoundsCoord for f32 {
     const LEAST_START: u32 = u32::MAX;
     const GREATEST_START: u32 = 0;
 
-    #[inline(always)]
-    fn from_key(key: u32) -> f32 {
-        cuda_std::float::f32_from_key(key)
-    }
     #[inline(always)]
     fn is_nan(self) -> bool {
         f32::is_nan(self)
@@ -88,10 +82,6 @@ impl BoundsCoord for f64 {
     const LEAST_START: u64 = u64::MAX;
     const GREATEST_START: u64 = 0;
 
-    #[inline(always)]
-    fn from_key(key: u64) -> f64 {
-        cuda_std::float::f64_from_key(key)
-    }
     #[inline(always)]
     fn is_nan(self) -> bool {
         f64::is_nan(self)

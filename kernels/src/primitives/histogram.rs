@@ -43,8 +43,6 @@ pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, c
 
 /// A coordinate that bins are counted of.
 pub trait BinnedCoord: Coord + Words {
-    /// The nearest coordinate.
-    fn from_f64(x: f64) -> Self;
     /// The whole part of a number that is not negative.
     fn to_bin(self) -> usize;
     /// A number of bins, exactly: there are no more than 4096.
@@ -56,10 +54,6 @@ pub trait BinnedCoord: Coord + Words {
 macro_rules! binned {
     ($($t:ty)*) => { $(
         impl BinnedCoord for $t {
-            #[inline(always)]
-            fn from_f64(x: f64) -> Self {
-                x as $t
-            }
             #[inline(always)]
             fn to_bin(self) -> usize {
                 self as u32 as usize

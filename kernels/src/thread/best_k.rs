@@ -16,13 +16,13 @@ pub struct BestK<'a, C> {
 }
 
 impl<'a, C: Coord> BestK<'a, C> {
-    /// An empty heap in the given row; both views have k elements, k > 0.
+    /// An empty heap in the given row; both views have k elements, k > 0. Candidates will be at most as far as the bound.
     #[inline(always)]
-    pub fn new(dist2: SliceMut<'a, C>, ids: SliceMut<'a, u32>) -> Self {
-        Self { dist2, ids, len: 0, bound: C::INFINITY }
+    pub fn new(dist2: SliceMut<'a, C>, ids: SliceMut<'a, u32>, bound: C) -> Self {
+        Self { dist2, ids, len: 0, bound }
     }
 
-    /// The k-th best squared distance so far, infinity before there are k. A candidate at this distance may still win by
+    /// The k-th best squared distance so far, the bound given before there are k. A candidate at this distance may still win by
     /// its smaller id.
     #[inline(always)]
     pub fn bound(&self) -> C {

@@ -3,7 +3,7 @@
 use super::ranked::{RankBits, Ranked};
 use super::words::{Bits128, Words};
 use core::ops::{Add, Mul, Sub};
-use cuda_std::float::{f32_to_key, f64_to_key};
+use cuda_std::float::{f32_from_key, f32_to_key, f64_from_key, f64_to_key};
 
 /// A coordinate type: `f32` or `f64`.
 ///
@@ -35,12 +35,20 @@ pub trait Coord:
 
     /// Maps to an integer of the same order; -0.0 and 0.0 map to the same key. NaN is not expected.
     fn key(self) -> Self::Key;
+    /// The coordinate of a key.
+    fn from_key(key: Self::Key) -> Self;
+    /// The smaller of two numbers.
+    fn min(self, other: Self) -> Self;
+    /// The larger of two numbers.
+    fn max(self, other: Self) -> Self;
     /// False for NaN and infinities.
     fn is_finite(self) -> bool;
     /// Magnitude.
     fn abs(self) -> Self;
     /// As `f64`, exactly.
     fn to_f64(self) -> f64;
+    /// The nearest one to a number.
+    fn from_f64(x: f64) -> Self;
 }
 
 impl Coord for f32 {
@@ -57,6 +65,18 @@ impl Coord for f32 {
         f32_to_key(self + 0.0)
     }
     #[inline(always)]
+    fn from_key(key: u32) -> Self {
+        f32_from_key(key)
+    }
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        f32::min(self, other)
+    }
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        f32::max(self, other)
+    }
+    #[inline(always)]
     fn is_finite(self) -> bool {
         f32::is_finite(self)
     }
@@ -67,6 +87,10 @@ impl Coord for f32 {
     #[inline(always)]
     fn to_f64(self) -> f64 {
         f64::from(self)
+    }
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        x as f32
     }
 }
 
@@ -84,6 +108,18 @@ impl Coord for f64 {
         f64_to_key(self + 0.0)
     }
     #[inline(always)]
+    fn from_key(key: u64) -> Self {
+        f64_from_key(key)
+    }
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        f64::min(self, other)
+    }
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        f64::max(self, other)
+    }
+    #[inline(always)]
     fn is_finite(self) -> bool {
         f64::is_finite(self)
     }
@@ -94,6 +130,10 @@ impl Coord for f64 {
     #[inline(always)]
     fn to_f64(self) -> f64 {
         self
+    }
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        x
     }
 }
 

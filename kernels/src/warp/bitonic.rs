@@ -38,7 +38,15 @@ pub unsafe fn sort_backwards<R: Ranked>(mut item: R) -> R {
 pub unsafe fn keep_first<R: Ranked>(sorted: R, items: R) -> R {
     let backwards = sort_backwards(items);
     // Rising and falling: where they cross the first 32 end.
-    let mut item = if backwards.is_before(sorted) { backwards } else { sorted };
+    merge_bitonic(if backwards.is_before(sorted) { backwards } else { sorted })
+}
+
+/// The items of the warp in order, which rise and then fall, or the other way round, wherever they begin.
+///
+/// # Safety
+/// All lanes call.
+#[inline(always)]
+pub unsafe fn merge_bitonic<R: Ranked>(mut item: R) -> R {
     let mut stride = 16;
     while stride > 0 {
         item = exchange(item, stride, warp::lane_id() & stride == 0);

@@ -1,7 +1,8 @@
 //! The index rules of left-balanced trees against their definition.
 
 use kauri_kernels::kdtree::left_balanced::{
-    full_tree, in_order_begin, left_size, level, num_levels, parent, pivot, subtree_begin, subtree_size,
+    full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
+    subtree_size,
 };
 use kauri_tests::generate::Random;
 use kauri_tests::oracle;
@@ -33,6 +34,7 @@ fn every_node_of_every_small_tree() {
                 s => in_order_begin(parent(s), n) + sizes[s as usize - 1] + 1,
             };
             assert_eq!(in_order_begin(s, n), first, "begin in order of {s} in {n}");
+            assert_eq!(in_order_rank(s, n), first + left, "rank in order of {s} in {n}");
             assert!(s == 0 || s == 2 * parent(s) + 1 || s == 2 * parent(s) + 2);
             begin += size;
         }
@@ -67,6 +69,7 @@ fn random_nodes_of_large_trees() {
             // A node of a level above lies between each two subtrees.
             let in_order = to_the_left + (s - first_of_level);
             assert_eq!(u64::from(in_order_begin(node, n)), in_order, "begin in order of {s} in {n}");
+            assert_eq!(u64::from(in_order_rank(node, n)), in_order + left, "rank in order of {s} in {n}");
             nodes += 1;
             let right = size - 1 - left;
             let goes_right = random.below(2) == 1;

@@ -4,6 +4,7 @@ mod command_line;
 mod degenerate;
 mod kdtree_build;
 mod kdtree_nearest;
+mod kdtree_queries;
 mod left_balanced;
 mod lonlat;
 mod primitives;

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 /// The k best so far, by (distance, id).
 pub(super) trait Best<C: Coord> {
-    /// Distance of the last of them; infinity while there are fewer than k.
+    /// Distance of the last of them; while there are fewer than k, how far a point may be.
     fn worst(&self) -> C;
     /// Takes a point in if it is among the best. Its distance is not above [`Best::worst`].
     fn offer(&mut self, distance: C, id: u32);
@@ -16,12 +16,14 @@ pub(super) trait Best<C: Coord> {
 pub(super) struct SortedRow<'a, C> {
     pub(super) ids: &'a mut [u32],
     pub(super) distances: &'a mut [C],
+    /// How far a point may be.
+    pub(super) bound: C,
 }
 
 impl<C: Coord> Best<C> for SortedRow<'_, C> {
     #[inline(always)]
     fn worst(&self) -> C {
-        self.distances[self.distances.len() - 1]
+        self.distances[self.distances.len() - 1].min(self.bound)
     }
 
     #[inline(always)]
@@ -46,15 +48,16 @@ impl<C: Coord> Best<C> for SortedRow<'_, C> {
 pub(super) struct BoundedHeap<C: Coord> {
     pub(super) heap: BinaryHeap<Candidate<C>>,
     pub(super) len: usize,
+    pub(super) bound: C,
 }
 
 impl<C: Coord> Best<C> for BoundedHeap<C> {
     #[inline(always)]
     fn worst(&self) -> C {
         if self.heap.len() < self.len {
-            C::INFINITY
+            self.bound
         } else {
-            self.heap.peek().map_or(C::INFINITY, |top| top.distance)
+            self.heap.peek().map_or(self.bound, |top| top.distance)
         }
     }
 

@@ -1,6 +1,6 @@
 //! Building the left-balanced tree: split at the root's rank, then both sides at the same time.
 
-use kauri_kernels::kdtree::left_balanced::{full_tree, level, num_levels, subtree_size};
+use kauri_kernels::kdtree::left_balanced::{in_order_rank, subtree_size};
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -41,7 +41,7 @@ pub(super) fn build<C: Coord, const D: usize>(
     });
     stats.phase("place", || {
         let node = |s| {
-            let item = items[in_order_rank(s, n)];
+            let item = items[in_order_rank(s, n) as usize];
             (item.coords, item.id)
         };
         if points.len() <= SEQUENTIAL {
@@ -88,39 +88,5 @@ fn compare<C: Coord, const D: usize>(a: &Item<C, D>, b: &Item<C, D>, axis: usize
         Ordering::Greater
     } else {
         Ordering::Equal
-    }
-}
-
-/// Number of nodes before node `s` in a walk left, node, right through a tree over `n` points.
-fn in_order_rank(s: u32, n: u32) -> usize {
-    let (levels, level) = (num_levels(n), level(s));
-    // In the full tree of as many levels; its lowest level has the even ranks.
-    let height = levels - 1 - level;
-    let full_rank = (u64::from(s - full_tree(level)) << (height + 1)) + (1 << height) - 1;
-    let lowest_before = full_rank.div_ceil(2);
-    let lowest_present = u64::from(n - full_tree(levels - 1));
-    (full_rank - lowest_before.saturating_sub(lowest_present)) as usize
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn in_order_ranks_are_those_of_a_walk() {
-        fn walk(s: u32, n: u32, ranks: &mut Vec<u32>) {
-            if s < n {
-                walk(2 * s + 1, n, ranks);
-                ranks.push(s);
-                walk(2 * s + 2, n, ranks);
-            }
-        }
-        for n in 1..300 {
-            let mut nodes = Vec::new();
-            walk(0, n, &mut nodes);
-            for (rank, &s) in nodes.iter().enumerate() {
-                assert_eq!(in_order_rank(s, n), rank, "node {s} of {n}");
-            }
-        }
     }
 }

@@ -11,10 +11,11 @@ use std::collections::BinaryHeap;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::best::{BoundedHeap, Candidate, SortedRow};
+use super::best::{Best, BoundedHeap, Candidate, SortedRow};
 pub(super) use super::walk::Nodes;
-use super::walk::{Stack, descend, walk};
+use super::walk::{Rules, Stack, descend, walk};
 use crate::error::Result;
+use crate::kdtree::query::Wanted;
 use crate::memory;
 
 /// Up to this many queries are answered on the calling thread.
@@ -30,14 +31,34 @@ const MAX_ORDER_LEVELS: u32 = 15;
 /// Up to this k the best are kept as a sorted row; shifting a short row beats a heap.
 const MAX_SORTED_K: usize = 64;
 
+/// What is asked for.
+pub(super) struct Asked<'a, C, const D: usize> {
+    rules: Rules<'a, C, D>,
+    k: usize,
+    /// Query `i` leaves out point `i`.
+    except_itself: bool,
+}
+
+impl<'a, C: Coord, const D: usize> Asked<'a, C, D> {
+    pub(super) fn new(tree: Nodes<'_, C, D>, wanted: &'a Wanted<C>, k: usize, except_itself: bool) -> Self {
+        Self { rules: Rules::new(wanted, tree.points), k, except_itself }
+    }
+
+    /// True if there is nothing beside the k nearest, up to a distance.
+    fn is_plain(&self) -> bool {
+        self.rules.wanted.is_euclidean() && self.rules.wanted.mask.is_none() && !self.except_itself
+    }
+}
+
 /// Fills rows of `k` neighbours into the two vectors, which come empty and with room for them.
 pub(super) fn nearest<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     queries: &[[C; D]],
-    k: usize,
+    asked: &Asked<'_, C, D>,
     mut ids: Vec<u32>,
     mut distances: Vec<C>,
 ) -> Result<(Vec<u32>, Vec<C>)> {
+    let k = asked.k;
     let entries = queries.len() * k;
     if entries == 0 {
         return Ok((ids, distances));
@@ -45,21 +66,22 @@ pub(super) fn nearest<C: Coord, const D: usize>(
     let id_rows = &mut ids.spare_capacity_mut()[..entries];
     let distance_rows = &mut distances.spare_capacity_mut()[..entries];
     if queries.len() <= SEQUENTIAL {
-        Search::new(tree, k).run(queries, id_rows, distance_rows);
+        Search::new(tree, asked).run(queries, 0, id_rows, distance_rows);
     } else if queries.len() < MIN_ORDERED || tree.points.len() < MIN_ORDERED {
         let batch = batch_len(queries.len());
         queries
             .par_chunks(batch)
             .zip(id_rows.par_chunks_mut(batch * k))
             .zip(distance_rows.par_chunks_mut(batch * k))
+            .enumerate()
             .for_each_init(
-                || Search::new(tree, k),
-                |search, ((queries, ids), distances)| search.run(queries, ids, distances),
+                || Search::new(tree, asked),
+                |search, (i, ((queries, ids), distances))| search.run(queries, i * batch, ids, distances),
             );
     } else {
         let blocks = id_rows.chunks_mut(MAX_ORDERED * k).zip(distance_rows.chunks_mut(MAX_ORDERED * k));
-        for (queries, (ids, distances)) in queries.chunks(MAX_ORDERED).zip(blocks) {
-            nearest_in_order(tree, queries, k, ids, distances)?;
+        for (i, (queries, (ids, distances))) in queries.chunks(MAX_ORDERED).zip(blocks).enumerate() {
+            nearest_in_order(tree, queries, i * MAX_ORDERED, asked, ids, distances)?;
         }
     }
     // SAFETY: all of the rows have been written, and the slices above have shown that the capacity is there.
@@ -70,25 +92,26 @@ pub(super) fn nearest<C: Coord, const D: usize>(
     Ok((ids, distances))
 }
 
-/// Writes all rows of `queries`, in the order of the tree's cells.
+/// Writes all rows of `queries`, of which the first is number `first`, in the order of the tree's cells.
 fn nearest_in_order<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     queries: &[[C; D]],
-    k: usize,
+    first: usize,
+    asked: &Asked<'_, C, D>,
     ids: &mut [MaybeUninit<u32>],
     distances: &mut [MaybeUninit<C>],
 ) -> Result<()> {
     let order = cell_order(tree, queries)?;
-    let (ids, distances) = (Rows::new(ids, k), Rows::new(distances, k));
+    let (ids, distances) = (Rows::new(ids, asked.k), Rows::new(distances, asked.k));
     order.par_chunks(batch_len(queries.len())).for_each_init(
-        || Search::new(tree, k),
+        || Search::new(tree, asked),
         |search, batch| {
             for &query in batch {
                 let query = query as u32 as usize;
                 // SAFETY: the order names every query once, so no two threads write the same row, and there are as many
                 // rows as queries.
                 let (ids, distances) = unsafe { (ids.row(query), distances.row(query)) };
-                search.run(&queries[query..=query], ids, distances);
+                search.run(&queries[query..=query], first + query, ids, distances);
             }
         },
     );
@@ -139,30 +162,47 @@ impl<'a, T> Rows<'a, T> {
 /// What one thread needs for its queries.
 struct Search<'a, C: Coord, const D: usize> {
     tree: Nodes<'a, C, D>,
-    k: usize,
+    asked: &'a Asked<'a, C, D>,
     stack: Stack<C, D>,
     heap: BinaryHeap<Candidate<C>>,
 }
 
 impl<'a, C: Coord, const D: usize> Search<'a, C, D> {
-    fn new(tree: Nodes<'a, C, D>, k: usize) -> Self {
-        Self { tree, k, stack: Stack::new(), heap: BinaryHeap::new() }
+    fn new(tree: Nodes<'a, C, D>, asked: &'a Asked<'a, C, D>) -> Self {
+        Self { tree, asked, stack: Stack::new(), heap: BinaryHeap::new() }
     }
 
-    /// Writes the rows of `queries`, all of them to the end.
-    fn run(&mut self, queries: &[[C; D]], ids: &mut [MaybeUninit<u32>], distances: &mut [MaybeUninit<C>]) {
+    /// Writes the rows of `queries`, of which the first is number `first`, all of them to the end.
+    fn run(
+        &mut self,
+        queries: &[[C; D]],
+        first: usize,
+        ids: &mut [MaybeUninit<u32>],
+        distances: &mut [MaybeUninit<C>],
+    ) {
+        let (k, bound) = (self.asked.k, self.asked.rules.wanted.bound);
         let ids = fill(ids, u32::MAX);
         let distances = fill(distances, C::INFINITY);
-        let rows = ids.chunks_exact_mut(self.k).zip(distances.chunks_exact_mut(self.k));
-        for (query, (ids, distances)) in queries.iter().zip(rows) {
-            if self.k <= MAX_SORTED_K {
-                walk(self.tree, query, &mut self.stack, &mut SortedRow { ids, distances });
+        let rows = ids.chunks_exact_mut(k).zip(distances.chunks_exact_mut(k));
+        for ((query, number), (ids, distances)) in queries.iter().zip(first..).zip(rows) {
+            let except = if self.asked.except_itself { number as u32 } else { u32::MAX };
+            if k <= MAX_SORTED_K {
+                self.walk(query, except, &mut SortedRow { ids, distances, bound });
             } else {
-                let len = self.k.min(self.tree.points.len());
-                let mut best = BoundedHeap { heap: std::mem::take(&mut self.heap), len };
-                walk(self.tree, query, &mut self.stack, &mut best);
+                let len = k.min(self.tree.points.len());
+                let mut best = BoundedHeap { heap: std::mem::take(&mut self.heap), len, bound };
+                self.walk(query, except, &mut best);
                 self.heap = best.write(ids, distances);
             }
+        }
+    }
+
+    fn walk(&mut self, query: &[C; D], except: u32, best: &mut impl Best<C>) {
+        let rules = &self.asked.rules;
+        if self.asked.is_plain() {
+            walk::<C, D, true>(self.tree, rules, query, except, &mut self.stack, best);
+        } else {
+            walk::<C, D, false>(self.tree, rules, query, except, &mut self.stack, best);
         }
     }
 }

@@ -1,8 +1,10 @@
 //! One query's walk through the tree.
 
 use kauri_kernels::thread::coord::{Coord, dist2};
+use kauri_kernels::thread::measure::{along, along_to_range};
 
 use super::best::Best;
+use crate::kdtree::query::Wanted;
 
 /// A walk never waits at more than one far child a level.
 const MAX_LEVELS: usize = 32;
@@ -34,15 +36,66 @@ impl<C: Coord, const D: usize> Stack<C, D> {
     }
 }
 
-/// Offers every point that may be among the best, subtrees on the query's side of a plane first.
+/// How distances are measured, and which points a query takes.
+pub(super) struct Rules<'a, C, const D: usize> {
+    pub(super) wanted: &'a Wanted<C>,
+    pub(super) periods: [C; D],
+    /// The box of all points.
+    pub(super) low: [C; D],
+    pub(super) high: [C; D],
+}
+
+impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
+    /// Of queries to these points.
+    pub(super) fn new(wanted: &'a Wanted<C>, points: &[[C; D]]) -> Self {
+        let (mut low, mut high) = ([C::INFINITY; D], [C::ZERO - C::INFINITY; D]);
+        // Only where axes repeat is it of use how far points lie.
+        if !wanted.periods.is_empty() {
+            for point in points {
+                for axis in 0..D {
+                    low[axis] = low[axis].min(point[axis]);
+                    high[axis] = high[axis].max(point[axis]);
+                }
+            }
+        }
+        let periods = std::array::from_fn(|axis| wanted.periods.get(axis).copied().unwrap_or(C::ZERO));
+        Self { wanted, periods, low, high }
+    }
+
+    fn distance(&self, query: &[C; D], point: &[C; D]) -> C {
+        self.wanted.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
+    }
+
+    /// The least distance along an axis to what lies beyond a plane.
+    fn beyond(&self, query: &[C; D], axis: usize, plane: C) -> C {
+        let (a, period) = (query[axis], self.periods[axis]);
+        if period == C::ZERO {
+            return (a - plane).abs();
+        }
+        if a > plane {
+            along_to_range(a, self.low[axis], plane, period)
+        } else {
+            along_to_range(a, plane, self.high[axis], period)
+        }
+    }
+
+    fn takes(&self, id: u32, except: u32) -> bool {
+        id != except && self.wanted.mask.as_ref().is_none_or(|mask| mask.takes(id))
+    }
+}
+
+/// Offers every point that may be among the best, subtrees on the query's side of a plane first. If the walk is `PLAIN`, the
+/// distance is the Euclidean, without periods, and the query takes all points.
 ///
 /// A far child is skipped only if its bound is greater than the worst of the best: at equal distance a smaller id may be
 /// there. The bound is summed in the order of the distances, and rounding is monotone, so it never exceeds the computed
 /// distance of a point in the region.
 #[inline(always)]
-pub(super) fn walk<C: Coord, const D: usize>(
+pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
     tree: Nodes<'_, C, D>,
+    rules: &Rules<'_, C, D>,
     query: &[C; D],
+    except: u32,
     Stack(stack): &mut Stack<C, D>,
     best: &mut impl Best<C>,
 ) {
@@ -50,8 +103,9 @@ pub(super) fn walk<C: Coord, const D: usize>(
     let mut waiting = 0;
     loop {
         while let Some(point) = tree.points.get(node) {
-            let distance = dist2(D, |a| query[a], |a| point[a]);
-            if distance <= best.worst() {
+            let distance =
+                if PLAIN { dist2(D, |a| query[a], |a| point[a]) } else { rules.distance(query, point) };
+            if distance <= best.worst() && (PLAIN || rules.takes(tree.ids[node], except)) {
                 best.offer(distance, tree.ids[node]);
             }
             let offset = query[axis] - point[axis];
@@ -61,8 +115,12 @@ pub(super) fn walk<C: Coord, const D: usize>(
             let next_axis = if axis + 1 == D { 0 } else { axis + 1 };
             if far < tree.points.len() {
                 let mut far_offsets = offsets;
-                far_offsets[axis] = offset;
-                let bound = dist2(D, |a| far_offsets[a], |_| C::ZERO);
+                far_offsets[axis] = if PLAIN { offset } else { rules.beyond(query, axis, point[axis]) };
+                let bound = if PLAIN {
+                    dist2(D, |a| far_offsets[a], |_| C::ZERO)
+                } else {
+                    rules.wanted.norm.put_together(D, |a| far_offsets[a])
+                };
                 if bound <= best.worst() {
                     stack[waiting] = Waiting { node: far, axis: next_axis, offsets: far_offsets, bound };
                     waiting += 1;

@@ -9,6 +9,7 @@ use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::settle::{MAX_SORTED, kdtree_settle};
 use kauri_kernels::kdtree::selection::split::{TILE, kdtree_split};
 use kauri_kernels::kdtree::selection::subtrees::kdtree_subtrees;
+use kauri_kernels::kdtree::selection::top::kdtree_place_top;
 use kauri_kernels::kdtree::selection::{COUNTS, MAX_STAGES};
 use kauri_kernels::policy::SELECTION;
 use kauri_kernels::thread::coord::Coord;
@@ -222,10 +223,10 @@ impl<C: Coord> Selection<C> {
                 (4, ..=4) => stream.launch::<kdtree_subtrees<C, 4, 8, 9>>(num_subtrees, args)?,
                 _ => stream.launch::<kdtree_subtrees<C, 8, 4, 5>>(num_subtrees, args)?,
             }
-            let top = temp.view(self.top_ids);
-            stream.copy(nodes.ids.part(0, top.len()), top.read_only())?;
-            let top = temp.view(self.top_coords);
-            stream.copy(nodes.coords.part(0, top.len()), top.read_only())
+            let (top_coords, top_ids) = (temp.view(self.top_coords), temp.view(self.top_ids));
+            let args =
+                (top_coords.read_only(), top_ids.read_only(), self.dims as u32, nodes.coords, nodes.ids);
+            stream.launch_items::<kdtree_place_top<C>>(top_ids.len() as u64, args)
         }
     }
 }

@@ -289,20 +289,18 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> Subtree
         thread::sync_threads();
     }
 
-    /// Writes the points, which all orders have in the same order now, to their nodes.
+    /// Writes the points in the order that all axes have now, which is that of a walk in order.
     #[inline(always)]
     unsafe fn write(&self) {
-        let nodes = shared_field!(self.smem, phases.levels.nodes);
         let dims = self.points.dims;
         let mut i = thread::thread_idx_x() as usize;
         while i < self.run.len as usize {
-            let node = self.node(u32::from(nodes.load(i) & !DONE)) as usize;
-            let point = self.run.begin + self.order(0).load(i) as usize;
-            self.nodes.ids.store(node, self.points.id(point));
+            let (place, point) = (self.run.begin + i, self.run.begin + self.order(0).load(i) as usize);
+            self.nodes.ids.store(place, self.points.id(point));
             let mut axis = 0;
             while axis < dims {
                 let coord = self.points.coords.load(point * dims + axis);
-                self.nodes.coords.store(node * dims + axis, coord);
+                self.nodes.coords.store(place * dims + axis, coord);
                 axis += 1;
             }
             i += THREADS;

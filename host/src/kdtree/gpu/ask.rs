@@ -1,0 +1,127 @@
+//! What is asked for, in device memory, and the arguments that all walks by whole warps take.
+
+use super::GpuTree;
+use crate::device::{Buffer, Stream};
+use crate::error::Result;
+use crate::kdtree::query::Wanted;
+use crate::primitives::pairs::nothing;
+use cuda_std::mem::Slice;
+use kauri_kernels::kdtree::nearest::flags;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::MAX_DIMS;
+
+/// Checked options, with what kernels read of them on the device.
+pub(in crate::kdtree) struct Asked<C> {
+    pub(super) wanted: Wanted<C>,
+    mask: Buffer<u32>,
+    periods: Buffer<C>,
+}
+
+impl<C: Coord> Asked<C> {
+    pub(in crate::kdtree) fn new(stream: &Stream, wanted: Wanted<C>) -> Result<Self> {
+        let words = wanted.mask.as_ref().map_or(&[][..], |mask| mask.words());
+        let mask = Buffer::from_slice(stream, words, "mask of points")?;
+        let periods = Buffer::from_slice(stream, &wanted.periods, "periods of the axes")?;
+        Ok(Self { wanted, mask, periods })
+    }
+
+    /// The dimensions of the kernels that do it: exactly those of the tree, or up to [`MAX_DIMS`].
+    pub(super) fn kernel_dims(&self, dims: usize) -> usize {
+        match dims {
+            2 | 3 if self.wanted.is_euclidean() => dims,
+            4 if self.wanted.is_euclidean() && size_of::<C>() == 4 => dims,
+            _ => MAX_DIMS,
+        }
+    }
+}
+
+/// Queries in device memory.
+#[derive(Clone, Copy)]
+pub(in crate::kdtree) struct QueriesOn<'a, C> {
+    /// Their coordinates.
+    pub(super) coords: Slice<'a, C>,
+    /// The row of each, if they are not in the order of their rows.
+    pub(super) rows: Slice<'a, u32>,
+    /// A point that each leaves out, by id; empty if none does.
+    pub(super) except: Slice<'a, u32>,
+}
+
+impl<'a, C: Coord> QueriesOn<'a, C> {
+    /// Of points, in the order of their rows.
+    pub(super) fn of_points(coords: Slice<'a, C>) -> Self {
+        Self { coords, rows: nothing().read_only(), except: nothing().read_only() }
+    }
+
+    /// The points of the tree, those at `range` of its order; rows are those of the ids, or in that order.
+    ///
+    /// # Safety
+    /// The range is in the tree.
+    pub(super) unsafe fn own(
+        tree: &'a GpuTree<C>,
+        range: std::ops::Range<usize>,
+        rows_of_ids: bool,
+        itself: bool,
+    ) -> Self {
+        // SAFETY: passed on to the caller.
+        let (coords, ids) = unsafe {
+            let coords = tree.coords.slice().part(range.start * tree.dims, range.len() * tree.dims);
+            (coords, tree.ids.slice().part(range.start, range.len()))
+        };
+        let none = nothing().read_only();
+        Self { coords, rows: if rows_of_ids { ids } else { none }, except: if itself { none } else { ids } }
+    }
+}
+
+/// The arguments.
+#[derive(Clone, Copy)]
+pub(super) struct WalkArgs<'a, C> {
+    pub(super) num_queries: u64,
+    pub(super) coords: Slice<'a, C>,
+    pub(super) ids: Slice<'a, u32>,
+    pub(super) boxes: Slice<'a, C>,
+    pub(super) dims: u32,
+    pub(super) queries: Slice<'a, C>,
+    pub(super) rows: Slice<'a, u32>,
+    pub(super) except: Slice<'a, u32>,
+    pub(super) mask: Slice<'a, u32>,
+    pub(super) periods: Slice<'a, C>,
+    pub(super) flags: u32,
+    pub(super) bound: f64,
+}
+
+impl<'a, C: Coord> WalkArgs<'a, C> {
+    /// Of queries, which are answered in an order if there is one.
+    pub(super) fn new(
+        tree: &'a GpuTree<C>,
+        asked: &'a Asked<C>,
+        queries: QueriesOn<'a, C>,
+        order: Option<Slice<'a, u32>>,
+    ) -> Self {
+        let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
+        Self {
+            num_queries: (queries.coords.len() / tree.dims) as u64,
+            coords: tree.coords.slice(),
+            ids: tree.ids.slice(),
+            boxes: tree.boxes.slice(),
+            dims: tree.dims as u32,
+            queries: queries.coords,
+            rows: order.unwrap_or(queries.rows),
+            except: queries.except,
+            mask: asked.mask.slice(),
+            periods: asked.periods.slice(),
+            flags: in_order | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
+            bound: asked.wanted.bound.to_f64(),
+        }
+    }
+}
+
+/// The arguments as a tuple, and others behind them.
+macro_rules! walk_args {
+    ($walk:expr, $($other:expr),*) => {
+        (
+            $walk.coords, $walk.ids, $walk.boxes, $walk.dims, $walk.queries, $walk.rows, $walk.except, $walk.mask,
+            $walk.periods, $walk.flags, $walk.bound, $($other),*
+        )
+    };
+}
+pub(super) use walk_args;

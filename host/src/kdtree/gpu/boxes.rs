@@ -1,0 +1,33 @@
+//! The boxes of the nodes above the buckets, from the buckets up, and where these nodes split.
+
+use super::GpuTree;
+use crate::device::Stream;
+use crate::error::Result;
+use kauri_kernels::kdtree::buckets::{kdtree_bucket_boxes, kdtree_inner_boxes, kdtree_splits, levels};
+use kauri_kernels::policy::BOXES_LEVELS;
+use kauri_kernels::thread::coord::Coord;
+
+/// Makes boxes and splits of the points.
+///
+/// # Safety
+/// Nothing else uses the tree until the stream has done the work.
+pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> Result<()> {
+    let (dims, levels) = (tree.dims as u32, levels(tree.len() as u32));
+    if levels == 0 {
+        return Ok(());
+    }
+    let (boxes, splits) = (tree.boxes.slice_mut(), tree.splits.slice_mut());
+    let (coords, ids) = (tree.coords.slice(), tree.ids.slice());
+    // SAFETY: passed on to the caller.
+    unsafe {
+        stream.launch_items::<kdtree_bucket_boxes<C>>(32 << levels, (coords, ids, dims, boxes))?;
+        // The root has no parent, and its box is not needed.
+        let mut end = levels;
+        while end > 1 {
+            let root = end.saturating_sub(BOXES_LEVELS).max(1);
+            stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, dims, root, end))?;
+            end = root;
+        }
+        stream.launch_items::<kdtree_splits<C>>(splits.len() as u64, (coords, dims, splits))
+    }
+}

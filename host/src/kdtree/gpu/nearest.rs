@@ -1,0 +1,122 @@
+//! The k nearest points: queries in the order of the tree's buckets, then a walk by whole warps.
+
+use super::GpuTree;
+use super::ask::{Asked, QueriesOn, WalkArgs, walk_args};
+use super::order::Order;
+use crate::device::{Layout, Stream, Temp};
+use crate::error::Result;
+use crate::kdtree::query::Traversal;
+use cuda_std::mem::SliceMut;
+use kauri_kernels::kdtree::nearest::{
+    kdtree_nearest_heap, kdtree_nearest_list, kdtree_nearest_one, kdtree_nearest_queue,
+};
+use kauri_kernels::kdtree::stack_free::kdtree_nearest_stack_free;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::MAX_DIMS;
+
+/// Rows of `k` neighbours a query.
+#[derive(Clone, Copy)]
+pub(super) struct RowsMut<'a, C> {
+    pub(super) dist2: SliceMut<'a, C>,
+    pub(super) ids: SliceMut<'a, u32>,
+    pub(super) k: usize,
+}
+
+/// Temporary memory of one call.
+pub(super) struct Nearest {
+    order: Option<Order>,
+}
+
+impl Nearest {
+    /// Plans up to `num_queries` queries, the points of the tree itself if they are its `own`.
+    pub(super) fn plan<C: Coord>(
+        layout: &mut Layout,
+        tree: &GpuTree<C>,
+        asked: &Asked<C>,
+        num_queries: usize,
+        own: bool,
+    ) -> Self {
+        let is_ordered = own || asked.wanted.coherent || walks_alone(asked);
+        Self { order: if is_ordered { None } else { Order::plan(layout, num_queries, tree.len()) } }
+    }
+
+    /// Answers up to as many queries as planned.
+    ///
+    /// # Safety
+    /// Queries and rows are apart, of one number, and used by nothing else until the stream has done the work.
+    pub(super) unsafe fn run<C: Coord>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        tree: &GpuTree<C>,
+        asked: &Asked<C>,
+        queries: QueriesOn<'_, C>,
+        rows: RowsMut<'_, C>,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if walks_alone(asked) && queries.except.is_empty() {
+                return walk_alone(stream, tree, queries, rows);
+            }
+            let order =
+                self.order.as_ref().map(|order| order.run(stream, temp, tree, queries.coords)).transpose()?;
+            let args = WalkArgs::new(tree, asked, queries, order);
+            match asked.kernel_dims(tree.dims) {
+                2 => walk::<C, 2>(stream, args, rows),
+                3 => walk::<C, 3>(stream, args, rows),
+                4 => walk::<C, 4>(stream, args, rows),
+                _ => walk::<C, MAX_DIMS>(stream, args, rows),
+            }
+        }
+    }
+}
+
+/// True if every query goes through the tree by itself.
+fn walks_alone<C: Coord>(asked: &Asked<C>) -> bool {
+    asked.wanted.traversal == Traversal::StackFree && asked.wanted.is_plain()
+}
+
+unsafe fn walk_alone<C: Coord>(
+    stream: &Stream,
+    tree: &GpuTree<C>,
+    queries: QueriesOn<'_, C>,
+    rows: RowsMut<'_, C>,
+) -> Result<()> {
+    let num_queries = (queries.coords.len() / tree.dims) as u64;
+    let (coords, ids, k) = (tree.coords.slice(), tree.ids.slice(), rows.k as u64);
+    let args = (coords, ids, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, k);
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match tree.dims {
+            2 => stream.launch_items::<kdtree_nearest_stack_free<C, 2>>(num_queries, args),
+            3 => stream.launch_items::<kdtree_nearest_stack_free<C, 3>>(num_queries, args),
+            4 => stream.launch_items::<kdtree_nearest_stack_free<C, 4>>(num_queries, args),
+            _ => stream.launch_items::<kdtree_nearest_stack_free<C, 0>>(num_queries, args),
+        }
+    }
+}
+
+/// By the kernel for so many neighbours.
+unsafe fn walk<C: Coord, const D: usize>(
+    stream: &Stream,
+    walk: WalkArgs<'_, C>,
+    rows: RowsMut<'_, C>,
+) -> Result<()> {
+    // Lists in registers are for short keys and few dimensions; others share them among the lanes of a warp.
+    let has_lists = size_of::<C>() == 4 && D < MAX_DIMS;
+    let args = walk_args!(walk, rows.k as u64, rows.dist2, rows.ids);
+    let (lanes, warps) = (walk.num_queries, 32 * walk.num_queries);
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match rows.k {
+            1 => stream.launch_items::<kdtree_nearest_one<C, D>>(lanes, args),
+            2..=8 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 8, 8>>(lanes, args),
+            9..=16 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 16, 8>>(lanes, args),
+            17..=32 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 32, 16>>(lanes, args),
+            2..=32 => stream.launch_items::<kdtree_nearest_queue<C, D, 1>>(warps, args),
+            33..=128 => stream.launch_items::<kdtree_nearest_queue<C, D, 4>>(warps, args),
+            129..=256 => stream.launch_items::<kdtree_nearest_queue<C, D, 8>>(warps, args),
+            _ => stream.launch_items::<kdtree_nearest_heap<C, D>>(lanes, args),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Queries in the order of the tree's buckets, so that those of a warp are near each other.
+
+use super::GpuTree;
+use crate::device::{Layout, Region, Stream, Temp};
+use crate::error::Result;
+use crate::primitives::pairs::Pairs;
+use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use cuda_std::mem::Slice;
+use kauri_kernels::kdtree::buckets::{kdtree_query_buckets, levels};
+use kauri_kernels::policy::QUERIES;
+use kauri_kernels::thread::coord::Coord;
+
+/// Temporary memory of the order.
+pub(super) struct Order {
+    /// The bucket of each query, and its number; twice, since sorting moves them to and fro.
+    buckets: [Region<u32>; 2],
+    numbers: [Region<u32>; 2],
+    sort: RadixSort,
+}
+
+impl Order {
+    /// Plans the order of up to `num_queries` queries, if it is worth the while.
+    pub(super) fn plan(layout: &mut Layout, num_queries: usize, num_points: usize) -> Option<Self> {
+        if num_queries < QUERIES.ordered_from || levels(num_points as u32) == 0 {
+            return None;
+        }
+        let [sort] = RadixSort::plan(layout, num_queries, [Shape::of::<u32, u32>(num_queries)]);
+        let mut room = || [layout.reserve(num_queries), layout.reserve(num_queries)];
+        Some(Self { buckets: room(), numbers: room(), sort })
+    }
+
+    /// The numbers of the queries, of which there are as many as planned, in order.
+    ///
+    /// # Safety
+    /// Nothing else uses the queries until the stream has done the work.
+    pub(super) unsafe fn run<'a, C: Coord>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        tree: &GpuTree<C>,
+        queries: Slice<'_, C>,
+    ) -> Result<Slice<'a, u32>> {
+        let levels = levels(tree.len() as u32);
+        let [pairs, room] =
+            [0, 1].map(|i| Pairs { keys: temp.view(self.buckets[i]), values: temp.view(self.numbers[i]) });
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let args = (tree.splits.slice(), queries, tree.dims as u32, levels, pairs.keys, pairs.values);
+            stream.launch_items::<kdtree_query_buckets<C>>(pairs.values.len() as u64, args)?;
+            let [sorted, _] =
+                self.sort.run(stream, temp, SortBy::low_bits(levels), pairs.read_only(), [room, pairs])?;
+            Ok(sorted.values.read_only())
+        }
+    }
+}

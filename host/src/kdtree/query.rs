@@ -1,0 +1,215 @@
+//! What queries ask for.
+
+use kauri_kernels::thread::coord::Coord;
+pub use kauri_kernels::thread::measure::Norm;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::point::Point;
+
+/// Where queries come from.
+#[derive(Debug)]
+pub enum Queries<'a, P> {
+    /// These points, a row of the result each.
+    Points(&'a [P]),
+    /// The points of the tree, each of which is a query: the row of a point is that of its id.
+    Own {
+        /// A point is a neighbour of its own; otherwise it is left out of its row.
+        itself: bool,
+    },
+}
+
+impl<P> Clone for Queries<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P> Copy for Queries<'_, P> {}
+
+impl<'a, P, T: AsRef<[P]> + ?Sized> From<&'a T> for Queries<'a, P> {
+    fn from(points: &'a T) -> Self {
+        Self::Points(points.as_ref())
+    }
+}
+
+/// What a query asks for beside its points. The default: the Euclidean distance, all points, however far.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QueryOptions<P: Point> {
+    /// How distances are measured. Under [`Norm::Manhattan`] and [`Norm::Chebyshev`] results have the distances themselves, and
+    /// under [`Norm::Euclidean`] their squares.
+    pub norm: Norm,
+    /// The space repeats after this much on each axis; 0 on an axis where it does not. All points and queries have to lie
+    /// within a period of each other.
+    pub periods: Option<Vec<P::Coord>>,
+    /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in metres. Its square is rounded in the type of
+    /// the coordinates.
+    pub radius: Option<P::Coord>,
+    /// Only these points.
+    pub mask: Option<PointMask>,
+    /// Queries that follow each other are near each other already, so that a GPU need not sort them. Results do not depend on
+    /// it.
+    pub coherent: bool,
+    /// How a GPU goes through the tree; results do not depend on it.
+    pub traversal: Traversal,
+}
+
+/// How a GPU goes through a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Traversal {
+    /// A warp goes together, over buckets of up to 32 points with boxes; the fastest.
+    #[default]
+    Warps,
+    /// Every query goes node by node, without a stack (Wald 2022, *A Stack-Free Traversal Algorithm for Left-Balanced k-d
+    /// Trees*). For plain options only: with others the walk is that of [`Traversal::Warps`].
+    StackFree,
+}
+
+impl<P: Point> Default for QueryOptions<P> {
+    fn default() -> Self {
+        Self {
+            norm: Norm::Euclidean,
+            periods: None,
+            radius: None,
+            mask: None,
+            coherent: false,
+            traversal: Traversal::Warps,
+        }
+    }
+}
+
+impl<P: Point> QueryOptions<P> {
+    /// With this norm.
+    pub fn norm(mut self, norm: Norm) -> Self {
+        self.norm = norm;
+        self
+    }
+
+    /// With these periods, one an axis.
+    pub fn periods(mut self, periods: impl Into<Vec<P::Coord>>) -> Self {
+        self.periods = Some(periods.into());
+        self
+    }
+
+    /// Up to this distance.
+    pub fn radius(mut self, radius: P::Coord) -> Self {
+        self.radius = Some(radius);
+        self
+    }
+
+    /// Of these points.
+    pub fn mask(mut self, mask: PointMask) -> Self {
+        self.mask = Some(mask);
+        self
+    }
+
+    /// Of queries in a good order.
+    pub fn coherent(mut self) -> Self {
+        self.coherent = true;
+        self
+    }
+
+    /// By this traversal.
+    pub fn traversal(mut self, traversal: Traversal) -> Self {
+        self.traversal = traversal;
+        self
+    }
+}
+
+/// A set of points, a bit for each by its id. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointMask {
+    words: Arc<[u32]>,
+    len: usize,
+}
+
+impl PointMask {
+    /// Those of `len` points for which `takes` says so.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn from_fn(len: usize, mut takes: impl FnMut(u32) -> bool) -> Result<Self> {
+        let mut words: Vec<u32> = memory::vec_with_capacity(len.div_ceil(32), "mask of points")?;
+        words.resize(len.div_ceil(32), 0);
+        for id in 0..len {
+            words[id / 32] |= u32::from(takes(id as u32)) << (id % 32);
+        }
+        Ok(Self { words: words.into(), len })
+    }
+
+    /// Number of points, taken or not.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if it is a set of no points at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// True if the point is in the set.
+    pub fn takes(&self, id: u32) -> bool {
+        self.words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 != 0)
+    }
+
+    /// Bit `id % 32` of word `id / 32`.
+    pub(crate) fn words(&self) -> &[u32] {
+        &self.words
+    }
+}
+
+/// Checked options, as the backends take them.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted<C> {
+    pub(crate) norm: Norm,
+    /// One an axis, or none.
+    pub(crate) periods: Vec<C>,
+    /// What is compared with distances: for the Euclidean one the square of the radius.
+    pub(crate) bound: C,
+    pub(crate) mask: Option<PointMask>,
+    pub(crate) coherent: bool,
+    pub(crate) traversal: Traversal,
+}
+
+impl<C: Coord> Wanted<C> {
+    /// Checks the options of queries to a tree of `num_points` points.
+    pub(crate) fn new<P: Point<Coord = C>>(options: &QueryOptions<P>, num_points: usize) -> Result<Self> {
+        let QueryOptions { norm, periods, radius, mask, coherent, traversal } = options.clone();
+        if let Some(mask) = &mask
+            && mask.len() != num_points
+        {
+            let (expected, got) = (num_points as u64, mask.len() as u64);
+            return Err(Error::Shape { what: "points of the mask", expected, got });
+        }
+        let bound = match radius {
+            None => C::INFINITY,
+            Some(radius) => P::bound(checked_length(radius, "radius")?, norm),
+        };
+        let periods = periods.unwrap_or_default();
+        if !periods.is_empty() && (periods.len() != P::DIMS || P::CONVERTED) {
+            let expected = if P::CONVERTED { 0 } else { P::DIMS as u64 };
+            return Err(Error::Shape { what: "periods of the axes", expected, got: periods.len() as u64 });
+        }
+        for &period in &periods {
+            checked_length(period, "period")?;
+        }
+        Ok(Self { norm, periods, bound, mask, coherent, traversal })
+    }
+
+    /// True if distances are Euclidean and nothing repeats.
+    pub(crate) fn is_euclidean(&self) -> bool {
+        self.norm == Norm::Euclidean && self.periods.is_empty()
+    }
+
+    /// True if every point may be taken, however far.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_euclidean() && self.bound == C::INFINITY && self.mask.is_none()
+    }
+}
+
+/// A length that is a number and not negative.
+fn checked_length<C: Coord>(length: C, what: &'static str) -> Result<C> {
+    if length >= C::ZERO { Ok(length) } else { Err(Error::InvalidLength { what, value: length.to_f64() }) }
+}

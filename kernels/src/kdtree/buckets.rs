@@ -1,0 +1,189 @@
+//! The tree as buckets for queries by whole warps.
+//!
+//! Points are stored in the order of a walk in order, so that every subtree is a run of them. A bucket is a subtree of up to
+//! five levels with the node that follows it in that order, at most 32 points: one a lane. The nodes above, which are on
+//! [`levels`] levels, hold the boxes of their two children: all corners of one node lie together, the least and the greatest
+//! of the left child, then those of the right.
+
+use super::left_balanced::{full_tree, in_order_begin, in_order_rank, level, num_levels};
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::coord::Coord;
+use crate::thread::measure::MAX_DIMS;
+use crate::warp::shuffle::shuffle_xor;
+use cuda_std::prelude::*;
+
+/// Levels of a bucket's subtree at most: with a node more, as many points as a warp has lanes.
+const BUCKET_LEVELS: u32 = 5;
+
+/// Levels of nodes with boxes, above the buckets.
+#[inline(always)]
+pub const fn levels(num_points: u32) -> u32 {
+    num_levels(num_points).saturating_sub(BUCKET_LEVELS)
+}
+
+/// Coordinates of all boxes of a tree.
+pub const fn boxes_len(num_points: u32, dims: usize) -> usize {
+    4 * dims * full_tree(levels(num_points)) as usize
+}
+
+/// The points of a tree, and its boxes.
+#[derive(Clone, Copy)]
+pub struct Buckets<'a, C> {
+    /// The point after point, in order.
+    pub coords: Slice<'a, C>,
+    /// Their ids.
+    pub ids: Slice<'a, u32>,
+    /// Coordinates of a point.
+    pub dims: usize,
+    /// Levels above the buckets.
+    pub levels: u32,
+}
+
+impl<'a, C: Coord> Buckets<'a, C> {
+    /// Of points in order.
+    #[inline(always)]
+    pub fn new(coords: Slice<'a, C>, ids: Slice<'a, u32>, dims: usize) -> Self {
+        Self { coords, ids, dims, levels: levels(ids.len() as u32) }
+    }
+
+    /// The first point of a bucket, and how many it has. There are points.
+    #[inline(always)]
+    pub fn bucket(&self, bucket: u32) -> (usize, u32) {
+        let n = self.ids.len() as u32;
+        let first = full_tree(self.levels);
+        let begin = in_order_begin(first + bucket, n);
+        let is_last = (bucket + 1) >> self.levels != 0;
+        let end = if is_last { n } else { in_order_begin(first + bucket + 1, n) };
+        (begin as usize, end - begin)
+    }
+
+    /// Point `i`; coordinates beyond the dimensions are 0.
+    #[inline(always)]
+    pub unsafe fn point<const D: usize>(&self, i: usize) -> [C; D] {
+        load_point(self.coords, i, self.dims)
+    }
+}
+
+/// Point `i` of points of `dims` coordinates; those beyond are 0.
+#[inline(always)]
+pub unsafe fn load_point<C: Coord, const D: usize>(coords: Slice<'_, C>, i: usize, dims: usize) -> [C; D] {
+    let mut point = [C::ZERO; D];
+    let mut axis = 0;
+    while axis < D {
+        if D < MAX_DIMS || axis < dims {
+            point[axis] = coords.load(i * dims + axis);
+        }
+        axis += 1;
+    }
+    point
+}
+
+/// Writes the box of each bucket to its parent's boxes; a warp a bucket.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_bucket_boxes<C: Coord>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    dims: u32,
+    boxes: SliceMut<C>,
+) {
+    let buckets = Buckets::new(coords, ids, dims as usize);
+    let bucket = (thread::index_1d_u64() / 32) as u32;
+    if bucket < 1 << buckets.levels {
+        let (begin, len) = buckets.bucket(bucket);
+        let to = child_box(boxes, full_tree(buckets.levels) + bucket, buckets.dims);
+        let lane = warp::lane_id();
+        // Lanes without a point repeat the first.
+        let i = begin + if lane < len { lane as usize } else { 0 };
+        let mut axis = 0;
+        while axis < buckets.dims {
+            let coord = coords.load(i * buckets.dims + axis);
+            let (mut low, mut high) = (coord, coord);
+            let mut stride = 16;
+            while stride > 0 {
+                low = low.min(shuffle_xor(low, stride));
+                high = high.max(shuffle_xor(high, stride));
+                stride /= 2;
+            }
+            if lane == 0 {
+                to.store(axis, low);
+                to.store(buckets.dims + axis, high);
+            }
+            axis += 1;
+        }
+    }
+}
+
+/// Writes the boxes of the nodes of levels `root_level..end_level` to their parents; a block a node of the first of them. Those
+/// of the next level are there.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_inner_boxes<C: Coord>(boxes: SliceMut<C>, dims: u32, root_level: u32, end_level: u32) {
+    let dims = dims as usize;
+    let mut level = end_level;
+    while level > root_level {
+        level -= 1;
+        let depth = level - root_level;
+        let first = full_tree(level) + (thread::block_idx_x() << depth);
+        let mut i = thread::thread_idx_x() as usize;
+        while i < dims << depth {
+            let (node, axis) = (first + (i / dims) as u32, i % dims);
+            let from = boxes.part(4 * dims * node as usize, 4 * dims);
+            let low = from.load(axis).min(from.load(2 * dims + axis));
+            let high = from.load(dims + axis).max(from.load(3 * dims + axis));
+            let to = child_box(boxes, node, dims);
+            to.store(axis, low);
+            to.store(dims + axis, high);
+            i += PER_ITEM_THREADS;
+        }
+        thread::sync_threads();
+    }
+}
+
+/// Where the parent of a node, which is not the root, has its box.
+#[inline(always)]
+unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceMut<'_, C> {
+    let (parent, is_right) = ((node - 1) / 2, node.is_multiple_of(2));
+    boxes.part(4 * dims * parent as usize + if is_right { 2 * dims } else { 0 }, 2 * dims)
+}
+
+/// Writes where each node above the buckets splits, in level order; a thread a node.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_splits<C: Coord>(coords: Slice<C>, dims: u32, splits: SliceMut<C>) {
+    let node = thread::index_1d_u64() as usize;
+    if node < splits.len() {
+        let (dims, node) = (dims as usize, node as u32);
+        let place = in_order_rank(node, (coords.len() / dims) as u32) as usize;
+        splits.store(node as usize, coords.load(place * dims + level(node) as usize % dims));
+    }
+}
+
+/// Writes the bucket that each query is in, or would be, and its number; a thread a query.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_query_buckets<C: Coord>(
+    splits: Slice<C>,
+    queries: Slice<C>,
+    dims: u32,
+    levels: u32,
+    buckets: SliceMut<u32>,
+    numbers: SliceMut<u32>,
+) {
+    let (i, dims) = (thread::index_1d_u64() as usize, dims as usize);
+    if i < numbers.len() {
+        let (mut node, mut axis, mut depth) = (0_usize, 0, 0);
+        while depth < levels {
+            let is_right = queries.load(i * dims + axis) > splits.load(node);
+            node = 2 * node + 1 + usize::from(is_right);
+            axis = if axis + 1 == dims { 0 } else { axis + 1 };
+            depth += 1;
+        }
+        buckets.store(i, node as u32 - full_tree(levels));
+        numbers.store(i, i as u32);
+    }
+}

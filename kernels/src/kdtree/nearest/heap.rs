@@ -1,0 +1,40 @@
+//! Any number, in the result itself.
+
+use super::{Best, Rows};
+use crate::kdtree::walk::Visit;
+use crate::thread::best_k::BestK;
+use crate::thread::coord::Coord;
+
+/// The best of a lane.
+pub(super) struct Heap<'a, C>(BestK<'a, C>);
+
+impl<'a, C: Coord> Heap<'a, C> {
+    #[inline(always)]
+    pub(super) fn new(bound: C, row: Rows<'a, C>) -> Self {
+        Self(BestK::new(row.dist2, row.ids, bound))
+    }
+}
+
+impl<C: Coord> Visit<C> for Heap<'_, C> {
+    const ONE_QUERY: bool = false;
+    const NEAREST_FIRST: bool = true;
+
+    #[inline(always)]
+    fn bound(&self) -> C {
+        self.0.bound()
+    }
+
+    #[inline(always)]
+    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
+        if is_taken {
+            self.0.offer(distance, id);
+        }
+    }
+}
+
+impl<C: Coord> Best<C> for Heap<'_, C> {
+    #[inline(always)]
+    unsafe fn write(self, _: Rows<'_, C>) {
+        self.0.finish();
+    }
+}

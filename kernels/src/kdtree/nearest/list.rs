@@ -1,0 +1,108 @@
+//! Up to 32 of a lane in registers. To sort in one alone would cost a step an entry; so some are collected, in shared memory,
+//! and all lanes sort theirs in together, by a network.
+
+use super::{Best, Rows, THREADS, worst};
+use crate::kdtree::walk::Visit;
+use crate::policy::QUERIES;
+use crate::thread::coord::Coord;
+use crate::thread::network::keep_first;
+use crate::thread::ranked::Ranked;
+use crate::thread::words::Words;
+use cuda_std::prelude::*;
+
+/// Shared memory: what the threads have collected.
+#[repr(C, align(16))]
+pub struct ListSmem<R, const B: usize> {
+    collected: [[R; THREADS]; B],
+}
+
+/// The `K` best of a lane, of which the first may be there to fill the room.
+pub(super) struct List<'a, C: Coord, const K: usize, const B: usize> {
+    best: [C::Ranked; K],
+    /// The greatest distance of the best.
+    bound: C,
+    /// Those not yet sorted in, at the thread's place of each row.
+    collected: SharedSlice<'a, C::Ranked>,
+    num_collected: u32,
+}
+
+impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
+    #[inline(always)]
+    pub(super) unsafe fn new(bound: C, k: usize, smem: *mut ListSmem<C::Ranked, B>) -> Self {
+        let mut best = [worst(bound); K];
+        let mut i = 0;
+        while i < K {
+            if i < K - k {
+                best[i] = C::Ranked::ZEROS;
+            }
+            i += 1;
+        }
+        Self { best, bound, collected: shared_field!(smem, collected), num_collected: 0 }
+    }
+
+    /// The lane's place in row `i` of what is collected.
+    #[inline(always)]
+    fn place(i: u32) -> usize {
+        i as usize * THREADS + thread::thread_idx_x() as usize
+    }
+
+    /// Sorts in what is collected.
+    #[inline(always)]
+    unsafe fn sort_in(&mut self) {
+        let mut items = [C::Ranked::LAST; B];
+        let mut i = 0;
+        while i < B {
+            if (i as u32) < self.num_collected {
+                items[i] = self.collected.load(Self::place(i as u32));
+            }
+            i += 1;
+        }
+        self.num_collected = 0;
+        keep_first(&mut self.best, items);
+        self.bound = C::from_key(self.best[K - 1].rank());
+    }
+}
+
+impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
+    const ONE_QUERY: bool = false;
+    const NEAREST_FIRST: bool = true;
+
+    #[inline(always)]
+    fn bound(&self) -> C {
+        self.bound
+    }
+
+    #[inline(always)]
+    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
+        if is_taken {
+            self.collected.store(Self::place(self.num_collected), C::Ranked::new(distance.key(), id));
+            self.num_collected += 1;
+        }
+        if warp::warp_vote_any(warp::FULL_MASK, self.num_collected == B as u32) {
+            self.sort_in();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn end_bucket(&mut self) {
+        // Early enough for the bounds to be of use.
+        if warp::warp_vote_any(warp::FULL_MASK, self.num_collected >= QUERIES.sorted_in_from) {
+            self.sort_in();
+        }
+    }
+}
+
+impl<C: Coord, const K: usize, const B: usize> Best<C> for List<'_, C, K, B> {
+    #[inline(always)]
+    unsafe fn write(mut self, row: Rows<'_, C>) {
+        self.sort_in();
+        let mut i = 0;
+        while i < K {
+            let entry = (i + row.k).wrapping_sub(K);
+            if entry < row.k {
+                row.set(entry, self.best[i]);
+            }
+            i += 1;
+        }
+    }
+}

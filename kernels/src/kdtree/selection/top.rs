@@ -1,0 +1,29 @@
+//! The nodes above the short subtrees, kept aside until no run is moved any more.
+
+use crate::kdtree::left_balanced::in_order_rank;
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
+
+/// Puts each of the first nodes where a walk in order meets it; a thread a node.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_place_top<C: Coord>(
+    top_coords: Slice<C>,
+    top_ids: Slice<u32>,
+    dims: u32,
+    node_coords: SliceMut<C>,
+    node_ids: SliceMut<u32>,
+) {
+    let (node, dims) = (thread::index_1d_u64() as usize, dims as usize);
+    if node < top_ids.len() {
+        let place = in_order_rank(node as u32, node_ids.len() as u32) as usize;
+        node_ids.store(place, top_ids.load(node));
+        let mut axis = 0;
+        while axis < dims {
+            node_coords.store(place * dims + axis, top_coords.load(node * dims + axis));
+            axis += 1;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What distances are measured by: from a query to a point, and the least from it to anything in a box.
+
+use super::coord::Coord;
+use cuda_std::prelude::*;
+
+/// Most dimensions of a point, and those of the general kernels.
+pub const MAX_DIMS: usize = 8;
+
+/// How the distances along the axes make one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Norm {
+    /// The square of the Euclidean distance.
+    #[default]
+    Euclidean = 0,
+    /// Their sum.
+    Manhattan = 1,
+    /// The largest of them.
+    Chebyshev = 2,
+}
+
+impl Norm {
+    /// The norm of a number; of other numbers the last.
+    #[inline(always)]
+    pub const fn of(number: u32) -> Self {
+        match number {
+            0 => Self::Euclidean,
+            1 => Self::Manhattan,
+            _ => Self::Chebyshev,
+        }
+    }
+
+    /// The distance along one more axis put to those before.
+    #[inline(always)]
+    pub fn and<C: Coord>(self, before: C, along: C) -> C {
+        match self {
+            // 0.0 + d*d is d*d exactly.
+            Self::Euclidean => before + along * along,
+            Self::Manhattan => before + along,
+            Self::Chebyshev => before.max(along),
+        }
+    }
+
+    /// The distances along axes put together.
+    #[inline(always)]
+    pub fn put_together<C: Coord>(self, dims: usize, along: impl Fn(usize) -> C) -> C {
+        let mut sum = C::ZERO;
+        let mut axis = 0;
+        while axis < dims {
+            sum = self.and(sum, along(axis));
+            axis += 1;
+        }
+        sum
+    }
+}
+
+/// Distance along an axis, which repeats after `period`, if that is not 0.
+#[inline(always)]
+pub fn along<C: Coord>(a: C, b: C, period: C) -> C {
+    let along = (a - b).abs();
+    if period > C::ZERO { along.min(period - along) } else { along }
+}
+
+/// The least distance along an axis to anything from `low` to `high`.
+#[inline(always)]
+pub fn along_to_range<C: Coord>(a: C, low: C, high: C, period: C) -> C {
+    let (below, above) = (low - a, a - high);
+    let along = below.max(above).max(C::ZERO);
+    if period > C::ZERO && along > C::ZERO {
+        // Round the other way, to the far end.
+        let across = if below > C::ZERO { high - a } else { a - low };
+        along.min(period - across)
+    } else {
+        along
+    }
+}
+
+/// One query. For less than [`MAX_DIMS`] dimensions, of which there are exactly `D` then, the distance is the Euclidean, without
+/// periods; for that many there are `dims` up to it, and the rest is as it says.
+///
+/// Points and boxes have `D` coordinates, of which those beyond the dimensions are not looked at. Distances are computed axis
+/// by axis, in their order and without contraction, so that all backends agree to the last bit; and since rounding is
+/// monotone, the distance to a box is never above that of a point in it.
+#[derive(Clone, Copy)]
+pub struct Measure<'a, C, const D: usize> {
+    query: [C; D],
+    dims: usize,
+    norm: Norm,
+    /// After how much each axis repeats, 0 where it does not; empty if none does.
+    periods: Slice<'a, C>,
+}
+
+impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
+    const IS_GENERAL: bool = D == MAX_DIMS;
+
+    /// Of a query of `D` coordinates.
+    #[inline(always)]
+    pub fn new(query: [C; D], dims: usize, norm: Norm, periods: Slice<'a, C>) -> Self {
+        Self { query, dims: if Self::IS_GENERAL { dims } else { D }, norm, periods }
+    }
+
+    /// Distance to a point.
+    #[inline(always)]
+    pub unsafe fn to_point(&self, point: [C; D]) -> C {
+        self.put_together(|axis, period| along(self.query[axis], point[axis], period))
+    }
+
+    /// The least distance to anything between two corners.
+    #[inline(always)]
+    pub unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C {
+        self.put_together(|axis, period| along_to_range(self.query[axis], low[axis], high[axis], period))
+    }
+
+    #[inline(always)]
+    unsafe fn put_together(&self, along: impl Fn(usize, C) -> C) -> C {
+        if !Self::IS_GENERAL {
+            return Norm::Euclidean.put_together(D, |axis| along(axis, C::ZERO));
+        }
+        let mut sum = C::ZERO;
+        let mut axis = 0;
+        while axis < D {
+            if axis < self.dims {
+                let period = if self.periods.is_empty() { C::ZERO } else { self.periods.load(axis) };
+                sum = self.norm.and(sum, along(axis, period));
+            }
+            axis += 1;
+        }
+        sum
+    }
+}

@@ -1,0 +1,90 @@
+//! Sorting networks over items in registers (Batcher 1968): every index is known when the loops are unrolled.
+
+use super::ranked::Ranked;
+
+/// Puts two items in order.
+#[inline(always)]
+fn exchange<R: Ranked, const N: usize>(items: &mut [R; N], first: usize, second: usize) {
+    let (a, b) = (items[first], items[second]);
+    let swaps = b.is_before(a);
+    items[first] = if swaps { b } else { a };
+    items[second] = if swaps { a } else { b };
+}
+
+/// Sorts items that rise and then fall, or the other way round, and wherever they begin; `N` is a power of two.
+#[inline(always)]
+pub fn merge_bitonic<R: Ranked, const N: usize>(items: &mut [R; N]) {
+    let mut stride = N / 2;
+    while stride > 0 {
+        let mut i = 0;
+        while i < N {
+            if i & stride == 0 {
+                exchange(items, i, i + stride);
+            }
+            i += 1;
+        }
+        stride /= 2;
+    }
+}
+
+/// Sorts items; `N` is a power of two.
+#[inline(always)]
+pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
+    let mut size = 2;
+    while size <= N {
+        let mut stride = size / 2;
+        while stride > 0 {
+            let mut i = 0;
+            while i < N {
+                if i & stride == 0 {
+                    let falls = i & size != 0;
+                    exchange(items, if falls { i + stride } else { i }, if falls { i } else { i + stride });
+                }
+                i += 1;
+            }
+            stride /= 2;
+        }
+        size *= 2;
+    }
+}
+
+/// Keeps in `best`, which is in order, the first `K` of both; `items` need not be in order. `K` and `N` are powers of two, and
+/// `N` is not greater.
+#[inline(always)]
+pub fn keep_first<R: Ranked, const K: usize, const N: usize>(best: &mut [R; K], mut items: [R; N]) {
+    sort(&mut items);
+    let mut i = 0;
+    while i < N {
+        let last = best[K - 1 - i];
+        best[K - 1 - i] = if items[i].is_before(last) { items[i] } else { last };
+        i += 1;
+    }
+    merge_bitonic(best);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the principle of zeros and ones a network that sorts those sorts everything.
+    #[test]
+    fn zeros_and_ones_are_sorted() {
+        for bits in 0..1 << 16 {
+            let mut items: [u64; 16] = core::array::from_fn(|i| bits >> i & 1);
+            sort(&mut items);
+            assert!(items.is_sorted(), "{bits:b}");
+        }
+    }
+
+    #[test]
+    fn the_first_of_both_are_kept() {
+        for bits in 0..1u64 << 12 {
+            let mut best: [u64; 8] = core::array::from_fn(|i| 10 * i as u64);
+            let items: [u64; 4] = core::array::from_fn(|i| (bits >> (3 * i) & 7) * 11 + 1);
+            let mut all: [u64; 12] = core::array::from_fn(|i| if i < 8 { best[i] } else { items[i - 8] });
+            all.sort_unstable();
+            keep_first(&mut best, items);
+            assert_eq!(best, all[..8], "{items:?}");
+        }
+    }
+}
