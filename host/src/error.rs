@@ -176,6 +176,9 @@ pub enum Error {
         "the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu"
     )]
     NoDevice,
+    /// A call for device memory was made to an index that is not on a GPU.
+    #[error("the index is in host memory: use the call without buffers, or build the index on a GPU")]
+    NotOnGpu,
     /// kauri was built without the feature `cuda`.
     #[error("this build of kauri has no CUDA support; enable the feature `cuda`, or use the cpu device")]
     CudaDisabled,

@@ -1,11 +1,12 @@
-//! The k-d tree: build and nearest, from host memory to host memory, on uniform points; the copy bandwidth of the same
-//! run beside them.
+//! The k-d tree: builds and nearest neighbours, on a GPU from device memory to device memory, and from host memory to host
+//! memory, on uniform points; the copy bandwidth of the same run beside them.
+
+mod on_device;
 
 use super::{Settings, copy};
 use crate::measure::Timing;
 use crate::points::{self, Uniform};
 use crate::report::{Report, Row};
-use kauri::kdtree::Builder;
 use kauri::{Device, KdTree, KdTreeOptions, Point, Result, Stats};
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,15 @@ use std::time::{Duration, Instant};
 pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     if let Some(gpu) = settings.device.gpu() {
         report.push(copy(gpu, settings.effort)?);
+        for &n in &settings.sizes {
+            on_device::run::<f32, 3>(settings, gpu, n, true, report)?;
+            on_device::run::<f32, 2>(settings, gpu, n, false, report)?;
+            on_device::run::<f32, 4>(settings, gpu, n, false, report)?;
+            on_device::run::<f64, 3>(settings, gpu, n, false, report)?;
+        }
     }
     for &n in &settings.sizes {
         points::<f32, 3>(settings, n, report)?;
-        points::<f32, 2>(settings, n, report)?;
-        points::<f64, 3>(settings, n, report)?;
     }
     Ok(())
 }
@@ -45,16 +50,6 @@ where
     let build = || KdTree::build(device, &points, &options);
     let tree = build()?;
     tree.verify()?;
-    if device.gpu().is_some() {
-        let options = KdTreeOptions::default().builder(Builder::Tags);
-        let plan = KdTree::<[C; D]>::plan(device, n, &options);
-        let (mut times, temp_bytes) = (Vec::new(), Some(plan.temp_bytes));
-        for stats in effort.repeat(|| Ok(KdTree::build(device, &points, &options)?.stats().clone()))? {
-            let builds = stats.phases.iter().filter(|phase| phase.name == "build");
-            times.extend(builds.map(|phase| phase.duration));
-        }
-        report.push(Row { temp_bytes, ..row("build: build, by tags", Timing::of("wall", &times)) });
-    }
     let plan = KdTree::<[C; D]>::plan(device, n, &options);
     // One loop for the whole and its phases, which the library times as it goes.
     let runs = effort.repeat(|| {
@@ -64,20 +59,20 @@ where
     })?;
     let all: Vec<Duration> = runs.iter().map(|(time, _)| *time).collect();
     let (temp_bytes, check) = (Some(plan.temp_bytes), Some("verify"));
-    report.push(Row { temp_bytes, check, ..row("build, all", Timing::of("wall", &all)) });
+    report.push(Row { temp_bytes, check, ..row("build, host to host", Timing::of("wall", &all)) });
     for phase in &tree.stats().phases {
         let of_phase = |(_, stats): &(_, Stats)| {
             stats.phases.iter().filter(|other| other.name == phase.name).map(|other| other.duration).sum()
         };
         let times: Vec<Duration> = runs.iter().map(of_phase).collect();
-        report.push(row(&format!("build: {}", phase.name), Timing::of("wall", &times)));
+        report.push(row(&format!("build, host to host: {}", phase.name), Timing::of("wall", &times)));
     }
 
     let reference = Reference::new(device, &points, &queries)?;
     for k in [1, 8] {
         let check = reference.compare(&tree, k)?;
         let timing = effort.wall(|| tree.nearest(&queries, k))?;
-        report.push(Row { check, ..row(&format!("nearest k={k}"), timing) });
+        report.push(Row { check, ..row(&format!("nearest k={k}, host to host"), timing) });
     }
     report.push(row("verify", effort.wall(|| tree.verify())?));
     Ok(())

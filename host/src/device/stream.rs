@@ -12,25 +12,18 @@ use std::sync::Arc;
 /// Most blocks of a launch.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
-/// Work on a GPU that is done in order. Streams run beside each other.
-#[derive(Debug)]
+/// Work on a GPU that is done in order. Streams run beside each other. A clone is the same stream.
+#[derive(Clone, Debug)]
 pub struct Stream {
     handle: Arc<Handle>,
 }
 
 /// The driver's stream, which lives as long as something may still have to wait for it.
 #[derive(Debug)]
-pub(super) struct Handle {
+struct Handle {
     gpu: Gpu,
     raw: RawStream,
     owned: bool,
-}
-
-impl Handle {
-    /// Sets `event` behind all work so far.
-    pub(super) fn record(&self, event: &Event) -> Result<()> {
-        self.gpu.driver().record(event.raw(), self.raw)
-    }
 }
 
 impl Stream {
@@ -47,7 +40,7 @@ impl Stream {
     ///
     /// # Safety
     /// `stream` must be a stream of the primary context of `gpu`, and outlive the result and every
-    /// [`Workspace`](super::Workspace) that was last used with it.
+    /// [`Workspace`](super::Workspace) that was last used with it and index that was last built on it.
     pub unsafe fn from_raw(gpu: &Gpu, stream: *mut c_void) -> Self {
         let handle = Handle { gpu: gpu.clone(), raw: RawStream(stream as usize), owned: false };
         Self { handle: Arc::new(handle) }
@@ -71,7 +64,7 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn record(&self, event: &Event) -> Result<()> {
-        self.handle.record(event)
+        self.gpu().driver().record(event.raw(), self.raw())
     }
 
     /// Lets further work of this stream wait for `event`.
@@ -201,8 +194,17 @@ impl Stream {
         self.handle.raw
     }
 
-    pub(super) fn handle(&self) -> &Arc<Handle> {
-        &self.handle
+    /// Lets later work wait for all work of another stream so far; of the same stream it does in any case.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn wait_for(&self, other: &Stream) -> Result<()> {
+        if Arc::ptr_eq(&self.handle, &other.handle) {
+            return Ok(());
+        }
+        let done = Event::new(other.gpu())?;
+        other.record(&done)?;
+        self.wait(&done)
     }
 }
 

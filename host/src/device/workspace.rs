@@ -1,13 +1,11 @@
 //! Temporary memory: one allocation, carved by a plan, kept for the next time.
 
 use super::buffer::Buffer;
-use super::event::Event;
 use super::gpu::Gpu;
-use super::stream::{Handle, Stream};
+use super::stream::Stream;
 use crate::error::{Error, Result};
 use cuda_std::mem::SliceMut;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 /// Regions start at multiples of this, as fresh allocations do.
 const ALIGNMENT: u64 = 256;
@@ -78,7 +76,7 @@ pub struct Workspace {
     /// In paranoid mode: the regions of the current plan, in its order.
     separate: Vec<Buffer<u8>>,
     /// The stream that the memory was last given to.
-    last: Option<Arc<Handle>>,
+    last: Option<Stream>,
 }
 
 /// The memory of one plan, on loan from a [`Workspace`].
@@ -122,12 +120,10 @@ impl Workspace {
             let (workspace, stream) = (self.gpu.info().id.clone(), stream.gpu().info().id.clone());
             return Err(Error::WrongDevice { buffer: workspace, stream });
         }
-        if let Some(last) = self.last.as_ref().filter(|last| !Arc::ptr_eq(last, stream.handle())) {
-            let done = Event::new(&self.gpu)?;
-            last.record(&done)?;
-            stream.wait(&done)?;
+        if let Some(last) = &self.last {
+            stream.wait_for(last)?;
         }
-        self.last = Some(stream.handle().clone());
+        self.last = Some(stream.clone());
         Ok(())
     }
 

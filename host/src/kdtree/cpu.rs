@@ -5,11 +5,16 @@ mod build;
 mod nearest;
 mod verify;
 mod walk;
+mod within;
 
 use kauri_kernels::thread::coord::Coord;
+use std::borrow::Cow;
+use walk::{Nodes, Rules};
+use within::{Around, Inside};
 
-use super::Checked;
 use super::query::Wanted;
+use super::within::Found;
+use super::{Checked, PointMask};
 use crate::error::Result;
 use crate::memory;
 use crate::stats::Stats;
@@ -54,17 +59,45 @@ impl<C: Coord> CpuTree<C> {
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
         with_dims!(self.dims, D => {
-            let tree = nearest::Nodes { points: points::<C, D>(&self.coords), ids: &self.ids };
-            let own;
-            let (queries, except_itself) = match queries {
-                Checked::Points(coords) => (points::<C, D>(coords), false),
-                Checked::Own { itself } => {
-                    own = by_id(tree)?;
-                    (&own[..], !itself)
-                }
-            };
-            nearest::nearest(tree, queries, &nearest::Asked::new(tree, &wanted, k, except_itself), ids, dist2)
+            let tree = self.nodes::<D>();
+            let (queries, except_itself) = own_or_given(tree, queries)?;
+            nearest::nearest(tree, &queries, &nearest::Asked::new(tree, &wanted, k, except_itself), ids, dist2)
         })
+    }
+
+    pub(crate) fn count_within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Vec<u32>> {
+        with_dims!(self.dims, D => {
+            let tree = self.nodes::<D>();
+            let (queries, except_itself) = own_or_given(tree, queries)?;
+            within::count(tree, &Around { rules: Rules::new(wanted, tree.points), queries: &queries, except_itself })
+        })
+    }
+
+    pub(crate) fn within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Found<C>> {
+        with_dims!(self.dims, D => {
+            let tree = self.nodes::<D>();
+            let (queries, except_itself) = own_or_given(tree, queries)?;
+            within::find(tree, &Around { rules: Rules::new(wanted, tree.points), queries: &queries, except_itself })
+        })
+    }
+
+    /// Of boxes, each as its least and then its greatest coordinates.
+    pub(crate) fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
+        with_dims!(self.dims, D => {
+            within::count(self.nodes::<D>(), &Inside { boxes: points::<C, D>(corners).as_chunks().0, mask })
+        })
+    }
+
+    /// As [`count_in_boxes`](Self::count_in_boxes) counts them.
+    pub(crate) fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
+        let found: Result<Found<C>> = with_dims!(self.dims, D => {
+            within::find(self.nodes::<D>(), &Inside { boxes: points::<C, D>(corners).as_chunks().0, mask })
+        });
+        found.map(|found| Found { dist2: Vec::new(), ..found })
+    }
+
+    fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
+        Nodes { points: points::<C, D>(&self.coords), ids: &self.ids }
     }
 
     pub(crate) fn verify(&self) -> Result<()> {
@@ -92,14 +125,22 @@ pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize) -> u64 {
     num_points * with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64
 }
 
-/// The points in the order of their ids.
-fn by_id<C: Coord, const D: usize>(tree: nearest::Nodes<'_, C, D>) -> Result<Vec<[C; D]>> {
-    let mut points = memory::vec_with_capacity(tree.ids.len(), "points as queries")?;
-    points.resize(tree.ids.len(), [C::ZERO; D]);
-    for (&point, &id) in tree.points.iter().zip(tree.ids) {
-        points[id as usize] = point;
+/// Queries as points, of the tree's own in the order of their ids; and whether query `i` leaves out point `i`.
+fn own_or_given<'a, C: Coord, const D: usize>(
+    tree: Nodes<'_, C, D>,
+    queries: Checked<'a, C>,
+) -> Result<(Cow<'a, [[C; D]]>, bool)> {
+    match queries {
+        Checked::Points(coords) => Ok((Cow::Borrowed(points(coords)), false)),
+        Checked::Own { itself } => {
+            let mut own = memory::vec_with_capacity(tree.ids.len(), "points as queries")?;
+            own.resize(tree.ids.len(), [C::ZERO; D]);
+            for (&point, &id) in tree.points.iter().zip(tree.ids) {
+                own[id as usize] = point;
+            }
+            Ok((Cow::Owned(own), !itself))
+        }
     }
-    Ok(points)
 }
 
 /// Flat coordinates as points.

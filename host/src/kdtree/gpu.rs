@@ -6,14 +6,17 @@ mod nearest;
 mod order;
 mod selection;
 mod tags;
+mod within;
 
-use super::Builder;
 use super::query::Wanted;
-use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
+use super::within::Found;
+use super::{Builder, Checked, DeviceQueries, PointMask};
+use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::stats::Stats;
-use ask::{Asked, QueriesOn};
+pub(super) use ask::Asked;
+use ask::QueriesOn;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::buckets::{boxes_len, levels};
 use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank};
@@ -23,6 +26,7 @@ use nearest::{Nearest, RowsMut};
 use rayon::prelude::*;
 use selection::Selection;
 use tags::Tags;
+use within::{Within, WithinPlan};
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -38,6 +42,8 @@ pub(super) struct GpuTree<C> {
     boxes: Buffer<C>,
     /// Where each of these nodes splits.
     splits: Buffer<C>,
+    /// The stream that it was last built on, if that was the caller's.
+    built_on: Option<Stream>,
 }
 
 /// Room for the nodes of a tree.
@@ -47,38 +53,58 @@ struct NodesMut<'a, C> {
     ids: SliceMut<'a, u32>,
 }
 
-/// Temporary memory of a build.
-struct Plan<C: Coord> {
-    layout: Layout,
-    /// The points in input order.
-    coords: Region<C>,
-    work: Work<C>,
-}
-
 /// What a builder plans for itself.
 enum Work<C: Coord> {
     Tags(Tags<C>),
     Selection(Selection<C>),
 }
 
-impl<C: Coord> Plan<C> {
-    fn new(num_points: usize, dims: usize, builder: Builder) -> Self {
-        let mut layout = Layout::new();
-        let coords = layout.reserve(num_points * dims);
-        let work = match builder {
-            Builder::Tags => Work::Tags(Tags::plan(&mut layout, num_points, dims)),
-            Builder::Selection => Work::Selection(Selection::plan(&mut layout, num_points, dims)),
-        };
-        Self { layout, coords, work }
+impl<C: Coord> Work<C> {
+    fn plan(layout: &mut Layout, num_points: usize, dims: usize, builder: Builder) -> Self {
+        match builder {
+            Builder::Tags => Self::Tags(Tags::plan(layout, num_points, dims)),
+            Builder::Selection => Self::Selection(Selection::plan(layout, num_points, dims)),
+        }
     }
 }
 
-/// Bytes of temporary device memory that a build takes.
+/// Bytes of temporary device memory that a build of points in device memory takes.
+pub(super) fn work_bytes<C: Coord>(num_points: usize, dims: usize, builder: Builder) -> u64 {
+    let mut layout = Layout::new();
+    Work::<C>::plan(&mut layout, num_points, dims, builder);
+    layout.bytes()
+}
+
+/// The same of points that have to be brought there.
 pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, builder: Builder) -> u64 {
-    Plan::<C>::new(num_points, dims, builder).layout.bytes()
+    let mut layout = Layout::new();
+    layout.reserve::<C>(num_points * dims);
+    Work::<C>::plan(&mut layout, num_points, dims, builder);
+    layout.bytes()
+}
+
+/// Bytes of a finished tree.
+pub(super) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
+    let n = num_points as u32;
+    let coords = num_points * dims + boxes_len(n, dims) + full_tree(levels(n)) as usize;
+    (coords * size_of::<C>() + num_points * size_of::<u32>()) as u64
 }
 
 impl<C: Coord> GpuTree<C> {
+    /// Room for a tree.
+    pub(super) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize) -> Result<Self> {
+        let n = num_points as u32;
+        Ok(Self {
+            gpu: gpu.clone(),
+            dims,
+            coords: Buffer::uninitialized(gpu, num_points * dims, "k-d tree nodes")?,
+            ids: Buffer::uninitialized(gpu, num_points, "k-d tree ids")?,
+            boxes: Buffer::uninitialized(gpu, boxes_len(n, dims), "k-d tree boxes")?,
+            splits: Buffer::uninitialized(gpu, full_tree(levels(n)) as usize, "k-d tree splits")?,
+            built_on: None,
+        })
+    }
+
     /// Builds the tree over checked points.
     pub(super) fn build(
         gpu: &Gpu,
@@ -88,43 +114,109 @@ impl<C: Coord> GpuTree<C> {
         stats: &mut Stats,
     ) -> Result<Self> {
         let num_points = coords.len() / dims;
-        let stream = Stream::new(gpu)?;
-        let n = num_points as u32;
-        let mut tree = Self {
-            gpu: gpu.clone(),
-            dims,
-            coords: Buffer::uninitialized(gpu, coords.len(), "k-d tree nodes")?,
-            ids: Buffer::uninitialized(gpu, num_points, "k-d tree ids")?,
-            boxes: Buffer::uninitialized(gpu, boxes_len(n, dims), "k-d tree boxes")?,
-            splits: Buffer::uninitialized(gpu, full_tree(levels(n)) as usize, "k-d tree splits")?,
-        };
+        let mut tree = Self::uninitialized(gpu, num_points, dims)?;
         if num_points == 0 {
             return Ok(tree);
         }
-        let plan = Plan::<C>::new(num_points, dims, builder);
+        let stream = Stream::new(gpu)?;
+        let mut layout = Layout::new();
+        let room = layout.reserve(coords.len());
+        let work = Work::<C>::plan(&mut layout, num_points, dims, builder);
         let mut workspace = Workspace::new(gpu);
-        let temp = workspace.carve(&stream, &plan.layout, "k-d tree build")?;
-        let device_coords = temp.view(plan.coords);
-        let nodes = NodesMut { coords: tree.coords.slice_mut(), ids: tree.ids.slice_mut() };
-
-        stats.phase("upload", || temp.upload(&stream, device_coords, coords))?;
-        // SAFETY: all views are of the plan's own arrays or of the new tree's, and everything is waited for before they go.
+        let temp = workspace.carve(&stream, &layout, "k-d tree build")?;
+        stats.phase("upload", || temp.upload(&stream, temp.view(room), coords))?;
+        // SAFETY: the points are there and in the plan's own memory, and everything is waited for before that goes.
         stats.phase("build", || unsafe {
-            tree_of(&plan.work, &stream, &temp, device_coords.read_only(), nodes)?;
-            stream.synchronize()
-        })?;
-        // SAFETY: the points are there.
-        stats.phase("boxes", || unsafe {
-            boxes::boxes(&stream, &mut tree)?;
+            tree.fill(&work, &stream, &temp, temp.view(room).read_only())?;
             stream.synchronize()
         })?;
         Ok(tree)
     }
 
+    /// Builds the tree over as many points in device memory.
+    pub(super) fn rebuild(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: Slice<'_, C>,
+        builder: Builder,
+    ) -> Result<()> {
+        if self.len() == 0 {
+            return Ok(());
+        }
+        let mut layout = Layout::new();
+        let work = Work::<C>::plan(&mut layout, self.len(), self.dims, builder);
+        let temp = workspace.carve(stream, &layout, "k-d tree build")?;
+        self.wait(stream)?;
+        self.built_on = Some(stream.clone());
+        // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
+        unsafe { self.fill(&work, stream, &temp, coords) }
+    }
+
+    /// Makes nodes, boxes and splits.
+    ///
+    /// # Safety
+    /// There are as many points as there is room for, apart from the tree; nothing else uses both until the stream has done
+    /// the work.
+    unsafe fn fill(
+        &mut self,
+        work: &Work<C>,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        points: Slice<'_, C>,
+    ) -> Result<()> {
+        let nodes = NodesMut { coords: self.coords.slice_mut(), ids: self.ids.slice_mut() };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match work {
+                Work::Tags(tags) => tags.run(stream, temp, points, nodes)?,
+                Work::Selection(selection) => selection.run(stream, temp, points, nodes)?,
+            }
+            boxes::boxes(stream, self)
+        }
+    }
+
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice) unless tree and stream belong to one device.
+    pub(super) fn check_device(&self, stream: &Stream) -> Result<()> {
+        self.ids.check_device(stream)
+    }
+
+    /// The k nearest points of queries in device memory.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn nearest_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, C>,
+        k: usize,
+        asked: &Asked<C>,
+        ids: SliceMut<'_, u32>,
+        dist2: SliceMut<'_, C>,
+    ) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut layout = Layout::new();
+        let rows = RowsMut { dist2, ids, k };
+        let is_own = matches!(queries, DeviceQueries::Own { .. });
+        let plan = Nearest::plan(&mut layout, self, asked, ids.len() / k, is_own);
+        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
+        self.wait(stream)?;
+        // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
+        // freed.
+        unsafe {
+            let queries = match queries {
+                DeviceQueries::Coordinates(coords) => QueriesOn::of_points(coords.slice()),
+                DeviceQueries::Own { itself } => QueriesOn::own(self, 0..self.len(), true, itself),
+            };
+            plan.run(stream, &temp, self, asked, queries, rows)
+        }
+    }
+
     /// The k nearest points of checked queries, or of the points themselves, appended to `ids` and `dist2`, which have room.
     pub(super) fn nearest(
         &self,
-        queries: super::Checked<'_, C>,
+        queries: Checked<'_, C>,
         k: usize,
         wanted: Wanted<C>,
         mut ids: Vec<u32>,
@@ -134,12 +226,12 @@ impl<C: Coord> GpuTree<C> {
         if num_queries == 0 || k == 0 {
             return Ok((ids, dist2));
         }
-        let stream = Stream::new(&self.gpu)?;
+        let stream = self.stream()?;
         let mut workspace = Workspace::new(&self.gpu);
         let asked = Asked::new(&stream, wanted)?;
         let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, num_queries);
-        let is_own = matches!(queries, super::Checked::Own { .. });
+        let is_own = matches!(queries, Checked::Own { .. });
         for begin in (0..num_queries).step_by(batch) {
             let range = begin..num_queries.min(begin + batch);
             let mut layout = Layout::new();
@@ -152,13 +244,13 @@ impl<C: Coord> GpuTree<C> {
             // SAFETY: the buffers live until the results have been copied; a row belongs to one query.
             unsafe {
                 match queries {
-                    super::Checked::Points(points) => {
+                    Checked::Points(points) => {
                         let points = &points[range.start * self.dims..range.end * self.dims];
                         let points = Buffer::from_slice(&stream, points, "queries")?;
                         plan.run(&stream, &temp, self, &asked, QueriesOn::of_points(points.slice()), rows)?;
                         stream.synchronize()?;
                     }
-                    super::Checked::Own { itself } => {
+                    Checked::Own { itself } => {
                         let own = QueriesOn::own(self, range, batch == num_queries, itself);
                         plan.run(&stream, &temp, self, &asked, own, rows)?;
                     }
@@ -175,13 +267,86 @@ impl<C: Coord> GpuTree<C> {
         Ok((ids, dist2))
     }
 
+    /// The number of points within a distance of checked queries, or of the points themselves.
+    pub(super) fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
+        self.look(queries, wanted, |call| call.count())
+    }
+
+    /// The points within a distance of checked queries, or of the points themselves.
+    pub(super) fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
+        self.look(queries, wanted, |call| call.find(true))
+    }
+
+    /// The number of points in boxes, given as their least and then their greatest coordinates.
+    pub(super) fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
+        self.look_in_boxes(corners, mask, |call| call.count())
+    }
+
+    /// The points in them.
+    pub(super) fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
+        self.look_in_boxes(corners, mask, |call| call.find(false))
+    }
+
+    fn look<R>(
+        &self,
+        queries: Checked<'_, C>,
+        wanted: Wanted<C>,
+        run: impl FnOnce(Call<'_, C>) -> Result<R>,
+    ) -> Result<R> {
+        let stream = self.stream()?;
+        let asked = Asked::new(&stream, wanted)?;
+        let num_rows = queries.len(self.dims, self.len());
+        match queries {
+            Checked::Points(coords) => {
+                let coords = Buffer::from_slice(&stream, coords, "queries")?;
+                let within = Within::Distance(&asked, QueriesOn::of_points(coords.slice()));
+                run(Call { tree: self, stream: &stream, within, num_rows, in_order: asked.wanted.coherent })
+            }
+            Checked::Own { itself } => {
+                // SAFETY: it is all of them.
+                let own = unsafe { QueriesOn::own(self, 0..num_rows, true, itself) };
+                let within = Within::Distance(&asked, own);
+                run(Call { tree: self, stream: &stream, within, num_rows, in_order: true })
+            }
+        }
+    }
+
+    fn look_in_boxes<R>(
+        &self,
+        corners: &[C],
+        mask: Option<&PointMask>,
+        run: impl FnOnce(Call<'_, C>) -> Result<R>,
+    ) -> Result<R> {
+        let stream = self.stream()?;
+        let num_rows = corners.len() / (2 * self.dims);
+        let corners = Buffer::from_slice(&stream, corners, "corners of boxes")?;
+        let mask = Buffer::from_slice(&stream, mask.map_or(&[][..], PointMask::words), "mask of points")?;
+        let within = Within::Boxes(corners.slice(), mask.slice());
+        run(Call { tree: self, stream: &stream, within, num_rows, in_order: true })
+    }
+
+    /// A new stream, for work after what has been done to the tree.
+    fn stream(&self) -> Result<Stream> {
+        let stream = Stream::new(&self.gpu)?;
+        self.wait(&stream)?;
+        Ok(stream)
+    }
+
+    /// Lets a stream wait for the one that builds the tree, if that is another.
+    fn wait(&self, stream: &Stream) -> Result<()> {
+        match &self.built_on {
+            Some(built_on) => stream.wait_for(built_on),
+            None => Ok(()),
+        }
+    }
+
     /// Checks every node against its ancestors.
     pub(super) fn verify(&self) -> Result<()> {
         let num_points = self.len();
         if num_points == 0 {
             return Ok(());
         }
-        let stream = Stream::new(&self.gpu)?;
+        let stream = self.stream()?;
         let mut seen = Buffer::uninitialized(&self.gpu, num_points, "seen ids")?;
         seen.fill_bytes(&stream, 0)?;
         let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
@@ -204,7 +369,7 @@ impl<C: Coord> GpuTree<C> {
 
     /// The ids in level order.
     pub(super) fn node_ids(&self) -> Result<Vec<u32>> {
-        let in_order = self.ids.to_vec(&Stream::new(&self.gpu)?)?;
+        let in_order = self.ids.to_vec(&self.stream()?)?;
         let mut ids = memory::vec_with_capacity(in_order.len(), "ids of the nodes")?;
         let n = in_order.len() as u32;
         (0..n).into_par_iter().map(|s| in_order[in_order_rank(s, n) as usize]).collect_into_vec(&mut ids);
@@ -214,6 +379,47 @@ impl<C: Coord> GpuTree<C> {
     /// Number of points.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
+    }
+}
+
+/// A call that finds points within something.
+struct Call<'a, C: Coord> {
+    tree: &'a GpuTree<C>,
+    stream: &'a Stream,
+    within: Within<'a, C>,
+    num_rows: usize,
+    in_order: bool,
+}
+
+impl<C: Coord> Call<'_, C> {
+    fn count(self) -> Result<Vec<u32>> {
+        let Self { tree, stream, within, num_rows, in_order } = self;
+        let mut counts = Buffer::uninitialized(&tree.gpu, num_rows, "counts of points")?;
+        let (mut layout, mut workspace) = (Layout::new(), Workspace::new(&tree.gpu));
+        let plan = WithinPlan::new(&mut layout, tree, num_rows, in_order);
+        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
+        // SAFETY: the buffers live until the counts have been copied.
+        unsafe { plan.count(stream, &temp, tree, within, counts.slice_mut())? };
+        counts.to_vec(stream)
+    }
+
+    fn find(self, with_distances: bool) -> Result<Found<C>> {
+        let Self { tree, stream, within, num_rows, in_order } = self;
+        let mut offsets = Buffer::uninitialized(&tree.gpu, num_rows + 1, "offsets of rows")?;
+        let (mut layout, mut workspace) = (Layout::new(), Workspace::new(&tree.gpu));
+        let plan = WithinPlan::new(&mut layout, tree, num_rows, in_order);
+        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
+        // SAFETY: the buffers live until the results have been copied, and are as long as they should be.
+        unsafe {
+            plan.offsets(stream, &temp, tree, within, offsets.slice_mut())?;
+            let host_offsets = offsets.to_vec(stream)?;
+            let total = usize::try_from(host_offsets[num_rows]).unwrap_or(usize::MAX);
+            let mut ids = Buffer::uninitialized(&tree.gpu, total, "ids of points found")?;
+            let num_distances = if with_distances { total } else { 0 };
+            let mut dist2 = Buffer::uninitialized(&tree.gpu, num_distances, "distances of points found")?;
+            plan.emit(stream, &temp, tree, within, offsets.slice(), ids.slice_mut(), dist2.slice_mut())?;
+            Ok(Found { offsets: host_offsets, ids: ids.to_vec(stream)?, dist2: dist2.to_vec(stream)? })
+        }
     }
 }
 
@@ -229,24 +435,4 @@ fn by_id<T: Copy + Send + Sync>(ids: &[u32], rows: &[T], k: usize) -> Result<Vec
         sorted.extend_from_slice(&rows[i * k..(i + 1) * k]);
     }
     Ok(sorted)
-}
-
-/// Builds the nodes.
-///
-/// # Safety
-/// Points and nodes are apart, and used by nothing else until the stream has done the work.
-unsafe fn tree_of<C: Coord>(
-    work: &Work<C>,
-    stream: &Stream,
-    temp: &Temp<'_>,
-    coords: Slice<'_, C>,
-    nodes: NodesMut<'_, C>,
-) -> Result<()> {
-    // SAFETY: the caller's.
-    unsafe {
-        match work {
-            Work::Tags(tags) => tags.run(stream, temp, coords, nodes),
-            Work::Selection(selection) => selection.run(stream, temp, coords, nodes),
-        }
-    }
 }

@@ -7,14 +7,18 @@
 mod cpu;
 mod gpu;
 mod neighbors;
+mod on_device;
 mod query;
+mod within;
 
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
 pub use neighbors::Neighbors;
+pub use on_device::{DeviceQueries, PreparedQuery};
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
+pub use within::Within;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -123,10 +127,11 @@ impl<P: Point> KdTree<P> {
             None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS),
             Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options.builder),
         };
-        MemoryPlan {
-            tree_bytes: coords_bytes + (num_points * size_of::<u32>()) as u64,
-            temp_bytes: converted_bytes + build_bytes,
-        }
+        let tree_bytes = match device.gpu() {
+            None => coords_bytes + (num_points * size_of::<u32>()) as u64,
+            Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS),
+        };
+        MemoryPlan { tree_bytes, temp_bytes: converted_bytes + build_bytes }
     }
 
     /// The `k` nearest points of every query, nearest first; of equally near ones the smaller id first.
@@ -156,24 +161,17 @@ impl<P: Point> KdTree<P> {
         k: usize,
         options: &QueryOptions<P>,
     ) -> Result<Neighbors<P>> {
-        let queries = queries.into();
         let wanted = query::Wanted::new(options, self.len())?;
-        let coords = match queries {
-            Queries::Points(points) => checked_coordinates(points, "query")?,
-            Queries::Own { .. } => Cow::Borrowed(&[][..]),
-        };
-        let checked = match queries {
-            Queries::Points(_) => Checked::Points(&coords),
-            Queries::Own { itself } => Checked::Own { itself },
-        };
-        let num_queries = checked.len(P::DIMS, self.len());
-        let _span = tracing::debug_span!("kdtree_nearest", queries = num_queries, k).entered();
-        let (ids, dist2) = result_rows::<P::Coord>(num_queries, k)?;
-        let (ids, dist2) = match &self.storage {
-            Storage::Cpu(tree) => tree.nearest(checked, k, wanted, ids, dist2)?,
-            Storage::Gpu(tree) => tree.nearest(checked, k, wanted, ids, dist2)?,
-        };
-        Ok(Neighbors::new(num_queries, k, ids, dist2))
+        self.checked(queries.into(), |queries| {
+            let num_queries = queries.len(P::DIMS, self.len());
+            let _span = tracing::debug_span!("kdtree_nearest", queries = num_queries, k).entered();
+            let (ids, dist2) = result_rows::<P::Coord>(num_queries, k)?;
+            let (ids, dist2) = match &self.storage {
+                Storage::Cpu(tree) => tree.nearest(queries, k, wanted, ids, dist2)?,
+                Storage::Gpu(tree) => tree.nearest(queries, k, wanted, ids, dist2)?,
+            };
+            Ok(Neighbors::new(num_queries, k, ids, dist2))
+        })
     }
 
     /// Checks that the tree is what [`KdTree::build`] promises: every id once, and every node in its place by the order

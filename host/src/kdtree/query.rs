@@ -53,6 +53,9 @@ pub struct QueryOptions<P: Point> {
     pub coherent: bool,
     /// How a GPU goes through the tree; results do not depend on it.
     pub traversal: Traversal,
+    /// Points within a distance are sorted by (distance, id); otherwise they are in the order of the tree. (Nearest neighbours
+    /// are always sorted.)
+    pub sorted: bool,
 }
 
 /// How a GPU goes through a tree.
@@ -76,6 +79,7 @@ impl<P: Point> Default for QueryOptions<P> {
             mask: None,
             coherent: false,
             traversal: Traversal::Warps,
+            sorted: false,
         }
     }
 }
@@ -108,6 +112,12 @@ impl<P: Point> QueryOptions<P> {
     /// Of queries in a good order.
     pub fn coherent(mut self) -> Self {
         self.coherent = true;
+        self
+    }
+
+    /// With sorted rows of points within a distance.
+    pub fn sorted(mut self) -> Self {
+        self.sorted = true;
         self
     }
 
@@ -154,6 +164,14 @@ impl PointMask {
         self.words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 != 0)
     }
 
+    /// [`Error::Shape`] unless it is a mask of that many points.
+    pub(crate) fn check(&self, num_points: usize) -> Result<()> {
+        if self.len == num_points {
+            return Ok(());
+        }
+        Err(Error::Shape { what: "points of the mask", expected: num_points as u64, got: self.len as u64 })
+    }
+
     /// Bit `id % 32` of word `id / 32`.
     pub(crate) fn words(&self) -> &[u32] {
         &self.words
@@ -176,13 +194,7 @@ pub(crate) struct Wanted<C> {
 impl<C: Coord> Wanted<C> {
     /// Checks the options of queries to a tree of `num_points` points.
     pub(crate) fn new<P: Point<Coord = C>>(options: &QueryOptions<P>, num_points: usize) -> Result<Self> {
-        let QueryOptions { norm, periods, radius, mask, coherent, traversal } = options.clone();
-        if let Some(mask) = &mask
-            && mask.len() != num_points
-        {
-            let (expected, got) = (num_points as u64, mask.len() as u64);
-            return Err(Error::Shape { what: "points of the mask", expected, got });
-        }
+        let QueryOptions { norm, periods, radius, mask, coherent, traversal, sorted: _ } = options.clone();
         let bound = match radius {
             None => C::INFINITY,
             Some(radius) => P::bound(checked_length(radius, "radius")?, norm),
@@ -195,7 +207,14 @@ impl<C: Coord> Wanted<C> {
         for &period in &periods {
             checked_length(period, "period")?;
         }
-        Ok(Self { norm, periods, bound, mask, coherent, traversal })
+        let wanted = Self { norm, periods, bound, mask, coherent, traversal };
+        wanted.check_mask(num_points)?;
+        Ok(wanted)
+    }
+
+    /// [`Error::Shape`] unless a mask is of that many points.
+    pub(crate) fn check_mask(&self, num_points: usize) -> Result<()> {
+        self.mask.as_ref().map_or(Ok(()), |mask| mask.check(num_points))
     }
 
     /// True if distances are Euclidean and nothing repeats.

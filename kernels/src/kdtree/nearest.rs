@@ -14,11 +14,11 @@ mod list;
 mod one;
 mod queue;
 
-use super::buckets::{Buckets, load_point};
-use super::walk::{Filter, Visit, Walk};
+use super::buckets::Buckets;
+use super::queries::Queries;
+use super::walk::Visit;
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
-use crate::thread::measure::{Measure, Norm};
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 use heap::Heap;
@@ -29,53 +29,6 @@ use queue::Queue;
 pub use list::ListSmem;
 
 const THREADS: usize = QUERIES.threads;
-
-/// What is asked for beside the points, in one word.
-pub mod flags {
-    /// Queries lie in the order of `rows`; otherwise query `i` of the order is that of row `rows[i]`.
-    pub const IN_ORDER: u32 = 1;
-    /// The norm is in the bits from here on.
-    pub const NORM_SHIFT: u32 = 1;
-}
-
-/// The queries, and what they ask for.
-#[derive(Clone, Copy)]
-pub(super) struct Queries<'a, C> {
-    pub(super) coords: Slice<'a, C>,
-    /// The row of the result for each query in the order of the walk; empty if that is the order of the rows.
-    pub(super) rows: Slice<'a, u32>,
-    /// The id of a point that each query, in the order of the walk, does not take; empty if it takes all.
-    pub(super) except: Slice<'a, u32>,
-    /// A bit a point that may be taken; empty if all may be.
-    pub(super) mask: Slice<'a, u32>,
-    pub(super) periods: Slice<'a, C>,
-    pub(super) flags: u32,
-}
-
-impl<'a, C: Coord> Queries<'a, C> {
-    /// Number of queries.
-    #[inline(always)]
-    pub(super) fn len(&self, dims: usize) -> usize {
-        if self.rows.is_empty() { self.coords.len() / dims } else { self.rows.len() }
-    }
-
-    /// The walk of query `i` of the order, and its row.
-    #[inline(always)]
-    pub(super) unsafe fn walk<const D: usize>(
-        &self,
-        i: usize,
-        buckets: Buckets<'a, C>,
-        boxes: Slice<'a, C>,
-    ) -> (Walk<'a, C, D>, usize) {
-        let row = if self.rows.is_empty() { i } else { self.rows.load(i) as usize };
-        let place = if self.flags & flags::IN_ORDER != 0 { i } else { row };
-        let query = load_point(self.coords, place, buckets.dims);
-        let norm = Norm::of(self.flags >> flags::NORM_SHIFT);
-        let measure = Measure::new(query, buckets.dims, norm, self.periods);
-        let except = if self.except.is_empty() { u32::MAX } else { self.except.load(i) };
-        (Walk { buckets, boxes, measure, filter: Filter { mask: self.mask, except } }, row)
-    }
-}
 
 /// Rows of a result.
 #[derive(Clone, Copy)]
@@ -122,16 +75,13 @@ impl<'a, C: Coord> Nearest<'a, C> {
     /// Answers query `i` of the order, and the warp's other queries; `best` makes what keeps a lane's best, of a bound and a row.
     #[inline(always)]
     unsafe fn run<const D: usize, B: Best<C>>(&self, i: u64, best: impl FnOnce(C, Rows<'a, C>) -> B) {
-        let num_queries = self.queries.len(self.buckets.dims) as u64;
-        let first = if B::ONE_QUERY { i } else { i - u64::from(warp::lane_id()) };
-        if first >= num_queries {
+        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.buckets, self.boxes) else {
             return;
-        }
-        // Lanes without a query go along with the warp's first one, and take nothing.
-        let is_active = i < num_queries;
-        let query = if is_active { i } else { first };
-        let (walk, row) = self.queries.walk::<D>(query as usize, self.buckets, self.boxes);
-        let row = self.result.row(row);
+        };
+        // A tree that another stream is building may have any numbers yet.
+        let row = row.filter(|&row| row < self.result.ids.len() / self.result.k);
+        let is_active = row.is_some();
+        let row = self.result.row(row.unwrap_or(0));
         let mut best = best(if is_active { self.bound } else { C::ZERO - C::INFINITY }, row);
         walk.run(&mut best);
         if is_active {

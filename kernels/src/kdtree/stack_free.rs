@@ -31,6 +31,10 @@ pub unsafe fn kdtree_nearest_stack_free<C: Coord, const D: usize>(
     let (q, k) = (thread::index_1d_u64() as usize, k as usize);
     if q * dims < queries.len() {
         let row = if rows.is_empty() { q } else { rows.load(q) as usize };
+        // A tree that another stream is building may have any numbers yet.
+        if row >= result_ids.len() / k {
+            return;
+        }
         let best = BestK::new(result_dist2.part(row * k, k), result_ids.part(row * k, k), C::INFINITY);
         Walk { node_coords, node_ids, query: queries.part(q * dims, dims), dims, best }.run()
     }

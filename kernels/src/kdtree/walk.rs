@@ -8,7 +8,7 @@
 use super::buckets::Buckets;
 use super::left_balanced::full_tree;
 use crate::thread::coord::Coord;
-use crate::thread::measure::{MAX_DIMS, Measure};
+use crate::thread::measure::{MAX_DIMS, Region};
 use crate::warp::shuffle::shuffle_idx;
 use cuda_std::prelude::*;
 
@@ -46,24 +46,27 @@ pub struct Filter<'a> {
 impl Filter<'_> {
     #[inline(always)]
     unsafe fn takes(&self, id: u32) -> bool {
-        id != self.except && (self.mask.is_empty() || self.mask.load(id as usize / 32) >> (id % 32) & 1 != 0)
+        let word = id as usize / 32;
+        id != self.except
+            && (self.mask.is_empty()
+                || (word < self.mask.len() && self.mask.load(word) >> (id % 32) & 1 != 0))
     }
 }
 
 /// One warp's walk.
 #[derive(Clone, Copy)]
-pub struct Walk<'a, C, const D: usize> {
+pub struct Walk<'a, C, R, const D: usize> {
     /// The points.
     pub buckets: Buckets<'a, C>,
     /// The boxes of the nodes.
     pub boxes: Slice<'a, C>,
     /// The lane's query.
-    pub measure: Measure<'a, C, D>,
+    pub region: R,
     /// What it takes.
     pub filter: Filter<'a>,
 }
 
-impl<C: Coord, const D: usize> Walk<'_, C, D> {
+impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
     /// Shows the visitor every point within its bound, and others.
     ///
     /// # Safety
@@ -124,7 +127,7 @@ impl<C: Coord, const D: usize> Walk<'_, C, D> {
             }
             axis += 1;
         }
-        self.measure.to_box(low, high)
+        self.region.to_box(low, high)
     }
 
     /// Shows the points of a bucket.
@@ -135,7 +138,7 @@ impl<C: Coord, const D: usize> Walk<'_, C, D> {
         let own = begin + if lane < len { lane as usize } else { 0 };
         let (point, id) = (self.buckets.point::<D>(own), self.buckets.ids.load(own));
         if V::ONE_QUERY {
-            let distance = self.measure.to_point(point);
+            let distance = self.region.to_point(point);
             let is_near = lane < len && distance <= visit.bound();
             if any(is_near) {
                 visit.offer(is_near && self.filter.takes(id), distance, id);
@@ -150,7 +153,7 @@ impl<C: Coord, const D: usize> Walk<'_, C, D> {
                 shown[axis] = shuffle_idx(point[axis], i);
                 axis += 1;
             }
-            let distance = self.measure.to_point(shown);
+            let distance = self.region.to_point(shown);
             let is_near = distance <= visit.bound();
             if any(is_near) {
                 let id = shuffle_idx(id, i);

@@ -74,6 +74,51 @@ pub fn along_to_range<C: Coord>(a: C, low: C, high: C, period: C) -> C {
     }
 }
 
+/// What a query measures distances from.
+pub trait Region<C, const D: usize>: Copy {
+    /// Distance to a point.
+    ///
+    /// # Safety
+    /// What it reads of device memory is there.
+    unsafe fn to_point(&self, point: [C; D]) -> C;
+    /// The least distance to anything between two corners.
+    ///
+    /// # Safety
+    /// As [`to_point`](Self::to_point).
+    unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C;
+}
+
+/// A box with its border: what is in it is at a distance of 0.
+#[derive(Clone, Copy)]
+pub struct Range<C, const D: usize> {
+    /// The least coordinates.
+    pub low: [C; D],
+    /// The greatest.
+    pub high: [C; D],
+    /// Axes that count.
+    pub dims: usize,
+}
+
+impl<C: Coord, const D: usize> Region<C, D> for Range<C, D> {
+    #[inline(always)]
+    unsafe fn to_point(&self, point: [C; D]) -> C {
+        self.to_box(point, point)
+    }
+
+    #[inline(always)]
+    unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C {
+        let mut farthest = C::ZERO;
+        let mut axis = 0;
+        while axis < D {
+            if D < MAX_DIMS || axis < self.dims {
+                farthest = farthest.max(self.low[axis] - high[axis]).max(low[axis] - self.high[axis]);
+            }
+            axis += 1;
+        }
+        farthest
+    }
+}
+
 /// One query. For less than [`MAX_DIMS`] dimensions, of which there are exactly `D` then, the distance is the Euclidean, without
 /// periods; for that many there are `dims` up to it, and the rest is as it says.
 ///
@@ -98,18 +143,6 @@ impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
         Self { query, dims: if Self::IS_GENERAL { dims } else { D }, norm, periods }
     }
 
-    /// Distance to a point.
-    #[inline(always)]
-    pub unsafe fn to_point(&self, point: [C; D]) -> C {
-        self.put_together(|axis, period| along(self.query[axis], point[axis], period))
-    }
-
-    /// The least distance to anything between two corners.
-    #[inline(always)]
-    pub unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C {
-        self.put_together(|axis, period| along_to_range(self.query[axis], low[axis], high[axis], period))
-    }
-
     #[inline(always)]
     unsafe fn put_together(&self, along: impl Fn(usize, C) -> C) -> C {
         if !Self::IS_GENERAL {
@@ -125,5 +158,17 @@ impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
             axis += 1;
         }
         sum
+    }
+}
+
+impl<C: Coord, const D: usize> Region<C, D> for Measure<'_, C, D> {
+    #[inline(always)]
+    unsafe fn to_point(&self, point: [C; D]) -> C {
+        self.put_together(|axis, period| along(self.query[axis], point[axis], period))
+    }
+
+    #[inline(always)]
+    unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C {
+        self.put_together(|axis, period| along_to_range(self.query[axis], low[axis], high[axis], period))
     }
 }

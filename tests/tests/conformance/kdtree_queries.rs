@@ -1,12 +1,12 @@
-//! Queries with options against brute force.
+//! Queries with options against brute force, and trees and queries on buffers.
 
-use kauri::kdtree::{Norm, PointMask, Queries, QueryOptions, Traversal};
-use kauri::{Error, KdTree, KdTreeOptions};
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::kdtree::{Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
+use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat};
 use kauri_kernels::thread::coord::Coord;
-use kauri_tests::devices;
-use kauri_tests::for_each_dims;
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
-use kauri_tests::oracle::padded_row;
+use kauri_tests::oracle::{self, padded_row};
+use kauri_tests::{devices, for_each_dims};
 
 use crate::build;
 
@@ -65,8 +65,8 @@ impl<C: Scalar, const D: usize> Case<C, D> {
 
     const COUNT: usize = 36;
 
-    /// The right row, of a query that leaves out a point.
-    fn row(&self, points: &[[C; D]], query: &[C; D], except: Option<u32>, k: usize) -> (Vec<u32>, Vec<C>) {
+    /// All that a query which leaves out a point takes, nearest first.
+    fn found(&self, points: &[[C; D]], query: &[C; D], except: Option<u32>) -> Vec<(C, u32)> {
         let bound =
             self.radius.map(|radius| if self.norm == Norm::Euclidean { radius * radius } else { radius });
         let mut found: Vec<(C, u32)> = (0..points.len() as u32)
@@ -75,6 +75,12 @@ impl<C: Scalar, const D: usize> Case<C, D> {
             .filter(|(distance, _)| bound.is_none_or(|bound| *distance <= bound))
             .collect();
         found.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        found
+    }
+
+    /// The right row of the `k` nearest.
+    fn row(&self, points: &[[C; D]], query: &[C; D], except: Option<u32>, k: usize) -> (Vec<u32>, Vec<C>) {
+        let mut found = self.found(points, query, except);
         found.truncate(k);
         padded_row(&found, k)
     }
@@ -116,11 +122,137 @@ fn options_equal_to_brute_force_f64() {
     for_each_dims!(D => options_equal_to_brute_force::<f64, D>());
 }
 
+fn within_equal_to_brute_force<C: Scalar, const D: usize>() {
+    let points = in_period::<C, D>(230, D as u64);
+    let queries = in_period::<C, D>(40, 100 + D as u64);
+    // In the order of the tree, by the definition of the order.
+    let order = in_order(&oracle::tree_ids(&points));
+    for device in devices() {
+        let tree = build(&device, &points);
+        for number in 0..Case::<C, D>::COUNT {
+            let case = Case::<C, D>::new(number, points.len());
+            let Some(radius) = case.radius else { continue };
+            let what = format!("{number}, {D} x {} on {device}", C::NAME);
+            let counts = tree.count_within(&queries, radius, &case.options).unwrap();
+            let rows = tree.within(&queries, radius, &case.options).unwrap();
+            let sorted = tree.within(&queries, radius, &case.options.clone().sorted()).unwrap();
+            assert_eq!((rows.len(), sorted.len()), (queries.len(), queries.len()));
+            for (i, query) in queries.iter().enumerate() {
+                let mut found = case.found(&points, query, None);
+                assert_eq!(counts[i] as usize, found.len(), "query {i} of case {what}");
+                let (dist2, ids): (Vec<C>, Vec<u32>) = found.iter().copied().unzip();
+                assert_eq!(
+                    (sorted.row(i), sorted.row_dist2(i)),
+                    (&ids[..], &dist2[..]),
+                    "query {i} of case {what}"
+                );
+                found.sort_by_key(|&(_, id)| order[id as usize]);
+                let (dist2, ids): (Vec<C>, Vec<u32>) = found.into_iter().unzip();
+                assert_eq!(
+                    (rows.row(i), rows.row_dist2(i)),
+                    (&ids[..], &dist2[..]),
+                    "query {i} of case {what}"
+                );
+            }
+            let own =
+                tree.within(Queries::Own { itself: false }, radius, &case.options.clone().sorted()).unwrap();
+            for (id, query) in points.iter().enumerate().step_by(7) {
+                let found = case.found(&points, query, Some(id as u32));
+                assert!(own.row(id).iter().eq(found.iter().map(|(_, id)| id)), "own {id} of case {what}");
+            }
+        }
+    }
+}
+
+/// The place of each id in a walk in order through a tree whose ids are given in level order.
+fn in_order(tree_ids: &[u32]) -> Vec<usize> {
+    fn walk(node: usize, tree_ids: &[u32], places: &mut Vec<usize>, next: &mut usize) {
+        if let Some(&id) = tree_ids.get(node) {
+            walk(2 * node + 1, tree_ids, places, next);
+            places[id as usize] = *next;
+            *next += 1;
+            walk(2 * node + 2, tree_ids, places, next);
+        }
+    }
+    let mut places = vec![0; tree_ids.len()];
+    walk(0, tree_ids, &mut places, &mut 0);
+    places
+}
+
+#[test]
+fn within_equal_to_brute_force_f32() {
+    for_each_dims!(D => within_equal_to_brute_force::<f32, D>());
+}
+
+#[test]
+fn within_equal_to_brute_force_f64() {
+    for_each_dims!(D => within_equal_to_brute_force::<f64, D>());
+}
+
+fn in_boxes_equal_to_brute_force<C: Scalar, const D: usize>() {
+    let points = in_period::<C, D>(230, D as u64);
+    let corners = in_period::<C, D>(60, 200 + D as u64);
+    // Any two corners: some boxes hold nothing; and some of a point or a face.
+    let mut boxes: Vec<[[C; D]; 2]> = corners.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+    boxes.extend(corners.iter().map(|&corner| [corner, corner.map(|x| x + C::from_f64(4.0))]));
+    boxes.push([points[3], points[3]]);
+    boxes.push([[C::ZERO; D], [C::from_f64(8.0); D]]);
+    let order = in_order(&oracle::tree_ids(&points));
+    let mask = PointMask::from_fn(points.len(), |id| id % 2 == 0).unwrap();
+    for device in devices() {
+        let tree = build(&device, &points);
+        for mask in [None, Some(&mask)] {
+            let counts = tree.count_in_boxes(&boxes, mask).unwrap();
+            let rows = tree.in_boxes(&boxes, mask).unwrap();
+            for (i, [low, high]) in boxes.iter().enumerate() {
+                let inside = |id: &u32| {
+                    let point = &points[*id as usize];
+                    (0..D).all(|axis| low[axis] <= point[axis] && point[axis] <= high[axis])
+                        && mask.is_none_or(|mask| mask.takes(*id))
+                };
+                let mut ids: Vec<u32> = (0..points.len() as u32).filter(inside).collect();
+                ids.sort_by_key(|&id| order[id as usize]);
+                assert_eq!((counts[i] as usize, rows.row(i)), (ids.len(), &ids[..]), "box {i} on {device}");
+            }
+            assert!(rows.dist2().is_empty() && rows.row_dist2(0).is_empty());
+        }
+    }
+}
+
+#[test]
+fn in_boxes_equal_to_brute_force_of_all_dimensions() {
+    for_each_dims!(D => in_boxes_equal_to_brute_force::<f32, D>());
+    for_each_dims!(D => in_boxes_equal_to_brute_force::<f64, D>());
+}
+
+#[test]
+fn places_on_earth_within_metres() {
+    let place = LonLat::new;
+    let places =
+        [place(179.9, 0.0), place(-179.9, 0.0), place(0.0, 90.0), place(10.0, 89.9), place(0.0, -90.0)];
+    for device in devices() {
+        let tree = build(&device, &places);
+        let within = |place: LonLat, metres: f64| {
+            let rows = tree.within(&[place], metres, &QueryOptions::default().sorted()).unwrap();
+            rows.row(0).to_vec()
+        };
+        assert_eq!(within(place(180.0, 0.0), 12_000.0), [0, 1]);
+        assert_eq!(within(place(180.0, 0.0), 11_000.0), [0u32; 0]);
+        assert_eq!(within(place(-100.0, 90.0), 12_000.0), [2, 3]);
+        // Half way round is everywhere.
+        assert_eq!(within(place(0.0, 90.0), 20_100_000.0).len(), 5);
+        assert_eq!(within(place(0.0, 90.0), 19_900_000.0).len(), 4);
+        let near =
+            tree.nearest_with(&[place(180.0, 0.0)], 3, &QueryOptions::default().radius(12_000.0)).unwrap();
+        assert_eq!(near.row(0).0, [0, 1, u32::MAX]);
+    }
+}
+
 #[test]
 fn traversals_and_orders_give_the_same_rows() {
     let points = Shape::ALL[0].points::<f32, 3>(3000, 5);
     let queries = queries(&points, 2100, 6);
-    let expected = KdTree::build(&kauri::Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
+    let expected = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
     for device in devices() {
         let tree = build(&device, &points);
         for k in [1, 8, 12, 32, 100, 256, 257] {
@@ -154,5 +286,71 @@ fn options_that_make_no_sense_are_refused() {
         assert!(matches!(ask(plain().mask(mask)), Error::Shape { expected: 2, got: 3, .. }));
         // And the tree is as it was.
         assert_eq!(tree.nearest(&[[0.0, 0.0]], 1).unwrap().row(0), (&[0][..], &[1.0][..]));
+    }
+}
+
+#[test]
+fn buffers_in_and_out() {
+    let points = Shape::Uniform.points::<f32, 3>(2500, 1);
+    let others = Shape::Uniform.points::<f32, 3>(2500, 2);
+    let queries = queries(&points, 1500, 3);
+    for device in devices() {
+        let Some(gpu) = device.gpu() else { continue };
+        let stream = Stream::new(gpu).unwrap();
+        let mut workspace = Workspace::new(gpu);
+        let coords = Buffer::from_slice(&stream, points.as_flattened(), "points").unwrap();
+        let other_coords = Buffer::from_slice(&stream, others.as_flattened(), "points").unwrap();
+        let query_coords = Buffer::from_slice(&stream, queries.as_flattened(), "queries").unwrap();
+        let options = KdTreeOptions::default();
+        let mut tree = KdTree::<[f32; 3]>::build_on(&stream, &mut workspace, &coords, &options).unwrap();
+        let prepared = tree.prepare(&stream, &QueryOptions::default()).unwrap();
+        let mut ids = Buffer::<u32>::uninitialized(gpu, 1500 * 5, "ids").unwrap();
+        let mut dist2 = Buffer::<f32>::uninitialized(gpu, 1500 * 5, "distances").unwrap();
+        let mut own_ids = Buffer::<u32>::uninitialized(gpu, 2500 * 5, "ids").unwrap();
+        let mut own_dist2 = Buffer::<f32>::uninitialized(gpu, 2500 * 5, "distances").unwrap();
+        for (points, coords, builder) in
+            [(&points, &coords, Builder::Tags), (&others, &other_coords, Builder::Selection)]
+        {
+            tree.rebuild_on(&stream, &mut workspace, coords, &options.clone().builder(builder)).unwrap();
+            let given = DeviceQueries::Coordinates(&query_coords);
+            tree.nearest_on(&stream, &mut workspace, given, 5, &prepared, &mut ids, &mut dist2).unwrap();
+            let own = DeviceQueries::Own { itself: false };
+            tree.nearest_on(&stream, &mut workspace, own, 5, &prepared, &mut own_ids, &mut own_dist2)
+                .unwrap();
+            // Calls without a stream wait for it.
+            tree.verify().unwrap();
+            let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
+            let near = expected.nearest(&queries, 5).unwrap();
+            assert!(
+                ids.to_vec(&stream).unwrap() == near.ids() && dist2.to_vec(&stream).unwrap() == near.dist2()
+            );
+            let own =
+                expected.nearest_with(Queries::Own { itself: false }, 5, &QueryOptions::default()).unwrap();
+            assert!(own_ids.to_vec(&stream).unwrap() == own.ids());
+            assert!(own_dist2.to_vec(&stream).unwrap() == own.dist2());
+        }
+        let held = workspace.bytes();
+        tree.rebuild_on(&stream, &mut workspace, &coords, &options).unwrap();
+        assert_eq!(workspace.bytes(), held);
+
+        let few = Buffer::from_slice(&stream, &[0.0f32; 9], "few").unwrap();
+        let uneven = Buffer::from_slice(&stream, &[0.0f32; 10], "uneven").unwrap();
+        for (wrong, expected, got) in [(&few, 7500, 9), (&uneven, 9, 10)] {
+            let error = tree.rebuild_on(&stream, &mut workspace, wrong, &options).unwrap_err();
+            assert!(
+                matches!(error, Error::Shape { expected: e, got: g, .. } if (e, g) == (expected, got)),
+                "{error}"
+            );
+        }
+        let given = DeviceQueries::Coordinates(&few);
+        let error =
+            tree.nearest_on(&stream, &mut workspace, given, 5, &prepared, &mut ids, &mut dist2).unwrap_err();
+        assert!(matches!(error, Error::Shape { expected: 15, .. }), "{error}");
+        tree.verify().unwrap();
+    }
+    let tree = build(&Device::cpu(), &points);
+    if let Some(gpu) = devices().iter().find_map(Device::gpu) {
+        let stream = Stream::new(gpu).unwrap();
+        assert!(matches!(tree.prepare(&stream, &QueryOptions::default()), Err(Error::NotOnGpu)));
     }
 }

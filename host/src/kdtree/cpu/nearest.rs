@@ -12,8 +12,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use super::best::{Best, BoundedHeap, Candidate, SortedRow};
-pub(super) use super::walk::Nodes;
-use super::walk::{Rules, Stack, descend, walk};
+use super::walk::{Nodes, Rules, Stack, descend, walk};
 use crate::error::Result;
 use crate::kdtree::query::Wanted;
 use crate::memory;

@@ -62,7 +62,16 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
         Self { wanted, periods, low, high }
     }
 
-    fn distance(&self, query: &[C; D], point: &[C; D]) -> C {
+    /// The corners of all that there is, as far as they are known.
+    pub(super) fn corners(&self) -> [[C; D]; 2] {
+        if self.wanted.periods.is_empty() {
+            [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]]
+        } else {
+            [self.low, self.high]
+        }
+    }
+
+    pub(super) fn distance(&self, query: &[C; D], point: &[C; D]) -> C {
         self.wanted.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
     }
 
@@ -79,7 +88,7 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
         }
     }
 
-    fn takes(&self, id: u32, except: u32) -> bool {
+    pub(super) fn takes(&self, id: u32, except: u32) -> bool {
         id != except && self.wanted.mask.as_ref().is_none_or(|mask| mask.takes(id))
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::kdtree::query::Wanted;
 use crate::primitives::pairs::nothing;
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::nearest::flags;
+use kauri_kernels::kdtree::queries::flags;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
@@ -23,6 +23,12 @@ impl<C: Coord> Asked<C> {
         let mask = Buffer::from_slice(stream, words, "mask of points")?;
         let periods = Buffer::from_slice(stream, &wanted.periods, "periods of the axes")?;
         Ok(Self { wanted, mask, periods })
+    }
+
+    /// Checks that it was asked of as many points, on the stream's device.
+    pub(in crate::kdtree) fn check(&self, stream: &Stream, num_points: usize) -> Result<()> {
+        self.mask.check_device(stream)?;
+        self.wanted.check_mask(num_points)
     }
 
     /// The dimensions of the kernels that do it: exactly those of the tree, or up to [`MAX_DIMS`].

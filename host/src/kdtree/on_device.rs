@@ -1,0 +1,144 @@
+//! Trees and queries on buffers of a device, on the caller's stream: nothing waits for the host, and with a workspace that has
+//! been used for as much before nothing is allocated, so that calls can be captured in a graph.
+
+use std::marker::PhantomData;
+
+use super::gpu::{self, Asked, GpuTree};
+use super::query::{QueryOptions, Wanted};
+use super::{KdTree, KdTreeOptions, MAX_POINTS, Storage};
+use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::point::Point;
+use crate::stats::Stats;
+
+/// Queries in device memory.
+#[derive(Clone, Copy, Debug)]
+pub enum DeviceQueries<'a, C> {
+    /// The coordinates of these points, point after point, a row of the result each.
+    Coordinates(&'a Buffer<C>),
+    /// The points of the tree, each of which is a query: the row of a point is that of its id.
+    Own {
+        /// A point is a neighbour of its own; otherwise it is left out of its row.
+        itself: bool,
+    },
+}
+
+/// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory.
+pub struct PreparedQuery<P: Point> {
+    asked: Asked<P::Coord>,
+    points: PhantomData<fn() -> P>,
+}
+
+impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreparedQuery").finish_non_exhaustive()
+    }
+}
+
+impl<P: Point> KdTree<P> {
+    /// Builds a tree over points in device memory, given as coordinates, point after point: those that
+    /// [`Point::coordinates`] makes, which for arrays are the arrays themselves.
+    ///
+    /// The coordinates are not looked at by the host: where one is not a finite number or too large, queries may miss points;
+    /// nothing worse happens. The tree is there when the stream has done the work.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of coordinates is not a multiple of the dimensions; [`Error::TooManyPoints`];
+    /// [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    pub fn build_on(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<P::Coord>,
+        options: &KdTreeOptions,
+    ) -> Result<Self> {
+        let num_points = Self::num_points(coords)?;
+        let device = Device::from_gpu(stream.gpu().clone());
+        let mut stats = Stats::new(&device);
+        stats.temp_bytes = gpu::work_bytes::<P::Coord>(num_points, P::DIMS, options.builder);
+        let tree = GpuTree::uninitialized(stream.gpu(), num_points, P::DIMS)?;
+        let mut tree = Self { device, stats, storage: Storage::Gpu(tree), points: PhantomData };
+        tree.rebuild_on(stream, workspace, coords, options)?;
+        Ok(tree)
+    }
+
+    /// Builds the tree anew over as many other points; as [`build_on`](KdTree::build_on), without an allocation if the
+    /// workspace has been used for it before.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are more or fewer points; [`Error::NotOnGpu`] if the tree is not a GPU's;
+    /// [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    pub fn rebuild_on(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<P::Coord>,
+        options: &KdTreeOptions,
+    ) -> Result<()> {
+        Self::num_points(coords)?;
+        let Storage::Gpu(tree) = &mut self.storage else { return Err(Error::NotOnGpu) };
+        coords.check(stream, "coordinates of the points", tree.len() * P::DIMS)?;
+        tree.check_device(stream)?;
+        tree.rebuild(stream, workspace, coords.slice(), options.builder)
+    }
+
+    /// Checks options for queries to this tree, or one of as many points, and brings what they need to its device.
+    ///
+    /// # Errors
+    /// Those of [`KdTree::nearest_with`] for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
+    pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
+        let wanted = Wanted::new(options, self.len())?;
+        self.gpu_tree()?.check_device(stream)?;
+        Ok(PreparedQuery { asked: Asked::new(stream, wanted)?, points: PhantomData })
+    }
+
+    /// The `k` nearest points of every query: as [`KdTree::nearest_with`], in device memory. `ids` and `dist2` have `k` items a
+    /// query.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if lengths do not agree, or the options were prepared for another number of points;
+    /// [`Error::NotOnGpu`]; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    #[allow(clippy::too_many_arguments)]
+    pub fn nearest_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, P::Coord>,
+        k: usize,
+        prepared: &PreparedQuery<P>,
+        ids: &mut Buffer<u32>,
+        dist2: &mut Buffer<P::Coord>,
+    ) -> Result<()> {
+        let tree = self.gpu_tree()?;
+        let num_queries = match queries {
+            DeviceQueries::Coordinates(coords) => {
+                coords.check(stream, "coordinates of the queries", coords.len() / P::DIMS * P::DIMS)?;
+                coords.len() / P::DIMS
+            }
+            DeviceQueries::Own { .. } => tree.len(),
+        };
+        ids.check(stream, "ids of neighbours", num_queries.saturating_mul(k))?;
+        dist2.check(stream, "distances of neighbours", num_queries.saturating_mul(k))?;
+        tree.check_device(stream)?;
+        prepared.asked.check(stream, tree.len())?;
+        tree.nearest_on(stream, workspace, queries, k, &prepared.asked, ids.slice_mut(), dist2.slice_mut())
+    }
+
+    fn gpu_tree(&self) -> Result<&GpuTree<P::Coord>> {
+        match &self.storage {
+            Storage::Gpu(tree) => Ok(tree),
+            Storage::Cpu(_) => Err(Error::NotOnGpu),
+        }
+    }
+
+    fn num_points(coords: &Buffer<P::Coord>) -> Result<usize> {
+        let (num_points, rest) = (coords.len() / P::DIMS, coords.len() % P::DIMS);
+        if rest != 0 {
+            let (expected, got) = ((num_points * P::DIMS) as u64, coords.len() as u64);
+            return Err(Error::Shape { what: "coordinates of the points", expected, got });
+        }
+        if num_points as u64 > MAX_POINTS {
+            return Err(Error::TooManyPoints { count: num_points as u64, max: MAX_POINTS });
+        }
+        Ok(num_points)
+    }
+}

@@ -1,0 +1,211 @@
+//! The points within a distance of each query, or in each box: rows of any length.
+
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::fmt;
+
+use super::Checked;
+use super::query::{Queries, QueryOptions, Wanted};
+use super::{KdTree, PointMask, Storage, checked_coordinates};
+use crate::error::Result;
+use crate::point::Point;
+
+/// Rows of points found, a row a query or box, one behind the other.
+///
+/// The points of a row are in the order of the tree, or sorted by (distance, id) if that was asked for.
+pub struct Within<P: Point> {
+    found: Found<P::Coord>,
+}
+
+/// The same without its type of points.
+#[derive(Clone)]
+pub(crate) struct Found<C> {
+    /// Where each row begins, and where the last ends.
+    pub(crate) offsets: Vec<u64>,
+    pub(crate) ids: Vec<u32>,
+    /// Empty if distances were not asked for.
+    pub(crate) dist2: Vec<C>,
+}
+
+impl<C: Coord> Found<C> {
+    /// Sorts each row by (distance, id).
+    pub(crate) fn sort(&mut self) {
+        let mut rows = Vec::new();
+        let (mut rest_ids, mut rest_dist2) = (&mut self.ids[..], &mut self.dist2[..]);
+        for ends in self.offsets.windows(2) {
+            let len = (ends[1] - ends[0]) as usize;
+            let (ids, later_ids) = rest_ids.split_at_mut(len);
+            let (dist2, later_dist2) = rest_dist2.split_at_mut(len);
+            (rest_ids, rest_dist2) = (later_ids, later_dist2);
+            rows.push((ids, dist2));
+        }
+        rows.into_par_iter().for_each_init(Vec::new, |row, (ids, dist2)| {
+            row.clear();
+            row.extend(dist2.iter().map(|distance| distance.key()).zip(ids.iter().copied()));
+            row.sort_unstable();
+            for ((key, id), (to_id, to_dist2)) in row.iter().zip(ids.iter_mut().zip(dist2)) {
+                (*to_id, *to_dist2) = (*id, C::from_key(*key));
+            }
+        });
+    }
+}
+
+impl<P: Point> Within<P> {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.found.offsets.len() - 1
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where each row begins in [`ids`](Self::ids), and where the last ends: one more than rows.
+    pub fn offsets(&self) -> &[u64] {
+        &self.found.offsets
+    }
+
+    /// All ids, row after row.
+    pub fn ids(&self) -> &[u32] {
+        &self.found.ids
+    }
+
+    /// All distances, as [`Neighbors::dist2`](super::Neighbors::dist2) has them; none of points in boxes.
+    pub fn dist2(&self) -> &[P::Coord] {
+        &self.found.dist2
+    }
+
+    /// The ids of row `row`.
+    ///
+    /// # Panics
+    /// If there are not that many rows.
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.found.ids[self.range(row)]
+    }
+
+    /// The distances of row `row`; none of points in boxes.
+    ///
+    /// # Panics
+    /// If there are not that many rows.
+    pub fn row_dist2(&self, row: usize) -> &[P::Coord] {
+        if self.found.dist2.is_empty() { &[] } else { &self.found.dist2[self.range(row)] }
+    }
+
+    /// Offsets, ids and distances.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<u32>, Vec<P::Coord>) {
+        (self.found.offsets, self.found.ids, self.found.dist2)
+    }
+
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        assert!(row < self.len(), "row {row} of {} rows", self.len());
+        self.found.offsets[row] as usize..self.found.offsets[row + 1] as usize
+    }
+}
+
+impl<P: Point> fmt::Debug for Within<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Within")
+            .field("len", &self.len())
+            .field("points", &self.ids().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Point> KdTree<P> {
+    /// The number of points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
+    ///
+    /// # Errors
+    /// Those of [`KdTree::nearest_with`].
+    pub fn count_within<'a>(
+        &self,
+        queries: impl Into<Queries<'a, P>>,
+        radius: P::Coord,
+        options: &QueryOptions<P>,
+    ) -> Result<Vec<u32>> {
+        let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
+        self.checked(queries.into(), |queries| match &self.storage {
+            Storage::Cpu(tree) => tree.count_within(queries, &wanted),
+            Storage::Gpu(tree) => tree.count_within(queries, wanted),
+        })
+    }
+
+    /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
+    ///
+    /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query.
+    ///
+    /// # Errors
+    /// Those of [`KdTree::nearest_with`]; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if what is found does not fit in memory.
+    pub fn within<'a>(
+        &self,
+        queries: impl Into<Queries<'a, P>>,
+        radius: P::Coord,
+        options: &QueryOptions<P>,
+    ) -> Result<Within<P>> {
+        let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
+        let mut found = self.checked(queries.into(), |queries| match &self.storage {
+            Storage::Cpu(tree) => tree.within(queries, &wanted),
+            Storage::Gpu(tree) => tree.within(queries, wanted),
+        })?;
+        if options.sorted {
+            found.sort();
+        }
+        Ok(Within { found })
+    }
+
+    /// What a backend makes of checked queries.
+    pub(super) fn checked<R>(
+        &self,
+        queries: Queries<'_, P>,
+        run: impl FnOnce(Checked<'_, P::Coord>) -> Result<R>,
+    ) -> Result<R> {
+        match queries {
+            Queries::Points(points) => run(Checked::Points(&checked_coordinates(points, "query")?)),
+            Queries::Own { itself } => run(Checked::Own { itself }),
+        }
+    }
+}
+
+/// Boxes have the axes of the points: for [`LonLat`](crate::LonLat) there is no such thing.
+impl<C: Coord, const D: usize> KdTree<[C; D]>
+where
+    [C; D]: Point<Coord = C>,
+{
+    /// The number of points in every box, given by its least and its greatest coordinates, its border included. A box whose least
+    /// coordinate on an axis is above its greatest has none. With a mask only its points count.
+    ///
+    /// # Errors
+    /// Those of [`KdTree::build`] for the first corner that cannot be used; [`Error::Shape`](crate::Error::Shape) for a mask of another number of
+    /// points; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
+    pub fn count_in_boxes(&self, boxes: &[[[C; D]; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>> {
+        let corners = self.checked_boxes(boxes, mask)?;
+        match &self.storage {
+            Storage::Cpu(tree) => tree.count_in_boxes(&corners, mask),
+            Storage::Gpu(tree) => tree.count_in_boxes(&corners, mask),
+        }
+    }
+
+    /// The points in every box, as [`count_in_boxes`](KdTree::count_in_boxes) counts them, in the order of the tree.
+    ///
+    /// # Errors
+    /// Those of [`count_in_boxes`](KdTree::count_in_boxes).
+    pub fn in_boxes(&self, boxes: &[[[C; D]; 2]], mask: Option<&PointMask>) -> Result<Within<[C; D]>> {
+        let corners = self.checked_boxes(boxes, mask)?;
+        let found = match &self.storage {
+            Storage::Cpu(tree) => tree.in_boxes(&corners, mask),
+            Storage::Gpu(tree) => tree.in_boxes(&corners, mask),
+        }?;
+        Ok(Within { found })
+    }
+
+    fn checked_boxes<'a>(
+        &self,
+        boxes: &'a [[[C; D]; 2]],
+        mask: Option<&PointMask>,
+    ) -> Result<std::borrow::Cow<'a, [C]>> {
+        if let Some(mask) = mask {
+            mask.check(self.len())?;
+        }
+        checked_coordinates::<[C; D]>(boxes.as_flattened(), "corner of a box")
+    }
+}

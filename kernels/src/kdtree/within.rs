@@ -1,0 +1,246 @@
+//! The points within a distance of each query, or in each box: how many, then which; by a walk of whole warps over the
+//! buckets. The points of a row are in the order of the tree.
+
+use super::buckets::{Buckets, load_point};
+use super::queries::Queries;
+use super::walk::{Filter, Visit, Walk};
+use crate::policy::QUERIES;
+use crate::thread::coord::Coord;
+use crate::thread::measure::Range;
+use cuda_std::prelude::*;
+
+const THREADS: usize = QUERIES.threads;
+
+/// Counts the points within `bound` of each query; a lane a query.
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 4)]
+#[instance(f32, 8)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 8)]
+pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    boxes: Slice<C>,
+    dims: u32,
+    queries: Slice<C>,
+    rows: Slice<u32>,
+    except: Slice<u32>,
+    mask: Slice<u32>,
+    periods: Slice<C>,
+    flags: u32,
+    bound: f64,
+    counts: SliceMut<u32>,
+) {
+    let buckets = Buckets::new(coords, ids, dims as usize);
+    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let i = thread::index_1d_u64();
+    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes) {
+        let mut count = Count { bound: bound_of(row.is_some(), C::from_f64(bound)), count: 0 };
+        walk.run(&mut count);
+        count.write(row, counts);
+    }
+}
+
+/// Writes the ids of the points within `bound` of each query, and unless there is no room at all their distances, from the
+/// query's offset on, as far as there is room; a lane a query.
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 4)]
+#[instance(f32, 8)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 8)]
+pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    boxes: Slice<C>,
+    dims: u32,
+    queries: Slice<C>,
+    rows: Slice<u32>,
+    except: Slice<u32>,
+    mask: Slice<u32>,
+    periods: Slice<C>,
+    flags: u32,
+    bound: f64,
+    offsets: Slice<u64>,
+    result_ids: SliceMut<u32>,
+    result_dist2: SliceMut<C>,
+) {
+    let buckets = Buckets::new(coords, ids, dims as usize);
+    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let i = thread::index_1d_u64();
+    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes) {
+        let bound = bound_of(row.is_some(), C::from_f64(bound));
+        walk.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
+    }
+}
+
+/// Counts the points in each box, its border too; a lane a box, which is given as its least and then its greatest coordinates.
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 8)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 8)]
+pub unsafe fn kdtree_count_in_boxes<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    boxes: Slice<C>,
+    dims: u32,
+    corners: Slice<C>,
+    mask: Slice<u32>,
+    counts: SliceMut<u32>,
+) {
+    let buckets = Buckets::new(coords, ids, dims as usize);
+    if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
+        let mut count = Count { bound: bound_of(row.is_some(), C::ZERO), count: 0 };
+        walk.run(&mut count);
+        count.write(row, counts);
+    }
+}
+
+/// Writes the ids of the points in each box from the box's offset on, as far as there is room; a lane a box.
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 8)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 8)]
+pub unsafe fn kdtree_emit_in_boxes<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    boxes: Slice<C>,
+    dims: u32,
+    corners: Slice<C>,
+    mask: Slice<u32>,
+    offsets: Slice<u64>,
+    result_ids: SliceMut<u32>,
+) {
+    let buckets = Buckets::new(coords, ids, dims as usize);
+    if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
+        let bound = bound_of(row.is_some(), C::ZERO);
+        walk.run(&mut Emit::new(
+            bound,
+            row,
+            offsets,
+            result_ids,
+            SliceMut::from_raw_parts(core::ptr::dangling_mut(), 0),
+        ));
+    }
+}
+
+/// The bound of a lane, or, if it has no query, one that nothing is within.
+#[inline(always)]
+fn bound_of<C: Coord>(has_query: bool, bound: C) -> C {
+    if has_query { bound } else { C::ZERO - C::INFINITY }
+}
+
+/// The walk of a thread's box and its number, if there is one; nothing if the warp has no box at all.
+#[inline(always)]
+unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
+    buckets: Buckets<'a, C>,
+    boxes: Slice<'a, C>,
+    corners: Slice<'a, C>,
+    mask: Slice<'a, u32>,
+) -> Option<(Walk<'a, C, Range<C, D>, D>, Option<usize>)> {
+    let (i, num_boxes) = (thread::index_1d_u64() as usize, corners.len() / (2 * buckets.dims));
+    let first = i - warp::lane_id() as usize;
+    if first >= num_boxes {
+        return None;
+    }
+    let own = if i < num_boxes { i } else { first };
+    let dims = buckets.dims;
+    let (low, high) = (load_point(corners, 2 * own, dims), load_point(corners, 2 * own + 1, dims));
+    let filter = Filter { mask, except: u32::MAX };
+    Some((Walk { buckets, boxes, region: Range { low, high, dims }, filter }, (i < num_boxes).then_some(i)))
+}
+
+/// How many a lane meets.
+struct Count<C> {
+    bound: C,
+    count: u32,
+}
+
+impl<C: Coord> Visit<C> for Count<C> {
+    const ONE_QUERY: bool = false;
+    const NEAREST_FIRST: bool = false;
+
+    #[inline(always)]
+    fn bound(&self) -> C {
+        self.bound
+    }
+
+    #[inline(always)]
+    unsafe fn offer(&mut self, is_taken: bool, _: C, _: u32) {
+        self.count += u32::from(is_taken);
+    }
+}
+
+impl<C> Count<C> {
+    #[inline(always)]
+    unsafe fn write(self, row: Option<usize>, counts: SliceMut<'_, u32>) {
+        if let Some(row) = row
+            && row < counts.len()
+        {
+            counts.store(row, self.count);
+        }
+    }
+}
+
+/// Writes what a lane meets.
+struct Emit<'a, C> {
+    bound: C,
+    ids: SliceMut<'a, u32>,
+    dist2: SliceMut<'a, C>,
+    /// Where the next goes.
+    place: u64,
+    /// Where the next row begins.
+    end: u64,
+}
+
+impl<'a, C: Coord> Emit<'a, C> {
+    #[inline(always)]
+    unsafe fn new(
+        bound: C,
+        row: Option<usize>,
+        offsets: Slice<'_, u64>,
+        ids: SliceMut<'a, u32>,
+        dist2: SliceMut<'a, C>,
+    ) -> Self {
+        let (mut place, mut end) = (0, 0);
+        if let Some(row) = row
+            && row + 1 < offsets.len()
+        {
+            (place, end) = (offsets.load(row), offsets.load(row + 1));
+        }
+        let room = ids.len() as u64;
+        Self { bound, ids, dist2, place, end: if end < room { end } else { room } }
+    }
+}
+
+impl<C: Coord> Visit<C> for Emit<'_, C> {
+    const ONE_QUERY: bool = false;
+    const NEAREST_FIRST: bool = false;
+
+    #[inline(always)]
+    fn bound(&self) -> C {
+        self.bound
+    }
+
+    #[inline(always)]
+    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
+        if is_taken && self.place < self.end {
+            self.ids.store(self.place as usize, id);
+            if !self.dist2.is_empty() {
+                self.dist2.store(self.place as usize, distance);
+            }
+            self.place += 1;
+        }
+    }
+}
