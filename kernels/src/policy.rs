@@ -352,8 +352,8 @@ pub struct QueriesPolicy {
     pub min_blocks: [usize; 2],
     /// The same with lists in registers.
     pub list_min_blocks: usize,
-    /// After a bucket, neighbours that a lane has collected are sorted in from this number on.
-    pub sorted_in_from: u32,
+    /// Lanes look at their buckets when fewer than that are searching for one.
+    pub searching_from: u32,
     /// Queries that are not in order are put in order from this number on.
     pub ordered_from: usize,
 }
@@ -363,6 +363,11 @@ impl QueriesPolicy {
     pub const fn min_blocks(&self, dims: usize) -> usize {
         self.min_blocks[(dims > 4) as usize]
     }
+
+    /// After a bucket, neighbours that a lane has collected are sorted in from this number on, if there is room for so many.
+    pub const fn sorted_in_from(&self, room: usize) -> u32 {
+        room as u32 * 3 / 4
+    }
 }
 
 /// Untuned.
@@ -370,9 +375,12 @@ pub const QUERIES: QueriesPolicy = QueriesPolicy {
     threads: 128,
     min_blocks: [8, 4],
     list_min_blocks: 4,
-    sorted_in_from: 4,
+    searching_from: 12,
     ordered_from: 1 << 10,
 };
+
+/// Levels of the subtrees that are buckets of a k-d tree, at most: 16 points.
+pub const BUCKET_LEVELS: u32 = 4;
 
 /// Levels of boxes that a block makes: the threads of a block have a node each on the lowest.
 pub const BOXES_LEVELS: u32 = 8;

@@ -3,29 +3,30 @@
 
 mod on_device;
 
-use super::{Settings, copy};
+use super::{Settings, Suite, copy};
 use crate::measure::Timing;
 use crate::points::{self, Uniform};
 use crate::report::{Report, Row};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Result, Stats};
 use std::time::{Duration, Instant};
 
-/// Runs the suite.
-///
-/// # Errors
-/// Those of kauri.
-pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
-    if let Some(gpu) = settings.device.gpu() {
-        report.push(copy(gpu, settings.effort)?);
-        for &n in &settings.sizes {
-            on_device::run::<f32, 3>(settings, gpu, n, true, report)?;
-            on_device::run::<f32, 2>(settings, gpu, n, false, report)?;
-            on_device::run::<f32, 4>(settings, gpu, n, false, report)?;
-            on_device::run::<f64, 3>(settings, gpu, n, false, report)?;
-        }
-    }
+/// All of it, and what goes from device memory to device memory.
+pub const SUITES: [(&str, Suite); 2] = [
+    ("kdtree", |settings, report| {
+        run_on_device(settings, report)?;
+        settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
+    }),
+    ("kdtree-device", run_on_device),
+];
+
+fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Ok(()) };
+    report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        points::<f32, 3>(settings, n, report)?;
+        on_device::run::<f32, 3>(settings, gpu, n, true, report)?;
+        on_device::run::<f32, 2>(settings, gpu, n, false, report)?;
+        on_device::run::<f32, 4>(settings, gpu, n, false, report)?;
+        on_device::run::<f64, 3>(settings, gpu, n, false, report)?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 
 /// The suites by name.
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
-    std::iter::once(("kdtree", kdtree::run as Suite)).chain(primitives::SUITES)
+    kdtree::SUITES.into_iter().chain(primitives::SUITES)
 }
 
 /// Bytes that the copy moves from one place to another; far more than any cache.

@@ -21,6 +21,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::buckets::{boxes_len, levels};
 use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+use kauri_kernels::kdtree::walk::GROUP;
 use kauri_kernels::thread::coord::Coord;
 use nearest::{Nearest, RowsMut};
 use rayon::prelude::*;
@@ -35,8 +36,8 @@ const BATCH_BYTES: usize = 1 << 30;
 pub(super) struct GpuTree<C> {
     gpu: Gpu,
     dims: usize,
-    /// Point after point.
-    coords: Buffer<C>,
+    /// Point after point, and room for as many as a whole group takes.
+    room: Buffer<C>,
     ids: Buffer<u32>,
     /// The boxes of the children of each node above the buckets.
     boxes: Buffer<C>,
@@ -86,7 +87,8 @@ pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, builder: Buil
 /// Bytes of a finished tree.
 pub(super) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
     let n = num_points as u32;
-    let coords = num_points * dims + boxes_len(n, dims) + full_tree(levels(n)) as usize;
+    let coords =
+        num_points.next_multiple_of(GROUP) * dims + boxes_len(n, dims) + full_tree(levels(n)) as usize;
     (coords * size_of::<C>() + num_points * size_of::<u32>()) as u64
 }
 
@@ -97,7 +99,7 @@ impl<C: Coord> GpuTree<C> {
         Ok(Self {
             gpu: gpu.clone(),
             dims,
-            coords: Buffer::uninitialized(gpu, num_points * dims, "k-d tree nodes")?,
+            room: Buffer::uninitialized(gpu, num_points.next_multiple_of(GROUP) * dims, "k-d tree nodes")?,
             ids: Buffer::uninitialized(gpu, num_points, "k-d tree ids")?,
             boxes: Buffer::uninitialized(gpu, boxes_len(n, dims), "k-d tree boxes")?,
             splits: Buffer::uninitialized(gpu, full_tree(levels(n)) as usize, "k-d tree splits")?,
@@ -165,9 +167,12 @@ impl<C: Coord> GpuTree<C> {
         temp: &Temp<'_>,
         points: Slice<'_, C>,
     ) -> Result<()> {
-        let nodes = NodesMut { coords: self.coords.slice_mut(), ids: self.ids.slice_mut() };
-        // SAFETY: passed on to the caller.
+        let (num_coords, room) = (self.len() * self.dims, self.room.slice_mut());
+        // SAFETY: passed on to the caller; there is room for the points and more.
         unsafe {
+            // What is behind them is read with the last group of points.
+            stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
+            let nodes = NodesMut { coords: room.part(0, num_coords), ids: self.ids.slice_mut() };
             match work {
                 Work::Tags(tags) => tags.run(stream, temp, points, nodes)?,
                 Work::Selection(selection) => selection.run(stream, temp, points, nodes)?,
@@ -350,7 +355,7 @@ impl<C: Coord> GpuTree<C> {
         let mut seen = Buffer::uninitialized(&self.gpu, num_points, "seen ids")?;
         seen.fill_bytes(&stream, 0)?;
         let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
-        let (coords, ids) = (self.coords.slice(), self.ids.slice());
+        let (coords, ids) = (self.coords(), self.ids.slice());
         let args = (coords, ids, seen.slice_mut(), finding.slice_mut(), self.dims as u32);
         // SAFETY: the buffers live until the finding has been copied.
         unsafe { stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)? };
@@ -374,6 +379,12 @@ impl<C: Coord> GpuTree<C> {
         let n = in_order.len() as u32;
         (0..n).into_par_iter().map(|s| in_order[in_order_rank(s, n) as usize]).collect_into_vec(&mut ids);
         Ok(ids)
+    }
+
+    /// The coordinates of point after point.
+    fn coords(&self) -> Slice<'_, C> {
+        // SAFETY: there is room for them.
+        unsafe { self.room.slice().part(0, self.len() * self.dims) }
     }
 
     /// Number of points.

@@ -1,24 +1,35 @@
 //! The tree as buckets for queries by whole warps.
 //!
 //! Points are stored in the order of a walk in order, so that every subtree is a run of them. A bucket is a subtree of up to
-//! five levels with the node that follows it in that order, at most 32 points: one a lane. The nodes above, which are on
-//! [`levels`] levels, hold the boxes of their two children: all corners of one node lie together, the least and the greatest
-//! of the left child, then those of the right.
+//! [`BUCKET_LEVELS`] levels with the node that follows it in that order. The nodes above, which are on [`levels`] levels, hold
+//! the boxes of their two children: all corners of one node lie together, the least and the greatest of the left child, then
+//! those of the right.
 
-use super::left_balanced::{full_tree, in_order_begin, in_order_rank, level, num_levels};
-use crate::policy::PER_ITEM_THREADS;
+use super::left_balanced::{full_tree, in_order_rank, level, num_levels};
+use super::walk::GROUP;
+use crate::block::tile::load_16;
+use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
 use crate::warp::shuffle::shuffle_xor;
 use cuda_std::prelude::*;
 
-/// Levels of a bucket's subtree at most: with a node more, as many points as a warp has lanes.
-const BUCKET_LEVELS: u32 = 5;
-
 /// Levels of nodes with boxes, above the buckets.
 #[inline(always)]
 pub const fn levels(num_points: u32) -> u32 {
     num_levels(num_points).saturating_sub(BUCKET_LEVELS)
+}
+
+/// Where the run of subtree number `i` of a level begins, each with the node that follows it:
+/// [`in_order_begin`](super::left_balanced::in_order_begin) of its root; behind the last one the number of points. There are full
+/// subtrees on that level.
+#[inline(always)]
+pub const fn run_begin(i: u32, level: u32, n: u32) -> u32 {
+    // Subtrees without their lowest level, each with the node that follows it, and what there is on the lowest level.
+    let above = i << (num_levels(n) - 1 - level);
+    let lowest = n - full_tree(num_levels(n) - 1);
+    let begin = above + if above < lowest { above } else { lowest };
+    if begin < n { begin } else { n }
 }
 
 /// Coordinates of all boxes of a tree.
@@ -29,7 +40,7 @@ pub const fn boxes_len(num_points: u32, dims: usize) -> usize {
 /// The points of a tree, and its boxes.
 #[derive(Clone, Copy)]
 pub struct Buckets<'a, C> {
-    /// The point after point, in order.
+    /// The coordinates of point after point, in order, and of as many as a whole group takes.
     pub coords: Slice<'a, C>,
     /// Their ids.
     pub ids: Slice<'a, u32>,
@@ -46,15 +57,36 @@ impl<'a, C: Coord> Buckets<'a, C> {
         Self { coords, ids, dims, levels: levels(ids.len() as u32) }
     }
 
-    /// The first point of a bucket, and how many it has. There are points.
+    /// The first point of subtree number `i` of a level, with the node that follows it, and how many there are.
     #[inline(always)]
-    pub fn bucket(&self, bucket: u32) -> (usize, u32) {
+    pub fn run(&self, i: u32, level: u32) -> (usize, u32) {
         let n = self.ids.len() as u32;
-        let first = full_tree(self.levels);
-        let begin = in_order_begin(first + bucket, n);
-        let is_last = (bucket + 1) >> self.levels != 0;
-        let end = if is_last { n } else { in_order_begin(first + bucket + 1, n) };
+        let (begin, end) = (run_begin(i, level, n), run_begin(i + 1, level, n));
         (begin as usize, end - begin)
+    }
+
+    /// The points from `first` on, a multiple of [`GROUP`]; the last group ends in room that there is behind the points.
+    #[inline(always)]
+    pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C; D]; GROUP] {
+        let mut points = [[C::ZERO; D]; GROUP];
+        let mut i = 0;
+        if D == MAX_DIMS {
+            while i < GROUP {
+                points[i] = self.point(first + i);
+                i += 1;
+            }
+            return points;
+        }
+        while i < GROUP * D {
+            let coords = load_16(self.coords, first * D + i);
+            let mut e = 0;
+            while e < C::PER_16 {
+                points[(i + e) / D][(i + e) % D] = coords[e];
+                e += 1;
+            }
+            i += C::PER_16;
+        }
+        points
     }
 
     /// Point `i`; coordinates beyond the dimensions are 0.
@@ -91,7 +123,7 @@ pub unsafe fn kdtree_bucket_boxes<C: Coord>(
     let buckets = Buckets::new(coords, ids, dims as usize);
     let bucket = (thread::index_1d_u64() / 32) as u32;
     if bucket < 1 << buckets.levels {
-        let (begin, len) = buckets.bucket(bucket);
+        let (begin, len) = buckets.run(bucket, buckets.levels);
         let to = child_box(boxes, full_tree(buckets.levels) + bucket, buckets.dims);
         let lane = warp::lane_id();
         // Lanes without a point repeat the first.

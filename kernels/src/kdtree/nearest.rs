@@ -16,7 +16,7 @@ mod queue;
 
 use super::buckets::Buckets;
 use super::queries::Queries;
-use super::walk::Visit;
+use super::walk::{THREADS, Visit, WalkSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -27,8 +27,6 @@ use one::One;
 use queue::Queue;
 
 pub use list::ListSmem;
-
-const THREADS: usize = QUERIES.threads;
 
 /// Rows of a result.
 #[derive(Clone, Copy)]
@@ -57,6 +55,9 @@ impl<'a, C: Coord> Rows<'a, C> {
 
 /// Keeps the best that a lane or a warp meets.
 trait Best<C>: Visit<C> {
+    /// All points have been met. All lanes call.
+    #[inline(always)]
+    unsafe fn finish(&mut self) {}
     /// Writes them to their row.
     unsafe fn write(self, row: Rows<'_, C>);
 }
@@ -74,8 +75,14 @@ struct Nearest<'a, C> {
 impl<'a, C: Coord> Nearest<'a, C> {
     /// Answers query `i` of the order, and the warp's other queries; `best` makes what keeps a lane's best, of a bound and a row.
     #[inline(always)]
-    unsafe fn run<const D: usize, B: Best<C>>(&self, i: u64, best: impl FnOnce(C, Rows<'a, C>) -> B) {
-        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.buckets, self.boxes) else {
+    unsafe fn run<const D: usize, B: Best<C>>(
+        &self,
+        i: u64,
+        smem: *mut WalkSmem<C>,
+        best: impl FnOnce(C, Rows<'a, C>) -> B,
+    ) {
+        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.buckets, self.boxes, smem)
+        else {
             return;
         };
         // A tree that another stream is building may have any numbers yet.
@@ -84,6 +91,7 @@ impl<'a, C: Coord> Nearest<'a, C> {
         let row = self.result.row(row.unwrap_or(0));
         let mut best = best(if is_active { self.bound } else { C::ZERO - C::INFINITY }, row);
         walk.run(&mut best);
+        best.finish();
         if is_active {
             best.write(row);
         }
@@ -97,7 +105,7 @@ fn worst<C: Coord>(bound: C) -> C::Ranked {
 }
 
 /// Writes the nearest point of each query that is not farther than `bound`; a lane a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -125,17 +133,19 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
     let queries = Queries { coords: queries, rows, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
-    nearest.run::<D, _>(thread::index_1d_u64(), |bound, _| One::new(bound));
+    nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
 }
 
 /// The same of the `k` nearest, up to `K`; so many as `B` are collected before they are sorted in.
 #[kernel(
     family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.list_min_blocks,
-    shared = ListSmem<<C as Coord>::Ranked, B>, hot
+    shared = ListSmem<C, B>, hot
 )]
 #[instance(f32, 2, 8, 8)]
 #[instance(f32, 3, 8, 8)]
 #[instance(f32, 4, 8, 8)]
+#[instance(f64, 2, 8, 8)]
+#[instance(f64, 3, 8, 8)]
 #[instance(f32, 2, 16, 8)]
 #[instance(f32, 3, 16, 8)]
 #[instance(f32, 4, 16, 8)]
@@ -162,12 +172,13 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
     let queries = Queries { coords: queries, rows, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
-    nearest
-        .run::<D, _>(thread::index_1d_u64(), |bound, row| List::<C, K, B>::new(bound, row.k, shared_mem()));
+    let smem = shared_mem::<ListSmem<C, B>>();
+    let walk = &raw mut (*smem).walk;
+    nearest.run::<D, _>(thread::index_1d_u64(), walk, |bound, row| List::<C, K, B>::new(bound, row.k, smem));
 }
 
 /// The same of the `k` nearest, up to `32 * T`; a warp a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), shared = WalkSmem<C>, hot)]
 #[instance(f32, 8, 1)]
 #[instance(f64, 2, 1)]
 #[instance(f64, 3, 1)]
@@ -206,11 +217,13 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
     let queries = Queries { coords: queries, rows, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
-    nearest.run::<D, _>(thread::index_1d_u64() / 32, |bound, row| Queue::<C, T>::new(bound, row.k));
+    nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |bound, row| {
+        Queue::<C, T>::new(bound, row.k)
+    });
 }
 
 /// The same of any number; a lane a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -238,5 +251,5 @@ pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
     let queries = Queries { coords: queries, rows, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
-    nearest.run::<D, _>(thread::index_1d_u64(), Heap::new);
+    nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);
 }

@@ -1,9 +1,10 @@
 //! The queries of a launch, and the walk of each.
 
 use super::buckets::{Buckets, load_point};
-use super::walk::{Filter, Walk};
+use super::walk::{Filter, Walk, WalkSmem};
 use crate::thread::coord::Coord;
-use crate::thread::measure::{Measure, Norm};
+use crate::thread::measure::Norm;
+use crate::thread::region::Measure;
 use cuda_std::prelude::*;
 
 /// What is asked for beside the points, in one word.
@@ -44,6 +45,7 @@ impl<'a, C: Coord> Queries<'a, C> {
         one_query: bool,
         buckets: Buckets<'a, C>,
         boxes: Slice<'a, C>,
+        smem: *mut WalkSmem<C>,
     ) -> Option<(Walk<'a, C, Measure<'a, C, D>, D>, Option<usize>)> {
         let num_queries = self.len(buckets.dims) as u64;
         let first = if one_query { i } else { i - u64::from(warp::lane_id()) };
@@ -59,7 +61,7 @@ impl<'a, C: Coord> Queries<'a, C> {
         let norm = Norm::of(self.flags >> flags::NORM_SHIFT);
         let measure = Measure::new(query, buckets.dims, norm, self.periods);
         let except = if self.except.is_empty() { u32::MAX } else { self.except.load(i) };
-        let walk = Walk { buckets, boxes, region: measure, filter: Filter { mask: self.mask, except } };
+        let walk = Walk { buckets, boxes, region: measure, filter: Filter { mask: self.mask, except }, smem };
         Some((walk, is_query.then_some(row)))
     }
 }

@@ -1,38 +1,48 @@
-//! A warp's walk through the tree: its lanes have queries of their own, which are near each other, and go together to every
-//! bucket that one of them needs; or they have one query, and a point each.
+//! A walk through the tree: every lane with a query of its own and by its own way, or all lanes of a warp with one query.
 //!
-//! A subtree is entered if its box is near enough for a lane. There is no stack: of two children that are both needed one is
-//! entered, and a bit a level remembers the other (after Laine 2010, *Restart Trail for Stackless BVH Traversal*, without
-//! the restart, for in an implicit tree the way up is arithmetic).
+//! A subtree is entered if its box is near enough. Of two children that are both near enough one is entered; a bit of its level
+//! remembers the other, and shared memory how far it was. In an implicit tree that is all there is to know about the way back.
+//! Lanes search until most of them are at a bucket, then those look at theirs (after Aila, Laine 2009, *Understanding the
+//! Efficiency of Ray Traversal on GPUs*).
 
 use super::buckets::Buckets;
-use super::left_balanced::full_tree;
+use crate::block::tile::load_16;
+use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::Coord;
-use crate::thread::measure::{MAX_DIMS, Region};
-use crate::warp::shuffle::shuffle_idx;
+use crate::thread::measure::MAX_DIMS;
+use crate::thread::region::Region;
 use cuda_std::prelude::*;
 
-/// What the lanes of a warp do with the points that they meet.
+/// Threads of a block of walks.
+pub const THREADS: usize = QUERIES.threads;
+/// Levels above the buckets at most.
+const MAX_LEVELS: usize = 32 - BUCKET_LEVELS as usize;
+
+/// What is done with the points that a walk meets.
 pub trait Visit<C> {
-    /// The lanes have one query together, and a point each; otherwise a query each, and one point together.
+    /// The lanes of a warp have one query together, and a point each; otherwise a query each, and points one after the other.
     const ONE_QUERY: bool;
     /// The nearer of two children comes first, and bounds shrink; otherwise points come in their order in the tree.
     const NEAREST_FIRST: bool;
 
     /// How far a point may be that the lane takes.
     fn bound(&self) -> C;
-    /// A point at that distance, if it is one that the lane takes. All lanes call.
+    /// A point at that distance, if it is one that the lane takes. Since the visitor has [made room](Self::make_room) there are
+    /// at most [`GROUP`] of them.
     ///
     /// # Safety
     /// All lanes call.
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32);
-    /// A bucket has been seen. All lanes call.
+    /// Makes room for more, and brings bounds up to date; at the end of a bucket more readily.
     ///
     /// # Safety
     /// All lanes call.
     #[inline(always)]
-    unsafe fn end_bucket(&mut self) {}
+    unsafe fn make_room(&mut self, _is_end: bool) {}
 }
+
+/// Points of a bucket that a lane looks at together; their coordinates are whole pieces of 16 bytes.
+pub const GROUP: usize = 4;
 
 /// Which points a lane may take.
 #[derive(Clone, Copy)]
@@ -53,17 +63,36 @@ impl Filter<'_> {
     }
 }
 
-/// One warp's walk.
+/// One query's walk.
 #[derive(Clone, Copy)]
 pub struct Walk<'a, C, R, const D: usize> {
     /// The points.
     pub buckets: Buckets<'a, C>,
     /// The boxes of the nodes.
     pub boxes: Slice<'a, C>,
-    /// The lane's query.
+    /// The query.
     pub region: R,
     /// What it takes.
     pub filter: Filter<'a>,
+    /// The block's.
+    pub smem: *mut WalkSmem<C>,
+}
+
+/// Shared memory of walks: of each level and thread how far the child was that is yet to be entered.
+#[repr(C, align(16))]
+pub struct WalkSmem<C> {
+    waiting: [[C; THREADS]; MAX_LEVELS],
+}
+
+/// Where a walk is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Number of the node from 1 at the root: below the leading bit the way there, 1 for right.
+    code: u32,
+    level: u32,
+    /// Bit l: of the node's ancestor on level l the other child is yet to be entered.
+    waiting: u32,
+    is_done: bool,
 }
 
 impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
@@ -73,55 +102,115 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
     /// All lanes call, with the same tree.
     #[inline(always)]
     pub unsafe fn run<V: Visit<C>>(&self, visit: &mut V) {
-        let levels = self.buckets.levels;
-        if self.buckets.ids.is_empty() {
-            return;
-        }
-        // Bit l: the sibling of the node's ancestor on level l is yet to be seen.
-        let (mut node, mut level, mut waiting) = (0_u32, 0_u32, 0_u32);
+        // With a point a lane buckets may be larger.
+        let levels = if V::ONE_QUERY { self.buckets.levels.saturating_sub(1) } else { self.buckets.levels };
+        let is_done = self.buckets.ids.is_empty() || C::ZERO > visit.bound();
+        let mut place = Place { code: 1, level: 0, waiting: 0, is_done };
         loop {
-            if level == levels {
-                self.bucket(node - full_tree(levels), visit);
-                visit.end_bucket();
-            } else {
-                let (left, right) = (self.to_child(node, 0), self.to_child(node, 1));
-                let (any_left, any_right) = (any(left <= visit.bound()), any(right <= visit.bound()));
-                if any_left | any_right {
-                    let mut goes_right = any_right;
-                    if any_left & any_right {
-                        goes_right = V::NEAREST_FIRST && is_right_nearer(left, right);
-                        waiting |= 2 << level;
-                    }
-                    node = 2 * node + 1 + u32::from(goes_right);
-                    level += 1;
-                    continue;
-                }
-            }
             loop {
-                if waiting == 0 {
-                    return;
-                }
-                let up = 31 - waiting.leading_zeros();
-                waiting ^= 1 << up;
-                node = (((node + 1) >> (level - up)) ^ 1) - 1;
-                level = up;
-                // The bounds may have shrunk since.
-                if !V::NEAREST_FIRST || any(self.to_child((node - 1) / 2, 1 - node % 2) <= visit.bound()) {
+                let is_searching = !place.is_done && place.level < levels;
+                let searching = warp::warp_vote_ballot(warp::FULL_MASK, is_searching).count_ones();
+                let are_many = V::ONE_QUERY || searching >= QUERIES.searching_from;
+                if searching == 0
+                    || (!are_many && warp::warp_vote_any(warp::FULL_MASK, !place.is_done && !is_searching))
+                {
                     break;
                 }
+                if is_searching {
+                    self.down(&mut place, visit);
+                }
+            }
+            let is_there = !place.is_done && place.level == levels;
+            if !warp::warp_vote_any(warp::FULL_MASK, is_there) {
+                return;
+            }
+            let bucket = place.code - (1 << place.level);
+            if V::ONE_QUERY {
+                self.show_to_warp(bucket, levels, visit);
+            } else {
+                self.show_to_lanes(bucket, is_there, visit);
+            }
+            if is_there {
+                self.back(&mut place, visit.bound());
             }
         }
     }
 
-    /// Distance to the left or right child of a node.
+    /// One step down to a child that may have points for the visitor, or back where there is none.
+    #[inline(always)]
+    unsafe fn down<V: Visit<C>>(&self, place: &mut Place, visit: &V) {
+        let (left, right) = self.to_children(place.code - 1);
+        let (takes_left, takes_right) = (left <= visit.bound(), right <= visit.bound());
+        if takes_left | takes_right {
+            let right_first = V::NEAREST_FIRST && right < left;
+            let goes_right = takes_right && (!takes_left || right_first);
+            if takes_left & takes_right {
+                self.waiting().store(Self::waiting_place(place.level), if goes_right { left } else { right });
+                place.waiting |= 1 << place.level;
+            }
+            place.code = 2 * place.code + u32::from(goes_right);
+            place.level += 1;
+        } else {
+            self.back(place, visit.bound());
+        }
+    }
+
+    /// Back to the last child that was left aside and is near enough still; if there is none, the walk is done.
+    #[inline(always)]
+    unsafe fn back(&self, place: &mut Place, bound: C) {
+        place.is_done = true;
+        while place.waiting != 0 {
+            let level = 31 - place.waiting.leading_zeros();
+            place.waiting ^= 1 << level;
+            if self.waiting().load(Self::waiting_place(level)) <= bound {
+                place.code = (place.code >> (place.level - level - 1)) ^ 1;
+                place.level = level + 1;
+                place.is_done = false;
+                break;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn waiting(&self) -> SharedSlice<'_, C> {
+        shared_field!(self.smem, waiting)
+    }
+
+    #[inline(always)]
+    fn waiting_place(level: u32) -> usize {
+        level as usize * THREADS + thread::thread_idx_x() as usize
+    }
+
+    /// Distances to the left and the right child of a node.
+    #[inline(always)]
+    unsafe fn to_children(&self, node: u32) -> (C, C) {
+        if D == MAX_DIMS {
+            return (self.to_child(node, 0), self.to_child(node, 1));
+        }
+        // Corners of both lie together, from a multiple of 16 bytes on.
+        let mut corners = [[C::ZERO; D]; 4];
+        let mut i = 0;
+        while i < 4 * D {
+            let coords = load_16(self.boxes, node as usize * 4 * D + i);
+            let mut e = 0;
+            while e < C::PER_16 {
+                corners[(i + e) / D][(i + e) % D] = coords[e];
+                e += 1;
+            }
+            i += C::PER_16;
+        }
+        (self.region.to_box(corners[0], corners[1]), self.region.to_box(corners[2], corners[3]))
+    }
+
+    /// Distance to the left or right child of a node, for any number of dimensions.
     #[inline(always)]
     unsafe fn to_child(&self, node: u32, is_right: u32) -> C {
-        let dims = if D == MAX_DIMS { self.buckets.dims } else { D };
+        let dims = self.buckets.dims;
         let corners = self.boxes.part((2 * node + is_right) as usize * 2 * dims, 2 * dims);
         let (mut low, mut high) = ([C::ZERO; D], [C::ZERO; D]);
         let mut axis = 0;
         while axis < D {
-            if D < MAX_DIMS || axis < dims {
+            if axis < dims {
                 low[axis] = corners.load(axis);
                 high[axis] = corners.load(dims + axis);
             }
@@ -130,49 +219,71 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
         self.region.to_box(low, high)
     }
 
-    /// Shows the points of a bucket.
+    /// Shows the points of a bucket on level `levels` to the lanes, one each.
     #[inline(always)]
-    unsafe fn bucket<V: Visit<C>>(&self, bucket: u32, visit: &mut V) {
-        let (begin, len) = self.buckets.bucket(bucket);
+    unsafe fn show_to_warp<V: Visit<C>>(&self, bucket: u32, levels: u32, visit: &mut V) {
+        let (begin, len) = self.buckets.run(bucket, levels);
         let lane = warp::lane_id();
         let own = begin + if lane < len { lane as usize } else { 0 };
         let (point, id) = (self.buckets.point::<D>(own), self.buckets.ids.load(own));
-        if V::ONE_QUERY {
-            let distance = self.region.to_point(point);
-            let is_near = lane < len && distance <= visit.bound();
-            if any(is_near) {
-                visit.offer(is_near && self.filter.takes(id), distance, id);
-            }
-            return;
+        let distance = self.region.to_point(point);
+        let is_near = lane < len && distance <= visit.bound();
+        if warp::warp_vote_any(warp::FULL_MASK, is_near) {
+            visit.offer(is_near && self.filter.takes(id), distance, id);
         }
+    }
+
+    /// Shows the points of their buckets to the lanes that are there.
+    #[inline(always)]
+    unsafe fn show_to_lanes<V: Visit<C>>(&self, bucket: u32, is_there: bool, visit: &mut V) {
+        let (mut begin, mut len) = (0, 0);
+        if is_there {
+            (begin, len) = self.buckets.run(bucket, self.buckets.levels);
+        }
+        // From a multiple of the group on, so that coordinates can be loaded by whole pieces.
+        let before = (begin % GROUP) as u32;
+        let aligned = begin - before as usize;
+        let mut first = 0;
+        loop {
+            let has_points = first < before + len;
+            if !warp::warp_vote_any(warp::FULL_MASK, has_points) {
+                break;
+            }
+            let mut distances = [C::NAN; GROUP];
+            let mut nearest = C::NAN;
+            if has_points {
+                let points = self.buckets.group::<D>(aligned + first as usize);
+                let mut i = 0;
+                while i < GROUP {
+                    let distance = self.region.to_point(points[i]);
+                    // Before the first it wraps around. What is not a number is not within any bound.
+                    let is_inside = (first + i as u32).wrapping_sub(before) < len;
+                    distances[i] = if is_inside { distance } else { C::NAN };
+                    nearest = nearest.min(distances[i]);
+                    i += 1;
+                }
+            }
+            if warp::warp_vote_any(warp::FULL_MASK, nearest <= visit.bound()) {
+                self.offer(aligned + first as usize, distances, visit);
+                visit.make_room(false);
+            }
+            first += GROUP as u32;
+        }
+        visit.make_room(true);
+    }
+
+    /// Offers a group of points at these distances.
+    #[inline(always)]
+    unsafe fn offer<V: Visit<C>>(&self, first: usize, distances: [C; GROUP], visit: &mut V) {
         let mut i = 0;
-        while i < len {
-            let mut shown = point;
-            let mut axis = 0;
-            while axis < D {
-                shown[axis] = shuffle_idx(point[axis], i);
-                axis += 1;
+        while i < GROUP {
+            let is_near = distances[i] <= visit.bound();
+            let mut id = 0;
+            if is_near {
+                id = self.buckets.ids.load(first + i);
             }
-            let distance = self.region.to_point(shown);
-            let is_near = distance <= visit.bound();
-            if any(is_near) {
-                let id = shuffle_idx(id, i);
-                visit.offer(is_near && self.filter.takes(id), distance, id);
-            }
+            visit.offer(is_near && self.filter.takes(id), distances[i], id);
             i += 1;
         }
     }
-}
-
-/// True if more lanes are nearer to the right.
-#[inline(always)]
-unsafe fn is_right_nearer<C: Coord>(left: C, right: C) -> bool {
-    let lefts = warp::warp_vote_ballot(warp::FULL_MASK, left < right);
-    let rights = warp::warp_vote_ballot(warp::FULL_MASK, right < left);
-    rights.count_ones() > lefts.count_ones()
-}
-
-#[inline(always)]
-unsafe fn any(is: bool) -> bool {
-    warp::warp_vote_any(warp::FULL_MASK, is)
 }

@@ -3,16 +3,14 @@
 
 use super::buckets::{Buckets, load_point};
 use super::queries::Queries;
-use super::walk::{Filter, Visit, Walk};
+use super::walk::{Filter, THREADS, Visit, Walk, WalkSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
-use crate::thread::measure::Range;
+use crate::thread::region::Range;
 use cuda_std::prelude::*;
 
-const THREADS: usize = QUERIES.threads;
-
 /// Counts the points within `bound` of each query; a lane a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -37,7 +35,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
     let buckets = Buckets::new(coords, ids, dims as usize);
     let queries = Queries { coords: queries, rows, except, mask, periods, flags };
     let i = thread::index_1d_u64();
-    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes) {
+    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
         let mut count = Count { bound: bound_of(row.is_some(), C::from_f64(bound)), count: 0 };
         walk.run(&mut count);
         count.write(row, counts);
@@ -46,7 +44,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
 
 /// Writes the ids of the points within `bound` of each query, and unless there is no room at all their distances, from the
 /// query's offset on, as far as there is room; a lane a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -73,14 +71,14 @@ pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
     let buckets = Buckets::new(coords, ids, dims as usize);
     let queries = Queries { coords: queries, rows, except, mask, periods, flags };
     let i = thread::index_1d_u64();
-    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes) {
+    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
         let bound = bound_of(row.is_some(), C::from_f64(bound));
         walk.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
     }
 }
 
 /// Counts the points in each box, its border too; a lane a box, which is given as its least and then its greatest coordinates.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
@@ -105,7 +103,7 @@ pub unsafe fn kdtree_count_in_boxes<C: Coord, const D: usize>(
 }
 
 /// Writes the ids of the points in each box from the box's offset on, as far as there is room; a lane a box.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), hot)]
+#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
@@ -158,7 +156,10 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
     let dims = buckets.dims;
     let (low, high) = (load_point(corners, 2 * own, dims), load_point(corners, 2 * own + 1, dims));
     let filter = Filter { mask, except: u32::MAX };
-    Some((Walk { buckets, boxes, region: Range { low, high, dims }, filter }, (i < num_boxes).then_some(i)))
+    Some((
+        Walk { buckets, boxes, region: Range { low, high, dims }, filter, smem: shared_mem() },
+        (i < num_boxes).then_some(i),
+    ))
 }
 
 /// How many a lane meets.
@@ -235,10 +236,12 @@ impl<C: Coord> Visit<C> for Emit<'_, C> {
 
     #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
-        if is_taken && self.place < self.end {
-            self.ids.store(self.place as usize, id);
-            if !self.dist2.is_empty() {
-                self.dist2.store(self.place as usize, distance);
+        if is_taken {
+            if self.place < self.end {
+                self.ids.store(self.place as usize, id);
+                if !self.dist2.is_empty() {
+                    self.dist2.store(self.place as usize, distance);
+                }
             }
             self.place += 1;
         }

@@ -27,6 +27,8 @@ pub trait Coord:
     const ZERO: Self;
     /// Positive infinity: farther than any point.
     const INFINITY: Self;
+    /// Not a number: not within any distance.
+    const NAN: Self;
     /// The largest magnitude a coordinate may have, so that no squared distance in up to 8 dimensions overflows:
     /// 2^61 for `f32`, 2^509 for `f64`. (Two such coordinates are 2^62 apart, the square is 2^124, eight of them 2^127.)
     const LIMIT: Self;
@@ -56,6 +58,7 @@ impl Coord for f32 {
     type Ranked = u64;
     const ZERO: Self = 0.0;
     const INFINITY: Self = f32::INFINITY;
+    const NAN: Self = f32::NAN;
     const LIMIT: Self = (1u64 << 61) as f32;
     const NAME: &'static str = "f32";
 
@@ -99,6 +102,7 @@ impl Coord for f64 {
     type Ranked = Bits128;
     const ZERO: Self = 0.0;
     const INFINITY: Self = f64::INFINITY;
+    const NAN: Self = f64::NAN;
     // 2^509, exactly.
     const LIMIT: Self = f64::from_bits((509 + 1023) << 52);
     const NAME: &'static str = "f64";

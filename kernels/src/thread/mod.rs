@@ -13,6 +13,7 @@ pub mod predicate;
 pub mod radix_key;
 pub mod ranked;
 pub mod ranks;
+pub mod region;
 pub mod search;
 pub mod segments;
 pub mod words;

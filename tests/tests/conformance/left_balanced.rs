@@ -1,9 +1,11 @@
 //! The index rules of left-balanced trees against their definition.
 
+use kauri_kernels::kdtree::buckets::{self, run_begin};
 use kauri_kernels::kdtree::left_balanced::{
     full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
     subtree_size,
 };
+use kauri_kernels::policy::BUCKET_LEVELS;
 use kauri_tests::generate::Random;
 use kauri_tests::oracle;
 
@@ -42,6 +44,24 @@ fn every_node_of_every_small_tree() {
         assert_eq!((subtree_size(n, n), subtree_size(2 * n + 2, n)), (0, 0));
     }
     assert_eq!((num_levels(0), subtree_size(0, 0), full_tree(0), full_tree(32)), (0, 0, 0, u32::MAX));
+}
+
+#[test]
+fn buckets_are_subtrees_and_the_nodes_that_follow() {
+    for n in (1..=2000u32).chain([u32::MAX - 1, u32::MAX - 2, 1 << 31, (1 << 31) - 1, 1 << 30]) {
+        let levels = buckets::levels(n);
+        let num_buckets = 1 << levels;
+        let step = (num_buckets / 512).max(1) as usize;
+        for bucket in (0..num_buckets).step_by(step) {
+            let node = full_tree(levels) + bucket;
+            assert_eq!(run_begin(bucket, levels, n), in_order_begin(node, n), "bucket {bucket} of {n}");
+            let len = run_begin(bucket + 1, levels, n) - run_begin(bucket, levels, n);
+            let follows = u32::from(bucket + 1 < num_buckets);
+            assert_eq!(len, subtree_size(node, n) + follows, "bucket {bucket} of {n}");
+            assert!((1..=1 << BUCKET_LEVELS).contains(&len));
+        }
+        assert_eq!(run_begin(num_buckets, levels, n), n);
+    }
 }
 
 #[test]

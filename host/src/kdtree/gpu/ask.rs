@@ -70,7 +70,7 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
     ) -> Self {
         // SAFETY: passed on to the caller.
         let (coords, ids) = unsafe {
-            let coords = tree.coords.slice().part(range.start * tree.dims, range.len() * tree.dims);
+            let coords = tree.coords().part(range.start * tree.dims, range.len() * tree.dims);
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
         let none = nothing().read_only();
@@ -106,7 +106,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         Self {
             num_queries: (queries.coords.len() / tree.dims) as u64,
-            coords: tree.coords.slice(),
+            coords: tree.room.slice(),
             ids: tree.ids.slice(),
             boxes: tree.boxes.slice(),
             dims: tree.dims as u32,

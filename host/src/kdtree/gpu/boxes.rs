@@ -17,7 +17,9 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
         return Ok(());
     }
     let (boxes, splits) = (tree.boxes.slice_mut(), tree.splits.slice_mut());
-    let (coords, ids) = (tree.coords.slice(), tree.ids.slice());
+    // SAFETY: there is room for the points.
+    let coords = unsafe { tree.room.slice().part(0, tree.ids.len() * tree.dims) };
+    let ids = tree.ids.slice();
     // SAFETY: passed on to the caller.
     unsafe {
         stream.launch_items::<kdtree_bucket_boxes<C>>(32 << levels, (coords, ids, dims, boxes))?;

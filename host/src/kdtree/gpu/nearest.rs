@@ -83,7 +83,7 @@ unsafe fn walk_alone<C: Coord>(
     rows: RowsMut<'_, C>,
 ) -> Result<()> {
     let num_queries = (queries.coords.len() / tree.dims) as u64;
-    let (coords, ids, k) = (tree.coords.slice(), tree.ids.slice(), rows.k as u64);
+    let (coords, ids, k) = (tree.coords(), tree.ids.slice(), rows.k as u64);
     let args = (coords, ids, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, k);
     // SAFETY: passed on to the caller.
     unsafe {
@@ -102,15 +102,16 @@ unsafe fn walk<C: Coord, const D: usize>(
     walk: WalkArgs<'_, C>,
     rows: RowsMut<'_, C>,
 ) -> Result<()> {
-    // Lists in registers are for short keys and few dimensions; others share them among the lanes of a warp.
-    let has_lists = size_of::<C>() == 4 && D < MAX_DIMS;
+    // Lists in registers are for few dimensions, and long ones for short coordinates; otherwise the lanes of a warp share them.
+    let has_short_lists = D < MAX_DIMS;
+    let has_lists = has_short_lists && size_of::<C>() == 4;
     let args = walk_args!(walk, rows.k as u64, rows.dist2, rows.ids);
     let (lanes, warps) = (walk.num_queries, 32 * walk.num_queries);
     // SAFETY: passed on to the caller.
     unsafe {
         match rows.k {
             1 => stream.launch_items::<kdtree_nearest_one<C, D>>(lanes, args),
-            2..=8 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 8, 8>>(lanes, args),
+            2..=8 if has_short_lists => stream.launch_items::<kdtree_nearest_list<C, D, 8, 8>>(lanes, args),
             9..=16 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 16, 8>>(lanes, args),
             17..=32 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 32, 16>>(lanes, args),
             2..=32 => stream.launch_items::<kdtree_nearest_queue<C, D, 1>>(warps, args),

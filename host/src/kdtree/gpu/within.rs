@@ -94,7 +94,7 @@ impl WithinPlan {
                     }
                 }
                 Within::Boxes(corners, mask) => {
-                    let (coords, ids, boxes) = (tree.coords.slice(), tree.ids.slice(), tree.boxes.slice());
+                    let (coords, ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
                     let args = (coords, ids, boxes, tree.dims as u32, corners, mask, counts);
                     let n = counts.len() as u64;
                     match tree.dims {
@@ -160,8 +160,7 @@ impl WithinPlan {
                     }
                 }
                 Within::Boxes(corners, mask) => {
-                    let (coords, tree_ids, boxes) =
-                        (tree.coords.slice(), tree.ids.slice(), tree.boxes.slice());
+                    let (coords, tree_ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
                     let args = (coords, tree_ids, boxes, tree.dims as u32, corners, mask, offsets, ids);
                     let n = (offsets.len() - 1) as u64;
                     match tree.dims {

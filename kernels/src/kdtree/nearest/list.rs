@@ -2,7 +2,7 @@
 //! and all lanes sort theirs in together, by a network.
 
 use super::{Best, Rows, THREADS, worst};
-use crate::kdtree::walk::Visit;
+use crate::kdtree::walk::{GROUP, Visit, WalkSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::network::keep_first;
@@ -10,10 +10,11 @@ use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
-/// Shared memory: what the threads have collected.
+/// Shared memory: what the threads have collected, and what their walks need.
 #[repr(C, align(16))]
-pub struct ListSmem<R, const B: usize> {
-    collected: [[R; THREADS]; B],
+pub struct ListSmem<C: Coord, const B: usize> {
+    collected: [[C::Ranked; THREADS]; B],
+    pub(super) walk: WalkSmem<C>,
 }
 
 /// The `K` best of a lane, of which the first may be there to fill the room.
@@ -21,14 +22,14 @@ pub(super) struct List<'a, C: Coord, const K: usize, const B: usize> {
     best: [C::Ranked; K],
     /// The greatest distance of the best.
     bound: C,
-    /// Those not yet sorted in, at the thread's place of each row.
+    /// Those not yet sorted in, of each thread.
     collected: SharedSlice<'a, C::Ranked>,
     num_collected: u32,
 }
 
 impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
     #[inline(always)]
-    pub(super) unsafe fn new(bound: C, k: usize, smem: *mut ListSmem<C::Ranked, B>) -> Self {
+    pub(super) unsafe fn new(bound: C, k: usize, smem: *mut ListSmem<C, B>) -> Self {
         let mut best = [worst(bound); K];
         let mut i = 0;
         while i < K {
@@ -40,7 +41,7 @@ impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
         Self { best, bound, collected: shared_field!(smem, collected), num_collected: 0 }
     }
 
-    /// The lane's place in row `i` of what is collected.
+    /// The thread's place in row `i` of what is collected.
     #[inline(always)]
     fn place(i: u32) -> usize {
         i as usize * THREADS + thread::thread_idx_x() as usize
@@ -78,15 +79,13 @@ impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
             self.collected.store(Self::place(self.num_collected), C::Ranked::new(distance.key(), id));
             self.num_collected += 1;
         }
-        if warp::warp_vote_any(warp::FULL_MASK, self.num_collected == B as u32) {
-            self.sort_in();
-        }
     }
 
     #[inline(always)]
-    unsafe fn end_bucket(&mut self) {
-        // Early enough for the bounds to be of use.
-        if warp::warp_vote_any(warp::FULL_MASK, self.num_collected >= QUERIES.sorted_in_from) {
+    unsafe fn make_room(&mut self, is_end: bool) {
+        // At the end of a bucket early enough for the bounds to be of use.
+        let most = if is_end { QUERIES.sorted_in_from(B) - 1 } else { (B - GROUP) as u32 };
+        if warp::warp_vote_any(warp::FULL_MASK, self.num_collected > most) {
             self.sort_in();
         }
     }
@@ -94,8 +93,12 @@ impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
 
 impl<C: Coord, const K: usize, const B: usize> Best<C> for List<'_, C, K, B> {
     #[inline(always)]
-    unsafe fn write(mut self, row: Rows<'_, C>) {
+    unsafe fn finish(&mut self) {
         self.sort_in();
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, row: Rows<'_, C>) {
         let mut i = 0;
         while i < K {
             let entry = (i + row.k).wrapping_sub(K);
