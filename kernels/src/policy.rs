@@ -375,7 +375,7 @@ pub const QUERIES: QueriesPolicy = QueriesPolicy {
     threads: 128,
     min_blocks: [8, 4],
     list_min_blocks: 4,
-    searching_from: 12,
+    searching_from: 6,
     ordered_from: 1 << 10,
 };
 

@@ -65,6 +65,25 @@ impl<'a, C: Coord> Buckets<'a, C> {
         (begin as usize, end - begin)
     }
 
+    /// The lowest level, above `end`, whose subtrees have at least so many points, each with the node that follows it; the root's
+    /// where there are fewer.
+    #[inline(always)]
+    pub fn level_of(&self, num_points: u32, end: u32) -> u32 {
+        let height = u32::BITS - (num_points - 1).leading_zeros();
+        let level = (num_levels(self.ids.len() as u32) - 1).saturating_sub(height);
+        if level < end { level } else { end }
+    }
+
+    /// Number of the bucket that has point `i`.
+    #[inline(always)]
+    pub fn bucket_of(&self, i: u32) -> u32 {
+        let n = self.ids.len() as u32;
+        let lowest = n - full_tree(num_levels(n) - 1);
+        // Up to the end of the lowest level every second point is of it.
+        let above = if i / 2 < lowest { i / 2 } else { i - lowest };
+        above >> (num_levels(n) - 1 - self.levels)
+    }
+
     /// The points from `first` on, a multiple of [`GROUP`]; the last group ends in room that there is behind the points.
     #[inline(always)]
     pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C; D]; GROUP] {

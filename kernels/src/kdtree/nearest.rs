@@ -120,6 +120,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
     dims: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
+    homes: Slice<u32>,
     except: Slice<u32>,
     mask: Slice<u32>,
     periods: Slice<C>,
@@ -130,7 +131,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
     result_ids: SliceMut<u32>,
 ) {
     let buckets = Buckets::new(coords, ids, dims as usize);
-    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
@@ -159,6 +160,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
     dims: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
+    homes: Slice<u32>,
     except: Slice<u32>,
     mask: Slice<u32>,
     periods: Slice<C>,
@@ -169,7 +171,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
     result_ids: SliceMut<u32>,
 ) {
     let buckets = Buckets::new(coords, ids, dims as usize);
-    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
     let smem = shared_mem::<ListSmem<C, B>>();
@@ -204,6 +206,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
     dims: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
+    homes: Slice<u32>,
     except: Slice<u32>,
     mask: Slice<u32>,
     periods: Slice<C>,
@@ -214,7 +217,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
     result_ids: SliceMut<u32>,
 ) {
     let buckets = Buckets::new(coords, ids, dims as usize);
-    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
     nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |bound, row| {
@@ -238,6 +241,7 @@ pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
     dims: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
+    homes: Slice<u32>,
     except: Slice<u32>,
     mask: Slice<u32>,
     periods: Slice<C>,
@@ -248,7 +252,7 @@ pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
     result_ids: SliceMut<u32>,
 ) {
     let buckets = Buckets::new(coords, ids, dims as usize);
-    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);

@@ -11,8 +11,10 @@ use cuda_std::prelude::*;
 pub mod flags {
     /// Queries lie in the order of `rows`; otherwise query `i` of the order is that of row `rows[i]`.
     pub const IN_ORDER: u32 = 1;
+    /// They are the points of the tree in its order.
+    pub const OWN: u32 = 2;
     /// The norm is in the bits from here on.
-    pub const NORM_SHIFT: u32 = 1;
+    pub const NORM_SHIFT: u32 = 2;
 }
 
 /// The queries, and what they ask for.
@@ -21,6 +23,8 @@ pub(super) struct Queries<'a, C> {
     pub(super) coords: Slice<'a, C>,
     /// The row of the result for each query in the order of the walk; empty if that is the order of the rows.
     pub(super) rows: Slice<'a, u32>,
+    /// The bucket of each query, in the order of the walk; empty if they are not known.
+    pub(super) homes: Slice<'a, u32>,
     /// The id of a point that each query, in the order of the walk, does not take; empty if it takes all.
     pub(super) except: Slice<'a, u32>,
     /// A bit a point that may be taken; empty if all may be.
@@ -61,7 +65,14 @@ impl<'a, C: Coord> Queries<'a, C> {
         let norm = Norm::of(self.flags >> flags::NORM_SHIFT);
         let measure = Measure::new(query, buckets.dims, norm, self.periods);
         let except = if self.except.is_empty() { u32::MAX } else { self.except.load(i) };
-        let walk = Walk { buckets, boxes, region: measure, filter: Filter { mask: self.mask, except }, smem };
+        let mut home = 0;
+        if self.flags & flags::OWN != 0 {
+            home = 1 << buckets.levels | buckets.bucket_of(i as u32);
+        } else if !self.homes.is_empty() {
+            home = 1 << buckets.levels | self.homes.load(i);
+        }
+        let walk =
+            Walk { buckets, boxes, region: measure, filter: Filter { mask: self.mask, except }, home, smem };
         Some((walk, is_query.then_some(row)))
     }
 }

@@ -25,6 +25,11 @@ pub trait Visit<C> {
     /// The nearer of two children comes first, and bounds shrink; otherwise points come in their order in the tree.
     const NEAREST_FIRST: bool;
 
+    /// How many points should be met in one piece before others, where the query is, so that the bound is of use.
+    #[inline(always)]
+    fn first_points(&self) -> u32 {
+        1
+    }
     /// How far a point may be that the lane takes.
     fn bound(&self) -> C;
     /// A point at that distance, if it is one that the lane takes. Since the visitor has [made room](Self::make_room) there are
@@ -74,6 +79,8 @@ pub struct Walk<'a, C, R, const D: usize> {
     pub region: R,
     /// What it takes.
     pub filter: Filter<'a>,
+    /// The bucket where the query is, numbered as nodes are from 1 at the root; 0 if that is not known.
+    pub home: u32,
     /// The block's.
     pub smem: *mut WalkSmem<C>,
 }
@@ -92,6 +99,8 @@ struct Place {
     level: u32,
     /// Bit l: of the node's ancestor on level l the other child is yet to be entered.
     waiting: u32,
+    /// Number of the node that has been seen before all others; 0 if there is none.
+    seen: u32,
     is_done: bool,
 }
 
@@ -102,36 +111,60 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
     /// All lanes call, with the same tree.
     #[inline(always)]
     pub unsafe fn run<V: Visit<C>>(&self, visit: &mut V) {
+        if self.buckets.ids.is_empty() {
+            return;
+        }
         // With a point a lane buckets may be larger.
         let levels = if V::ONE_QUERY { self.buckets.levels.saturating_sub(1) } else { self.buckets.levels };
-        let is_done = self.buckets.ids.is_empty() || C::ZERO > visit.bound();
-        let mut place = Place { code: 1, level: 0, waiting: 0, is_done };
+        let is_active = visit.bound() >= C::ZERO;
+        let mut place = Place { code: 1, level: 0, waiting: 0, seen: 0, is_done: !is_active };
+        let mut starts_at_home = V::NEAREST_FIRST && warp::warp_vote_any(warp::FULL_MASK, self.home != 0);
         loop {
-            loop {
-                let is_searching = !place.is_done && place.level < levels;
-                let searching = warp::warp_vote_ballot(warp::FULL_MASK, is_searching).count_ones();
-                let are_many = V::ONE_QUERY || searching >= QUERIES.searching_from;
-                if searching == 0
-                    || (!are_many && warp::warp_vote_any(warp::FULL_MASK, !place.is_done && !is_searching))
-                {
-                    break;
+            let (mut code, mut level) = (1, 0);
+            let mut is_there = is_active && self.home != 0;
+            if starts_at_home {
+                level = self.buckets.level_of(visit.first_points(), levels);
+                code = self.home >> (self.buckets.levels - level);
+                place.seen = code;
+                place.is_done |= code == 1;
+            } else {
+                self.search(&mut place, levels, visit);
+                is_there = !place.is_done && place.level == levels;
+                if !warp::warp_vote_any(warp::FULL_MASK, is_there) {
+                    return;
                 }
-                if is_searching {
-                    self.down(&mut place, visit);
-                }
+                (code, level) = (place.code, levels);
             }
-            let is_there = !place.is_done && place.level == levels;
-            if !warp::warp_vote_any(warp::FULL_MASK, is_there) {
+            let (mut begin, mut len) = (0, 0);
+            if is_there {
+                (begin, len) = self.buckets.run(code - (1 << level), level);
+            }
+            if V::ONE_QUERY {
+                self.show_to_warp(begin, len, visit);
+            } else {
+                self.show_to_lanes(begin, len, visit);
+            }
+            if starts_at_home {
+                starts_at_home = false;
+            } else if is_there {
+                self.back(&mut place, visit.bound());
+            }
+        }
+    }
+
+    /// Goes on until most lanes are at a bucket, or done.
+    #[inline(always)]
+    unsafe fn search<V: Visit<C>>(&self, place: &mut Place, levels: u32, visit: &V) {
+        loop {
+            let is_searching = !place.is_done && place.level < levels;
+            let searching = warp::warp_vote_ballot(warp::FULL_MASK, is_searching).count_ones();
+            let is_there = !place.is_done && !is_searching;
+            let are_few = !V::ONE_QUERY && searching < QUERIES.searching_from;
+            if searching == 0 || (are_few && warp::warp_vote_any(warp::FULL_MASK, is_there)) {
                 return;
             }
-            let bucket = place.code - (1 << place.level);
-            if V::ONE_QUERY {
-                self.show_to_warp(bucket, levels, visit);
-            } else {
-                self.show_to_lanes(bucket, is_there, visit);
-            }
-            if is_there {
-                self.back(&mut place, visit.bound());
+            if is_searching {
+                self.down(place, visit);
             }
         }
     }
@@ -140,7 +173,8 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
     #[inline(always)]
     unsafe fn down<V: Visit<C>>(&self, place: &mut Place, visit: &V) {
         let (left, right) = self.to_children(place.code - 1);
-        let (takes_left, takes_right) = (left <= visit.bound(), right <= visit.bound());
+        let takes_left = left <= visit.bound() && 2 * place.code != place.seen;
+        let takes_right = right <= visit.bound() && 2 * place.code + 1 != place.seen;
         if takes_left | takes_right {
             let right_first = V::NEAREST_FIRST && right < left;
             let goes_right = takes_right && (!takes_left || right_first);
@@ -219,27 +253,26 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
         self.region.to_box(low, high)
     }
 
-    /// Shows the points of a bucket on level `levels` to the lanes, one each.
+    /// Shows points to the lanes, one each at a time.
     #[inline(always)]
-    unsafe fn show_to_warp<V: Visit<C>>(&self, bucket: u32, levels: u32, visit: &mut V) {
-        let (begin, len) = self.buckets.run(bucket, levels);
-        let lane = warp::lane_id();
-        let own = begin + if lane < len { lane as usize } else { 0 };
-        let (point, id) = (self.buckets.point::<D>(own), self.buckets.ids.load(own));
-        let distance = self.region.to_point(point);
-        let is_near = lane < len && distance <= visit.bound();
-        if warp::warp_vote_any(warp::FULL_MASK, is_near) {
-            visit.offer(is_near && self.filter.takes(id), distance, id);
+    unsafe fn show_to_warp<V: Visit<C>>(&self, begin: usize, len: u32, visit: &mut V) {
+        let mut first = 0;
+        while first < len {
+            let i = first + warp::lane_id();
+            let own = begin + if i < len { i } else { 0 } as usize;
+            let (point, id) = (self.buckets.point::<D>(own), self.buckets.ids.load(own));
+            let distance = self.region.to_point(point);
+            let is_near = i < len && distance <= visit.bound();
+            if warp::warp_vote_any(warp::FULL_MASK, is_near) {
+                visit.offer(is_near && self.filter.takes(id), distance, id);
+            }
+            first += 32;
         }
     }
 
-    /// Shows the points of their buckets to the lanes that are there.
+    /// Shows points to each lane.
     #[inline(always)]
-    unsafe fn show_to_lanes<V: Visit<C>>(&self, bucket: u32, is_there: bool, visit: &mut V) {
-        let (mut begin, mut len) = (0, 0);
-        if is_there {
-            (begin, len) = self.buckets.run(bucket, self.buckets.levels);
-        }
+    unsafe fn show_to_lanes<V: Visit<C>>(&self, begin: usize, len: u32, visit: &mut V) {
         // From a multiple of the group on, so that coordinates can be loaded by whole pieces.
         let before = (begin % GROUP) as u32;
         let aligned = begin - before as usize;

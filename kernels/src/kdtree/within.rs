@@ -25,6 +25,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
     dims: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
+    homes: Slice<u32>,
     except: Slice<u32>,
     mask: Slice<u32>,
     periods: Slice<C>,
@@ -33,7 +34,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
     counts: SliceMut<u32>,
 ) {
     let buckets = Buckets::new(coords, ids, dims as usize);
-    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
     if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
         let mut count = Count { bound: bound_of(row.is_some(), C::from_f64(bound)), count: 0 };
@@ -59,6 +60,7 @@ pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
     dims: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
+    homes: Slice<u32>,
     except: Slice<u32>,
     mask: Slice<u32>,
     periods: Slice<C>,
@@ -69,7 +71,7 @@ pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
     result_dist2: SliceMut<C>,
 ) {
     let buckets = Buckets::new(coords, ids, dims as usize);
-    let queries = Queries { coords: queries, rows, except, mask, periods, flags };
+    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
     if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
         let bound = bound_of(row.is_some(), C::from_f64(bound));
@@ -157,7 +159,7 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
     let (low, high) = (load_point(corners, 2 * own, dims), load_point(corners, 2 * own + 1, dims));
     let filter = Filter { mask, except: u32::MAX };
     Some((
-        Walk { buckets, boxes, region: Range { low, high, dims }, filter, smem: shared_mem() },
+        Walk { buckets, boxes, region: Range { low, high, dims }, filter, home: 0, smem: shared_mem() },
         (i < num_boxes).then_some(i),
     ))
 }

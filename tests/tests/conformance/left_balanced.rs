@@ -1,6 +1,7 @@
 //! The index rules of left-balanced trees against their definition.
 
-use kauri_kernels::kdtree::buckets::{self, run_begin};
+use cuda_std::mem::Slice;
+use kauri_kernels::kdtree::buckets::{self, Buckets, run_begin};
 use kauri_kernels::kdtree::left_balanced::{
     full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
     subtree_size,
@@ -59,6 +60,24 @@ fn buckets_are_subtrees_and_the_nodes_that_follow() {
             let follows = u32::from(bucket + 1 < num_buckets);
             assert_eq!(len, subtree_size(node, n) + follows, "bucket {bucket} of {n}");
             assert!((1..=1 << BUCKET_LEVELS).contains(&len));
+        }
+        // Every point of a tree is in its bucket.
+        if n <= 2000 {
+            let ids = vec![0u32; n as usize];
+            // SAFETY: nothing is read.
+            let ids = unsafe { Slice::from_raw_parts(ids.as_ptr(), ids.len()) };
+            let tree = Buckets::<f32>::new(unsafe { Slice::from_raw_parts(std::ptr::dangling(), 0) }, ids, 1);
+            for bucket in 0..num_buckets {
+                let points = run_begin(bucket, levels, n)..run_begin(bucket + 1, levels, n);
+                assert!(points.into_iter().all(|i| tree.bucket_of(i) == bucket), "bucket {bucket} of {n}");
+            }
+            for k in 1..=n.min(300) {
+                let level = tree.level_of(k, levels);
+                assert!(level == 0 || run_begin(1, level, n) >= k.min(1 << BUCKET_LEVELS >> 1), "{k} of {n}");
+                let smallest =
+                    (0..1 << level).map(|i| run_begin(i + 1, level, n) - run_begin(i, level, n)).min();
+                assert!(level == 0 || smallest.unwrap() + 1 >= k, "{k} of {n}: {smallest:?}");
+            }
         }
         assert_eq!(run_begin(num_buckets, levels, n), n);
     }

@@ -4,7 +4,7 @@ use super::GpuTree;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use crate::kdtree::query::Wanted;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::{Source, nothing};
 use cuda_std::mem::Slice;
 use kauri_kernels::kdtree::queries::flags;
 use kauri_kernels::thread::coord::Coord;
@@ -50,12 +50,14 @@ pub(in crate::kdtree) struct QueriesOn<'a, C> {
     pub(super) rows: Slice<'a, u32>,
     /// A point that each leaves out, by id; empty if none does.
     pub(super) except: Slice<'a, u32>,
+    /// They are all points of the tree.
+    pub(super) are_own: bool,
 }
 
 impl<'a, C: Coord> QueriesOn<'a, C> {
     /// Of points, in the order of their rows.
     pub(super) fn of_points(coords: Slice<'a, C>) -> Self {
-        Self { coords, rows: nothing().read_only(), except: nothing().read_only() }
+        Self { coords, rows: nothing().read_only(), except: nothing().read_only(), are_own: false }
     }
 
     /// The points of the tree, those at `range` of its order; rows are those of the ids, or in that order.
@@ -74,7 +76,12 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
         let none = nothing().read_only();
-        Self { coords, rows: if rows_of_ids { ids } else { none }, except: if itself { none } else { ids } }
+        Self {
+            coords,
+            rows: if rows_of_ids { ids } else { none },
+            except: if itself { none } else { ids },
+            are_own: range.len() == tree.len(),
+        }
     }
 }
 
@@ -88,6 +95,7 @@ pub(super) struct WalkArgs<'a, C> {
     pub(super) dims: u32,
     pub(super) queries: Slice<'a, C>,
     pub(super) rows: Slice<'a, u32>,
+    pub(super) homes: Slice<'a, u32>,
     pub(super) except: Slice<'a, u32>,
     pub(super) mask: Slice<'a, u32>,
     pub(super) periods: Slice<'a, C>,
@@ -101,9 +109,10 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
         tree: &'a GpuTree<C>,
         asked: &'a Asked<C>,
         queries: QueriesOn<'a, C>,
-        order: Option<Slice<'a, u32>>,
+        order: Option<Source<'a, u32, u32>>,
     ) -> Self {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
+        let own = if queries.are_own { flags::OWN } else { 0 };
         Self {
             num_queries: (queries.coords.len() / tree.dims) as u64,
             coords: tree.room.slice(),
@@ -111,11 +120,12 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
             boxes: tree.boxes.slice(),
             dims: tree.dims as u32,
             queries: queries.coords,
-            rows: order.unwrap_or(queries.rows),
+            rows: order.map_or(queries.rows, |order| order.values),
+            homes: order.map_or(nothing().read_only(), |order| order.keys),
             except: queries.except,
             mask: asked.mask.slice(),
             periods: asked.periods.slice(),
-            flags: in_order | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
+            flags: in_order | own | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
             bound: asked.wanted.bound.to_f64(),
         }
     }
@@ -125,7 +135,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
 macro_rules! walk_args {
     ($walk:expr, $($other:expr),*) => {
         (
-            $walk.coords, $walk.ids, $walk.boxes, $walk.dims, $walk.queries, $walk.rows, $walk.except, $walk.mask,
+            $walk.coords, $walk.ids, $walk.boxes, $walk.dims, $walk.queries, $walk.rows, $walk.homes, $walk.except, $walk.mask,
             $walk.periods, $walk.flags, $walk.bound, $($other),*
         )
     };

@@ -3,7 +3,7 @@
 use super::GpuTree;
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
-use crate::primitives::pairs::Pairs;
+use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use cuda_std::mem::Slice;
 use kauri_kernels::kdtree::buckets::{kdtree_query_buckets, levels};
@@ -29,7 +29,7 @@ impl Order {
         Some(Self { buckets: room(), numbers: room(), sort })
     }
 
-    /// The numbers of the queries, of which there are as many as planned, in order.
+    /// The buckets and the numbers of the queries, of which there are as many as planned, in order.
     ///
     /// # Safety
     /// Nothing else uses the queries until the stream has done the work.
@@ -39,7 +39,7 @@ impl Order {
         temp: &Temp<'a>,
         tree: &GpuTree<C>,
         queries: Slice<'_, C>,
-    ) -> Result<Slice<'a, u32>> {
+    ) -> Result<Source<'a, u32, u32>> {
         let levels = levels(tree.len() as u32);
         let [pairs, room] =
             [0, 1].map(|i| Pairs { keys: temp.view(self.buckets[i]), values: temp.view(self.numbers[i]) });
@@ -49,7 +49,7 @@ impl Order {
             stream.launch_items::<kdtree_query_buckets<C>>(pairs.values.len() as u64, args)?;
             let [sorted, _] =
                 self.sort.run(stream, temp, SortBy::low_bits(levels), pairs.read_only(), [room, pairs])?;
-            Ok(sorted.values.read_only())
+            Ok(sorted.read_only())
         }
     }
 }

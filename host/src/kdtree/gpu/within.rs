@@ -6,6 +6,7 @@ use super::order::Order;
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::primitives::operator::Sum;
+use crate::primitives::pairs::Source;
 use crate::primitives::scan::{Ends, Scan};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::within::{
@@ -57,7 +58,7 @@ impl WithinPlan {
         temp: &Temp<'a>,
         tree: &GpuTree<C>,
         within: Within<'_, C>,
-    ) -> Result<Option<Slice<'a, u32>>> {
+    ) -> Result<Option<Source<'a, u32, u32>>> {
         match (&self.order, within) {
             // SAFETY: passed on to the caller.
             (Some(order), Within::Distance(_, queries)) => unsafe {

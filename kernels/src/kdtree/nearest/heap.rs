@@ -6,12 +6,15 @@ use crate::thread::best_k::BestK;
 use crate::thread::coord::Coord;
 
 /// The best of a lane.
-pub(super) struct Heap<'a, C>(BestK<'a, C>);
+pub(super) struct Heap<'a, C> {
+    best: BestK<'a, C>,
+    k: u32,
+}
 
 impl<'a, C: Coord> Heap<'a, C> {
     #[inline(always)]
     pub(super) fn new(bound: C, row: Rows<'a, C>) -> Self {
-        Self(BestK::new(row.dist2, row.ids, bound))
+        Self { best: BestK::new(row.dist2, row.ids, bound), k: row.k as u32 }
     }
 }
 
@@ -20,14 +23,19 @@ impl<C: Coord> Visit<C> for Heap<'_, C> {
     const NEAREST_FIRST: bool = true;
 
     #[inline(always)]
+    fn first_points(&self) -> u32 {
+        self.k
+    }
+
+    #[inline(always)]
     fn bound(&self) -> C {
-        self.0.bound()
+        self.best.bound()
     }
 
     #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
         if is_taken {
-            self.0.offer(distance, id);
+            self.best.offer(distance, id);
         }
     }
 }
@@ -35,6 +43,6 @@ impl<C: Coord> Visit<C> for Heap<'_, C> {
 impl<C: Coord> Best<C> for Heap<'_, C> {
     #[inline(always)]
     unsafe fn write(self, _: Rows<'_, C>) {
-        self.0.finish();
+        self.best.finish();
     }
 }

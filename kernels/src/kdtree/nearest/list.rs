@@ -69,6 +69,11 @@ impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
     const NEAREST_FIRST: bool = true;
 
     #[inline(always)]
+    fn first_points(&self) -> u32 {
+        K as u32
+    }
+
+    #[inline(always)]
     fn bound(&self) -> C {
         self.bound
     }

@@ -61,6 +61,11 @@ impl<C: Coord, const T: usize> Visit<C> for Queue<C, T> {
     const NEAREST_FIRST: bool = true;
 
     #[inline(always)]
+    fn first_points(&self) -> u32 {
+        32 * T as u32
+    }
+
+    #[inline(always)]
     fn bound(&self) -> C {
         self.bound
     }
