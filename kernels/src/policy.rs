@@ -363,11 +363,6 @@ impl QueriesPolicy {
     pub const fn min_blocks(&self, dims: usize) -> usize {
         self.min_blocks[(dims > 4) as usize]
     }
-
-    /// After a bucket, neighbours that a lane has collected are sorted in from this number on, if there is room for so many.
-    pub const fn sorted_in_from(&self, room: usize) -> u32 {
-        room as u32 * 3 / 4
-    }
 }
 
 /// Untuned.

@@ -38,12 +38,12 @@ pub trait Visit<C> {
     /// # Safety
     /// All lanes call.
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32);
-    /// Makes room for more, and brings bounds up to date; at the end of a bucket more readily.
+    /// Makes room for more.
     ///
     /// # Safety
     /// All lanes call.
     #[inline(always)]
-    unsafe fn make_room(&mut self, _is_end: bool) {}
+    unsafe fn make_room(&mut self) {}
 }
 
 /// Points of a bucket that a lane looks at together; their coordinates are whole pieces of 16 bytes.
@@ -99,8 +99,6 @@ struct Place {
     level: u32,
     /// Bit l: of the node's ancestor on level l the other child is yet to be entered.
     waiting: u32,
-    /// Number of the node that has been seen before all others; 0 if there is none.
-    seen: u32,
     is_done: bool,
 }
 
@@ -117,38 +115,53 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
         // With a point a lane buckets may be larger.
         let levels = if V::ONE_QUERY { self.buckets.levels.saturating_sub(1) } else { self.buckets.levels };
         let is_active = visit.bound() >= C::ZERO;
-        let mut place = Place { code: 1, level: 0, waiting: 0, seen: 0, is_done: !is_active };
-        let mut starts_at_home = V::NEAREST_FIRST && warp::warp_vote_any(warp::FULL_MASK, self.home != 0);
+        let mut place = Place { code: 1, level: 0, waiting: 0, is_done: !is_active };
+        // Where the query is comes first, if that is known; then what is beside it on the way to the root.
+        let mut is_home = V::NEAREST_FIRST && warp::warp_vote_any(warp::FULL_MASK, self.home != 0);
+        if is_home {
+            place.level = self.buckets.level_of(visit.first_points(), levels);
+            place.code = self.home >> (self.buckets.levels - place.level);
+            place.is_done |= self.home == 0;
+        }
         loop {
-            let (mut code, mut level) = (1, 0);
-            let mut is_there = is_active && self.home != 0;
-            if starts_at_home {
-                level = self.buckets.level_of(visit.first_points(), levels);
-                code = self.home >> (self.buckets.levels - level);
-                place.seen = code;
-                place.is_done |= code == 1;
-            } else {
+            if !is_home {
                 self.search(&mut place, levels, visit);
-                is_there = !place.is_done && place.level == levels;
-                if !warp::warp_vote_any(warp::FULL_MASK, is_there) {
-                    return;
-                }
-                (code, level) = (place.code, levels);
+            }
+            let is_there = !place.is_done && (is_home || place.level == levels);
+            if !warp::warp_vote_any(warp::FULL_MASK, is_there) {
+                return;
             }
             let (mut begin, mut len) = (0, 0);
             if is_there {
-                (begin, len) = self.buckets.run(code - (1 << level), level);
+                (begin, len) = self.buckets.run(place.code - (1 << place.level), place.level);
             }
             if V::ONE_QUERY {
                 self.show_to_warp(begin, len, visit);
             } else {
                 self.show_to_lanes(begin, len, visit);
             }
-            if starts_at_home {
-                starts_at_home = false;
-            } else if is_there {
+            if is_there {
+                if is_home {
+                    self.look_back(&mut place, visit.bound());
+                }
                 self.back(&mut place, visit.bound());
             }
+            is_home = false;
+        }
+    }
+
+    /// Remembers the other children on the way from the root that are near enough.
+    #[inline(always)]
+    unsafe fn look_back(&self, place: &mut Place, bound: C) {
+        let mut level = 0;
+        while level < place.level {
+            let child = place.code >> (place.level - level - 1);
+            let distance = self.to_child(child / 2 - 1, 1 - child % 2);
+            if distance <= bound {
+                self.waiting().store(Self::waiting_place(level), distance);
+                place.waiting |= 1 << level;
+            }
+            level += 1;
         }
     }
 
@@ -173,8 +186,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
     #[inline(always)]
     unsafe fn down<V: Visit<C>>(&self, place: &mut Place, visit: &V) {
         let (left, right) = self.to_children(place.code - 1);
-        let takes_left = left <= visit.bound() && 2 * place.code != place.seen;
-        let takes_right = right <= visit.bound() && 2 * place.code + 1 != place.seen;
+        let (takes_left, takes_right) = (left <= visit.bound(), right <= visit.bound());
         if takes_left | takes_right {
             let right_first = V::NEAREST_FIRST && right < left;
             let goes_right = takes_right && (!takes_left || right_first);
@@ -236,15 +248,15 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
         (self.region.to_box(corners[0], corners[1]), self.region.to_box(corners[2], corners[3]))
     }
 
-    /// Distance to the left or right child of a node, for any number of dimensions.
+    /// Distance to the left or right child of a node.
     #[inline(always)]
     unsafe fn to_child(&self, node: u32, is_right: u32) -> C {
-        let dims = self.buckets.dims;
+        let dims = if D == MAX_DIMS { self.buckets.dims } else { D };
         let corners = self.boxes.part((2 * node + is_right) as usize * 2 * dims, 2 * dims);
         let (mut low, mut high) = ([C::ZERO; D], [C::ZERO; D]);
         let mut axis = 0;
         while axis < D {
-            if axis < dims {
+            if D < MAX_DIMS || axis < dims {
                 low[axis] = corners.load(axis);
                 high[axis] = corners.load(dims + axis);
             }
@@ -298,11 +310,10 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
             }
             if warp::warp_vote_any(warp::FULL_MASK, nearest <= visit.bound()) {
                 self.offer(aligned + first as usize, distances, visit);
-                visit.make_room(false);
+                visit.make_room();
             }
             first += GROUP as u32;
         }
-        visit.make_room(true);
     }
 
     /// Offers a group of points at these distances.

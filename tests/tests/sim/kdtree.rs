@@ -70,14 +70,14 @@ fn trees_of_more_points_than_a_block_finishes() {
 #[test]
 fn what_is_wrong_with_a_tree_is_found() {
     on_each_schedule(|_, stream| {
-        // A right tree over 0..7 in one dimension, and three wrong ones.
-        let right = ([3.0f32, 1.0, 5.0, 0.0, 2.0, 4.0, 6.0], [3u32, 1, 5, 0, 2, 4, 6]);
+        // A right tree over 0..7 in one dimension, stored as a walk in order meets its nodes 3 1 4 0 5 2 6, and three wrong ones.
+        let right = ([0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0u32, 1, 2, 3, 4, 5, 6]);
         let mut side = right;
-        side.0[3] = 3.5;
+        side.0[0] = 3.5;
         let mut duplicate = right;
         duplicate.1[6] = 4;
         let mut range = right;
-        range.1[2] = 7;
+        range.1[5] = 7;
         let cases = [(right, None), (side, Some((3, wrong::SIDE))), (range, Some((2, wrong::ID_RANGE)))];
         for ((coords, ids), expected) in cases {
             assert_eq!(verify(stream, &coords, &ids), expected);

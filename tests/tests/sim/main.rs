@@ -4,6 +4,7 @@
 mod building_blocks;
 mod demo;
 mod kdtree;
+mod kdtree_queries;
 mod merge;
 mod moves;
 mod partition;

@@ -3,7 +3,6 @@
 
 use super::{Best, Rows, THREADS, worst};
 use crate::kdtree::walk::{GROUP, Visit, WalkSmem};
-use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::network::keep_first;
 use crate::thread::ranked::Ranked;
@@ -87,10 +86,8 @@ impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
     }
 
     #[inline(always)]
-    unsafe fn make_room(&mut self, is_end: bool) {
-        // At the end of a bucket early enough for the bounds to be of use.
-        let most = if is_end { QUERIES.sorted_in_from(B) - 1 } else { (B - GROUP) as u32 };
-        if warp::warp_vote_any(warp::FULL_MASK, self.num_collected > most) {
+    unsafe fn make_room(&mut self) {
+        if warp::warp_vote_any(warp::FULL_MASK, self.num_collected > (B - GROUP) as u32) {
             self.sort_in();
         }
     }

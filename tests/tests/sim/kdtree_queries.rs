@@ -1,0 +1,156 @@
+//! Queries with options on simulated devices, by every kernel: the same as on the CPU, which conformance compares with brute
+//! force.
+
+use crate::{noise, on_each_schedule};
+use kauri::device::{Buffer, Gpu, Stream, Workspace};
+use kauri::kdtree::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
+use kauri::{Device, KdTree, KdTreeOptions, Point};
+use std::cell::Cell;
+
+/// Points in a cube of 8, some of them equal.
+fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {
+    let numbers = noise(n * D, seed);
+    numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord((c[axis] % 250) as f64 / 31.25))).collect()
+}
+
+/// Compares nearest neighbours, points within a distance and their numbers.
+fn same<P: Point>(
+    gpu: &Gpu,
+    points: &[P],
+    queries: &[P],
+    ks: &[usize],
+    options: &QueryOptions<P>,
+    radius: P::Coord,
+) {
+    let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+    let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &KdTreeOptions::default());
+    let tree = tree.unwrap_or_else(|e| panic!("{e}"));
+    for (given, name) in [
+        (Queries::Points(queries), "points"),
+        (Queries::Own { itself: true }, "own"),
+        (Queries::Own { itself: false }, "others"),
+    ] {
+        for &k in ks {
+            let near = expected.nearest_with(given, k, options).unwrap();
+            let found = tree.nearest_with(given, k, options).unwrap_or_else(|e| panic!("{e}"));
+            assert!(found.ids() == near.ids() && found.dist2() == near.dist2(), "k = {k}, {name}");
+        }
+        let counts = expected.count_within(given, radius, options).unwrap();
+        assert!(
+            tree.count_within(given, radius, options).unwrap_or_else(|e| panic!("{e}")) == counts,
+            "{name}"
+        );
+        let rows = expected.within(given, radius, options).unwrap();
+        let found = tree.within(given, radius, options).unwrap_or_else(|e| panic!("{e}"));
+        assert!(found.offsets() == rows.offsets() && found.ids() == rows.ids(), "{name}");
+        assert!(found.dist2() == rows.dist2(), "{name}");
+    }
+}
+
+/// A schedule at a time another kernel's turn: all of them in the course of the schedules.
+#[test]
+fn queries_with_options() {
+    let turn = Cell::new(0);
+    on_each_schedule(|gpu, _| {
+        let (f32s, f64s) = (|x| x as f32, |x| x);
+        let (p2, q2) = (points::<f32, 2>(700, 1, f32s), points::<f32, 2>(70, 2, f32s));
+        let (p3, q3) = (points::<f32, 3>(700, 3, f32s), points::<f32, 3>(70, 4, f32s));
+        let (d3, e3) = (points::<f64, 3>(300, 5, f64s), points::<f64, 3>(40, 6, f64s));
+        match turn.replace(turn.get() + 1) % 10 {
+            0 => same(gpu, &p3, &q3, &[1, 8], &QueryOptions::default(), 1.0),
+            1 => same(gpu, &p2, &q2, &[3, 16], &QueryOptions::default().coherent(), 0.5),
+            2 => same(gpu, &p3, &q3, &[30], &QueryOptions::default().radius(3.0), 2.0),
+            3 => same(gpu, &p2, &q2, &[100], &QueryOptions::default(), 0.0),
+            4 => same(gpu, &d3, &e3, &[1, 7], &QueryOptions::default(), 2.5),
+            5 => same(gpu, &d3, &e3, &[31, 200], &QueryOptions::default(), 20.0),
+            6 => same(
+                gpu,
+                &p2,
+                &q2,
+                &[1, 9],
+                &QueryOptions::default().norm(Norm::Manhattan).periods([8.0, 0.0]),
+                1.0,
+            ),
+            7 => {
+                let mask = PointMask::from_fn(700, |id| id % 5 == 2).unwrap();
+                same(gpu, &p3, &q3, &[5, 300], &QueryOptions::default().mask(mask), 2.0);
+            }
+            8 => same(
+                gpu,
+                &d3,
+                &e3,
+                &[4],
+                &QueryOptions::default().periods([8.0; 3]).norm(Norm::Chebyshev),
+                1.0,
+            ),
+            _ => same(gpu, &p3, &q3, &[6], &QueryOptions::default().traversal(Traversal::StackFree), 1.0),
+        }
+    });
+}
+
+/// Enough queries to be put in the order of the tree, whose buckets they start at, on a GPU's own buffers.
+#[test]
+fn ordered_queries_on_buffers() {
+    let turn = Cell::new(0);
+    on_each_schedule(|gpu, stream| {
+        let turn = turn.replace(turn.get() + 1);
+        let k = [1, 8, 30, 100][turn % 4];
+        let (points, queries) =
+            (points::<f32, 3>(2500, 7, |x| x as f32), points::<f32, 3>(1100, 8, |x| x as f32));
+        let near = {
+            let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
+            tree.nearest(&queries, k).unwrap()
+        };
+        ordered(gpu, stream, &points, &queries, k, near.ids()).unwrap_or_else(|e| panic!("{e}"));
+    });
+}
+
+fn ordered(
+    gpu: &Gpu,
+    stream: &Stream,
+    points: &[[f32; 3]],
+    queries: &[[f32; 3]],
+    k: usize,
+    expected: &[u32],
+) -> kauri::Result<()> {
+    let coords = Buffer::from_slice(stream, points.as_flattened(), "points")?;
+    let queries_on = Buffer::from_slice(stream, queries.as_flattened(), "queries")?;
+    let mut workspace = Workspace::new(gpu);
+    let tree = KdTree::<[f32; 3]>::build_on(stream, &mut workspace, &coords, &KdTreeOptions::default())?;
+    let prepared = tree.prepare(stream, &QueryOptions::default())?;
+    let mut ids = Buffer::uninitialized(gpu, queries.len() * k, "ids")?;
+    let mut dist2 = Buffer::uninitialized(gpu, queries.len() * k, "distances")?;
+    let given = DeviceQueries::Coordinates(&queries_on);
+    tree.nearest_on(stream, &mut workspace, given, k, &prepared, &mut ids, &mut dist2)?;
+    assert!(ids.to_vec(stream)? == expected, "k = {k}");
+    Ok(())
+}
+
+/// Boxes with and without points, of every kernel.
+#[test]
+fn points_in_boxes() {
+    on_each_schedule(|gpu, _| {
+        fn same<C: std::fmt::Debug, const D: usize>(gpu: &Gpu, points: &[[C; D]], corners: &[[C; D]])
+        where
+            [C; D]: Point<Coord = C>,
+            C: kauri_kernels::thread::coord::Coord,
+        {
+            let boxes: Vec<[[C; D]; 2]> = corners.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+            let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+            let tree =
+                KdTree::build(&Device::from_gpu(gpu.clone()), points, &KdTreeOptions::default()).unwrap();
+            let counts = tree.count_in_boxes(&boxes, None).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(counts, expected.count_in_boxes(&boxes, None).unwrap());
+            let found = tree.in_boxes(&boxes, None).unwrap_or_else(|e| panic!("{e}"));
+            let rows = expected.in_boxes(&boxes, None).unwrap();
+            assert!(found.offsets() == rows.offsets() && found.ids() == rows.ids());
+        }
+        let (f32s, f64s) = (|x| x as f32, |x| x);
+        same(gpu, &points::<f32, 2>(200, 9, f32s), &points::<f32, 2>(80, 10, f32s));
+        same(gpu, &points::<f32, 3>(100, 11, f32s), &points::<f32, 3>(40, 12, f32s));
+        same(gpu, &points::<f32, 1>(100, 11, f32s), &points::<f32, 1>(40, 12, f32s));
+        same(gpu, &points::<f64, 2>(100, 11, f64s), &points::<f64, 2>(40, 12, f64s));
+        same(gpu, &points::<f64, 3>(100, 11, f64s), &points::<f64, 3>(40, 12, f64s));
+        same(gpu, &points::<f64, 5>(100, 11, f64s), &points::<f64, 5>(40, 12, f64s));
+    });
+}
