@@ -2,7 +2,7 @@
 
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Device, Gpu};
-use kauri::kdtree::Builder;
+use kauri::kdtree::{Builder, QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Point};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 
@@ -29,6 +29,8 @@ where
     let near = expected.nearest(queries, k).unwrap();
     assert_eq!(found.ids(), near.ids());
     assert_eq!(found.dist2(), near.dist2());
+    let alone = tree.nearest_with(queries, k, &QueryOptions::default().traversal(Traversal::StackFree));
+    assert_eq!(alone.unwrap_or_else(|e| panic!("{e}")).ids(), near.ids());
 }
 
 #[test]

@@ -53,9 +53,9 @@ fn queries_with_options() {
     let turn = Cell::new(0);
     on_each_schedule(|gpu, _| {
         let (f32s, f64s) = (|x| x as f32, |x| x);
-        let (p2, q2) = (points::<f32, 2>(700, 1, f32s), points::<f32, 2>(70, 2, f32s));
-        let (p3, q3) = (points::<f32, 3>(700, 3, f32s), points::<f32, 3>(70, 4, f32s));
-        let (d3, e3) = (points::<f64, 3>(300, 5, f64s), points::<f64, 3>(40, 6, f64s));
+        let (p2, q2) = (points::<f32, 2>(170, 1, f32s), points::<f32, 2>(40, 2, f32s));
+        let (p3, q3) = (points::<f32, 3>(170, 3, f32s), points::<f32, 3>(40, 4, f32s));
+        let (d3, e3) = (points::<f64, 3>(120, 5, f64s), points::<f64, 3>(40, 6, f64s));
         match turn.replace(turn.get() + 1) % 10 {
             0 => same(gpu, &p3, &q3, &[1, 8], &QueryOptions::default(), 1.0),
             1 => same(gpu, &p2, &q2, &[3, 16], &QueryOptions::default().coherent(), 0.5),
@@ -72,7 +72,7 @@ fn queries_with_options() {
                 1.0,
             ),
             7 => {
-                let mask = PointMask::from_fn(700, |id| id % 5 == 2).unwrap();
+                let mask = PointMask::from_fn(170, |id| id % 5 == 2).unwrap();
                 same(gpu, &p3, &q3, &[5, 300], &QueryOptions::default().mask(mask), 2.0);
             }
             8 => same(
@@ -96,7 +96,7 @@ fn ordered_queries_on_buffers() {
         let turn = turn.replace(turn.get() + 1);
         let k = [1, 8, 30, 100][turn % 4];
         let (points, queries) =
-            (points::<f32, 3>(2500, 7, |x| x as f32), points::<f32, 3>(1100, 8, |x| x as f32));
+            (points::<f32, 3>(1500, 7, |x| x as f32), points::<f32, 3>(1030, 8, |x| x as f32));
         let near = {
             let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
             tree.nearest(&queries, k).unwrap()

@@ -7,8 +7,8 @@
 #   run.sh sanitize [FILTER]   compute-sanitizer's four tools over tests that use the GPU
 #   run.sh large               tests of more items than 32 bits count: takes 70 GB of the GPU's memory
 #   run.sh demo                the demo on cpu and on cuda must write the same rows
-#   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments --suite kdtree, and --suite primitives beside the
-#                              rivals, which nvcc builds where it is there. Sizes of the latter: $KAURI_SIZES
+#   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments --suite kdtree and --suite primitives beside the
+#                              rivals, which nvcc builds where it is there. Sizes: $KAURI_TREE_SIZES and $KAURI_SIZES
 #   run.sh all                 everything, in this order
 #
 # Logs and results go to $OUT, by default ./results. A part that fails does not stop the next. Seconds that one program may
@@ -125,16 +125,20 @@ bench() {
         run "bench $*" "$out/bench.log" bin/kauri-bench "$@" --out "$out/bench.json"
         return
     fi
-    run 'bench kdtree' "$out/bench.log" bin/kauri-bench --suite kdtree --out "$out/kdtree.json" --table "$out/kdtree.md"
+    rivals kdtree ${KAURI_TREE_SIZES:=100000 1000000 10000000}
+    run 'bench kdtree' "$out/bench.log" bin/kauri-bench --suite kdtree --n "${KAURI_TREE_SIZES// /,}" \
+        --rivals "$out/rivals.jsonl" --out "$out/kdtree.json" --table "$out/kdtree.md" --plots "$out/plots-kdtree"
     local sizes=${KAURI_SIZES:-1000000 10000000 134217728 1073741824}
-    rivals $sizes
+    rivals cub $sizes
     run 'bench primitives' "$out/bench.log" bin/kauri-bench --suite primitives --n "${sizes// /,}" \
         --rivals "$out/rivals.jsonl" --out "$out/primitives.json" --table "$out/primitives.md" --plots "$out/plots"
 }
 
-# rivals SIZE...: builds the rivals' programs and runs them with the benchmarks' seed; their rows go to rivals.jsonl
+# rivals NAME SIZE...: builds the rivals' programs of that name and runs them with the benchmarks' seed; their rows go to
+# rivals.jsonl
 rivals() {
-    local nvcc arch source program
+    local nvcc arch source program name=$1
+    shift
     : >"$out/rivals.jsonl"
     began=$SECONDS
     nvcc=$(PATH=$PATH:/usr/local/cuda/bin:/opt/cuda/bin command -v nvcc)
@@ -146,7 +150,7 @@ rivals() {
     "$nvcc" --version | tail -n 2 >>"$summary"
     mkdir -p rivals/bin
     # They take the compiler up to a minute each, side by side. What an earlier call built stays.
-    for source in rivals/*.cu; do
+    for source in rivals/"$name"_*.cu; do
         program=rivals/bin/$(basename "$source" .cu)
         if [ ! -x "$program" ]; then
             run "build $source" "$out/rivals.log" \
@@ -154,7 +158,7 @@ rivals() {
         fi
     done
     wait
-    for source in rivals/*.cu; do
+    for source in rivals/"$name"_*.cu; do
         program=rivals/bin/$(basename "$source" .cu)
         if [ ! -x "$program" ]; then failed=1; continue; fi
         run "rival $source" "$out/rivals.log" env ROWS="$out/rivals.jsonl" sh -c '"$0" 1 "$@" >>"$ROWS"' "$program" "$@"

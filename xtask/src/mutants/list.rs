@@ -44,7 +44,12 @@ const WARP_RANK: Kernel =
 const WARP_SCAN: Kernel =
     Kernel { file: "kernels/src/warp/scan.rs", tests: &["building_blocks::", "scan::"] };
 const TAGS: Kernel = Kernel { file: "kernels/src/kdtree/tags.rs", tests: &["kdtree::"] };
-const NEAREST: Kernel = Kernel { file: "kernels/src/kdtree/nearest.rs", tests: &["kdtree::"] };
+const STACK_FREE: Kernel = Kernel { file: "kernels/src/kdtree/stack_free.rs", tests: &["kdtree::"] };
+const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
+const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
+const QUEUE: Kernel = Kernel { file: "kernels/src/kdtree/nearest/queue.rs", tests: &["kdtree_queries::"] };
+const BUCKETS: Kernel = Kernel { file: "kernels/src/kdtree/buckets.rs", tests: &["kdtree_queries::"] };
+const WITHIN: Kernel = Kernel { file: "kernels/src/kdtree/within.rs", tests: &["kdtree_queries::"] };
 const BEST_K: Kernel = Kernel { file: "kernels/src/thread/best_k.rs", tests: &["kdtree::"] };
 const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["kdtree::"] };
 const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", tests: &["kdtree::"] };
@@ -292,16 +297,82 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "    if i <= ids.len() {\n        let (node, id)",
     },
     Mutant {
-        what: "nearest: does not look for ties on the far side",
-        kernel: NEAREST,
+        what: "stack-free: does not look for ties on the far side",
+        kernel: STACK_FREE,
         from: "d * d <= self.best.bound()",
         to: "d * d < self.best.bound()",
     },
     Mutant {
-        what: "nearest: one query too many",
-        kernel: NEAREST,
+        what: "stack-free: one query too many",
+        kernel: STACK_FREE,
         from: "if q * dims < queries.len()",
         to: "if q * dims <= queries.len()",
+    },
+    Mutant {
+        what: "walk: a child that is as far as the bound is left out",
+        kernel: WALK,
+        from: "(left <= visit.bound(), right <= visit.bound())",
+        to: "(left < visit.bound(), right < visit.bound())",
+    },
+    Mutant {
+        what: "walk: what lies beside the way home is not looked at",
+        kernel: WALK,
+        from: "            if distance <= bound {\n                self.waiting()",
+        to: "            if distance < C::ZERO {\n                self.waiting()",
+    },
+    Mutant {
+        what: "walk: back to the child that was entered",
+        kernel: WALK,
+        from: "(place.code >> (place.level - level - 1)) ^ 1",
+        to: "place.code >> (place.level - level - 1)",
+    },
+    Mutant {
+        what: "walk: points before the bucket count as its own",
+        kernel: WALK,
+        from: "(first + i as u32).wrapping_sub(before) < len",
+        to: "first + (i as u32) < before + len",
+    },
+    Mutant {
+        what: "walk: masks are not asked",
+        kernel: WALK,
+        from: "visit.offer(is_near && self.filter.takes(id), distances[i], id);",
+        to: "visit.offer(is_near, distances[i], id);",
+    },
+    Mutant {
+        what: "list: what is collected last is lost",
+        kernel: LIST,
+        from: "    unsafe fn finish(&mut self) {\n        self.sort_in();",
+        to: "    unsafe fn finish(&mut self) {",
+    },
+    Mutant {
+        what: "list: room for one too few",
+        kernel: LIST,
+        from: "self.num_collected > (B - GROUP) as u32",
+        to: "self.num_collected > (B - GROUP) as u32 + 1",
+    },
+    Mutant {
+        what: "queue: the bound is that of the first",
+        kernel: QUEUE,
+        from: "shuffle_idx(self.best[T - 1], 31)",
+        to: "shuffle_idx(self.best[0], 0)",
+    },
+    Mutant {
+        what: "boxes: a level is made of boxes that are not there yet",
+        kernel: BUCKETS,
+        from: "            i += PER_ITEM_THREADS;\n        }\n        thread::sync_threads();",
+        to: "            i += PER_ITEM_THREADS;\n        }",
+    },
+    Mutant {
+        what: "boxes: the least of the left child alone",
+        kernel: BUCKETS,
+        from: "from.load(axis).min(from.load(2 * dims + axis))",
+        to: "from.load(axis)",
+    },
+    Mutant {
+        what: "within: one beyond the row",
+        kernel: WITHIN,
+        from: "            self.place += 1;",
+        to: "            self.place += 2;",
     },
     Mutant {
         what: "k best: ties to the larger id",

@@ -1,7 +1,7 @@
 // Left-balanced k-d trees after Wald 2022: tags, and one Thrust sort of (tag, point) by a comparator a level; and the stack-free
 // walk of his companion paper, for the nearest point and with a short sorted list for k. This is what a CUDA C++ user gets
 // from the papers and the libraries that follow them.
-// Build: nvcc -O3 -std=c++17 -arch=native --extended-lambda -o wald_kdtree wald_kdtree.cu
+// Build: nvcc -O3 -std=c++17 -arch=native --extended-lambda -o kdtree_wald kdtree_wald.cu
 #include "primitives.cuh"
 
 #include <thrust/device_ptr.h>
