@@ -351,8 +351,8 @@ pub struct QueriesPolicy {
     /// Blocks that a multiprocessor is to hold: of kernels that take few registers, of those of wider points, and of those of 8
     /// dimensions.
     pub min_blocks: [usize; 3],
-    /// The same of lists in registers: of short ones, and of those of 32.
-    pub list_min_blocks: [usize; 2],
+    /// The same of lists in registers. (With 3 those of 32 take 42 ms where the row below has 35.5.)
+    pub list_min_blocks: usize,
     /// Lanes look at their buckets when fewer than that are searching for one.
     pub searching_from: u32,
     /// Queries that are not in order are put in order from this number on.
@@ -369,11 +369,6 @@ impl QueriesPolicy {
     pub const fn queue_min_blocks(&self, dims: usize, coord_bytes: usize, num_items: usize) -> usize {
         self.min_blocks[if dims > 4 || coord_bytes * num_items > 32 { 2 } else { (coord_bytes > 4) as usize }]
     }
-
-    /// The same of lists of so many items.
-    pub const fn list_min_blocks(&self, num_items: usize) -> usize {
-        self.list_min_blocks[(num_items > 16) as usize]
-    }
 }
 
 /// On an H200, 10M uniform points and as many queries, f32 x 3, k = 1, 8, 32: lanes look at their buckets when fewer than 20 are
@@ -381,7 +376,7 @@ impl QueriesPolicy {
 pub const QUERIES: QueriesPolicy = QueriesPolicy {
     threads: 128,
     min_blocks: [8, 6, 4],
-    list_min_blocks: [4, 3],
+    list_min_blocks: 4,
     searching_from: 6,
     ordered_from: 1 << 10,
 };

@@ -139,7 +139,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
 
 /// The same of the `k` nearest, up to `K`; so many as `B` are collected before they are sorted in.
 #[kernel(
-    family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.list_min_blocks(K),
+    family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.list_min_blocks,
     shared = ListSmem<C, B>, hot
 )]
 #[instance(f32, 2, 8, 8)]

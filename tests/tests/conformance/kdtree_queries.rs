@@ -329,6 +329,7 @@ fn buffers_in_and_out() {
             assert!(own_ids.to_vec(&stream).unwrap() == own.ids());
             assert!(own_dist2.to_vec(&stream).unwrap() == own.dist2());
         }
+        tree.rebuild_on(&stream, &mut workspace, &coords, &options).unwrap();
         let held = workspace.bytes();
         tree.rebuild_on(&stream, &mut workspace, &coords, &options).unwrap();
         assert_eq!(workspace.bytes(), held);
