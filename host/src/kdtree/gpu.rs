@@ -27,7 +27,7 @@ use nearest::{Nearest, RowsMut};
 use rayon::prelude::*;
 use selection::Selection;
 use tags::Tags;
-use within::{Within, WithinPlan};
+use within::{FoundMut, Within, WithinPlan};
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -428,7 +428,8 @@ impl<C: Coord> Call<'_, C> {
             let mut ids = Buffer::uninitialized(&tree.gpu, total, "ids of points found")?;
             let num_distances = if with_distances { total } else { 0 };
             let mut dist2 = Buffer::uninitialized(&tree.gpu, num_distances, "distances of points found")?;
-            plan.emit(stream, &temp, tree, within, offsets.slice(), ids.slice_mut(), dist2.slice_mut())?;
+            let room = FoundMut { offsets: offsets.slice(), ids: ids.slice_mut(), dist2: dist2.slice_mut() };
+            plan.emit(stream, &temp, tree, within, room)?;
             Ok(Found { offsets: host_offsets, ids: ids.to_vec(stream)?, dist2: dist2.to_vec(stream)? })
         }
     }

@@ -1,7 +1,7 @@
 //! The queries of a launch, and the walk of each.
 
 use super::buckets::{Buckets, load_point};
-use super::walk::{Filter, Walk, WalkSmem};
+use super::walk::{Filter, Walk, WalkAndRow, WalkSmem};
 use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
 use crate::thread::region::Measure;
@@ -50,7 +50,7 @@ impl<'a, C: Coord> Queries<'a, C> {
         buckets: Buckets<'a, C>,
         boxes: Slice<'a, C>,
         smem: *mut WalkSmem<C>,
-    ) -> Option<(Walk<'a, C, Measure<'a, C, D>, D>, Option<usize>)> {
+    ) -> WalkAndRow<'a, C, Measure<'a, C, D>, D> {
         let num_queries = self.len(buckets.dims) as u64;
         let first = if one_query { i } else { i - u64::from(warp::lane_id()) };
         if first >= num_queries {

@@ -85,6 +85,9 @@ pub struct Walk<'a, C, R, const D: usize> {
     pub smem: *mut WalkSmem<C>,
 }
 
+/// A lane's walk and the row of its query, if it has one; nothing if no lane of the warp has.
+pub(super) type WalkAndRow<'a, C, R, const D: usize> = Option<(Walk<'a, C, R, D>, Option<usize>)>;
+
 /// Shared memory of walks: of each level and thread how far the child was that is yet to be entered.
 #[repr(C, align(16))]
 pub struct WalkSmem<C> {
@@ -156,7 +159,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
         let mut level = 0;
         while level < place.level {
             let child = place.code >> (place.level - level - 1);
-            let distance = self.to_child(child / 2 - 1, 1 - child % 2);
+            let distance = self.distance_to_child(child / 2 - 1, 1 - child % 2);
             if distance <= bound {
                 self.waiting().store(Self::waiting_place(level), distance);
                 place.waiting |= 1 << level;
@@ -185,7 +188,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
     /// One step down to a child that may have points for the visitor, or back where there is none.
     #[inline(always)]
     unsafe fn down<V: Visit<C>>(&self, place: &mut Place, visit: &V) {
-        let (left, right) = self.to_children(place.code - 1);
+        let (left, right) = self.distances_to_children(place.code - 1);
         let (takes_left, takes_right) = (left <= visit.bound(), right <= visit.bound());
         if takes_left | takes_right {
             let right_first = V::NEAREST_FIRST && right < left;
@@ -229,9 +232,9 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
 
     /// Distances to the left and the right child of a node.
     #[inline(always)]
-    unsafe fn to_children(&self, node: u32) -> (C, C) {
+    unsafe fn distances_to_children(&self, node: u32) -> (C, C) {
         if D == MAX_DIMS {
-            return (self.to_child(node, 0), self.to_child(node, 1));
+            return (self.distance_to_child(node, 0), self.distance_to_child(node, 1));
         }
         // Corners of both lie together, from a multiple of 16 bytes on.
         let mut corners = [[C::ZERO; D]; 4];
@@ -250,7 +253,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
 
     /// Distance to the left or right child of a node.
     #[inline(always)]
-    unsafe fn to_child(&self, node: u32, is_right: u32) -> C {
+    unsafe fn distance_to_child(&self, node: u32, is_right: u32) -> C {
         let dims = if D == MAX_DIMS { self.buckets.dims } else { D };
         let corners = self.boxes.part((2 * node + is_right) as usize * 2 * dims, 2 * dims);
         let (mut low, mut high) = ([C::ZERO; D], [C::ZERO; D]);

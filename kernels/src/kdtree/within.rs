@@ -3,7 +3,7 @@
 
 use super::buckets::{Buckets, load_point};
 use super::queries::Queries;
-use super::walk::{Filter, THREADS, Visit, Walk, WalkSmem};
+use super::walk::{Filter, THREADS, Visit, Walk, WalkAndRow, WalkSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::region::Range;
@@ -148,7 +148,7 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
     boxes: Slice<'a, C>,
     corners: Slice<'a, C>,
     mask: Slice<'a, u32>,
-) -> Option<(Walk<'a, C, Range<C, D>, D>, Option<usize>)> {
+) -> WalkAndRow<'a, C, Range<C, D>, D> {
     let (i, num_boxes) = (thread::index_1d_u64() as usize, corners.len() / (2 * buckets.dims));
     let first = i - warp::lane_id() as usize;
     if first >= num_boxes {

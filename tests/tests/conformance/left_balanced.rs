@@ -63,10 +63,12 @@ fn buckets_are_subtrees_and_the_nodes_that_follow() {
         }
         // Every point of a tree is in its bucket.
         if n <= 2000 {
-            let ids = vec![0u32; n as usize];
             // SAFETY: nothing is read.
-            let ids = unsafe { Slice::from_raw_parts(ids.as_ptr(), ids.len()) };
-            let tree = Buckets::<f32>::new(unsafe { Slice::from_raw_parts(std::ptr::dangling(), 0) }, ids, 1);
+            let (coords, ids) = unsafe {
+                let no_coords: *const f32 = std::ptr::dangling();
+                (Slice::from_raw_parts(no_coords, 0), Slice::from_raw_parts(std::ptr::dangling(), n as usize))
+            };
+            let tree = Buckets::new(coords, ids, 1);
             for bucket in 0..num_buckets {
                 let points = run_begin(bucket, levels, n)..run_begin(bucket + 1, levels, n);
                 assert!(points.into_iter().all(|i| tree.bucket_of(i) == bucket), "bucket {bucket} of {n}");

@@ -26,6 +26,14 @@ pub(super) enum Within<'a, C> {
     Boxes(Slice<'a, C>, Slice<'a, u32>),
 }
 
+/// Room for what is found, at the offsets of its rows; none for distances that are not wanted.
+#[derive(Clone, Copy)]
+pub(super) struct FoundMut<'a, C> {
+    pub(super) offsets: Slice<'a, u64>,
+    pub(super) ids: SliceMut<'a, u32>,
+    pub(super) dist2: SliceMut<'a, C>,
+}
+
 /// Temporary memory of one call, from counts to points.
 pub(super) struct WithinPlan {
     order: Option<Order>,
@@ -142,10 +150,9 @@ impl WithinPlan {
         temp: &Temp<'_>,
         tree: &GpuTree<C>,
         within: Within<'_, C>,
-        offsets: Slice<'_, u64>,
-        ids: SliceMut<'_, u32>,
-        dist2: SliceMut<'_, C>,
+        found: FoundMut<'_, C>,
     ) -> Result<()> {
+        let FoundMut { offsets, ids, dist2 } = found;
         // SAFETY: passed on to the caller.
         unsafe {
             let order = self.order(stream, temp, tree, within)?;
