@@ -1,13 +1,15 @@
-//! Primitives captured in a CUDA graph: after a first call there is nothing in them that a graph could not hold.
+//! Primitives, and k-d trees with queries, captured in a CUDA graph: after a first call there is nothing in them that a graph could not hold.
 
 use crate::{noise, on_cuda};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
+use kauri::kdtree::{DeviceQueries, PreparedQuery, QueryOptions};
 use kauri::primitives::operator::Sum;
 use kauri::primitives::order::Ascending;
 use kauri::primitives::predicate::Below;
 use kauri::primitives::radix_sort::{RadixSortOptions, sort_pairs};
 use kauri::primitives::top_k::Best;
 use kauri::primitives::{merge_sort, reduce, scan, select, top_k};
+use kauri::{KdTree, KdTreeOptions};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -30,6 +32,15 @@ const OF_THIS_THREAD: u32 = 1;
 
 fn ok(code: i32) {
     assert_eq!(code, 0, "the driver's result");
+}
+
+/// Calls that can be captured.
+trait Captured {
+    fn run(&mut self, stream: &Stream);
+    /// All results, one behind the other.
+    fn results(&self, stream: &Stream) -> Vec<u32>;
+    /// Clears all results.
+    fn forget(&mut self, stream: &Stream);
 }
 
 /// Inputs, room for results, and temporary memory.
@@ -67,7 +78,9 @@ impl Calls {
             workspace: Workspace::new(gpu),
         }
     }
+}
 
+impl Captured for Calls {
     fn run(&mut self, stream: &Stream) {
         let (keys, workspace) = (&self.keys, &mut self.workspace);
         let options = RadixSortOptions::default();
@@ -83,7 +96,6 @@ impl Calls {
         top_k::top_k(stream, workspace, keys, Best::Largest, best, ids).unwrap();
     }
 
-    /// All results, one behind the other.
     fn results(&self, stream: &Stream) -> Vec<u32> {
         let num_kept = self.num_kept.to_vec(stream).unwrap()[0] as usize;
         let mut kept = self.kept.to_vec(stream).unwrap();
@@ -111,13 +123,78 @@ impl Calls {
     }
 }
 
+/// A tree that is built anew, and its queries.
+struct Tree {
+    coords: Buffer<f32>,
+    queries: Buffer<f32>,
+    tree: KdTree<[f32; 3]>,
+    prepared: PreparedQuery<[f32; 3]>,
+    ids: Buffer<u32>,
+    own_ids: Buffer<u32>,
+    dist2: Buffer<f32>,
+    own_dist2: Buffer<f32>,
+    workspace: Workspace,
+}
+
+const K: usize = 5;
+
+impl Tree {
+    fn new(gpu: &Gpu, stream: &Stream, n: usize) -> Self {
+        let coords =
+            |seed: u32| -> Vec<f32> { noise(3 * n, seed).iter().map(|&x| (x >> 8) as f32).collect() };
+        let coords = [1, 2].map(|seed| Buffer::from_slice(stream, &coords(seed), "points").unwrap());
+        let mut workspace = Workspace::new(gpu);
+        let tree = KdTree::build_on(stream, &mut workspace, &coords[0], &KdTreeOptions::default()).unwrap();
+        let prepared = tree.prepare(stream, &QueryOptions::default()).unwrap();
+        let [coords, queries] = coords;
+        let ids = || Buffer::uninitialized(gpu, n * K, "ids").unwrap();
+        let dist2 = || Buffer::uninitialized(gpu, n * K, "distances").unwrap();
+        let (ids, own_ids, dist2, own_dist2) = (ids(), ids(), dist2(), dist2());
+        Self { coords, queries, tree, prepared, ids, own_ids, dist2, own_dist2, workspace }
+    }
+}
+
+impl Captured for Tree {
+    fn run(&mut self, stream: &Stream) {
+        let (tree, workspace, prepared) = (&mut self.tree, &mut self.workspace, &self.prepared);
+        tree.rebuild_on(stream, workspace, &self.coords, &KdTreeOptions::default()).unwrap();
+        let given = DeviceQueries::Coordinates(&self.queries);
+        tree.nearest_on(stream, workspace, given, K, prepared, &mut self.ids, &mut self.dist2).unwrap();
+        let own = DeviceQueries::Own { itself: false };
+        tree.nearest_on(stream, workspace, own, K, prepared, &mut self.own_ids, &mut self.own_dist2).unwrap();
+    }
+
+    fn results(&self, stream: &Stream) -> Vec<u32> {
+        let ids = [&self.ids, &self.own_ids].map(|ids| ids.to_vec(stream).unwrap()).into_iter().flatten();
+        let dist2 = [&self.dist2, &self.own_dist2].map(|dist2| dist2.to_vec(stream).unwrap());
+        ids.chain(dist2.into_iter().flatten().map(f32::to_bits)).collect()
+    }
+
+    fn forget(&mut self, stream: &Stream) {
+        self.ids.fill_bytes(stream, 0).unwrap();
+        self.own_ids.fill_bytes(stream, 0).unwrap();
+        self.dist2.fill_bytes(stream, 0).unwrap();
+        self.own_dist2.fill_bytes(stream, 0).unwrap();
+    }
+}
+
 #[test]
 fn primitives_run_from_a_graph() {
+    run_from_a_graph(&[1000, 300_001], Calls::new);
+}
+
+#[test]
+fn trees_are_built_and_asked_from_a_graph() {
+    run_from_a_graph(&[500, 100_003], Tree::new);
+}
+
+/// Captures calls of several sizes, and compares what their graphs write with what they wrote themselves.
+fn run_from_a_graph<C: Captured>(sizes: &[usize], new: impl Fn(&Gpu, &Stream, usize) -> C) {
     if std::env::var_os("KAURI_ALLOC").is_some() {
         return; // every call allocates
     }
     on_cuda(|gpu, _| {
-        for n in [1000, 300_001] {
+        for &n in sizes {
             let (mut raw, mut graph, mut run) = (null_mut(), null_mut(), null_mut());
             // SAFETY: a stream that outlives all that uses it; the context is current since the GPU was used on this thread.
             let stream = unsafe {
@@ -125,7 +202,7 @@ fn primitives_run_from_a_graph() {
                 ok(cuStreamCreate(&mut raw, NON_BLOCKING));
                 Stream::from_raw(gpu, raw)
             };
-            let mut calls = Calls::new(gpu, &stream, n);
+            let mut calls = new(gpu, &stream, n);
             // Loads the kernels, and takes the memory.
             calls.run(&stream);
             let expected = calls.results(&stream);
