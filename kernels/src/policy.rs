@@ -343,7 +343,7 @@ pub const SELECTION: SelectionPolicy = SelectionPolicy {
     subtrees_min_blocks: 3,
 };
 
-/// Shape of the queries of k-d trees by whole warps.
+/// Shape of the queries of k-d trees over buckets.
 #[derive(Clone, Copy, Debug)]
 pub struct QueriesPolicy {
     /// Threads of a block, whose warps do not work together.

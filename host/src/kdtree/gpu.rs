@@ -32,7 +32,7 @@ use within::{FoundMut, Within, WithinPlan};
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
 
-/// A tree in the memory of a GPU: points in the order of a walk in order, and what walks by whole warps need.
+/// A tree in the memory of a GPU: points in the order of a walk in order, and what walks over buckets need.
 pub(super) struct GpuTree<C> {
     gpu: Gpu,
     dims: usize,

@@ -62,11 +62,11 @@ pub struct QueryOptions<P: Point> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Traversal {
-    /// A warp goes together, over buckets of up to 32 points with boxes; the fastest.
+    /// Down to buckets of up to 16 points, by the boxes of the nodes above them; the fastest.
     #[default]
-    Warps,
+    Buckets,
     /// Every query goes node by node, without a stack (Wald 2022, *A Stack-Free Traversal Algorithm for Left-Balanced k-d
-    /// Trees*). For plain options only: with others the walk is that of [`Traversal::Warps`].
+    /// Trees*). For plain options only: with others the walk is that of [`Traversal::Buckets`].
     StackFree,
 }
 
@@ -78,7 +78,7 @@ impl<P: Point> Default for QueryOptions<P> {
             radius: None,
             mask: None,
             coherent: false,
-            traversal: Traversal::Warps,
+            traversal: Traversal::Buckets,
             sorted: false,
         }
     }

@@ -1,4 +1,4 @@
-//! The tree as buckets for queries by whole warps.
+//! The tree as buckets for queries.
 //!
 //! Points are stored in the order of a walk in order, so that every subtree is a run of them. A bucket is a subtree of up to
 //! [`BUCKET_LEVELS`] levels with the node that follows it in that order. The nodes above, which are on [`levels`] levels, hold

@@ -1,4 +1,4 @@
-//! The k nearest points of each query, by a walk of whole warps over the buckets.
+//! The k nearest points of each query, by a walk over the buckets.
 //!
 //! The best so far are ranks with ids, so that of equally near points the smaller id comes first. They start as what cannot
 //! be beaten by a point too far: the largest distance that is wanted, with the largest id. Where there is room for more than

@@ -1,4 +1,4 @@
-//! What is asked for, in device memory, and the arguments that all walks by whole warps take.
+//! What is asked for, in device memory, and the arguments that all walks over buckets take.
 
 use super::GpuTree;
 use crate::device::{Buffer, Stream};

@@ -1,4 +1,4 @@
-//! The k nearest points: queries in the order of the tree's buckets, then a walk by whole warps.
+//! The k nearest points: queries in the order of the tree's buckets, then a walk over these.
 
 use super::GpuTree;
 use super::ask::{Asked, QueriesOn, WalkArgs, walk_args};
