@@ -410,7 +410,7 @@ impl<C: Coord> Call<'_, C> {
         let plan = WithinPlan::new(&mut layout, tree, num_rows, in_order);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         // SAFETY: the buffers live until the counts have been copied.
-        unsafe { plan.count(stream, &temp, tree, within, counts.slice_mut())? };
+        unsafe { plan.count(stream, &temp, tree, within, counts.slice_mut()).map(drop)? };
         counts.to_vec(stream)
     }
 
@@ -422,14 +422,14 @@ impl<C: Coord> Call<'_, C> {
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         // SAFETY: the buffers live until the results have been copied, and are as long as they should be.
         unsafe {
-            plan.offsets(stream, &temp, tree, within, offsets.slice_mut())?;
+            let order = plan.offsets(stream, &temp, tree, within, offsets.slice_mut())?;
             let host_offsets = offsets.to_vec(stream)?;
             let total = usize::try_from(host_offsets[num_rows]).unwrap_or(usize::MAX);
             let mut ids = Buffer::uninitialized(&tree.gpu, total, "ids of points found")?;
             let num_distances = if with_distances { total } else { 0 };
             let mut dist2 = Buffer::uninitialized(&tree.gpu, num_distances, "distances of points found")?;
             let room = FoundMut { offsets: offsets.slice(), ids: ids.slice_mut(), dist2: dist2.slice_mut() };
-            plan.emit(stream, &temp, tree, within, room)?;
+            WithinPlan::emit(stream, tree, within, order, room)?;
             Ok(Found { offsets: host_offsets, ids: ids.to_vec(stream)?, dist2: dist2.to_vec(stream)? })
         }
     }

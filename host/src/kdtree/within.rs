@@ -28,18 +28,22 @@ pub(crate) struct Found<C> {
 }
 
 impl<C: Coord> Found<C> {
+    /// The ids and distances of each row.
+    pub(crate) fn rows_mut(&mut self) -> Vec<(&mut [u32], &mut [C])> {
+        let (mut rest_ids, mut rest_dist2) = (&mut self.ids[..], &mut self.dist2[..]);
+        let row = |ends: &[u64]| {
+            let len = (ends[1] - ends[0]) as usize;
+            let (ids, later_ids) = std::mem::take(&mut rest_ids).split_at_mut(len);
+            let (dist2, later_dist2) = std::mem::take(&mut rest_dist2).split_at_mut(len);
+            (rest_ids, rest_dist2) = (later_ids, later_dist2);
+            (ids, dist2)
+        };
+        self.offsets.windows(2).map(row).collect()
+    }
+
     /// Sorts each row by (distance, id).
     pub(crate) fn sort(&mut self) {
-        let mut rows = Vec::new();
-        let (mut rest_ids, mut rest_dist2) = (&mut self.ids[..], &mut self.dist2[..]);
-        for ends in self.offsets.windows(2) {
-            let len = (ends[1] - ends[0]) as usize;
-            let (ids, later_ids) = rest_ids.split_at_mut(len);
-            let (dist2, later_dist2) = rest_dist2.split_at_mut(len);
-            (rest_ids, rest_dist2) = (later_ids, later_dist2);
-            rows.push((ids, dist2));
-        }
-        rows.into_par_iter().for_each_init(Vec::new, |row, (ids, dist2)| {
+        self.rows_mut().into_par_iter().for_each_init(Vec::new, |row, (ids, dist2)| {
             row.clear();
             row.extend(dist2.iter().map(|distance| distance.key()).zip(ids.iter().copied()));
             row.sort_unstable();

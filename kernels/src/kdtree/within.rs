@@ -1,4 +1,5 @@
-//! The points within a distance of each query, or in each box: how many, then which; by a walk over the buckets. The points of a row are in the order of the tree.
+//! The points within a distance of each query, or in each box: how many, then which; by a walk over the buckets. The
+//! points of a row are in the order of the tree.
 
 use super::buckets::{Buckets, load_point};
 use super::queries::Queries;

@@ -113,16 +113,8 @@ pub(super) fn find<C: Coord, const D: usize>(
     let mut dist2: Vec<C> = memory::vec_with_capacity(entries, "distances of points found")?;
     ids.resize(entries, u32::MAX);
     dist2.resize(entries, C::INFINITY);
-    let mut rows = Vec::new();
-    let (mut rest_ids, mut rest_dist2) = (&mut ids[..], &mut dist2[..]);
-    for (row, ends) in offsets.windows(2).enumerate() {
-        let len = (ends[1] - ends[0]) as usize;
-        let (ids, later_ids) = rest_ids.split_at_mut(len);
-        let (dist2, later_dist2) = rest_dist2.split_at_mut(len);
-        (rest_ids, rest_dist2) = (later_ids, later_dist2);
-        rows.push((row, ids, dist2));
-    }
-    rows.into_par_iter().with_min_len(BATCH).for_each(|(row, ids, dist2)| {
+    let mut found = Found { offsets, ids, dist2 };
+    found.rows_mut().into_par_iter().enumerate().with_min_len(BATCH).for_each(|(row, (ids, dist2))| {
         let mut entries = ids.iter_mut().zip(dist2);
         walk(tree, look, row, &mut |id, distance| {
             if let Some((to_id, to_distance)) = entries.next() {
@@ -130,7 +122,7 @@ pub(super) fn find<C: Coord, const D: usize>(
             }
         });
     });
-    Ok(Found { offsets, ids, dist2 })
+    Ok(found)
 }
 
 /// Shows the points of a row, with their distances, in the order of the tree.

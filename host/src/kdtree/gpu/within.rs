@@ -26,6 +26,9 @@ pub(super) enum Within<'a, C> {
     Boxes(Slice<'a, C>, Slice<'a, u32>),
 }
 
+/// The buckets and the numbers of queries in the order of the walk; nothing if that is their own order.
+pub(super) type RowOrder<'a> = Option<Source<'a, u32, u32>>;
+
 /// Room for what is found, at the offsets of its rows; none for distances that are not wanted.
 #[derive(Clone, Copy)]
 pub(super) struct FoundMut<'a, C> {
@@ -66,7 +69,7 @@ impl WithinPlan {
         temp: &Temp<'a>,
         tree: &GpuTree<C>,
         within: Within<'_, C>,
-    ) -> Result<Option<Source<'a, u32, u32>>> {
+    ) -> Result<RowOrder<'a>> {
         match (&self.order, within) {
             // SAFETY: passed on to the caller.
             (Some(order), Within::Distance(_, queries)) => unsafe {
@@ -76,18 +79,18 @@ impl WithinPlan {
         }
     }
 
-    /// Counts the points of each row.
+    /// Counts the points of each row. Returns the order in which rows are looked at, for [`emit`](Self::emit).
     ///
     /// # Safety
     /// As many rows as counts; nothing else uses queries and counts until the stream has done the work.
-    pub(super) unsafe fn count<C: Coord>(
+    pub(super) unsafe fn count<'a, C: Coord>(
         &self,
         stream: &Stream,
-        temp: &Temp<'_>,
+        temp: &Temp<'a>,
         tree: &GpuTree<C>,
         within: Within<'_, C>,
         counts: SliceMut<'_, u32>,
-    ) -> Result<()> {
+    ) -> Result<RowOrder<'a>> {
         // SAFETY: passed on to the caller.
         unsafe {
             let order = self.order(stream, temp, tree, within)?;
@@ -112,7 +115,8 @@ impl WithinPlan {
                         _ => stream.launch_items::<kdtree_count_in_boxes<C, MAX_DIMS>>(n, args),
                     }
                 }
-            }
+            }?;
+            Ok(order)
         }
     }
 
@@ -120,23 +124,30 @@ impl WithinPlan {
     ///
     /// # Safety
     /// As of [`count`](Self::count).
-    pub(super) unsafe fn offsets<C: Coord>(
+    pub(super) unsafe fn offsets<'a, C: Coord>(
         &self,
         stream: &Stream,
-        temp: &Temp<'_>,
+        temp: &Temp<'a>,
         tree: &GpuTree<C>,
         within: Within<'_, C>,
         offsets: SliceMut<'_, u64>,
-    ) -> Result<()> {
+    ) -> Result<RowOrder<'a>> {
         let counts = temp.view(self.counts);
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            self.count(stream, temp, tree, within, counts)?;
+            let order = self.count(stream, temp, tree, within, counts)?;
             stream.launch_items::<primitives_expand_counts>(
                 offsets.len() as u64,
                 (counts.read_only(), offsets),
             )?;
-            self.scan.run::<u64, Sum, Decoupled>(stream, temp, offsets.read_only(), offsets, Ends::Exclusive)
+            self.scan.run::<u64, Sum, Decoupled>(
+                stream,
+                temp,
+                offsets.read_only(),
+                offsets,
+                Ends::Exclusive,
+            )?;
+            Ok(order)
         }
     }
 
@@ -145,17 +156,15 @@ impl WithinPlan {
     /// # Safety
     /// As of [`count`](Self::count).
     pub(super) unsafe fn emit<C: Coord>(
-        &self,
         stream: &Stream,
-        temp: &Temp<'_>,
         tree: &GpuTree<C>,
         within: Within<'_, C>,
+        order: RowOrder<'_>,
         found: FoundMut<'_, C>,
     ) -> Result<()> {
         let FoundMut { offsets, ids, dist2 } = found;
         // SAFETY: passed on to the caller.
         unsafe {
-            let order = self.order(stream, temp, tree, within)?;
             match within {
                 Within::Distance(asked, queries) => {
                     let walk = WalkArgs::new(tree, asked, queries, order);

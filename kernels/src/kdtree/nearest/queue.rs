@@ -4,6 +4,7 @@
 use super::{Best, Rows, worst};
 use crate::kdtree::walk::Visit;
 use crate::thread::coord::Coord;
+use crate::thread::network;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
 use crate::warp::bitonic::{merge_bitonic, sort_backwards};
@@ -34,20 +35,7 @@ impl<C: Coord, const T: usize> Queue<C, T> {
     /// Sorts what rises and then falls.
     #[inline(always)]
     unsafe fn merge(&mut self) {
-        let mut stride = T / 2;
-        while stride > 0 {
-            let mut t = 0;
-            while t < T {
-                if t & stride == 0 {
-                    let (a, b) = (self.best[t], self.best[t + stride]);
-                    let swaps = b.is_before(a);
-                    self.best[t] = if swaps { b } else { a };
-                    self.best[t + stride] = if swaps { a } else { b };
-                }
-                t += 1;
-            }
-            stride /= 2;
-        }
+        network::merge_bitonic(&mut self.best);
         let mut t = 0;
         while t < T {
             self.best[t] = merge_bitonic(self.best[t]);
