@@ -98,6 +98,12 @@ pub const WALK_THREADS: usize = 128;
 /// Blocks of that walk that a multiprocessor is to hold: without it the assembler aims higher and spills three instances.
 pub const WALK_MIN_BLOCKS: usize = 8;
 
+/// The same of walks with stacks.
+pub const WALK_STACK_MIN_BLOCKS: usize = 3;
+
+/// Threads of a block that sorts points by swaps: untuned.
+pub const SWAPS_THREADS: usize = 512;
+
 /// Threads of a block of primitives that hold a tile in registers.
 pub const TILE_THREADS: usize = 256;
 
@@ -355,6 +361,8 @@ pub struct QueriesPolicy {
     pub list_min_blocks: usize,
     /// Lanes look at their buckets when fewer than that are searching for one.
     pub searching_from: u32,
+    /// Queries are compared with every point where there are no more points than that.
+    pub brute_force_up_to: usize,
     /// Queries that are not in order are put in order from this number on.
     pub ordered_from: usize,
 }
@@ -378,6 +386,7 @@ pub const QUERIES: QueriesPolicy = QueriesPolicy {
     min_blocks: [8, 6, 4],
     list_min_blocks: 4,
     searching_from: 6,
+    brute_force_up_to: 64,
     ordered_from: 1 << 10,
 };
 

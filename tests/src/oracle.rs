@@ -1,6 +1,7 @@
 //! The right answers, computed the plainest way.
 
 use kauri::Point;
+use kauri::kdtree::SplitRule;
 use kauri_kernels::thread::coord::{Coord, dist2};
 
 /// Points as an index sees them.
@@ -47,24 +48,57 @@ pub fn padded_row<C: Coord>(found: &[(C, u32)], k: usize) -> (Vec<u32>, Vec<C>) 
 }
 
 /// Ids in level order of the left-balanced k-d tree under the order (coordinate, id): every subtree is sorted as a whole.
-pub fn tree_ids<P: Point>(points: &[P]) -> Vec<u32> {
-    let flat = coordinates(points);
+pub fn tree_ids<P: Point>(points: &[P], rule: SplitRule) -> Vec<u32> {
+    let (flat, dims) = (coordinates(points), P::DIMS);
     let mut ids: Vec<u32> = (0..points.len() as u32).collect();
     let mut nodes = vec![u32::MAX; points.len()];
-    place(&flat, P::DIMS, &mut ids, 0, 0, &mut nodes);
+    // The least and the greatest coordinate on every axis.
+    let sides = |axis: usize| {
+        let along = flat.iter().skip(axis).step_by(dims);
+        let side = (P::Coord::INFINITY, P::Coord::ZERO - P::Coord::INFINITY);
+        along.fold(side, |(low, high), &x| (low.min(x), high.max(x)))
+    };
+    let by = match rule {
+        SplitRule::Widest => Split::Cell((0..dims).map(sides).collect()),
+        _ => Split::Axis(0),
+    };
+    place(&flat, dims, &mut ids, 0, by, &mut nodes);
     nodes
 }
 
-fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, axis: usize, nodes: &mut [u32]) {
+/// The axis of a node, or its cell.
+enum Split<C> {
+    Axis(usize),
+    Cell(Vec<(C, C)>),
+}
+
+fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, by: Split<C>, nodes: &mut [u32]) {
     if ids.is_empty() {
         return;
     }
+    let axis = match &by {
+        Split::Axis(axis) => *axis,
+        Split::Cell(sides) => {
+            let width = |axis: &usize| (sides[*axis].1 - sides[*axis].0).key();
+            // Of equal ones `max_by_key` has the last.
+            (0..dims).rev().max_by_key(width).unwrap()
+        }
+    };
     ids.sort_by_key(|&id| (flat[id as usize * dims + axis].key(), id));
     let left_size = left_size(ids.len() as u64) as usize;
     nodes[node] = ids[left_size];
+    let at = flat[ids[left_size] as usize * dims + axis];
+    let (by_left, by_right) = match by {
+        Split::Axis(axis) => (Split::Axis((axis + 1) % dims), Split::Axis((axis + 1) % dims)),
+        Split::Cell(sides) => {
+            let (mut left, mut right) = (sides.clone(), sides);
+            (left[axis].1, right[axis].0) = (at, at);
+            (Split::Cell(left), Split::Cell(right))
+        }
+    };
     let (left, right) = ids.split_at_mut(left_size);
-    place(flat, dims, left, 2 * node + 1, (axis + 1) % dims, nodes);
-    place(flat, dims, &mut right[1..], 2 * node + 2, (axis + 1) % dims, nodes);
+    place(flat, dims, left, 2 * node + 1, by_left, nodes);
+    place(flat, dims, &mut right[1..], 2 * node + 2, by_right, nodes);
 }
 
 /// Size of the left subtree of a left-balanced tree of `n` nodes, by its definition: all levels but the last are full and

@@ -153,6 +153,16 @@ fn as_len(bytes: u64) -> usize {
 }
 
 impl<'a> Temp<'a> {
+    /// The arrays of a plan in other memory, which has what it has in it.
+    ///
+    /// # Safety
+    /// The memory is as large as the plan, begins where an allocation does, and is used for nothing else.
+    pub(crate) unsafe fn over<T>(memory: SliceMut<'a, T>, layout: &Layout) -> Self {
+        let begin = memory.as_ptr() as u64;
+        let regions = layout.regions.iter().map(|&(offset, bytes)| (offset, bytes, begin + offset)).collect();
+        Self { regions, _workspace: PhantomData }
+    }
+
     /// Copies `items` to an array of this plan; returns when the copy is done.
     ///
     /// # Errors

@@ -2,11 +2,13 @@
 
 mod best;
 mod build;
+mod cell;
 mod nearest;
 mod verify;
 mod walk;
 mod within;
 
+use build::Built;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use walk::{Nodes, Rules};
@@ -14,39 +16,27 @@ use within::{Around, Inside};
 
 use super::query::Wanted;
 use super::within::Found;
-use super::{Checked, PointMask};
+use super::{Checked, PointMask, SplitRule};
 use crate::error::Result;
 use crate::memory;
 use crate::stats::Stats;
-
-/// Runs `$body` with the constant `$D` = `$dims`, which must be 1 to 8.
-macro_rules! with_dims {
-    ($dims:expr, $D:ident => $body:expr) => {
-        with_dims!(@ $dims, $D, $body, 1 2 3 4 5 6 7 8)
-    };
-    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
-        match $dims {
-            $($n => { const $D: usize = $n; $body })*
-            dims => unreachable!("{dims} dimensions"),
-        }
-    };
-}
 
 /// A tree in host memory, in the stored form of every backend: the coordinates of node `s` at `s * dims`, its id at `s`.
 pub(crate) struct CpuTree<C: Coord> {
     dims: usize,
     coords: Vec<C>,
     ids: Vec<u32>,
+    /// The axes of nodes that have children; empty if they go by levels.
+    axes: Vec<u8>,
 }
 
 impl<C: Coord> CpuTree<C> {
     /// Builds the tree over points given as checked coordinates, point after point.
-    pub(crate) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
-        let (coords, ids) = with_dims!(dims, D => {
-            let (nodes, ids) = build::build(points::<C, D>(coords), stats)?;
-            (nodes.into_flattened(), ids)
-        });
-        Ok(Self { dims, coords, ids })
+    pub(crate) fn build(coords: &[C], dims: usize, rule: SplitRule, stats: &mut Stats) -> Result<Self> {
+        with_dims!(dims, D => {
+            let Built { nodes, ids, axes } = build::build(points::<C, D>(coords), rule, stats)?;
+            Ok(Self { dims, coords: nodes.into_flattened(), ids, axes })
+        })
     }
 
     /// Fills `queries x k` rows into the two vectors, which must be empty and have room for them.
@@ -97,11 +87,11 @@ impl<C: Coord> CpuTree<C> {
     }
 
     fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
-        Nodes { points: points::<C, D>(&self.coords), ids: &self.ids }
+        Nodes { points: points::<C, D>(&self.coords), ids: &self.ids, axes: &self.axes }
     }
 
     pub(crate) fn verify(&self) -> Result<()> {
-        verify(&self.coords, &self.ids, self.dims)
+        with_dims!(self.dims, D => verify::verify(self.nodes::<D>()))
     }
 
     pub(crate) fn node_ids(&self) -> Result<Vec<u32>> {
@@ -115,14 +105,11 @@ impl<C: Coord> CpuTree<C> {
     }
 }
 
-/// Checks a tree in the stored form, whichever backend made it.
-pub(crate) fn verify<C: Coord>(coords: &[C], ids: &[u32], dims: usize) -> Result<()> {
-    with_dims!(dims, D => verify::verify(points::<C, D>(coords), ids))
-}
-
 /// Temporary bytes of a build.
-pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize) -> u64 {
-    num_points * with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64
+pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize, rule: SplitRule) -> u64 {
+    // With the axis of each point, before they are put in level order.
+    let axis_bytes = u64::from(rule == SplitRule::Widest);
+    num_points * (with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64 + axis_bytes)
 }
 
 /// Queries as points, of the tree's own in the order of their ids; and whether query `i` leaves out point `i`.

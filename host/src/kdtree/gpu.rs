@@ -5,15 +5,18 @@ mod boxes;
 mod nearest;
 mod order;
 mod selection;
+mod splits;
+mod swaps;
 mod tags;
 mod within;
 
 use super::query::Wanted;
 use super::within::Found;
-use super::{Builder, Checked, DeviceQueries, PointMask};
+use super::{Builder, Checked, DeviceQueries, KdTreeOptions, PointMask, SplitRule, num_axes};
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
 pub(super) use ask::Asked;
 use ask::QueriesOn;
@@ -26,6 +29,8 @@ use kauri_kernels::thread::coord::Coord;
 use nearest::{Nearest, RowsMut};
 use rayon::prelude::*;
 use selection::Selection;
+use splits::{Corners, Splits};
+use swaps::Swaps;
 use tags::Tags;
 use within::{FoundMut, Within, WithinPlan};
 
@@ -43,6 +48,9 @@ pub(super) struct GpuTree<C> {
     boxes: Buffer<C>,
     /// Where each of these nodes splits.
     splits: Buffer<C>,
+    /// The axes of the nodes that have children; empty if they go by levels.
+    axes: Buffer<u8>,
+    rule: SplitRule,
     /// The stream that it was last built on, if that was the caller's.
     built_on: Option<Stream>,
 }
@@ -54,33 +62,56 @@ struct NodesMut<'a, C> {
     ids: SliceMut<'a, u32>,
 }
 
-/// What a builder plans for itself.
-enum Work<C: Coord> {
+/// What a build plans.
+struct Work<C: Coord> {
+    /// If nodes split on the widest axis of their cell.
+    corners: Option<Corners<C>>,
+    by: By<C>,
+}
+
+enum By<C: Coord> {
     Tags(Tags<C>),
+    Swaps(Swaps),
     Selection(Selection<C>),
 }
 
 impl<C: Coord> Work<C> {
-    fn plan(layout: &mut Layout, num_points: usize, dims: usize, builder: Builder) -> Self {
-        match builder {
-            Builder::Tags => Self::Tags(Tags::plan(layout, num_points, dims)),
-            Builder::Selection => Self::Selection(Selection::plan(layout, num_points, dims)),
+    fn plan(layout: &mut Layout, num_points: usize, dims: usize, builder: Builder, rule: SplitRule) -> Self {
+        let corners = Corners::plan(layout, dims, rule);
+        let mut selection = |in_place| Selection::plan(layout, num_points, dims, rule, in_place);
+        let by = match builder {
+            Builder::Selection => By::Selection(selection(false)),
+            Builder::SelectionInPlace => By::Selection(selection(true)),
+            Builder::Tags => By::Tags(Tags::plan(layout, num_points, dims)),
+            Builder::TagsInPlace => By::Swaps(Swaps::plan(layout, num_points)),
+        };
+        Self { corners, by }
+    }
+
+    /// True if the points have to be where the nodes will be.
+    fn is_in_place(&self) -> bool {
+        match &self.by {
+            By::Tags(_) => false,
+            By::Swaps(_) => true,
+            By::Selection(selection) => selection.is_in_place(),
         }
     }
 }
 
 /// Bytes of temporary device memory that a build of points in device memory takes.
-pub(super) fn work_bytes<C: Coord>(num_points: usize, dims: usize, builder: Builder) -> u64 {
+pub(super) fn work_bytes<C: Coord>(num_points: usize, dims: usize, options: &KdTreeOptions) -> u64 {
     let mut layout = Layout::new();
-    Work::<C>::plan(&mut layout, num_points, dims, builder);
+    Work::<C>::plan(&mut layout, num_points, dims, options.builder, options.split);
     layout.bytes()
 }
 
 /// The same of points that have to be brought there.
-pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, builder: Builder) -> u64 {
+pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &KdTreeOptions) -> u64 {
     let mut layout = Layout::new();
-    layout.reserve::<C>(num_points * dims);
-    Work::<C>::plan(&mut layout, num_points, dims, builder);
+    let work = Work::<C>::plan(&mut layout, num_points, dims, options.builder, options.split);
+    if !work.is_in_place() {
+        layout.reserve::<C>(num_points * dims);
+    }
     layout.bytes()
 }
 
@@ -94,7 +125,7 @@ pub(super) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
 
 impl<C: Coord> GpuTree<C> {
     /// Room for a tree.
-    pub(super) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize) -> Result<Self> {
+    pub(super) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
         let n = num_points as u32;
         Ok(Self {
             gpu: gpu.clone(),
@@ -103,6 +134,8 @@ impl<C: Coord> GpuTree<C> {
             ids: Buffer::uninitialized(gpu, num_points, "k-d tree ids")?,
             boxes: Buffer::uninitialized(gpu, boxes_len(n, dims), "k-d tree boxes")?,
             splits: Buffer::uninitialized(gpu, full_tree(levels(n)) as usize, "k-d tree splits")?,
+            axes: Buffer::uninitialized(gpu, num_axes(num_points, rule), "k-d tree axes")?,
+            rule,
             built_on: None,
         })
     }
@@ -112,26 +145,31 @@ impl<C: Coord> GpuTree<C> {
         gpu: &Gpu,
         coords: &[C],
         dims: usize,
-        builder: Builder,
+        options: &KdTreeOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
         let num_points = coords.len() / dims;
-        let mut tree = Self::uninitialized(gpu, num_points, dims)?;
+        let mut tree = Self::uninitialized(gpu, num_points, dims, options.split)?;
         if num_points == 0 {
             return Ok(tree);
         }
         let stream = Stream::new(gpu)?;
         let mut layout = Layout::new();
-        let room = layout.reserve(coords.len());
-        let work = Work::<C>::plan(&mut layout, num_points, dims, builder);
+        let work = Work::<C>::plan(&mut layout, num_points, dims, options.builder, options.split);
+        let room = layout.reserve(if work.is_in_place() { 0 } else { coords.len() });
         let mut workspace = Workspace::new(gpu);
         let temp = workspace.carve(&stream, &layout, "k-d tree build")?;
-        stats.phase("upload", || temp.upload(&stream, temp.view(room), coords))?;
-        // SAFETY: the points are there and in the plan's own memory, and everything is waited for before that goes.
-        stats.phase("build", || unsafe {
-            tree.fill(&work, &stream, &temp, temp.view(room).read_only())?;
-            stream.synchronize()
-        })?;
+        // SAFETY: the points are there, in the plan's own memory or where the nodes will be, and everything is waited for before
+        // that goes.
+        unsafe {
+            let points = (!work.is_in_place()).then(|| temp.view(room));
+            let to = points.unwrap_or_else(|| tree.room.slice_mut().part(0, coords.len()));
+            stats.phase("upload", || temp.upload(&stream, to, coords))?;
+            stats.phase("build", || {
+                tree.fill(&work, &stream, &temp, points.map(|points| points.read_only()))?;
+                stream.synchronize()
+            })?;
+        }
         Ok(tree)
     }
 
@@ -147,25 +185,31 @@ impl<C: Coord> GpuTree<C> {
             return Ok(());
         }
         let mut layout = Layout::new();
-        let work = Work::<C>::plan(&mut layout, self.len(), self.dims, builder);
+        let work = Work::<C>::plan(&mut layout, self.len(), self.dims, builder, self.rule);
         let temp = workspace.carve(stream, &layout, "k-d tree build")?;
         self.wait(stream)?;
         self.built_on = Some(stream.clone());
         // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
-        unsafe { self.fill(&work, stream, &temp, coords) }
+        unsafe {
+            if work.is_in_place() {
+                stream.copy(self.room.slice_mut().part(0, coords.len()), coords)?;
+                return self.fill(&work, stream, &temp, None);
+            }
+            self.fill(&work, stream, &temp, Some(coords))
+        }
     }
 
-    /// Makes nodes, boxes and splits.
+    /// Makes nodes, boxes and splits of points, which are where the nodes will be if they are not given.
     ///
     /// # Safety
-    /// There are as many points as there is room for, apart from the tree; nothing else uses both until the stream has done
-    /// the work.
+    /// There are as many points as there is room for, and none are given for a build in place; nothing else uses them and the tree
+    /// until the stream has done the work.
     unsafe fn fill(
         &mut self,
         work: &Work<C>,
         stream: &Stream,
         temp: &Temp<'_>,
-        points: Slice<'_, C>,
+        points: Option<Slice<'_, C>>,
     ) -> Result<()> {
         let (num_coords, room) = (self.len() * self.dims, self.room.slice_mut());
         // SAFETY: passed on to the caller; there is room for the points and more.
@@ -173,9 +217,16 @@ impl<C: Coord> GpuTree<C> {
             // What is behind them is read with the last group of points.
             stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
             let nodes = NodesMut { coords: room.part(0, num_coords), ids: self.ids.slice_mut() };
-            match work {
-                Work::Tags(tags) => tags.run(stream, temp, points, nodes)?,
-                Work::Selection(selection) => selection.run(stream, temp, points, nodes)?,
+            let points = points.unwrap_or(nodes.coords.read_only());
+            let corners = work.corners.as_ref();
+            let corners = corners.map(|corners| corners.run(stream, temp, points, self.dims)).transpose()?;
+            let splits = Splits { corners, axes: self.axes.slice_mut() };
+            match &work.by {
+                By::Tags(tags) => tags.run(stream, temp, points, nodes, splits)?,
+                By::Swaps(swaps) => swaps.run(stream, temp, self.dims, nodes, splits)?,
+                By::Selection(selection) => {
+                    selection.run(stream, temp, points, nodes, splits, self.boxes.slice_mut())?
+                }
             }
             boxes::boxes(stream, self)
         }
@@ -305,7 +356,13 @@ impl<C: Coord> GpuTree<C> {
             Checked::Points(coords) => {
                 let coords = Buffer::from_slice(&stream, coords, "queries")?;
                 let within = Within::Distance(&asked, QueriesOn::of_points(coords.slice()));
-                run(Call { tree: self, stream: &stream, within, num_rows, in_order: asked.wanted.coherent })
+                run(Call {
+                    tree: self,
+                    stream: &stream,
+                    within,
+                    num_rows,
+                    in_order: asked.is_in_order(self.len()),
+                })
             }
             Checked::Own { itself } => {
                 // SAFETY: it is all of them.
@@ -355,16 +412,27 @@ impl<C: Coord> GpuTree<C> {
         let mut seen = Buffer::uninitialized(&self.gpu, num_points, "seen ids")?;
         seen.fill_bytes(&stream, 0)?;
         let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
-        let (coords, ids) = (self.coords(), self.ids.slice());
-        let args = (coords, ids, seen.slice_mut(), finding.slice_mut(), self.dims as u32);
+        let mut layout = Layout::new();
+        let corners = Corners::<C>::plan(&mut layout, self.dims, self.rule);
+        let mut workspace = Workspace::new(&self.gpu);
+        let temp = workspace.carve(&stream, &layout, "box of the points")?;
+        let (coords, ids, axes) = (self.coords(), self.ids.slice(), self.axes.slice());
         // SAFETY: the buffers live until the finding has been copied.
-        unsafe { stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)? };
+        unsafe {
+            let corners = match &corners {
+                Some(corners) => corners.run(&stream, &temp, coords, self.dims)?,
+                None => nothing().read_only(),
+            };
+            let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), self.dims as u32);
+            stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)?;
+        }
         match finding.to_vec(&stream)?[0] {
             u64::MAX => Ok(()),
             found => {
                 let what = match found as u32 {
                     wrong::ID_RANGE => "its id is not that of a point",
                     wrong::DUPLICATE_ID => "another node has the same id",
+                    wrong::AXIS => "it does not split on the widest axis of its cell",
                     _ => "its point is on the wrong side of an ancestor",
                 };
                 Err(Error::Corrupt { node: found >> 32, what: what.into() })

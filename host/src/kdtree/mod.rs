@@ -1,8 +1,21 @@
 //! Left-balanced k-d trees (Wald 2022).
 //!
-//! A complete binary tree without pointers: node 0 is the root, node `s` has the children `2s + 1` and `2s + 2`, and the
-//! nodes of level `l` split on axis `l mod dims`. The order on an axis is (coordinate, id), which leaves no ties, so there
-//! is exactly one left-balanced tree over a set of points and every backend builds it, to the last bit.
+//! A complete binary tree without pointers: node 0 is the root, node `s` has the children `2s + 1` and `2s + 2`, and splits
+//! on the axis that a [`SplitRule`] says. The order on an axis is (coordinate, id), which leaves no ties, so there is exactly
+//! one left-balanced tree by a rule over a set of points and every backend builds it, to the last bit.
+
+/// Runs `$body` with the constant `$D` = `$dims`, which must be 1 to 8.
+macro_rules! with_dims {
+    ($dims:expr, $D:ident => $body:expr) => {
+        with_dims!(@ $dims, $D, $body, 1 2 3 4 5 6 7 8)
+    };
+    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
+        match $dims {
+            $($n => { const $D: usize = $n; $body })*
+            dims => unreachable!("{dims} dimensions"),
+        }
+    };
+}
 
 mod cpu;
 mod gpu;
@@ -35,6 +48,8 @@ pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
 pub struct KdTreeOptions {
     /// How a GPU builds it; the tree is the same.
     pub builder: Builder,
+    /// On which axis each node splits.
+    pub split: SplitRule,
 }
 
 impl KdTreeOptions {
@@ -43,6 +58,25 @@ impl KdTreeOptions {
         self.builder = builder;
         self
     }
+
+    /// With this rule.
+    pub fn split(mut self, split: SplitRule) -> Self {
+        self.split = split;
+        self
+    }
+}
+
+/// On which axis each node of a tree splits. Results of queries do not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SplitRule {
+    /// Nodes of level `l` on axis `l mod dims`.
+    #[default]
+    RoundRobin,
+    /// On the widest axis of the node's cell, of equally wide ones the lower: for points that lie much farther apart on some axes
+    /// than on others. The cell of the root is the box of all points; every node cuts its cell in two (Wald 2022, section 5).
+    /// Takes a byte for every second point.
+    Widest,
 }
 
 /// How a GPU builds a tree. All build the same, to the last bit.
@@ -52,8 +86,12 @@ pub enum Builder {
     /// A pass over the points a level, which splits every subtree at its pivot; the fastest.
     #[default]
     Selection,
+    /// The same with the least memory: only ids are moved, and coordinates brought to them at last, in their place.
+    SelectionInPlace,
     /// A sort a level, by tag and rank (Wald 2022, section 4).
     Tags,
+    /// The same by swaps of points alone, in their place, with a tag each (bitonic sort, Batcher 1968): O(n log^3 n).
+    TagsInPlace,
 }
 
 /// Bytes that a build takes, beside its input.
@@ -102,7 +140,6 @@ impl<P: Point> KdTree<P> {
     /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
     /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &KdTreeOptions) -> Result<Self> {
-        let &KdTreeOptions { builder } = options;
         if points.len() as u64 > MAX_POINTS {
             return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
         }
@@ -111,8 +148,8 @@ impl<P: Point> KdTree<P> {
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let storage = match device.gpu() {
-            None => Storage::Cpu(cpu::CpuTree::build(&coords, P::DIMS, &mut stats)?),
-            Some(gpu) => Storage::Gpu(gpu::GpuTree::build(gpu, &coords, P::DIMS, builder, &mut stats)?),
+            None => Storage::Cpu(cpu::CpuTree::build(&coords, P::DIMS, options.split, &mut stats)?),
+            Some(gpu) => Storage::Gpu(gpu::GpuTree::build(gpu, &coords, P::DIMS, options, &mut stats)?),
         };
         Ok(Self { device: device.clone(), stats, storage, points: PhantomData })
     }
@@ -124,13 +161,14 @@ impl<P: Point> KdTree<P> {
         let coords_bytes = (num_points * P::DIMS * size_of::<P::Coord>()) as u64;
         let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
         let build_bytes = match device.gpu() {
-            None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS),
-            Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options.builder),
+            None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS, options.split),
+            Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
         };
-        let tree_bytes = match device.gpu() {
-            None => coords_bytes + (num_points * size_of::<u32>()) as u64,
-            Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS),
-        };
+        let tree_bytes = num_axes(num_points, options.split) as u64
+            + match device.gpu() {
+                None => coords_bytes + (num_points * size_of::<u32>()) as u64,
+                Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS),
+            };
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + build_bytes }
     }
 
@@ -174,8 +212,8 @@ impl<P: Point> KdTree<P> {
         })
     }
 
-    /// Checks that the tree is what [`KdTree::build`] promises: every id once, and every node in its place by the order
-    /// (coordinate, id) against all its ancestors. O(n) for a fixed number of dimensions; copies the tree from a GPU.
+    /// Checks that the tree is what [`KdTree::build`] promises: every id once, every node in its place by the order
+    /// (coordinate, id) against all its ancestors, and split on the axis that its rule says. O(n log n), where the tree is.
     ///
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; errors of the device.
@@ -227,6 +265,14 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
             .field("len", &self.len())
             .field("device", &self.device)
             .finish_non_exhaustive()
+    }
+}
+
+/// Nodes of which the axis is stored: those that have children, unless levels tell it.
+fn num_axes(num_points: usize, split: SplitRule) -> usize {
+    match split {
+        SplitRule::RoundRobin => 0,
+        SplitRule::Widest => num_points / 2,
     }
 }
 

@@ -54,15 +54,15 @@ impl<P: Point> KdTree<P> {
         let num_points = Self::num_points(coords)?;
         let device = Device::from_gpu(stream.gpu().clone());
         let mut stats = Stats::new(&device);
-        stats.temp_bytes = gpu::work_bytes::<P::Coord>(num_points, P::DIMS, options.builder);
-        let tree = GpuTree::uninitialized(stream.gpu(), num_points, P::DIMS)?;
+        stats.temp_bytes = gpu::work_bytes::<P::Coord>(num_points, P::DIMS, options);
+        let tree = GpuTree::uninitialized(stream.gpu(), num_points, P::DIMS, options.split)?;
         let mut tree = Self { device, stats, storage: Storage::Gpu(tree), points: PhantomData };
         tree.rebuild_on(stream, workspace, coords, options)?;
         Ok(tree)
     }
 
     /// Builds the tree anew over as many other points; as [`build_on`](KdTree::build_on), without an allocation if the
-    /// workspace has been used for it before.
+    /// workspace has been used for it before. Nodes split by the rule of the tree, whatever the options say.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer points; [`Error::NotOnGpu`] if the tree is not a GPU's;

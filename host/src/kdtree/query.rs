@@ -58,16 +58,25 @@ pub struct QueryOptions<P: Point> {
     pub sorted: bool,
 }
 
-/// How a GPU goes through a tree.
+/// How a GPU goes through a tree. All give the same results. The CPU has a walk of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Traversal {
-    /// Down to buckets of up to 16 points, by the boxes of the nodes above them; the fastest.
+    /// [`BruteForce`](Self::BruteForce) for a few points, otherwise [`Buckets`](Self::Buckets).
     #[default]
+    Auto,
+    /// Down to buckets of up to 16 points, by the boxes of the nodes above them.
     Buckets,
+    /// Every point, without the tree.
+    BruteForce,
     /// Every query goes node by node, without a stack (Wald 2022, *A Stack-Free Traversal Algorithm for Left-Balanced k-d
-    /// Trees*). For plain options only: with others the walk is that of [`Traversal::Buckets`].
+    /// Trees*). For the nearest of all points under the Euclidean norm only: otherwise, here and below, the walk is that of
+    /// [`Buckets`](Self::Buckets).
     StackFree,
+    /// The same with a stack of the distances to planes.
+    Stack,
+    /// The same with a stack of the distances to cells, the closest corners of which are kept.
+    ClosestCorner,
 }
 
 impl<P: Point> Default for QueryOptions<P> {
@@ -78,7 +87,7 @@ impl<P: Point> Default for QueryOptions<P> {
             radius: None,
             mask: None,
             coherent: false,
-            traversal: Traversal::Buckets,
+            traversal: Traversal::Auto,
             sorted: false,
         }
     }

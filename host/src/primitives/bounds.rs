@@ -6,20 +6,18 @@
 
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
-use cuda_std::atomic::AtomicValue;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE_THREADS};
-pub use kauri_kernels::primitives::bounds::BoundsCoord;
 use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
-use kauri_kernels::thread::operator::{Max, Min, Operator};
+use kauri_kernels::thread::coord::Coord;
 
 /// The temporary memory of a box.
-pub(crate) struct Bounds<C: BoundsCoord> {
+pub(crate) struct Bounds<C: Coord> {
     /// The least key of each axis, then the greatest.
     keys: Region<C::Key>,
 }
 
-impl<C: BoundsCoord> Bounds<C> {
+impl<C: Coord> Bounds<C> {
     /// Plans boxes of points of so many dimensions.
     pub(crate) fn plan(layout: &mut Layout, dims: usize) -> Self {
         Self { keys: layout.reserve(2 * dims) }
@@ -36,12 +34,7 @@ impl<C: BoundsCoord> Bounds<C> {
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
         corners: SliceMut<'_, C>,
-    ) -> Result<()>
-    where
-        Min: Operator<C>,
-        Max: Operator<C>,
-        C::Key: AtomicValue,
-    {
+    ) -> Result<()> {
         let keys = temp.view(self.keys);
         // SAFETY: within the plan's memory, which waits for the device; the corners are the caller's.
         unsafe {
@@ -55,7 +48,7 @@ impl<C: BoundsCoord> Bounds<C> {
 }
 
 /// Bytes of temporary memory, whatever the number of points.
-pub fn plan<C: BoundsCoord, const D: usize>() -> u64 {
+pub fn plan<C: Coord, const D: usize>() -> u64 {
     let mut layout = Layout::new();
     Bounds::<C>::plan(&mut layout, D);
     layout.bytes()
@@ -66,17 +59,12 @@ pub fn plan<C: BoundsCoord, const D: usize>() -> u64 {
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if there are not two corners, [`Error::WrongDevice`](crate::Error::WrongDevice),
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
-pub fn bounds<C: BoundsCoord, const D: usize>(
+pub fn bounds<C: Coord, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,
     points: &Buffer<[C; D]>,
     corners: &mut Buffer<[C; D]>,
-) -> Result<()>
-where
-    Min: Operator<C>,
-    Max: Operator<C>,
-    C::Key: AtomicValue,
-{
+) -> Result<()> {
     const { assert!(D >= 1 && D <= crate::MAX_DIMS, "points have 1 to 8 coordinates") };
     corners.check_items("corners of a box", 2)?;
     points.check_device(stream)?;

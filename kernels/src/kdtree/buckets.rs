@@ -5,13 +5,13 @@
 //! the boxes of their two children: all corners of one node lie together, the least and the greatest of the left child, then
 //! those of the right.
 
-use super::left_balanced::{full_tree, in_order_rank, level, num_levels};
+use super::axes::Axes;
+use super::left_balanced::{full_tree, in_order_rank, num_levels};
 use super::walk::GROUP;
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
-use crate::warp::shuffle::shuffle_xor;
 use cuda_std::prelude::*;
 
 /// Levels of nodes with boxes, above the buckets.
@@ -129,7 +129,7 @@ pub unsafe fn load_point<C: Coord, const D: usize>(coords: Slice<'_, C>, i: usiz
     point
 }
 
-/// Writes the box of each bucket to its parent's boxes; a warp a bucket.
+/// Writes the box of each bucket to its parent's boxes; a thread a bucket.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -140,27 +140,22 @@ pub unsafe fn kdtree_bucket_boxes<C: Coord>(
     boxes: SliceMut<C>,
 ) {
     let buckets = Buckets::new(coords, ids, dims as usize);
-    let bucket = (thread::index_1d_u64() / 32) as u32;
+    let bucket = thread::index_1d_u64() as u32;
     if bucket < 1 << buckets.levels {
         let (begin, len) = buckets.run(bucket, buckets.levels);
         let to = child_box(boxes, full_tree(buckets.levels) + bucket, buckets.dims);
-        let lane = warp::lane_id();
-        // Lanes without a point repeat the first.
-        let i = begin + if lane < len { lane as usize } else { 0 };
         let mut axis = 0;
         while axis < buckets.dims {
-            let coord = coords.load(i * buckets.dims + axis);
-            let (mut low, mut high) = (coord, coord);
-            let mut stride = 16;
-            while stride > 0 {
-                low = low.min(shuffle_xor(low, stride));
-                high = high.max(shuffle_xor(high, stride));
-                stride /= 2;
+            let first = coords.load(begin * buckets.dims + axis);
+            let (mut low, mut high) = (first, first);
+            let mut i = 1;
+            while i < len as usize {
+                let coord = coords.load((begin + i) * buckets.dims + axis);
+                (low, high) = (low.min(coord), high.max(coord));
+                i += 1;
             }
-            if lane == 0 {
-                to.store(axis, low);
-                to.store(buckets.dims + axis, high);
-            }
+            to.store(axis, low);
+            to.store(buckets.dims + axis, high);
             axis += 1;
         }
     }
@@ -204,12 +199,12 @@ unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceM
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_splits<C: Coord>(coords: Slice<C>, dims: u32, splits: SliceMut<C>) {
+pub unsafe fn kdtree_splits<C: Coord>(coords: Slice<C>, axes: Slice<u8>, dims: u32, splits: SliceMut<C>) {
     let node = thread::index_1d_u64() as usize;
     if node < splits.len() {
-        let (dims, node) = (dims as usize, node as u32);
-        let place = in_order_rank(node, (coords.len() / dims) as u32) as usize;
-        splits.store(node as usize, coords.load(place * dims + level(node) as usize % dims));
+        let axis = Axes { axes, dims }.of(node as u32);
+        let place = in_order_rank(node as u32, (coords.len() / dims as usize) as u32) as usize;
+        splits.store(node, coords.load(place * dims as usize + axis));
     }
 }
 
@@ -219,6 +214,7 @@ pub unsafe fn kdtree_splits<C: Coord>(coords: Slice<C>, dims: u32, splits: Slice
 #[instance(f64)]
 pub unsafe fn kdtree_query_buckets<C: Coord>(
     splits: Slice<C>,
+    axes: Slice<u8>,
     queries: Slice<C>,
     dims: u32,
     levels: u32,
@@ -229,6 +225,9 @@ pub unsafe fn kdtree_query_buckets<C: Coord>(
     if i < numbers.len() {
         let (mut node, mut axis, mut depth) = (0_usize, 0, 0);
         while depth < levels {
+            if !axes.is_empty() {
+                axis = axes.load(node) as usize;
+            }
             let is_right = queries.load(i * dims + axis) > splits.load(node);
             node = 2 * node + 1 + usize::from(is_right);
             axis = if axis + 1 == dims { 0 } else { axis + 1 };

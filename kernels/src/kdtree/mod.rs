@@ -1,11 +1,13 @@
 //! Left-balanced k-d trees.
 
+pub mod axes;
 pub mod buckets;
+pub mod by_nodes;
 pub mod left_balanced;
 pub mod nearest;
 pub mod queries;
 pub mod selection;
-pub mod stack_free;
+pub mod swaps;
 pub mod tags;
 pub mod verify;
 pub mod walk;

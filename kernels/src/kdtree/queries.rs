@@ -13,8 +13,10 @@ pub mod flags {
     pub const IN_ORDER: u32 = 1;
     /// They are the points of the tree in its order.
     pub const OWN: u32 = 2;
+    /// They are compared with every point.
+    pub const BRUTE_FORCE: u32 = 4;
     /// The norm is in the bits from here on.
-    pub const NORM_SHIFT: u32 = 2;
+    pub const NORM_SHIFT: u32 = 3;
 }
 
 /// The queries, and what they ask for.
@@ -65,8 +67,11 @@ impl<'a, C: Coord> Queries<'a, C> {
         let norm = Norm::of(self.flags >> flags::NORM_SHIFT);
         let measure = Measure::new(query, buckets.dims, norm, self.periods);
         let except = if self.except.is_empty() { u32::MAX } else { self.except.load(i) };
-        let mut home = 0;
-        if self.flags & flags::OWN != 0 {
+        let (mut buckets, mut home) = (buckets, 0);
+        if self.flags & flags::BRUTE_FORCE != 0 {
+            // All points are one bucket.
+            buckets.levels = 0;
+        } else if self.flags & flags::OWN != 0 {
             home = 1 << buckets.levels | buckets.bucket_of(i as u32);
         } else if !self.homes.is_empty() {
             home = 1 << buckets.levels | self.homes.load(i);

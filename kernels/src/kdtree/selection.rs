@@ -7,10 +7,13 @@
 //! of a walk in order: a pivot between its subtrees. When runs are short a block finishes each in shared memory
 //! ([`subtrees`]), and at last the pivots found before that go to their places ([`top`]).
 //!
+//! Where memory is short, coordinates stay where they are and only ids are moved; [`in_place`] brings coordinates to them at last.
+//!
 //! By (coordinate, id) no two points are equal, so that what the data are like changes nothing. A bracket that misses costs
 //! time: its whole run is split by one block.
 
 pub mod bracket;
+pub mod in_place;
 pub mod settle;
 pub mod split;
 pub mod subtrees;
@@ -60,6 +63,8 @@ struct Points<'a, C> {
     coords: Slice<'a, C>,
     ids: Slice<'a, u32>,
     dims: usize,
+    /// Coordinates are in the order of the ids, where only these are moved.
+    by_id: bool,
 }
 
 impl<C: Coord> Points<'_, C> {
@@ -68,18 +73,45 @@ impl<C: Coord> Points<'_, C> {
         if self.ids.is_empty() { i as u32 } else { self.ids.load(i) }
     }
 
+    /// Where the coordinates of point `i` are, in points.
+    #[inline(always)]
+    unsafe fn place(&self, i: usize) -> usize {
+        if self.by_id { self.id(i) as usize } else { i }
+    }
+
+    /// A coordinate of point `i`.
+    #[inline(always)]
+    unsafe fn coord(&self, i: usize, axis: usize) -> C {
+        self.coords.load(self.place(i) * self.dims + axis)
+    }
+
     /// Point `i` as the order on an axis sees it.
     #[inline(always)]
     unsafe fn ranked(&self, i: usize, axis: usize) -> C::Ranked {
-        Ranked::new(self.coords.load(i * self.dims + axis).key(), self.id(i))
+        Ranked::new(self.coord(i, axis).key(), self.id(i))
     }
 }
 
-/// Room for points.
+/// Room for points, or for their ids alone.
 #[derive(Clone, Copy)]
 struct PointsMut<'a, C> {
     coords: SliceMut<'a, C>,
     ids: SliceMut<'a, u32>,
+}
+
+impl<C: Coord> PointsMut<'_, C> {
+    /// Writes a point of others.
+    #[inline(always)]
+    unsafe fn set(&self, i: usize, from: Points<'_, C>, point: usize) {
+        self.ids.store(i, from.id(point));
+        if !self.coords.is_empty() {
+            let mut axis = 0;
+            while axis < from.dims {
+                self.coords.store(i * from.dims + axis, from.coord(point, axis));
+                axis += 1;
+            }
+        }
+    }
 }
 
 /// Which points of a run are left to be split: all, or those inside the bracket of the stage before.

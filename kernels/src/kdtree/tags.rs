@@ -4,6 +4,7 @@
 //! Each axis is ranked once by (coordinate, id). So a round sorts one 64-bit key, the tag above the rank on the round's
 //! axis, whatever the coordinate type, and ties go by id as they must.
 
+use super::axes::Axes;
 use super::left_balanced::{full_tree, in_order_rank, pivot};
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
@@ -19,6 +20,23 @@ const fn tag_key(tag: u32, rank: u32) -> u64 {
 #[inline(always)]
 const fn tag_of(key: u64) -> u32 {
     (key >> 32) as u32
+}
+
+/// The tag of point `i` of `n`, sorted on a level, on the next: the left or right child of its tag, or the same if it is that node.
+#[inline(always)]
+pub(super) const fn send_down(tag: u32, i: usize, level: u32, n: u32) -> u32 {
+    // Finished nodes lie before the runs of this level.
+    if i < full_tree(level) as usize {
+        return tag;
+    }
+    let pivot = pivot(tag, n) as usize;
+    if i < pivot {
+        2 * tag + 1
+    } else if i > pivot {
+        2 * tag + 2
+    } else {
+        tag
+    }
 }
 
 /// Starts the ranking of one axis: the coordinate's key and the id of each point.
@@ -48,33 +66,39 @@ pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
     }
 }
 
-/// All points in the root's subtree, with their ranks on axis 0.
+/// All points in the root's subtree, with their ranks on its axis. Of each axis `ranks` has those of all points; `axes` are those
+/// of the nodes, empty if they go by levels.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_first_tags(ranks: Slice<u32>, keys: SliceMut<u64>, ids: SliceMut<u32>) {
+pub unsafe fn kdtree_first_tags(
+    ranks: Slice<u32>,
+    axes: Slice<u8>,
+    dims: u32,
+    keys: SliceMut<u64>,
+    ids: SliceMut<u32>,
+) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
-        keys.store(i, tag_key(0, ranks.load(i)));
+        keys.store(i, tag_key(0, ranks.load(Axes { axes, dims }.of(0) * ids.len() + i)));
         ids.store(i, i as u32);
     }
 }
 
-/// Sends each point of the sorted order to the left or right child of its tag, and gives it its rank on the next axis.
+/// Sends each point of the sorted order to the left or right child of its tag, and gives it its rank on that node's axis.
 /// The pivot of a run keeps its tag: it is that node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_update_tags(keys: SliceMut<u64>, ids: Slice<u32>, next_ranks: Slice<u32>, level: u32) {
+pub unsafe fn kdtree_update_tags(
+    keys: SliceMut<u64>,
+    ids: Slice<u32>,
+    ranks: Slice<u32>,
+    axes: Slice<u8>,
+    dims: u32,
+    level: u32,
+) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
-        let mut tag = tag_of(keys.load(i));
-        // Finished nodes lie before the runs of this level.
-        if i >= full_tree(level) as usize {
-            let pivot = pivot(tag, ids.len() as u32) as usize;
-            if i < pivot {
-                tag = 2 * tag + 1;
-            } else if i > pivot {
-                tag = 2 * tag + 2;
-            }
-        }
-        keys.store(i, tag_key(tag, next_ranks.load(ids.load(i) as usize)));
+        let tag = send_down(tag_of(keys.load(i)), i, level, ids.len() as u32);
+        let axis = Axes { axes, dims }.of(tag);
+        keys.store(i, tag_key(tag, ranks.load(axis * ids.len() + ids.load(i) as usize)));
     }
 }
 

@@ -1,8 +1,10 @@
 //! Checks that a tree is the left-balanced tree of its points.
 
-use super::left_balanced::{in_order_rank, level, parent};
+use super::axes::{Axes, Cell};
+use super::left_balanced::{in_order_rank, parent};
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
 /// What can be wrong with a node; the value is stored beside the node's index.
@@ -13,37 +15,44 @@ pub mod wrong {
     pub const DUPLICATE_ID: u32 = 2;
     /// The point is on the wrong side of an ancestor.
     pub const SIDE: u32 = 3;
+    /// The node does not split on the widest axis of its cell.
+    pub const AXIS: u32 = 4;
 }
 
-/// Checks every node, a thread a node: its id is one of 0..n and no other node's, and by (coordinate, id) it is on its
-/// side of every ancestor. `seen` holds n zeros; the smallest (node, what is wrong) goes to `finding`, which starts at
-/// `u64::MAX`.
+/// Checks every node, a thread a node: its id is one of 0..n and no other node's, by (coordinate, id) it is on its side of every
+/// ancestor, and if there are `axes`, not empty, its own is the widest of its cell; then `corners` are those of all points. `seen`
+/// holds n zeros; the smallest (node, what is wrong) goes to `finding`, which starts at `u64::MAX`.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_verify<C: Coord>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,
+    axes: Slice<u8>,
+    corners: Slice<C>,
     seen: SliceMut<u32>,
     finding: SliceMut<u64>,
     dims: u32,
 ) {
     let node = thread::index_1d_u64();
     if node < node_ids.len() as u64 {
-        let what = Node { node_coords, node_ids, dims: dims as usize }.check(node as u32, seen);
+        let nodes = Nodes { node_coords, node_ids, axes: Axes { axes, dims }, corners, dims: dims as usize };
+        let what = nodes.check(node as u32, seen);
         if what != 0 {
             finding.atomic_min(0, node << 32 | u64::from(what), Ordering::Relaxed, Scope::Device);
         }
     }
 }
 
-struct Node<'a, C> {
+struct Nodes<'a, C> {
     node_coords: Slice<'a, C>,
     node_ids: Slice<'a, u32>,
+    axes: Axes<'a>,
+    corners: Slice<'a, C>,
     dims: usize,
 }
 
-impl<C: Coord> Node<'_, C> {
+impl<C: Coord> Nodes<'_, C> {
     #[inline(always)]
     unsafe fn check(&self, node: u32, seen: SliceMut<'_, u32>) -> u32 {
         let id = self.node_ids.load(self.place(node));
@@ -56,14 +65,35 @@ impl<C: Coord> Node<'_, C> {
         let mut child = node;
         while child != 0 {
             let ancestor = parent(child);
-            let axis = level(ancestor) as usize % self.dims;
+            let axis = self.axis(ancestor);
             let is_left = child == 2 * ancestor + 1;
             if self.before(node, ancestor, axis) != is_left {
                 return wrong::SIDE;
             }
             child = ancestor;
         }
+        if (node as usize) < self.axes.axes.len() && self.axes.of(node) != self.widest_axis(node) {
+            return wrong::AXIS;
+        }
         0
+    }
+
+    /// The axis of a node, some axis if what is stored is none.
+    #[inline(always)]
+    unsafe fn axis(&self, node: u32) -> usize {
+        let axis = self.axes.of(node);
+        if axis < self.dims { axis } else { 0 }
+    }
+
+    /// The widest axis of the node's cell.
+    #[inline(always)]
+    unsafe fn widest_axis(&self, node: u32) -> usize {
+        let plane = |code: u32| {
+            let axis = self.axis(code - 1);
+            (axis, self.node_coords.load(self.place(code - 1) * self.dims + axis))
+        };
+        let cell = Cell::<C, MAX_DIMS>::load(self.corners, self.dims);
+        cell.of_descendant(1, node + 1, plane).widest(self.dims)
     }
 
     /// Where a node's point is stored.

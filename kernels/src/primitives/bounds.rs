@@ -5,10 +5,9 @@
 
 use crate::policy::TILE_THREADS as THREADS;
 use crate::thread::coord::Coord;
-use crate::thread::operator::{Max, Min, Operator};
-use crate::thread::words::Words;
+use crate::thread::operator::Operator;
+use crate::thread::radix_key::RadixKey;
 use crate::warp::scan::reduce;
-use cuda_std::atomic::AtomicValue;
 use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
@@ -32,14 +31,10 @@ const WARPS: usize = THREADS / 32;
 #[instance(f64, 6)]
 #[instance(f64, 7)]
 #[instance(f64, 8)]
-pub unsafe fn primitives_bounds<C: BoundsCoord, const D: usize>(
+pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
     coords: Slice<C>,
     keys: SliceMut<<C as Coord>::Key>,
-) where
-    Min: Operator<C>,
-    Max: Operator<C>,
-    C::Key: AtomicValue,
-{
+) {
     Bounds::<C, D> { coords }.run(keys)
 }
 
@@ -47,44 +42,13 @@ pub unsafe fn primitives_bounds<C: BoundsCoord, const D: usize>(
 #[kernel(family = "primitives-moves", block = 32)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn primitives_bounds_finish<C: BoundsCoord>(keys: Slice<<C as Coord>::Key>, corners: SliceMut<C>) {
+pub unsafe fn primitives_bounds_finish<C: Coord>(keys: Slice<<C as Coord>::Key>, corners: SliceMut<C>) {
     let i = thread::thread_idx_x() as usize;
     if i < corners.len() {
-        let nothing = if i < corners.len() / 2 { C::LEAST_START } else { C::GREATEST_START };
+        let nothing = if i < corners.len() / 2 { <C::Key>::MAX } else { <C::Key>::ZERO };
         let empty = if i < corners.len() / 2 { C::INFINITY } else { C::ZERO - C::INFINITY };
         let key = keys.load(i);
         corners.store(i, if key == nothing { empty } else { C::from_key(key) });
-    }
-}
-
-/// A coordinate that may be NaN, with keys at both ends.
-pub trait BoundsCoord: Coord + Words {
-    /// Where the least key starts.
-    const LEAST_START: Self::Key;
-    /// Where the greatest key starts.
-    const GREATEST_START: Self::Key;
-
-    /// True for every NaN.
-    fn is_nan(self) -> bool;
-}
-
-impl BoundsCoord for f32 {
-    const LEAST_START: u32 = u32::MAX;
-    const GREATEST_START: u32 = 0;
-
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        f32::is_nan(self)
-    }
-}
-
-impl BoundsCoord for f64 {
-    const LEAST_START: u64 = u64::MAX;
-    const GREATEST_START: u64 = 0;
-
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        f64::is_nan(self)
     }
 }
 
@@ -100,12 +64,7 @@ struct Bounds<'a, C, const D: usize> {
     coords: Slice<'a, C>,
 }
 
-impl<C: BoundsCoord, const D: usize> Bounds<'_, C, D>
-where
-    Min: Operator<C>,
-    Max: Operator<C>,
-    C::Key: AtomicValue,
-{
+impl<C: Coord, const D: usize> Bounds<'_, C, D> {
     #[inline(always)]
     unsafe fn run(self, keys: SliceMut<'_, C::Key>) {
         let smem = shared_mem::<BoundsSmem<C, D>>();
@@ -114,7 +73,7 @@ where
         let (own_least, own_greatest) = self.fold_points();
         let mut axis = 0;
         while axis < D {
-            let (low, high) = (reduce::<C, Min>(own_least[axis]), reduce::<C, Max>(own_greatest[axis]));
+            let (low, high) = (reduce::<C, C::Min>(own_least[axis]), reduce::<C, C::Max>(own_greatest[axis]));
             if warp::lane_id() == 0 {
                 least.store(thread / 32 * D + axis, low);
                 greatest.store(thread / 32 * D + axis, high);
@@ -123,11 +82,11 @@ where
         }
         thread::sync_threads();
         if thread < D {
-            let (mut low, mut high) = (Min::IDENTITY, Max::IDENTITY);
+            let (mut low, mut high) = (<C::Min>::IDENTITY, <C::Max>::IDENTITY);
             let mut warp = 0;
             while warp < WARPS {
-                low = Min::combine(low, least.load(warp * D + thread));
-                high = Max::combine(high, greatest.load(warp * D + thread));
+                low = <C::Min>::combine(low, least.load(warp * D + thread));
+                high = <C::Max>::combine(high, greatest.load(warp * D + thread));
                 warp += 1;
             }
             keys.atomic_min(thread, low.key(), Ordering::Relaxed, Scope::Device);
@@ -138,7 +97,7 @@ where
     /// The box of the thread's points; identities where it has none.
     #[inline(always)]
     unsafe fn fold_points(&self) -> ([C; D], [C; D]) {
-        let (mut least, mut greatest) = ([Min::IDENTITY; D], [Max::IDENTITY; D]);
+        let (mut least, mut greatest) = ([<C::Min>::IDENTITY; D], [<C::Max>::IDENTITY; D]);
         let num_points = self.coords.len() / D;
         let stride = thread::grid_dim_x() as usize * THREADS;
         let mut point = thread::index_1d_u64() as usize;
@@ -148,8 +107,8 @@ where
                 // -0.0 + 0.0 is 0.0.
                 let x = self.coords.load(point * D + axis) + C::ZERO;
                 if !x.is_nan() {
-                    least[axis] = Min::combine(least[axis], x);
-                    greatest[axis] = Max::combine(greatest[axis], x);
+                    least[axis] = <C::Min>::combine(least[axis], x);
+                    greatest[axis] = <C::Max>::combine(greatest[axis], x);
                 }
                 axis += 1;
             }

@@ -1,5 +1,6 @@
 //! The coordinate types of an index and the arithmetic every backend shares.
 
+use super::operator::{self, Operator};
 use super::ranked::{RankBits, Ranked};
 use super::words::{Bits128, Words};
 use core::ops::{Add, Mul, Sub};
@@ -23,6 +24,10 @@ pub trait Coord:
     type Key: RankBits<Ranked = Self::Ranked>;
     /// A key with an id: the order of points on an axis.
     type Ranked: Ranked<Rank = Self::Key>;
+    /// The lesser of two, of those that are numbers.
+    type Min: Operator<Self>;
+    /// The greater of two, of those that are numbers.
+    type Max: Operator<Self>;
     /// 0.
     const ZERO: Self;
     /// Positive infinity: farther than any point.
@@ -45,6 +50,8 @@ pub trait Coord:
     fn max(self, other: Self) -> Self;
     /// False for NaN and infinities.
     fn is_finite(self) -> bool;
+    /// True for every NaN.
+    fn is_nan(self) -> bool;
     /// Magnitude.
     fn abs(self) -> Self;
     /// As `f64`, exactly.
@@ -56,6 +63,8 @@ pub trait Coord:
 impl Coord for f32 {
     type Key = u32;
     type Ranked = u64;
+    type Min = operator::Min;
+    type Max = operator::Max;
     const ZERO: Self = 0.0;
     const INFINITY: Self = f32::INFINITY;
     const NAN: Self = f32::NAN;
@@ -84,6 +93,10 @@ impl Coord for f32 {
         f32::is_finite(self)
     }
     #[inline(always)]
+    fn is_nan(self) -> bool {
+        f32::is_nan(self)
+    }
+    #[inline(always)]
     fn abs(self) -> Self {
         f32::abs(self)
     }
@@ -100,6 +113,8 @@ impl Coord for f32 {
 impl Coord for f64 {
     type Key = u64;
     type Ranked = Bits128;
+    type Min = operator::Min;
+    type Max = operator::Max;
     const ZERO: Self = 0.0;
     const INFINITY: Self = f64::INFINITY;
     const NAN: Self = f64::NAN;
@@ -126,6 +141,10 @@ impl Coord for f64 {
     #[inline(always)]
     fn is_finite(self) -> bool {
         f64::is_finite(self)
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
     }
     #[inline(always)]
     fn abs(self) -> Self {

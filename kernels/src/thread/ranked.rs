@@ -4,6 +4,7 @@ use super::operator::Operator;
 pub use super::radix_key::KeyOrder;
 use super::radix_key::{Fold, RadixKey, SortKey};
 use super::words::{Bits128, Words};
+use cuda_std::atomic::AtomicValue;
 
 /// Bits of a digit of [`Ranked`].
 const DIGIT_BITS: u32 = 8;
@@ -13,7 +14,7 @@ pub trait RankKey: SortKey<Bits: RankBits> {}
 impl<K: SortKey<Bits: RankBits>> RankKey for K {}
 
 /// An unsigned integer: a key's bits, or its rank.
-pub trait RankBits: RadixKey {
+pub trait RankBits: RadixKey + AtomicValue {
     /// The rank with an id.
     type Ranked: Ranked<Rank = Self>;
     /// The bits of positive infinity.

@@ -1,10 +1,11 @@
 //! Trees against a naive build and across devices.
 
+use kauri::kdtree::{Builder, SplitRule};
 use kauri::{KdTree, KdTreeOptions, LonLat};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape, for_each_dims, oracle};
 
-use crate::build;
+use crate::{build, build_by};
 
 const SIZES: [usize; 12] = [0, 1, 2, 3, 31, 32, 33, 100, 1023, 1024, 1025, 5000];
 
@@ -33,14 +34,16 @@ fn equal_to_the_naive_build<C: Scalar, const D: usize>() {
         for shape in Shape::ALL {
             let points = shape.points::<C, D>(n, i as u64);
             for device in devices_for_shape(shape, n) {
-                let tree = build(&device, &points);
-                assert_eq!(tree.len(), n);
-                let ids = tree.node_ids().unwrap();
-                assert!(
-                    ids == oracle::tree_ids(&points),
-                    "{n} {shape:?} points, {D} x {} on {device}",
-                    C::NAME
-                );
+                for rule in [SplitRule::RoundRobin, SplitRule::Widest] {
+                    let tree = build_by(&device, &points, rule);
+                    assert_eq!(tree.len(), n);
+                    let ids = tree.node_ids().unwrap();
+                    assert!(
+                        ids == oracle::tree_ids(&points, rule),
+                        "{n} {shape:?} points, {D} x {} by {rule:?} on {device}",
+                        C::NAME
+                    );
+                }
             }
         }
     }
@@ -60,10 +63,13 @@ fn equal_to_the_naive_build_f64() {
 fn large_builds_are_equal_and_repeatable() {
     for shape in [Shape::Uniform, Shape::AllEqual, Shape::Lattice, Shape::Reversed] {
         let points = shape.points::<f32, 2>(200_003, 9);
-        let expected = oracle::tree_ids(&points);
-        for device in devices() {
-            for _ in 0..2 {
-                assert!(build(&device, &points).node_ids().unwrap() == expected, "{shape:?} on {device}");
+        for rule in [SplitRule::RoundRobin, SplitRule::Widest] {
+            let expected = oracle::tree_ids(&points, rule);
+            for device in devices() {
+                for _ in 0..2 {
+                    let ids = build_by(&device, &points, rule).node_ids().unwrap();
+                    assert!(ids == expected, "{shape:?} by {rule:?} on {device}");
+                }
             }
         }
     }
@@ -82,5 +88,21 @@ fn stats_and_plan_tell_the_truth() {
         assert!(!tree.stats().reason.is_empty() && !tree.stats().phases.is_empty());
         assert_eq!(tree.device().to_string(), device.to_string());
         assert!(KdTree::<LonLat>::plan(&device, 33, &KdTreeOptions::default()).temp_bytes > plan.temp_bytes);
+    }
+}
+
+#[test]
+fn plans_by_rule_and_builder() {
+    for device in devices() {
+        let plan = |options: KdTreeOptions| KdTree::<[f32; 3]>::plan(&device, 1_000_000, &options);
+        let plain = plan(KdTreeOptions::default());
+        let widest = plan(KdTreeOptions::default().split(SplitRule::Widest));
+        assert_eq!(widest.tree_bytes, plain.tree_bytes + 500_000);
+        if !device.is_cpu() {
+            // Ids alone are moved, and come with the tree.
+            let in_place = plan(KdTreeOptions::default().builder(Builder::SelectionInPlace));
+            assert_eq!(in_place.temp_bytes, 4_000_000u64.next_multiple_of(256));
+            assert!(plain.temp_bytes as f64 - 12e6 <= 1.6 * 12e6, "{plain:?}");
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! Queries with options against brute force, and trees and queries on buffers.
 
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::kdtree::{Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
+use kauri::kdtree::{Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions, SplitRule, Traversal};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat};
 use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::oracle::{self, padded_row};
 use kauri_tests::{devices, for_each_dims};
 
-use crate::build;
+use crate::{build, build_by};
 
 /// Distance by the definition of the norm; axes repeat after periods that are not 0.
 fn distance<C: Scalar, const D: usize>(a: &[C; D], b: &[C; D], norm: Norm, periods: &[C]) -> C {
@@ -90,7 +90,7 @@ fn options_equal_to_brute_force<C: Scalar, const D: usize>() {
     let points = in_period::<C, D>(230, D as u64);
     let queries = in_period::<C, D>(40, 100 + D as u64);
     for device in devices() {
-        let tree = build(&device, &points);
+        let tree = build_by(&device, &points, rule_of(D));
         for number in 0..Case::<C, D>::COUNT {
             let case = Case::<C, D>::new(number, points.len());
             // Every kernel has its turn: for one, for short lists, for queues, for heaps.
@@ -122,13 +122,18 @@ fn options_equal_to_brute_force_f64() {
     for_each_dims!(D => options_equal_to_brute_force::<f64, D>());
 }
 
+/// One rule or the other.
+fn rule_of(dims: usize) -> SplitRule {
+    if dims.is_multiple_of(2) { SplitRule::Widest } else { SplitRule::RoundRobin }
+}
+
 fn within_equal_to_brute_force<C: Scalar, const D: usize>() {
     let points = in_period::<C, D>(230, D as u64);
     let queries = in_period::<C, D>(40, 100 + D as u64);
     // In the order of the tree, by the definition of the order.
-    let order = in_order(&oracle::tree_ids(&points));
+    let order = in_order(&oracle::tree_ids(&points, rule_of(D)));
     for device in devices() {
-        let tree = build(&device, &points);
+        let tree = build_by(&device, &points, rule_of(D));
         for number in 0..Case::<C, D>::COUNT {
             let case = Case::<C, D>::new(number, points.len());
             let Some(radius) = case.radius else { continue };
@@ -197,10 +202,10 @@ fn in_boxes_equal_to_brute_force<C: Scalar, const D: usize>() {
     boxes.extend(corners.iter().map(|&corner| [corner, corner.map(|x| x + C::from_f64(4.0))]));
     boxes.push([points[3], points[3]]);
     boxes.push([[C::ZERO; D], [C::from_f64(8.0); D]]);
-    let order = in_order(&oracle::tree_ids(&points));
+    let order = in_order(&oracle::tree_ids(&points, rule_of(D)));
     let mask = PointMask::from_fn(points.len(), |id| id % 2 == 0).unwrap();
     for device in devices() {
-        let tree = build(&device, &points);
+        let tree = build_by(&device, &points, rule_of(D));
         for mask in [None, Some(&mask)] {
             let counts = tree.count_in_boxes(&boxes, mask).unwrap();
             let rows = tree.in_boxes(&boxes, mask).unwrap();

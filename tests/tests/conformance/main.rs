@@ -11,20 +11,29 @@ mod primitives;
 mod primitives_ordered;
 mod properties;
 
-use kauri::kdtree::Builder;
+use kauri::kdtree::{Builder, SplitRule};
 use kauri::{Device, KdTree, KdTreeOptions, Point};
 
 /// The tree over `points`, verified, and the same by every builder.
 fn build<P: Point>(device: &Device, points: &[P]) -> KdTree<P> {
-    let what = format!("{} points on {device}", points.len());
+    build_by(device, points, SplitRule::RoundRobin)
+}
+
+/// The same by a rule.
+fn build_by<P: Point>(device: &Device, points: &[P], rule: SplitRule) -> KdTree<P> {
+    let what = format!("{} points by {rule:?} on {device}", points.len());
     let by = |builder| {
-        let options = KdTreeOptions::default().builder(builder);
+        let options = KdTreeOptions::default().builder(builder).split(rule);
         KdTree::build(device, points, &options).unwrap_or_else(|error| panic!("{what}: {error}"))
     };
     let tree = by(Builder::Selection);
     tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
     if !device.is_cpu() {
-        assert!(by(Builder::Tags).node_ids().unwrap() == tree.node_ids().unwrap(), "{what}: two trees");
+        for builder in [Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace] {
+            let other = by(builder);
+            assert!(other.node_ids().unwrap() == tree.node_ids().unwrap(), "{what}: another by {builder:?}");
+            other.verify().unwrap_or_else(|error| panic!("{what} by {builder:?}: {error}"));
+        }
     }
     tree
 }

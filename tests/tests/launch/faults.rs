@@ -86,6 +86,7 @@ fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], builder: Builder) {
 #[test]
 fn every_call_may_fail_on_a_gpu() {
     on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), Builder::Selection));
+    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), Builder::SelectionInPlace));
     on_cuda(|gpu, _| every_call_may_fail(gpu, &points(700), Builder::Tags));
 }
 
@@ -93,7 +94,7 @@ fn every_call_may_fail_on_a_gpu() {
 fn every_call_may_fail_on_a_simulated_device() {
     // The order of threads does not matter here: one schedule, and few points, since every call is tried in its turn.
     let device = Device::sim(SimOptions::default()).unwrap();
-    for builder in [Builder::Selection, Builder::Tags] {
+    for builder in [Builder::Selection, Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace] {
         every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]], builder);
     }
 }

@@ -37,11 +37,13 @@ fn sort(stream: &Stream, keys: &mut Buffer<u64>, ids: &mut Buffer<u32>) {
 #[test]
 fn every_round_is_as_published() {
     on_each_gpu(|gpu, stream| {
-        let on_axis = [0, 1].map(|axis| Buffer::from_slice(stream, &ranks(axis), "ranks").unwrap());
+        let ranks = Buffer::from_slice(stream, &[ranks(0), ranks(1)].concat(), "ranks").unwrap();
+        // Axes go by levels.
+        let axes = Buffer::<u8>::uninitialized(gpu, 0, "axes").unwrap();
         let mut keys = Buffer::<u64>::uninitialized(gpu, 10, "keys").unwrap();
         let mut ids = Buffer::<u32>::uninitialized(gpu, 10, "ids").unwrap();
-        let args = (on_axis[0].slice(), keys.slice_mut(), ids.slice_mut());
-        // SAFETY: all have ten items.
+        let args = (ranks.slice(), axes.slice(), 2, keys.slice_mut(), ids.slice_mut());
+        // SAFETY: all have ten items, the ranks of both axes twice as many.
         unsafe { stream.launch_items::<kdtree_first_tags>(10, args) }.unwrap();
         for (level, (axis, sorted_ids, before, after)) in ROUNDS.into_iter().enumerate() {
             assert_eq!(axis, level % 2);
@@ -51,7 +53,7 @@ fn every_round_is_as_published() {
             };
             assert_eq!(ids.to_vec(stream).unwrap(), sorted_ids, "round {level}");
             assert_eq!(tags(&keys), before, "round {level}");
-            let args = (keys.slice_mut(), ids.slice(), on_axis[(level + 1) % 2].slice(), level as u32);
+            let args = (keys.slice_mut(), ids.slice(), ranks.slice(), axes.slice(), 2, level as u32);
             // SAFETY: as above.
             unsafe { stream.launch_items::<kdtree_update_tags>(10, args) }.unwrap();
             assert_eq!(tags(&keys), after, "round {level}");

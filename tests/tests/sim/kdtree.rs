@@ -2,7 +2,7 @@
 
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Device, Gpu};
-use kauri::kdtree::{Builder, QueryOptions, Traversal};
+use kauri::kdtree::{Builder, QueryOptions, SplitRule, Traversal};
 use kauri::{KdTree, KdTreeOptions, Point};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 
@@ -16,21 +16,31 @@ fn same_as_on_the_cpu<P: Point>(gpu: &Gpu, points: &[P], queries: &[P], k: usize
 where
     P::Coord: std::fmt::Debug,
 {
-    let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+    // Most work for the widest axes is done where there are few points too.
+    let rule = if points.len() % 20 == 0 { SplitRule::Widest } else { SplitRule::RoundRobin };
+    let options = KdTreeOptions::default().split(rule);
+    let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
     let by = |builder| {
-        let options = KdTreeOptions::default().builder(builder);
-        KdTree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap_or_else(|e| panic!("{e}"))
+        let options = options.clone().builder(builder);
+        let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &options);
+        let tree = tree.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap(), "{builder:?} {rule:?}");
+        tree.verify().unwrap_or_else(|e| panic!("{e}"));
+        tree
     };
-    assert_eq!(by(Builder::Tags).node_ids().unwrap(), expected.node_ids().unwrap());
+    by(Builder::Tags);
+    by(Builder::TagsInPlace);
+    by(Builder::SelectionInPlace);
     let tree = by(Builder::Selection);
-    assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap());
-    tree.verify().unwrap_or_else(|e| panic!("{e}"));
     let found = tree.nearest(queries, k).unwrap_or_else(|e| panic!("{e}"));
     let near = expected.nearest(queries, k).unwrap();
     assert_eq!(found.ids(), near.ids());
     assert_eq!(found.dist2(), near.dist2());
-    let alone = tree.nearest_with(queries, k, &QueryOptions::default().traversal(Traversal::StackFree));
-    assert_eq!(alone.unwrap_or_else(|e| panic!("{e}")).ids(), near.ids());
+    use Traversal::{BruteForce, Buckets, ClosestCorner, Stack, StackFree};
+    for traversal in [StackFree, Stack, ClosestCorner, Buckets, BruteForce] {
+        let found = tree.nearest_with(queries, k, &QueryOptions::default().traversal(traversal));
+        assert_eq!(found.unwrap_or_else(|e| panic!("{e}")).ids(), near.ids(), "{traversal:?}");
+    }
 }
 
 #[test]
@@ -55,17 +65,24 @@ fn trees_of_every_type_and_dimension() {
 #[test]
 fn trees_of_more_points_than_a_block_finishes() {
     on_each_schedule(|gpu, _| {
-        fn same<C: std::fmt::Debug, const D: usize>(gpu: &Gpu, points: &[[C; D]])
+        fn same<C: std::fmt::Debug, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: KdTreeOptions)
         where
             [C; D]: Point,
         {
-            let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
-            let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &KdTreeOptions::default());
+            let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
+            let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &options);
             let tree = tree.unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap());
         }
-        same(gpu, &points::<f32, 2>(8000, 16, |x| x as f32));
-        same(gpu, &points::<f64, 2>(2600, 17, |x| x as f64));
+        let options = KdTreeOptions::default;
+        same(gpu, &points::<f32, 2>(8000, 16, |x| x as f32), options());
+        same(gpu, &points::<f64, 2>(2600, 17, |x| x as f64), options());
+        let (widest, in_place) = (SplitRule::Widest, Builder::SelectionInPlace);
+        same(gpu, &points::<f32, 3>(4500, 18, |x| (x * x) as f32), options().split(widest).builder(in_place));
+        same(gpu, &points::<f64, 2>(1300, 19, |x| (x * x) as f64), options().split(widest));
+        // Two tiles and a part of one.
+        let swaps = Builder::TagsInPlace;
+        same(gpu, &points::<f32, 2>(2100, 20, |x| (x * x) as f32), options().split(widest).builder(swaps));
     });
 }
 
@@ -82,23 +99,45 @@ fn what_is_wrong_with_a_tree_is_found() {
         range.1[5] = 7;
         let cases = [(right, None), (side, Some((3, wrong::SIDE))), (range, Some((2, wrong::ID_RANGE)))];
         for ((coords, ids), expected) in cases {
-            assert_eq!(verify(stream, &coords, &ids), expected);
+            assert_eq!(verify(stream, 1, &coords, &ids, &[]), expected);
         }
         // Either of the two may be the one that came second.
-        let found = verify(stream, &duplicate.0, &duplicate.1).unwrap();
+        let found = verify(stream, 1, &duplicate.0, &duplicate.1, &[]).unwrap();
         assert!(found.1 == wrong::DUPLICATE_ID && (found.0 == 5 || found.0 == 6), "{found:?}");
+        // The box is wider along the first axis, and its left part along the second; in order the nodes are 3 1 0 2.
+        let (coords, ids) = ([0.5, 0.0, 0.0, 1.5, 1.0, 0.0, 2.0, 0.0], [3, 1, 0, 2]);
+        let cases = [([0, 1], None), ([1, 1], Some((0, wrong::AXIS)))];
+        for (axes, expected) in cases {
+            assert_eq!(verify(stream, 2, &coords, &ids, &axes), expected, "{axes:?}");
+        }
+        assert_eq!(verify(stream, 2, &coords, &ids, &[0, 200]), Some((1, wrong::AXIS)));
     });
 }
 
 /// The node that the kernel finds wrong, and what.
-fn verify(stream: &kauri::device::Stream, coords: &[f32], ids: &[u32]) -> Option<(u32, u32)> {
+fn verify(
+    stream: &kauri::device::Stream,
+    dims: usize,
+    coords: &[f32],
+    ids: &[u32],
+    axes: &[u8],
+) -> Option<(u32, u32)> {
+    let side = |axis: usize, fold: fn(f32, f32) -> f32| {
+        coords.iter().skip(axis).step_by(dims).copied().reduce(fold).unwrap()
+    };
+    let sides = [f32::min, f32::max].map(|fold| (0..dims).map(move |axis| side(axis, fold)).collect());
+    let corners: Vec<f32> = sides.into_iter().flat_map(|side: Vec<f32>| side).collect();
+    let corners = Buffer::from_slice(stream, &corners, "corners").unwrap();
+    let axes = Buffer::from_slice(stream, axes, "axes").unwrap();
     let coords = Buffer::from_slice(stream, coords, "coords").unwrap();
     let ids = Buffer::from_slice(stream, ids, "ids").unwrap();
     let mut seen = Buffer::from_slice(stream, &vec![0u32; ids.len()], "seen").unwrap();
     let mut finding = Buffer::from_slice(stream, &[u64::MAX], "finding").unwrap();
-    let args = (coords.slice(), ids.slice(), seen.slice_mut(), finding.slice_mut(), 1);
+    let (coords, num_ids) = (coords.slice(), ids.len() as u64);
+    let (ids, axes, corners) = (ids.slice(), axes.slice(), corners.slice());
+    let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), dims as u32);
     // SAFETY: sizes as the kernel says.
-    unsafe { stream.launch_items::<kdtree_verify<f32>>(ids.len() as u64, args) }.unwrap();
+    unsafe { stream.launch_items::<kdtree_verify<f32>>(num_ids, args) }.unwrap();
     match finding.to_vec(stream).unwrap()[0] {
         u64::MAX => None,
         found => Some(((found >> 32) as u32, found as u32)),

@@ -5,7 +5,9 @@ use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
+use super::cell::Cell;
 use crate::error::Result;
+use crate::kdtree::{SplitRule, num_axes};
 use crate::memory;
 use crate::stats::Stats;
 
@@ -19,17 +21,32 @@ pub(super) struct Item<C, const D: usize> {
     id: u32,
 }
 
-/// The nodes and their ids in level order.
+/// A tree in level order.
+pub(super) struct Built<C, const D: usize> {
+    pub(super) nodes: Vec<[C; D]>,
+    pub(super) ids: Vec<u32>,
+    /// The axes of nodes that have children; empty if they go by levels.
+    pub(super) axes: Vec<u8>,
+}
+
+/// Builds the tree.
 pub(super) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
+    rule: SplitRule,
     stats: &mut Stats,
-) -> Result<(Vec<[C; D]>, Vec<u32>)> {
+) -> Result<Built<C, D>> {
     // The caller has checked that ids are enough.
     let n = points.len() as u32;
     let mut items: Vec<Item<C, D>> = memory::vec_with_capacity(points.len(), "points in build order")?;
     let mut nodes = memory::vec_with_capacity(points.len(), "nodes of the tree")?;
     let mut ids = memory::vec_with_capacity(points.len(), "ids of the nodes")?;
 
+    let num_axes = num_axes(points.len(), rule);
+    let mut axes: Vec<u8> = memory::vec_with_capacity(num_axes, "axes of the nodes")?;
+    // In the order of the items, of which every one is a node.
+    let num_items = if num_axes > 0 { points.len() } else { 0 };
+    let mut item_axes = memory::vec_with_capacity(num_items, "axes of the points")?;
+    item_axes.resize(num_items, 0);
     stats.phase("split", || {
         let item = |(id, &coords): (usize, &[C; D])| Item { coords, id: id as u32 };
         if points.len() <= SEQUENTIAL {
@@ -37,7 +54,10 @@ pub(super) fn build<C: Coord, const D: usize>(
         } else {
             points.par_iter().enumerate().map(item).collect_into_vec(&mut items);
         }
-        split(&mut items, 0, n, 0);
+        match rule {
+            SplitRule::RoundRobin => split(&mut items, &mut [], 0, n, ByLevel { axis: 0 }),
+            SplitRule::Widest => split(&mut items, &mut item_axes, 0, n, Cell::of(points)),
+        }
     });
     stats.phase("place", || {
         let node = |s| {
@@ -49,28 +69,81 @@ pub(super) fn build<C: Coord, const D: usize>(
         } else {
             (0..n).into_par_iter().map(node).unzip_into_vecs(&mut nodes, &mut ids);
         }
+        let axis = |s| item_axes[in_order_rank(s, n) as usize];
+        (0..num_axes as u32).into_par_iter().map(axis).collect_into_vec(&mut axes);
     });
-    Ok((nodes, ids))
+    Ok(Built { nodes, ids, axes })
 }
 
-/// Puts the points of subtree `s` of a tree over `n` points in order of a walk left, node, right.
-fn split<C: Coord, const D: usize>(items: &mut [Item<C, D>], s: u32, n: u32, axis: usize) {
+/// On which axis a node splits, and what its children go by.
+trait Axis<C, const D: usize>: Copy + Send + Sync {
+    fn axis(&self) -> usize;
+    /// The children's, after a split at a coordinate.
+    fn children(self, at: C) -> [Self; 2];
+}
+
+/// One axis after the other.
+#[derive(Clone, Copy)]
+struct ByLevel {
+    axis: usize,
+}
+
+impl<C, const D: usize> Axis<C, D> for ByLevel {
+    fn axis(&self) -> usize {
+        self.axis
+    }
+
+    fn children(self, _: C) -> [Self; 2] {
+        [Self { axis: if self.axis + 1 == D { 0 } else { self.axis + 1 } }; 2]
+    }
+}
+
+impl<C: Coord, const D: usize> Axis<C, D> for Cell<C, D> {
+    fn axis(&self) -> usize {
+        self.widest()
+    }
+
+    fn children(self, at: C) -> [Self; 2] {
+        self.cut(self.widest(), at)
+    }
+}
+
+/// Puts the points of subtree `s` of a tree over `n` points in order of a walk left, node, right; and the axes of its nodes, unless
+/// there is no room for them.
+fn split<C: Coord, const D: usize, A: Axis<C, D>>(
+    items: &mut [Item<C, D>],
+    axes: &mut [u8],
+    s: u32,
+    n: u32,
+    by: A,
+) {
     if items.len() <= 1 {
         return;
     }
     debug_assert_eq!(items.len(), subtree_size(s, n) as usize);
     // More than one point: the left child exists, so its number fits.
-    let left_child = 2 * s + 1;
-    let (left, _, right) =
-        items.select_nth_unstable_by(subtree_size(left_child, n) as usize, |a, b| compare(a, b, axis));
-    let next = if axis + 1 == D { 0 } else { axis + 1 };
+    let (left_child, axis) = (2 * s + 1, by.axis());
+    let pivot = subtree_size(left_child, n) as usize;
+    let (left, item, right) = items.select_nth_unstable_by(pivot, |a, b| compare(a, b, axis));
+    let (left_axes, rest) = axes.split_at_mut(pivot.min(axes.len()));
+    let right_axes = match rest.split_first_mut() {
+        Some((own, right)) => {
+            *own = axis as u8;
+            right
+        }
+        None => rest,
+    };
+    let [by_left, by_right] = by.children(item.coords[axis]);
     // Without points on the right there is no task that could need the number of the right child.
     let right_child = left_child.wrapping_add(1);
     if left.len() > SEQUENTIAL {
-        rayon::join(|| split(left, left_child, n, next), || split(right, right_child, n, next));
+        rayon::join(
+            || split(left, left_axes, left_child, n, by_left),
+            || split(right, right_axes, right_child, n, by_right),
+        );
     } else {
-        split(left, left_child, n, next);
-        split(right, right_child, n, next);
+        split(left, left_axes, left_child, n, by_left);
+        split(right, right_axes, right_child, n, by_right);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use kauri_kernels::thread::coord::Coord;
 
+use super::cell::Cell;
+use super::walk::{Nodes, next_axis};
 use crate::error::{Error, Result};
 use crate::memory;
 
@@ -15,8 +17,14 @@ struct Region<const D: usize> {
     upper: [Option<u32>; D],
 }
 
-/// Every id once, and every node between the ancestors that bound its region in the order (coordinate, id) of each axis.
-pub(super) fn verify<C: Coord, const D: usize>(points: &[[C; D]], ids: &[u32]) -> Result<()> {
+/// Every id once, every node between the ancestors that bound its region in the order (coordinate, id) of each axis, and split on
+/// the axis of its level or the widest of its cell.
+pub(super) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<()> {
+    let Nodes { points, ids, axes } = tree;
+    if !axes.is_empty() && axes.len() != points.len() / 2 {
+        let (expected, got) = (points.len() as u64 / 2, axes.len() as u64);
+        return Err(Error::Shape { what: "axes of the nodes", expected, got });
+    }
     if points.len() != ids.len() {
         return Err(Error::Shape {
             what: "ids of the nodes",
@@ -25,7 +33,9 @@ pub(super) fn verify<C: Coord, const D: usize>(points: &[[C; D]], ids: &[u32]) -
         });
     }
     check_permutation(ids)?;
-    check_subtree(points, ids, 0, 0, Region { lower: [None; D], upper: [None; D] })
+    let region = Region { lower: [None; D], upper: [None; D] };
+    let cell = (!axes.is_empty()).then(|| Cell::of(points));
+    check_subtree(tree, 0, 0, region, cell)
 }
 
 fn check_permutation(ids: &[u32]) -> Result<()> {
@@ -45,14 +55,15 @@ fn check_permutation(ids: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Checks node `s`, which splits on `axis`, and everything below it.
+/// Checks node `s`, on a level of `level_axis`, and everything below it; its cell is given if nodes split on the widest axis of it.
 fn check_subtree<C: Coord, const D: usize>(
-    points: &[[C; D]],
-    ids: &[u32],
+    tree: Nodes<'_, C, D>,
     s: usize,
-    axis: usize,
+    level_axis: usize,
     region: Region<D>,
+    cell: Option<Cell<C, D>>,
 ) -> Result<()> {
+    let Nodes { points, ids, .. } = tree;
     let Some(point) = points.get(s) else { return Ok(()) };
     for a in 0..D {
         if !point[a].is_finite() {
@@ -67,12 +78,24 @@ fn check_subtree<C: Coord, const D: usize>(
             return Err(misplaced(points, ids, s, ancestor as usize, a, "left"));
         }
     }
+    let axis = tree.axis(s, level_axis);
+    let widest = cell.map(|cell| cell.widest()).filter(|&widest| widest != axis && 2 * s + 1 < points.len());
+    if let Some(widest) = widest {
+        return Err(corrupt(
+            s,
+            format!("it splits on axis {axis}, but the widest of its cell is axis {widest}"),
+        ));
+    }
     let (mut left, mut right) = (region, region);
     left.upper[axis] = Some(s as u32);
     right.lower[axis] = Some(s as u32);
-    let next = (axis + 1) % D;
-    let check_left = || check_subtree(points, ids, 2 * s + 1, next, left);
-    let check_right = || check_subtree(points, ids, 2 * s + 2, next, right);
+    let [left_cell, right_cell] = match cell {
+        Some(cell) => cell.cut(axis, point[axis]).map(Some),
+        None => [None, None],
+    };
+    let next = next_axis::<D>(level_axis);
+    let check_left = || check_subtree(tree, 2 * s + 1, next, left, left_cell);
+    let check_right = || check_subtree(tree, 2 * s + 2, next, right, right_cell);
     if s < PARALLEL_NODES && points.len() > 16 * PARALLEL_NODES {
         let (left, right) = rayon::join(check_left, check_right);
         left.and(right)
@@ -103,14 +126,14 @@ mod tests {
     use super::*;
 
     fn reason(points: &[[f32; 2]], ids: &[u32]) -> String {
-        verify(points, ids).unwrap_err().to_string()
+        verify(Nodes { points, ids, axes: &[] }).unwrap_err().to_string()
     }
 
     #[test]
     fn the_wrong_node_is_named() {
         let points = [[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.5, 0.0]];
-        assert!(verify(&points, &[0, 1, 2, 3]).is_ok());
-        assert!(verify::<f32, 2>(&[], &[]).is_ok());
+        assert!(verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes: &[] }).is_ok());
+        assert!(verify::<f32, 2>(Nodes { points: &[], ids: &[], axes: &[] }).is_ok());
         assert!(reason(&points, &[0, 1, 2]).contains("shape"));
         assert!(reason(&points, &[0, 1, 2, 4]).contains("node 3 of the tree is wrong: id 4"));
         assert!(reason(&points, &[0, 1, 2, 1]).contains("node 3 of the tree is wrong: id 1 is also"));
@@ -123,5 +146,13 @@ mod tests {
         assert!(text.contains("(1, id 3) on axis 1 is on the left of node 1, which has (1, id 1)"), "{text}");
         moved[2][1] = f32::NAN;
         assert!(reason(&moved, &[0, 3, 2, 1]).contains("NaN"));
+
+        // The box is wider along the first axis, and its left part along the second.
+        let points = [[1.0f32, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 0.0]];
+        let by_axes = |axes: &[u8]| verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes });
+        assert!(by_axes(&[0, 0]).is_err_and(|error| error.to_string().contains("node 1")));
+        assert!(by_axes(&[0, 1]).is_ok());
+        assert!(by_axes(&[1, 1]).is_err_and(|error| error.to_string().contains("node 0")));
+        assert!(by_axes(&[0]).is_err_and(|error| error.to_string().contains("axes")));
     }
 }

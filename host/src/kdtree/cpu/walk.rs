@@ -14,6 +14,23 @@ const MAX_LEVELS: usize = 32;
 pub(super) struct Nodes<'a, C, const D: usize> {
     pub(super) points: &'a [[C; D]],
     pub(super) ids: &'a [u32],
+    /// The axes of nodes that have children; empty if they go by levels.
+    pub(super) axes: &'a [u8],
+}
+
+impl<C, const D: usize> Nodes<'_, C, D> {
+    /// The axis of a node; `level_axis` is that of its level.
+    #[inline(always)]
+    pub(super) fn axis(&self, node: usize, level_axis: usize) -> usize {
+        // Of what has no children any will do.
+        if self.axes.is_empty() { level_axis } else { self.axes.get(node).map_or(0, |&axis| axis as usize) }
+    }
+}
+
+/// The axis of the level below that of another.
+#[inline(always)]
+pub(super) fn next_axis<const D: usize>(level_axis: usize) -> usize {
+    if level_axis + 1 == D { 0 } else { level_axis + 1 }
 }
 
 /// The far children that a walk has yet to visit; kept from query to query for its memory.
@@ -23,7 +40,7 @@ pub(super) struct Stack<C, const D: usize>([Waiting<C, D>; MAX_LEVELS]);
 #[derive(Clone, Copy)]
 struct Waiting<C, const D: usize> {
     node: usize,
-    axis: usize,
+    level_axis: usize,
     /// Distance from the query to the child's region, axis by axis.
     offsets: [C; D],
     /// Their squared length: no point of the region is nearer.
@@ -32,7 +49,7 @@ struct Waiting<C, const D: usize> {
 
 impl<C: Coord, const D: usize> Stack<C, D> {
     pub(super) fn new() -> Self {
-        Self([Waiting { node: 0, axis: 0, offsets: [C::ZERO; D], bound: C::ZERO }; MAX_LEVELS])
+        Self([Waiting { node: 0, level_axis: 0, offsets: [C::ZERO; D], bound: C::ZERO }; MAX_LEVELS])
     }
 }
 
@@ -108,10 +125,11 @@ pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
     Stack(stack): &mut Stack<C, D>,
     best: &mut impl Best<C>,
 ) {
-    let (mut node, mut axis, mut offsets) = (0, 0, [C::ZERO; D]);
+    let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
     let mut waiting = 0;
     loop {
         while let Some(point) = tree.points.get(node) {
+            let axis = tree.axis(node, level_axis);
             let distance =
                 if PLAIN { dist2(D, |a| query[a], |a| point[a]) } else { rules.distance(query, point) };
             if distance <= best.worst() && (PLAIN || rules.takes(tree.ids[node], except)) {
@@ -121,7 +139,7 @@ pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
             let is_right = usize::from(offset > C::ZERO);
             let far = 2 * node + 2 - is_right;
             node = 2 * node + 1 + is_right;
-            let next_axis = if axis + 1 == D { 0 } else { axis + 1 };
+            level_axis = next_axis::<D>(level_axis);
             if far < tree.points.len() {
                 let mut far_offsets = offsets;
                 far_offsets[axis] = if PLAIN { offset } else { rules.beyond(query, axis, point[axis]) };
@@ -131,11 +149,10 @@ pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
                     rules.wanted.norm.put_together(D, |a| far_offsets[a])
                 };
                 if bound <= best.worst() {
-                    stack[waiting] = Waiting { node: far, axis: next_axis, offsets: far_offsets, bound };
+                    stack[waiting] = Waiting { node: far, level_axis, offsets: far_offsets, bound };
                     waiting += 1;
                 }
             }
-            axis = next_axis;
         }
         loop {
             if waiting == 0 {
@@ -144,7 +161,7 @@ pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
             waiting -= 1;
             let next = &stack[waiting];
             if next.bound <= best.worst() {
-                (node, axis, offsets) = (next.node, next.axis, next.offsets);
+                (node, level_axis, offsets) = (next.node, next.level_axis, next.offsets);
                 break;
             }
         }
@@ -154,10 +171,11 @@ pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
 /// The node on level `levels` that a walk for `query` would come to first; the nodes of the levels above must all be in
 /// the tree.
 pub(super) fn descend<C: Coord, const D: usize>(tree: Nodes<'_, C, D>, query: &[C; D], levels: u32) -> usize {
-    let (mut node, mut axis) = (0, 0);
+    let (mut node, mut level_axis) = (0, 0);
     for _ in 0..levels {
+        let axis = tree.axis(node, level_axis);
         node = 2 * node + 1 + usize::from(query[axis] - tree.points[node][axis] > C::ZERO);
-        axis = if axis + 1 == D { 0 } else { axis + 1 };
+        level_axis = next_axis::<D>(level_axis);
     }
     node
 }

@@ -4,7 +4,7 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::along_to_range;
 use rayon::prelude::*;
 
-use super::walk::{Nodes, Rules};
+use super::walk::{Nodes, Rules, next_axis};
 use crate::error::Result;
 use crate::kdtree::within::Found;
 use crate::memory;
@@ -136,14 +136,14 @@ fn walk<C: Coord, const D: usize>(
     subtree(tree, look, row, 0, 0, &mut low, &mut high, show);
 }
 
-/// Those of the subtree of node `s`, which splits on `axis` and lies between two corners.
+/// Those of the subtree of node `s`, which lies between two corners, on a level of `level_axis`.
 #[allow(clippy::too_many_arguments)]
 fn subtree<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     look: &impl Look<C, D>,
     row: usize,
     s: usize,
-    axis: usize,
+    level_axis: usize,
     low: &mut [C; D],
     high: &mut [C; D],
     show: &mut impl FnMut(u32, C),
@@ -152,7 +152,7 @@ fn subtree<C: Coord, const D: usize>(
     if !look.reaches(row, low, high) {
         return;
     }
-    let next = if axis + 1 == D { 0 } else { axis + 1 };
+    let (axis, next) = (tree.axis(s, level_axis), next_axis::<D>(level_axis));
     let greatest = std::mem::replace(&mut high[axis], point[axis]);
     subtree(tree, look, row, 2 * s + 1, next, low, high, show);
     high[axis] = greatest;

@@ -3,10 +3,11 @@
 use super::GpuTree;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use crate::kdtree::query::Wanted;
+use crate::kdtree::query::{Traversal, Wanted};
 use crate::primitives::pairs::{Source, nothing};
 use cuda_std::mem::Slice;
 use kauri_kernels::kdtree::queries::flags;
+use kauri_kernels::policy::QUERIES;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
@@ -29,6 +30,20 @@ impl<C: Coord> Asked<C> {
     pub(in crate::kdtree) fn check(&self, stream: &Stream, num_points: usize) -> Result<()> {
         self.mask.check_device(stream)?;
         self.wanted.check_mask(num_points)
+    }
+
+    /// True if queries are compared with all of so many points.
+    pub(super) fn is_brute_force(&self, num_points: usize) -> bool {
+        match self.wanted.traversal {
+            Traversal::BruteForce => true,
+            Traversal::Auto => num_points <= QUERIES.brute_force_up_to,
+            _ => false,
+        }
+    }
+
+    /// True if queries need not be put in the order of a tree of so many points.
+    pub(super) fn is_in_order(&self, num_points: usize) -> bool {
+        self.wanted.coherent || self.is_brute_force(num_points)
     }
 
     /// The dimensions of the kernels that do it: exactly those of the tree, or up to [`MAX_DIMS`].
@@ -113,6 +128,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
     ) -> Self {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         let own = if queries.are_own { flags::OWN } else { 0 };
+        let brute_force = if asked.is_brute_force(tree.len()) { flags::BRUTE_FORCE } else { 0 };
         Self {
             num_queries: (queries.coords.len() / tree.dims) as u64,
             coords: tree.room.slice(),
@@ -125,7 +141,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
             except: queries.except,
             mask: asked.mask.slice(),
             periods: asked.periods.slice(),
-            flags: in_order | own | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
+            flags: in_order | own | brute_force | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
             bound: asked.wanted.bound.to_f64(),
         }
     }

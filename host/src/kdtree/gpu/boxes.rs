@@ -22,7 +22,7 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
     let ids = tree.ids.slice();
     // SAFETY: passed on to the caller.
     unsafe {
-        stream.launch_items::<kdtree_bucket_boxes<C>>(32 << levels, (coords, ids, dims, boxes))?;
+        stream.launch_items::<kdtree_bucket_boxes<C>>(1 << levels, (coords, ids, dims, boxes))?;
         // The root has no parent, and its box is not needed.
         let mut end = levels;
         while end > 1 {
@@ -30,6 +30,7 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
             stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, dims, root, end))?;
             end = root;
         }
-        stream.launch_items::<kdtree_splits<C>>(splits.len() as u64, (coords, dims, splits))
+        stream
+            .launch_items::<kdtree_splits<C>>(splits.len() as u64, (coords, tree.axes.slice(), dims, splits))
     }
 }

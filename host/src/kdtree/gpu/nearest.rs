@@ -7,10 +7,12 @@ use crate::device::{Layout, Stream, Temp};
 use crate::error::Result;
 use crate::kdtree::query::Traversal;
 use cuda_std::mem::SliceMut;
+use kauri_kernels::kdtree::by_nodes::{
+    kdtree_nearest_closest_corner, kdtree_nearest_stack, kdtree_nearest_stack_free,
+};
 use kauri_kernels::kdtree::nearest::{
     kdtree_nearest_heap, kdtree_nearest_list, kdtree_nearest_one, kdtree_nearest_queue,
 };
-use kauri_kernels::kdtree::stack_free::kdtree_nearest_stack_free;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
@@ -36,7 +38,7 @@ impl Nearest {
         num_queries: usize,
         own: bool,
     ) -> Self {
-        let is_ordered = own || asked.wanted.coherent || walks_alone(asked);
+        let is_ordered = own || asked.is_in_order(tree.len()) || walks_alone(asked);
         Self { order: if is_ordered { None } else { Order::plan(layout, num_queries, tree.len()) } }
     }
 
@@ -56,7 +58,7 @@ impl Nearest {
         // SAFETY: passed on to the caller.
         unsafe {
             if walks_alone(asked) && queries.except.is_empty() {
-                return walk_alone(stream, tree, queries, rows);
+                return walk_alone(stream, tree, asked.wanted.traversal, queries, rows);
             }
             let order =
                 self.order.as_ref().map(|order| order.run(stream, temp, tree, queries.coords)).transpose()?;
@@ -73,25 +75,45 @@ impl Nearest {
 
 /// True if every query goes through the tree by itself.
 fn walks_alone<C: Coord>(asked: &Asked<C>) -> bool {
-    asked.wanted.traversal == Traversal::StackFree && asked.wanted.is_plain()
+    use Traversal::{ClosestCorner, Stack, StackFree};
+    matches!(asked.wanted.traversal, StackFree | Stack | ClosestCorner) && asked.wanted.is_plain()
 }
 
 unsafe fn walk_alone<C: Coord>(
     stream: &Stream,
     tree: &GpuTree<C>,
+    traversal: Traversal,
+    queries: QueriesOn<'_, C>,
+    rows: RowsMut<'_, C>,
+) -> Result<()> {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match (tree.dims, size_of::<C>()) {
+            (2, 4) => walk_by_nodes::<C, 2>(stream, tree, traversal, queries, rows),
+            (3, _) => walk_by_nodes::<C, 3>(stream, tree, traversal, queries, rows),
+            _ => walk_by_nodes::<C, MAX_DIMS>(stream, tree, traversal, queries, rows),
+        }
+    }
+}
+
+unsafe fn walk_by_nodes<C: Coord, const D: usize>(
+    stream: &Stream,
+    tree: &GpuTree<C>,
+    traversal: Traversal,
     queries: QueriesOn<'_, C>,
     rows: RowsMut<'_, C>,
 ) -> Result<()> {
     let num_queries = (queries.coords.len() / tree.dims) as u64;
-    let (coords, ids, k) = (tree.coords(), tree.ids.slice(), rows.k as u64);
-    let args = (coords, ids, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, k);
+    let (coords, ids, axes, k) = (tree.coords(), tree.ids.slice(), tree.axes.slice(), rows.k as u64);
+    let args = (coords, ids, axes, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, k);
     // SAFETY: passed on to the caller.
     unsafe {
-        match tree.dims {
-            2 => stream.launch_items::<kdtree_nearest_stack_free<C, 2>>(num_queries, args),
-            3 => stream.launch_items::<kdtree_nearest_stack_free<C, 3>>(num_queries, args),
-            4 => stream.launch_items::<kdtree_nearest_stack_free<C, 4>>(num_queries, args),
-            _ => stream.launch_items::<kdtree_nearest_stack_free<C, 0>>(num_queries, args),
+        match traversal {
+            Traversal::Stack => stream.launch_items::<kdtree_nearest_stack<C, D>>(num_queries, args),
+            Traversal::ClosestCorner => {
+                stream.launch_items::<kdtree_nearest_closest_corner<C, D>>(num_queries, args)
+            }
+            _ => stream.launch_items::<kdtree_nearest_stack_free<C, D>>(num_queries, args),
         }
     }
 }

@@ -45,7 +45,8 @@ impl Order {
             [0, 1].map(|i| Pairs { keys: temp.view(self.buckets[i]), values: temp.view(self.numbers[i]) });
         // SAFETY: passed on to the caller.
         unsafe {
-            let args = (tree.splits.slice(), queries, tree.dims as u32, levels, pairs.keys, pairs.values);
+            let (splits, axes, dims) = (tree.splits.slice(), tree.axes.slice(), tree.dims as u32);
+            let args = (splits, axes, queries, dims, levels, pairs.keys, pairs.values);
             stream.launch_items::<kdtree_query_buckets<C>>(pairs.values.len() as u64, args)?;
             let [sorted, _] =
                 self.sort.run(stream, temp, SortBy::low_bits(levels), pairs.read_only(), [room, pairs])?;

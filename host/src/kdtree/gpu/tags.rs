@@ -1,9 +1,9 @@
 //! Wald's builder: tags and sorting (Wald 2022, section 4).
 
-use super::NodesMut;
+use super::{NodesMut, Splits};
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
-use crate::primitives::pairs::Pairs;
+use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::left_balanced::num_levels;
@@ -64,11 +64,12 @@ impl<C: Coord> Tags<C> {
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
         nodes: NodesMut<'_, C>,
+        splits: Splits<'_, C>,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
             self.rank_axes(stream, temp, coords)?;
-            self.sort_and_send_down(stream, temp, coords, nodes)
+            self.sort_and_send_down(stream, temp, coords, nodes, splits)
         }
     }
 
@@ -97,24 +98,28 @@ impl<C: Coord> Tags<C> {
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
         nodes: NodesMut<'_, C>,
+        splits: Splits<'_, C>,
     ) -> Result<()> {
-        let (n, dims) = (self.num_points, self.dims);
-        let ranks_on = |axis: usize| self.axis_ranks(temp, axis % dims).read_only();
+        let (n, dims) = (self.num_points, self.dims as u32);
+        let (ranks, axes) = (temp.view(self.ranks).read_only(), splits.axes);
         let [mut pairs, mut room] = self.pairs::<u64>(temp);
         // SAFETY: the caller's.
         unsafe {
-            stream.launch_items::<kdtree_first_tags>(n as u64, (ranks_on(0), pairs.keys, pairs.values))?;
+            splits.find_by_tags(stream, coords, nothing().read_only(), dims, 0)?;
+            let args = (ranks, axes.read_only(), dims, pairs.keys, pairs.values);
+            stream.launch_items::<kdtree_first_tags>(n as u64, args)?;
             // The last level needs no round: its points are alone in their subtrees.
             for level in 0..num_levels(n as u32) - 1 {
                 // Tags of this level are below 2^(level + 1).
                 let by = SortBy::low_bits(u32::BITS + level + 1);
                 [pairs, room] = self.sort_tags.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
-                let next = ranks_on(level as usize + 1);
-                let args = (pairs.keys, pairs.values.read_only(), next, level);
+                let ids = pairs.values.read_only();
+                splits.find_by_tags(stream, coords, ids, dims, level + 1)?;
+                let args = (pairs.keys, ids, ranks, axes.read_only(), dims, level);
                 stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
             }
             let (keys, ids) = (pairs.keys.read_only(), pairs.values.read_only());
-            let args = (keys, ids, coords, nodes.ids, nodes.coords, dims as u32);
+            let args = (keys, ids, coords, nodes.ids, nodes.coords, dims);
             stream.launch_items::<kdtree_place<C>>(n as u64, args)
         }
     }

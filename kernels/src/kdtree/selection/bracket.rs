@@ -14,15 +14,17 @@ const MAX_SAMPLES: usize = SELECTION.max_samples;
 
 /// Writes two points for each run of a level, which begins at `first_node`: `margin` samples below and above where the pivot
 /// is expected among `num_samples`, a power of two; where there is none so far below or above, what comes before or behind all
-/// points. A block a run. `positions` are those inside the bracket of the stage before, with room for `capacity` a run.
+/// points. A block a run. `axes` are those of the nodes, coordinates are in the order of points or, if these are `by_id`, of ids.
+/// `positions` are those inside the bracket of the stage before, with room for `capacity` a run.
 #[kernel(family = "kdtree", block = THREADS, shared = BracketSmem<<C as Coord>::Ranked>, hot)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_bracket<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
+    by_id: u32,
     dims: u32,
-    axis: u32,
+    axes: Slice<u8>,
     first_node: u32,
     positions: Slice<u32>,
     counts: Slice<u32>,
@@ -33,13 +35,14 @@ pub unsafe fn kdtree_bracket<C: Coord>(
     margin: u32,
 ) {
     let i = thread::block_idx_x() as usize;
-    let points = Points { coords, ids, dims: dims as usize };
+    let points = Points { coords, ids, dims: dims as usize, by_id: by_id != 0 };
     let num_points = (coords.len() / dims as usize) as u32;
     let run = Run::of(first_node + i as u32, num_points);
+    let axis = axes.load(run.node as usize) as usize;
     let left = Left::new(run, i, positions, counts, stage, capacity);
     let samples = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), samples);
     let bracket = brackets.part(2 * i, 2);
-    Bracket { points, axis: axis as usize, run, left, samples, bracket }.run(
+    Bracket { points, axis, run, left, samples, bracket }.run(
         counts.load(i * COUNTS + LEFT),
         num_samples,
         margin,

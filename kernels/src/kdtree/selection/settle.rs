@@ -28,7 +28,7 @@ pub unsafe fn kdtree_settle<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
     dims: u32,
-    axis: u32,
+    axes: Slice<u8>,
     first_node: u32,
     positions: Slice<u32>,
     counts: SliceMut<u32>,
@@ -44,9 +44,9 @@ pub unsafe fn kdtree_settle<C: Coord>(
     let run = Run::of(first_node + i as u32, num_points);
     let smem = shared_mem::<SettleSmem<C::Ranked>>();
     let split = Split::<C, THREADS, ITEMS> {
-        from: Points { coords, ids, dims: dims as usize },
+        from: Points { coords, ids, dims: dims as usize, by_id: coords_out.is_empty() },
         to: PointsMut { coords: coords_out, ids: ids_out },
-        axis: axis as usize,
+        axis: axes.load(run.node as usize) as usize,
         run,
         counts: counts.part(i * COUNTS, COUNTS),
         stage,
@@ -102,7 +102,9 @@ impl<C: Coord> Settle<'_, C> {
         // Of the largest run the last tile ends beyond 32 bits.
         let mut begin = 0;
         while begin < u64::from(rest.len) {
-            self.split.tile(rest, begin as u32, |_, position, id| self.keep(position, id));
+            self.split.tile(rest, begin as u32, |_, position, _| {
+                self.top.set(run.node as usize, self.split.from, position as usize);
+            });
             begin += MAX_SORTED as u64;
         }
     }
@@ -151,18 +153,5 @@ impl<C: Coord> Settle<'_, C> {
             digit += 1;
         }
         prefix
-    }
-
-    /// Writes the pivot to its node's place.
-    #[inline(always)]
-    unsafe fn keep(&self, position: u32, id: u32) {
-        let (dims, node) = (self.split.from.dims, self.split.run.node as usize);
-        self.top.ids.store(node, id);
-        let mut axis = 0;
-        while axis < dims {
-            let coord = self.split.from.coords.load(position as usize * dims + axis);
-            self.top.coords.store(node * dims + axis, coord);
-            axis += 1;
-        }
     }
 }

@@ -24,7 +24,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// Writes the points below the bracket of their run to its begin, those above to its end, and the positions of the others to
 /// `inside`, where those for which there is no room are left out and counted; a block a tile, `tiles_per_run` of them a run.
-/// `positions` and `capacity` as in `kdtree_bracket`.
+/// `positions` and `capacity` as in `kdtree_bracket`. Without room for coordinates these are in the order of ids, and stay.
 #[kernel(family = "kdtree", block = THREADS, shared = SplitSmem<THREADS, ITEMS>, hot)]
 #[instance(f32)]
 #[instance(f64)]
@@ -32,7 +32,7 @@ pub unsafe fn kdtree_split<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
     dims: u32,
-    axis: u32,
+    axes: Slice<u8>,
     first_node: u32,
     positions: Slice<u32>,
     counts: SliceMut<u32>,
@@ -51,9 +51,9 @@ pub unsafe fn kdtree_split<C: Coord>(
     let i = i as usize;
     let left = Left::new(run, i, positions, counts.read_only(), stage, capacity);
     let split = Split::<C, THREADS, ITEMS> {
-        from: Points { coords, ids, dims: dims as usize },
+        from: Points { coords, ids, dims: dims as usize, by_id: coords_out.is_empty() },
         to: PointsMut { coords: coords_out, ids: ids_out },
-        axis: axis as usize,
+        axis: axes.load(run.node as usize) as usize,
         run,
         counts: counts.part(i * COUNTS, COUNTS),
         stage,
@@ -127,16 +127,16 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
             }
             row += 1;
         }
-        let mut keys = [C::Key::ZERO; ITEMS];
         let mut row = 0;
         while row < ITEMS {
             if first + 32 * (row as u32) < len {
-                let position = positions[row] as usize;
-                keys[row] = computed(self.from.coords.load(position * self.from.dims + self.axis).key());
-                ids[row] = computed(self.from.id(position));
+                ids[row] = computed(self.from.id(positions[row] as usize));
             }
             row += 1;
         }
+        // Apart, so that coordinates do not wait for ids where they need not.
+        let keys =
+            if self.from.by_id { self.keys(ids, first, len) } else { self.keys(positions, first, len) };
         let mut row = 0;
         while row < ITEMS {
             let i = first + 32 * row as u32;
@@ -185,9 +185,26 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
             row += 1;
         }
         thread::sync_threads();
-        self.copy(len);
+        if !self.to.coords.is_empty() {
+            self.copy(len);
+        }
         // The shared memory may be used again.
         thread::sync_threads();
+    }
+
+    /// The keys of the points whose coordinates are at these places.
+    #[inline(always)]
+    unsafe fn keys(&self, places: [u32; ITEMS], first: u32, len: u32) -> [C::Key; ITEMS] {
+        let mut keys = [C::Key::ZERO; ITEMS];
+        let mut row = 0;
+        while row < ITEMS {
+            if first + 32 * (row as u32) < len {
+                let coord = self.from.coords.load(places[row] as usize * self.from.dims + self.axis);
+                keys[row] = computed(coord.key());
+            }
+            row += 1;
+        }
+        keys
     }
 
     /// Where the warp's points of each class begin. A barrier precedes the return.

@@ -3,6 +3,7 @@
 
 use super::{Points, PointsMut, Run};
 use crate::block::merge::{Tile, TileSmem};
+use crate::kdtree::axes::Cell;
 use crate::kdtree::left_balanced::{full_tree, level};
 use crate::policy::SELECTION;
 use crate::thread::coord::Coord;
@@ -20,27 +21,42 @@ const fn room(rows: usize) -> usize {
 }
 
 /// Writes the nodes of every subtree of a level, which begins at `first_node`; a block a subtree. Subtrees have fewer than
-/// `THREADS * ROWS` points, of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`.
+/// `THREADS * ROWS` points, of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`. Nodes split on the axes of their
+/// levels if `PLANES` is 0, and if it is `ROWS` on the widest of their cells: then `cells` are those of the level, and the axes of
+/// all nodes are written to `axes`. Without room for coordinates these are in the order of ids, and stay.
 #[kernel(
     family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
-    shared = SubtreesSmem<<C as Coord>::Ranked, DIMS, ROWS, ITEMS>, hot
+    shared = SubtreesSmem<C, DIMS, ROWS, ITEMS, PLANES>, hot
 )]
-#[instance(f32, 4, 8, 9)]
-#[instance(f32, 8, 4, 5)]
-#[instance(f64, 8, 4, 5)]
-pub unsafe fn kdtree_subtrees<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize>(
+#[instance(f32, 4, 8, 9, 0)]
+#[instance(f32, 8, 4, 5, 0)]
+#[instance(f64, 8, 4, 5, 0)]
+#[instance(f32, 4, 8, 9, 8)]
+#[instance(f32, 8, 4, 5, 4)]
+#[instance(f64, 8, 4, 5, 4)]
+pub unsafe fn kdtree_subtrees<
+    C: Coord,
+    const DIMS: usize,
+    const ROWS: usize,
+    const ITEMS: usize,
+    const PLANES: usize,
+>(
     coords: Slice<C>,
     ids: Slice<u32>,
     dims: u32,
+    cells: Slice<C>,
+    axes: SliceMut<u8>,
     first_node: u32,
     node_coords: SliceMut<C>,
     node_ids: SliceMut<u32>,
 ) {
     let num_points = (coords.len() / dims as usize) as u32;
     let root = first_node + thread::block_idx_x();
-    let subtree = Subtree::<C, DIMS, ROWS, ITEMS> {
-        points: Points { coords, ids, dims: dims as usize },
+    let subtree = Subtree::<C, DIMS, ROWS, ITEMS, PLANES> {
+        points: Points { coords, ids, dims: dims as usize, by_id: node_coords.is_empty() },
         nodes: PointsMut { coords: node_coords, ids: node_ids },
+        cells,
+        axes,
         num_points,
         run: Run::of(root, num_points),
         smem: shared_mem(),
@@ -52,10 +68,19 @@ pub unsafe fn kdtree_subtrees<C: Coord, const DIMS: usize, const ROWS: usize, co
 
 /// Shared memory of a subtree.
 #[repr(C, align(16))]
-pub struct SubtreesSmem<R: Copy, const DIMS: usize, const ROWS: usize, const ITEMS: usize> {
-    phases: Phases<R, ROWS, ITEMS>,
+pub struct SubtreesSmem<
+    C: Coord,
+    const DIMS: usize,
+    const ROWS: usize,
+    const ITEMS: usize,
+    const PLANES: usize,
+> {
+    phases: Phases<C::Ranked, ROWS, ITEMS>,
     /// For each axis the points in order.
     orders: [[[u16; THREADS]; ROWS]; DIMS],
+    /// Of each node that is found, numbered from 1 at the root, where it splits and on which axis.
+    planes: [[C; THREADS]; PLANES],
+    axes: [[u8; THREADS]; PLANES],
 }
 
 /// Two phases that do not overlap.
@@ -91,15 +116,22 @@ const IS_PIVOT: u8 = 2;
 const STAYS: u8 = 3;
 
 /// One subtree.
-struct Subtree<'a, C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> {
+struct Subtree<'a, C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const PLANES: usize> {
     points: Points<'a, C>,
     nodes: PointsMut<'a, C>,
+    cells: Slice<'a, C>,
+    axes: SliceMut<'a, u8>,
     num_points: u32,
     run: Run,
-    smem: *mut SubtreesSmem<C::Ranked, DIMS, ROWS, ITEMS>,
+    smem: *mut SubtreesSmem<C, DIMS, ROWS, ITEMS, PLANES>,
 }
 
-impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> Subtree<'_, C, DIMS, ROWS, ITEMS> {
+impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const PLANES: usize>
+    Subtree<'_, C, DIMS, ROWS, ITEMS, PLANES>
+{
+    /// Nodes split on the widest axis of their cell.
+    const IS_WIDEST: bool = PLANES > 0;
+
     #[inline(always)]
     unsafe fn run(self) {
         let mut axis = 0;
@@ -173,7 +205,8 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> Subtree
         let nodes = shared_field!(self.smem, phases.levels.nodes);
         let sides = shared_field!(self.smem, phases.levels.sides);
         let thread = thread::thread_idx_x();
-        let split_axis = (level(self.run.node) + depth) as usize % self.points.dims;
+        // Where nodes split by levels.
+        let level_axis = (level(self.run.node) + depth) as usize % self.points.dims;
 
         let first = 1 << depth;
         let mut i = thread;
@@ -182,17 +215,21 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> Subtree
             let begin = run.begin.wrapping_sub(self.run.begin) as u32;
             begins.store(i as usize, begin as u16);
             pivots.store(i as usize, (begin + run.left) as u16);
+            if Self::IS_WIDEST {
+                self.find_axis(first + i);
+            }
             i += THREADS as u32;
         }
         thread::sync_threads();
         let subtrees = shared_field!(self.smem, phases.levels.subtrees);
-        let order = self.order(split_axis);
         let mut row = 0;
         while row < ROWS {
             let i = thread + (row * THREADS) as u32;
             if i < self.run.len {
                 let code = nodes.load(i as usize);
                 let mut side = STAYS;
+                let axis = if Self::IS_WIDEST { self.axis_of(code & !DONE) } else { level_axis };
+                let point = self.order(axis).load(i as usize) as usize;
                 if code & DONE == 0 {
                     let subtree = code as usize - first as usize;
                     let pivot = u32::from(pivots.load(subtree));
@@ -201,19 +238,44 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> Subtree
                     let child = 2 * code + u16::from(i > pivot);
                     nodes.store(i as usize, if i == pivot { code | DONE } else { child });
                     side = if i == pivot { IS_PIVOT } else { side };
+                    if Self::IS_WIDEST && i == pivot {
+                        let at = self.points.coord(self.run.begin + point, axis);
+                        shared_field!(self.smem, planes).store(code as usize, at);
+                    }
                 }
-                sides.store(order.load(i as usize) as usize, side);
+                sides.store(point, side);
             }
             row += 1;
         }
         thread::sync_threads();
         let mut axis = 0;
         while axis < self.points.dims {
-            if axis != split_axis {
+            // The order by which all subtrees were split stays as it is.
+            if Self::IS_WIDEST || axis != level_axis {
                 self.partition(axis);
             }
             axis += 1;
         }
+    }
+
+    /// Finds the widest axis of the cell of node `code`.
+    #[inline(always)]
+    unsafe fn find_axis(&self, code: u32) {
+        let planes = shared_field!(self.smem, planes);
+        let dims = self.points.dims;
+        let cell = self.cells.part(thread::block_idx_x() as usize * 2 * dims, 2 * dims);
+        let plane = |ancestor: u32| (self.axis_of(ancestor as u16), planes.load(ancestor as usize));
+        let axis = Cell::<C, DIMS>::load(cell, dims).of_descendant(1, code, plane).widest(dims) as u8;
+        shared_field!(self.smem, axes).store(code as usize, axis);
+        let node = self.node(code) as usize;
+        if node < self.axes.len() {
+            self.axes.store(node, axis);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn axis_of(&self, code: u16) -> usize {
+        shared_field!(self.smem, axes).load(code as usize) as usize
     }
 
     /// Partitions the order of another axis by the sides, stably.
@@ -292,17 +354,10 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize> Subtree
     /// Writes the points in the order that all axes have now, which is that of a walk in order.
     #[inline(always)]
     unsafe fn write(&self) {
-        let dims = self.points.dims;
         let mut i = thread::thread_idx_x() as usize;
         while i < self.run.len as usize {
-            let (place, point) = (self.run.begin + i, self.run.begin + self.order(0).load(i) as usize);
-            self.nodes.ids.store(place, self.points.id(point));
-            let mut axis = 0;
-            while axis < dims {
-                let coord = self.points.coords.load(point * dims + axis);
-                self.nodes.coords.store(place * dims + axis, coord);
-                axis += 1;
-            }
+            let point = self.run.begin + self.order(0).load(i) as usize;
+            self.nodes.set(self.run.begin + i, self.points, point);
             i += THREADS;
         }
     }

@@ -1,11 +1,12 @@
 //! The nodes above the short subtrees, kept aside until no run is moved any more.
 
+use super::{Points, PointsMut};
 use crate::kdtree::left_balanced::in_order_rank;
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Puts each of the first nodes where a walk in order meets it; a thread a node.
+/// Puts each of the first nodes where a walk in order meets it, without room for coordinates its id; a thread a node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -18,12 +19,8 @@ pub unsafe fn kdtree_place_top<C: Coord>(
 ) {
     let (node, dims) = (thread::index_1d_u64() as usize, dims as usize);
     if node < top_ids.len() {
+        let top = Points { coords: top_coords, ids: top_ids, dims, by_id: false };
         let place = in_order_rank(node as u32, node_ids.len() as u32) as usize;
-        node_ids.store(place, top_ids.load(node));
-        let mut axis = 0;
-        while axis < dims {
-            node_coords.store(place * dims + axis, top_coords.load(node * dims + axis));
-            axis += 1;
-        }
+        PointsMut { coords: node_coords, ids: node_ids }.set(place, top, node);
     }
 }

@@ -1,0 +1,188 @@
+//! The axis on which each node splits: that of its level, one after the other, or the widest of its cell (Wald 2022, *GPU-friendly,
+//! Parallel, and (Almost-)In-Place Construction of Left-Balanced k-d Trees*, "widest dimension").
+//!
+//! The cell of the root is the box of all points; the cells of the children of a node are the parts of its own on the two sides
+//! of its point. Of equally wide axes the lower one counts.
+
+use super::left_balanced::{level, pivot};
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::coord::Coord;
+use crate::thread::measure::MAX_DIMS;
+use cuda_std::prelude::*;
+
+/// The axes of nodes that have children.
+#[derive(Clone, Copy)]
+pub struct Axes<'a> {
+    /// By node; empty if they go by levels.
+    pub axes: Slice<'a, u8>,
+    /// Number of dimensions.
+    pub dims: u32,
+}
+
+impl Axes<'_> {
+    /// The axis of a node; of one without children any.
+    ///
+    /// # Safety
+    /// None beyond those of views of device memory.
+    #[inline(always)]
+    pub unsafe fn of(&self, node: u32) -> usize {
+        if self.axes.is_empty() {
+            (level(node) % self.dims) as usize
+        } else if (node as usize) < self.axes.len() {
+            self.axes.load(node as usize) as usize
+        } else {
+            0
+        }
+    }
+}
+
+/// The region of a node, of up to `D` dimensions.
+#[derive(Clone, Copy)]
+pub struct Cell<C, const D: usize> {
+    low: [C; D],
+    high: [C; D],
+}
+
+impl<C: Coord, const D: usize> Cell<C, D> {
+    /// That of these corners, the least and the greatest.
+    ///
+    /// # Safety
+    /// There are twice `dims` coordinates.
+    #[inline(always)]
+    pub unsafe fn load(corners: Slice<'_, C>, dims: usize) -> Self {
+        let mut cell = Self { low: [C::ZERO; D], high: [C::ZERO; D] };
+        let mut axis = 0;
+        while axis < D {
+            if axis < dims {
+                (cell.low[axis], cell.high[axis]) = (corners.load(axis), corners.load(dims + axis));
+            }
+            axis += 1;
+        }
+        cell
+    }
+
+    /// Writes its corners.
+    ///
+    /// # Safety
+    /// There is room for twice `dims` coordinates.
+    #[inline(always)]
+    pub unsafe fn store(&self, corners: SliceMut<'_, C>, dims: usize) {
+        let mut axis = 0;
+        while axis < D {
+            if axis < dims {
+                corners.store(axis, self.low[axis]);
+                corners.store(dims + axis, self.high[axis]);
+            }
+            axis += 1;
+        }
+    }
+
+    /// The cell of a descendant of the node that has this one. Nodes are numbered from 1 at the root; `plane` has the axis of a node
+    /// and where it splits.
+    #[inline(always)]
+    pub fn of_descendant(mut self, root: u32, node: u32, plane: impl Fn(u32) -> (usize, C)) -> Self {
+        let mut child = node;
+        while child != root {
+            let (split_axis, at) = plane(child / 2);
+            let is_left = child.is_multiple_of(2);
+            // Every index is known when the loop is unrolled, so that the cell stays in registers.
+            let mut axis = 0;
+            while axis < D {
+                if axis == split_axis {
+                    // A plane nearer to the node has been met before, and cuts more.
+                    if is_left {
+                        self.high[axis] = self.high[axis].min(at);
+                    } else {
+                        self.low[axis] = self.low[axis].max(at);
+                    }
+                }
+                axis += 1;
+            }
+            child /= 2;
+        }
+        self
+    }
+
+    /// Its widest axis.
+    #[inline(always)]
+    pub fn widest(&self, dims: usize) -> usize {
+        let (mut widest, mut width) = (0, self.high[0] - self.low[0]);
+        let mut axis = 1;
+        while axis < D {
+            let other = self.high[axis] - self.low[axis];
+            if axis < dims && other > width {
+                (widest, width) = (axis, other);
+            }
+            axis += 1;
+        }
+        widest
+    }
+}
+
+/// Writes the axes of the first nodes by their levels; a thread a node.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_axes_of_levels(axes: SliceMut<u8>, dims: u32) {
+    let node = thread::index_1d_u64() as u32;
+    if (node as usize) < axes.len() {
+        axes.store(node as usize, (level(node) % dims) as u8);
+    }
+}
+
+/// Writes the widest axis of each node of a level that has children, and if there is room for them the cells of the level; a
+/// thread a node. `top_coords` are the points of the nodes above, and `corners` those of the box of all points.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_widest_axes<C: Coord>(
+    corners: Slice<C>,
+    top_coords: Slice<C>,
+    dims: u32,
+    first_node: u32,
+    axes: SliceMut<u8>,
+    cells: SliceMut<C>,
+) {
+    let (i, dims) = (thread::index_1d_u64(), dims as usize);
+    if i <= u64::from(first_node) {
+        let node = first_node + i as u32;
+        let plane = |code: u32| {
+            let axis = axes.load(code as usize - 1) as usize;
+            (axis, top_coords.load((code as usize - 1) * dims + axis))
+        };
+        let cell = Cell::<C, MAX_DIMS>::load(corners, dims).of_descendant(1, node + 1, plane);
+        if (node as usize) < axes.len() {
+            axes.store(node as usize, cell.widest(dims) as u8);
+        }
+        if !cells.is_empty() {
+            cell.store(cells.part(i as usize * 2 * dims, 2 * dims), dims);
+        }
+    }
+}
+
+/// The same where points are sorted by tags on the level above: nodes of the levels before it are at their places, and those of that
+/// level at the pivots of their subtrees. Coordinates are in the order of `ids`, where these are those of the points, or if there
+/// are none of the points.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
+    corners: Slice<C>,
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    dims: u32,
+    first_node: u32,
+    axes: SliceMut<u8>,
+) {
+    let (node, dims) = (u64::from(first_node) + thread::index_1d_u64(), dims as usize);
+    if node <= 2 * u64::from(first_node) && node < axes.len() as u64 {
+        let (code, num_points) = (node as u32 + 1, (coords.len() / dims) as u32);
+        let plane = |ancestor: u32| {
+            let node = ancestor - 1;
+            let place = if ancestor == code / 2 { pivot(node, num_points) } else { node } as usize;
+            let point = if ids.is_empty() { place } else { ids.load(place) as usize };
+            let axis = axes.load(node as usize) as usize;
+            (axis, coords.load(point * dims + axis))
+        };
+        let cell = Cell::<C, MAX_DIMS>::load(corners, dims).of_descendant(1, code, plane);
+        axes.store(node as usize, cell.widest(dims) as u8);
+    }
+}

@@ -1,0 +1,29 @@
+//! Coordinates brought to their ids in the memory that they are in, one 32-bit word of every point at a time: first all are read,
+//! then written.
+
+use crate::policy::PER_ITEM_THREADS;
+use cuda_std::prelude::*;
+
+/// Reads word number `word` of the points, of `num_words` each, in the order of ids; a thread a point.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_gather_word(
+    points: Slice<u32>,
+    ids: Slice<u32>,
+    num_words: u32,
+    word: u32,
+    words: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ids.len() {
+        words.store(i, points.load(ids.load(i) as usize * num_words as usize + word as usize));
+    }
+}
+
+/// Writes that word of every point; a thread a point.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_write_word(words: Slice<u32>, num_words: u32, word: u32, points: SliceMut<u32>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < words.len() {
+        points.store(i * num_words as usize + word as usize, words.load(i));
+    }
+}

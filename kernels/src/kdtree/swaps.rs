@@ -1,0 +1,234 @@
+//! Sorting by tag and coordinate in the memory of the points, by swaps alone (bitonic sort, Batcher 1968). Of two places the lower
+//! one always gets the item that comes first, so that any number of items is sorted: what lies beyond the end is last already.
+
+use super::axes::Axes;
+use super::left_balanced::in_order_rank;
+use super::tags::send_down;
+use crate::policy::{PER_ITEM_THREADS, SWAPS_THREADS};
+use crate::thread::coord::Coord;
+use crate::thread::ranked::Ranked;
+use cuda_std::prelude::*;
+
+/// Points of a tile, which a block sorts in shared memory.
+pub const TILE: usize = 2 * SWAPS_THREADS;
+
+/// All points in the root's subtree, as they are.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ids.len() {
+        ids.store(i, i as u32);
+        tags.store(i, 0);
+    }
+}
+
+/// Sends each point of the sorted order to the left or right child of its tag, as `kdtree_update_tags` does.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
+    let i = thread::index_1d_u64() as usize;
+    if i < tags.len() {
+        tags.store(i, send_down(tags.load(i), i, level, tags.len() as u32));
+    }
+}
+
+/// Makes of each tag the place where a walk in order meets the node.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < tags.len() {
+        tags.store(i, in_order_rank(tags.load(i), tags.len() as u32));
+    }
+}
+
+/// Puts two points each in order, `stride` apart or, if it `mirrors`, as far from the middle of `2 * stride` places; a thread a pair.
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_swap<C: Coord>(
+    coords: SliceMut<C>,
+    ids: SliceMut<u32>,
+    tags: SliceMut<u32>,
+    axes: Slice<u8>,
+    dims: u32,
+    stride: u64,
+    mirrors: u32,
+) {
+    let (a, b) = pair(thread::index_1d_u64(), stride, mirrors != 0);
+    if b < ids.len() as u64 {
+        let points = Tagged { coords, ids, tags, axes: Axes { axes, dims } };
+        points.put_in_order(a as usize, b as usize);
+    }
+}
+
+/// Sorts tiles, of which each half is sorted already unless this is the `first` time; a block a tile.
+#[kernel(family = "kdtree", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_swap_in_tiles<C: Coord>(
+    coords: SliceMut<C>,
+    ids: SliceMut<u32>,
+    tags: SliceMut<u32>,
+    axes: Slice<u8>,
+    dims: u32,
+    first: u32,
+) {
+    let begin = thread::block_idx_x() as usize * TILE;
+    let len = if ids.len() - begin < TILE { ids.len() - begin } else { TILE };
+    let points = Tagged { coords, ids, tags, axes: Axes { axes, dims } };
+    Tile { points, begin, len, smem: shared_mem::<SwapsSmem<C::Ranked>>() }.run(first != 0)
+}
+
+/// The places of pair `i`.
+#[inline(always)]
+fn pair(i: u64, stride: u64, mirrors: bool) -> (u64, u64) {
+    let (begin, offset) = ((i & !(stride - 1)) * 2, i & (stride - 1));
+    (begin + offset, begin + if mirrors { 2 * stride - 1 - offset } else { stride + offset })
+}
+
+/// Points with tags, all of which are moved together.
+#[derive(Clone, Copy)]
+struct Tagged<'a, C> {
+    coords: SliceMut<'a, C>,
+    ids: SliceMut<'a, u32>,
+    tags: SliceMut<'a, u32>,
+    axes: Axes<'a>,
+}
+
+impl<C: Coord> Tagged<'_, C> {
+    /// Point `i` as the order on the axis of its tag sees it.
+    #[inline(always)]
+    unsafe fn ranked(&self, i: usize, tag: u32) -> C::Ranked {
+        let axis = self.axes.of(tag);
+        Ranked::new(self.coords.load(i * self.axes.dims as usize + axis).key(), self.ids.load(i))
+    }
+
+    #[inline(always)]
+    unsafe fn put_in_order(&self, a: usize, b: usize) {
+        let (tag_a, tag_b) = (self.tags.load(a), self.tags.load(b));
+        let swaps =
+            tag_b < tag_a || (tag_a == tag_b && self.ranked(b, tag_b).is_before(self.ranked(a, tag_a)));
+        if swaps {
+            self.tags.store(a, tag_b);
+            self.tags.store(b, tag_a);
+            let (id_a, id_b) = (self.ids.load(a), self.ids.load(b));
+            self.ids.store(a, id_b);
+            self.ids.store(b, id_a);
+            let dims = self.axes.dims as usize;
+            let mut axis = 0;
+            while axis < dims {
+                let (at_a, at_b) = (self.coords.load(a * dims + axis), self.coords.load(b * dims + axis));
+                self.coords.store(a * dims + axis, at_b);
+                self.coords.store(b * dims + axis, at_a);
+                axis += 1;
+            }
+        }
+    }
+}
+
+/// Shared memory of a tile: what is compared of each point, and which is at each place.
+#[repr(C, align(16))]
+pub struct SwapsSmem<R> {
+    ranked: [R; TILE],
+    tags: [u32; TILE],
+    order: [u16; TILE],
+}
+
+/// One block's tile.
+struct Tile<'a, C: Coord> {
+    points: Tagged<'a, C>,
+    begin: usize,
+    len: usize,
+    smem: *mut SwapsSmem<C::Ranked>,
+}
+
+impl<C: Coord> Tile<'_, C> {
+    #[inline(always)]
+    unsafe fn run(self, first: bool) {
+        let (ranked, tags) = (shared_field!(self.smem, ranked), shared_field!(self.smem, tags));
+        let order = shared_field!(self.smem, order);
+        let mut i = thread::thread_idx_x() as usize;
+        while i < self.len {
+            let tag = self.points.tags.load(self.begin + i);
+            tags.store(i, tag);
+            ranked.store(i, self.points.ranked(self.begin + i, tag));
+            order.store(i, i as u16);
+            i += SWAPS_THREADS;
+        }
+        thread::sync_threads();
+        let mut size = if first { 2 } else { 2 * TILE as u64 };
+        while size <= TILE as u64 {
+            self.put_in_order(size / 2, true);
+            self.merge(size / 4);
+            size *= 2;
+        }
+        if !first {
+            self.merge(TILE as u64 / 2);
+        }
+        self.write();
+    }
+
+    /// Merges by strides from `stride` down.
+    #[inline(always)]
+    unsafe fn merge(&self, mut stride: u64) {
+        while stride > 0 {
+            self.put_in_order(stride, false);
+            stride /= 2;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put_in_order(&self, stride: u64, mirrors: bool) {
+        let (ranked, tags) = (shared_field!(self.smem, ranked), shared_field!(self.smem, tags));
+        let order = shared_field!(self.smem, order);
+        let (a, b) = pair(u64::from(thread::thread_idx_x()), stride, mirrors);
+        if (b as usize) < self.len {
+            let (at_a, at_b) = (order.load(a as usize), order.load(b as usize));
+            let (tag_a, tag_b) = (tags.load(at_a as usize), tags.load(at_b as usize));
+            let (item_a, item_b) = (ranked.load(at_a as usize), ranked.load(at_b as usize));
+            if tag_b < tag_a || (tag_a == tag_b && item_b.is_before(item_a)) {
+                order.store(a as usize, at_b);
+                order.store(b as usize, at_a);
+            }
+        }
+        thread::sync_threads();
+    }
+
+    /// Moves the points to their places.
+    #[inline(always)]
+    unsafe fn write(&self) {
+        let (ranked, tags) = (shared_field!(self.smem, ranked), shared_field!(self.smem, tags));
+        let order = shared_field!(self.smem, order);
+        let thread = thread::thread_idx_x() as usize;
+        let (points, dims) = (self.points, self.points.axes.dims as usize);
+        let mut axis = 0;
+        while axis < dims {
+            // All are read before any is written.
+            let mut coords = [C::ZERO; TILE / SWAPS_THREADS];
+            let mut row = 0;
+            while row < TILE / SWAPS_THREADS {
+                let i = thread + row * SWAPS_THREADS;
+                if i < self.len {
+                    coords[row] = points.coords.load((self.begin + order.load(i) as usize) * dims + axis);
+                }
+                row += 1;
+            }
+            thread::sync_threads();
+            let mut row = 0;
+            while row < TILE / SWAPS_THREADS {
+                let i = thread + row * SWAPS_THREADS;
+                if i < self.len {
+                    points.coords.store((self.begin + i) * dims + axis, coords[row]);
+                }
+                row += 1;
+            }
+            axis += 1;
+        }
+        let mut i = thread;
+        while i < self.len {
+            let from = order.load(i) as usize;
+            points.ids.store(self.begin + i, ranked.load(from).id());
+            points.tags.store(self.begin + i, tags.load(from));
+            i += SWAPS_THREADS;
+        }
+    }
+}
