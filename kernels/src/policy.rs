@@ -361,8 +361,9 @@ pub struct QueriesPolicy {
     pub list_min_blocks: usize,
     /// Lanes look at their buckets when fewer than that are searching for one.
     pub searching_from: u32,
-    /// Queries are compared with every point where there are no more points than that.
-    pub brute_force_up_to: usize,
+    /// Queries are compared with every point where there are no more points than that: lane by lane, and by warps for more
+    /// neighbours than a lane keeps.
+    pub brute_force_up_to: [usize; 2],
     /// Queries that are not in order are put in order from this number on.
     pub ordered_from: usize,
 }
@@ -381,12 +382,15 @@ impl QueriesPolicy {
 
 /// On an H200, 10M uniform points and as many queries, f32 x 3, k = 1, 8, 32: lanes look at their buckets when fewer than 20 are
 /// searching 6.5, 15.0, 48 ms, 12 6.1, 13.6, 43, 6 6.0, 13.1, 40, 1 6.5, 14.4, 41 (without homes; with them 5.0, 12.7, 35.5).
+/// 1M queries to 64 points by brute force k = 1, 8, 100 0.109, 0.310, 1.52 ms, by buckets 0.158, 0.360, 1.54; to 128 points 0.194,
+/// 0.548, 2.49 and 0.188, 0.463, 2.52; to 512 points k = 100 6.88 and 8.50, to 1024 10.3 and 9.7. Lanes that take another query
+/// when 16 of a warp are done took 5.1, 18.2, 44 ms, with registers for a query that changes.
 pub const QUERIES: QueriesPolicy = QueriesPolicy {
     threads: 128,
     min_blocks: [8, 6, 4],
     list_min_blocks: 4,
     searching_from: 6,
-    brute_force_up_to: 64,
+    brute_force_up_to: [64, 512],
     ordered_from: 1 << 10,
 };
 

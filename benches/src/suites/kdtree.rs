@@ -1,6 +1,7 @@
 //! The k-d tree: builds and nearest neighbours, on a GPU from device memory to device memory, and from host memory to host
 //! memory, on uniform points; the copy bandwidth of the same run beside them.
 
+mod few;
 mod on_device;
 
 use super::{Settings, Suite, copy};
@@ -20,12 +21,13 @@ pub const NOTES: &[Note] = &[Note::new(
 )];
 
 /// All of it, and what goes from device memory to device memory.
-pub const SUITES: [(&str, Suite); 2] = [
+pub const SUITES: [(&str, Suite); 3] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
     }),
     ("kdtree-device", run_on_device),
+    ("kdtree-few", few::run),
 ];
 
 fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {

@@ -255,7 +255,7 @@ impl<C: Coord> GpuTree<C> {
         let mut layout = Layout::new();
         let rows = RowsMut { dist2, ids, k };
         let is_own = matches!(queries, DeviceQueries::Own { .. });
-        let plan = Nearest::plan(&mut layout, self, asked, ids.len() / k, is_own);
+        let plan = Nearest::plan(&mut layout, self, asked, ids.len() / k, k, is_own);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         self.wait(stream)?;
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
@@ -291,7 +291,7 @@ impl<C: Coord> GpuTree<C> {
         for begin in (0..num_queries).step_by(batch) {
             let range = begin..num_queries.min(begin + batch);
             let mut layout = Layout::new();
-            let plan = Nearest::plan(&mut layout, self, &asked, range.len(), is_own);
+            let plan = Nearest::plan(&mut layout, self, &asked, range.len(), k, is_own);
             let mut batch_dist2 =
                 Buffer::uninitialized(&self.gpu, range.len() * k, "distances of neighbours")?;
             let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbours")?;
@@ -361,7 +361,7 @@ impl<C: Coord> GpuTree<C> {
                     stream: &stream,
                     within,
                     num_rows,
-                    in_order: asked.is_in_order(self.len()),
+                    in_order: asked.is_in_order(self.len(), within::ALL),
                 })
             }
             Checked::Own { itself } => {

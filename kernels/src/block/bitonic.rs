@@ -1,19 +1,28 @@
-//! Bitonic sort of a few items in shared memory (Batcher 1968).
+//! Bitonic sort of a few items in shared memory (Batcher 1968): steps within 32 items by the lanes of a warp, without barriers.
 
 use crate::thread::ranked::Ranked;
+use crate::warp::bitonic::exchange;
 use cuda_std::prelude::*;
 
-/// Sorts the first `len` items, a power of two. Ends with a barrier, if there are two.
+/// Sorts the first `len` items, a power of two. Ends with a barrier.
 ///
 /// # Safety
 /// All threads of the block call, with the same arguments; the items were set before a barrier, and nobody else uses them.
 #[inline(always)]
 pub unsafe fn sort<R: Ranked>(items: SharedSlice<'_, R>, len: u32) {
     let (thread, num_threads) = (thread::thread_idx_x(), thread::block_dim_x());
-    let mut size = 2;
+    in_warps(items, len, |mut item, i| {
+        let mut size = 2;
+        while size <= 32 {
+            item = merge(item, i, size, size / 2);
+            size *= 2;
+        }
+        item
+    });
+    let mut size = 64;
     while size <= len {
         let mut stride = size / 2;
-        while stride > 0 {
+        while stride >= 32 {
             let mut pair = thread;
             while pair < len / 2 {
                 // The lower item of the pair: its bit of the stride is 0.
@@ -28,6 +37,34 @@ pub unsafe fn sort<R: Ranked>(items: SharedSlice<'_, R>, len: u32) {
             thread::sync_threads();
             stride /= 2;
         }
+        in_warps(items, len, |item, i| merge(item, i, size, 16));
         size *= 2;
     }
+}
+
+/// Steps of a merge to runs of `size` items, by strides from `stride` down, on item `i` and others of the warp.
+#[inline(always)]
+unsafe fn merge<R: Ranked>(mut item: R, i: u32, size: u32, mut stride: u32) -> R {
+    while stride > 0 {
+        item = exchange(item, stride, (i & stride == 0) == (i & size == 0));
+        stride /= 2;
+    }
+    item
+}
+
+/// Replaces every item by what `step` makes of it, of 32 neighbours at a time. Ends with a barrier.
+#[inline(always)]
+unsafe fn in_warps<R: Ranked>(items: SharedSlice<'_, R>, len: u32, step: impl Fn(R, u32) -> R) {
+    let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / 32);
+    let mut begin = 32 * warp;
+    while begin < len {
+        let i = begin + lane;
+        // Fewer than 32 end in what comes last.
+        let item = step(if i < len { items.load(i as usize) } else { R::LAST }, i);
+        if i < len {
+            items.store(i as usize, item);
+        }
+        begin += thread::block_dim_x();
+    }
+    thread::sync_threads();
 }

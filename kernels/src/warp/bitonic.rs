@@ -5,8 +5,11 @@ use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 
 /// Exchanges with the lane whose index differs in `bits`; the caller keeps the first of the two, or the other one.
+///
+/// # Safety
+/// All lanes call.
 #[inline(always)]
-unsafe fn exchange<R: Ranked>(item: R, bits: u32, keeps_first: bool) -> R {
+pub unsafe fn exchange<R: Ranked>(item: R, bits: u32, keeps_first: bool) -> R {
     let other = shuffle_xor(item, bits);
     if other.is_before(item) == keeps_first { other } else { item }
 }

@@ -263,7 +263,10 @@ fn traversals_and_orders_give_the_same_rows() {
         for k in [1, 8, 12, 32, 100, 256, 257] {
             let expected = expected.nearest(&queries, k).unwrap();
             let plain = QueryOptions::default();
-            for options in [plain.clone(), plain.clone().coherent(), plain.traversal(Traversal::StackFree)] {
+            let by = |traversal| plain.clone().traversal(traversal);
+            use Traversal::{BruteForce, ClosestCorner, Stack, StackFree};
+            let all = [BruteForce, ClosestCorner, Stack, StackFree].map(by);
+            for options in all.into_iter().chain([plain.clone(), plain.clone().coherent()]) {
                 let near = tree.nearest_with(&queries, k, &options).unwrap();
                 assert!(near.ids() == expected.ids(), "k = {k}, {options:?} on {device}");
                 assert!(near.dist2() == expected.dist2(), "k = {k}, {options:?} on {device}");

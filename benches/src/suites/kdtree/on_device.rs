@@ -6,7 +6,7 @@ use crate::points::{self, Uniform};
 use crate::report::{Report, Row};
 use cust_core::DeviceCopy;
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, DeviceQueries, QueryOptions, Traversal};
+use kauri::kdtree::{Builder, DeviceQueries, QueryOptions, SplitRule, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Result};
 
 /// Queries whose answers are compared with the CPU's before any is timed.
@@ -59,19 +59,23 @@ where
     let mut bench = Bench { gpu, stream, workspace, effort, input, coords, queries, tree, reference, report };
     bench.build("build", Builder::Selection)?;
     if all {
+        bench.build("build, in place", Builder::SelectionInPlace)?;
         bench.build("build, by tags", Builder::Tags)?;
+        bench.build("build, by tags in place", Builder::TagsInPlace)?;
     }
+    bench.widest()?;
     let plain = QueryOptions::default;
     for k in if all { &[1, 8, 32, 100][..] } else { &[1, 8][..] } {
         bench.nearest(&format!("nearest k={k}"), *k, &plain())?;
     }
     if all {
-        for k in [1, 8] {
-            bench.nearest(
-                &format!("nearest k={k}, stack-free"),
-                k,
-                &plain().traversal(Traversal::StackFree),
-            )?;
+        use Traversal::{ClosestCorner, Stack, StackFree};
+        for (way, traversal) in
+            [("stack-free", StackFree), ("stack", Stack), ("closest corner", ClosestCorner)]
+        {
+            for k in [1, 8] {
+                bench.nearest(&format!("nearest k={k}, {way}"), k, &plain().traversal(traversal))?;
+            }
         }
         for k in [8, 16, 32] {
             bench.own_nearest(k)?;
@@ -103,6 +107,17 @@ impl<P: Point> Bench<'_, P> {
             KdTree::<P>::build_on(&self.stream, &mut Workspace::new(self.gpu), &self.coords, &options)?;
         let (temp_bytes, check) = (Some(built.stats().temp_bytes), Some("verify"));
         self.report.push(Row { temp_bytes, check, ..self.row(work, timing) });
+        Ok(())
+    }
+
+    /// Builds and queries of a tree that splits on the widest axes.
+    fn widest(&mut self) -> Result<()> {
+        let options = KdTreeOptions::default().split(SplitRule::Widest);
+        let tree = KdTree::build_on(&self.stream, &mut self.workspace, &self.coords, &options)?;
+        let by_levels = std::mem::replace(&mut self.tree, tree);
+        self.build("build, widest", Builder::Selection)?;
+        self.nearest("nearest k=8, widest", 8, &QueryOptions::default())?;
+        self.tree = by_levels;
         Ok(())
     }
 

@@ -32,18 +32,19 @@ impl<C: Coord> Asked<C> {
         self.wanted.check_mask(num_points)
     }
 
-    /// True if queries are compared with all of so many points.
-    pub(super) fn is_brute_force(&self, num_points: usize) -> bool {
+    /// True if queries for the `k` nearest, or for as many as there are, are compared with all of so many points.
+    pub(super) fn is_brute_force(&self, num_points: usize, k: usize) -> bool {
+        let [by_lanes, by_warps] = QUERIES.brute_force_up_to;
         match self.wanted.traversal {
             Traversal::BruteForce => true,
-            Traversal::Auto => num_points <= QUERIES.brute_force_up_to,
+            Traversal::Auto => num_points <= if by_warps_alone(k) { by_warps } else { by_lanes },
             _ => false,
         }
     }
 
-    /// True if queries need not be put in the order of a tree of so many points.
-    pub(super) fn is_in_order(&self, num_points: usize) -> bool {
-        self.wanted.coherent || self.is_brute_force(num_points)
+    /// True if such queries need not be put in the order of a tree of so many points.
+    pub(super) fn is_in_order(&self, num_points: usize, k: usize) -> bool {
+        self.wanted.coherent || self.is_brute_force(num_points, k)
     }
 
     /// The dimensions of the kernels that do it: exactly those of the tree, or up to [`MAX_DIMS`].
@@ -54,6 +55,11 @@ impl<C: Coord> Asked<C> {
             _ => MAX_DIMS,
         }
     }
+}
+
+/// True if the `k` nearest are always looked for by warps.
+fn by_warps_alone(k: usize) -> bool {
+    (33..=256).contains(&k)
 }
 
 /// Queries in device memory.
@@ -119,16 +125,17 @@ pub(super) struct WalkArgs<'a, C> {
 }
 
 impl<'a, C: Coord> WalkArgs<'a, C> {
-    /// Of queries, which are answered in an order if there is one.
+    /// Of queries for the `k` nearest, or for as many as there are, which are answered in an order if there is one.
     pub(super) fn new(
         tree: &'a GpuTree<C>,
         asked: &'a Asked<C>,
         queries: QueriesOn<'a, C>,
+        k: usize,
         order: Option<Source<'a, u32, u32>>,
     ) -> Self {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         let own = if queries.are_own { flags::OWN } else { 0 };
-        let brute_force = if asked.is_brute_force(tree.len()) { flags::BRUTE_FORCE } else { 0 };
+        let brute_force = if asked.is_brute_force(tree.len(), k) { flags::BRUTE_FORCE } else { 0 };
         Self {
             num_queries: (queries.coords.len() / tree.dims) as u64,
             coords: tree.room.slice(),

@@ -30,15 +30,16 @@ pub(super) struct Nearest {
 }
 
 impl Nearest {
-    /// Plans up to `num_queries` queries, the points of the tree itself if they are its `own`.
+    /// Plans up to `num_queries` queries for the `k` nearest, the points of the tree itself if they are its `own`.
     pub(super) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &GpuTree<C>,
         asked: &Asked<C>,
         num_queries: usize,
+        k: usize,
         own: bool,
     ) -> Self {
-        let is_ordered = own || asked.is_in_order(tree.len()) || walks_alone(asked);
+        let is_ordered = own || asked.is_in_order(tree.len(), k) || walks_alone(asked);
         Self { order: if is_ordered { None } else { Order::plan(layout, num_queries, tree.len()) } }
     }
 
@@ -62,7 +63,7 @@ impl Nearest {
             }
             let order =
                 self.order.as_ref().map(|order| order.run(stream, temp, tree, queries.coords)).transpose()?;
-            let args = WalkArgs::new(tree, asked, queries, order);
+            let args = WalkArgs::new(tree, asked, queries, rows.k, order);
             match asked.kernel_dims(tree.dims) {
                 2 => walk::<C, 2>(stream, args, rows),
                 3 => walk::<C, 3>(stream, args, rows),

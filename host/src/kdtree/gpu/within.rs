@@ -26,6 +26,9 @@ pub(super) enum Within<'a, C> {
     Boxes(Slice<'a, C>, Slice<'a, u32>),
 }
 
+/// As many neighbours as there are.
+pub(super) const ALL: usize = usize::MAX;
+
 /// The buckets and the numbers of queries in the order of the walk; nothing if that is their own order.
 pub(super) type RowOrder<'a> = Option<Source<'a, u32, u32>>;
 
@@ -96,7 +99,7 @@ impl WithinPlan {
             let order = self.order(stream, temp, tree, within)?;
             match within {
                 Within::Distance(asked, queries) => {
-                    let walk = WalkArgs::new(tree, asked, queries, order);
+                    let walk = WalkArgs::new(tree, asked, queries, ALL, order);
                     let (n, args) = (walk.num_queries, walk_args!(walk, counts));
                     match asked.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<kdtree_count_within<C, 2>>(n, args),
@@ -167,7 +170,7 @@ impl WithinPlan {
         unsafe {
             match within {
                 Within::Distance(asked, queries) => {
-                    let walk = WalkArgs::new(tree, asked, queries, order);
+                    let walk = WalkArgs::new(tree, asked, queries, ALL, order);
                     let (n, args) = (walk.num_queries, walk_args!(walk, offsets, ids, dist2));
                     match asked.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<kdtree_emit_within<C, 2>>(n, args),
