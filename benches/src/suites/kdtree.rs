@@ -4,6 +4,7 @@
 
 mod first_use;
 mod on_device;
+mod wald;
 mod within;
 
 use super::{Settings, Suite, copy, unless_too_large};
@@ -26,8 +27,8 @@ pub const NOTES: &[Note] = &[Note::new(
      profiled at this size. Next: order queries from a larger number on",
 )];
 
-/// All of it, what goes from device memory to device memory, and the first calls alone.
-pub const SUITES: [(&str, Suite); 3] = [
+/// All of it, what goes from device memory to device memory, the first calls alone, and a published experiment.
+pub const SUITES: [(&str, Suite); 4] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
@@ -37,6 +38,7 @@ pub const SUITES: [(&str, Suite); 3] = [
         let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
         first_use::run(settings, gpu, report)
     }),
+    ("kdtree-wald", wald::run),
 ];
 
 /// Makes points or queries of that number and seed.
