@@ -1,5 +1,6 @@
 //! Trees and queries on buffers of a device, on the caller's stream: nothing waits for the host, and with a workspace that has
-//! been used for as much before nothing is allocated, so that calls can be captured in a graph.
+//! been used for as much before nothing is allocated, so that calls can be captured in a graph. Only those that give buffers as
+//! large as what they find wait and allocate.
 
 mod within;
 

@@ -136,7 +136,7 @@ fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
     let boxes: Vec<_> = queries[..70].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
     match turn % 5 {
         0 => case.within(Queries::Points(&queries), &options),
-        1 => case.within(Queries::Own { itself: turn % 2 == 0 }, &options.mask(mask)),
+        1 => case.within(Queries::Own { itself: turn.is_multiple_of(2) }, &options.mask(mask)),
         2 => case.within(Queries::Points(&queries[..40]), &options.mask(mask).coherent()),
         3 => case.in_boxes(&boxes, None),
         _ => case.in_boxes(&boxes, Some(mask)),

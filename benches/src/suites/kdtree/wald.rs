@@ -12,8 +12,11 @@ use kauri_kernels::thread::coord::Coord;
 /// The builders, and what their rows are called.
 const BUILDERS: [(&str, Builder); 2] = [("build", Builder::Selection), ("build, by tags", Builder::Tags)];
 
-/// The rules by which subtrees split, and what they add to the names of rows.
-const SPLITS: [(&str, fn(KdTreeOptions) -> KdTreeOptions); 1] = [("", |options| options)];
+/// Options by a rule by which subtrees split.
+type Split = fn(KdTreeOptions) -> KdTreeOptions;
+
+/// The rules, and what they add to the names of rows.
+const SPLITS: [(&str, Split); 1] = [("", |options| options)];
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
