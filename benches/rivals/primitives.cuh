@@ -1,5 +1,5 @@
-// What the rivals of the suite `primitives` share: the same inputs as benches/src/suites/primitives, timing by events, rows
-// as JSON lines. Each program takes a seed and then sizes, as 1000000 or 1e6.
+// What the rivals share: the same inputs as benches/src/suites and benches/src/points.rs, timing by events, rows as JSON
+// lines. Each program takes a seed and then sizes, as 1000000 or 1e6.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
         }                                                                                  \
     } while (0)
 
-// As kauri's benchmarks: 3 runs of warm-up, then up to 30 within 4 seconds.
+// As kauri's benchmarks: 3 runs of warm-up or fewer within 2 seconds, then up to 30 within 4 seconds.
 constexpr int WARM_UP = 3;
 constexpr int RUNS = 30;
 constexpr double LIMIT_MS = 4000;
@@ -31,6 +31,10 @@ __host__ __device__ inline uint64_t splitmix64(uint64_t x) {
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);
 }
+
+// Random bits number i of a seed, and of such bits a number from 0 to 1: the points of kauri's benchmarks.
+__host__ __device__ inline uint64_t noise(uint64_t seed, uint64_t i) { return splitmix64(seed + i * 0x9E3779B97F4A7C15ull); }
+__host__ __device__ inline float unit(uint64_t bits) { return float(bits >> 40) / float(1 << 24); }
 
 template <class T, class F>
 __global__ void make_kernel(T *out, size_t n, F item) {
@@ -64,15 +68,20 @@ void row(const char *system, const std::string &work, const std::string &input, 
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&end));
     std::vector<float> times;
-    double total_ms = 0;
-    for (int i = 0; i < WARM_UP + RUNS && (i <= WARM_UP || total_ms < LIMIT_MS); i++) {
+    double warm_up_ms = 0, total_ms = 0;
+    int warm_up = WARM_UP;
+    for (int i = 0; i < warm_up + RUNS && (i <= warm_up || total_ms < LIMIT_MS); i++) {
         CHECK(cudaEventRecord(start));
         run();
         CHECK(cudaEventRecord(end));
         CHECK(cudaEventSynchronize(end));
         float ms = 0;
         CHECK(cudaEventElapsedTime(&ms, start, end));
-        if (i < WARM_UP) continue;
+        if (i < warm_up) {
+            warm_up_ms += ms;
+            if (warm_up_ms > LIMIT_MS / 2) warm_up = i + 1;
+            continue;
+        }
         times.push_back(ms);
         total_ms += ms;
     }

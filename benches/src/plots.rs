@@ -73,7 +73,7 @@ fn draw_panel(
 ) -> Drawn<()> {
     let points = |row: &&&Row| {
         let seconds = row.timing.as_ref()?.median_ms / 1e3;
-        Some((row.n as f64, row.n as f64 / seconds / 1e9))
+        Some((row.n as f64, row.items.unwrap_or(row.n) as f64 / seconds / 1e9))
     };
     // What a copy of as many bytes would do, by the row that moves the most bytes an item.
     let bytes_an_item = rows.iter().filter_map(|row| Some(row.bytes? as f64 / row.n as f64)).reduce(f64::max);

@@ -1,51 +1,56 @@
-//! Random input that is the same in every run.
+//! Random input that is the same in every run, on every machine: a point follows from the seed and its number.
 
-/// The generator SplitMix64: small, and good enough to scatter points.
-#[derive(Clone, Debug)]
-pub struct Random(u64);
+mod skewed;
 
-impl Random {
-    /// Numbers that depend on `seed` alone.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
+pub use skewed::{clustered, duplicated, lidar};
 
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+use kauri::primitives::generate::splitmix64;
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+
+/// Step of the states of SplitMix64.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Random bits number `i` of a seed; the rivals make the same.
+pub fn noise(seed: u64, i: u64) -> u64 {
+    splitmix64(seed.wrapping_add(i.wrapping_mul(STEP)))
 }
 
 /// A coordinate type that points can be scattered in.
-pub trait Uniform: Copy {
-    /// The type's name.
-    const NAME: &'static str;
-    /// A number from 0 to 1, 1 not included.
-    fn uniform(random: &mut Random) -> Self;
+pub trait Uniform: Coord {
+    /// Of random bits a number from 0 to 1, 1 not included.
+    fn uniform(bits: u64) -> Self;
 }
 
 impl Uniform for f32 {
-    const NAME: &'static str = "f32";
-    fn uniform(random: &mut Random) -> f32 {
-        (random.bits() >> 40) as f32 / (1u64 << 24) as f32
+    fn uniform(bits: u64) -> f32 {
+        (bits >> 40) as f32 / (1u64 << 24) as f32
     }
 }
 
 impl Uniform for f64 {
-    const NAME: &'static str = "f64";
-    fn uniform(random: &mut Random) -> f64 {
-        (random.bits() >> 11) as f64 / (1u64 << 53) as f64
+    fn uniform(bits: u64) -> f64 {
+        (bits >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
 /// Points scattered evenly in the unit cube.
 pub fn uniform<C: Uniform, const D: usize>(num_points: usize, seed: u64) -> Vec<[C; D]> {
-    let mut random = Random::new(seed);
-    (0..num_points).map(|_| std::array::from_fn(|_| C::uniform(&mut random))).collect()
+    scattered(num_points, seed, C::uniform)
+}
+
+/// Points whose coordinates are integers scattered evenly among those of 32 bits.
+pub fn integers<C: Coord>(num_points: usize, seed: u64) -> Vec<[C; 1]> {
+    scattered(num_points, seed, |bits| C::from_f64(f64::from((bits >> 32) as i32)))
+}
+
+fn scattered<C: Coord, const D: usize>(
+    num_points: usize,
+    seed: u64,
+    of: impl Fn(u64) -> C + Sync,
+) -> Vec<[C; D]> {
+    let point = |i| std::array::from_fn(|axis| of(noise(seed, (i * D + axis) as u64)));
+    (0..num_points).into_par_iter().map(point).collect()
 }
 
 #[cfg(test)]
@@ -60,5 +65,14 @@ mod tests {
         assert!(points.iter().flatten().all(|x| (0.0..1.0).contains(x)));
         let mean = uniform::<f64, 1>(10_000, 1).as_flattened().iter().sum::<f64>() / 1e4;
         assert!((mean - 0.5).abs() < 0.02, "{mean}");
+        // Recorded results are of these points.
+        assert_eq!(uniform::<f32, 2>(2, 1)[1][0], (0xf893_a2ee_fb32_555e_u64 >> 40) as f32 / 16_777_216.0);
+    }
+
+    #[test]
+    fn integers_are_whole() {
+        let points = integers::<f64>(1000, 1);
+        assert!(points.iter().flatten().all(|x| x.fract() == 0.0 && x.abs() <= 2f64.powi(31)));
+        assert!(points.iter().flatten().any(|&x| x < 0.0));
     }
 }

@@ -47,6 +47,9 @@ impl Note {
 const GOAL: f64 = 0.9;
 const LARGE: u64 = 128_000_000;
 
+/// The last word on input without skew.
+const UNIFORM: &str = "uniform";
+
 /// One measurement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
@@ -60,7 +63,7 @@ pub struct Row {
     pub n: u64,
     /// What it took.
     pub timing: Option<Timing>,
-    /// Units of work done, for the throughput: points built, queries answered.
+    /// Units of work done, for the throughput: points built, queries answered, points found.
     pub items: Option<u64>,
     /// Bytes read and written, for the bandwidth.
     pub bytes: Option<u64>,
@@ -70,6 +73,8 @@ pub struct Row {
     pub check: Option<&'static str>,
     /// If a goal was missed: what bounds it.
     pub bound: Option<&'static str>,
+    /// What else there is to say, such as why it was left out.
+    pub note: Option<String>,
 }
 
 impl Report {
@@ -80,8 +85,9 @@ impl Report {
 
     /// Adds a row, and shows it on the error stream: suites take minutes.
     pub fn push(&mut self, row: Row) {
-        let median = row.timing.as_ref().map_or(f64::NAN, |timing| timing.median_ms);
-        eprintln!("{}  {}  n={}  {median:.3} ms", row.work, row.input, row.n);
+        let median = row.timing.as_ref().map(|timing| format!("{:.3} ms", timing.median_ms));
+        let parts = [median, row.note.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        eprintln!("{}  {}  n={}  {parts}", row.work, row.input, row.n);
         self.rows.push(row);
     }
 
@@ -138,9 +144,8 @@ impl Report {
             "{} on {}{driver}, kauri {} ({}), seed {}\n\n",
             self.suite, hardware.device, hardware.kauri, hardware.git_revision, self.seed
         );
-        text +=
-            "| work | input | n | system | clock | median ms | min | max | runs | rate | temp | kauri is |\n";
-        text += "|---|---|--:|---|---|--:|--:|--:|--:|--:|--:|--:|\n";
+        text += "| work | input | n | system | clock | median ms | min | max | runs | rate | ns each | temp | kauri is |\n";
+        text += "|---|---|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n";
         for row in &self.rows {
             let ms = |value: fn(&Timing) -> f64| {
                 row.timing.as_ref().map_or("-".to_owned(), |t| format!("{:.3}", value(t)))
@@ -149,7 +154,7 @@ impl Report {
             let runs = row.timing.as_ref().map_or(0, |timing| timing.runs);
             writeln!(
                 text,
-                "| {} | {} | {} | {} | {clock} | {} | {} | {} | {runs} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {clock} | {} | {} | {} | {runs} | {} | {} | {} | {} |",
                 row.work,
                 row.input,
                 row.n,
@@ -158,12 +163,40 @@ impl Report {
                 ms(|t| t.min_ms),
                 ms(|t| t.max_ms),
                 row.rate(),
+                row.ns_each().map_or("-".to_owned(), |ns| format!("{ns:.3}")),
                 row.temp_bytes.map_or("-".to_owned(), |bytes| format!("{:.1} MB", bytes as f64 / 1e6)),
-                self.advantage(row).map_or(String::new(), |ratio| format!("{ratio:.2} x as fast")),
+                self.advantage(row)
+                    .map(|ratio| format!("{ratio:.2} x as fast"))
+                    .or(row.note.clone())
+                    .unwrap_or_default(),
             )
             .expect("writing to a string");
         }
-        text + &self.bounds()
+        text + &self.skew() + &self.bounds()
+    }
+
+    /// What an item of skewed input takes, relative to uniform input of the same size.
+    fn skew(&self) -> String {
+        let mut text = String::new();
+        for row in self.rows.iter().filter(|row| row.is_kauri()) {
+            let Some((kind, how)) = row.input.rsplit_once(", ").filter(|(_, how)| *how != UNIFORM) else {
+                continue;
+            };
+            let input = format!("{kind}, {UNIFORM}");
+            let is_its = |other: &&Row| {
+                other.is_kauri() && (&other.work, &other.input, other.n) == (&row.work, &input, row.n)
+            };
+            let uniform = self.rows.iter().find(is_its).and_then(Row::ns_each);
+            if let (Some(each), Some(uniform)) = (row.ns_each(), uniform) {
+                writeln!(text, "| {} | {kind} | {} | {how} | {:.2} |", row.work, row.n, each / uniform)
+                    .expect("writing to a string");
+            }
+        }
+        if text.is_empty() {
+            return text;
+        }
+        let head = "| work | input | n | which is | times |\n|---|---|--:|---|--:|\n";
+        format!("\nTime for an item, relative to uniform input:\n\n{head}{text}")
     }
 
     /// What bounds the rows that missed a goal: each reason with its rows.
@@ -218,9 +251,13 @@ impl Row {
             items: Some(n),
             bytes: row["bytes"].as_u64(),
             temp_bytes: row["temp_bytes"].as_u64(),
-            check: None,
-            bound: None,
+            ..Row::default()
         })
+    }
+
+    /// Nanoseconds an item.
+    fn ns_each(&self) -> Option<f64> {
+        Some(self.timing.as_ref()?.median_ms * 1e6 / self.items? as f64)
     }
 
     fn rate(&self) -> String {
@@ -252,6 +289,29 @@ mod tests {
         assert_eq!(report.rows.iter().map(|row| row.system.as_str()).collect::<Vec<_>>(), ["", "CUB", ""]);
         assert!(report.to_markdown().contains("1.50 x as fast"), "{}", report.to_markdown());
         assert!(report.add_rivals("{}").is_err());
+    }
+
+    #[test]
+    fn skewed_input_is_compared_with_uniform_input() {
+        let mut report = Report::new("test", Hardware::of(&Device::cpu()), 1);
+        let timing = |ms: f64| Some(Timing::of("wall", &[std::time::Duration::from_secs_f64(ms / 1e3)]));
+        let row = |input: &str, ms, items| Row {
+            work: "within".to_owned(),
+            input: input.to_owned(),
+            n: 10,
+            timing: timing(ms),
+            items: Some(items),
+            ..Row::default()
+        };
+        report.rows = vec![row("f32 x 3, uniform", 1.0, 100), row("f32 x 3, clustered", 3.0, 200)];
+        report.push(Row {
+            note: Some("left out".to_owned()),
+            timing: None,
+            ..row("f32 x 4, clustered", 1.0, 1)
+        });
+        let text = report.to_markdown();
+        assert!(text.contains("| within | f32 x 3 | 10 | clustered | 1.50 |\n"), "{text}");
+        assert!(text.contains("| - | - | left out |\n") && text.matches("clustered").count() == 3, "{text}");
     }
 
     #[test]

@@ -99,6 +99,9 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// Points within a distance were asked for with options that have no radius.
+    #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
+    NoRadius,
     /// Keys were to be sorted by bits that they do not have.
     #[error("bits {begin} to {end} of keys of {bits} bits: give a range within 0..{bits}")]
     InvalidBits {

@@ -93,7 +93,10 @@ impl Bundle {
         }
         write(&out.join("revision"), &git_revision(&workspace))?;
         check_size(&out)?;
-        println!("{}: run.sh test, checked, sanitize, large, demo, bench or all", workspace.shown(&out));
+        println!(
+            "{}: run.sh test, checked, sanitize, large, demo, suite, bench or all",
+            workspace.shown(&out)
+        );
         Ok(())
     }
 }

@@ -1,14 +1,22 @@
-//! The k-d tree: builds and nearest neighbours, on a GPU from device memory to device memory, and from host memory to host
-//! memory, on uniform points; the copy bandwidth of the same run beside them.
+//! The k-d tree: builds, nearest neighbours, points within a distance and in boxes, on a GPU from device memory to device memory,
+//! and from host memory to host memory, on uniform points; the most used calls on skewed ones too; the copy bandwidth of the
+//! same run beside them.
 
 mod few;
+mod first_use;
 mod on_device;
+mod wald;
+mod within;
 
-use super::{Settings, Suite, copy};
+use super::{Settings, Suite, copy, unless_too_large};
 use crate::measure::Timing;
 use crate::points::{self, Uniform};
 use crate::report::{Note, Report, Row};
-use kauri::{Device, KdTree, KdTreeOptions, Point, Result, Stats};
+use kauri::device::Gpu;
+use kauri::kdtree::{Builder, QueryOptions};
+use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, Stats};
+use kauri_kernels::thread::coord::Coord;
+use on_device::{Bench, Input};
 use std::time::{Duration, Instant};
 
 /// What bounds the rows that miss a goal.
@@ -20,26 +28,67 @@ pub const NOTES: &[Note] = &[Note::new(
      profiled at this size. Next: order queries from a larger number on",
 )];
 
-/// All of it, and what goes from device memory to device memory.
-pub const SUITES: [(&str, Suite); 3] = [
+/// All of it, what goes from device memory to device memory, few points by two ways, the first calls
+/// alone, and a published experiment.
+pub const SUITES: [(&str, Suite); 5] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
     }),
     ("kdtree-device", run_on_device),
     ("kdtree-few", few::run),
+    ("kdtree-first", |settings, report| {
+        let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+        first_use::run(settings, gpu, report)
+    }),
+    ("kdtree-wald", wald::run),
 ];
+
+/// Makes points or queries of that number and seed.
+type Make = fn(usize, u64) -> Vec<[f32; 3]>;
+
+/// Points as real data have them.
+const SKEWED: [(&str, Make); 3] =
+    [("clustered", points::clustered), ("duplicated", points::duplicated), ("lidar-like", points::lidar)];
 
 fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Ok(()) };
+    first_use::run(settings, gpu, report)?;
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        on_device::run::<f32, 3>(settings, gpu, n, true, report)?;
-        on_device::run::<f32, 2>(settings, gpu, n, false, report)?;
-        on_device::run::<f32, 4>(settings, gpu, n, false, report)?;
-        on_device::run::<f64, 3>(settings, gpu, n, false, report)?;
+        on_input(settings, gpu, report, Input::<f32, 3>::uniform(settings, n), |bench| {
+            bench.main_rows()?;
+            bench.more_rows()?;
+            bench.within(true)?;
+            bench.in_boxes()
+        })?;
+        on_input(settings, gpu, report, Input::<f32, 2>::uniform(settings, n), |bench| {
+            bench.main_rows()?;
+            bench.within(false)?;
+            bench.in_boxes()
+        })?;
+        on_input(settings, gpu, report, Input::<f32, 4>::uniform(settings, n), |bench| bench.main_rows())?;
+        on_input(settings, gpu, report, Input::<f64, 3>::uniform(settings, n), |bench| bench.main_rows())?;
+        for (how, make) in SKEWED {
+            on_input(settings, gpu, report, Input::new(settings, n, how, make), |bench| {
+                bench.build("build", Builder::Selection)?;
+                bench.nearest("nearest k=8", 8, &QueryOptions::default())?;
+                bench.within(false)
+            })?;
+        }
     }
     Ok(())
+}
+
+/// The rows of an input, unless the device has no memory for it.
+fn on_input<C: Coord, const D: usize>(
+    settings: &Settings,
+    gpu: &Gpu,
+    report: &mut Report,
+    input: Input<C, D>,
+    rows: impl FnOnce(&mut Bench<'_, C, D>) -> Result<()>,
+) -> Result<()> {
+    unless_too_large(Bench::new(settings, gpu, input, report).and_then(|mut bench| rows(&mut bench)))
 }
 
 fn points<C: Uniform, const D: usize>(settings: &Settings, n: usize, report: &mut Report) -> Result<()>

@@ -6,7 +6,7 @@ pub mod primitives;
 use crate::measure::Effort;
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream};
-use kauri::{Device, Result};
+use kauri::{Device, Error, Result};
 
 /// What a suite runs with.
 #[derive(Clone, Debug)]
@@ -27,6 +27,17 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 /// The suites by name.
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
     kdtree::SUITES.into_iter().chain(primitives::SUITES)
+}
+
+/// Leaves out work that the device has no memory for: the largest sizes of the widest items.
+fn unless_too_large(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error @ Error::OutOfMemory { .. }) => {
+            eprintln!("left out: {error}");
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Bytes that the copy moves from one place to another; far more than any cache.

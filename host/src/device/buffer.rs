@@ -7,6 +7,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// An array of `T` in the memory of a GPU; freed when dropped, after all work that may use it.
 pub struct Buffer<T> {
@@ -121,7 +122,7 @@ impl<T: DeviceCopy> Buffer<T> {
         self.check_len("items copied from a buffer", items.len())?;
         if !items.is_empty() {
             // SAFETY: the sizes agree, and the copy is waited for while `items` is borrowed.
-            unsafe { self.read_into(stream, items.as_mut_ptr(), self.len) }?;
+            unsafe { self.read_into(stream, items.as_mut_ptr(), 0..self.len) }?;
         }
         Ok(())
     }
@@ -141,7 +142,7 @@ impl<T: DeviceCopy> Buffer<T> {
             // SAFETY: there is room behind the last item, and device memory holds valid bits of any DeviceCopy type that
             // kernels write.
             unsafe {
-                self.read_into(stream, items.as_mut_ptr().add(len), self.len)?;
+                self.read_into(stream, items.as_mut_ptr().add(len), 0..self.len)?;
                 items.set_len(len + self.len);
             }
         }
@@ -163,16 +164,24 @@ impl<T: DeviceCopy> Buffer<T> {
     /// # Errors
     /// [`Error::Shape`] if there are not so many, [`Error::OutOfMemory`], or the driver's.
     pub fn front_to_vec(&self, stream: &Stream, len: usize) -> Result<Vec<T>> {
-        if len > self.len {
-            let (expected, got) = (self.len as u64, len as u64);
-            return Err(Error::Shape { what: "first items of a buffer", expected, got });
+        self.part_to_vec(stream, 0..len)
+    }
+
+    /// The items of a range, after the stream's work so far.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the range goes beyond the last item, [`Error::OutOfMemory`], or the driver's.
+    pub fn part_to_vec(&self, stream: &Stream, range: Range<usize>) -> Result<Vec<T>> {
+        if range.end > self.len {
+            let (expected, got) = (self.len as u64, range.end as u64);
+            return Err(Error::Shape { what: "the end of a part of a buffer", expected, got });
         }
-        let mut items = crate::memory::vec_with_capacity(len, "a copy of a buffer")?;
-        if len > 0 {
+        let mut items = crate::memory::vec_with_capacity(range.len(), "a copy of a buffer")?;
+        if !range.is_empty() {
             // SAFETY: there is room, and device memory holds valid bits of any DeviceCopy type that kernels write.
             unsafe {
-                self.read_into(stream, items.as_mut_ptr(), len)?;
-                items.set_len(len);
+                self.read_into(stream, items.as_mut_ptr(), range.clone())?;
+                items.set_len(range.len());
             }
         }
         Ok(items)
@@ -209,11 +218,12 @@ impl<T: DeviceCopy> Buffer<T> {
     }
 
     /// # Safety
-    /// `to` must be valid for `len` items, which are no more than the buffer has, and not 0.
-    unsafe fn read_into(&self, stream: &Stream, to: *mut T, len: usize) -> Result<()> {
+    /// `to` must be valid for the items of `range`, which is in the buffer and not empty.
+    unsafe fn read_into(&self, stream: &Stream, to: *mut T, range: Range<usize>) -> Result<()> {
         let driver = self.checked_driver(stream)?;
+        let from = self.address + (range.start * size_of::<T>()) as u64;
         // SAFETY: passed on to the caller; the copy is waited for.
-        unsafe { driver.copy_to_host(to.cast(), self.address, len * size_of::<T>(), stream.raw()) }?;
+        unsafe { driver.copy_to_host(to.cast(), from, range.len() * size_of::<T>(), stream.raw()) }?;
         stream.synchronize()
     }
 

@@ -32,7 +32,7 @@ use selection::Selection;
 use splits::{Corners, Splits};
 use swaps::Swaps;
 use tags::Tags;
-use within::{FoundMut, Within, WithinPlan};
+pub(super) use within::{Call, FoundMut};
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -260,13 +260,7 @@ impl<C: Coord> GpuTree<C> {
         self.wait(stream)?;
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
         // freed.
-        unsafe {
-            let queries = match queries {
-                DeviceQueries::Coordinates(coords) => QueriesOn::of_points(coords.slice()),
-                DeviceQueries::Own { itself } => QueriesOn::own(self, 0..self.len(), true, itself),
-            };
-            plan.run(stream, &temp, self, asked, queries, rows)
-        }
+        unsafe { plan.run(stream, &temp, self, asked, QueriesOn::all(self, queries), rows) }
     }
 
     /// The k nearest points of checked queries, or of the points themselves, appended to `ids` and `dist2`, which have room.
@@ -325,22 +319,22 @@ impl<C: Coord> GpuTree<C> {
 
     /// The number of points within a distance of checked queries, or of the points themselves.
     pub(super) fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
-        self.look(queries, wanted, |call| call.count())
+        self.look(queries, wanted, |call| self.counts(call))
     }
 
     /// The points within a distance of checked queries, or of the points themselves.
     pub(super) fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
-        self.look(queries, wanted, |call| call.find(true))
+        self.look(queries, wanted, |call| self.found(call, true))
     }
 
     /// The number of points in boxes, given as their least and then their greatest coordinates.
     pub(super) fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
-        self.look_in_boxes(corners, mask, |call| call.count())
+        self.look_in_boxes(corners, mask, |call| self.counts(call))
     }
 
     /// The points in them.
     pub(super) fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
-        self.look_in_boxes(corners, mask, |call| call.find(false))
+        self.look_in_boxes(corners, mask, |call| self.found(call, false))
     }
 
     fn look<R>(
@@ -351,24 +345,13 @@ impl<C: Coord> GpuTree<C> {
     ) -> Result<R> {
         let stream = self.stream()?;
         let asked = Asked::new(&stream, wanted)?;
-        let num_rows = queries.len(self.dims, self.len());
         match queries {
             Checked::Points(coords) => {
                 let coords = Buffer::from_slice(&stream, coords, "queries")?;
-                let within = Within::Distance(&asked, QueriesOn::of_points(coords.slice()));
-                run(Call {
-                    tree: self,
-                    stream: &stream,
-                    within,
-                    num_rows,
-                    in_order: asked.is_in_order(self.len(), within::ALL),
-                })
+                run(Call::of_queries(self, &stream, &asked, DeviceQueries::Coordinates(&coords)))
             }
             Checked::Own { itself } => {
-                // SAFETY: it is all of them.
-                let own = unsafe { QueriesOn::own(self, 0..num_rows, true, itself) };
-                let within = Within::Distance(&asked, own);
-                run(Call { tree: self, stream: &stream, within, num_rows, in_order: true })
+                run(Call::of_queries(self, &stream, &asked, DeviceQueries::Own { itself }))
             }
         }
     }
@@ -380,11 +363,27 @@ impl<C: Coord> GpuTree<C> {
         run: impl FnOnce(Call<'_, C>) -> Result<R>,
     ) -> Result<R> {
         let stream = self.stream()?;
-        let num_rows = corners.len() / (2 * self.dims);
         let corners = Buffer::from_slice(&stream, corners, "corners of boxes")?;
         let mask = Buffer::from_slice(&stream, mask.map_or(&[][..], PointMask::words), "mask of points")?;
-        let within = Within::Boxes(corners.slice(), mask.slice());
-        run(Call { tree: self, stream: &stream, within, num_rows, in_order: true })
+        run(Call::of_boxes(self, &stream, &corners, &mask))
+    }
+
+    /// What a call counts, in host memory.
+    fn counts(&self, call: Call<'_, C>) -> Result<Vec<u32>> {
+        let stream = call.stream();
+        let mut counts = Buffer::uninitialized(&self.gpu, call.num_rows(), "counts of points")?;
+        // SAFETY: there are as many counts as rows, and buffers wait for the device before they are freed.
+        unsafe { call.count(&mut Workspace::new(&self.gpu), counts.slice_mut())? };
+        counts.to_vec(stream)
+    }
+
+    /// What a call finds, in host memory.
+    fn found(&self, call: Call<'_, C>, with_distances: bool) -> Result<Found<C>> {
+        let stream = call.stream();
+        // SAFETY: buffers wait for the device before they are freed.
+        let found = unsafe { call.find_all(&mut Workspace::new(&self.gpu), with_distances)? };
+        let (offsets, ids) = (found.offsets.to_vec(stream)?, found.ids.to_vec(stream)?);
+        Ok(Found { offsets, ids, dist2: found.dist2.to_vec(stream)? })
     }
 
     /// A new stream, for work after what has been done to the tree.
@@ -458,48 +457,6 @@ impl<C: Coord> GpuTree<C> {
     /// Number of points.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
-    }
-}
-
-/// A call that finds points within something.
-struct Call<'a, C: Coord> {
-    tree: &'a GpuTree<C>,
-    stream: &'a Stream,
-    within: Within<'a, C>,
-    num_rows: usize,
-    in_order: bool,
-}
-
-impl<C: Coord> Call<'_, C> {
-    fn count(self) -> Result<Vec<u32>> {
-        let Self { tree, stream, within, num_rows, in_order } = self;
-        let mut counts = Buffer::uninitialized(&tree.gpu, num_rows, "counts of points")?;
-        let (mut layout, mut workspace) = (Layout::new(), Workspace::new(&tree.gpu));
-        let plan = WithinPlan::new(&mut layout, tree, num_rows, in_order);
-        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
-        // SAFETY: the buffers live until the counts have been copied.
-        unsafe { plan.count(stream, &temp, tree, within, counts.slice_mut()).map(drop)? };
-        counts.to_vec(stream)
-    }
-
-    fn find(self, with_distances: bool) -> Result<Found<C>> {
-        let Self { tree, stream, within, num_rows, in_order } = self;
-        let mut offsets = Buffer::uninitialized(&tree.gpu, num_rows + 1, "offsets of rows")?;
-        let (mut layout, mut workspace) = (Layout::new(), Workspace::new(&tree.gpu));
-        let plan = WithinPlan::new(&mut layout, tree, num_rows, in_order);
-        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
-        // SAFETY: the buffers live until the results have been copied, and are as long as they should be.
-        unsafe {
-            let order = plan.offsets(stream, &temp, tree, within, offsets.slice_mut())?;
-            let host_offsets = offsets.to_vec(stream)?;
-            let total = usize::try_from(host_offsets[num_rows]).unwrap_or(usize::MAX);
-            let mut ids = Buffer::uninitialized(&tree.gpu, total, "ids of points found")?;
-            let num_distances = if with_distances { total } else { 0 };
-            let mut dist2 = Buffer::uninitialized(&tree.gpu, num_distances, "distances of points found")?;
-            let room = FoundMut { offsets: offsets.slice(), ids: ids.slice_mut(), dist2: dist2.slice_mut() };
-            WithinPlan::emit(stream, tree, within, order, room)?;
-            Ok(Found { offsets: host_offsets, ids: ids.to_vec(stream)?, dist2: dist2.to_vec(stream)? })
-        }
     }
 }
 

@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 pub use neighbors::Neighbors;
-pub use on_device::{DeviceQueries, PreparedQuery};
+pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
 pub use within::Within;
 

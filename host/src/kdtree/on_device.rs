@@ -1,7 +1,12 @@
 //! Trees and queries on buffers of a device, on the caller's stream: nothing waits for the host, and with a workspace that has
-//! been used for as much before nothing is allocated, so that calls can be captured in a graph.
+//! been used for as much before nothing is allocated, so that calls can be captured in a graph. Only those that give buffers as
+//! large as what they find wait and allocate.
+
+mod within;
 
 use std::marker::PhantomData;
+
+pub use within::{DeviceWithin, num_found};
 
 use super::gpu::{self, Asked, GpuTree};
 use super::query::{QueryOptions, Wanted};
@@ -26,6 +31,7 @@ pub enum DeviceQueries<'a, C> {
 /// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory.
 pub struct PreparedQuery<P: Point> {
     asked: Asked<P::Coord>,
+    has_radius: bool,
     points: PhantomData<fn() -> P>,
 }
 
@@ -88,7 +94,8 @@ impl<P: Point> KdTree<P> {
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
         let wanted = Wanted::new(options, self.len())?;
         self.gpu_tree()?.check_device(stream)?;
-        Ok(PreparedQuery { asked: Asked::new(stream, wanted)?, points: PhantomData })
+        let (asked, has_radius) = (Asked::new(stream, wanted)?, options.radius.is_some());
+        Ok(PreparedQuery { asked, has_radius, points: PhantomData })
     }
 
     /// The `k` nearest points of every query: as [`KdTree::nearest_with`], in device memory. `ids` and `dist2` have `k` items a
@@ -108,18 +115,10 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<P::Coord>,
     ) -> Result<()> {
-        let tree = self.gpu_tree()?;
-        let num_queries = match queries {
-            DeviceQueries::Coordinates(coords) => {
-                coords.check(stream, "coordinates of the queries", coords.len() / P::DIMS * P::DIMS)?;
-                coords.len() / P::DIMS
-            }
-            DeviceQueries::Own { .. } => tree.len(),
-        };
+        let tree = self.checked_for(stream, prepared)?;
+        let num_queries = self.num_queries(stream, queries)?;
         ids.check(stream, "ids of neighbours", num_queries.saturating_mul(k))?;
         dist2.check(stream, "distances of neighbours", num_queries.saturating_mul(k))?;
-        tree.check_device(stream)?;
-        prepared.asked.check(stream, tree.len())?;
         tree.nearest_on(stream, workspace, queries, k, &prepared.asked, ids.slice_mut(), dist2.slice_mut())
     }
 
@@ -127,6 +126,25 @@ impl<P: Point> KdTree<P> {
         match &self.storage {
             Storage::Gpu(tree) => Ok(tree),
             Storage::Cpu(_) => Err(Error::NotOnGpu),
+        }
+    }
+
+    /// The tree, if it is on the stream's device and the options were prepared for as many points.
+    fn checked_for(&self, stream: &Stream, prepared: &PreparedQuery<P>) -> Result<&GpuTree<P::Coord>> {
+        let tree = self.gpu_tree()?;
+        tree.check_device(stream)?;
+        prepared.asked.check(stream, tree.len())?;
+        Ok(tree)
+    }
+
+    /// Number of queries, if they are whole points on the stream's device.
+    fn num_queries(&self, stream: &Stream, queries: DeviceQueries<'_, P::Coord>) -> Result<usize> {
+        match queries {
+            DeviceQueries::Coordinates(coords) => {
+                coords.check(stream, "coordinates of the queries", coords.len() / P::DIMS * P::DIMS)?;
+                Ok(coords.len() / P::DIMS)
+            }
+            DeviceQueries::Own { .. } => Ok(self.len()),
         }
     }
 

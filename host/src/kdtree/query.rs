@@ -53,8 +53,8 @@ pub struct QueryOptions<P: Point> {
     pub coherent: bool,
     /// How a GPU goes through the tree; results do not depend on it.
     pub traversal: Traversal,
-    /// Points within a distance are sorted by (distance, id); otherwise they are in the order of the tree. (Nearest neighbours
-    /// are always sorted.)
+    /// Points within a distance are sorted by (distance, id); otherwise, and on a GPU's own buffers, they are in the order of the
+    /// tree. (Nearest neighbours are always sorted.)
     pub sorted: bool,
 }
 

@@ -363,3 +363,39 @@ fn buffers_in_and_out() {
         assert!(matches!(tree.prepare(&stream, &QueryOptions::default()), Err(Error::NotOnGpu)));
     }
 }
+
+#[test]
+fn points_found_in_buffers() {
+    let points = Shape::Uniform.points::<f32, 3>(2500, 1);
+    let queries = queries(&points, 1500, 3);
+    let (radius, plain) = (0.2, QueryOptions::default());
+    let expected = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
+    let rows = expected.within(&queries, radius, &plain).unwrap();
+    let boxes: Vec<_> = queries.iter().map(|&low| [low, low.map(|x| x + radius)]).collect();
+    let in_boxes = expected.in_boxes(&boxes, None).unwrap();
+    for device in devices() {
+        let Some(gpu) = device.gpu() else { continue };
+        let (stream, tree) = (Stream::new(gpu).unwrap(), build(&device, &points));
+        let mut workspace = Workspace::new(gpu);
+        let prepared = tree.prepare(&stream, &plain.clone().radius(radius)).unwrap();
+        let coords = Buffer::from_slice(&stream, queries.as_flattened(), "queries").unwrap();
+        let corners = Buffer::from_slice(&stream, boxes.as_flattened().as_flattened(), "boxes").unwrap();
+        let mut offsets = Buffer::uninitialized(gpu, 1501, "offsets").unwrap();
+        let given = DeviceQueries::Coordinates(&coords);
+        // Room for half of what there is.
+        let room = rows.ids().len() / 2;
+        let mut ids = Buffer::uninitialized(gpu, room, "ids").unwrap();
+        let mut dist2 = Buffer::uninitialized(gpu, room, "distances").unwrap();
+        let distances = Some(&mut dist2);
+        tree.within_on(&stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, distances).unwrap();
+        assert!(offsets.to_vec(&stream).unwrap() == rows.offsets());
+        assert!(ids.to_vec(&stream).unwrap() == rows.ids()[..room]);
+        assert!(dist2.to_vec(&stream).unwrap() == rows.dist2()[..room]);
+
+        let room = in_boxes.ids().len();
+        let mut ids = Buffer::uninitialized(gpu, room, "ids").unwrap();
+        tree.in_boxes_on(&stream, &mut workspace, &corners, &prepared, &mut offsets, &mut ids).unwrap();
+        assert!(offsets.to_vec(&stream).unwrap() == in_boxes.offsets());
+        assert!(ids.to_vec(&stream).unwrap() == in_boxes.ids());
+    }
+}

@@ -41,6 +41,8 @@ trait Captured {
     fn results(&self, stream: &Stream) -> Vec<u32>;
     /// Clears all results.
     fn forget(&mut self, stream: &Stream);
+    /// Puts other input in the place of what there was.
+    fn change(&mut self, stream: &Stream);
 }
 
 /// Inputs, room for results, and temporary memory.
@@ -121,6 +123,15 @@ impl Captured for Calls {
         }
         self.num_kept.fill_bytes(stream, 0).unwrap();
     }
+
+    fn change(&mut self, stream: &Stream) {
+        self.keys.copy_from_slice(stream, &noise(self.keys.len(), 8)).unwrap();
+    }
+}
+
+/// Points with coordinates below 2^24.
+fn coordinates(n: usize, seed: u32) -> Vec<f32> {
+    noise(3 * n, seed).iter().map(|&x| (x >> 8) as f32).collect()
 }
 
 /// A tree that is built anew, and its queries.
@@ -140,9 +151,7 @@ const K: usize = 5;
 
 impl Tree {
     fn new(gpu: &Gpu, stream: &Stream, n: usize) -> Self {
-        let coords =
-            |seed: u32| -> Vec<f32> { noise(3 * n, seed).iter().map(|&x| (x >> 8) as f32).collect() };
-        let coords = [1, 2].map(|seed| Buffer::from_slice(stream, &coords(seed), "points").unwrap());
+        let coords = [1, 2].map(|seed| Buffer::from_slice(stream, &coordinates(n, seed), "points").unwrap());
         let mut workspace = Workspace::new(gpu);
         let tree = KdTree::build_on(stream, &mut workspace, &coords[0], &KdTreeOptions::default()).unwrap();
         let prepared = tree.prepare(stream, &QueryOptions::default()).unwrap();
@@ -176,6 +185,120 @@ impl Captured for Tree {
         self.dist2.fill_bytes(stream, 0).unwrap();
         self.own_dist2.fill_bytes(stream, 0).unwrap();
     }
+
+    fn change(&mut self, stream: &Stream) {
+        self.coords.copy_from_slice(stream, &coordinates(self.tree.len(), 3)).unwrap();
+    }
+}
+
+/// A tree that is built anew, and the points that it has within a distance and in boxes.
+struct Found {
+    coords: Buffer<f32>,
+    queries: Buffer<f32>,
+    boxes: Buffer<f32>,
+    tree: KdTree<[f32; 3]>,
+    prepared: PreparedQuery<[f32; 3]>,
+    counts: Buffer<u32>,
+    within: Rows,
+    own: Rows,
+    in_boxes: Rows,
+    workspace: Workspace,
+}
+
+/// Room for points found.
+struct Rows {
+    offsets: Buffer<u64>,
+    ids: Buffer<u32>,
+    dist2: Buffer<f32>,
+}
+
+impl Rows {
+    fn new(gpu: &Gpu, num_rows: usize, capacity: usize) -> Self {
+        Self {
+            offsets: Buffer::uninitialized(gpu, num_rows + 1, "offsets").unwrap(),
+            ids: Buffer::uninitialized(gpu, capacity, "ids").unwrap(),
+            dist2: Buffer::uninitialized(gpu, capacity, "distances").unwrap(),
+        }
+    }
+}
+
+/// Points that a query finds on average.
+const HITS: f64 = 10.0;
+
+impl Found {
+    fn new(gpu: &Gpu, stream: &Stream, n: usize) -> Self {
+        let queries = coordinates(n, 2);
+        // The side of a box, and the radius of a ball, of as many points.
+        let side = (HITS / n as f64).cbrt() * f64::from(1 << 24);
+        let radius = side * (0.75 / std::f64::consts::PI).cbrt();
+        let corners = |query: &[f32]| {
+            let (low, high) = (query.iter().copied(), query.iter().map(|x| x + side as f32));
+            low.chain(high).collect::<Vec<f32>>()
+        };
+        let boxes: Vec<f32> = queries.chunks(3).flat_map(corners).collect();
+        let coords = Buffer::from_slice(stream, &coordinates(n, 1), "points").unwrap();
+        let mut workspace = Workspace::new(gpu);
+        let tree = KdTree::build_on(stream, &mut workspace, &coords, &KdTreeOptions::default()).unwrap();
+        let prepared = tree.prepare(stream, &QueryOptions::default().radius(radius as f32)).unwrap();
+        // Room for all, and for less than half of them.
+        let rows = |per_query| Rows::new(gpu, n, per_query * n);
+        Self {
+            coords,
+            queries: Buffer::from_slice(stream, &queries, "queries").unwrap(),
+            boxes: Buffer::from_slice(stream, &boxes, "boxes").unwrap(),
+            tree,
+            prepared,
+            counts: Buffer::uninitialized(gpu, n, "counts").unwrap(),
+            within: rows(20),
+            own: rows(4),
+            in_boxes: rows(20),
+            workspace,
+        }
+    }
+
+    fn rows(&mut self) -> [&mut Rows; 3] {
+        [&mut self.within, &mut self.own, &mut self.in_boxes]
+    }
+}
+
+impl Captured for Found {
+    fn run(&mut self, stream: &Stream) {
+        let (tree, workspace, prepared) = (&mut self.tree, &mut self.workspace, &self.prepared);
+        tree.rebuild_on(stream, workspace, &self.coords, &KdTreeOptions::default()).unwrap();
+        let given = DeviceQueries::Coordinates(&self.queries);
+        tree.count_within_on(stream, workspace, given, prepared, &mut self.counts).unwrap();
+        let mut within = |queries, rows: &mut Rows| {
+            let Rows { offsets, ids, dist2 } = rows;
+            tree.within_on(stream, workspace, queries, prepared, offsets, ids, Some(dist2)).unwrap();
+        };
+        within(given, &mut self.within);
+        within(DeviceQueries::Own { itself: false }, &mut self.own);
+        let Rows { offsets, ids, .. } = &mut self.in_boxes;
+        tree.in_boxes_on(stream, workspace, &self.boxes, prepared, offsets, ids).unwrap();
+    }
+
+    fn results(&self, stream: &Stream) -> Vec<u32> {
+        let mut all = self.counts.to_vec(stream).unwrap();
+        for Rows { offsets, ids, dist2 } in [&self.within, &self.own, &self.in_boxes] {
+            all.extend(offsets.to_vec(stream).unwrap().iter().map(|&offset| offset as u32));
+            all.extend(ids.to_vec(stream).unwrap());
+            all.extend(dist2.to_vec(stream).unwrap().into_iter().map(f32::to_bits));
+        }
+        all
+    }
+
+    fn forget(&mut self, stream: &Stream) {
+        self.counts.fill_bytes(stream, 0).unwrap();
+        for Rows { offsets, ids, dist2 } in self.rows() {
+            offsets.fill_bytes(stream, 0).unwrap();
+            ids.fill_bytes(stream, 0).unwrap();
+            dist2.fill_bytes(stream, 0).unwrap();
+        }
+    }
+
+    fn change(&mut self, stream: &Stream) {
+        self.coords.copy_from_slice(stream, &coordinates(self.tree.len(), 3)).unwrap();
+    }
 }
 
 #[test]
@@ -188,7 +311,13 @@ fn trees_are_built_and_asked_from_a_graph() {
     run_from_a_graph(&[500, 100_003], Tree::new);
 }
 
-/// Captures calls of several sizes, and compares what their graphs write with what they wrote themselves.
+#[test]
+fn points_are_found_from_a_graph() {
+    run_from_a_graph(&[500, 100_003], Found::new);
+}
+
+/// Captures calls of several sizes, and compares what their graphs write with what they wrote themselves, also of other input
+/// than there was when they were captured.
 fn run_from_a_graph<C: Captured>(sizes: &[usize], new: impl Fn(&Gpu, &Stream, usize) -> C) {
     if std::env::var_os("KAURI_ALLOC").is_some() {
         return; // every call allocates
@@ -203,9 +332,10 @@ fn run_from_a_graph<C: Captured>(sizes: &[usize], new: impl Fn(&Gpu, &Stream, us
                 Stream::from_raw(gpu, raw)
             };
             let mut calls = new(gpu, &stream, n);
+            calls.forget(&stream);
             // Loads the kernels, and takes the memory.
             calls.run(&stream);
-            let expected = calls.results(&stream);
+            let mut expected = calls.results(&stream);
 
             // SAFETY: the buffers are alive while the graph is.
             unsafe {
@@ -214,7 +344,15 @@ fn run_from_a_graph<C: Captured>(sizes: &[usize], new: impl Fn(&Gpu, &Stream, us
                 ok(cuStreamEndCapture(raw, &mut graph));
                 ok(cuGraphInstantiateWithFlags(&mut run, graph, 0));
             }
-            for _ in 0..3 {
+            for run_number in 0..4 {
+                if run_number == 2 {
+                    calls.change(&stream);
+                    calls.forget(&stream);
+                    calls.run(&stream);
+                    let of_others = calls.results(&stream);
+                    assert!(of_others != expected, "{n} items");
+                    expected = of_others;
+                }
                 calls.forget(&stream);
                 // SAFETY: as above.
                 unsafe { ok(cuGraphLaunch(run, raw)) };

@@ -9,7 +9,7 @@ use kauri_kernels::thread::coord::Coord;
 use std::cell::Cell;
 
 /// Points in a cube of 8, some of them equal.
-fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {
+pub(crate) fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {
     let numbers = noise(n * D, seed);
     numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord((c[axis] % 250) as f64 / 31.25))).collect()
 }

@@ -5,6 +5,7 @@ mod building_blocks;
 mod demo;
 mod kdtree;
 mod kdtree_queries;
+mod kdtree_within;
 mod merge;
 mod moves;
 mod partition;

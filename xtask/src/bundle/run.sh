@@ -7,9 +7,13 @@
 #   run.sh sanitize [FILTER]   compute-sanitizer's four tools over tests that use the GPU
 #   run.sh large               tests of more items than 32 bits count: takes 70 GB of the GPU's memory
 #   run.sh demo                the demo on cpu and on cuda must write the same rows
-#   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments --suite kdtree and --suite primitives beside the
-#                              rivals, which nvcc builds where it is there. Sizes: $KAURI_TREE_SIZES and $KAURI_SIZES
-#   run.sh all                 everything, in this order
+#   run.sh suite NAME...       benchmarks beside their rivals, which nvcc builds where it is there:
+#                              first        first calls, with the driver's cache of kernels empty and then not
+#                              kdtree       trees and queries, of $KAURI_TREE_SIZES points
+#                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
+#                              primitives   of $KAURI_SIZES items
+#   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first, kdtree and primitives
+#   run.sh all                 test, checked, sanitize, demo and bench
 #
 # Logs and results go to $OUT, by default ./results. A part that fails does not stop the next. Seconds that one program may
 # take: $KAURI_TIMEOUT, by default 600.
@@ -125,13 +129,39 @@ bench() {
         run "bench $*" "$out/bench.log" bin/kauri-bench "$@" --out "$out/bench.json"
         return
     fi
-    rivals kdtree ${KAURI_TREE_SIZES:=100000 1000000 10000000}
-    run 'bench kdtree' "$out/bench.log" bin/kauri-bench --suite kdtree --n "${KAURI_TREE_SIZES// /,}" \
-        --rivals "$out/rivals.jsonl" --out "$out/kdtree.json" --table "$out/kdtree.md" --plots "$out/plots-kdtree"
-    local sizes=${KAURI_SIZES:-1000000 10000000 134217728 1073741824}
-    rivals cub $sizes
-    run 'bench primitives' "$out/bench.log" bin/kauri-bench --suite primitives --n "${sizes// /,}" \
-        --rivals "$out/rivals.jsonl" --out "$out/primitives.json" --table "$out/primitives.md" --plots "$out/plots"
+    suites first kdtree primitives
+}
+
+suites() {
+    local name state cache
+    for name in "$@"; do
+        case $name in
+            first)
+                cache=$(mktemp -d)
+                for state in empty filled; do
+                    run "bench kdtree-first, cache $state" "$out/bench.log" env CUDA_CACHE_PATH="$cache" \
+                        bin/kauri-bench --suite kdtree-first --out "$out/first-$state.json" --table "$out/first-$state.md"
+                done
+                rm -rf "$cache"
+                ;;
+            kdtree) suite kdtree kdtree ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
+            wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
+            primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
+            *)
+                began=$SECONDS
+                note "suite $name" FAILED 'there are first, kdtree, wald and primitives'
+                ;;
+        esac
+    done
+}
+
+# suite SUITE RIVALS SIZE...: a suite beside the rivals of that name
+suite() {
+    local suite=$1 sizes
+    rivals "${@:2}"
+    sizes=$(IFS=,; echo "${*:3}")
+    run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --n "$sizes" --rivals "$out/rivals.jsonl" \
+        --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 
 # rivals NAME SIZE...: builds the rivals' programs of that name and runs them with the benchmarks' seed; their rows go to
@@ -178,6 +208,7 @@ case $command in
     sanitize) sanitize "$@" ;;
     large) large ;;
     demo) demo ;;
+    suite) suites "$@" ;;
     bench) bench "$@" ;;
     all)
         tests

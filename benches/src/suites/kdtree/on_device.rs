@@ -1,119 +1,121 @@
 //! From device memory to device memory, by device events.
 
-use super::Settings;
+use super::{Settings, unless_too_large};
 use crate::measure::{Effort, Timing};
 use crate::points::{self, Uniform};
 use crate::report::{Report, Row};
-use cust_core::DeviceCopy;
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, DeviceQueries, QueryOptions, SplitRule, Traversal};
-use kauri::{Device, KdTree, KdTreeOptions, Point, Result};
+use kauri::kdtree::{Builder, DeviceQueries, PreparedQuery, QueryOptions, SplitRule, Traversal};
+use kauri::{Device, KdTree, KdTreeOptions, Result};
+use kauri_kernels::thread::coord::Coord;
 
 /// Queries whose answers are compared with the CPU's before any is timed.
 const CHECKED_QUERIES: usize = 1000;
 /// Up to so many points they are.
 const CHECKED_POINTS: usize = 20_000_000;
 
-/// What the rows of one kind of points share.
-struct Bench<'a, P: Point> {
-    gpu: &'a Gpu,
-    stream: Stream,
-    workspace: Workspace,
-    effort: Effort,
-    input: String,
-    coords: Buffer<P::Coord>,
-    queries: Buffer<P::Coord>,
-    tree: KdTree<P>,
+/// Points and queries.
+pub(super) struct Input<C, const D: usize> {
+    /// `f32 x 3, uniform`.
+    pub(super) name: String,
+    pub(super) points: Vec<[C; D]>,
+    pub(super) queries: Vec<[C; D]>,
+}
+
+impl<C: Coord, const D: usize> Input<C, D> {
+    /// As many queries as points, of the same distribution.
+    pub(super) fn new(settings: &Settings, n: usize, how: &str, make: fn(usize, u64) -> Vec<[C; D]>) -> Self {
+        let name = format!("{} x {D}, {how}", C::NAME);
+        Self { name, points: make(n, settings.seed), queries: make(n, settings.seed + 1) }
+    }
+
+    /// Uniform points and queries.
+    pub(super) fn uniform(settings: &Settings, n: usize) -> Self
+    where
+        C: Uniform,
+    {
+        Self::new(settings, n, "uniform", points::uniform)
+    }
+}
+
+/// What the rows of one input share.
+pub(super) struct Bench<'a, C: Coord, const D: usize> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) stream: Stream,
+    pub(super) effort: Effort,
+    pub(super) input: Input<C, D>,
+    coords: Buffer<C>,
+    pub(super) queries: Buffer<C>,
+    pub(super) tree: KdTree<[C; D]>,
     /// The tree of the CPU, and queries to compare by.
-    reference: Option<(KdTree<P>, Vec<P>)>,
+    pub(super) reference: Option<Reference<C, D>>,
     report: &'a mut Report,
 }
 
-/// Measures builds and queries of uniform points; of the most used kind all that there is.
-pub(super) fn run<C: Uniform + DeviceCopy, const D: usize>(
-    settings: &Settings,
-    gpu: &Gpu,
-    n: usize,
-    all: bool,
-    report: &mut Report,
-) -> Result<()>
-where
-    [C; D]: Point<Coord = C>,
-{
-    let points: Vec<[C; D]> = points::uniform(n, settings.seed);
-    let queries: Vec<[C; D]> = points::uniform(n, settings.seed + 1);
-    let reference = if n <= CHECKED_POINTS {
-        let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
-        Some((tree, queries[..n.min(CHECKED_QUERIES)].to_vec()))
-    } else {
-        None
-    };
-    let stream = Stream::new(gpu)?;
-    let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
-    let queries = Buffer::from_slice(&stream, queries.as_flattened(), "queries")?;
-    let mut workspace = Workspace::new(gpu);
-    let tree = KdTree::build_on(&stream, &mut workspace, &coords, &KdTreeOptions::default())?;
-    tree.verify()?;
-    let input = format!("{} x {D}, uniform", C::NAME);
-    let effort = settings.effort;
-    let mut bench = Bench { gpu, stream, workspace, effort, input, coords, queries, tree, reference, report };
-    bench.build("build", Builder::Selection)?;
-    if all {
-        bench.build("build, in place", Builder::SelectionInPlace)?;
-        bench.build("build, by tags", Builder::Tags)?;
-        bench.build("build, by tags in place", Builder::TagsInPlace)?;
+/// The tree of the CPU, and how many queries to compare with it.
+pub(super) struct Reference<C: Coord, const D: usize> {
+    pub(super) tree: KdTree<[C; D]>,
+    pub(super) num_queries: usize,
+}
+
+/// How rows that were compared were found right.
+pub(super) const AS_ON_THE_CPU: &str = "1000 queries as on the CPU";
+
+impl<'a, C: Coord, const D: usize> Bench<'a, C, D> {
+    /// The input in device memory, and its tree.
+    pub(super) fn new(
+        settings: &Settings,
+        gpu: &'a Gpu,
+        input: Input<C, D>,
+        report: &'a mut Report,
+    ) -> Result<Self> {
+        let options = KdTreeOptions::default();
+        let reference = if input.points.len() <= CHECKED_POINTS {
+            let tree = KdTree::build(&Device::cpu(), &input.points, &options)?;
+            Some(Reference { tree, num_queries: input.queries.len().min(CHECKED_QUERIES) })
+        } else {
+            None
+        };
+        let stream = Stream::new(gpu)?;
+        let coords = Buffer::from_slice(&stream, input.points.as_flattened(), "points")?;
+        let queries = Buffer::from_slice(&stream, input.queries.as_flattened(), "queries")?;
+        let tree = KdTree::build_on(&stream, &mut Workspace::new(gpu), &coords, &options)?;
+        tree.verify()?;
+        let effort = settings.effort;
+        Ok(Self { gpu, stream, effort, input, coords, queries, tree, reference, report })
     }
-    bench.widest()?;
-    let plain = QueryOptions::default;
-    for k in if all { &[1, 8, 32, 100][..] } else { &[1, 8][..] } {
-        bench.nearest(&format!("nearest k={k}"), *k, &plain())?;
+
+    /// Builds, and nearest neighbours of other points.
+    pub(super) fn main_rows(&mut self) -> Result<()> {
+        self.build("build", Builder::Selection)?;
+        self.nearest("nearest k=1", 1, &QueryOptions::default())?;
+        self.nearest("nearest k=8", 8, &QueryOptions::default())?;
+        self.widest()
     }
-    if all {
+
+    /// The other builders, more neighbours, the other walks, neighbours of the points themselves.
+    pub(super) fn more_rows(&mut self) -> Result<()> {
         use Traversal::{ClosestCorner, Stack, StackFree};
+        self.build("build, in place", Builder::SelectionInPlace)?;
+        self.build("build, by tags", Builder::Tags)?;
+        self.build("build, by tags in place", Builder::TagsInPlace)?;
+        self.nearest("nearest k=32", 32, &QueryOptions::default())?;
+        self.nearest("nearest k=100", 100, &QueryOptions::default())?;
         for (way, traversal) in
             [("stack-free", StackFree), ("stack", Stack), ("closest corner", ClosestCorner)]
         {
-            for k in [1, 8] {
-                bench.nearest(&format!("nearest k={k}, {way}"), k, &plain().traversal(traversal))?;
-            }
+            let alone = QueryOptions::default().traversal(traversal);
+            self.nearest(&format!("nearest k=1, {way}"), 1, &alone)?;
+            self.nearest(&format!("nearest k=8, {way}"), 8, &alone)?;
         }
-        for k in [8, 16, 32] {
-            bench.own_nearest(k)?;
-        }
-    }
-    Ok(())
-}
-
-impl<P: Point> Bench<'_, P> {
-    fn row(&self, work: &str, timing: Timing) -> Row {
-        let n = self.tree.len() as u64;
-        Row {
-            work: work.to_owned(),
-            input: self.input.clone(),
-            n,
-            timing: Some(timing),
-            items: Some(n),
-            ..Row::default()
-        }
-    }
-
-    fn build(&mut self, work: &str, builder: Builder) -> Result<()> {
-        let options = KdTreeOptions::default().builder(builder);
-        let (stream, workspace, tree) = (&self.stream, &mut self.workspace, &mut self.tree);
-        let coords = &self.coords;
-        let timing = self.effort.events(stream, || tree.rebuild_on(stream, workspace, coords, &options))?;
-        self.tree.verify()?;
-        let built =
-            KdTree::<P>::build_on(&self.stream, &mut Workspace::new(self.gpu), &self.coords, &options)?;
-        let (temp_bytes, check) = (Some(built.stats().temp_bytes), Some("verify"));
-        self.report.push(Row { temp_bytes, check, ..self.row(work, timing) });
-        Ok(())
+        [8, 16, 32].into_iter().try_for_each(|k| self.own_nearest(k))
     }
 
     /// Builds and queries of a tree that splits on the widest axes.
     fn widest(&mut self) -> Result<()> {
         let options = KdTreeOptions::default().split(SplitRule::Widest);
-        let tree = KdTree::build_on(&self.stream, &mut self.workspace, &self.coords, &options)?;
+        let mut workspace = Workspace::new(self.gpu);
+        let tree = KdTree::build_on(&self.stream, &mut workspace, &self.coords, &options)?;
         let by_levels = std::mem::replace(&mut self.tree, tree);
         self.build("build, widest", Builder::Selection)?;
         self.nearest("nearest k=8, widest", 8, &QueryOptions::default())?;
@@ -121,46 +123,81 @@ impl<P: Point> Bench<'_, P> {
         Ok(())
     }
 
-    fn nearest(&mut self, work: &str, k: usize, options: &QueryOptions<P>) -> Result<()> {
-        let entries = self.tree.len() * k;
+    /// A row of so many items.
+    pub(super) fn push(&mut self, work: &str, timing: Timing, items: usize, row: Row) {
+        self.report.push(Row {
+            work: work.to_owned(),
+            input: self.input.name.clone(),
+            n: self.tree.len() as u64,
+            timing: Some(timing),
+            items: Some(items as u64),
+            ..row
+        });
+    }
+
+    pub(super) fn build(&mut self, work: &str, builder: Builder) -> Result<()> {
+        let options = KdTreeOptions::default().builder(builder);
+        let (stream, coords, tree) = (&self.stream, &self.coords, &mut self.tree);
+        let mut workspace = Workspace::new(self.gpu);
+        let timing =
+            self.effort.events(stream, || tree.rebuild_on(stream, &mut workspace, coords, &options))?;
+        drop(workspace);
+        self.tree.verify()?;
+        let built =
+            KdTree::<[C; D]>::build_on(&self.stream, &mut Workspace::new(self.gpu), &self.coords, &options)?;
+        let (temp_bytes, check) = (Some(built.stats().temp_bytes), Some("verify"));
+        self.push(work, timing, self.tree.len(), Row { temp_bytes, check, ..Row::default() });
+        Ok(())
+    }
+
+    pub(super) fn nearest(&mut self, work: &str, k: usize, options: &QueryOptions<[C; D]>) -> Result<()> {
+        let prepared = self.tree.prepare(&self.stream, options)?;
+        unless_too_large(self.nearest_prepared(work, k, &prepared))
+    }
+
+    fn nearest_prepared(&mut self, work: &str, k: usize, prepared: &PreparedQuery<[C; D]>) -> Result<()> {
+        let entries = self.input.queries.len() * k;
         let mut ids = Buffer::uninitialized(self.gpu, entries, "ids of neighbours")?;
         let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbours")?;
-        let (stream, workspace, tree) = (&self.stream, &mut self.workspace, &self.tree);
-        let prepared = tree.prepare(stream, options)?;
+        let (stream, tree, mut workspace) = (&self.stream, &self.tree, Workspace::new(self.gpu));
         let queries = DeviceQueries::Coordinates(&self.queries);
         let timing = self.effort.events(stream, || {
-            tree.nearest_on(stream, workspace, queries, k, &prepared, &mut ids, &mut dist2)
+            tree.nearest_on(stream, &mut workspace, queries, k, prepared, &mut ids, &mut dist2)
         })?;
         let check = match &self.reference {
             None => None,
-            Some((reference, queries)) => {
-                let got = ids.front_to_vec(stream, queries.len() * k)?;
-                assert!(
-                    got == reference.nearest(queries, k)?.ids(),
-                    "{work}: the device and the CPU disagree"
-                );
-                Some("1000 queries as on the CPU")
+            Some(Reference { tree, num_queries }) => {
+                let got = ids.front_to_vec(stream, num_queries * k)?;
+                let expected = tree.nearest(&self.input.queries[..*num_queries], k)?;
+                assert!(got == expected.ids(), "{work}: the device and the CPU disagree");
+                Some(AS_ON_THE_CPU)
             }
         };
-        self.report.push(Row { check, ..self.row(work, timing) });
+        let temp_bytes = Some(workspace.bytes());
+        self.push(work, timing, self.input.queries.len(), Row { check, temp_bytes, ..Row::default() });
         Ok(())
     }
 
     /// The neighbours of all points among themselves, and the build of the tree before that.
     fn own_nearest(&mut self, k: usize) -> Result<()> {
+        let prepared = self.tree.prepare(&self.stream, &QueryOptions::default())?;
+        unless_too_large(self.own_nearest_prepared(k, &prepared))
+    }
+
+    fn own_nearest_prepared(&mut self, k: usize, prepared: &PreparedQuery<[C; D]>) -> Result<()> {
         let entries = self.tree.len() * k;
         let mut ids = Buffer::uninitialized(self.gpu, entries, "ids of neighbours")?;
         let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbours")?;
-        let (stream, workspace, tree) = (&self.stream, &mut self.workspace, &mut self.tree);
+        let (stream, tree, mut workspace) = (&self.stream, &mut self.tree, Workspace::new(self.gpu));
         let (coords, options) = (&self.coords, KdTreeOptions::default());
-        let prepared = tree.prepare(stream, &QueryOptions::default())?;
         let queries = DeviceQueries::Own { itself: true };
         let timing = self.effort.events(stream, || {
-            tree.rebuild_on(stream, workspace, coords, &options)?;
-            tree.nearest_on(stream, workspace, queries, k, &prepared, &mut ids, &mut dist2)
+            tree.rebuild_on(stream, &mut workspace, coords, &options)?;
+            tree.nearest_on(stream, &mut workspace, queries, k, prepared, &mut ids, &mut dist2)
         })?;
-        let row = self.row(&format!("build, nearest k={k} of all points"), timing);
-        self.report.push(row);
+        let work = format!("build, nearest k={k} of all points");
+        let temp_bytes = Some(workspace.bytes());
+        self.push(&work, timing, self.tree.len(), Row { temp_bytes, ..Row::default() });
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ mod sort;
 
 pub use notes::NOTES;
 
-use super::{Settings, Suite};
+use super::{Settings, Suite, unless_too_large};
 use crate::measure::Effort;
 use crate::report::{Report, Row};
 use cust_core::DeviceCopy;
@@ -65,11 +65,7 @@ fn on_gpu(settings: &Settings, report: &mut Report, parts: &[Measure]) -> Result
                 n,
                 report: &mut *report,
             };
-            match part(&mut bench) {
-                // The largest sizes of the widest items.
-                Err(error @ Error::OutOfMemory { .. }) => eprintln!("left out: {error}"),
-                other => other?,
-            }
+            unless_too_large(part(&mut bench))?;
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use super::GpuTree;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
+use crate::kdtree::on_device::DeviceQueries;
 use crate::kdtree::query::{Traversal, Wanted};
 use crate::primitives::pairs::{Source, nothing};
 use cuda_std::mem::Slice;
@@ -47,6 +48,11 @@ impl<C: Coord> Asked<C> {
         self.wanted.coherent || self.is_brute_force(num_points, k)
     }
 
+    /// A bit a point that may be taken, or nothing.
+    pub(in crate::kdtree) fn mask(&self) -> &Buffer<u32> {
+        &self.mask
+    }
+
     /// The dimensions of the kernels that do it: exactly those of the tree, or up to [`MAX_DIMS`].
     pub(super) fn kernel_dims(&self, dims: usize) -> usize {
         match dims {
@@ -76,6 +82,15 @@ pub(in crate::kdtree) struct QueriesOn<'a, C> {
 }
 
 impl<'a, C: Coord> QueriesOn<'a, C> {
+    /// All of a call.
+    pub(super) fn all(tree: &'a GpuTree<C>, queries: DeviceQueries<'a, C>) -> Self {
+        match queries {
+            DeviceQueries::Coordinates(coords) => Self::of_points(coords.slice()),
+            // SAFETY: it is the whole tree.
+            DeviceQueries::Own { itself } => unsafe { Self::own(tree, 0..tree.len(), true, itself) },
+        }
+    }
+
     /// Of points, in the order of their rows.
     pub(super) fn of_points(coords: Slice<'a, C>) -> Self {
         Self { coords, rows: nothing().read_only(), except: nothing().read_only(), are_own: false }

@@ -21,7 +21,9 @@ pub(super) struct Order {
 impl Order {
     /// Plans the order of up to `num_queries` queries, if it is worth the while.
     pub(super) fn plan(layout: &mut Layout, num_queries: usize, num_points: usize) -> Option<Self> {
-        if num_queries < QUERIES.ordered_from || levels(num_points as u32) == 0 {
+        // Numbers of queries have 32 bits.
+        let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
+        if !is_worth_it || levels(num_points as u32) == 0 {
             return None;
         }
         let [sort] = RadixSort::plan(layout, num_queries, [Shape::of::<u32, u32>(num_queries)]);

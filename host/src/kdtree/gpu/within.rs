@@ -3,10 +3,11 @@
 use super::GpuTree;
 use super::ask::{Asked, QueriesOn, WalkArgs, walk_args};
 use super::order::Order;
-use crate::device::{Layout, Region, Stream, Temp};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::kdtree::on_device::{DeviceQueries, DeviceWithin, num_found};
 use crate::primitives::operator::Sum;
-use crate::primitives::pairs::Source;
+use crate::primitives::pairs::{Source, nothing};
 use crate::primitives::scan::{Ends, Scan};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::within::{
@@ -17,9 +18,16 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use kauri_kernels::warp::look_back::Decoupled;
 
+/// A call that finds points within something.
+pub(in crate::kdtree) struct Call<'a, C: Coord> {
+    tree: &'a GpuTree<C>,
+    stream: &'a Stream,
+    within: Within<'a, C>,
+}
+
 /// What points are looked for by.
 #[derive(Clone, Copy)]
-pub(super) enum Within<'a, C> {
+enum Within<'a, C> {
     /// Queries, and the distance that was asked for.
     Distance(&'a Asked<C>, QueriesOn<'a, C>),
     /// The least and then the greatest coordinates of each box, and a bit a point that may be taken, or nothing.
@@ -30,73 +38,210 @@ pub(super) enum Within<'a, C> {
 pub(super) const ALL: usize = usize::MAX;
 
 /// The buckets and the numbers of queries in the order of the walk; nothing if that is their own order.
-pub(super) type RowOrder<'a> = Option<Source<'a, u32, u32>>;
+type RowOrder<'a> = Option<Source<'a, u32, u32>>;
 
-/// Room for what is found, at the offsets of its rows; none for distances that are not wanted.
+/// Room for what is found: offsets, one more than rows, and ids and distances as far as they are wanted.
 #[derive(Clone, Copy)]
-pub(super) struct FoundMut<'a, C> {
-    pub(super) offsets: Slice<'a, u64>,
-    pub(super) ids: SliceMut<'a, u32>,
-    pub(super) dist2: SliceMut<'a, C>,
+pub(in crate::kdtree) struct FoundMut<'a, C> {
+    pub(in crate::kdtree) offsets: SliceMut<'a, u64>,
+    pub(in crate::kdtree) ids: SliceMut<'a, u32>,
+    /// As many as ids, or none.
+    pub(in crate::kdtree) dist2: Option<SliceMut<'a, C>>,
+}
+
+impl<'a, C: Coord> Call<'a, C> {
+    /// For the points within a distance of queries, on the tree's device.
+    pub(in crate::kdtree) fn of_queries(
+        tree: &'a GpuTree<C>,
+        stream: &'a Stream,
+        asked: &'a Asked<C>,
+        queries: DeviceQueries<'a, C>,
+    ) -> Self {
+        Self { tree, stream, within: Within::Distance(asked, QueriesOn::all(tree, queries)) }
+    }
+
+    /// For the points in boxes: the least and then the greatest coordinates of each, and a mask of points or nothing.
+    pub(in crate::kdtree) fn of_boxes(
+        tree: &'a GpuTree<C>,
+        stream: &'a Stream,
+        corners: &'a Buffer<C>,
+        mask: &'a Buffer<u32>,
+    ) -> Self {
+        Self { tree, stream, within: Within::Boxes(corners.slice(), mask.slice()) }
+    }
+
+    /// Number of queries or boxes.
+    pub(in crate::kdtree) fn num_rows(&self) -> usize {
+        match self.within {
+            Within::Distance(_, queries) => queries.coords.len() / self.tree.dims,
+            Within::Boxes(corners, _) => corners.len() / (2 * self.tree.dims),
+        }
+    }
+
+    /// The stream that it is made on.
+    pub(in crate::kdtree) fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+
+    /// Counts the points of each row.
+    ///
+    /// # Safety
+    /// As many counts as rows; nothing else uses buffers of the call and counts until the stream has done the work.
+    pub(in crate::kdtree) unsafe fn count(
+        self,
+        workspace: &mut Workspace,
+        counts: SliceMut<'_, u32>,
+    ) -> Result<()> {
+        let (plan, temp) = self.prepare(workspace)?;
+        // SAFETY: passed on to the caller.
+        unsafe { plan.count(&self, &temp, counts).map(drop) }
+    }
+
+    /// Finds the points of each row, as far as there is room for them.
+    ///
+    /// # Safety
+    /// One more offset than rows; nothing else uses buffers of the call and room until the stream has done the work.
+    pub(in crate::kdtree) unsafe fn find(
+        self,
+        workspace: &mut Workspace,
+        room: FoundMut<'_, C>,
+    ) -> Result<()> {
+        let (plan, temp) = self.prepare(workspace)?;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let order = plan.offsets(&self, &temp, room.offsets)?;
+            self.emit(order, room)
+        }
+    }
+
+    /// Finds the points of each row, in as much room as they take; waits for their number.
+    ///
+    /// # Safety
+    /// Nothing else uses buffers of the call until the stream has done the work.
+    pub(in crate::kdtree) unsafe fn find_all(
+        self,
+        workspace: &mut Workspace,
+        with_distances: bool,
+    ) -> Result<DeviceWithin<C>> {
+        let (gpu, stream) = (&self.tree.gpu, self.stream);
+        let mut offsets = Buffer::uninitialized(gpu, self.num_rows() + 1, "offsets of rows")?;
+        let (plan, temp) = self.prepare(workspace)?;
+        // SAFETY: passed on to the caller; buffers wait for the device before they are freed.
+        unsafe {
+            let order = plan.offsets(&self, &temp, offsets.slice_mut())?;
+            let total = usize::try_from(num_found(stream, &offsets)?).unwrap_or(usize::MAX);
+            let mut ids = Buffer::uninitialized(gpu, total, "ids of points found")?;
+            let num_distances = if with_distances { total } else { 0 };
+            let mut dist2 = Buffer::uninitialized(gpu, num_distances, "distances of points found")?;
+            let room = FoundMut {
+                offsets: offsets.slice_mut(),
+                ids: ids.slice_mut(),
+                dist2: with_distances.then(|| dist2.slice_mut()),
+            };
+            self.emit(order, room)?;
+            Ok(DeviceWithin { offsets, ids, dist2 })
+        }
+    }
+
+    /// The plan, its memory, and the tree ready on the stream.
+    fn prepare<'w>(&self, workspace: &'w mut Workspace) -> Result<(WithinPlan, Temp<'w>)> {
+        let mut layout = Layout::new();
+        let plan = WithinPlan::new(&mut layout, self);
+        let temp = workspace.carve(self.stream, &layout, "k-d tree queries")?;
+        self.tree.wait(self.stream)?;
+        Ok((plan, temp))
+    }
+
+    /// Writes the points of each row from its offset on, as far as there is room.
+    ///
+    /// # Safety
+    /// As of [`find`](Self::find); offsets and order are those of the call.
+    unsafe fn emit(&self, order: RowOrder<'_>, room: FoundMut<'_, C>) -> Result<()> {
+        let Self { tree, stream, within } = self;
+        let FoundMut { offsets, ids, dist2 } = room;
+        let (offsets, dist2) = (offsets.read_only(), dist2.unwrap_or_else(nothing));
+        if ids.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match *within {
+                Within::Distance(asked, queries) => {
+                    let walk = WalkArgs::new(tree, asked, queries, ALL, order);
+                    let (n, args) = (walk.num_queries, walk_args!(walk, offsets, ids, dist2));
+                    match asked.kernel_dims(tree.dims) {
+                        2 => stream.launch_items::<kdtree_emit_within<C, 2>>(n, args),
+                        3 => stream.launch_items::<kdtree_emit_within<C, 3>>(n, args),
+                        4 => stream.launch_items::<kdtree_emit_within<C, 4>>(n, args),
+                        _ => stream.launch_items::<kdtree_emit_within<C, MAX_DIMS>>(n, args),
+                    }
+                }
+                Within::Boxes(corners, mask) => {
+                    let (coords, tree_ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
+                    let args = (coords, tree_ids, boxes, tree.dims as u32, corners, mask, offsets, ids);
+                    let n = self.num_rows() as u64;
+                    match tree.dims {
+                        2 => stream.launch_items::<kdtree_emit_in_boxes<C, 2>>(n, args),
+                        3 => stream.launch_items::<kdtree_emit_in_boxes<C, 3>>(n, args),
+                        _ => stream.launch_items::<kdtree_emit_in_boxes<C, MAX_DIMS>>(n, args),
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Temporary memory of one call, from counts to points.
-pub(super) struct WithinPlan {
+struct WithinPlan {
     order: Option<Order>,
     counts: Region<u32>,
     scan: Scan,
 }
 
 impl WithinPlan {
-    /// Plans `num_rows` queries or boxes; queries are put in order unless they are `in_order`.
-    pub(super) fn new<C: Coord>(
-        layout: &mut Layout,
-        tree: &GpuTree<C>,
-        num_rows: usize,
-        in_order: bool,
-    ) -> Self {
-        Self {
-            order: if in_order { None } else { Order::plan(layout, num_rows, tree.len()) },
-            counts: layout.reserve(num_rows),
-            scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1),
-        }
+    /// Plans a call; queries are put in order unless they are in a good one.
+    fn new<C: Coord>(layout: &mut Layout, call: &Call<'_, C>) -> Self {
+        let num_rows = call.num_rows();
+        let order = match call.within {
+            Within::Distance(asked, queries)
+                if !queries.are_own && !asked.is_in_order(self.tree.len(), ALL) =>
+            {
+                Order::plan(layout, num_rows, call.tree.len())
+            }
+            _ => None,
+        };
+        let counts = layout.reserve(num_rows);
+        Self { order, counts, scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
     }
 
     /// The order of queries, if there is one.
     ///
     /// # Safety
     /// As of [`Order::run`].
-    unsafe fn order<'a, C: Coord>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-        tree: &GpuTree<C>,
-        within: Within<'_, C>,
-    ) -> Result<RowOrder<'a>> {
-        match (&self.order, within) {
+    unsafe fn order<'a, C: Coord>(&self, call: &Call<'_, C>, temp: &Temp<'a>) -> Result<RowOrder<'a>> {
+        match (&self.order, call.within) {
             // SAFETY: passed on to the caller.
             (Some(order), Within::Distance(_, queries)) => unsafe {
-                order.run(stream, temp, tree, queries.coords).map(Some)
+                order.run(call.stream, temp, call.tree, queries.coords).map(Some)
             },
             _ => Ok(None),
         }
     }
 
-    /// Counts the points of each row. Returns the order in which rows are looked at, for [`emit`](Self::emit).
+    /// Counts the points of each row. Returns the order in which rows are looked at, for [`Call::emit`].
     ///
     /// # Safety
-    /// As many rows as counts; nothing else uses queries and counts until the stream has done the work.
-    pub(super) unsafe fn count<'a, C: Coord>(
+    /// As of [`Call::count`].
+    unsafe fn count<'a, C: Coord>(
         &self,
-        stream: &Stream,
+        call: &Call<'_, C>,
         temp: &Temp<'a>,
-        tree: &GpuTree<C>,
-        within: Within<'_, C>,
         counts: SliceMut<'_, u32>,
     ) -> Result<RowOrder<'a>> {
+        let &Call { tree, stream, within } = call;
         // SAFETY: passed on to the caller.
         unsafe {
-            let order = self.order(stream, temp, tree, within)?;
+            let order = self.order(call, temp)?;
             match within {
                 Within::Distance(asked, queries) => {
                     let walk = WalkArgs::new(tree, asked, queries, ALL, order);
@@ -126,70 +271,22 @@ impl WithinPlan {
     /// Counts, and sets the offsets, one more than rows, to where each row begins.
     ///
     /// # Safety
-    /// As of [`count`](Self::count).
-    pub(super) unsafe fn offsets<'a, C: Coord>(
+    /// As of [`Call::find`].
+    unsafe fn offsets<'a, C: Coord>(
         &self,
-        stream: &Stream,
+        call: &Call<'_, C>,
         temp: &Temp<'a>,
-        tree: &GpuTree<C>,
-        within: Within<'_, C>,
         offsets: SliceMut<'_, u64>,
     ) -> Result<RowOrder<'a>> {
-        let counts = temp.view(self.counts);
+        let (stream, counts) = (call.stream, temp.view(self.counts));
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            let order = self.count(stream, temp, tree, within, counts)?;
-            stream.launch_items::<primitives_expand_counts>(
-                offsets.len() as u64,
-                (counts.read_only(), offsets),
-            )?;
-            self.scan.run::<u64, Sum, Decoupled>(
-                stream,
-                temp,
-                offsets.read_only(),
-                offsets,
-                Ends::Exclusive,
-            )?;
+            let order = self.count(call, temp, counts)?;
+            let args = (counts.read_only(), offsets);
+            stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
+            let from = offsets.read_only();
+            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)?;
             Ok(order)
-        }
-    }
-
-    /// Writes the points of each row from its offset on, as far as there is room; distances unless there is no room for any.
-    ///
-    /// # Safety
-    /// As of [`count`](Self::count).
-    pub(super) unsafe fn emit<C: Coord>(
-        stream: &Stream,
-        tree: &GpuTree<C>,
-        within: Within<'_, C>,
-        order: RowOrder<'_>,
-        found: FoundMut<'_, C>,
-    ) -> Result<()> {
-        let FoundMut { offsets, ids, dist2 } = found;
-        // SAFETY: passed on to the caller.
-        unsafe {
-            match within {
-                Within::Distance(asked, queries) => {
-                    let walk = WalkArgs::new(tree, asked, queries, ALL, order);
-                    let (n, args) = (walk.num_queries, walk_args!(walk, offsets, ids, dist2));
-                    match asked.kernel_dims(tree.dims) {
-                        2 => stream.launch_items::<kdtree_emit_within<C, 2>>(n, args),
-                        3 => stream.launch_items::<kdtree_emit_within<C, 3>>(n, args),
-                        4 => stream.launch_items::<kdtree_emit_within<C, 4>>(n, args),
-                        _ => stream.launch_items::<kdtree_emit_within<C, MAX_DIMS>>(n, args),
-                    }
-                }
-                Within::Boxes(corners, mask) => {
-                    let (coords, tree_ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
-                    let args = (coords, tree_ids, boxes, tree.dims as u32, corners, mask, offsets, ids);
-                    let n = (offsets.len() - 1) as u64;
-                    match tree.dims {
-                        2 => stream.launch_items::<kdtree_emit_in_boxes<C, 2>>(n, args),
-                        3 => stream.launch_items::<kdtree_emit_in_boxes<C, 3>>(n, args),
-                        _ => stream.launch_items::<kdtree_emit_in_boxes<C, MAX_DIMS>>(n, args),
-                    }
-                }
-            }
         }
     }
 }

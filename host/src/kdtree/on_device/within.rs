@@ -1,0 +1,212 @@
+//! The points within a distance of queries and in boxes, in buffers: of the caller's size, or of the size of what is found.
+
+use super::{DeviceQueries, PreparedQuery};
+use crate::device::{Buffer, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::kdtree::KdTree;
+use crate::kdtree::gpu::{Call, FoundMut};
+use crate::point::Point;
+use kauri_kernels::thread::coord::Coord;
+
+/// Rows of points found, a row a query or box, in device memory; [`Within`](super::super::Within) is the same in host memory.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DeviceWithin<C> {
+    /// Where each row begins, and where the last ends: one more than rows.
+    pub offsets: Buffer<u64>,
+    /// All ids, row after row; those of a row are in the order of the tree.
+    pub ids: Buffer<u32>,
+    /// All distances, as [`Neighbors::dist2`](super::super::Neighbors::dist2) has them; none of points in boxes.
+    pub dist2: Buffer<C>,
+}
+
+/// The number of points that a call found, for which there was room or not: the last of its offsets. Above the number of ids
+/// that there was room for, some are missing: give room for as many, and call again. Waits for the stream.
+///
+/// # Errors
+/// [`Error::Shape`] for no offsets at all; [`Error::WrongDevice`]; the driver's.
+pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
+    let end = offsets.len().max(1);
+    Ok(offsets.part_to_vec(stream, end - 1..end)?[0])
+}
+
+/// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](super::super::QueryOptions::radius), which
+/// there has to be, the mask, norm and periods. Rows are in the order of the tree, also of options that are `sorted`.
+impl<P: Point> KdTree<P> {
+    /// The number of points within the radius of every query, its border included: as [`KdTree::count_within`], in device memory.
+    /// One of `counts` a query.
+    ///
+    /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated.
+    ///
+    /// # Errors
+    /// [`Error::NoRadius`]; [`Error::Shape`] if lengths do not agree, or the options were prepared for another number of points;
+    /// [`Error::NotOnGpu`]; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    pub fn count_within_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, P::Coord>,
+        prepared: &PreparedQuery<P>,
+        counts: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let call = self.call_within(stream, queries, prepared)?;
+        count(call, workspace, counts)
+    }
+
+    /// The points within the radius of every query, its border included, as far as there is room: as [`KdTree::within`], in
+    /// device memory.
+    ///
+    /// - `offsets`, one more than queries, are set to where each row begins and the last ends, whatever there is room for: the
+    ///   last is the number of points found ([`num_found`]).
+    /// - `ids` may have any length. Point `i` of all rows goes to `ids[i]` if there is that item, and is left out otherwise; items
+    ///   behind the last point are not touched.
+    /// - `dist2`, if distances are wanted, has the length of `ids`.
+    ///
+    /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated. Memory beside
+    /// the buffers: 4 bytes a query, and 16 more to put queries in the order of the tree unless they are coherent or its own.
+    ///
+    /// # Errors
+    /// Those of [`count_within_on`](KdTree::count_within_on).
+    #[allow(clippy::too_many_arguments)]
+    pub fn within_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, P::Coord>,
+        prepared: &PreparedQuery<P>,
+        offsets: &mut Buffer<u64>,
+        ids: &mut Buffer<u32>,
+        dist2: Option<&mut Buffer<P::Coord>>,
+    ) -> Result<()> {
+        let call = self.call_within(stream, queries, prepared)?;
+        find(call, workspace, offsets, ids, dist2)
+    }
+
+    /// The same in buffers of exactly as much room as the points take, with their distances: waits for their number, and then
+    /// allocates. The points are there when the stream has done the work.
+    ///
+    /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query, and what [`within_on`](KdTree::within_on) takes.
+    ///
+    /// # Errors
+    /// Those of [`count_within_on`](KdTree::count_within_on).
+    pub fn all_within_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, P::Coord>,
+        prepared: &PreparedQuery<P>,
+    ) -> Result<DeviceWithin<P::Coord>> {
+        let call = self.call_within(stream, queries, prepared)?;
+        // SAFETY: the borrows keep buffers apart, which wait for the device before they are freed.
+        unsafe { call.find_all(workspace, true) }
+    }
+
+    fn call_within<'a>(
+        &'a self,
+        stream: &'a Stream,
+        queries: DeviceQueries<'a, P::Coord>,
+        prepared: &'a PreparedQuery<P>,
+    ) -> Result<Call<'a, P::Coord>> {
+        let tree = self.checked_for(stream, prepared)?;
+        self.num_queries(stream, queries)?;
+        if !prepared.has_radius {
+            return Err(Error::NoRadius);
+        }
+        Ok(Call::of_queries(tree, stream, &prepared.asked, queries))
+    }
+}
+
+/// Boxes are given by their least and then their greatest coordinates, box after box, borders included; the host does not look at
+/// them. Of the prepared options only the mask counts. For [`LonLat`](crate::LonLat) there is no such thing.
+impl<C: Coord, const D: usize> KdTree<[C; D]>
+where
+    [C; D]: Point<Coord = C>,
+{
+    /// The number of points in every box: as [`KdTree::count_in_boxes`], in device memory. One of `counts` a box.
+    ///
+    /// # Errors
+    /// Those of [`count_within_on`](KdTree::count_within_on), but for the radius.
+    pub fn count_in_boxes_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        boxes: &Buffer<C>,
+        prepared: &PreparedQuery<[C; D]>,
+        counts: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let call = self.call_in_boxes(stream, boxes, prepared)?;
+        count(call, workspace, counts)
+    }
+
+    /// The points in every box, as far as there is room: as [`KdTree::in_boxes`], in device memory; `offsets` and `ids` are those
+    /// of [`within_on`](KdTree::within_on). Memory beside the buffers: 4 bytes a box.
+    ///
+    /// # Errors
+    /// Those of [`count_in_boxes_on`](KdTree::count_in_boxes_on).
+    pub fn in_boxes_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        boxes: &Buffer<C>,
+        prepared: &PreparedQuery<[C; D]>,
+        offsets: &mut Buffer<u64>,
+        ids: &mut Buffer<u32>,
+    ) -> Result<()> {
+        let call = self.call_in_boxes(stream, boxes, prepared)?;
+        find(call, workspace, offsets, ids, None)
+    }
+
+    /// The same in buffers of exactly as much room as the points take: waits for their number, and then allocates. The points
+    /// are there when the stream has done the work.
+    ///
+    /// # Errors
+    /// Those of [`count_in_boxes_on`](KdTree::count_in_boxes_on).
+    pub fn all_in_boxes_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        boxes: &Buffer<C>,
+        prepared: &PreparedQuery<[C; D]>,
+    ) -> Result<DeviceWithin<C>> {
+        let call = self.call_in_boxes(stream, boxes, prepared)?;
+        // SAFETY: the borrows keep buffers apart, which wait for the device before they are freed.
+        unsafe { call.find_all(workspace, false) }
+    }
+
+    fn call_in_boxes<'a>(
+        &'a self,
+        stream: &'a Stream,
+        boxes: &'a Buffer<C>,
+        prepared: &'a PreparedQuery<[C; D]>,
+    ) -> Result<Call<'a, C>> {
+        let tree = self.checked_for(stream, prepared)?;
+        boxes.check(stream, "corners of boxes", boxes.len() / (2 * D) * (2 * D))?;
+        Ok(Call::of_boxes(tree, stream, boxes, prepared.asked.mask()))
+    }
+}
+
+fn count<C: Coord>(call: Call<'_, C>, workspace: &mut Workspace, counts: &mut Buffer<u32>) -> Result<()> {
+    counts.check(call.stream(), "counts of points", call.num_rows())?;
+    // SAFETY: there are as many counts as rows, the borrows keep buffers apart, and these wait for the device before they are
+    // freed.
+    unsafe { call.count(workspace, counts.slice_mut()) }
+}
+
+fn find<C: Coord>(
+    call: Call<'_, C>,
+    workspace: &mut Workspace,
+    offsets: &mut Buffer<u64>,
+    ids: &mut Buffer<u32>,
+    dist2: Option<&mut Buffer<C>>,
+) -> Result<()> {
+    let stream = call.stream();
+    offsets.check(stream, "offsets of rows", call.num_rows() + 1)?;
+    ids.check_device(stream)?;
+    if let Some(dist2) = &dist2 {
+        dist2.check(stream, "distances of points found", ids.len())?;
+    }
+    let dist2 = dist2.map(Buffer::slice_mut);
+    let room = FoundMut { offsets: offsets.slice_mut(), ids: ids.slice_mut(), dist2 };
+    // SAFETY: lengths have been checked, the borrows keep buffers apart, and these wait for the device before they are freed.
+    unsafe { call.find(workspace, room) }
+}

@@ -1,0 +1,239 @@
+//! Points within a distance and in boxes on a GPU's own buffers: what the calls on slices give, as far as there is room.
+
+use crate::kdtree_queries::{self, points};
+use crate::on_each_schedule;
+use kauri::device::{Buffer, Gpu, Stream, Workspace};
+use kauri::kdtree::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, Within, num_found};
+use kauri::{Device, Error, KdTree, KdTreeOptions, Result};
+use std::cell::Cell;
+
+type Tree = KdTree<[f32; 3]>;
+
+/// What is behind the last point, which no call touches.
+const UNTOUCHED: u8 = 0xA5;
+const UNTOUCHED_ID: u32 = 0xA5A5_A5A5;
+
+/// Compares rows in buffers of exactly their size.
+fn same(stream: &Stream, found: &DeviceWithin<f32>, expected: &Within<[f32; 3]>) -> Result<()> {
+    assert!(found.offsets.to_vec(stream)? == expected.offsets());
+    assert!(found.ids.to_vec(stream)? == expected.ids());
+    assert!(found.dist2.to_vec(stream)? == expected.dist2());
+    Ok(())
+}
+
+/// Room for points: none, for some, exactly, for more.
+fn capacities(num_points: usize) -> [usize; 4] {
+    [0, num_points / 2, num_points, num_points + 9]
+}
+
+/// Compares offsets, and the ids that there was room for.
+fn same_front(stream: &Stream, offsets: &Buffer<u64>, ids: &Buffer<u32>, expected: &Within<[f32; 3]>) {
+    assert!(offsets.to_vec(stream).unwrap() == expected.offsets());
+    assert_eq!(num_found(stream, offsets).unwrap(), expected.ids().len() as u64);
+    let ids = ids.to_vec(stream).unwrap();
+    let (found, rest) = ids.split_at(ids.len().min(expected.ids().len()));
+    assert!(found == &expected.ids()[..found.len()]);
+    assert!(rest.iter().all(|&id| id == UNTOUCHED_ID));
+}
+
+fn untouched<T: cust_core::DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
+    let mut buffer = Buffer::uninitialized(stream.gpu(), len, "room").unwrap();
+    buffer.fill_bytes(stream, UNTOUCHED).unwrap();
+    buffer
+}
+
+struct Case<'a> {
+    stream: &'a Stream,
+    workspace: Workspace,
+    tree: Tree,
+    expected: Tree,
+}
+
+impl Case<'_> {
+    fn within(&mut self, given: Queries<'_, [f32; 3]>, options: &QueryOptions<[f32; 3]>) -> Result<()> {
+        let Self { stream, workspace, tree, expected } = self;
+        let radius = options.radius.unwrap();
+        let expected_counts = expected.count_within(given, radius, options)?;
+        let expected = expected.within(given, radius, options)?;
+        let coords = match given {
+            Queries::Points(points) => Buffer::from_slice(stream, points.as_flattened(), "queries")?,
+            Queries::Own { .. } => Buffer::from_slice(stream, &[], "queries")?,
+        };
+        let given = match given {
+            Queries::Points(_) => DeviceQueries::Coordinates(&coords),
+            Queries::Own { itself } => DeviceQueries::Own { itself },
+        };
+        let prepared = tree.prepare(stream, options)?;
+
+        let mut counts = untouched(stream, expected_counts.len());
+        tree.count_within_on(stream, workspace, given, &prepared, &mut counts)?;
+        assert!(counts.to_vec(stream)? == expected_counts);
+        same(stream, &tree.all_within_on(stream, workspace, given, &prepared)?, &expected)?;
+        let mut offsets = untouched(stream, expected.offsets().len());
+        for capacity in capacities(expected.ids().len()) {
+            let (mut ids, mut dist2) = (untouched(stream, capacity), untouched::<f32>(stream, capacity));
+            let allocated = stream.gpu().memory_use().allocations;
+            let (room, distances) = (&mut ids, Some(&mut dist2));
+            tree.within_on(stream, workspace, given, &prepared, &mut offsets, room, distances)?;
+            assert_eq!(stream.gpu().memory_use().allocations, allocated, "allocates nothing");
+            same_front(stream, &offsets, &ids, &expected);
+            let found = capacity.min(expected.ids().len());
+            assert!(dist2.front_to_vec(stream, found)? == expected.dist2()[..found]);
+        }
+        // Without distances.
+        let mut ids = untouched(stream, expected.ids().len());
+        tree.within_on(stream, workspace, given, &prepared, &mut offsets, &mut ids, None)?;
+        same_front(stream, &offsets, &ids, &expected);
+        Ok(())
+    }
+
+    fn in_boxes(&mut self, boxes: &[[[f32; 3]; 2]], mask: Option<PointMask>) -> Result<()> {
+        let Self { stream, workspace, tree, expected } = self;
+        let expected_counts = expected.count_in_boxes(boxes, mask.as_ref())?;
+        let expected = expected.in_boxes(boxes, mask.as_ref())?;
+        // No radius is needed.
+        let mut options = QueryOptions::default();
+        options.mask = mask;
+        let prepared = tree.prepare(stream, &options)?;
+        let boxes = Buffer::from_slice(stream, boxes.as_flattened().as_flattened(), "boxes")?;
+
+        let mut counts = untouched(stream, expected_counts.len());
+        tree.count_in_boxes_on(stream, workspace, &boxes, &prepared, &mut counts)?;
+        assert!(counts.to_vec(stream)? == expected_counts);
+        same(stream, &tree.all_in_boxes_on(stream, workspace, &boxes, &prepared)?, &expected)?;
+        let mut offsets = untouched(stream, expected.offsets().len());
+        for capacity in capacities(expected.ids().len()) {
+            let mut ids = untouched(stream, capacity);
+            tree.in_boxes_on(stream, workspace, &boxes, &prepared, &mut offsets, &mut ids)?;
+            same_front(stream, &offsets, &ids, &expected);
+        }
+        Ok(())
+    }
+}
+
+/// A schedule at a time another call's turn.
+#[test]
+fn points_found_on_buffers() {
+    let turn = Cell::new(0);
+    on_each_schedule(|gpu, stream| {
+        let turn = turn.replace(turn.get() + 1);
+        run(gpu, stream, turn).unwrap_or_else(|e| panic!("{e}"));
+    });
+}
+
+fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
+    let coord = |x| x as f32;
+    let points = points::<f32, 3>(400, 21, coord);
+    // Enough to be put in order.
+    let queries = kdtree_queries::points::<f32, 3>(1030, 22, coord);
+    let mask = PointMask::from_fn(points.len(), |id| id % 3 != 1)?;
+    let mut workspace = Workspace::new(gpu);
+    let coords = Buffer::from_slice(stream, points.as_flattened(), "points")?;
+    let tree = Tree::build_on(stream, &mut workspace, &coords, &KdTreeOptions::default())?;
+    let expected = Tree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    let mut case = Case { stream, workspace, tree, expected };
+    let options = QueryOptions::default().radius(1.0);
+    let boxes: Vec<_> = queries[..70].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+    match turn % 5 {
+        0 => case.within(Queries::Points(&queries), &options),
+        1 => case.within(Queries::Own { itself: turn.is_multiple_of(2) }, &options.mask(mask)),
+        2 => case.within(Queries::Points(&queries[..40]), &options.mask(mask).coherent()),
+        3 => case.in_boxes(&boxes, None),
+        _ => case.in_boxes(&boxes, Some(mask)),
+    }
+}
+
+#[test]
+fn no_rows_and_no_points() {
+    on_each_schedule(|gpu, stream| {
+        for num_points in [0, 5] {
+            let points = points::<f32, 3>(num_points, 23, |x| x as f32);
+            let device = Device::from_gpu(gpu.clone());
+            let build = |device| Tree::build(device, &points, &KdTreeOptions::default()).unwrap();
+            let (tree, expected) = (build(&device), build(&Device::cpu()));
+            let mut case = Case { stream, workspace: Workspace::new(gpu), tree, expected };
+            let options = QueryOptions::default().radius(1.0);
+            case.within(Queries::Points(&[]), &options).unwrap();
+            case.within(Queries::Points(&[[1.0; 3]]), &options).unwrap();
+            case.within(Queries::Own { itself: true }, &options).unwrap();
+            case.in_boxes(&[], None).unwrap();
+            case.in_boxes(&[[[0.0; 3], [9.0; 3]]], None).unwrap();
+        }
+    });
+}
+
+#[test]
+fn calls_that_make_no_sense_are_refused() {
+    on_each_schedule(|gpu, stream| refused(gpu, stream).unwrap());
+}
+
+fn refused(gpu: &Gpu, stream: &Stream) -> Result<()> {
+    let points = points::<f32, 3>(20, 24, |x| x as f32);
+    let device = Device::from_gpu(gpu.clone());
+    let tree = Tree::build(&device, &points, &KdTreeOptions::default())?;
+    let mut workspace = Workspace::new(gpu);
+    let queries = Buffer::from_slice(stream, points[..4].as_flattened(), "queries")?;
+    let given = DeviceQueries::Coordinates(&queries);
+    let options = QueryOptions::default().radius(1.0);
+    let prepared = tree.prepare(stream, &options)?;
+    let unlimited = tree.prepare(stream, &QueryOptions::default())?;
+    let (mut offsets, mut ids) = (untouched(stream, 5), untouched::<u32>(stream, 40));
+    let mut dist2 = untouched::<f32>(stream, 40);
+
+    let error = tree.count_within_on(stream, &mut workspace, given, &unlimited, &mut ids).unwrap_err();
+    assert!(matches!(error, Error::NoRadius), "{error}");
+    let error = tree.all_within_on(stream, &mut workspace, given, &unlimited).unwrap_err();
+    assert!(matches!(error, Error::NoRadius), "{error}");
+    // However far is a radius too.
+    let infinite = tree.prepare(stream, &QueryOptions::default().radius(f32::INFINITY))?;
+    assert_eq!(tree.all_within_on(stream, &mut workspace, given, &infinite)?.ids.len(), 4 * 20);
+
+    let shape = |result: Result<()>, wanted: u64, given: u64| {
+        let error = result.unwrap_err();
+        let is_it = matches!(error, Error::Shape { expected, got, .. } if (expected, got) == (wanted, given));
+        assert!(is_it, "{error}");
+    };
+    let mut few = untouched::<u32>(stream, 3);
+    shape(tree.count_within_on(stream, &mut workspace, given, &prepared, &mut few), 4, 3);
+    let mut wrong = untouched::<u64>(stream, 4);
+    shape(tree.within_on(stream, &mut workspace, given, &prepared, &mut wrong, &mut ids, None), 5, 4);
+    let mut short = untouched::<f32>(stream, 39);
+    let distances = Some(&mut short);
+    shape(
+        tree.within_on(stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, distances),
+        40,
+        39,
+    );
+    let uneven = Buffer::from_slice(stream, &[0.0f32; 10], "uneven")?;
+    let given_uneven = DeviceQueries::Coordinates(&uneven);
+    shape(tree.count_within_on(stream, &mut workspace, given_uneven, &prepared, &mut few), 9, 10);
+    // 4 queries are 2 boxes, 10 coordinates are none.
+    shape(tree.count_in_boxes_on(stream, &mut workspace, &queries, &prepared, &mut few), 2, 3);
+    shape(tree.in_boxes_on(stream, &mut workspace, &uneven, &prepared, &mut offsets, &mut ids), 6, 10);
+    shape(tree.in_boxes_on(stream, &mut workspace, &queries, &prepared, &mut offsets, &mut ids), 3, 5);
+    let mask = PointMask::from_fn(21, |_| true)?;
+    let more = Tree::build(&device, &[[0.0; 3]; 21], &KdTreeOptions::default())?;
+    let of_more = more.prepare(stream, &options.clone().mask(mask))?;
+    shape(tree.within_on(stream, &mut workspace, given, &of_more, &mut offsets, &mut ids, None), 20, 21);
+
+    let other = kauri_tests::simulated().next().unwrap();
+    let other_stream = Stream::new(other.gpu().unwrap())?;
+    let mut elsewhere = untouched::<u32>(&other_stream, 40);
+    let result = tree.within_on(stream, &mut workspace, given, &prepared, &mut offsets, &mut elsewhere, None);
+    assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
+    let result =
+        tree.within_on(&other_stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, None);
+    assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
+
+    let host = Tree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    let result = host.all_within_on(stream, &mut workspace, given, &prepared);
+    assert!(matches!(result, Err(Error::NotOnGpu)));
+    let result = host.all_in_boxes_on(stream, &mut workspace, &queries, &prepared);
+    assert!(matches!(result, Err(Error::NotOnGpu)));
+    // And the tree is as it was.
+    let room = Some(&mut dist2);
+    tree.within_on(stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, room)?;
+    let expected = host.within(&points[..4], 1.0, &options)?;
+    same_front(stream, &offsets, &ids, &expected);
+    Ok(())
+}
