@@ -22,9 +22,9 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
-    /// A coordinate is so large that squared distances could overflow to infinity.
+    /// A coordinate is so large that squared distances could overflow to infinity, or an integer that is not a `f64`.
     #[error(
-        "{what} {index} has {value:e} on axis {axis}: magnitudes above {limit:e} overflow when squared; \
+        "{what} {index} has {value:e} on axis {axis}: magnitudes above {limit:e} overflow when squared, or are not exact; \
          scale the coordinates or use a wider type"
     )]
     CoordinateTooLarge {
@@ -34,7 +34,7 @@ pub enum Error {
         index: u64,
         /// The axis, from 0.
         axis: usize,
-        /// The value found.
+        /// The value found, for an integer rounded.
         value: f64,
         /// The largest magnitude accepted.
         limit: f64,

@@ -37,7 +37,7 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
 
 impl<P: Point> KdTree<P> {
     /// Builds a tree over points in device memory, given as coordinates, point after point: those that
-    /// [`Point::coordinates`] makes, which for arrays are the arrays themselves.
+    /// [`Point::coordinates`] makes, which for arrays of floats are the arrays themselves, and `f64` for those of integers.
     ///
     /// The coordinates are not looked at by the host: where one is not a finite number or too large, queries may miss points;
     /// nothing worse happens. The tree is there when the stream has done the work.

@@ -44,7 +44,7 @@ pub struct QueryOptions<P: Point> {
     /// within a period of each other.
     pub periods: Option<Vec<P::Coord>>,
     /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in metres. Its square is rounded in the type of
-    /// the coordinates.
+    /// the coordinates, for integers `f64`.
     pub radius: Option<P::Coord>,
     /// Only these points.
     pub mask: Option<PointMask>,
@@ -209,8 +209,8 @@ impl<C: Coord> Wanted<C> {
             Some(radius) => P::bound(checked_length(radius, "radius")?, norm),
         };
         let periods = periods.unwrap_or_default();
-        if !periods.is_empty() && (periods.len() != P::DIMS || P::CONVERTED) {
-            let expected = if P::CONVERTED { 0 } else { P::DIMS as u64 };
+        if !periods.is_empty() && (periods.len() != P::DIMS || !P::KEEPS_AXES) {
+            let expected = if P::KEEPS_AXES { P::DIMS as u64 } else { 0 };
             return Err(Error::Shape { what: "periods of the axes", expected, got: periods.len() as u64 });
         }
         for &period in &periods {

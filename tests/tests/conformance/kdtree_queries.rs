@@ -3,7 +3,6 @@
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::kdtree::{Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions, SplitRule, Traversal};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat};
-use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::oracle::{self, padded_row};
 use kauri_tests::{devices, for_each_dims};
@@ -32,7 +31,7 @@ fn in_period<C: Scalar, const D: usize>(n: usize, seed: u64) -> Vec<[C; D]> {
     (0..n).map(|_| std::array::from_fn(|_| C::from_f64((random.unit() * 64.0).floor() / 8.0))).collect()
 }
 
-struct Case<C: Coord, const D: usize> {
+struct Case<C: Scalar, const D: usize> {
     options: QueryOptions<[C; D]>,
     mask: Option<PointMask>,
     norm: Norm,

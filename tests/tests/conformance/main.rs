@@ -2,6 +2,7 @@
 
 mod command_line;
 mod degenerate;
+mod integers;
 mod kdtree_build;
 mod kdtree_nearest;
 mod kdtree_queries;
