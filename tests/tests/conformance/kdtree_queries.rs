@@ -5,7 +5,7 @@ use kauri::kdtree::{Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptio
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat};
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::oracle::{self, padded_row};
-use kauri_tests::{devices, for_each_dims};
+use kauri_tests::{devices, devices_for, for_each_dims};
 
 use crate::{build, build_by};
 
@@ -268,6 +268,48 @@ fn traversals_and_orders_give_the_same_rows() {
                 assert!(near.dist2() == expected.dist2(), "k = {k}, {options:?} on {device}");
             }
         }
+    }
+}
+
+/// What one thread asks a shared tree, as its number says: ids, and the bits of distances.
+fn answers(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<(Vec<u32>, Vec<f32>)> {
+    let k = [1, 4, 16, 33, 64, 100, 257, 300][number % 8];
+    let case = Case::<f32, 3>::new(5 * number, tree.len());
+    let radius = 0.5 + number as f32 / 4.0;
+    let near = tree.nearest_with(queries, k, &case.options).unwrap();
+    let own = tree.nearest_with(Queries::Own { itself: number % 2 == 0 }, k.min(8), &case.options).unwrap();
+    let plain = tree.nearest(queries, k).unwrap();
+    let (_, ids, dist2) = tree.within(queries, radius, &case.options).unwrap().into_parts();
+    let counts = tree.count_within(queries, radius, &case.options).unwrap();
+    let boxes: Vec<_> = queries.iter().map(|&low| [low, low.map(|x| x + radius)]).collect();
+    let (_, in_boxes, _) = tree.in_boxes(&boxes, case.mask.as_ref()).unwrap().into_parts();
+    let [near, own, plain] = [near, own, plain].map(|near| near.into_parts());
+    vec![near, own, plain, (ids, dist2), (counts, Vec::new()), (in_boxes, Vec::new())]
+}
+
+fn threads_share(device: &Device, num_points: usize, num_queries: usize, rounds: usize) {
+    let tree = &build(device, &in_period::<f32, 3>(num_points, 7));
+    let queries = &in_period::<f32, 3>(num_queries, 8);
+    let expected: Vec<_> = (0..8).map(|number| answers(tree, queries, number)).collect();
+    std::thread::scope(|scope| {
+        for (number, expected) in expected.iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let same = answers(tree, queries, number) == *expected;
+                    assert!(same, "thread {number}, round {round} on {}", tree.device());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn threads_share_a_tree() {
+    for device in devices() {
+        threads_share(&device, 10_000, 500, 4);
+    }
+    for device in devices_for(33) {
+        threads_share(&device, 33, 5, 1);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod command_line;
 mod degenerate;
+mod hard_cases;
 mod integers;
 mod kdtree_build;
 mod kdtree_nearest;
