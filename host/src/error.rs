@@ -99,6 +99,23 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// A query and a point lie farther apart on an axis than it takes to repeat.
+    #[error(
+        "{what} {index} is {distance} from a point on axis {axis}, which repeats after {period}: bring all points and queries \
+         into one period"
+    )]
+    BeyondPeriod {
+        /// What was refused: "query", or "point" if the tree's own points are the queries.
+        what: &'static str,
+        /// Its index in the input.
+        index: u64,
+        /// The axis, from 0.
+        axis: usize,
+        /// How far the farthest point is on that axis.
+        distance: f64,
+        /// The axis' period.
+        period: f64,
+    },
     /// Keys were to be sorted by bits that they do not have.
     #[error("bits {begin} to {end} of keys of {bits} bits: give a range within 0..{bits}")]
     InvalidBits {

@@ -85,6 +85,21 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
     }
 }
 
+/// The error of the first item that has one; more than `sequential` are looked at on all threads.
+pub(crate) fn check_each<T: Sync>(
+    items: &[T],
+    sequential: usize,
+    error: impl Fn(usize, &T) -> Option<Error> + Send + Sync,
+) -> Result<()> {
+    let error = |(i, item)| error(i, item);
+    let first = if items.len() <= sequential {
+        items.iter().enumerate().find_map(error)
+    } else {
+        items.par_iter().enumerate().find_map_first(error)
+    };
+    first.map_or(Ok(()), Err)
+}
+
 /// What `convert` makes of all items, in order; of more than `sequential` on all threads.
 fn converted<T: Sync, U: Send>(
     items: &[T],
@@ -179,19 +194,9 @@ impl Point for LonLat {
 
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [f64]>> {
         const SEQUENTIAL: usize = CHECK_CHUNK / 8;
-        let error = |(i, point): (usize, &LonLat)| point.check(what, i).err();
-        let bad = if points.len() <= SEQUENTIAL {
-            points.iter().enumerate().find_map(error)
-        } else {
-            points.par_iter().enumerate().find_map_first(error)
-        };
-        match bad {
-            Some(error) => Err(error),
-            None => {
-                let vectors = converted(points, SEQUENTIAL, "unit vectors", LonLat::unit_vector)?;
-                Ok(Cow::Owned(vectors.into_flattened()))
-            }
-        }
+        check_each(points, SEQUENTIAL, |i, point| point.check(what, i).err())?;
+        let vectors = converted(points, SEQUENTIAL, "unit vectors", LonLat::unit_vector)?;
+        Ok(Cow::Owned(vectors.into_flattened()))
     }
 
     /// The squared chord of an arc of that many metres; for other norms than the Euclidean, which are of no use on a sphere,

@@ -92,7 +92,7 @@ impl<P: Point> KdTree<P> {
     }
 
     /// The `k` nearest points of every query: as [`KdTree::nearest_with`], in device memory. `ids` and `dist2` have `k` items a
-    /// query.
+    /// query. As the host does not look at them, queries more than a period from a point are no error: their rows are wrong.
     ///
     /// # Errors
     /// [`Error::Shape`] if lengths do not agree, or the options were prepared for another number of points;

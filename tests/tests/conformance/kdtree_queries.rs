@@ -335,6 +335,37 @@ fn options_that_make_no_sense_are_refused() {
     }
 }
 
+/// Trees on a GPU are not looked at by the host.
+#[test]
+fn queries_beyond_a_period_are_refused_on_the_cpu() {
+    let tree = build(&Device::cpu(), &[[0.5f64, 50.0], [7.5, -50.0], [1.0, 0.0]]);
+    let options = |period: f64| QueryOptions::default().periods([period, 0.0]);
+    let refused = |error: Error| match error {
+        Error::BeyondPeriod { what, index, axis: 0, distance, period } => (what, index, distance, period),
+        other => panic!("{other}"),
+    };
+    // As far as a period is near; on the other axis it does not matter.
+    assert_eq!(tree.nearest_with(&[[8.5, 1e9]], 1, &options(8.0)).unwrap().ids(), [0]);
+    assert_eq!(tree.count_within(&[[-0.5, 0.0]], 0.25, &options(8.0)).unwrap(), [0]);
+
+    let mut queries = vec![[4.0, 0.0]; 10_000];
+    queries[9000][0] = 9.0;
+    queries[8000][0] = -1.0;
+    let expected = ("query", 8000, 8.5, 8.0);
+    assert_eq!(refused(tree.nearest_with(&queries, 1, &options(8.0)).unwrap_err()), expected);
+    assert_eq!(refused(tree.within(&queries, 1.0, &options(8.0)).unwrap_err()), expected);
+    assert_eq!(refused(tree.count_within(&queries, 1.0, &options(8.0)).unwrap_err()), expected);
+
+    let own = Queries::Own { itself: true };
+    assert_eq!(tree.nearest_with(own, 1, &options(7.0)).unwrap().ids(), [0, 1, 2]);
+    let expected = ("point", 0, 7.0, 6.75);
+    assert_eq!(refused(tree.nearest_with(own, 1, &options(6.75)).unwrap_err()), expected);
+    assert_eq!(refused(tree.within(own, 1.0, &options(6.75)).unwrap_err()), expected);
+
+    let none = build::<[f64; 2]>(&Device::cpu(), &[]);
+    assert_eq!(none.nearest_with(&[[1e9, 0.0]], 1, &options(8.0)).unwrap().ids(), [u32::MAX]);
+}
+
 #[test]
 fn buffers_in_and_out() {
     let points = Shape::Uniform.points::<f32, 3>(2500, 1);
