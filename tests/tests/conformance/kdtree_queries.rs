@@ -277,7 +277,9 @@ fn answers(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<
     let case = Case::<f32, 3>::new(5 * number, tree.len());
     let radius = 0.5 + number as f32 / 4.0;
     let near = tree.nearest_with(queries, k, &case.options).unwrap();
-    let own = tree.nearest_with(Queries::Own { itself: number % 2 == 0 }, k.min(8), &case.options).unwrap();
+    let own = tree
+        .nearest_with(Queries::Own { itself: number.is_multiple_of(2) }, k.min(8), &case.options)
+        .unwrap();
     let plain = tree.nearest(queries, k).unwrap();
     let (_, ids, dist2) = tree.within(queries, radius, &case.options).unwrap().into_parts();
     let counts = tree.count_within(queries, radius, &case.options).unwrap();
