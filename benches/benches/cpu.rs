@@ -1,6 +1,12 @@
-//! The cpu backend against kiddo, with rayon on both sides: the same points, the same queries, all threads.
+//! The cpu backend against kiddo: the same points, the same queries, queries on all threads of rayon. (kiddo builds on one.)
+//!
+//! kauri puts queries in order itself and answers in theirs. kiddo is given them twice: as they come, and along a Morton curve,
+//! which is how its caller would do best; the time of that sort is not counted.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{
+    BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
+};
+use kauri::kdtree::QueryOptions;
 use kauri::{Device, KdTree, KdTreeOptions};
 use kauri_benches::points::uniform;
 use kiddo::SquaredEuclidean;
@@ -9,37 +15,83 @@ use rayon::prelude::*;
 use std::hint::black_box;
 use std::num::NonZero;
 
-const POINTS: usize = 100_000;
-const K: usize = 5;
+/// Points, and queries.
+const POINTS: usize = 1_000_000;
+/// Points that a query finds within its radius, on average.
+const WITHIN: f64 = 10.0;
+
+type Kiddo = ImmutableKdTree<f64, u32, 2, 32>;
+
+/// Both trees over the same points, and queries as they come and along a Morton curve.
+struct Bench {
+    kauri: KdTree<[f64; 2]>,
+    kiddo: Kiddo,
+    queries: Vec<[f64; 2]>,
+    in_order: Vec<[f64; 2]>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (points, queries) = (uniform(POINTS, 1), uniform(POINTS, 2));
+        let mut in_order = queries.clone();
+        in_order.sort_by_cached_key(morton);
+        Self { kauri: kauri(&points), kiddo: Kiddo::new_from_slice(&points), queries, in_order }
+    }
+}
+
+fn kauri(points: &[[f64; 2]]) -> KdTree<[f64; 2]> {
+    KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).expect("finite points")
+}
+
+/// The place of a point of the unit square along a Morton curve.
+fn morton(point: &[f64; 2]) -> u64 {
+    let [x, y] = point.map(|x| (x * f64::from(1 << 16)) as u64);
+    (0..16).fold(0, |place, bit| place | (x >> bit & 1) << (2 * bit) | (y >> bit & 1) << (2 * bit + 1))
+}
+
+fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = criterion.benchmark_group(format!("{name}, 1M f64 x 2"));
+    group.throughput(Throughput::Elements(POINTS as u64)).sample_size(10);
+    group
+}
 
 fn build(criterion: &mut Criterion) {
-    let points = uniform::<f64, 2>(POINTS, 1);
-    let mut group = criterion.benchmark_group("build 100K f64 x 2");
-    group.throughput(Throughput::Elements(POINTS as u64)).sample_size(10);
-    group.bench_function("kauri", |bench| {
-        bench.iter(|| KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()));
-    });
-    group.bench_function("kiddo", |bench| {
-        bench.iter(|| ImmutableKdTree::<f64, u32, 2, 32>::new_from_slice(black_box(&points)));
-    });
+    let points = uniform(POINTS, 1);
+    let mut group = group(criterion, "build");
+    group.bench_function("kauri", |bench| bench.iter(|| kauri(black_box(&points))));
+    group.bench_function("kiddo", |bench| bench.iter(|| Kiddo::new_from_slice(black_box(&points))));
     group.finish();
 }
 
-fn nearest(criterion: &mut Criterion) {
-    let (points, queries) = (uniform::<f64, 2>(POINTS, 1), uniform::<f64, 2>(POINTS, 2));
-    let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).expect("finite points");
-    let kiddo = ImmutableKdTree::<f64, u32, 2, 32>::new_from_slice(&points);
-    let mut group = criterion.benchmark_group("nearest k=5, 100K on 100K f64 x 2");
-    group.throughput(Throughput::Elements(POINTS as u64)).sample_size(10);
-    group.bench_function("kauri", |bench| bench.iter(|| tree.nearest(&queries, K)));
-    group.bench_function("kiddo", |bench| {
-        let k = NonZero::new(K).expect("not 0");
-        bench.iter(|| -> Vec<_> {
-            queries.par_iter().map(|query| kiddo.nearest_n::<SquaredEuclidean>(query, k)).collect()
+fn queries(criterion: &mut Criterion) {
+    let Bench { kauri, kiddo, queries, in_order } = &Bench::new();
+    let orders = [("kiddo", queries), ("kiddo, queries in Morton order", in_order)];
+    for k in [5, 16] {
+        let mut group = group(criterion, &format!("nearest k={k}"));
+        group.bench_function("kauri", |bench| bench.iter(|| kauri.nearest(queries, k)));
+        let k = NonZero::new(k).expect("not 0");
+        for (name, queries) in orders {
+            group.bench_function(name, |bench| {
+                bench.iter(|| -> Vec<_> {
+                    queries.par_iter().map(|query| kiddo.nearest_n::<SquaredEuclidean>(query, k)).collect()
+                });
+            });
+        }
+        group.finish();
+    }
+
+    let radius = (WITHIN / (std::f64::consts::PI * POINTS as f64)).sqrt();
+    let options = QueryOptions::default();
+    let mut group = group(criterion, &format!("within a radius, {WITHIN} points each"));
+    group.bench_function("kauri", |bench| bench.iter(|| kauri.within(queries, radius, &options)));
+    for (name, queries) in orders {
+        group.bench_function(name, |bench| {
+            let within = |query| kiddo.within_unsorted::<SquaredEuclidean>(query, radius * radius);
+            bench.iter(|| -> Vec<_> { queries.par_iter().map(within).collect() });
         });
-    });
+    }
     group.finish();
 }
 
-criterion_group!(benches, build, nearest);
+criterion_group!(benches, build, queries);
 criterion_main!(benches);

@@ -4,6 +4,7 @@ mod skewed;
 
 pub use skewed::{clustered, duplicated, lidar};
 
+use kauri::Scalar;
 use kauri::primitives::generate::splitmix64;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
@@ -16,8 +17,12 @@ pub fn noise(seed: u64, i: u64) -> u64 {
     splitmix64(seed.wrapping_add(i.wrapping_mul(STEP)))
 }
 
+/// A coordinate type whose arrays are points as they are.
+pub trait Number: Coord + Scalar<Coord = Self> {}
+impl<C: Coord + Scalar<Coord = C>> Number for C {}
+
 /// A coordinate type that points can be scattered in.
-pub trait Uniform: Coord {
+pub trait Uniform: Number {
     /// Of random bits a number from 0 to 1, 1 not included.
     fn uniform(bits: u64) -> Self;
 }

@@ -22,9 +22,9 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
-    /// A coordinate is so large that squared distances could overflow to infinity.
+    /// A coordinate is so large that squared distances could overflow to infinity, or an integer that is not a `f64`.
     #[error(
-        "{what} {index} has {value:e} on axis {axis}: magnitudes above {limit:e} overflow when squared; \
+        "{what} {index} has {value:e} on axis {axis}: magnitudes above {limit:e} overflow when squared, or are not exact; \
          scale the coordinates or use a wider type"
     )]
     CoordinateTooLarge {
@@ -34,7 +34,7 @@ pub enum Error {
         index: u64,
         /// The axis, from 0.
         axis: usize,
-        /// The value found.
+        /// The value found, for an integer rounded.
         value: f64,
         /// The largest magnitude accepted.
         limit: f64,
@@ -102,6 +102,23 @@ pub enum Error {
     /// Points within a distance were asked for with options that have no radius.
     #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
     NoRadius,
+    /// A query and a point lie farther apart on an axis than it takes to repeat.
+    #[error(
+        "{what} {index} is {distance} from a point on axis {axis}, which repeats after {period}: bring all points and queries \
+         into one period"
+    )]
+    BeyondPeriod {
+        /// What was refused: "query", or "point" if the tree's own points are the queries.
+        what: &'static str,
+        /// Its index in the input.
+        index: u64,
+        /// The axis, from 0.
+        axis: usize,
+        /// How far the farthest point is on that axis.
+        distance: f64,
+        /// The axis' period.
+        period: f64,
+    },
     /// Keys were to be sorted by bits that they do not have.
     #[error("bits {begin} to {end} of keys of {bits} bits: give a range within 0..{bits}")]
     InvalidBits {

@@ -16,5 +16,5 @@ mod stats;
 pub use device::Device;
 pub use error::{Error, Result};
 pub use kdtree::{KdTree, KdTreeOptions, Neighbors};
-pub use point::{EARTH_RADIUS_M, LonLat, MAX_DIMS, Point};
+pub use point::{EARTH_RADIUS_M, LonLat, MAX_DIMS, Point, Scalar};
 pub use stats::{Phase, Stats};

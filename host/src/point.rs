@@ -1,9 +1,13 @@
 //! What can be indexed: arrays of coordinates, and lon/lat points on the sphere.
 
+mod scalar;
+
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
 use rayon::prelude::*;
 use std::borrow::Cow;
+
+pub use scalar::Scalar;
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -14,23 +18,26 @@ pub const MAX_DIMS: usize = 8;
 /// Mean radius of the Earth in metres (IUGG).
 pub const EARTH_RADIUS_M: f64 = 6_371_008.8;
 
-/// Values checked by one task; fewer are checked on the calling thread.
+/// Numbers checked by one task; fewer are checked, and converted, on the calling thread.
 const CHECK_CHUNK: usize = 1 << 14;
 
-/// A point that can be indexed: `[f32; D]` and `[f64; D]` with D from 1 to 8, and [`LonLat`].
+/// A point that can be indexed: `[f32; D]`, `[f64; D]`, `[i32; D]` and `[i64; D]` with D from 1 to 8, and [`LonLat`].
 ///
 /// An index sees a point as [`DIMS`](Point::DIMS) coordinates with the Euclidean distance.
 pub trait Point: Copy + Send + Sync + 'static {
-    /// Type of the coordinates inside the index and of squared distances.
+    /// Type of the coordinates inside the index, and of distances, radii and periods.
     type Coord: Coord;
     /// Number of coordinates inside the index, 1 to [`MAX_DIMS`].
     const DIMS: usize;
     /// True if [`coordinates`](Point::coordinates) makes a copy, which then counts as temporary memory.
     const CONVERTED: bool;
+    /// True if the axes inside the index are those of the points, so that they may repeat
+    /// ([`QueryOptions::periods`](crate::kdtree::QueryOptions::periods)).
+    const KEEPS_AXES: bool;
 
     /// Checks every point and returns the coordinates, point after point. `what` names the points in errors.
     ///
-    /// Other types of points may implement this by way of `[C; D]` or [`LonLat`]. An index relies on the coordinates being
+    /// Other types of points may implement this by way of `[S; D]` or [`LonLat`]. An index relies on the coordinates being
     /// finite and at most [`Coord::LIMIT`].
     ///
     /// # Errors
@@ -45,29 +52,31 @@ pub trait Point: Copy + Send + Sync + 'static {
     }
 }
 
-/// Arrays are indexed as they lie in memory, without a copy. Other numbers of dimensions than 1 to 8 do not compile:
+/// Arrays of floats are indexed as they lie in memory, without a copy, and those of integers as `f64`; see [`Scalar`]. Other
+/// numbers of dimensions than 1 to 8 do not compile:
 ///
 /// ```compile_fail
 /// use kauri::{Device, KdTree, KdTreeOptions};
 /// let _ = KdTree::build(&Device::cpu(), &[[0.0f32; 9]], &KdTreeOptions::default());
 /// ```
-impl<C: Coord, const D: usize> Point for [C; D] {
-    type Coord = C;
+impl<S: Scalar, const D: usize> Point for [S; D] {
+    type Coord = S::Coord;
     const DIMS: usize = {
         assert!(D >= 1 && D <= MAX_DIMS, "points have 1 to 8 coordinates");
         D
     };
-    const CONVERTED: bool = false;
+    const CONVERTED: bool = S::CONVERTED;
+    const KEEPS_AXES: bool = true;
 
-    fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [C]>> {
+    fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [S::Coord]>> {
         let flat = points.as_flattened();
-        match first_unusable(flat) {
-            None => Ok(Cow::Borrowed(flat)),
+        match scalar::first_unusable(flat) {
+            None => S::coordinates(flat),
             Some(position) => {
                 let (index, axis) = ((position / Self::DIMS) as u64, position % Self::DIMS);
-                let value = flat[position].to_f64();
+                let value = flat[position].to_coord().to_f64();
                 Err(if value.is_finite() {
-                    Error::CoordinateTooLarge { what, index, axis, value, limit: C::LIMIT.to_f64() }
+                    Error::CoordinateTooLarge { what, index, axis, value, limit: S::LARGEST.to_f64() }
                 } else {
                     Error::NonFinite { what, index, axis, value }
                 })
@@ -76,20 +85,35 @@ impl<C: Coord, const D: usize> Point for [C; D] {
     }
 }
 
-/// Position of the first coordinate that is NaN, infinite or beyond [`Coord::LIMIT`].
-fn first_unusable<C: Coord>(flat: &[C]) -> Option<usize> {
-    let usable = |x: &C| x.is_finite() & (x.abs() <= C::LIMIT);
-    let first_in = |chunk: &[C]| {
-        // The usual answer is "none", and without an early exit this loop runs in vector registers.
-        let all_usable = chunk.iter().fold(true, |all, x| all & usable(x));
-        if all_usable { None } else { chunk.iter().position(|x| !usable(x)) }
+/// The error of the first item that has one; more than `sequential` are looked at on all threads.
+pub(crate) fn check_each<T: Sync>(
+    items: &[T],
+    sequential: usize,
+    error: impl Fn(usize, &T) -> Option<Error> + Send + Sync,
+) -> Result<()> {
+    let error = |(i, item)| error(i, item);
+    let first = if items.len() <= sequential {
+        items.iter().enumerate().find_map(error)
+    } else {
+        items.par_iter().enumerate().find_map_first(error)
     };
-    if flat.len() <= CHECK_CHUNK {
-        return first_in(flat);
+    first.map_or(Ok(()), Err)
+}
+
+/// What `convert` makes of all items, in order; of more than `sequential` on all threads.
+fn converted<T: Sync, U: Send>(
+    items: &[T],
+    sequential: usize,
+    label: &'static str,
+    convert: impl Fn(&T) -> U + Send + Sync,
+) -> Result<Vec<U>> {
+    let mut made = memory::vec_with_capacity(items.len(), label)?;
+    if items.len() <= sequential {
+        made.extend(items.iter().map(convert));
+    } else {
+        items.par_iter().map(convert).collect_into_vec(&mut made);
     }
-    flat.par_chunks(CHECK_CHUNK)
-        .enumerate()
-        .find_map_first(|(chunk, values)| first_in(values).map(|i| chunk * CHECK_CHUNK + i))
+    Ok(made)
 }
 
 /// A place on the Earth: longitude and latitude in degrees (WGS84, treated as a sphere of radius [`EARTH_RADIUS_M`]).
@@ -166,19 +190,12 @@ impl Point for LonLat {
     type Coord = f64;
     const DIMS: usize = 3;
     const CONVERTED: bool = true;
+    const KEEPS_AXES: bool = false;
 
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [f64]>> {
-        let mut vectors: Vec<[f64; 3]> = memory::vec_with_capacity(points.len(), "unit vectors")?;
-        if points.len() <= CHECK_CHUNK / 8 {
-            points.iter().enumerate().try_for_each(|(i, point)| point.check(what, i))?;
-            vectors.extend(points.iter().map(LonLat::unit_vector));
-        } else {
-            let bad = points.par_iter().enumerate().find_map_first(|(i, point)| point.check(what, i).err());
-            if let Some(error) = bad {
-                return Err(error);
-            }
-            points.par_iter().map(LonLat::unit_vector).collect_into_vec(&mut vectors);
-        }
+        const SEQUENTIAL: usize = CHECK_CHUNK / 8;
+        check_each(points, SEQUENTIAL, |i, point| point.check(what, i).err())?;
+        let vectors = converted(points, SEQUENTIAL, "unit vectors", LonLat::unit_vector)?;
         Ok(Cow::Owned(vectors.into_flattened()))
     }
 
@@ -225,6 +242,18 @@ mod tests {
             "{error}"
         );
         assert!(Point::coordinates(&[[f64::MAX / 1e200], [-1.0]], "point").is_ok());
+
+        let beyond = (1i64 << 53) + 2;
+        match Point::coordinates(&[[0, 1], [-beyond, i64::MIN]], "point").unwrap_err() {
+            Error::CoordinateTooLarge { index: 1, axis: 0, value, limit, .. } => {
+                assert_eq!((value, limit), (-beyond as f64, (1i64 << 53) as f64));
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(
+            *Point::coordinates(&[[i32::MIN, i32::MAX]], "point").unwrap(),
+            [-2147483648.0, 2147483647.0]
+        );
     }
 
     #[test]

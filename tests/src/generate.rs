@@ -3,7 +3,7 @@
 use kauri_kernels::thread::coord::Coord;
 
 /// A coordinate type that tests make values of.
-pub trait Scalar: Coord + std::fmt::Debug {
+pub trait Scalar: Coord + kauri::Scalar<Coord = Self> + std::fmt::Debug {
     /// The smallest positive value.
     const TINY: Self;
 }

@@ -10,12 +10,11 @@ mod within;
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::measure::Timing;
-use crate::points::{self, Uniform};
+use crate::points::{self, Number, Uniform};
 use crate::report::{Note, Report, Row};
 use kauri::device::Gpu;
 use kauri::kdtree::{Builder, QueryOptions};
 use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, Stats};
-use kauri_kernels::thread::coord::Coord;
 use on_device::{Bench, Input};
 use std::time::{Duration, Instant};
 
@@ -81,7 +80,7 @@ fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
 }
 
 /// The rows of an input, unless the device has no memory for it.
-fn on_input<C: Coord, const D: usize>(
+fn on_input<C: Number, const D: usize>(
     settings: &Settings,
     gpu: &Gpu,
     report: &mut Report,

@@ -11,6 +11,7 @@ mod within;
 use build::Built;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
+use std::sync::OnceLock;
 use walk::{Nodes, Rules};
 use within::{Around, Inside};
 
@@ -19,6 +20,7 @@ use super::within::Found;
 use super::{Checked, PointMask, SplitRule};
 use crate::error::Result;
 use crate::memory;
+use crate::primitives::cpu::bounds::bounds;
 use crate::stats::Stats;
 
 /// A tree in host memory, in the stored form of every backend: the coordinates of node `s` at `s * dims`, its id at `s`.
@@ -28,6 +30,8 @@ pub(crate) struct CpuTree<C: Coord> {
     ids: Vec<u32>,
     /// The axes of nodes that have children; empty if they go by levels.
     axes: Vec<u8>,
+    /// Corners of the box of the points, once a query has asked for them.
+    bounds: OnceLock<Vec<C>>,
 }
 
 impl<C: Coord> CpuTree<C> {
@@ -35,7 +39,7 @@ impl<C: Coord> CpuTree<C> {
     pub(crate) fn build(coords: &[C], dims: usize, rule: SplitRule, stats: &mut Stats) -> Result<Self> {
         with_dims!(dims, D => {
             let Built { nodes, ids, axes } = build::build(points::<C, D>(coords), rule, stats)?;
-            Ok(Self { dims, coords: nodes.into_flattened(), ids, axes })
+            Ok(Self { dims, coords: nodes.into_flattened(), ids, axes, bounds: OnceLock::new() })
         })
     }
 
@@ -49,25 +53,20 @@ impl<C: Coord> CpuTree<C> {
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
         with_dims!(self.dims, D => {
-            let tree = self.nodes::<D>();
-            let (queries, except_itself) = own_or_given(tree, queries)?;
-            nearest::nearest(tree, &queries, &nearest::Asked::new(tree, &wanted, k, except_itself), ids, dist2)
+            let Around { rules, queries, except_itself } = self.around(&wanted, queries)?;
+            nearest::nearest(self.nodes::<D>(), &queries, &nearest::Asked { rules, k, except_itself }, ids, dist2)
         })
     }
 
     pub(crate) fn count_within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Vec<u32>> {
         with_dims!(self.dims, D => {
-            let tree = self.nodes::<D>();
-            let (queries, except_itself) = own_or_given(tree, queries)?;
-            within::count(tree, &Around { rules: Rules::new(wanted, tree.points), queries: &queries, except_itself })
+            within::count(self.nodes::<D>(), &self.around(wanted, queries)?)
         })
     }
 
     pub(crate) fn within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Found<C>> {
         with_dims!(self.dims, D => {
-            let tree = self.nodes::<D>();
-            let (queries, except_itself) = own_or_given(tree, queries)?;
-            within::find(tree, &Around { rules: Rules::new(wanted, tree.points), queries: &queries, except_itself })
+            within::find(self.nodes::<D>(), &self.around(wanted, queries)?)
         })
     }
 
@@ -84,6 +83,30 @@ impl<C: Coord> CpuTree<C> {
             within::find(self.nodes::<D>(), &Inside { boxes: points::<C, D>(corners).as_chunks().0, mask })
         });
         found.map(|found| Found { dist2: Vec::new(), ..found })
+    }
+
+    /// Queries with what is wanted of them, once it is known that they lie within a period of the points.
+    fn around<'a, const D: usize>(
+        &self,
+        wanted: &'a Wanted<C>,
+        queries: Checked<'a, C>,
+    ) -> Result<Around<'a, C, D>> {
+        let what = if matches!(queries, Checked::Own { .. }) { "point" } else { "query" };
+        let (queries, except_itself) = own_or_given(self.nodes(), queries)?;
+        // Only where axes repeat is it of use how far points lie.
+        let corners = match wanted.periods.is_empty() {
+            true => [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]],
+            false => self.bounds(),
+        };
+        wanted.check_periods(&queries, what, corners)?;
+        Ok(Around { rules: Rules::new(wanted, corners), queries, except_itself })
+    }
+
+    /// The least and the greatest corner of the box of the points.
+    fn bounds<const D: usize>(&self) -> [[C; D]; 2] {
+        let bounds = self.bounds.get_or_init(|| bounds(self.nodes::<D>().points).concat());
+        let corners = points(bounds);
+        [corners[0], corners[1]]
     }
 
     fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {

@@ -176,8 +176,8 @@ impl<P: Point> KdTree<P> {
     ///
     /// - Result: n x k ids and squared distances, see [`Neighbors`]. Rows are padded with `u32::MAX` and infinity where
     ///   the tree has fewer than `k` points; `k` = 0 gives n empty rows.
-    /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the coordinate type, without contraction: the
-    ///   same bits on every backend.
+    /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the type of the coordinates, for integers `f64`,
+    ///   without contraction: the same bits on every backend.
     /// - Cost: O(log n + k) nodes a query for points that are spread in few dimensions. Memory beside the result: on the
     ///   CPU at most 32 MiB and O(k) a thread.
     ///
@@ -192,7 +192,8 @@ impl<P: Point> KdTree<P> {
     ///
     /// # Errors
     /// Those of [`KdTree::nearest`]; [`Error::InvalidLength`] for a radius or a period that is negative or NaN;
-    /// [`Error::Shape`] for a mask of another number of points, and for other periods than one an axis.
+    /// [`Error::Shape`] for a mask of another number of points, and for other periods than one an axis;
+    /// [`Error::BeyondPeriod`] for the first query that is more than a period from a point of a tree on the CPU.
     pub fn nearest_with<'a>(
         &self,
         queries: impl Into<Queries<'a, P>>,

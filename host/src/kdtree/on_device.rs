@@ -43,7 +43,7 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
 
 impl<P: Point> KdTree<P> {
     /// Builds a tree over points in device memory, given as coordinates, point after point: those that
-    /// [`Point::coordinates`] makes, which for arrays are the arrays themselves.
+    /// [`Point::coordinates`] makes, which for arrays of floats are the arrays themselves, and `f64` for those of integers.
     ///
     /// The coordinates are not looked at by the host: where one is not a finite number or too large, queries may miss points;
     /// nothing worse happens. The tree is there when the stream has done the work.
@@ -99,7 +99,7 @@ impl<P: Point> KdTree<P> {
     }
 
     /// The `k` nearest points of every query: as [`KdTree::nearest_with`], in device memory. `ids` and `dist2` have `k` items a
-    /// query.
+    /// query. As the host does not look at them, queries more than a period from a point are no error: their rows are wrong.
     ///
     /// # Errors
     /// [`Error::Shape`] if lengths do not agree, or the options were prepared for another number of points;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::point::Point;
+use crate::point::{Point, check_each};
+
+/// Up to this many queries are compared with periods on the calling thread.
+const SEQUENTIAL: usize = 1 << 12;
 
 /// Where queries come from.
 #[derive(Debug)]
@@ -40,11 +43,11 @@ pub struct QueryOptions<P: Point> {
     /// How distances are measured. Under [`Norm::Manhattan`] and [`Norm::Chebyshev`] results have the distances themselves, and
     /// under [`Norm::Euclidean`] their squares.
     pub norm: Norm,
-    /// The space repeats after this much on each axis; 0 on an axis where it does not. All points and queries have to lie
-    /// within a period of each other.
+    /// The space repeats after this much on each axis; 0 on an axis where it does not. No query may lie more than a period
+    /// from a point: on the CPU that is [`Error::BeyondPeriod`], and from a GPU come wrong rows.
     pub periods: Option<Vec<P::Coord>>,
     /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in metres. Its square is rounded in the type of
-    /// the coordinates.
+    /// the coordinates, for integers `f64`.
     pub radius: Option<P::Coord>,
     /// Only these points.
     pub mask: Option<PointMask>,
@@ -209,8 +212,8 @@ impl<C: Coord> Wanted<C> {
             Some(radius) => P::bound(checked_length(radius, "radius")?, norm),
         };
         let periods = periods.unwrap_or_default();
-        if !periods.is_empty() && (periods.len() != P::DIMS || P::CONVERTED) {
-            let expected = if P::CONVERTED { 0 } else { P::DIMS as u64 };
+        if !periods.is_empty() && (periods.len() != P::DIMS || !P::KEEPS_AXES) {
+            let expected = if P::KEEPS_AXES { P::DIMS as u64 } else { 0 };
             return Err(Error::Shape { what: "periods of the axes", expected, got: periods.len() as u64 });
         }
         for &period in &periods {
@@ -224,6 +227,31 @@ impl<C: Coord> Wanted<C> {
     /// [`Error::Shape`] unless a mask is of that many points.
     pub(crate) fn check_mask(&self, num_points: usize) -> Result<()> {
         self.mask.as_ref().map_or(Ok(()), |mask| mask.check(num_points))
+    }
+
+    /// [`Error::BeyondPeriod`] for the first query that is farther from a point between two corners than axes take to repeat.
+    pub(crate) fn check_periods<const D: usize>(
+        &self,
+        queries: &[[C; D]],
+        what: &'static str,
+        [low, high]: [[C; D]; 2],
+    ) -> Result<()> {
+        if self.periods.is_empty() {
+            return Ok(());
+        }
+        check_each(queries, SEQUENTIAL, |index, query| {
+            (0..D).find_map(|axis| {
+                let period = self.periods[axis];
+                let distance = (query[axis] - low[axis]).max(high[axis] - query[axis]);
+                (period > C::ZERO && distance > period).then(|| Error::BeyondPeriod {
+                    what,
+                    index: index as u64,
+                    axis,
+                    distance: distance.to_f64(),
+                    period: period.to_f64(),
+                })
+            })
+        })
     }
 
     /// True if distances are Euclidean and nothing repeats.

@@ -2,13 +2,14 @@
 
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt;
 
 use super::Checked;
 use super::query::{Queries, QueryOptions, Wanted};
 use super::{KdTree, PointMask, Storage, checked_coordinates};
 use crate::error::Result;
-use crate::point::Point;
+use crate::point::{Point, Scalar};
 
 /// Rows of points found, a row a query or box, one behind the other.
 ///
@@ -171,17 +172,14 @@ impl<P: Point> KdTree<P> {
 }
 
 /// Boxes have the axes of the points: for [`LonLat`](crate::LonLat) there is no such thing.
-impl<C: Coord, const D: usize> KdTree<[C; D]>
-where
-    [C; D]: Point<Coord = C>,
-{
+impl<S: Scalar, const D: usize> KdTree<[S; D]> {
     /// The number of points in every box, given by its least and its greatest coordinates, its border included. A box whose least
     /// coordinate on an axis is above its greatest has none. With a mask only its points count.
     ///
     /// # Errors
     /// Those of [`KdTree::build`] for the first corner that cannot be used; [`Error::Shape`](crate::Error::Shape) for a mask of another number of
     /// points; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
-    pub fn count_in_boxes(&self, boxes: &[[[C; D]; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>> {
+    pub fn count_in_boxes(&self, boxes: &[[[S; D]; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>> {
         let corners = self.checked_boxes(boxes, mask)?;
         match &self.storage {
             Storage::Cpu(tree) => tree.count_in_boxes(&corners, mask),
@@ -193,7 +191,7 @@ where
     ///
     /// # Errors
     /// Those of [`count_in_boxes`](KdTree::count_in_boxes).
-    pub fn in_boxes(&self, boxes: &[[[C; D]; 2]], mask: Option<&PointMask>) -> Result<Within<[C; D]>> {
+    pub fn in_boxes(&self, boxes: &[[[S; D]; 2]], mask: Option<&PointMask>) -> Result<Within<[S; D]>> {
         let corners = self.checked_boxes(boxes, mask)?;
         let found = match &self.storage {
             Storage::Cpu(tree) => tree.in_boxes(&corners, mask),
@@ -204,12 +202,12 @@ where
 
     fn checked_boxes<'a>(
         &self,
-        boxes: &'a [[[C; D]; 2]],
+        boxes: &'a [[[S; D]; 2]],
         mask: Option<&PointMask>,
-    ) -> Result<std::borrow::Cow<'a, [C]>> {
+    ) -> Result<Cow<'a, [S::Coord]>> {
         if let Some(mask) = mask {
             mask.check(self.len())?;
         }
-        checked_coordinates::<[C; D]>(boxes.as_flattened(), "corner of a box")
+        checked_coordinates::<[S; D]>(boxes.as_flattened(), "corner of a box")
     }
 }

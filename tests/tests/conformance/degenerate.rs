@@ -297,6 +297,7 @@ impl Point for Nothing {
     type Coord = f32;
     const DIMS: usize = 1;
     const CONVERTED: bool = true;
+    const KEEPS_AXES: bool = true;
 
     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
         assert!(points.len() <= 1, "no work before the number of points is checked");

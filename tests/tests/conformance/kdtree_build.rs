@@ -88,6 +88,10 @@ fn stats_and_plan_tell_the_truth() {
         assert!(!tree.stats().reason.is_empty() && !tree.stats().phases.is_empty());
         assert_eq!(tree.device().to_string(), device.to_string());
         assert!(KdTree::<LonLat>::plan(&device, 33, &KdTreeOptions::default()).temp_bytes > plan.temp_bytes);
+        // Integers are the same tree, and a copy of the coordinates.
+        let of_integers = KdTree::<[i32; 3]>::plan(&device, 33, &KdTreeOptions::default());
+        assert_eq!(of_integers.tree_bytes, plan.tree_bytes);
+        assert_eq!(of_integers.temp_bytes, plan.temp_bytes + 33 * 3 * 8);
     }
 }
 

@@ -114,25 +114,6 @@ fn equal_to_kiddo_in_2_and_3_dimensions() {
 }
 
 #[test]
-fn threads_share_a_tree() {
-    let points = Shape::Clustered.points::<f32, 3>(10_000, 7);
-    for device in devices() {
-        let tree = build(&device, &points);
-        let expected = tree.nearest(&points[..500], 4).unwrap();
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..5 {
-                        let near = tree.nearest(&points[..500], 4).unwrap();
-                        assert!(near.ids() == expected.ids() && near.dist2() == expected.dist2(), "{device}");
-                    }
-                });
-            }
-        });
-    }
-}
-
-#[test]
 fn a_tree_outlives_its_points_and_moves_between_threads() {
     for device in devices_for(33) {
         let tree = {

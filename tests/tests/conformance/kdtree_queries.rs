@@ -3,10 +3,9 @@
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::kdtree::{Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions, SplitRule, Traversal};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat};
-use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::oracle::{self, padded_row};
-use kauri_tests::{devices, for_each_dims};
+use kauri_tests::{devices, devices_for, for_each_dims};
 
 use crate::{build, build_by};
 
@@ -32,7 +31,7 @@ fn in_period<C: Scalar, const D: usize>(n: usize, seed: u64) -> Vec<[C; D]> {
     (0..n).map(|_| std::array::from_fn(|_| C::from_f64((random.unit() * 64.0).floor() / 8.0))).collect()
 }
 
-struct Case<C: Coord, const D: usize> {
+struct Case<C: Scalar, const D: usize> {
     options: QueryOptions<[C; D]>,
     mask: Option<PointMask>,
     norm: Norm,
@@ -275,6 +274,50 @@ fn traversals_and_orders_give_the_same_rows() {
     }
 }
 
+/// What one thread asks a shared tree, as its number says: ids, and the bits of distances.
+fn answers(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<(Vec<u32>, Vec<f32>)> {
+    let k = [1, 4, 16, 33, 64, 100, 257, 300][number % 8];
+    let case = Case::<f32, 3>::new(5 * number, tree.len());
+    let radius = 0.5 + number as f32 / 4.0;
+    let near = tree.nearest_with(queries, k, &case.options).unwrap();
+    let own = tree
+        .nearest_with(Queries::Own { itself: number.is_multiple_of(2) }, k.min(8), &case.options)
+        .unwrap();
+    let plain = tree.nearest(queries, k).unwrap();
+    let (_, ids, dist2) = tree.within(queries, radius, &case.options).unwrap().into_parts();
+    let counts = tree.count_within(queries, radius, &case.options).unwrap();
+    let boxes: Vec<_> = queries.iter().map(|&low| [low, low.map(|x| x + radius)]).collect();
+    let (_, in_boxes, _) = tree.in_boxes(&boxes, case.mask.as_ref()).unwrap().into_parts();
+    let [near, own, plain] = [near, own, plain].map(|near| near.into_parts());
+    vec![near, own, plain, (ids, dist2), (counts, Vec::new()), (in_boxes, Vec::new())]
+}
+
+fn threads_share(device: &Device, num_points: usize, num_queries: usize, rounds: usize) {
+    let tree = &build(device, &in_period::<f32, 3>(num_points, 7));
+    let queries = &in_period::<f32, 3>(num_queries, 8);
+    let expected: Vec<_> = (0..8).map(|number| answers(tree, queries, number)).collect();
+    std::thread::scope(|scope| {
+        for (number, expected) in expected.iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let same = answers(tree, queries, number) == *expected;
+                    assert!(same, "thread {number}, round {round} on {}", tree.device());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn threads_share_a_tree() {
+    for device in devices() {
+        threads_share(&device, 10_000, 500, 4);
+    }
+    for device in devices_for(33) {
+        threads_share(&device, 33, 5, 1);
+    }
+}
+
 #[test]
 fn options_that_make_no_sense_are_refused() {
     for device in devices() {
@@ -295,6 +338,37 @@ fn options_that_make_no_sense_are_refused() {
         // And the tree is as it was.
         assert_eq!(tree.nearest(&[[0.0, 0.0]], 1).unwrap().row(0), (&[0][..], &[1.0][..]));
     }
+}
+
+/// Trees on a GPU are not looked at by the host.
+#[test]
+fn queries_beyond_a_period_are_refused_on_the_cpu() {
+    let tree = build(&Device::cpu(), &[[0.5f64, 50.0], [7.5, -50.0], [1.0, 0.0]]);
+    let options = |period: f64| QueryOptions::default().periods([period, 0.0]);
+    let refused = |error: Error| match error {
+        Error::BeyondPeriod { what, index, axis: 0, distance, period } => (what, index, distance, period),
+        other => panic!("{other}"),
+    };
+    // As far as a period is near; on the other axis it does not matter.
+    assert_eq!(tree.nearest_with(&[[8.5, 1e9]], 1, &options(8.0)).unwrap().ids(), [0]);
+    assert_eq!(tree.count_within(&[[-0.5, 0.0]], 0.25, &options(8.0)).unwrap(), [0]);
+
+    let mut queries = vec![[4.0, 0.0]; 10_000];
+    queries[9000][0] = 9.0;
+    queries[8000][0] = -1.0;
+    let expected = ("query", 8000, 8.5, 8.0);
+    assert_eq!(refused(tree.nearest_with(&queries, 1, &options(8.0)).unwrap_err()), expected);
+    assert_eq!(refused(tree.within(&queries, 1.0, &options(8.0)).unwrap_err()), expected);
+    assert_eq!(refused(tree.count_within(&queries, 1.0, &options(8.0)).unwrap_err()), expected);
+
+    let own = Queries::Own { itself: true };
+    assert_eq!(tree.nearest_with(own, 1, &options(7.0)).unwrap().ids(), [0, 1, 2]);
+    let expected = ("point", 0, 7.0, 6.75);
+    assert_eq!(refused(tree.nearest_with(own, 1, &options(6.75)).unwrap_err()), expected);
+    assert_eq!(refused(tree.within(own, 1.0, &options(6.75)).unwrap_err()), expected);
+
+    let none = build::<[f64; 2]>(&Device::cpu(), &[]);
+    assert_eq!(none.nearest_with(&[[1e9, 0.0]], 1, &options(8.0)).unwrap().ids(), [u32::MAX]);
 }
 
 #[test]

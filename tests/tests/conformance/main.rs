@@ -2,6 +2,8 @@
 
 mod command_line;
 mod degenerate;
+mod hard_cases;
+mod integers;
 mod kdtree_build;
 mod kdtree_nearest;
 mod kdtree_queries;

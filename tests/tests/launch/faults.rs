@@ -4,7 +4,7 @@
 use crate::{noise, on_cuda};
 use kauri::device::SimOptions;
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace};
-use kauri::kdtree::Builder;
+use kauri::kdtree::{Builder, Norm, PointMask, Queries, QueryOptions};
 use kauri::primitives::radix_sort::{self, RadixSortOptions};
 use kauri::primitives::segmented_sort;
 use kauri::{Error, KdTree, KdTreeOptions, Point, Result};
@@ -97,6 +97,76 @@ fn every_call_may_fail_on_a_simulated_device() {
     for builder in [Builder::Selection, Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace] {
         every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]], builder);
     }
+}
+
+type Points = [[f32; 2]];
+
+/// A call of a query, and what it returns of ids, or of numbers of points.
+type Ask = fn(&KdTree<[f32; 2]>, &Points) -> Result<Vec<u32>>;
+
+/// All calls that queries have.
+const ASKS: [Ask; 6] = [
+    |tree, queries| Ok(tree.nearest(queries, 4)?.into_parts().0),
+    |tree, _| {
+        let mask = PointMask::from_fn(tree.len(), |id| id % 3 != 0)?;
+        let options = QueryOptions::default().norm(Norm::Manhattan).mask(mask);
+        Ok(tree.nearest_with(Queries::Own { itself: false }, 40, &options)?.into_parts().0)
+    },
+    |tree, queries| tree.count_within(queries, 200.0, &QueryOptions::default().periods([1000.0; 2])),
+    |tree, queries| Ok(tree.within(queries, 200.0, &QueryOptions::default().sorted())?.into_parts().1),
+    |tree, queries| tree.count_in_boxes(&boxes(queries), None),
+    |tree, queries| Ok(tree.in_boxes(&boxes(queries), None)?.into_parts().1),
+];
+
+fn boxes(corners: &Points) -> Vec<[[f32; 2]; 2]> {
+    corners.iter().map(|&low| [low, low.map(|x| x + 200.0)]).collect()
+}
+
+/// Asks a tree, everything twice, on a device whose `nth` call fails; true if no call failed.
+fn queries_survive(gpu: &Gpu, points: &Points, plan: FaultPlan) -> bool {
+    let faulty = gpu.with_faults(plan);
+    let Ok(tree) = KdTree::build(&Device::from_gpu(faulty.clone()), points, &KdTreeOptions::default()) else {
+        return false; // as `survives` tests
+    };
+    let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+    let held = faulty.memory_use().live_bytes;
+    let mut untouched = true;
+    for ask in ASKS {
+        let answer = ask(&expected, points).unwrap();
+        for _ in 0..2 {
+            match ask(&tree, points) {
+                Ok(got) => assert!(got == answer, "{plan:?}"),
+                Err(error) => {
+                    assert!(is_expected(&error), "{plan:?}: {error}");
+                    untouched = false;
+                }
+            }
+            assert_eq!(faulty.memory_use().live_bytes, held, "{plan:?}");
+        }
+    }
+    untouched
+}
+
+fn every_call_of_a_query_may_fail(gpu: &Gpu, points: &Points) {
+    for repeat in [false, true] {
+        let mut nth = 1;
+        while !queries_survive(gpu, points, FaultPlan { call: FaultCall::Any, nth, repeat }) {
+            nth += 1;
+            assert!(nth < 2000, "a call never stops failing");
+        }
+        assert!(nth > 100, "{nth} calls");
+    }
+}
+
+#[test]
+fn every_call_of_a_query_may_fail_on_a_gpu() {
+    on_cuda(|gpu, _| every_call_of_a_query_may_fail(gpu, &points(3000)));
+}
+
+#[test]
+fn every_call_of_a_query_may_fail_on_a_simulated_device() {
+    let device = Device::sim(SimOptions::default()).unwrap();
+    every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(20));
 }
 
 /// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.

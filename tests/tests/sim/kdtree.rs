@@ -17,7 +17,7 @@ where
     P::Coord: std::fmt::Debug,
 {
     // Most work for the widest axes is done where there are few points too.
-    let rule = if points.len() % 20 == 0 { SplitRule::Widest } else { SplitRule::RoundRobin };
+    let rule = if points.len().is_multiple_of(20) { SplitRule::Widest } else { SplitRule::RoundRobin };
     let options = KdTreeOptions::default().split(rule);
     let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
     let by = |builder| {

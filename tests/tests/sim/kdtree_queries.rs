@@ -4,8 +4,7 @@
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
-use kauri::{Device, KdTree, KdTreeOptions, Point};
-use kauri_kernels::thread::coord::Coord;
+use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar};
 use std::cell::Cell;
 
 /// Points in a cube of 8, some of them equal.
@@ -131,10 +130,7 @@ fn ordered(
 #[test]
 fn points_in_boxes() {
     on_each_schedule(|gpu, _| {
-        fn same<C: Coord + std::fmt::Debug, const D: usize>(gpu: &Gpu, points: &[[C; D]], corners: &[[C; D]])
-        where
-            [C; D]: Point<Coord = C>,
-        {
+        fn same<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], corners: &[[C; D]]) {
             let boxes: Vec<[[C; D]; 2]> = corners.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
             let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
             let tree =

@@ -2,12 +2,11 @@
 
 use super::{Settings, unless_too_large};
 use crate::measure::{Effort, Timing};
-use crate::points::{self, Uniform};
+use crate::points::{self, Number, Uniform};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{Builder, DeviceQueries, PreparedQuery, QueryOptions, SplitRule, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Result};
-use kauri_kernels::thread::coord::Coord;
 
 /// Queries whose answers are compared with the CPU's before any is timed.
 const CHECKED_QUERIES: usize = 1000;
@@ -22,7 +21,7 @@ pub(super) struct Input<C, const D: usize> {
     pub(super) queries: Vec<[C; D]>,
 }
 
-impl<C: Coord, const D: usize> Input<C, D> {
+impl<C: Number, const D: usize> Input<C, D> {
     /// As many queries as points, of the same distribution.
     pub(super) fn new(settings: &Settings, n: usize, how: &str, make: fn(usize, u64) -> Vec<[C; D]>) -> Self {
         let name = format!("{} x {D}, {how}", C::NAME);
@@ -39,7 +38,7 @@ impl<C: Coord, const D: usize> Input<C, D> {
 }
 
 /// What the rows of one input share.
-pub(super) struct Bench<'a, C: Coord, const D: usize> {
+pub(super) struct Bench<'a, C: Number, const D: usize> {
     pub(super) gpu: &'a Gpu,
     pub(super) stream: Stream,
     pub(super) effort: Effort,
@@ -53,7 +52,7 @@ pub(super) struct Bench<'a, C: Coord, const D: usize> {
 }
 
 /// The tree of the CPU, and how many queries to compare with it.
-pub(super) struct Reference<C: Coord, const D: usize> {
+pub(super) struct Reference<C: Number, const D: usize> {
     pub(super) tree: KdTree<[C; D]>,
     pub(super) num_queries: usize,
 }
@@ -61,7 +60,7 @@ pub(super) struct Reference<C: Coord, const D: usize> {
 /// How rows that were compared were found right.
 pub(super) const AS_ON_THE_CPU: &str = "1000 queries as on the CPU";
 
-impl<'a, C: Coord, const D: usize> Bench<'a, C, D> {
+impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
     /// The input in device memory, and its tree.
     pub(super) fn new(
         settings: &Settings,

@@ -1,13 +1,12 @@
 //! The published experiment of Wald 2022: builds alone, from device memory to device memory, of trees over points of one integer
 //! and of four floats. The rival is `benches/rivals/wald_builds.cu`.
 
-use crate::points;
+use crate::points::{self, Number};
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{Builder, SplitRule};
 use kauri::{Error, KdTree, KdTreeOptions, Result};
-use kauri_kernels::thread::coord::Coord;
 
 /// The builders, and what their rows are called.
 const BUILDERS: [(&str, Builder); 2] = [("build", Builder::Selection), ("build, by tags", Builder::Tags)];
@@ -39,7 +38,7 @@ struct Input<C, const D: usize> {
     make: fn(usize, u64) -> Vec<[C; D]>,
 }
 
-impl<C: Coord, const D: usize> Input<C, D> {
+impl<C: Number, const D: usize> Input<C, D> {
     /// A row for each builder and rule; those that the device has no memory for say so.
     fn builds(&self, settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Result<()> {
         let free = gpu.free_memory()?;
@@ -77,7 +76,7 @@ impl<C: Coord, const D: usize> Input<C, D> {
 }
 
 /// The row with the time of builds, whose last tree is checked.
-fn timed_build<C: Coord, const D: usize>(
+fn timed_build<C: Number, const D: usize>(
     settings: &Settings,
     stream: &Stream,
     coords: &Buffer<C>,

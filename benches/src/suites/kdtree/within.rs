@@ -3,18 +3,18 @@
 use super::on_device::{AS_ON_THE_CPU, Bench};
 use super::unless_too_large;
 use crate::measure::Timing;
+use crate::points::Number;
 use crate::report::Row;
 use kauri::device::{Buffer, Workspace};
 use kauri::kdtree::{DeviceQueries, PreparedQuery, QueryOptions, Within, num_found};
 use kauri::{KdTree, Result};
-use kauri_kernels::thread::coord::Coord;
 
 /// Points that a query finds on average.
 const HITS: f64 = 30.0;
 /// So many queries from all over the input tell which radius that is.
 const SAMPLED_QUERIES: usize = 10_000;
 
-impl<C: Coord, const D: usize> Bench<'_, C, D> {
+impl<C: Number, const D: usize> Bench<'_, C, D> {
     /// Points within a radius: their numbers, their ids, and if wanted their distances too.
     pub(super) fn within(&mut self, with_distances: bool) -> Result<()> {
         let radius = self.radius()?;
@@ -130,7 +130,7 @@ impl<C: Coord, const D: usize> Bench<'_, C, D> {
 }
 
 /// What points are looked for by, a row a query.
-trait Search<C: Coord, const D: usize> {
+trait Search<C: Number, const D: usize> {
     fn count(
         &self,
         bench: &Bench<'_, C, D>,
@@ -156,12 +156,12 @@ trait Search<C: Coord, const D: usize> {
     ) -> Result<Within<[C; D]>>;
 }
 
-struct WithinRadius<C: Coord, const D: usize> {
+struct WithinRadius<C: Number, const D: usize> {
     prepared: PreparedQuery<[C; D]>,
     radius: C,
 }
 
-impl<C: Coord, const D: usize> Search<C, D> for WithinRadius<C, D> {
+impl<C: Number, const D: usize> Search<C, D> for WithinRadius<C, D> {
     fn count(
         &self,
         bench: &Bench<'_, C, D>,
@@ -194,13 +194,13 @@ impl<C: Coord, const D: usize> Search<C, D> for WithinRadius<C, D> {
     }
 }
 
-struct InBoxes<C: Coord, const D: usize> {
+struct InBoxes<C: Number, const D: usize> {
     prepared: PreparedQuery<[C; D]>,
     boxes: Vec<[[C; D]; 2]>,
     corners: Buffer<C>,
 }
 
-impl<C: Coord, const D: usize> Search<C, D> for InBoxes<C, D> {
+impl<C: Number, const D: usize> Search<C, D> for InBoxes<C, D> {
     fn count(
         &self,
         bench: &Bench<'_, C, D>,

@@ -14,7 +14,6 @@ use std::mem::MaybeUninit;
 use super::best::{Best, BoundedHeap, Candidate, SortedRow};
 use super::walk::{Nodes, Rules, Stack, descend, walk};
 use crate::error::Result;
-use crate::kdtree::query::Wanted;
 use crate::memory;
 
 /// Up to this many queries are answered on the calling thread.
@@ -32,17 +31,13 @@ const MAX_SORTED_K: usize = 64;
 
 /// What is asked for.
 pub(super) struct Asked<'a, C, const D: usize> {
-    rules: Rules<'a, C, D>,
-    k: usize,
+    pub(super) rules: Rules<'a, C, D>,
+    pub(super) k: usize,
     /// Query `i` leaves out point `i`.
-    except_itself: bool,
+    pub(super) except_itself: bool,
 }
 
-impl<'a, C: Coord, const D: usize> Asked<'a, C, D> {
-    pub(super) fn new(tree: Nodes<'_, C, D>, wanted: &'a Wanted<C>, k: usize, except_itself: bool) -> Self {
-        Self { rules: Rules::new(wanted, tree.points), k, except_itself }
-    }
-
+impl<C: Coord, const D: usize> Asked<'_, C, D> {
     /// True if there is nothing beside the k nearest, up to a distance.
     fn is_plain(&self) -> bool {
         self.rules.wanted.is_euclidean() && self.rules.wanted.mask.is_none() && !self.except_itself

@@ -63,29 +63,15 @@ pub(super) struct Rules<'a, C, const D: usize> {
 }
 
 impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
-    /// Of queries to these points.
-    pub(super) fn new(wanted: &'a Wanted<C>, points: &[[C; D]]) -> Self {
-        let (mut low, mut high) = ([C::INFINITY; D], [C::ZERO - C::INFINITY; D]);
-        // Only where axes repeat is it of use how far points lie.
-        if !wanted.periods.is_empty() {
-            for point in points {
-                for axis in 0..D {
-                    low[axis] = low[axis].min(point[axis]);
-                    high[axis] = high[axis].max(point[axis]);
-                }
-            }
-        }
+    /// Of queries to points between two corners.
+    pub(super) fn new(wanted: &'a Wanted<C>, [low, high]: [[C; D]; 2]) -> Self {
         let periods = std::array::from_fn(|axis| wanted.periods.get(axis).copied().unwrap_or(C::ZERO));
         Self { wanted, periods, low, high }
     }
 
     /// The corners of all that there is, as far as they are known.
     pub(super) fn corners(&self) -> [[C; D]; 2] {
-        if self.wanted.periods.is_empty() {
-            [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]]
-        } else {
-            [self.low, self.high]
-        }
+        [self.low, self.high]
     }
 
     pub(super) fn distance(&self, query: &[C; D], point: &[C; D]) -> C {

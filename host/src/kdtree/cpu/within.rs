@@ -3,6 +3,7 @@
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::along_to_range;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 use super::walk::{Nodes, Rules, next_axis};
 use crate::error::Result;
@@ -27,9 +28,9 @@ pub(super) trait Look<C: Coord, const D: usize>: Sync {
 }
 
 /// Up to a distance from queries.
-pub(super) struct Around<'a, C, const D: usize> {
+pub(super) struct Around<'a, C: Coord, const D: usize> {
     pub(super) rules: Rules<'a, C, D>,
-    pub(super) queries: &'a [[C; D]],
+    pub(super) queries: Cow<'a, [[C; D]]>,
     /// Query `i` leaves out point `i`.
     pub(super) except_itself: bool,
 }

@@ -204,7 +204,7 @@ impl WithinPlan {
         let num_rows = call.num_rows();
         let order = match call.within {
             Within::Distance(asked, queries)
-                if !queries.are_own && !asked.is_in_order(self.tree.len(), ALL) =>
+                if !queries.are_own && !asked.is_in_order(call.tree.len(), ALL) =>
             {
                 Order::plan(layout, num_rows, call.tree.len())
             }

@@ -1,0 +1,148 @@
+//! The numbers that points are made of.
+
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::borrow::Cow;
+
+use super::{CHECK_CHUNK, converted};
+use crate::error::Result;
+
+/// 2^53: integers up to it are `f64` as well, and the next one is not.
+const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
+
+/// A number that points are made of: `f32`, `f64`, `i32` or `i64`. Only kauri implements it.
+///
+/// An index computes with floats as they are, and takes integers as `f64`, in which they are the same numbers: so their order
+/// on an axis is exact. A squared distance up to 2^53 is exact too, and above that it is rounded, to the same bits on every
+/// backend; so is a difference of two `i64` above 2^53. Points at distances that are rounded to one number come by id.
+pub trait Scalar: private::Sealed + Copy + Send + Sync + 'static {
+    /// Type of the coordinates inside an index, and of distances, radii and periods: the float itself, `f64` for integers.
+    type Coord: Coord;
+    /// The largest magnitude accepted: [`Coord::LIMIT`] of floats, 2^53 of integers.
+    const LARGEST: Self::Coord;
+    /// True if [`coordinates`](Scalar::coordinates) makes a copy.
+    const CONVERTED: bool;
+
+    /// True for a number of a magnitude up to [`LARGEST`](Scalar::LARGEST).
+    fn is_usable(self) -> bool;
+    /// The number inside an index; one that is not usable may be rounded.
+    fn to_coord(self) -> Self::Coord;
+
+    /// Usable numbers as they are inside an index.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for a copy.
+    fn coordinates(numbers: &[Self]) -> Result<Cow<'_, [Self::Coord]>> {
+        converted(numbers, CHECK_CHUNK, "coordinates", |number| number.to_coord()).map(Cow::Owned)
+    }
+}
+
+mod private {
+    pub trait Sealed {}
+}
+
+macro_rules! floats {
+    ($($Float:ident)*) => {$(
+        impl private::Sealed for $Float {}
+
+        impl Scalar for $Float {
+            type Coord = $Float;
+            const LARGEST: $Float = <$Float as Coord>::LIMIT;
+            const CONVERTED: bool = false;
+
+            #[inline(always)]
+            fn is_usable(self) -> bool {
+                // False for NaN.
+                self.abs() <= Self::LARGEST
+            }
+
+            fn to_coord(self) -> $Float {
+                self
+            }
+
+            fn coordinates(numbers: &[$Float]) -> Result<Cow<'_, [$Float]>> {
+                Ok(Cow::Borrowed(numbers))
+            }
+        }
+    )*};
+}
+
+macro_rules! integers {
+    ($($Integer:ident)*) => {$(
+        impl private::Sealed for $Integer {}
+
+        impl Scalar for $Integer {
+            type Coord = f64;
+            const LARGEST: f64 = MAX_EXACT as f64;
+            const CONVERTED: bool = true;
+
+            #[inline(always)]
+            fn is_usable(self) -> bool {
+                u64::from(self.unsigned_abs()) <= MAX_EXACT.unsigned_abs()
+            }
+
+            #[inline(always)]
+            fn to_coord(self) -> f64 {
+                self as f64
+            }
+        }
+    )*};
+}
+
+floats!(f32 f64);
+integers!(i32 i64);
+
+/// Position of the first number that is not usable.
+pub(super) fn first_unusable<S: Scalar>(numbers: &[S]) -> Option<usize> {
+    let first_in = |chunk: &[S]| {
+        // The usual answer is "none", and without an early exit this loop runs in vector registers.
+        let all_usable = chunk.iter().fold(true, |all, x| all & x.is_usable());
+        if all_usable { None } else { chunk.iter().position(|x| !x.is_usable()) }
+    };
+    if numbers.len() <= CHECK_CHUNK {
+        return first_in(numbers);
+    }
+    numbers
+        .par_chunks(CHECK_CHUNK)
+        .enumerate()
+        .find_map_first(|(chunk, values)| first_in(values).map(|i| chunk * CHECK_CHUNK + i))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_up_to_2_to_the_53_are_taken() {
+        for usable in [0, 1, -1, MAX_EXACT, -MAX_EXACT] {
+            assert!(usable.is_usable() && usable.to_coord() as i64 == usable, "{usable}");
+        }
+        for beyond in [MAX_EXACT + 1, -MAX_EXACT - 1, i64::MAX, i64::MIN] {
+            assert!(!beyond.is_usable(), "{beyond}");
+        }
+        for usable in [i32::MIN, -1, 0, i32::MAX] {
+            assert!(usable.is_usable() && usable.to_coord() as i32 == usable, "{usable}");
+        }
+    }
+
+    #[test]
+    fn copies_are_in_order() {
+        for n in [0, 1, CHECK_CHUNK, 3 * CHECK_CHUNK + 1] {
+            let numbers: Vec<i64> = (0..n as i64).map(|i| i * i - 7).collect();
+            let coords = Scalar::coordinates(&numbers).unwrap();
+            assert!(coords.len() == n && numbers.iter().zip(&*coords).all(|(&i, &x)| i as f64 == x));
+        }
+    }
+
+    #[test]
+    fn the_first_unusable_number() {
+        let mut numbers = vec![5i64; 5 * CHECK_CHUNK];
+        assert_eq!(first_unusable(&numbers), None);
+        for position in [4 * CHECK_CHUNK + 9, 2 * CHECK_CHUNK, 11] {
+            numbers[position] = i64::MIN;
+            assert_eq!(first_unusable(&numbers), Some(position));
+        }
+        assert_eq!(first_unusable(&[0.0, f32::NAN]), Some(1));
+        assert_eq!(first_unusable(&[0.0, f64::NEG_INFINITY]), Some(1));
+    }
+}
