@@ -161,7 +161,7 @@ pub unsafe fn kdtree_widest_axes<C: Coord>(
 /// The same where points are sorted by tags on the level above: nodes of the levels before it are at their places, and those of that
 /// level at the pivots of their subtrees. Coordinates are in the order of `ids`, where these are those of the points, or if there
 /// are none of the points.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(

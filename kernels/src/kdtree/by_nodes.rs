@@ -21,7 +21,7 @@ const MAX_LEVELS: usize = 32;
 
 /// Finds the k nearest points of each query without a stack, a thread a query; `rows` are those of the result, empty if queries are
 /// in their order. The number of dimensions is `D`, or up to that if it is [`MAX_DIMS`].
-#[kernel(family = "kdtree", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
+#[kernel(family = "kdtree-by-nodes", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
@@ -45,7 +45,7 @@ pub unsafe fn kdtree_nearest_stack_free<C: Coord, const D: usize>(
 }
 
 /// The same with a stack of distances to planes.
-#[kernel(family = "kdtree", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
+#[kernel(family = "kdtree-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
@@ -69,7 +69,7 @@ pub unsafe fn kdtree_nearest_stack<C: Coord, const D: usize>(
 }
 
 /// The same with a stack of distances to cells.
-#[kernel(family = "kdtree", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
+#[kernel(family = "kdtree-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]

@@ -105,7 +105,7 @@ fn worst<C: Coord>(bound: C) -> C::Ranked {
 }
 
 /// Writes the nearest point of each query that is not farther than `bound`; a lane a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "kdtree-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -139,7 +139,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
 
 /// The same of the `k` nearest, up to `K`; so many as `B` are collected before they are sorted in.
 #[kernel(
-    family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.list_min_blocks,
+    family = "kdtree-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
     shared = ListSmem<C, B>, hot
 )]
 #[instance(f32, 2, 8, 8)]
@@ -180,7 +180,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
 }
 
 /// The same of the `k` nearest, up to `32 * T`; a warp a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = WalkSmem<C>, hot)]
+#[kernel(family = "kdtree-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = WalkSmem<C>, hot)]
 #[instance(f32, 8, 1)]
 #[instance(f64, 2, 1)]
 #[instance(f64, 3, 1)]
@@ -226,7 +226,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
 }
 
 /// The same of any number; a lane a query.
-#[kernel(family = "kdtree-queries", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "kdtree-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]

@@ -13,7 +13,7 @@ use cuda_std::prelude::*;
 pub const TILE: usize = 2 * SWAPS_THREADS;
 
 /// All points in the root's subtree, as they are.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
@@ -23,7 +23,7 @@ pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
 }
 
 /// Sends each point of the sorted order to the left or right child of its tag, as `kdtree_update_tags` does.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
     let i = thread::index_1d_u64() as usize;
     if i < tags.len() {
@@ -32,7 +32,7 @@ pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
 }
 
 /// Makes of each tag the place where a walk in order meets the node.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
     if i < tags.len() {
@@ -41,7 +41,7 @@ pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
 }
 
 /// Puts two points each in order, `stride` apart or, if it `mirrors`, as far from the middle of `2 * stride` places; a thread a pair.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_swap<C: Coord>(
@@ -61,7 +61,7 @@ pub unsafe fn kdtree_swap<C: Coord>(
 }
 
 /// Sorts tiles, of which each half is sorted already unless this is the `first` time; a block a tile.
-#[kernel(family = "kdtree", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
+#[kernel(family = "kdtree-tags", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_swap_in_tiles<C: Coord>(

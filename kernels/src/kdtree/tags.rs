@@ -40,7 +40,7 @@ pub(super) const fn send_down(tag: u32, i: usize, level: u32, n: u32) -> u32 {
 }
 
 /// Starts the ranking of one axis: the coordinate's key and the id of each point.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_coordinate_keys<C: Coord>(
@@ -58,7 +58,7 @@ pub unsafe fn kdtree_coordinate_keys<C: Coord>(
 }
 
 /// Ends the ranking of one axis: the place of each id in the order.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
@@ -68,7 +68,7 @@ pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
 
 /// All points in the root's subtree, with their ranks on its axis. Of each axis `ranks` has those of all points; `axes` are those
 /// of the nodes, empty if they go by levels.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_first_tags(
     ranks: Slice<u32>,
     axes: Slice<u8>,
@@ -85,7 +85,7 @@ pub unsafe fn kdtree_first_tags(
 
 /// Sends each point of the sorted order to the left or right child of its tag, and gives it its rank on that node's axis.
 /// The pivot of a run keeps its tag: it is that node.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_update_tags(
     keys: SliceMut<u64>,
     ids: Slice<u32>,
@@ -103,7 +103,7 @@ pub unsafe fn kdtree_update_tags(
 }
 
 /// Puts each point where a walk in order meets the node of its tag.
-#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_place<C: Coord>(

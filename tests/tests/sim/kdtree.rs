@@ -29,7 +29,9 @@ where
         tree
     };
     by(Builder::Tags);
-    by(Builder::TagsInPlace);
+    if points.len() <= 40 {
+        by(Builder::TagsInPlace);
+    }
     by(Builder::SelectionInPlace);
     let tree = by(Builder::Selection);
     let found = tree.nearest(queries, k).unwrap_or_else(|e| panic!("{e}"));
@@ -78,11 +80,11 @@ fn trees_of_more_points_than_a_block_finishes() {
         same(gpu, &points::<f32, 2>(8000, 16, |x| x as f32), options());
         same(gpu, &points::<f64, 2>(2600, 17, |x| x as f64), options());
         let (widest, in_place) = (SplitRule::Widest, Builder::SelectionInPlace);
-        same(gpu, &points::<f32, 3>(4500, 18, |x| (x * x) as f32), options().split(widest).builder(in_place));
+        same(gpu, &points::<f32, 3>(2300, 18, |x| (x * x) as f32), options().split(widest).builder(in_place));
         same(gpu, &points::<f64, 2>(1300, 19, |x| (x * x) as f64), options().split(widest));
-        // Two tiles and a part of one.
+        // A tile and a part of one.
         let swaps = Builder::TagsInPlace;
-        same(gpu, &points::<f32, 2>(2100, 20, |x| (x * x) as f32), options().split(widest).builder(swaps));
+        same(gpu, &points::<f32, 2>(1100, 20, |x| (x * x) as f32), options().split(widest).builder(swaps));
     });
 }
 

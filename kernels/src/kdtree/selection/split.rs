@@ -19,8 +19,9 @@ const MAX_WARPS: usize = 32;
 /// Coordinates of a thread that are under way at once.
 const BATCH: usize = 4;
 
-/// Nowhere.
+/// Nowhere, of points and of coordinates.
 const NOWHERE: u32 = u32::MAX;
+const NO_PLACE: u64 = u64::MAX;
 
 /// Writes the points below the bracket of their run to its begin, those above to its end, and the positions of the others to
 /// `inside`, where those for which there is no room are left out and counted; a block a tile, `tiles_per_run` of them a run.
@@ -150,15 +151,23 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         }
         let mut row = 0;
         while row < ITEMS {
-            let mut class = 0;
-            while class < 3 {
-                let lanes = warp::warp_vote_ballot(warp::FULL_MASK, classes[row] == class);
-                if classes[row] == class {
-                    let rank = counts[class as usize] + (lanes & warp::lane_mask_lt()).count_ones();
-                    ranks[row] = computed(class << 16 | rank);
+            let class = classes[row];
+            let mut lanes = [0; 3];
+            // A point that there is not is counted nowhere, and its rank is not looked at.
+            let (mut own, mut before) = (0, 0);
+            let mut other = 0;
+            while other < 3 {
+                lanes[other] = warp::warp_vote_ballot(warp::FULL_MASK, class == other as u32);
+                if class == other as u32 {
+                    (own, before) = (lanes[other], counts[other]);
                 }
-                counts[class as usize] += lanes.count_ones();
-                class += 1;
+                other += 1;
+            }
+            ranks[row] = computed(class << 16 | (before + (own & warp::lane_mask_lt()).count_ones()));
+            let mut other = 0;
+            while other < 3 {
+                counts[other] += lanes[other].count_ones();
+                other += 1;
             }
             row += 1;
         }
@@ -250,37 +259,41 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
     #[inline(always)]
     unsafe fn copy(&self, len: u32) {
         let (from, to) = (shared_field!(self.smem, from), shared_field!(self.smem, to));
-        let (dims, divisor) = (self.from.dims, Divisor::new(self.from.dims as u32));
-        let num_coords = len * dims as u32;
-        let mut begin = thread::thread_idx_x();
-        while begin < num_coords {
+        let dims = self.from.dims as u32;
+        let divisor = Divisor::new(dims);
+        // From one coordinate of the thread to its next there are so many points and axes.
+        let points = divisor.quotient(THREADS as u32);
+        let axes = THREADS as u32 - points * dims;
+        let mut point = divisor.quotient(thread::thread_idx_x());
+        let mut axis = thread::thread_idx_x() - point * dims;
+        while point < len {
             // All loads of a batch are under way before the first is stored.
-            let mut places = [NOWHERE; BATCH];
+            let mut places = [NO_PLACE; BATCH];
             let mut coords = [C::ZERO; BATCH];
             let mut j = 0;
             while j < BATCH {
-                let i = begin + (j * THREADS) as u32;
-                if i < num_coords {
-                    let point = divisor.quotient(i);
-                    let axis = i - point * dims as u32;
+                if point < len {
                     let place = to.load(point as usize);
                     if place != NOWHERE {
-                        let from = from.load(point as usize) as usize * dims + axis as usize;
-                        (places[j], coords[j]) = (place, computed(self.from.coords.load(from)));
+                        let coord_at = |point: u32| u64::from(point) * u64::from(dims) + u64::from(axis);
+                        let from = coord_at(from.load(point as usize));
+                        (places[j], coords[j]) =
+                            (coord_at(place), computed(self.from.coords.load(from as usize)));
                     }
+                }
+                (point, axis) = (point + points, axis + axes);
+                if axis >= dims {
+                    (point, axis) = (point + 1, axis - dims);
                 }
                 j += 1;
             }
             let mut j = 0;
             while j < BATCH {
-                if places[j] != NOWHERE {
-                    let i = begin + (j * THREADS) as u32;
-                    let axis = i - divisor.quotient(i) * dims as u32;
-                    self.to.coords.store(places[j] as usize * dims + axis as usize, coords[j]);
+                if places[j] != NO_PLACE {
+                    self.to.coords.store(places[j] as usize, coords[j]);
                 }
                 j += 1;
             }
-            begin += (BATCH * THREADS) as u32;
         }
     }
 }
