@@ -44,7 +44,7 @@ const WARP_RANK: Kernel =
 const WARP_SCAN: Kernel =
     Kernel { file: "kernels/src/warp/scan.rs", tests: &["building_blocks::", "scan::"] };
 const TAGS: Kernel = Kernel { file: "kernels/src/kdtree/tags.rs", tests: &["kdtree::"] };
-const STACK_FREE: Kernel = Kernel { file: "kernels/src/kdtree/stack_free.rs", tests: &["kdtree::"] };
+const STACK_FREE: Kernel = Kernel { file: "kernels/src/kdtree/by_nodes.rs", tests: &["kdtree::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
 const QUEUE: Kernel = Kernel { file: "kernels/src/kdtree/nearest/queue.rs", tests: &["kdtree_queries::"] };
@@ -281,14 +281,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "tags: skips the first point of the level",
         kernel: TAGS,
-        from: "if i >= full_tree(level) as usize",
-        to: "if i > full_tree(level) as usize",
+        from: "if i < full_tree(level) as usize",
+        to: "if i <= full_tree(level) as usize",
     },
     Mutant {
         what: "tags: sends the pivot left",
         kernel: TAGS,
-        from: "            if i < pivot {",
-        to: "            if i <= pivot {",
+        from: "    if i < pivot {",
+        to: "    if i <= pivot {",
     },
     Mutant {
         what: "place: one point too many",
@@ -299,14 +299,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "stack-free: does not look for ties on the far side",
         kernel: STACK_FREE,
-        from: "d * d <= self.best.bound()",
-        to: "d * d < self.best.bound()",
+        from: "offset * offset <= self.best.bound()",
+        to: "offset * offset < self.best.bound()",
     },
     Mutant {
         what: "stack-free: one query too many",
         kernel: STACK_FREE,
-        from: "if q * dims < queries.len()",
-        to: "if q * dims <= queries.len()",
+        from: "if i * nodes.dims >= queries.len()",
+        to: "if i * nodes.dims > queries.len()",
     },
     Mutant {
         what: "walk: a child that is as far as the bound is left out",
@@ -437,14 +437,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "selection: equal coordinates go by position",
         kernel: SELECTION,
-        from: "Ranked::new(self.coords.load(i * self.dims + axis).key(), self.id(i))",
-        to: "Ranked::new(self.coords.load(i * self.dims + axis).key(), i as u32)",
+        from: "Ranked::new(self.coord(i, axis).key(), self.id(i))",
+        to: "Ranked::new(self.coord(i, axis).key(), i as u32)",
     },
     Mutant {
         what: "selection: places are looked up before they are set",
         kernel: SPLIT,
-        from: "        thread::sync_threads();\n        self.copy(len);",
-        to: "        self.copy(len);",
+        from: "        thread::sync_threads();\n        if !self.to.coords.is_empty() {",
+        to: "        if !self.to.coords.is_empty() {",
     },
     Mutant {
         what: "selection: an order is written while it is read",
@@ -461,8 +461,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "selection: samples are not sorted to the end",
         kernel: BLOCK_BITONIC,
-        from: "        while stride > 0 {",
-        to: "        while stride > 1 {",
+        from: "        while stride >= 32 {",
+        to: "        while stride > 32 {",
     },
     Mutant {
         what: "merge: the second run goes first at the edges of tiles",
