@@ -41,7 +41,8 @@ fn main() -> Result<()> {
         tree.nearest_on(&stream, &mut workspace, others, K, &prepared, &mut ids, &mut dist2)?;
         stream.record(&end)?;
 
-        // Nothing has waited for the device so far. The results stay where a next kernel would read them; only the row of point 0 comes to the host.
+        // Nothing has waited for the device so far. The results stay where a next kernel would read them; only the row of point 0
+        // comes to the host.
         let row = ids.front_to_vec(&stream, K)?;
         let allocations = gpu.memory_use().allocations - allocations;
         let time = end.elapsed_since(&start)?;

@@ -8,13 +8,18 @@ const LARGE: u64 = 1 << 30;
 
 /// An empty vector with room for `len` values, or [`Error::OutOfMemory`].
 pub(crate) fn vec_with_capacity<T>(len: usize, label: &'static str) -> Result<Vec<T>> {
-    let requested = (len as u64).saturating_mul(size_of::<T>() as u64);
-    let refused = || Error::OutOfMemory { memory: "host", requested, free: available().unwrap_or(0), label };
     let mut vec = Vec::new();
-    if !fits(requested) || vec.try_reserve_exact(len).is_err() {
-        return Err(refused());
-    }
+    reserve(&mut vec, len, label)?;
     Ok(vec)
+}
+
+/// Room for `len` more values, or [`Error::OutOfMemory`].
+pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> Result<()> {
+    let requested = (len as u64).saturating_mul(size_of::<T>() as u64);
+    if !fits(requested) || vec.try_reserve_exact(len).is_err() {
+        return Err(Error::OutOfMemory { memory: "host", requested, free: available().unwrap_or(0), label });
+    }
+    Ok(())
 }
 
 /// False if `bytes` are certainly more than this machine can give.

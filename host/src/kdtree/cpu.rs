@@ -4,6 +4,7 @@ mod best;
 mod build;
 mod cell;
 mod nearest;
+mod order;
 mod verify;
 mod walk;
 mod within;
@@ -60,13 +61,13 @@ impl<C: Coord> CpuTree<C> {
 
     pub(crate) fn count_within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Vec<u32>> {
         with_dims!(self.dims, D => {
-            within::count(self.nodes::<D>(), &self.around(wanted, queries)?)
+            self.around(wanted, queries)?.count(self.nodes::<D>())
         })
     }
 
     pub(crate) fn within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Found<C>> {
         with_dims!(self.dims, D => {
-            within::find(self.nodes::<D>(), &self.around(wanted, queries)?)
+            self.around(wanted, queries)?.find(self.nodes::<D>())
         })
     }
 

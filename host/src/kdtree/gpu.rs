@@ -16,6 +16,7 @@ use super::{Builder, Checked, DeviceQueries, KdTreeOptions, PointMask, SplitRule
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::primitives::cpu::bounds::bounds;
 use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
 pub(super) use ask::Asked;
@@ -278,7 +279,7 @@ impl<C: Coord> GpuTree<C> {
         }
         let stream = self.stream()?;
         let mut workspace = Workspace::new(&self.gpu);
-        let asked = Asked::new(&stream, wanted)?;
+        let asked = self.asked(&stream, wanted, queries)?;
         let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, num_queries);
         let is_own = matches!(queries, Checked::Own { .. });
@@ -317,6 +318,43 @@ impl<C: Coord> GpuTree<C> {
         Ok((ids, dist2))
     }
 
+    /// What is wanted of queries, once it is known that they lie within a period of the points.
+    fn asked(&self, stream: &Stream, wanted: Wanted<C>, queries: Checked<'_, C>) -> Result<Asked<C>> {
+        if !wanted.periods.is_empty() {
+            with_dims!(self.dims, D => self.check_periods::<D>(stream, &wanted, queries))?;
+        }
+        Asked::new(stream, wanted)
+    }
+
+    fn check_periods<const D: usize>(
+        &self,
+        stream: &Stream,
+        wanted: &Wanted<C>,
+        queries: Checked<'_, C>,
+    ) -> Result<()> {
+        let corners = self.bounds::<D>(stream)?;
+        match queries {
+            Checked::Points(coords) => wanted.check_periods(coords.as_chunks::<D>().0, "query", corners),
+            // No two points are farther apart than the corners, so that most often it is enough to look at these.
+            Checked::Own { .. } => wanted.check_periods(&corners, "point", corners).or_else(|_| {
+                let (ids, coords) = (self.ids.to_vec(stream)?, self.room.to_vec(stream)?);
+                let coords = by_id(&ids, &coords, D)?;
+                wanted.check_periods(coords.as_chunks::<D>().0, "point", corners)
+            }),
+        }
+    }
+
+    /// The least and the greatest corner of the box of the points.
+    fn bounds<const D: usize>(&self, stream: &Stream) -> Result<[[C; D]; 2]> {
+        // The root's two boxes, or points without any.
+        let of = if self.boxes.is_empty() {
+            self.room.front_to_vec(stream, self.len() * D)?
+        } else {
+            self.boxes.front_to_vec(stream, 4 * D)?
+        };
+        Ok(bounds(of.as_chunks::<D>().0))
+    }
+
     /// The number of points within a distance of checked queries, or of the points themselves.
     pub(super) fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
         self.look(queries, wanted, |call| self.counts(call))
@@ -344,7 +382,7 @@ impl<C: Coord> GpuTree<C> {
         run: impl FnOnce(Call<'_, C>) -> Result<R>,
     ) -> Result<R> {
         let stream = self.stream()?;
-        let asked = Asked::new(&stream, wanted)?;
+        let asked = self.asked(&stream, wanted, queries)?;
         match queries {
             Checked::Points(coords) => {
                 let coords = Buffer::from_slice(&stream, coords, "queries")?;

@@ -203,7 +203,7 @@ impl<P: Point> KdTree<P> {
     /// # Errors
     /// Those of [`KdTree::nearest`]; [`Error::InvalidLength`] for a radius or a period that is negative or NaN;
     /// [`Error::Shape`] for a mask of another number of points, and for other periods than one an axis;
-    /// [`Error::BeyondPeriod`] for the first query that is more than a period from a point of a tree on the CPU.
+    /// [`Error::BeyondPeriod`] for the first query that is more than a period from a point.
     pub fn nearest_with<'a>(
         &self,
         queries: impl Into<Queries<'a, P>>,

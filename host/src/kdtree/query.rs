@@ -44,7 +44,7 @@ pub struct QueryOptions<P: Point> {
     /// under [`Norm::Euclidean`] their squares.
     pub norm: Norm,
     /// The space repeats after this much on each axis; 0 on an axis where it does not. No query may lie more than a period
-    /// from a point: on the CPU that is [`Error::BeyondPeriod`], and from a GPU come wrong rows.
+    /// from a point: that is [`Error::BeyondPeriod`], and of queries in device memory, which are not looked at before, wrong rows.
     pub periods: Option<Vec<P::Coord>>,
     /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in metres. Its square is rounded in the type of
     /// the coordinates, for integers `f64`.

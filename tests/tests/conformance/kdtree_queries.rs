@@ -229,6 +229,31 @@ fn in_boxes_equal_to_brute_force_of_all_dimensions() {
     for_each_dims!(D => in_boxes_equal_to_brute_force::<f64, D>());
 }
 
+/// As many as are answered in the order of the tree; few points each, which the CPU keeps from counting them, and many.
+#[test]
+fn many_rows_equal_to_brute_force() {
+    let points = Shape::Lattice.points::<f32, 2>(5000, 1);
+    let queries = Shape::Uniform.points::<f32, 2>(4500, 2);
+    let found = |query: &[f32; 2], radius: f32| -> Vec<u32> {
+        let inside = |point| distance(query, point, Norm::Euclidean, &[]) <= radius * radius;
+        (0..points.len() as u32).filter(|&id| inside(&points[id as usize])).collect()
+    };
+    for device in devices() {
+        let tree = build(&device, &points);
+        for radius in [0.02f32, 0.3] {
+            let options = QueryOptions::default();
+            let rows = tree.within(&queries, radius, &options).unwrap();
+            let counts = tree.count_within(&queries, radius, &options).unwrap();
+            for (i, query) in queries.iter().enumerate() {
+                let mut ids = rows.row(i).to_vec();
+                ids.sort_unstable();
+                assert!(ids == found(query, radius), "query {i} within {radius} on {device}");
+                assert_eq!(counts[i] as usize, ids.len());
+            }
+        }
+    }
+}
+
 #[test]
 fn places_on_earth_within_metres() {
     let place = LonLat::new;
@@ -340,10 +365,19 @@ fn options_that_make_no_sense_are_refused() {
     }
 }
 
-/// Trees on a GPU are not looked at by the host.
 #[test]
-fn queries_beyond_a_period_are_refused_on_the_cpu() {
-    let tree = build(&Device::cpu(), &[[0.5f64, 50.0], [7.5, -50.0], [1.0, 0.0]]);
+fn queries_beyond_a_period_are_refused() {
+    for device in devices() {
+        refuses_queries_beyond_a_period(&device, &[]);
+        // Enough for boxes.
+        refuses_queries_beyond_a_period(&device, &[[1.0, 0.0]; 100]);
+    }
+}
+
+fn refuses_queries_beyond_a_period(device: &Device, others: &[[f64; 2]]) {
+    let mut points = vec![[0.5, 50.0], [7.5, -50.0], [1.0, 0.0]];
+    points.extend_from_slice(others);
+    let tree = build(device, &points);
     let options = |period: f64| QueryOptions::default().periods([period, 0.0]);
     let refused = |error: Error| match error {
         Error::BeyondPeriod { what, index, axis: 0, distance, period } => (what, index, distance, period),
@@ -362,12 +396,12 @@ fn queries_beyond_a_period_are_refused_on_the_cpu() {
     assert_eq!(refused(tree.count_within(&queries, 1.0, &options(8.0)).unwrap_err()), expected);
 
     let own = Queries::Own { itself: true };
-    assert_eq!(tree.nearest_with(own, 1, &options(7.0)).unwrap().ids(), [0, 1, 2]);
+    assert_eq!(tree.nearest_with(own, 1, &options(7.0)).unwrap().ids()[..3], [0, 1, 2]);
     let expected = ("point", 0, 7.0, 6.75);
     assert_eq!(refused(tree.nearest_with(own, 1, &options(6.75)).unwrap_err()), expected);
     assert_eq!(refused(tree.within(own, 1.0, &options(6.75)).unwrap_err()), expected);
 
-    let none = build::<[f64; 2]>(&Device::cpu(), &[]);
+    let none = build::<[f64; 2]>(device, &[]);
     assert_eq!(none.nearest_with(&[[1e9, 0.0]], 1, &options(8.0)).unwrap().ids(), [u32::MAX]);
 }
 

@@ -5,6 +5,7 @@ mod degenerate;
 mod hard_cases;
 mod integers;
 mod kdtree_build;
+mod kdtree_large;
 mod kdtree_nearest;
 mod kdtree_queries;
 mod left_balanced;

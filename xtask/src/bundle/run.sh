@@ -5,7 +5,7 @@
 #   run.sh test [FILTER]       all tests; a missing GPU is a failure
 #   run.sh checked [FILTER]    the same with bounds checks in the kernels
 #   run.sh sanitize [FILTER]   compute-sanitizer's four tools over tests that use the GPU
-#   run.sh large               tests of more items than 32 bits count: takes 70 GB of the GPU's memory
+#   run.sh large               tests of more items than 32 bits count: takes 120 GB of the GPU's memory
 #   run.sh demo                the demo on cpu and on cuda must write the same rows
 #   run.sh suite NAME...       benchmarks beside their rivals, which nvcc builds where it is there:
 #                              first        first calls, with the driver's cache of kernels empty and then not

@@ -45,6 +45,9 @@ const WARP_SCAN: Kernel =
     Kernel { file: "kernels/src/warp/scan.rs", tests: &["building_blocks::", "scan::"] };
 const TAGS: Kernel = Kernel { file: "kernels/src/kdtree/tags.rs", tests: &["kdtree::"] };
 const STACK_FREE: Kernel = Kernel { file: "kernels/src/kdtree/by_nodes.rs", tests: &["kdtree::"] };
+const SWAPS: Kernel = Kernel { file: "kernels/src/kdtree/swaps.rs", tests: &["kdtree::"] };
+const AXES: Kernel = Kernel { file: "kernels/src/kdtree/axes.rs", tests: &["kdtree::"] };
+const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.rs", tests: &["kdtree::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
 const QUEUE: Kernel = Kernel { file: "kernels/src/kdtree/nearest/queue.rs", tests: &["kdtree_queries::"] };
@@ -457,6 +460,42 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: SUBTREES,
         from: "side = if i == pivot { IS_PIVOT } else { side };",
         to: "",
+    },
+    Mutant {
+        what: "selection in place: every word is the first",
+        kernel: IN_PLACE,
+        from: "ids.load(i) as usize * num_words as usize + word as usize",
+        to: "ids.load(i) as usize * num_words as usize",
+    },
+    Mutant {
+        what: "swaps: the first step of a merge is as the others",
+        kernel: SWAPS,
+        from: "if mirrors { 2 * stride - 1 - offset } else { stride + offset }",
+        to: "stride + offset",
+    },
+    Mutant {
+        what: "swaps: points of a tile are written before all are read",
+        kernel: SWAPS,
+        from: "                row += 1;\n            }\n            thread::sync_threads();",
+        to: "                row += 1;\n            }",
+    },
+    Mutant {
+        what: "widest axes: of equally wide ones the last",
+        kernel: AXES,
+        from: "axis < dims && other > width",
+        to: "axis < dims && other >= width",
+    },
+    Mutant {
+        what: "stack: children at the distance of the k-th best are left out",
+        kernel: STACK_FREE,
+        from: "if distance <= self.best.bound() {\n                        stack",
+        to: "if distance < self.best.bound() {\n                        stack",
+    },
+    Mutant {
+        what: "closest corner: cells that are left still count",
+        kernel: STACK_FREE,
+        from: "while by_cells && entered >> last > 1 {",
+        to: "while false && entered >> last > 1 {",
     },
     Mutant {
         what: "selection: samples are not sorted to the end",

@@ -1,11 +1,14 @@
 //! One query's walk through the tree.
 
+use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::{Coord, dist2};
 use kauri_kernels::thread::measure::{along, along_to_range};
 
 use super::best::Best;
 use crate::kdtree::query::Wanted;
 
+/// Levels of subtrees whose nodes are looked at one after the other: fewer branches make up for more distances.
+const SMALL_LEVELS: u32 = 3;
 /// A walk never waits at more than one far child a level.
 const MAX_LEVELS: usize = 32;
 
@@ -19,6 +22,24 @@ pub(super) struct Nodes<'a, C, const D: usize> {
 }
 
 impl<C, const D: usize> Nodes<'_, C, D> {
+    /// The first node of the level from which on subtrees are small.
+    pub(super) fn first_small(&self) -> usize {
+        let levels = num_levels(self.points.len() as u32).saturating_sub(SMALL_LEVELS);
+        full_tree(levels) as usize
+    }
+
+    /// The nodes of a small subtree in order; none if there is no such node.
+    #[inline(always)]
+    pub(super) fn small(&self, root: usize) -> impl Iterator<Item = usize> + use<C, D> {
+        let num_nodes = self.points.len();
+        // Place i in the order of a full tree, from 1, is 2^z (2j + 1): node j of the level z above the last.
+        let node = move |i: usize| {
+            let z = i.trailing_zeros();
+            ((root + 1) << (SMALL_LEVELS - 1 - z)) - 1 + (i >> (z + 1))
+        };
+        (1..1 << SMALL_LEVELS).map(node).filter(move |&node| node < num_nodes)
+    }
+
     /// The axis of a node; `level_axis` is that of its level.
     #[inline(always)]
     pub(super) fn axis(&self, node: usize, level_axis: usize) -> usize {
@@ -69,76 +90,85 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
         Self { wanted, periods, low, high }
     }
 
-    /// The corners of all that there is, as far as they are known.
-    pub(super) fn corners(&self) -> [[C; D]; 2] {
-        [self.low, self.high]
+    /// True if distances are Euclidean, nothing repeats, and all points may be taken.
+    pub(super) fn are_plain(&self) -> bool {
+        self.wanted.is_euclidean() && self.wanted.mask.is_none()
     }
 
-    pub(super) fn distance(&self, query: &[C; D], point: &[C; D]) -> C {
-        self.wanted.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
-    }
-
-    /// The least distance along an axis to what lies beyond a plane.
-    fn beyond(&self, query: &[C; D], axis: usize, plane: C) -> C {
-        let (a, period) = (query[axis], self.periods[axis]);
-        if period == C::ZERO {
-            return (a - plane).abs();
-        }
-        if a > plane {
-            along_to_range(a, self.low[axis], plane, period)
+    /// The distance of a point; rules that are `PLAIN` need not be asked.
+    #[inline(always)]
+    pub(super) fn distance<const PLAIN: bool>(&self, query: &[C; D], point: &[C; D]) -> C {
+        if PLAIN {
+            dist2(D, |axis| query[axis], |axis| point[axis])
         } else {
-            along_to_range(a, plane, self.high[axis], period)
+            self.wanted.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
         }
     }
 
-    pub(super) fn takes(&self, id: u32, except: u32) -> bool {
-        id != except && self.wanted.mask.as_ref().is_none_or(|mask| mask.takes(id))
+    /// The part of a region that lies beyond a plane: its distances axis by axis, by those of the region, and together. No point
+    /// of it is nearer: they are put together as distances are, and rounding is monotone.
+    #[inline(always)]
+    pub(super) fn beyond<const PLAIN: bool>(
+        &self,
+        query: &[C; D],
+        mut offsets: [C; D],
+        axis: usize,
+        plane: C,
+    ) -> ([C; D], C) {
+        let (a, period) = (query[axis], self.periods[axis]);
+        if PLAIN {
+            offsets[axis] = a - plane;
+            return (offsets, dist2(D, |axis| offsets[axis], |_| C::ZERO));
+        }
+        offsets[axis] = match period > C::ZERO {
+            false => (a - plane).abs(),
+            true if a > plane => along_to_range(a, self.low[axis], plane, period),
+            true => along_to_range(a, plane, self.high[axis], period),
+        };
+        (offsets, self.wanted.norm.put_together(D, |axis| offsets[axis]))
+    }
+
+    #[inline(always)]
+    pub(super) fn takes<const PLAIN: bool>(&self, id: u32, except: u32) -> bool {
+        PLAIN || id != except && self.wanted.mask.as_ref().is_none_or(|mask| mask.takes(id))
     }
 }
 
 /// Offers every point that may be among the best, subtrees on the query's side of a plane first. If the walk is `PLAIN`, the
-/// distance is the Euclidean, without periods, and the query takes all points.
+/// rules are, and no point is left out.
 ///
-/// A far child is skipped only if its bound is greater than the worst of the best: at equal distance a smaller id may be
-/// there. The bound is summed in the order of the distances, and rounding is monotone, so it never exceeds the computed
-/// distance of a point in the region.
+/// A far child is skipped only if its bound is greater than the worst of the best: at equal distance a smaller id may be there.
 #[inline(always)]
-pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
+pub(super) fn walk<C: Coord, B: Best<C>, const D: usize, const PLAIN: bool>(
     tree: Nodes<'_, C, D>,
     rules: &Rules<'_, C, D>,
     query: &[C; D],
     except: u32,
     Stack(stack): &mut Stack<C, D>,
-    best: &mut impl Best<C>,
+    best: &mut B,
 ) {
     let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
     let mut waiting = 0;
+    let first_small = tree.first_small();
     loop {
-        while let Some(point) = tree.points.get(node) {
+        while node < first_small {
+            offer::<C, B, D, PLAIN>(tree, rules, query, except, node, best);
             let axis = tree.axis(node, level_axis);
-            let distance =
-                if PLAIN { dist2(D, |a| query[a], |a| point[a]) } else { rules.distance(query, point) };
-            if distance <= best.worst() && (PLAIN || rules.takes(tree.ids[node], except)) {
-                best.offer(distance, tree.ids[node]);
-            }
-            let offset = query[axis] - point[axis];
-            let is_right = usize::from(offset > C::ZERO);
+            let plane = tree.points[node][axis];
+            let is_right = usize::from(query[axis] - plane > C::ZERO);
             let far = 2 * node + 2 - is_right;
             node = 2 * node + 1 + is_right;
             level_axis = next_axis::<D>(level_axis);
             if far < tree.points.len() {
-                let mut far_offsets = offsets;
-                far_offsets[axis] = if PLAIN { offset } else { rules.beyond(query, axis, point[axis]) };
-                let bound = if PLAIN {
-                    dist2(D, |a| far_offsets[a], |_| C::ZERO)
-                } else {
-                    rules.wanted.norm.put_together(D, |a| far_offsets[a])
-                };
+                let (offsets, bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
                 if bound <= best.worst() {
-                    stack[waiting] = Waiting { node: far, level_axis, offsets: far_offsets, bound };
+                    stack[waiting] = Waiting { node: far, level_axis, offsets, bound };
                     waiting += 1;
                 }
             }
+        }
+        for node in tree.small(node) {
+            offer::<C, B, D, PLAIN>(tree, rules, query, except, node, best);
         }
         loop {
             if waiting == 0 {
@@ -151,6 +181,22 @@ pub(super) fn walk<C: Coord, const D: usize, const PLAIN: bool>(
                 break;
             }
         }
+    }
+}
+
+/// Offers the point of a node.
+#[inline(always)]
+fn offer<C: Coord, B: Best<C>, const D: usize, const PLAIN: bool>(
+    tree: Nodes<'_, C, D>,
+    rules: &Rules<'_, C, D>,
+    query: &[C; D],
+    except: u32,
+    node: usize,
+    best: &mut B,
+) {
+    let distance = rules.distance::<PLAIN>(query, &tree.points[node]);
+    if distance <= best.worst() && rules.takes::<PLAIN>(tree.ids[node], except) {
+        best.offer(distance, tree.ids[node]);
     }
 }
 

@@ -1,30 +1,37 @@
 //! The points within a distance of each query, or in each box: a walk in order, many at a time.
 
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::measure::along_to_range;
-use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 
+use super::order::{self, Order, Parts};
 use super::walk::{Nodes, Rules, next_axis};
 use crate::error::Result;
+use crate::kdtree::PointMask;
 use crate::kdtree::within::Found;
 use crate::memory;
 
-/// Rows that one task fills.
-const BATCH: usize = 64;
+/// Rows that are found together at most.
+const MAX_ROWS: usize = 1 << 20;
+/// What the first walk of a row finds is kept if the rows have at most so many points each, on average over a batch: up to 0.4 GB of
+/// memory in place of a second walk, which for few points costs as much as the first.
+const KEPT_A_ROW: usize = 32;
 
 /// What a row's points are looked for by.
 pub(super) trait Look<C: Coord, const D: usize>: Sync {
+    /// What is known of the region of a subtree.
+    type Region: Copy;
+    /// That of the whole tree.
+    const EVERYWHERE: Self::Region;
+
     /// Number of rows.
     fn len(&self) -> usize;
+    /// A place that a row is looked for around.
+    fn place(&self, row: usize) -> &[C; D];
     /// The distance of a point, if row `row` takes it.
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C>;
-    /// False if the row takes nothing between two corners.
-    fn reaches(&self, row: usize, low: &[C; D], high: &[C; D]) -> bool;
-    /// The corners of all that may be reached.
-    fn corners(&self) -> [[C; D]; 2] {
-        [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]]
-    }
+    /// The parts of a region below and above a plane, unless the row takes nothing there.
+    fn parts(&self, row: usize, region: Self::Region, axis: usize, plane: C) -> [Option<Self::Region>; 2];
 }
 
 /// Up to a distance from queries.
@@ -35,46 +42,93 @@ pub(super) struct Around<'a, C: Coord, const D: usize> {
     pub(super) except_itself: bool,
 }
 
-impl<C: Coord, const D: usize> Look<C, D> for Around<'_, C, D> {
+impl<C: Coord, const D: usize> Around<'_, C, D> {
+    /// True if the rules are plain, and no point is left out.
+    fn is_plain(&self) -> bool {
+        self.rules.are_plain() && !self.except_itself
+    }
+
+    /// How many points each row has.
+    pub(super) fn count(&self, tree: Nodes<'_, C, D>) -> Result<Vec<u32>> {
+        if self.is_plain() {
+            count(tree, &ByDistance::<C, D, true>(self))
+        } else {
+            count(tree, &ByDistance::<C, D, false>(self))
+        }
+    }
+
+    /// The points of each row in the order of the tree.
+    pub(super) fn find(&self, tree: Nodes<'_, C, D>) -> Result<Found<C>> {
+        if self.is_plain() {
+            find(tree, &ByDistance::<C, D, true>(self))
+        } else {
+            find(tree, &ByDistance::<C, D, false>(self))
+        }
+    }
+}
+
+/// Around queries, `PLAIN` or by all rules.
+struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a Around<'a, C, D>);
+
+impl<C: Coord, const D: usize, const PLAIN: bool> Look<C, D> for ByDistance<'_, C, D, PLAIN> {
+    /// The distances of the query along the axes.
+    type Region = [C; D];
+    const EVERYWHERE: [C; D] = [C::ZERO; D];
+
     fn len(&self) -> usize {
-        self.queries.len()
+        self.0.queries.len()
     }
 
+    fn place(&self, row: usize) -> &[C; D] {
+        &self.0.queries[row]
+    }
+
+    #[inline(always)]
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
-        let except = if self.except_itself { row as u32 } else { u32::MAX };
-        let distance = self.rules.distance(&self.queries[row], point);
-        (distance <= self.rules.wanted.bound && self.rules.takes(id, except)).then_some(distance)
+        let Around { rules, queries, except_itself } = self.0;
+        let except = if *except_itself { row as u32 } else { u32::MAX };
+        let distance = rules.distance::<PLAIN>(&queries[row], point);
+        (distance <= rules.wanted.bound && rules.takes::<PLAIN>(id, except)).then_some(distance)
     }
 
-    fn reaches(&self, row: usize, low: &[C; D], high: &[C; D]) -> bool {
-        let (query, periods) = (&self.queries[row], &self.rules.periods);
-        let along = |axis: usize| along_to_range(query[axis], low[axis], high[axis], periods[axis]);
-        self.rules.wanted.norm.put_together(D, along) <= self.rules.wanted.bound
-    }
-
-    fn corners(&self) -> [[C; D]; 2] {
-        self.rules.corners()
+    #[inline(always)]
+    fn parts(&self, row: usize, region: [C; D], axis: usize, plane: C) -> [Option<[C; D]>; 2] {
+        let (rules, query) = (&self.0.rules, &self.0.queries[row]);
+        let (beyond, bound) = rules.beyond::<PLAIN>(query, region, axis, plane);
+        let far = (bound <= rules.wanted.bound).then_some(beyond);
+        if query[axis] > plane { [far, Some(region)] } else { [Some(region), far] }
     }
 }
 
 /// In boxes.
 pub(super) struct Inside<'a, C, const D: usize> {
     pub(super) boxes: &'a [[[C; D]; 2]],
-    pub(super) mask: Option<&'a crate::kdtree::PointMask>,
+    pub(super) mask: Option<&'a PointMask>,
 }
 
 impl<C: Coord, const D: usize> Look<C, D> for Inside<'_, C, D> {
+    type Region = ();
+    const EVERYWHERE: () = ();
+
     fn len(&self) -> usize {
         self.boxes.len()
     }
 
-    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
-        (self.reaches(row, point, point) && self.mask.is_none_or(|mask| mask.takes(id))).then_some(C::ZERO)
+    fn place(&self, row: usize) -> &[C; D] {
+        &self.boxes[row][0]
     }
 
-    fn reaches(&self, row: usize, low: &[C; D], high: &[C; D]) -> bool {
+    #[inline(always)]
+    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
         let [least, greatest] = &self.boxes[row];
-        (0..D).all(|axis| least[axis] <= high[axis] && low[axis] <= greatest[axis])
+        let inside = (0..D).all(|axis| least[axis] <= point[axis] && point[axis] <= greatest[axis]);
+        (inside && self.mask.is_none_or(|mask| mask.takes(id))).then_some(C::ZERO)
+    }
+
+    #[inline(always)]
+    fn parts(&self, row: usize, (): (), axis: usize, plane: C) -> [Option<()>; 2] {
+        let [least, greatest] = &self.boxes[row];
+        [(least[axis] <= plane).then_some(()), (plane <= greatest[axis]).then_some(())]
     }
 }
 
@@ -84,15 +138,10 @@ pub(super) fn count<C: Coord, const D: usize>(
     look: &impl Look<C, D>,
 ) -> Result<Vec<u32>> {
     let mut counts = memory::vec_with_capacity(look.len(), "counts of points")?;
-    (0..look.len())
-        .into_par_iter()
-        .with_min_len(BATCH)
-        .map(|row| {
-            let mut count = 0;
-            walk(tree, look, row, &mut |_, _| count += 1);
-            count
-        })
-        .collect_into_vec(&mut counts);
+    for rows in order::blocks(look.len(), order::MAX_ORDERED) {
+        let order = Order::new(tree, rows.clone(), |row| look.place(row))?;
+        look_at(tree, look, &order, &rows, 0, &mut counts);
+    }
     Ok(counts)
 }
 
@@ -101,66 +150,155 @@ pub(super) fn find<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     look: &impl Look<C, D>,
 ) -> Result<Found<C>> {
-    let counts = count(tree, look)?;
-    let mut offsets = memory::vec_with_capacity(counts.len() + 1, "offsets of rows")?;
-    let mut total = 0_u64;
-    offsets.push(total);
-    for count in counts {
-        total += u64::from(count);
-        offsets.push(total);
+    let mut found = Found { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
+    memory::reserve(&mut found.offsets, look.len() + 1, "offsets of rows")?;
+    found.offsets.push(0);
+    let mut counts = memory::vec_with_capacity(look.len().min(MAX_ROWS), "counts of points")?;
+    for rows in order::blocks(look.len(), MAX_ROWS) {
+        let order = Order::new(tree, rows.clone(), |row| look.place(row))?;
+        counts.clear();
+        let kept = look_at(tree, look, &order, &rows, KEPT_A_ROW, &mut counts);
+        let mut total = found.ids.len() as u64;
+        found.offsets.extend(counts.iter().map(|&count| {
+            total += u64::from(count);
+            total
+        }));
+        append(tree, look, &order, &kept, &mut found)?;
     }
-    let entries = usize::try_from(total).unwrap_or(usize::MAX);
-    let mut ids: Vec<u32> = memory::vec_with_capacity(entries, "ids of points found")?;
-    let mut dist2: Vec<C> = memory::vec_with_capacity(entries, "distances of points found")?;
-    ids.resize(entries, u32::MAX);
-    dist2.resize(entries, C::INFINITY);
-    let mut found = Found { offsets, ids, dist2 };
-    found.rows_mut().into_par_iter().enumerate().with_min_len(BATCH).for_each(|(row, (ids, dist2))| {
-        let mut entries = ids.iter_mut().zip(dist2);
-        walk(tree, look, row, &mut |id, distance| {
-            if let Some((to_id, to_distance)) = entries.next() {
-                (*to_id, *to_distance) = (id, distance);
-            }
-        });
-    });
     Ok(found)
 }
 
-/// Shows the points of a row, with their distances, in the order of the tree.
-fn walk<C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
-    look: &impl Look<C, D>,
-    row: usize,
-    show: &mut impl FnMut(u32, C),
-) {
-    let [mut low, mut high] = look.corners();
-    subtree(tree, look, row, 0, 0, &mut low, &mut high, show);
+/// The points of a batch of rows, one row behind the other.
+struct Kept<C> {
+    ids: Vec<u32>,
+    dist2: Vec<C>,
 }
 
-/// Those of the subtree of node `s`, which lies between two corners, on a level of `level_axis`.
-#[allow(clippy::too_many_arguments)]
-fn subtree<C: Coord, const D: usize>(
+/// Appends how many points each of some rows has, for which there is room. Returns the points of the batches that have at most so
+/// many a row.
+fn look_at<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     look: &impl Look<C, D>,
+    order: &Order,
+    rows: &Range<usize>,
+    keep_a_row: usize,
+    counts: &mut Vec<u32>,
+) -> Vec<Option<Kept<C>>> {
+    let room = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
+    let kept = order.map(|_, batch| {
+        let (max, mut total) = (batch.len() * keep_a_row, 0);
+        let mut kept = Kept { ids: Vec::new(), dist2: Vec::new() };
+        for row in batch.iter() {
+            let before = total;
+            walk(tree, look, row, &mut |id, distance| {
+                if total < max {
+                    kept.ids.push(id);
+                    kept.dist2.push(distance);
+                }
+                total += 1;
+            });
+            let place = row - rows.start;
+            // SAFETY: an order has every row once, so no two threads write the same place.
+            let count = unsafe { room.part(place..place + 1) };
+            count[0].write((total - before) as u32);
+        }
+        (total <= max).then_some(kept)
+    });
+    // SAFETY: every row has been written, and the slice above has shown that the capacity is there.
+    unsafe { counts.set_len(counts.len() + rows.len()) };
+    kept
+}
+
+/// Appends the points of some rows, the last that the offsets tell of: what was kept of them, or what another walk shows.
+fn append<C: Coord, const D: usize>(
+    tree: Nodes<'_, C, D>,
+    look: &impl Look<C, D>,
+    order: &Order,
+    kept: &[Option<Kept<C>>],
+    Found { offsets, ids, dist2 }: &mut Found<C>,
+) -> Result<()> {
+    let before = ids.len();
+    let end = offsets.last().map_or(0, |&end| usize::try_from(end).unwrap_or(usize::MAX));
+    memory::reserve(ids, end - before, "ids of points found")?;
+    memory::reserve(dist2, end - before, "distances of points found")?;
+    let ids_room = Parts::new(&mut ids.spare_capacity_mut()[..end - before]);
+    let dist2_room = Parts::new(&mut dist2.spare_capacity_mut()[..end - before]);
+    order.map(|i, batch| {
+        let mut taken = 0;
+        for row in batch.iter() {
+            let range = offsets[row] as usize - before..offsets[row + 1] as usize - before;
+            // SAFETY: an order has every row once, and no two rows have a place in common.
+            let (ids, dist2) = unsafe { (ids_room.part(range.clone()), dist2_room.part(range)) };
+            let mut entries = ids.iter_mut().zip(dist2);
+            let mut write = |id, distance| {
+                if let Some((to_id, to_distance)) = entries.next() {
+                    to_id.write(id);
+                    to_distance.write(distance);
+                }
+            };
+            if let Some(kept) = &kept[i] {
+                let row = taken..taken + (offsets[row + 1] - offsets[row]) as usize;
+                taken = row.end;
+                kept.ids[row.clone()].iter().zip(&kept.dist2[row]).for_each(|(&id, &dist2)| write(id, dist2));
+            } else {
+                walk(tree, look, row, &mut write);
+            }
+            // A walk shows as many points as it did before, so nothing is left.
+            entries.for_each(|(id, distance)| {
+                id.write(u32::MAX);
+                distance.write(C::INFINITY);
+            });
+        }
+    });
+    // SAFETY: every place of every row has been written, and the slices above have shown that the capacity is there.
+    unsafe {
+        ids.set_len(end);
+        dist2.set_len(end);
+    }
+    Ok(())
+}
+
+/// Shows the points of a row, with their distances, in the order of the tree.
+fn walk<C: Coord, L: Look<C, D>, const D: usize>(
+    tree: Nodes<'_, C, D>,
+    look: &L,
     row: usize,
-    s: usize,
-    level_axis: usize,
-    low: &mut [C; D],
-    high: &mut [C; D],
     show: &mut impl FnMut(u32, C),
 ) {
-    let Some(point) = tree.points.get(s) else { return };
-    if !look.reaches(row, low, high) {
-        return;
+    Walk { tree, first_small: tree.first_small(), look, row, show }.subtree(0, 0, L::EVERYWHERE);
+}
+
+/// What all steps of a walk have in common.
+struct Walk<'a, C, L, S, const D: usize> {
+    tree: Nodes<'a, C, D>,
+    first_small: usize,
+    look: &'a L,
+    row: usize,
+    show: &'a mut S,
+}
+
+impl<C: Coord, L: Look<C, D>, S: FnMut(u32, C), const D: usize> Walk<'_, C, L, S, D> {
+    /// Shows the points of the subtree of a node on a level of `level_axis`.
+    fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
+        if node >= self.first_small {
+            return self.tree.small(node).for_each(|node| self.show(node));
+        }
+        let (axis, next) = (self.tree.axis(node, level_axis), next_axis::<D>(level_axis));
+        let [left, right] = self.look.parts(self.row, region, axis, self.tree.points[node][axis]);
+        if let Some(region) = left {
+            self.subtree(2 * node + 1, next, region);
+        }
+        self.show(node);
+        if let Some(region) = right {
+            self.subtree(2 * node + 2, next, region);
+        }
     }
-    let (axis, next) = (tree.axis(s, level_axis), next_axis::<D>(level_axis));
-    let greatest = std::mem::replace(&mut high[axis], point[axis]);
-    subtree(tree, look, row, 2 * s + 1, next, low, high, show);
-    high[axis] = greatest;
-    if let Some(distance) = look.distance(row, point, tree.ids[s]) {
-        show(tree.ids[s], distance);
+
+    #[inline(always)]
+    fn show(&mut self, node: usize) {
+        let id = self.tree.ids[node];
+        if let Some(distance) = self.look.distance(self.row, &self.tree.points[node], id) {
+            (self.show)(id, distance);
+        }
     }
-    let least = std::mem::replace(&mut low[axis], point[axis]);
-    subtree(tree, look, row, 2 * s + 2, next, low, high, show);
-    low[axis] = least;
 }

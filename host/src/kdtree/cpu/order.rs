@@ -1,0 +1,116 @@
+//! Rows of a result, by many threads in the order of the tree's cells.
+//!
+//! Queries that follow each other in memory may be far apart in space, and then every one of them reads its part of the tree
+//! from distant memory. So large sets of queries are answered in the order of the tree's cells. For 1e6 random queries in 1e6
+//! points, `f64`, k = 5, that makes the whole call 1.8 times faster, in 2-D and in 3-D.
+
+use kauri_kernels::kdtree::left_balanced::num_levels;
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::walk::{Nodes, descend};
+use crate::error::Result;
+use crate::memory;
+
+/// Up to this many rows are made on the calling thread.
+const SEQUENTIAL: usize = 8;
+/// Rows of one task at most.
+const MAX_BATCH: usize = 256;
+/// Rows are ordered where there are at least this many, and as many points.
+const MIN_ORDERED: usize = 4096;
+/// Rows that are ordered together at most; this bounds the memory of the order to 32 MiB.
+pub(super) const MAX_ORDERED: usize = 1 << 22;
+/// Levels of the cells that rows are ordered by. The nodes above fit in a core's cache.
+const MAX_ORDER_LEVELS: u32 = 15;
+
+/// All rows, in blocks of at most so many, that have an order each.
+pub(super) fn blocks(num_rows: usize, max: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..num_rows).step_by(max).map(move |begin| begin..num_rows.min(begin + max))
+}
+
+/// Some rows, and the order in which they are made.
+pub(super) struct Order {
+    /// The first row.
+    begin: usize,
+    /// The cell of each in the high half, if they are enough to go by it, and its place among the rows in the low half.
+    by_cell: Vec<u64>,
+}
+
+impl Order {
+    /// Of rows that look at the tree around a place each; at most [`MAX_ORDERED`].
+    pub(super) fn new<'a, C: Coord, const D: usize>(
+        tree: Nodes<'_, C, D>,
+        rows: Range<usize>,
+        place: impl Fn(usize) -> &'a [C; D] + Sync,
+    ) -> Result<Self> {
+        debug_assert!(rows.len() <= MAX_ORDERED);
+        let (begin, rows) = (rows.start, 0..rows.len() as u64);
+        let mut by_cell = memory::vec_with_capacity(rows.end as usize, "order of the queries")?;
+        if rows.end < MIN_ORDERED as u64 || tree.points.len() < MIN_ORDERED {
+            by_cell.extend(rows);
+        } else {
+            let levels = MAX_ORDER_LEVELS.min(num_levels(tree.points.len() as u32) - 1);
+            let cell = |i: usize| (descend(tree, place(begin + i), levels) as u64) << 32 | i as u64;
+            (0..rows.end as usize).into_par_iter().map(cell).collect_into_vec(&mut by_cell);
+            by_cell.par_sort_unstable();
+        }
+        Ok(Self { begin, by_cell })
+    }
+
+    /// What is made of each batch of rows, which are the same every time; on the calling thread if rows are few.
+    pub(super) fn map<R: Send>(&self, make: impl Fn(usize, Rows<'_>) -> R + Sync) -> Vec<R> {
+        let make = |(i, by_cell)| make(i, Rows { begin: self.begin, by_cell });
+        if self.by_cell.len() <= SEQUENTIAL {
+            self.by_cell.chunks(SEQUENTIAL).enumerate().map(make).collect()
+        } else {
+            // Small enough for every thread to get several.
+            let batch = (self.by_cell.len() / (8 * rayon::current_num_threads())).clamp(1, MAX_BATCH);
+            self.by_cell.par_chunks(batch).enumerate().map(make).collect()
+        }
+    }
+}
+
+/// The rows of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    begin: usize,
+    by_cell: &'a [u64],
+}
+
+impl Rows<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.by_cell.len()
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.by_cell.iter().map(|&row| self.begin + row as u32 as usize)
+    }
+}
+
+/// Parts of a slice, written by several threads.
+pub(super) struct Parts<'a, T> {
+    start: *mut MaybeUninit<T>,
+    len: usize,
+    slice: PhantomData<&'a mut [MaybeUninit<T>]>,
+}
+
+// SAFETY: a shared `Parts` gives access only through `part`, whose caller keeps threads to different parts.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    pub(super) fn new(slice: &'a mut [MaybeUninit<T>]) -> Self {
+        Self { start: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
+    }
+
+    /// # Safety
+    /// The range is in the slice, and no other reference to anything in it is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn part(&self, range: Range<usize>) -> &'a mut [MaybeUninit<T>] {
+        debug_assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: the range is inside the slice, which is borrowed for 'a, and the caller has it alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+}
