@@ -2,9 +2,9 @@
 //! and from host memory to host memory, on uniform points; the most used calls on skewed ones too; the copy bandwidth of the
 //! same run beside them.
 
-mod few;
 mod first_use;
 mod on_device;
+mod rules;
 mod wald;
 mod within;
 
@@ -27,15 +27,15 @@ pub const NOTES: &[Note] = &[Note::new(
      profiled at this size. Next: order queries from a larger number on",
 )];
 
-/// All of it, what goes from device memory to device memory, few points by two ways, the first calls
-/// alone, and a published experiment.
+/// All of it, what goes from device memory to device memory, what rules of queries are measured by, the first calls alone, and a
+/// published experiment.
 pub const SUITES: [(&str, Suite); 5] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
     }),
     ("kdtree-device", run_on_device),
-    ("kdtree-few", few::run),
+    ("kdtree-rules", rules::run),
     ("kdtree-first", |settings, report| {
         let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
         first_use::run(settings, gpu, report)

@@ -19,7 +19,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
     pub(super) fn within(&mut self, with_distances: bool) -> Result<()> {
         let radius = self.radius()?;
         let prepared = self.tree.prepare(&self.stream, &QueryOptions::default().radius(radius))?;
-        let search = WithinRadius { prepared, radius };
+        let search = Search { prepared, by: By::Radius(radius) };
         unless_too_large(self.searched("within radius, 30 hits", &search, with_distances))
     }
 
@@ -32,7 +32,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
         let corners =
             Buffer::from_slice(&self.stream, boxes.as_flattened().as_flattened(), "corners of boxes")?;
         let prepared = self.tree.prepare(&self.stream, &QueryOptions::default())?;
-        let search = InBoxes { prepared, boxes, corners };
+        let search = Search { prepared, by: By::Boxes(boxes, corners) };
         unless_too_large(self.searched("in boxes, 30 hits", &search, false))
     }
 
@@ -63,7 +63,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
     }
 
     /// The rows of a search.
-    fn searched(&mut self, work: &str, search: &impl Search<C, D>, with_distances: bool) -> Result<()> {
+    fn searched(&mut self, work: &str, search: &Search<C, D>, with_distances: bool) -> Result<()> {
         let (gpu, num_rows) = (self.gpu, self.input.queries.len());
         let expected = match &self.reference {
             None => None,
@@ -130,13 +130,35 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
 }
 
 /// What points are looked for by, a row a query.
-trait Search<C: Number, const D: usize> {
+struct Search<C: Number, const D: usize> {
+    prepared: PreparedQuery<[C; D]>,
+    by: By<C, D>,
+}
+
+enum By<C: Number, const D: usize> {
+    Radius(C),
+    /// Boxes, and the same on the device.
+    Boxes(Vec<[[C; D]; 2]>, Buffer<C>),
+}
+
+impl<C: Number, const D: usize> Search<C, D> {
     fn count(
         &self,
         bench: &Bench<'_, C, D>,
         workspace: &mut Workspace,
         counts: &mut Buffer<u32>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let (tree, stream, queries) = (&bench.tree, &bench.stream, &bench.queries);
+        match &self.by {
+            By::Radius(_) => {
+                let queries = DeviceQueries::Coordinates(queries);
+                tree.count_within_on(stream, workspace, queries, &self.prepared, counts)
+            }
+            By::Boxes(_, corners) => {
+                tree.count_in_boxes_on(stream, workspace, corners, &self.prepared, counts)
+            }
+        }
+    }
 
     fn find(
         &self,
@@ -145,7 +167,18 @@ trait Search<C: Number, const D: usize> {
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<C>>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let (tree, stream, queries) = (&bench.tree, &bench.stream, &bench.queries);
+        match &self.by {
+            By::Radius(_) => {
+                let queries = DeviceQueries::Coordinates(queries);
+                tree.within_on(stream, workspace, queries, &self.prepared, offsets, ids, dist2)
+            }
+            By::Boxes(_, corners) => {
+                tree.in_boxes_on(stream, workspace, corners, &self.prepared, offsets, ids)
+            }
+        }
+    }
 
     /// The first rows of a tree in host memory.
     fn expected(
@@ -153,80 +186,12 @@ trait Search<C: Number, const D: usize> {
         bench: &Bench<'_, C, D>,
         tree: &KdTree<[C; D]>,
         num_rows: usize,
-    ) -> Result<Within<[C; D]>>;
-}
-
-struct WithinRadius<C: Number, const D: usize> {
-    prepared: PreparedQuery<[C; D]>,
-    radius: C,
-}
-
-impl<C: Number, const D: usize> Search<C, D> for WithinRadius<C, D> {
-    fn count(
-        &self,
-        bench: &Bench<'_, C, D>,
-        workspace: &mut Workspace,
-        counts: &mut Buffer<u32>,
-    ) -> Result<()> {
-        let queries = DeviceQueries::Coordinates(&bench.queries);
-        bench.tree.count_within_on(&bench.stream, workspace, queries, &self.prepared, counts)
-    }
-
-    fn find(
-        &self,
-        bench: &Bench<'_, C, D>,
-        workspace: &mut Workspace,
-        offsets: &mut Buffer<u64>,
-        ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<C>>,
-    ) -> Result<()> {
-        let queries = DeviceQueries::Coordinates(&bench.queries);
-        bench.tree.within_on(&bench.stream, workspace, queries, &self.prepared, offsets, ids, dist2)
-    }
-
-    fn expected(
-        &self,
-        bench: &Bench<'_, C, D>,
-        tree: &KdTree<[C; D]>,
-        num_rows: usize,
     ) -> Result<Within<[C; D]>> {
-        tree.within(&bench.input.queries[..num_rows], self.radius, &QueryOptions::default())
-    }
-}
-
-struct InBoxes<C: Number, const D: usize> {
-    prepared: PreparedQuery<[C; D]>,
-    boxes: Vec<[[C; D]; 2]>,
-    corners: Buffer<C>,
-}
-
-impl<C: Number, const D: usize> Search<C, D> for InBoxes<C, D> {
-    fn count(
-        &self,
-        bench: &Bench<'_, C, D>,
-        workspace: &mut Workspace,
-        counts: &mut Buffer<u32>,
-    ) -> Result<()> {
-        bench.tree.count_in_boxes_on(&bench.stream, workspace, &self.corners, &self.prepared, counts)
-    }
-
-    fn find(
-        &self,
-        bench: &Bench<'_, C, D>,
-        workspace: &mut Workspace,
-        offsets: &mut Buffer<u64>,
-        ids: &mut Buffer<u32>,
-        _: Option<&mut Buffer<C>>,
-    ) -> Result<()> {
-        bench.tree.in_boxes_on(&bench.stream, workspace, &self.corners, &self.prepared, offsets, ids)
-    }
-
-    fn expected(
-        &self,
-        _: &Bench<'_, C, D>,
-        tree: &KdTree<[C; D]>,
-        num_rows: usize,
-    ) -> Result<Within<[C; D]>> {
-        tree.in_boxes(&self.boxes[..num_rows], None)
+        match &self.by {
+            By::Radius(radius) => {
+                tree.within(&bench.input.queries[..num_rows], *radius, &QueryOptions::default())
+            }
+            By::Boxes(boxes, _) => tree.in_boxes(&boxes[..num_rows], None),
+        }
     }
 }

@@ -1,0 +1,74 @@
+//! What the rules of queries are measured by: brute force or the walk over buckets where there are few points, queries put in order
+//! or as they come where there are few queries.
+
+use super::Settings;
+use crate::points;
+use crate::report::{Report, Row};
+use kauri::device::{Buffer, Gpu, Stream, Workspace};
+use kauri::kdtree::{DeviceQueries, QueryOptions, Traversal};
+use kauri::{KdTree, KdTreeOptions, Result};
+
+pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Ok(()) };
+    for levels in 4..=11 {
+        compare::<3>(settings, gpu, 1 << levels, 1 << 20, &[1, 8, 32, 100], &traversals(), report)?;
+    }
+    for num_points in [10_000, 100_000, 1_000_000, 10_000_000] {
+        for num_queries in [1_000, 10_000, 100_000, 1_000_000] {
+            compare::<2>(settings, gpu, num_points, num_queries, &[1, 8], &orders(), report)?;
+            compare::<3>(settings, gpu, num_points, num_queries, &[1, 8, 32], &orders(), report)?;
+        }
+    }
+    Ok(())
+}
+
+/// Options, and what they are called.
+type Way<const D: usize> = (&'static str, QueryOptions<[f32; D]>);
+
+fn traversals<const D: usize>() -> [Way<D>; 2] {
+    let by = |traversal| QueryOptions::default().traversal(traversal);
+    [("buckets", by(Traversal::Buckets)), ("brute force", by(Traversal::BruteForce))]
+}
+
+fn orders<const D: usize>() -> [Way<D>; 2] {
+    [("put in order", QueryOptions::default()), ("as they come", QueryOptions::default().coherent())]
+}
+
+/// The same queries in several ways.
+fn compare<const D: usize>(
+    settings: &Settings,
+    gpu: &Gpu,
+    num_points: usize,
+    num_queries: usize,
+    ks: &[usize],
+    ways: &[Way<D>],
+    report: &mut Report,
+) -> Result<()> {
+    let points = points::uniform::<f32, D>(num_points, settings.seed);
+    let queries = points::uniform::<f32, D>(num_queries, settings.seed + 1);
+    let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+    let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
+    let queries = Buffer::from_slice(&stream, queries.as_flattened(), "queries")?;
+    let options = KdTreeOptions::default();
+    let tree = KdTree::<[f32; D]>::build_on(&stream, &mut workspace, &coords, &options)?;
+    for &k in ks {
+        let mut ids = Buffer::uninitialized(gpu, num_queries * k, "ids of neighbours")?;
+        let mut dist2 = Buffer::uninitialized(gpu, num_queries * k, "distances of neighbours")?;
+        for (way, options) in ways {
+            let prepared = tree.prepare(&stream, options)?;
+            let timing = settings.effort.events(&stream, || {
+                let queries = DeviceQueries::Coordinates(&queries);
+                tree.nearest_on(&stream, &mut workspace, queries, k, &prepared, &mut ids, &mut dist2)
+            })?;
+            report.push(Row {
+                work: format!("nearest k={k} of {num_queries}, {way}"),
+                input: format!("f32 x {D}, uniform"),
+                n: num_points as u64,
+                timing: Some(timing),
+                items: Some(num_queries as u64),
+                ..Row::default()
+            });
+        }
+    }
+    Ok(())
+}
