@@ -10,6 +10,7 @@ use std::borrow::Cow;
 pub use scalar::Scalar;
 
 use crate::error::{Error, Result};
+use crate::kdtree::Coordinate;
 use crate::memory;
 
 /// Largest number of dimensions of a point.
@@ -26,7 +27,7 @@ const CHECK_CHUNK: usize = 1 << 14;
 /// An index sees a point as [`DIMS`](Point::DIMS) coordinates with the Euclidean distance.
 pub trait Point: Copy + Send + Sync + 'static {
     /// Type of the coordinates inside the index, and of distances, radii and periods.
-    type Coord: Coord;
+    type Coord: Coordinate;
     /// Number of coordinates inside the index, 1 to [`MAX_DIMS`].
     const DIMS: usize;
     /// True if [`coordinates`](Point::coordinates) makes a copy, which then counts as temporary memory.

@@ -16,9 +16,10 @@ use std::sync::OnceLock;
 use walk::{Nodes, Rules};
 use within::{Around, Inside};
 
+use super::backend::{Backend, Checked};
 use super::query::Wanted;
 use super::within::Found;
-use super::{Checked, PointMask, SplitRule};
+use super::{PointMask, SplitRule};
 use crate::error::Result;
 use crate::memory;
 use crate::primitives::cpu::bounds::bounds;
@@ -42,48 +43,6 @@ impl<C: Coord> CpuTree<C> {
             let Built { nodes, ids, axes } = build::build(points::<C, D>(coords), rule, stats)?;
             Ok(Self { dims, coords: nodes.into_flattened(), ids, axes, bounds: OnceLock::new() })
         })
-    }
-
-    /// Fills `queries x k` rows into the two vectors, which must be empty and have room for them.
-    pub(crate) fn nearest(
-        &self,
-        queries: Checked<'_, C>,
-        k: usize,
-        wanted: Wanted<C>,
-        ids: Vec<u32>,
-        dist2: Vec<C>,
-    ) -> Result<(Vec<u32>, Vec<C>)> {
-        with_dims!(self.dims, D => {
-            let Around { rules, queries, except_itself } = self.around(&wanted, queries)?;
-            nearest::nearest(self.nodes::<D>(), &queries, &nearest::Asked { rules, k, except_itself }, ids, dist2)
-        })
-    }
-
-    pub(crate) fn count_within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Vec<u32>> {
-        with_dims!(self.dims, D => {
-            self.around(wanted, queries)?.count(self.nodes::<D>())
-        })
-    }
-
-    pub(crate) fn within(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<Found<C>> {
-        with_dims!(self.dims, D => {
-            self.around(wanted, queries)?.find(self.nodes::<D>())
-        })
-    }
-
-    /// Of boxes, each as its least and then its greatest coordinates.
-    pub(crate) fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
-        with_dims!(self.dims, D => {
-            within::count(self.nodes::<D>(), &Inside { boxes: points::<C, D>(corners).as_chunks().0, mask })
-        })
-    }
-
-    /// As [`count_in_boxes`](Self::count_in_boxes) counts them.
-    pub(crate) fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
-        let found: Result<Found<C>> = with_dims!(self.dims, D => {
-            within::find(self.nodes::<D>(), &Inside { boxes: points::<C, D>(corners).as_chunks().0, mask })
-        });
-        found.map(|found| Found { dist2: Vec::new(), ..found })
     }
 
     /// Queries with what is wanted of them, once it is known that they lie within a period of the points.
@@ -113,18 +72,59 @@ impl<C: Coord> CpuTree<C> {
     fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
         Nodes { points: points::<C, D>(&self.coords), ids: &self.ids, axes: &self.axes }
     }
+}
 
-    pub(crate) fn verify(&self) -> Result<()> {
+impl<C: Coord> Backend<C> for CpuTree<C> {
+    fn nearest(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        ids: Vec<u32>,
+        dist2: Vec<C>,
+    ) -> Result<(Vec<u32>, Vec<C>)> {
+        with_dims!(self.dims, D => {
+            let Around { rules, queries, except_itself } = self.around(&wanted, queries)?;
+            nearest::nearest(self.nodes::<D>(), &queries, &nearest::Asked { rules, k, except_itself }, ids, dist2)
+        })
+    }
+
+    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
+        with_dims!(self.dims, D => {
+            self.around(&wanted, queries)?.count(self.nodes::<D>())
+        })
+    }
+
+    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
+        with_dims!(self.dims, D => {
+            self.around(&wanted, queries)?.find(self.nodes::<D>())
+        })
+    }
+
+    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
+        with_dims!(self.dims, D => {
+            within::count(self.nodes::<D>(), &Inside { boxes: points::<C, D>(corners).as_chunks().0, mask })
+        })
+    }
+
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
+        let found: Result<Found<C>> = with_dims!(self.dims, D => {
+            within::find(self.nodes::<D>(), &Inside { boxes: points::<C, D>(corners).as_chunks().0, mask })
+        });
+        found.map(|found| Found { dist2: Vec::new(), ..found })
+    }
+
+    fn verify(&self) -> Result<()> {
         with_dims!(self.dims, D => verify::verify(self.nodes::<D>()))
     }
 
-    pub(crate) fn node_ids(&self) -> Result<Vec<u32>> {
+    fn node_ids(&self) -> Result<Vec<u32>> {
         let mut ids = memory::vec_with_capacity(self.ids.len(), "ids of the nodes")?;
         ids.extend_from_slice(&self.ids);
         Ok(ids)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    fn num_points(&self) -> usize {
         self.ids.len()
     }
 }

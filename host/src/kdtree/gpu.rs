@@ -10,9 +10,11 @@ mod swaps;
 mod tags;
 mod within;
 
+use super::backend::{Backend, Checked, GpuBackend};
+use super::on_device::{DeviceWithin, Look};
 use super::query::Wanted;
 use super::within::Found;
-use super::{Builder, Checked, DeviceQueries, KdTreeOptions, PointMask, SplitRule, num_axes};
+use super::{Builder, DeviceQueries, KdTreeOptions, PointMask, SplitRule, num_axes};
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -33,7 +35,7 @@ use selection::Selection;
 use splits::{Corners, Splits};
 use swaps::Swaps;
 use tags::Tags;
-pub(super) use within::{Call, FoundMut};
+use within::Call;
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -174,32 +176,6 @@ impl<C: Coord> GpuTree<C> {
         Ok(tree)
     }
 
-    /// Builds the tree over as many points in device memory.
-    pub(super) fn rebuild(
-        &mut self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        coords: Slice<'_, C>,
-        builder: Builder,
-    ) -> Result<()> {
-        if self.len() == 0 {
-            return Ok(());
-        }
-        let mut layout = Layout::new();
-        let work = Work::<C>::plan(&mut layout, self.len(), self.dims, builder, self.rule);
-        let temp = workspace.carve(stream, &layout, "k-d tree build")?;
-        self.wait(stream)?;
-        self.built_on = Some(stream.clone());
-        // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
-        unsafe {
-            if work.is_in_place() {
-                stream.copy(self.room.slice_mut().part(0, coords.len()), coords)?;
-                return self.fill(&work, stream, &temp, None);
-            }
-            self.fill(&work, stream, &temp, Some(coords))
-        }
-    }
-
     /// Makes nodes, boxes and splits of points, which are where the nodes will be if they are not given.
     ///
     /// # Safety
@@ -233,39 +209,187 @@ impl<C: Coord> GpuTree<C> {
         }
     }
 
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice) unless tree and stream belong to one device.
-    pub(super) fn check_device(&self, stream: &Stream) -> Result<()> {
-        self.ids.check_device(stream)
+    /// What is wanted of queries, once it is known that they lie within a period of the points.
+    fn asked(&self, stream: &Stream, wanted: Wanted<C>, queries: Checked<'_, C>) -> Result<Asked<C>> {
+        if !wanted.periods.is_empty() {
+            with_dims!(self.dims, D => self.check_periods::<D>(stream, &wanted, queries))?;
+        }
+        Asked::new(stream, wanted)
     }
 
-    /// The k nearest points of queries in device memory.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn nearest_on(
+    fn check_periods<const D: usize>(
         &self,
         stream: &Stream,
-        workspace: &mut Workspace,
-        queries: DeviceQueries<'_, C>,
-        k: usize,
-        asked: &Asked<C>,
-        ids: SliceMut<'_, u32>,
-        dist2: SliceMut<'_, C>,
+        wanted: &Wanted<C>,
+        queries: Checked<'_, C>,
     ) -> Result<()> {
-        if ids.is_empty() {
-            return Ok(());
+        let corners = self.bounds::<D>(stream)?;
+        match queries {
+            Checked::Points(coords) => wanted.check_periods(coords.as_chunks::<D>().0, "query", corners),
+            // No two points are farther apart than the corners, so that most often it is enough to look at these.
+            Checked::Own { .. } => wanted.check_periods(&corners, "point", corners).or_else(|_| {
+                let (ids, coords) = (self.ids.to_vec(stream)?, self.room.to_vec(stream)?);
+                let coords = by_id(&ids, &coords, D)?;
+                wanted.check_periods(coords.as_chunks::<D>().0, "point", corners)
+            }),
         }
-        let mut layout = Layout::new();
-        let rows = RowsMut { dist2, ids, k };
-        let is_own = matches!(queries, DeviceQueries::Own { .. });
-        let plan = Nearest::plan(&mut layout, self, asked, ids.len() / k, k, is_own);
-        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
-        self.wait(stream)?;
-        // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
-        // freed.
-        unsafe { plan.run(stream, &temp, self, asked, QueriesOn::all(self, queries), rows) }
     }
 
-    /// The k nearest points of checked queries, or of the points themselves, appended to `ids` and `dist2`, which have room.
-    pub(super) fn nearest(
+    /// The least and the greatest corner of the box of the points.
+    fn bounds<const D: usize>(&self, stream: &Stream) -> Result<[[C; D]; 2]> {
+        // The root's two boxes, or points without any.
+        let of = if self.boxes.is_empty() {
+            self.room.front_to_vec(stream, self.len() * D)?
+        } else {
+            self.boxes.front_to_vec(stream, 4 * D)?
+        };
+        Ok(bounds(of.as_chunks::<D>().0))
+    }
+
+    fn look<R>(
+        &self,
+        queries: Checked<'_, C>,
+        wanted: Wanted<C>,
+        run: impl FnOnce(Call<'_, C>) -> Result<R>,
+    ) -> Result<R> {
+        let stream = self.stream()?;
+        let asked = self.asked(&stream, wanted, queries)?;
+        match queries {
+            Checked::Points(coords) => {
+                let coords = Buffer::from_slice(&stream, coords, "queries")?;
+                let look = Look::Within(&asked, DeviceQueries::Coordinates(&coords));
+                run(Call::new(self, &stream, look)?)
+            }
+            Checked::Own { itself } => {
+                run(Call::new(self, &stream, Look::Within(&asked, DeviceQueries::Own { itself }))?)
+            }
+        }
+    }
+
+    fn look_in_boxes<R>(
+        &self,
+        corners: &[C],
+        mask: Option<&PointMask>,
+        run: impl FnOnce(Call<'_, C>) -> Result<R>,
+    ) -> Result<R> {
+        let stream = self.stream()?;
+        let corners = Buffer::from_slice(&stream, corners, "corners of boxes")?;
+        let asked = Asked::new(&stream, Wanted::points(mask.cloned()))?;
+        run(Call::new(self, &stream, Look::InBoxes(&asked, &corners))?)
+    }
+
+    /// What a call counts, in host memory.
+    fn counts(&self, call: Call<'_, C>) -> Result<Vec<u32>> {
+        let stream = call.stream();
+        let mut counts = Buffer::uninitialized(&self.gpu, call.num_rows(), "counts of points")?;
+        call.count(&mut Workspace::new(&self.gpu), &mut counts)?;
+        counts.to_vec(stream)
+    }
+
+    /// What a call finds, in host memory.
+    fn found(&self, call: Call<'_, C>) -> Result<Found<C>> {
+        let stream = call.stream();
+        let found = call.find_all(&mut Workspace::new(&self.gpu))?;
+        let (offsets, ids) = (found.offsets.to_vec(stream)?, found.ids.to_vec(stream)?);
+        Ok(Found { offsets, ids, dist2: found.dist2.to_vec(stream)? })
+    }
+
+    /// A new stream, for work after what has been done to the tree.
+    fn stream(&self) -> Result<Stream> {
+        let stream = Stream::new(&self.gpu)?;
+        self.wait(&stream)?;
+        Ok(stream)
+    }
+
+    /// Lets a stream wait for the one that builds the tree, if that is another.
+    fn wait(&self, stream: &Stream) -> Result<()> {
+        match &self.built_on {
+            Some(built_on) => stream.wait_for(built_on),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that tree, stream and what was asked for are of one device, and this of as many points.
+    fn check(&self, stream: &Stream, asked: &Asked<C>) -> Result<()> {
+        self.ids.check_device(stream)?;
+        asked.check(stream, self.len())
+    }
+
+    /// Number of queries, if they are whole points on the stream's device.
+    fn num_queries(&self, stream: &Stream, queries: DeviceQueries<'_, C>) -> Result<usize> {
+        match queries {
+            DeviceQueries::Coordinates(coords) => {
+                let num_queries = coords.len() / self.dims;
+                coords.check(stream, "coordinates of the queries", num_queries * self.dims)?;
+                Ok(num_queries)
+            }
+            DeviceQueries::Own { .. } => Ok(self.len()),
+        }
+    }
+
+    /// Number of points.
+    fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The coordinates of point after point.
+    fn coords(&self) -> Slice<'_, C> {
+        // SAFETY: there is room for them.
+        unsafe { self.room.slice().part(0, self.len() * self.dims) }
+    }
+}
+
+impl<C: Coord> Backend<C> for GpuTree<C> {
+    fn num_points(&self) -> usize {
+        self.len()
+    }
+
+    fn verify(&self) -> Result<()> {
+        let num_points = self.len();
+        if num_points == 0 {
+            return Ok(());
+        }
+        let stream = self.stream()?;
+        let mut seen = Buffer::uninitialized(&self.gpu, num_points, "seen ids")?;
+        seen.fill_bytes(&stream, 0)?;
+        let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
+        let mut layout = Layout::new();
+        let corners = Corners::<C>::plan(&mut layout, self.dims, self.rule);
+        let mut workspace = Workspace::new(&self.gpu);
+        let temp = workspace.carve(&stream, &layout, "box of the points")?;
+        let (coords, ids, axes) = (self.coords(), self.ids.slice(), self.axes.slice());
+        // SAFETY: the buffers live until the finding has been copied.
+        unsafe {
+            let corners = match &corners {
+                Some(corners) => corners.run(&stream, &temp, coords, self.dims)?,
+                None => nothing().read_only(),
+            };
+            let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), self.dims as u32);
+            stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)?;
+        }
+        match finding.to_vec(&stream)?[0] {
+            u64::MAX => Ok(()),
+            found => {
+                let what = match found as u32 {
+                    wrong::ID_RANGE => "its id is not that of a point",
+                    wrong::DUPLICATE_ID => "another node has the same id",
+                    wrong::AXIS => "it does not split on the widest axis of its cell",
+                    _ => "its point is on the wrong side of an ancestor",
+                };
+                Err(Error::Corrupt { node: found >> 32, what: what.into() })
+            }
+        }
+    }
+
+    fn node_ids(&self) -> Result<Vec<u32>> {
+        let in_order = self.ids.to_vec(&self.stream()?)?;
+        let mut ids = memory::vec_with_capacity(in_order.len(), "ids of the nodes")?;
+        let n = in_order.len() as u32;
+        (0..n).into_par_iter().map(|s| in_order[in_order_rank(s, n) as usize]).collect_into_vec(&mut ids);
+        Ok(ids)
+    }
+
+    fn nearest(
         &self,
         queries: Checked<'_, C>,
         k: usize,
@@ -318,183 +442,115 @@ impl<C: Coord> GpuTree<C> {
         Ok((ids, dist2))
     }
 
-    /// What is wanted of queries, once it is known that they lie within a period of the points.
-    fn asked(&self, stream: &Stream, wanted: Wanted<C>, queries: Checked<'_, C>) -> Result<Asked<C>> {
-        if !wanted.periods.is_empty() {
-            with_dims!(self.dims, D => self.check_periods::<D>(stream, &wanted, queries))?;
-        }
-        Asked::new(stream, wanted)
-    }
-
-    fn check_periods<const D: usize>(
-        &self,
-        stream: &Stream,
-        wanted: &Wanted<C>,
-        queries: Checked<'_, C>,
-    ) -> Result<()> {
-        let corners = self.bounds::<D>(stream)?;
-        match queries {
-            Checked::Points(coords) => wanted.check_periods(coords.as_chunks::<D>().0, "query", corners),
-            // No two points are farther apart than the corners, so that most often it is enough to look at these.
-            Checked::Own { .. } => wanted.check_periods(&corners, "point", corners).or_else(|_| {
-                let (ids, coords) = (self.ids.to_vec(stream)?, self.room.to_vec(stream)?);
-                let coords = by_id(&ids, &coords, D)?;
-                wanted.check_periods(coords.as_chunks::<D>().0, "point", corners)
-            }),
-        }
-    }
-
-    /// The least and the greatest corner of the box of the points.
-    fn bounds<const D: usize>(&self, stream: &Stream) -> Result<[[C; D]; 2]> {
-        // The root's two boxes, or points without any.
-        let of = if self.boxes.is_empty() {
-            self.room.front_to_vec(stream, self.len() * D)?
-        } else {
-            self.boxes.front_to_vec(stream, 4 * D)?
-        };
-        Ok(bounds(of.as_chunks::<D>().0))
-    }
-
-    /// The number of points within a distance of checked queries, or of the points themselves.
-    pub(super) fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
+    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
         self.look(queries, wanted, |call| self.counts(call))
     }
 
-    /// The points within a distance of checked queries, or of the points themselves.
-    pub(super) fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
-        self.look(queries, wanted, |call| self.found(call, true))
+    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
+        self.look(queries, wanted, |call| self.found(call))
     }
 
-    /// The number of points in boxes, given as their least and then their greatest coordinates.
-    pub(super) fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
+    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
         self.look_in_boxes(corners, mask, |call| self.counts(call))
     }
 
-    /// The points in them.
-    pub(super) fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
-        self.look_in_boxes(corners, mask, |call| self.found(call, false))
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
+        self.look_in_boxes(corners, mask, |call| self.found(call))
+    }
+}
+
+impl<C: Coord> GpuBackend<C> for GpuTree<C> {
+    fn prepare(&self, stream: &Stream, wanted: Wanted<C>) -> Result<Asked<C>> {
+        self.ids.check_device(stream)?;
+        Asked::new(stream, wanted)
     }
 
-    fn look<R>(
-        &self,
-        queries: Checked<'_, C>,
-        wanted: Wanted<C>,
-        run: impl FnOnce(Call<'_, C>) -> Result<R>,
-    ) -> Result<R> {
-        let stream = self.stream()?;
-        let asked = self.asked(&stream, wanted, queries)?;
-        match queries {
-            Checked::Points(coords) => {
-                let coords = Buffer::from_slice(&stream, coords, "queries")?;
-                run(Call::of_queries(self, &stream, &asked, DeviceQueries::Coordinates(&coords)))
-            }
-            Checked::Own { itself } => {
-                run(Call::of_queries(self, &stream, &asked, DeviceQueries::Own { itself }))
-            }
-        }
-    }
-
-    fn look_in_boxes<R>(
-        &self,
-        corners: &[C],
-        mask: Option<&PointMask>,
-        run: impl FnOnce(Call<'_, C>) -> Result<R>,
-    ) -> Result<R> {
-        let stream = self.stream()?;
-        let corners = Buffer::from_slice(&stream, corners, "corners of boxes")?;
-        let mask = Buffer::from_slice(&stream, mask.map_or(&[][..], PointMask::words), "mask of points")?;
-        run(Call::of_boxes(self, &stream, &corners, &mask))
-    }
-
-    /// What a call counts, in host memory.
-    fn counts(&self, call: Call<'_, C>) -> Result<Vec<u32>> {
-        let stream = call.stream();
-        let mut counts = Buffer::uninitialized(&self.gpu, call.num_rows(), "counts of points")?;
-        // SAFETY: there are as many counts as rows, and buffers wait for the device before they are freed.
-        unsafe { call.count(&mut Workspace::new(&self.gpu), counts.slice_mut())? };
-        counts.to_vec(stream)
-    }
-
-    /// What a call finds, in host memory.
-    fn found(&self, call: Call<'_, C>, with_distances: bool) -> Result<Found<C>> {
-        let stream = call.stream();
-        // SAFETY: buffers wait for the device before they are freed.
-        let found = unsafe { call.find_all(&mut Workspace::new(&self.gpu), with_distances)? };
-        let (offsets, ids) = (found.offsets.to_vec(stream)?, found.ids.to_vec(stream)?);
-        Ok(Found { offsets, ids, dist2: found.dist2.to_vec(stream)? })
-    }
-
-    /// A new stream, for work after what has been done to the tree.
-    fn stream(&self) -> Result<Stream> {
-        let stream = Stream::new(&self.gpu)?;
-        self.wait(&stream)?;
-        Ok(stream)
-    }
-
-    /// Lets a stream wait for the one that builds the tree, if that is another.
-    fn wait(&self, stream: &Stream) -> Result<()> {
-        match &self.built_on {
-            Some(built_on) => stream.wait_for(built_on),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks every node against its ancestors.
-    pub(super) fn verify(&self) -> Result<()> {
-        let num_points = self.len();
-        if num_points == 0 {
+    fn rebuild(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        builder: Builder,
+    ) -> Result<()> {
+        coords.check(stream, "coordinates of the points", self.len() * self.dims)?;
+        self.ids.check_device(stream)?;
+        let coords = coords.slice();
+        if self.len() == 0 {
             return Ok(());
         }
-        let stream = self.stream()?;
-        let mut seen = Buffer::uninitialized(&self.gpu, num_points, "seen ids")?;
-        seen.fill_bytes(&stream, 0)?;
-        let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
         let mut layout = Layout::new();
-        let corners = Corners::<C>::plan(&mut layout, self.dims, self.rule);
-        let mut workspace = Workspace::new(&self.gpu);
-        let temp = workspace.carve(&stream, &layout, "box of the points")?;
-        let (coords, ids, axes) = (self.coords(), self.ids.slice(), self.axes.slice());
-        // SAFETY: the buffers live until the finding has been copied.
+        let work = Work::<C>::plan(&mut layout, self.len(), self.dims, builder, self.rule);
+        let temp = workspace.carve(stream, &layout, "k-d tree build")?;
+        self.wait(stream)?;
+        self.built_on = Some(stream.clone());
+        // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
         unsafe {
-            let corners = match &corners {
-                Some(corners) => corners.run(&stream, &temp, coords, self.dims)?,
-                None => nothing().read_only(),
-            };
-            let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), self.dims as u32);
-            stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)?;
-        }
-        match finding.to_vec(&stream)?[0] {
-            u64::MAX => Ok(()),
-            found => {
-                let what = match found as u32 {
-                    wrong::ID_RANGE => "its id is not that of a point",
-                    wrong::DUPLICATE_ID => "another node has the same id",
-                    wrong::AXIS => "it does not split on the widest axis of its cell",
-                    _ => "its point is on the wrong side of an ancestor",
-                };
-                Err(Error::Corrupt { node: found >> 32, what: what.into() })
+            if work.is_in_place() {
+                stream.copy(self.room.slice_mut().part(0, coords.len()), coords)?;
+                return self.fill(&work, stream, &temp, None);
             }
+            self.fill(&work, stream, &temp, Some(coords))
         }
     }
 
-    /// The ids in level order.
-    pub(super) fn node_ids(&self) -> Result<Vec<u32>> {
-        let in_order = self.ids.to_vec(&self.stream()?)?;
-        let mut ids = memory::vec_with_capacity(in_order.len(), "ids of the nodes")?;
-        let n = in_order.len() as u32;
-        (0..n).into_par_iter().map(|s| in_order[in_order_rank(s, n) as usize]).collect_into_vec(&mut ids);
-        Ok(ids)
+    #[allow(clippy::too_many_arguments)]
+    fn nearest_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, C>,
+        k: usize,
+        asked: &Asked<C>,
+        ids: &mut Buffer<u32>,
+        dist2: &mut Buffer<C>,
+    ) -> Result<()> {
+        self.check(stream, asked)?;
+        let num_queries = self.num_queries(stream, queries)?;
+        ids.check(stream, "ids of neighbours", num_queries.saturating_mul(k))?;
+        dist2.check(stream, "distances of neighbours", num_queries.saturating_mul(k))?;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut layout = Layout::new();
+        let rows = RowsMut { dist2: dist2.slice_mut(), ids: ids.slice_mut(), k };
+        let is_own = matches!(queries, DeviceQueries::Own { .. });
+        let plan = Nearest::plan(&mut layout, self, asked, num_queries, k, is_own);
+        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
+        self.wait(stream)?;
+        // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
+        // freed.
+        unsafe { plan.run(stream, &temp, self, asked, QueriesOn::all(self, queries), rows) }
     }
 
-    /// The coordinates of point after point.
-    fn coords(&self) -> Slice<'_, C> {
-        // SAFETY: there is room for them.
-        unsafe { self.room.slice().part(0, self.len() * self.dims) }
+    fn count_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        look: Look<'_, C>,
+        counts: &mut Buffer<u32>,
+    ) -> Result<()> {
+        Call::new(self, stream, look)?.count(workspace, counts)
     }
 
-    /// Number of points.
-    pub(super) fn len(&self) -> usize {
-        self.ids.len()
+    fn find_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        look: Look<'_, C>,
+        offsets: &mut Buffer<u64>,
+        ids: &mut Buffer<u32>,
+        dist2: Option<&mut Buffer<C>>,
+    ) -> Result<()> {
+        Call::new(self, stream, look)?.find(workspace, offsets, ids, dist2)
+    }
+
+    fn find_all_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        look: Look<'_, C>,
+    ) -> Result<DeviceWithin<C>> {
+        Call::new(self, stream, look)?.find_all(workspace)
     }
 }
 

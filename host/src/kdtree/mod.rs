@@ -27,6 +27,7 @@ macro_rules! with_dims {
     };
 }
 
+mod backend;
 mod cpu;
 mod gpu;
 mod neighbors;
@@ -38,6 +39,7 @@ use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
+pub use backend::Coordinate;
 pub use neighbors::Neighbors;
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
@@ -48,6 +50,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::{MAX_DIMS, Point};
 use crate::stats::Stats;
+use backend::{Backend, GpuBackend};
 
 /// Most points of one index: ids are 32-bit and the largest one marks padding.
 pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
@@ -134,9 +137,9 @@ pub struct KdTree<P: Point> {
 }
 
 /// The tree where its device can read it.
-enum Storage<C: Coord> {
-    Cpu(cpu::CpuTree<C>),
-    Gpu(gpu::GpuTree<C>),
+enum Storage<C> {
+    Cpu(Box<dyn Backend<C>>),
+    Gpu(Box<dyn GpuBackend<C>>),
 }
 
 impl<P: Point> KdTree<P> {
@@ -158,8 +161,8 @@ impl<P: Point> KdTree<P> {
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let storage = match device.gpu() {
-            None => Storage::Cpu(cpu::CpuTree::build(&coords, P::DIMS, options.split, &mut stats)?),
-            Some(gpu) => Storage::Gpu(gpu::GpuTree::build(gpu, &coords, P::DIMS, options, &mut stats)?),
+            None => Storage::Cpu(P::Coord::cpu_tree(&coords, P::DIMS, options.split, &mut stats)?),
+            Some(gpu) => Storage::Gpu(P::Coord::gpu_tree(gpu, &coords, P::DIMS, options, &mut stats)?),
         };
         Ok(Self { device: device.clone(), stats, storage, points: PhantomData })
     }
@@ -215,10 +218,7 @@ impl<P: Point> KdTree<P> {
             let num_queries = queries.len(P::DIMS, self.len());
             let _span = tracing::debug_span!("kdtree_nearest", queries = num_queries, k).entered();
             let (ids, dist2) = result_rows::<P::Coord>(num_queries, k)?;
-            let (ids, dist2) = match &self.storage {
-                Storage::Cpu(tree) => tree.nearest(queries, k, wanted, ids, dist2)?,
-                Storage::Gpu(tree) => tree.nearest(queries, k, wanted, ids, dist2)?,
-            };
+            let (ids, dist2) = self.backend().nearest(queries, k, wanted, ids, dist2)?;
             Ok(Neighbors::new(num_queries, k, ids, dist2))
         })
     }
@@ -229,10 +229,7 @@ impl<P: Point> KdTree<P> {
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; errors of the device.
     pub fn verify(&self) -> Result<()> {
-        match &self.storage {
-            Storage::Cpu(tree) => tree.verify(),
-            Storage::Gpu(tree) => tree.verify(),
-        }
+        self.backend().verify()
     }
 
     /// The ids of the points in level order: entry `s` is the point that is node `s`.
@@ -240,10 +237,7 @@ impl<P: Point> KdTree<P> {
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn node_ids(&self) -> Result<Vec<u32>> {
-        match &self.storage {
-            Storage::Cpu(tree) => tree.node_ids(),
-            Storage::Gpu(tree) => tree.node_ids(),
-        }
+        self.backend().node_ids()
     }
 
     /// Payloads in level order, as [`node_ids`](KdTree::node_ids): entry `s` belongs to the point that is node `s`. `payloads` are in
@@ -270,15 +264,19 @@ impl<P: Point> KdTree<P> {
 
     /// Number of points.
     pub fn len(&self) -> usize {
-        match &self.storage {
-            Storage::Cpu(tree) => tree.len(),
-            Storage::Gpu(tree) => tree.len(),
-        }
+        self.backend().num_points()
     }
 
     /// True if there are no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn backend(&self) -> &dyn Backend<P::Coord> {
+        match &self.storage {
+            Storage::Cpu(tree) => &**tree,
+            Storage::Gpu(tree) => &**tree,
+        }
     }
 
     /// The device that the tree lives on.
@@ -306,23 +304,6 @@ fn num_axes(num_points: usize, split: SplitRule) -> usize {
     match split {
         SplitRule::RoundRobin => 0,
         SplitRule::Widest => num_points / 2,
-    }
-}
-
-/// Queries as coordinates, or the points of the tree.
-#[derive(Clone, Copy)]
-enum Checked<'a, C> {
-    Points(&'a [C]),
-    Own { itself: bool },
-}
-
-impl<C> Checked<'_, C> {
-    /// Number of queries to a tree of `num_points` points.
-    fn len(&self, dims: usize, num_points: usize) -> usize {
-        match self {
-            Self::Points(coords) => coords.len() / dims,
-            Self::Own { .. } => num_points,
-        }
     }
 }
 

@@ -8,7 +8,10 @@ use std::marker::PhantomData;
 
 pub use within::{DeviceWithin, num_found};
 
-use super::gpu::{self, Asked, GpuTree};
+pub(super) use within::Look;
+
+use super::backend::{Coordinate, GpuBackend};
+use super::gpu::{self, Asked};
 use super::query::{QueryOptions, Wanted};
 use super::{KdTree, KdTreeOptions, MAX_POINTS, Storage};
 use crate::device::{Buffer, Device, Stream, Workspace};
@@ -31,7 +34,6 @@ pub enum DeviceQueries<'a, C> {
 /// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory.
 pub struct PreparedQuery<P: Point> {
     asked: Asked<P::Coord>,
-    has_radius: bool,
     points: PhantomData<fn() -> P>,
 }
 
@@ -61,7 +63,7 @@ impl<P: Point> KdTree<P> {
         let device = Device::from_gpu(stream.gpu().clone());
         let mut stats = Stats::new(&device);
         stats.temp_bytes = gpu::work_bytes::<P::Coord>(num_points, P::DIMS, options);
-        let tree = GpuTree::uninitialized(stream.gpu(), num_points, P::DIMS, options.split)?;
+        let tree = P::Coord::room_for_gpu_tree(stream.gpu(), num_points, P::DIMS, options.split)?;
         let mut tree = Self { device, stats, storage: Storage::Gpu(tree), points: PhantomData };
         tree.rebuild_on(stream, workspace, coords, options)?;
         Ok(tree)
@@ -82,9 +84,7 @@ impl<P: Point> KdTree<P> {
     ) -> Result<()> {
         Self::num_points(coords)?;
         let Storage::Gpu(tree) = &mut self.storage else { return Err(Error::NotOnGpu) };
-        coords.check(stream, "coordinates of the points", tree.len() * P::DIMS)?;
-        tree.check_device(stream)?;
-        tree.rebuild(stream, workspace, coords.slice(), options.builder)
+        tree.rebuild(stream, workspace, coords, options.builder)
     }
 
     /// Checks options for queries to this tree, or one of as many points, and brings what they need to its device.
@@ -93,9 +93,7 @@ impl<P: Point> KdTree<P> {
     /// Those of [`KdTree::nearest_with`] for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
         let wanted = Wanted::new(options, self.len())?;
-        self.gpu_tree()?.check_device(stream)?;
-        let (asked, has_radius) = (Asked::new(stream, wanted)?, options.radius.is_some());
-        Ok(PreparedQuery { asked, has_radius, points: PhantomData })
+        Ok(PreparedQuery { asked: self.gpu_tree()?.prepare(stream, wanted)?, points: PhantomData })
     }
 
     /// The `k` nearest points of every query: as [`KdTree::nearest_with`], in device memory. `ids` and `dist2` have `k` items a
@@ -115,36 +113,13 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<P::Coord>,
     ) -> Result<()> {
-        let tree = self.checked_for(stream, prepared)?;
-        let num_queries = self.num_queries(stream, queries)?;
-        ids.check(stream, "ids of neighbours", num_queries.saturating_mul(k))?;
-        dist2.check(stream, "distances of neighbours", num_queries.saturating_mul(k))?;
-        tree.nearest_on(stream, workspace, queries, k, &prepared.asked, ids.slice_mut(), dist2.slice_mut())
+        self.gpu_tree()?.nearest_on(stream, workspace, queries, k, &prepared.asked, ids, dist2)
     }
 
-    fn gpu_tree(&self) -> Result<&GpuTree<P::Coord>> {
+    fn gpu_tree(&self) -> Result<&dyn GpuBackend<P::Coord>> {
         match &self.storage {
-            Storage::Gpu(tree) => Ok(tree),
+            Storage::Gpu(tree) => Ok(&**tree),
             Storage::Cpu(_) => Err(Error::NotOnGpu),
-        }
-    }
-
-    /// The tree, if it is on the stream's device and the options were prepared for as many points.
-    fn checked_for(&self, stream: &Stream, prepared: &PreparedQuery<P>) -> Result<&GpuTree<P::Coord>> {
-        let tree = self.gpu_tree()?;
-        tree.check_device(stream)?;
-        prepared.asked.check(stream, tree.len())?;
-        Ok(tree)
-    }
-
-    /// Number of queries, if they are whole points on the stream's device.
-    fn num_queries(&self, stream: &Stream, queries: DeviceQueries<'_, P::Coord>) -> Result<usize> {
-        match queries {
-            DeviceQueries::Coordinates(coords) => {
-                coords.check(stream, "coordinates of the queries", coords.len() / P::DIMS * P::DIMS)?;
-                Ok(coords.len() / P::DIMS)
-            }
-            DeviceQueries::Own { .. } => Ok(self.len()),
         }
     }
 

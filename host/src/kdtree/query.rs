@@ -192,12 +192,14 @@ impl PointMask {
 
 /// Checked options, as the backends take them.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted<C> {
+pub struct Wanted<C> {
     pub(crate) norm: Norm,
     /// One an axis, or none.
     pub(crate) periods: Vec<C>,
     /// What is compared with distances: for the Euclidean one the square of the radius.
     pub(crate) bound: C,
+    /// A radius was asked for, however large.
+    pub(crate) has_radius: bool,
     pub(crate) mask: Option<PointMask>,
     pub(crate) coherent: bool,
     pub(crate) traversal: Traversal,
@@ -219,9 +221,16 @@ impl<C: Coord> Wanted<C> {
         for &period in &periods {
             checked_length(period, "period")?;
         }
-        let wanted = Self { norm, periods, bound, mask, coherent, traversal };
+        let wanted = Self { norm, periods, bound, has_radius: radius.is_some(), mask, coherent, traversal };
         wanted.check_mask(num_points)?;
         Ok(wanted)
+    }
+
+    /// All points, or those of a mask.
+    pub(crate) fn points(mask: Option<PointMask>) -> Self {
+        let (periods, bound, traversal) = (Vec::new(), C::INFINITY, Traversal::default());
+        let norm = Norm::default();
+        Self { norm, periods, bound, has_radius: false, mask, coherent: false, traversal }
     }
 
     /// [`Error::Shape`] unless a mask is of that many points.

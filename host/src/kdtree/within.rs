@@ -5,9 +5,9 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::fmt;
 
-use super::Checked;
+use super::backend::Checked;
 use super::query::{Queries, QueryOptions, Wanted};
-use super::{KdTree, PointMask, Storage, checked_coordinates};
+use super::{KdTree, PointMask, checked_coordinates};
 use crate::error::Result;
 use crate::point::{Point, Scalar};
 
@@ -20,17 +20,17 @@ pub struct Within<P: Point> {
 
 /// The same without its type of points.
 #[derive(Clone)]
-pub(crate) struct Found<C> {
+pub struct Found<C> {
     /// Where each row begins, and where the last ends.
-    pub(crate) offsets: Vec<u64>,
-    pub(crate) ids: Vec<u32>,
+    pub offsets: Vec<u64>,
+    pub ids: Vec<u32>,
     /// Empty if distances were not asked for.
-    pub(crate) dist2: Vec<C>,
+    pub dist2: Vec<C>,
 }
 
 impl<C: Coord> Found<C> {
     /// The ids and distances of each row.
-    pub(crate) fn rows_mut(&mut self) -> Vec<(&mut [u32], &mut [C])> {
+    fn rows_mut(&mut self) -> Vec<(&mut [u32], &mut [C])> {
         let (mut rest_ids, mut rest_dist2) = (&mut self.ids[..], &mut self.dist2[..]);
         let row = |ends: &[u64]| {
             let len = (ends[1] - ends[0]) as usize;
@@ -129,10 +129,7 @@ impl<P: Point> KdTree<P> {
         options: &QueryOptions<P>,
     ) -> Result<Vec<u32>> {
         let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
-        self.checked(queries.into(), |queries| match &self.storage {
-            Storage::Cpu(tree) => tree.count_within(queries, &wanted),
-            Storage::Gpu(tree) => tree.count_within(queries, wanted),
-        })
+        self.checked(queries.into(), |queries| self.backend().count_within(queries, wanted))
     }
 
     /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
@@ -148,10 +145,7 @@ impl<P: Point> KdTree<P> {
         options: &QueryOptions<P>,
     ) -> Result<Within<P>> {
         let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
-        let mut found = self.checked(queries.into(), |queries| match &self.storage {
-            Storage::Cpu(tree) => tree.within(queries, &wanted),
-            Storage::Gpu(tree) => tree.within(queries, wanted),
-        })?;
+        let mut found = self.checked(queries.into(), |queries| self.backend().within(queries, wanted))?;
         if options.sorted {
             found.sort();
         }
@@ -181,10 +175,7 @@ impl<S: Scalar, const D: usize> KdTree<[S; D]> {
     /// points; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     pub fn count_in_boxes(&self, boxes: &[[[S; D]; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>> {
         let corners = self.checked_boxes(boxes, mask)?;
-        match &self.storage {
-            Storage::Cpu(tree) => tree.count_in_boxes(&corners, mask),
-            Storage::Gpu(tree) => tree.count_in_boxes(&corners, mask),
-        }
+        self.backend().count_in_boxes(&corners, mask)
     }
 
     /// The points in every box, as [`count_in_boxes`](KdTree::count_in_boxes) counts them, in the order of the tree.
@@ -193,11 +184,7 @@ impl<S: Scalar, const D: usize> KdTree<[S; D]> {
     /// Those of [`count_in_boxes`](KdTree::count_in_boxes).
     pub fn in_boxes(&self, boxes: &[[[S; D]; 2]], mask: Option<&PointMask>) -> Result<Within<[S; D]>> {
         let corners = self.checked_boxes(boxes, mask)?;
-        let found = match &self.storage {
-            Storage::Cpu(tree) => tree.in_boxes(&corners, mask),
-            Storage::Gpu(tree) => tree.in_boxes(&corners, mask),
-        }?;
-        Ok(Within { found })
+        Ok(Within { found: self.backend().in_boxes(&corners, mask)? })
     }
 
     fn checked_boxes<'a>(

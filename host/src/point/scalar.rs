@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::{CHECK_CHUNK, converted};
 use crate::error::Result;
+use crate::kdtree::Coordinate;
 
 /// 2^53: integers up to it are `f64` as well, and the next one is not.
 const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
@@ -17,7 +18,7 @@ const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
 /// backend; so is a difference of two `i64` above 2^53. Points at distances that are rounded to one number come by id.
 pub trait Scalar: private::Sealed + Copy + Send + Sync + 'static {
     /// Type of the coordinates inside an index, and of distances, radii and periods: the float itself, `f64` for integers.
-    type Coord: Coord;
+    type Coord: Coordinate;
     /// The largest magnitude accepted: [`Coord::LIMIT`] of floats, 2^53 of integers.
     const LARGEST: Self::Coord;
     /// True if [`coordinates`](Scalar::coordinates) makes a copy.

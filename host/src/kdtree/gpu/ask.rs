@@ -13,14 +13,14 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
 /// Checked options, with what kernels read of them on the device.
-pub(in crate::kdtree) struct Asked<C> {
+pub struct Asked<C> {
     pub(super) wanted: Wanted<C>,
     mask: Buffer<u32>,
     periods: Buffer<C>,
 }
 
 impl<C: Coord> Asked<C> {
-    pub(in crate::kdtree) fn new(stream: &Stream, wanted: Wanted<C>) -> Result<Self> {
+    pub(super) fn new(stream: &Stream, wanted: Wanted<C>) -> Result<Self> {
         let words = wanted.mask.as_ref().map_or(&[][..], |mask| mask.words());
         let mask = Buffer::from_slice(stream, words, "mask of points")?;
         let periods = Buffer::from_slice(stream, &wanted.periods, "periods of the axes")?;
@@ -28,7 +28,7 @@ impl<C: Coord> Asked<C> {
     }
 
     /// Checks that it was asked of as many points, on the stream's device.
-    pub(in crate::kdtree) fn check(&self, stream: &Stream, num_points: usize) -> Result<()> {
+    pub(super) fn check(&self, stream: &Stream, num_points: usize) -> Result<()> {
         self.mask.check_device(stream)?;
         self.wanted.check_mask(num_points)
     }
@@ -49,8 +49,8 @@ impl<C: Coord> Asked<C> {
     }
 
     /// A bit a point that may be taken, or nothing.
-    pub(in crate::kdtree) fn mask(&self) -> &Buffer<u32> {
-        &self.mask
+    pub(super) fn mask(&self) -> Slice<'_, u32> {
+        self.mask.slice()
     }
 
     /// The dimensions of the kernels that do it: exactly those of the tree, or up to [`MAX_DIMS`].
@@ -70,7 +70,7 @@ fn by_warps_alone(k: usize) -> bool {
 
 /// Queries in device memory.
 #[derive(Clone, Copy)]
-pub(in crate::kdtree) struct QueriesOn<'a, C> {
+pub(super) struct QueriesOn<'a, C> {
     /// Their coordinates.
     pub(super) coords: Slice<'a, C>,
     /// The row of each, if they are not in the order of their rows.
@@ -161,7 +161,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
             rows: order.map_or(queries.rows, |order| order.values),
             homes: order.map_or(nothing().read_only(), |order| order.keys),
             except: queries.except,
-            mask: asked.mask.slice(),
+            mask: asked.mask(),
             periods: asked.periods.slice(),
             flags: in_order | own | brute_force | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
             bound: asked.wanted.bound.to_f64(),

@@ -4,8 +4,8 @@ use super::GpuTree;
 use super::ask::{Asked, QueriesOn, WalkArgs, walk_args};
 use super::order::Order;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
-use crate::error::Result;
-use crate::kdtree::on_device::{DeviceQueries, DeviceWithin, num_found};
+use crate::error::{Error, Result};
+use crate::kdtree::on_device::{DeviceWithin, Look, num_found};
 use crate::primitives::operator::Sum;
 use crate::primitives::pairs::{Source, nothing};
 use crate::primitives::scan::{Ends, Scan};
@@ -19,7 +19,7 @@ use kauri_kernels::thread::measure::MAX_DIMS;
 use kauri_kernels::warp::look_back::Decoupled;
 
 /// A call that finds points within something.
-pub(in crate::kdtree) struct Call<'a, C: Coord> {
+pub(super) struct Call<'a, C: Coord> {
     tree: &'a GpuTree<C>,
     stream: &'a Stream,
     within: Within<'a, C>,
@@ -40,38 +40,38 @@ pub(super) const ALL: usize = usize::MAX;
 /// The buckets and the numbers of queries in the order of the walk; nothing if that is their own order.
 type RowOrder<'a> = Option<Source<'a, u32, u32>>;
 
-/// Room for what is found: offsets, one more than rows, and ids and distances as far as they are wanted.
+/// Room for what is found: ids and distances as far as they are wanted.
 #[derive(Clone, Copy)]
-pub(in crate::kdtree) struct FoundMut<'a, C> {
-    pub(in crate::kdtree) offsets: SliceMut<'a, u64>,
-    pub(in crate::kdtree) ids: SliceMut<'a, u32>,
+struct FoundMut<'a, C> {
+    ids: SliceMut<'a, u32>,
     /// As many as ids, or none.
-    pub(in crate::kdtree) dist2: Option<SliceMut<'a, C>>,
+    dist2: Option<SliceMut<'a, C>>,
 }
 
 impl<'a, C: Coord> Call<'a, C> {
-    /// For the points within a distance of queries, on the tree's device.
-    pub(in crate::kdtree) fn of_queries(
-        tree: &'a GpuTree<C>,
-        stream: &'a Stream,
-        asked: &'a Asked<C>,
-        queries: DeviceQueries<'a, C>,
-    ) -> Self {
-        Self { tree, stream, within: Within::Distance(asked, QueriesOn::all(tree, queries)) }
-    }
-
-    /// For the points in boxes: the least and then the greatest coordinates of each, and a mask of points or nothing.
-    pub(in crate::kdtree) fn of_boxes(
-        tree: &'a GpuTree<C>,
-        stream: &'a Stream,
-        corners: &'a Buffer<C>,
-        mask: &'a Buffer<u32>,
-    ) -> Self {
-        Self { tree, stream, within: Within::Boxes(corners.slice(), mask.slice()) }
+    /// Checks that all is on the tree's device, and of its shape.
+    pub(super) fn new(tree: &'a GpuTree<C>, stream: &'a Stream, look: Look<'a, C>) -> Result<Self> {
+        let within = match look {
+            Look::Within(asked, queries) => {
+                tree.check(stream, asked)?;
+                tree.num_queries(stream, queries)?;
+                if !asked.wanted.has_radius {
+                    return Err(Error::NoRadius);
+                }
+                Within::Distance(asked, QueriesOn::all(tree, queries))
+            }
+            Look::InBoxes(asked, corners) => {
+                tree.check(stream, asked)?;
+                let of_box = 2 * tree.dims;
+                corners.check(stream, "corners of boxes", corners.len() / of_box * of_box)?;
+                Within::Boxes(corners.slice(), asked.mask())
+            }
+        };
+        Ok(Self { tree, stream, within })
     }
 
     /// Number of queries or boxes.
-    pub(in crate::kdtree) fn num_rows(&self) -> usize {
+    pub(super) fn num_rows(&self) -> usize {
         match self.within {
             Within::Distance(_, queries) => queries.coords.len() / self.tree.dims,
             Within::Boxes(corners, _) => corners.len() / (2 * self.tree.dims),
@@ -79,66 +79,56 @@ impl<'a, C: Coord> Call<'a, C> {
     }
 
     /// The stream that it is made on.
-    pub(in crate::kdtree) fn stream(&self) -> &'a Stream {
+    pub(super) fn stream(&self) -> &'a Stream {
         self.stream
     }
 
     /// Counts the points of each row.
-    ///
-    /// # Safety
-    /// As many counts as rows; nothing else uses buffers of the call and counts until the stream has done the work.
-    pub(in crate::kdtree) unsafe fn count(
-        self,
-        workspace: &mut Workspace,
-        counts: SliceMut<'_, u32>,
-    ) -> Result<()> {
+    pub(super) fn count(self, workspace: &mut Workspace, counts: &mut Buffer<u32>) -> Result<()> {
+        counts.check(self.stream, "counts of points", self.num_rows())?;
         let (plan, temp) = self.prepare(workspace)?;
-        // SAFETY: passed on to the caller.
-        unsafe { plan.count(&self, &temp, counts).map(drop) }
+        // SAFETY: there are as many counts as rows, the borrows keep buffers apart, and these wait for the device before they are
+        // freed.
+        unsafe { plan.count(&self, &temp, counts.slice_mut()).map(drop) }
     }
 
     /// Finds the points of each row, as far as there is room for them.
-    ///
-    /// # Safety
-    /// One more offset than rows; nothing else uses buffers of the call and room until the stream has done the work.
-    pub(in crate::kdtree) unsafe fn find(
+    pub(super) fn find(
         self,
         workspace: &mut Workspace,
-        room: FoundMut<'_, C>,
+        offsets: &mut Buffer<u64>,
+        ids: &mut Buffer<u32>,
+        dist2: Option<&mut Buffer<C>>,
     ) -> Result<()> {
+        offsets.check(self.stream, "offsets of rows", self.num_rows() + 1)?;
+        ids.check_device(self.stream)?;
+        if let Some(dist2) = &dist2 {
+            dist2.check(self.stream, "distances of points found", ids.len())?;
+        }
         let (plan, temp) = self.prepare(workspace)?;
-        // SAFETY: passed on to the caller.
+        let (offsets, dist2) = (offsets.slice_mut(), dist2.map(Buffer::slice_mut));
+        // SAFETY: lengths have been checked, the borrows keep buffers apart, and these wait for the device before they are freed.
         unsafe {
-            let order = plan.offsets(&self, &temp, room.offsets)?;
-            self.emit(order, room)
+            let order = plan.offsets(&self, &temp, offsets)?;
+            self.emit(order, offsets.read_only(), FoundMut { ids: ids.slice_mut(), dist2 })
         }
     }
 
     /// Finds the points of each row, in as much room as they take; waits for their number.
-    ///
-    /// # Safety
-    /// Nothing else uses buffers of the call until the stream has done the work.
-    pub(in crate::kdtree) unsafe fn find_all(
-        self,
-        workspace: &mut Workspace,
-        with_distances: bool,
-    ) -> Result<DeviceWithin<C>> {
+    pub(super) fn find_all(self, workspace: &mut Workspace) -> Result<DeviceWithin<C>> {
         let (gpu, stream) = (&self.tree.gpu, self.stream);
         let mut offsets = Buffer::uninitialized(gpu, self.num_rows() + 1, "offsets of rows")?;
         let (plan, temp) = self.prepare(workspace)?;
-        // SAFETY: passed on to the caller; buffers wait for the device before they are freed.
+        // SAFETY: as there; the buffers are of the call.
         unsafe {
             let order = plan.offsets(&self, &temp, offsets.slice_mut())?;
             let total = usize::try_from(num_found(stream, &offsets)?).unwrap_or(usize::MAX);
             let mut ids = Buffer::uninitialized(gpu, total, "ids of points found")?;
+            let with_distances = matches!(self.within, Within::Distance(..));
             let num_distances = if with_distances { total } else { 0 };
             let mut dist2 = Buffer::uninitialized(gpu, num_distances, "distances of points found")?;
-            let room = FoundMut {
-                offsets: offsets.slice_mut(),
-                ids: ids.slice_mut(),
-                dist2: with_distances.then(|| dist2.slice_mut()),
-            };
-            self.emit(order, room)?;
+            let room = FoundMut { ids: ids.slice_mut(), dist2: with_distances.then(|| dist2.slice_mut()) };
+            self.emit(order, offsets.slice(), room)?;
             Ok(DeviceWithin { offsets, ids, dist2 })
         }
     }
@@ -155,11 +145,15 @@ impl<'a, C: Coord> Call<'a, C> {
     /// Writes the points of each row from its offset on, as far as there is room.
     ///
     /// # Safety
-    /// As of [`find`](Self::find); offsets and order are those of the call.
-    unsafe fn emit(&self, order: RowOrder<'_>, room: FoundMut<'_, C>) -> Result<()> {
+    /// Offsets and order are those of the call; nothing else uses its buffers and the room until the stream has done the work.
+    unsafe fn emit(
+        &self,
+        order: RowOrder<'_>,
+        offsets: Slice<'_, u64>,
+        FoundMut { ids, dist2 }: FoundMut<'_, C>,
+    ) -> Result<()> {
         let Self { tree, stream, within } = self;
-        let FoundMut { offsets, ids, dist2 } = room;
-        let (offsets, dist2) = (offsets.read_only(), dist2.unwrap_or_else(nothing));
+        let dist2 = dist2.unwrap_or_else(nothing);
         if ids.is_empty() {
             return Ok(());
         }
@@ -231,7 +225,7 @@ impl WithinPlan {
     /// Counts the points of each row. Returns the order in which rows are looked at, for [`Call::emit`].
     ///
     /// # Safety
-    /// As of [`Call::count`].
+    /// As many counts as rows; nothing else uses buffers of the call and counts until the stream has done the work.
     unsafe fn count<'a, C: Coord>(
         &self,
         call: &Call<'_, C>,
@@ -271,7 +265,7 @@ impl WithinPlan {
     /// Counts, and sets the offsets, one more than rows, to where each row begins.
     ///
     /// # Safety
-    /// As of [`Call::find`].
+    /// One more offset than rows; nothing else uses buffers of the call and offsets until the stream has done the work.
     unsafe fn offsets<'a, C: Coord>(
         &self,
         call: &Call<'_, C>,

@@ -2,9 +2,9 @@
 
 use super::{DeviceQueries, PreparedQuery};
 use crate::device::{Buffer, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kdtree::KdTree;
-use crate::kdtree::gpu::{Call, FoundMut};
+use crate::kdtree::gpu::Asked;
 use crate::point::Point;
 use kauri_kernels::thread::coord::Coord;
 
@@ -30,6 +30,15 @@ pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
     Ok(offsets.part_to_vec(stream, end - 1..end)?[0])
 }
 
+/// What points are looked for by, a row each.
+#[derive(Clone, Copy)]
+pub enum Look<'a, C> {
+    /// A distance from queries, by options.
+    Within(&'a Asked<C>, DeviceQueries<'a, C>),
+    /// Boxes: the least and then the greatest coordinates of each, and of the options the mask.
+    InBoxes(&'a Asked<C>, &'a Buffer<C>),
+}
+
 /// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](super::super::QueryOptions::radius), which
 /// there has to be, the mask, norm and periods. Rows are in the order of the tree, also of options that are `sorted`.
 impl<P: Point> KdTree<P> {
@@ -49,8 +58,8 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let call = self.call_within(stream, queries, prepared)?;
-        count(call, workspace, counts)
+        let look = Look::Within(&prepared.asked, queries);
+        self.gpu_tree()?.count_on(stream, workspace, look, counts)
     }
 
     /// The points within the radius of every query, its border included, as far as there is room: as [`KdTree::within`], in
@@ -78,8 +87,8 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<P::Coord>>,
     ) -> Result<()> {
-        let call = self.call_within(stream, queries, prepared)?;
-        find(call, workspace, offsets, ids, dist2)
+        let look = Look::Within(&prepared.asked, queries);
+        self.gpu_tree()?.find_on(stream, workspace, look, offsets, ids, dist2)
     }
 
     /// The same in buffers of exactly as much room as the points take, with their distances: waits for their number, and then
@@ -96,23 +105,8 @@ impl<P: Point> KdTree<P> {
         queries: DeviceQueries<'_, P::Coord>,
         prepared: &PreparedQuery<P>,
     ) -> Result<DeviceWithin<P::Coord>> {
-        let call = self.call_within(stream, queries, prepared)?;
-        // SAFETY: the borrows keep buffers apart, which wait for the device before they are freed.
-        unsafe { call.find_all(workspace, true) }
-    }
-
-    fn call_within<'a>(
-        &'a self,
-        stream: &'a Stream,
-        queries: DeviceQueries<'a, P::Coord>,
-        prepared: &'a PreparedQuery<P>,
-    ) -> Result<Call<'a, P::Coord>> {
-        let tree = self.checked_for(stream, prepared)?;
-        self.num_queries(stream, queries)?;
-        if !prepared.has_radius {
-            return Err(Error::NoRadius);
-        }
-        Ok(Call::of_queries(tree, stream, &prepared.asked, queries))
+        let look = Look::Within(&prepared.asked, queries);
+        self.gpu_tree()?.find_all_on(stream, workspace, look)
     }
 }
 
@@ -134,8 +128,8 @@ where
         prepared: &PreparedQuery<[C; D]>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let call = self.call_in_boxes(stream, boxes, prepared)?;
-        count(call, workspace, counts)
+        let look = Look::InBoxes(&prepared.asked, boxes);
+        self.gpu_tree()?.count_on(stream, workspace, look, counts)
     }
 
     /// The points in every box, as far as there is room: as [`KdTree::in_boxes`], in device memory; `offsets` and `ids` are those
@@ -152,8 +146,8 @@ where
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
     ) -> Result<()> {
-        let call = self.call_in_boxes(stream, boxes, prepared)?;
-        find(call, workspace, offsets, ids, None)
+        let look = Look::InBoxes(&prepared.asked, boxes);
+        self.gpu_tree()?.find_on(stream, workspace, look, offsets, ids, None)
     }
 
     /// The same in buffers of exactly as much room as the points take: waits for their number, and then allocates. The points
@@ -168,45 +162,7 @@ where
         boxes: &Buffer<C>,
         prepared: &PreparedQuery<[C; D]>,
     ) -> Result<DeviceWithin<C>> {
-        let call = self.call_in_boxes(stream, boxes, prepared)?;
-        // SAFETY: the borrows keep buffers apart, which wait for the device before they are freed.
-        unsafe { call.find_all(workspace, false) }
+        let look = Look::InBoxes(&prepared.asked, boxes);
+        self.gpu_tree()?.find_all_on(stream, workspace, look)
     }
-
-    fn call_in_boxes<'a>(
-        &'a self,
-        stream: &'a Stream,
-        boxes: &'a Buffer<C>,
-        prepared: &'a PreparedQuery<[C; D]>,
-    ) -> Result<Call<'a, C>> {
-        let tree = self.checked_for(stream, prepared)?;
-        boxes.check(stream, "corners of boxes", boxes.len() / (2 * D) * (2 * D))?;
-        Ok(Call::of_boxes(tree, stream, boxes, prepared.asked.mask()))
-    }
-}
-
-fn count<C: Coord>(call: Call<'_, C>, workspace: &mut Workspace, counts: &mut Buffer<u32>) -> Result<()> {
-    counts.check(call.stream(), "counts of points", call.num_rows())?;
-    // SAFETY: there are as many counts as rows, the borrows keep buffers apart, and these wait for the device before they are
-    // freed.
-    unsafe { call.count(workspace, counts.slice_mut()) }
-}
-
-fn find<C: Coord>(
-    call: Call<'_, C>,
-    workspace: &mut Workspace,
-    offsets: &mut Buffer<u64>,
-    ids: &mut Buffer<u32>,
-    dist2: Option<&mut Buffer<C>>,
-) -> Result<()> {
-    let stream = call.stream();
-    offsets.check(stream, "offsets of rows", call.num_rows() + 1)?;
-    ids.check_device(stream)?;
-    if let Some(dist2) = &dist2 {
-        dist2.check(stream, "distances of points found", ids.len())?;
-    }
-    let dist2 = dist2.map(Buffer::slice_mut);
-    let room = FoundMut { offsets: offsets.slice_mut(), ids: ids.slice_mut(), dist2 };
-    // SAFETY: lengths have been checked, the borrows keep buffers apart, and these wait for the device before they are freed.
-    unsafe { call.find(workspace, room) }
 }

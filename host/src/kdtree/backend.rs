@@ -1,0 +1,183 @@
+//! What a tree does where it lives, of arguments that have been checked.
+//!
+//! [`KdTree`](super::KdTree) is generic over its points, and so made anew in every crate that uses it. Behind these traits lies the
+//! rest, which is generic over coordinates alone and made once, here, for both types.
+
+use kauri_kernels::thread::coord::Coord;
+
+use super::cpu::CpuTree;
+use super::gpu::{Asked, GpuTree};
+use super::on_device::{DeviceQueries, DeviceWithin, Look};
+use super::query::Wanted;
+use super::within::Found;
+use super::{Builder, KdTreeOptions, PointMask, SplitRule};
+use crate::device::{Buffer, Gpu, Stream, Workspace};
+use crate::error::Result;
+use crate::stats::Stats;
+
+/// A type of coordinates, `f32` or `f64`, and the trees over it.
+pub trait Coordinate: Coord {
+    /// A tree on the CPU.
+    #[doc(hidden)]
+    fn cpu_tree(
+        coords: &[Self],
+        dims: usize,
+        rule: SplitRule,
+        stats: &mut Stats,
+    ) -> Result<Box<dyn Backend<Self>>>;
+
+    /// A tree on a GPU.
+    #[doc(hidden)]
+    fn gpu_tree(
+        gpu: &Gpu,
+        coords: &[Self],
+        dims: usize,
+        options: &KdTreeOptions,
+        stats: &mut Stats,
+    ) -> Result<Box<dyn GpuBackend<Self>>>;
+
+    /// Room for one.
+    #[doc(hidden)]
+    fn room_for_gpu_tree(
+        gpu: &Gpu,
+        num_points: usize,
+        dims: usize,
+        rule: SplitRule,
+    ) -> Result<Box<dyn GpuBackend<Self>>>;
+}
+
+macro_rules! coordinates {
+    ($($Float:ident)*) => {$(
+        impl Coordinate for $Float {
+            fn cpu_tree(
+                coords: &[Self],
+                dims: usize,
+                rule: SplitRule,
+                stats: &mut Stats,
+            ) -> Result<Box<dyn Backend<Self>>> {
+                Ok(Box::new(CpuTree::build(coords, dims, rule, stats)?))
+            }
+
+            fn gpu_tree(
+                gpu: &Gpu,
+                coords: &[Self],
+                dims: usize,
+                options: &KdTreeOptions,
+                stats: &mut Stats,
+            ) -> Result<Box<dyn GpuBackend<Self>>> {
+                Ok(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?))
+            }
+
+            fn room_for_gpu_tree(
+                gpu: &Gpu,
+                num_points: usize,
+                dims: usize,
+                rule: SplitRule,
+            ) -> Result<Box<dyn GpuBackend<Self>>> {
+                Ok(Box::new(GpuTree::uninitialized(gpu, num_points, dims, rule)?))
+            }
+        }
+    )*};
+}
+
+coordinates! { f32 f64 }
+
+/// Queries whose coordinates have been checked, or the tree's own points.
+#[derive(Clone, Copy)]
+pub enum Checked<'a, C> {
+    /// Coordinates, point after point.
+    Points(&'a [C]),
+    /// The points of the tree.
+    Own {
+        /// With each itself.
+        itself: bool,
+    },
+}
+
+impl<C> Checked<'_, C> {
+    /// Number of queries to a tree of `num_points` points.
+    pub(super) fn len(&self, dims: usize, num_points: usize) -> usize {
+        match self {
+            Self::Points(coords) => coords.len() / dims,
+            Self::Own { .. } => num_points,
+        }
+    }
+}
+
+/// A tree.
+pub trait Backend<C: Coord>: Send + Sync {
+    /// Number of points.
+    fn num_points(&self) -> usize;
+    /// Checks every node against its ancestors.
+    fn verify(&self) -> Result<()>;
+    /// The ids in level order.
+    fn node_ids(&self) -> Result<Vec<u32>>;
+    /// Appends rows of the `k` nearest points to ids and squared distances, which are empty and have room for them.
+    fn nearest(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        ids: Vec<u32>,
+        dist2: Vec<C>,
+    ) -> Result<(Vec<u32>, Vec<C>)>;
+    /// The number of points within a distance of queries.
+    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>>;
+    /// The points.
+    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>>;
+    /// The number of points in boxes, given as their least and then their greatest coordinates.
+    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>>;
+    /// The points, without distances.
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>>;
+}
+
+/// A tree in the memory of a GPU.
+pub trait GpuBackend<C: Coord>: Backend<C> {
+    /// Options in device memory.
+    fn prepare(&self, stream: &Stream, wanted: Wanted<C>) -> Result<Asked<C>>;
+    /// Builds the tree over as many points.
+    fn rebuild(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        builder: Builder,
+    ) -> Result<()>;
+    /// The k nearest points of queries.
+    #[allow(clippy::too_many_arguments)]
+    fn nearest_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, C>,
+        k: usize,
+        asked: &Asked<C>,
+        ids: &mut Buffer<u32>,
+        dist2: &mut Buffer<C>,
+    ) -> Result<()>;
+    /// Counts the points of each row.
+    fn count_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        look: Look<'_, C>,
+        counts: &mut Buffer<u32>,
+    ) -> Result<()>;
+    /// Finds the points of each row, as far as there is room for them.
+    fn find_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        look: Look<'_, C>,
+        offsets: &mut Buffer<u64>,
+        ids: &mut Buffer<u32>,
+        dist2: Option<&mut Buffer<C>>,
+    ) -> Result<()>;
+    /// Finds the points of each row, in as much room as they take; waits for their number.
+    fn find_all_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        look: Look<'_, C>,
+    ) -> Result<DeviceWithin<C>>;
+}
