@@ -399,6 +399,9 @@ pub const QUERIES: QueriesPolicy = QueriesPolicy {
     ordered_from: 1 << 10,
 };
 
+/// Warps that partition the arrays of a balanced k-d tree.
+pub const BALANCED_WARPS: u32 = 1 << 13;
+
 /// Levels of the subtrees that are buckets of a k-d tree, at most: 16 points. Of 10M uniform points, f32 x 3, on an H200 k = 1, 8,
 /// 32, 100 takes 5.0, 12.7, 35.5, 182 ms by 4 levels, and 5.0, 13.2, 37.8, 247 by 3.
 pub const BUCKET_LEVELS: u32 = 4;

@@ -3,6 +3,7 @@
 use kauri::Point;
 use kauri::kdtree::SplitRule;
 use kauri_kernels::thread::coord::{Coord, dist2};
+use std::collections::BTreeMap;
 
 /// Points as an index sees them.
 pub fn coordinates<P: Point>(points: &[P]) -> Vec<P::Coord> {
@@ -111,4 +112,38 @@ pub fn left_size(n: u64) -> u64 {
     let in_last_level = n - ((1 << last_level) - 1);
     let half = 1 << (last_level - 1);
     (half - 1) + in_last_level.min(half)
+}
+
+/// The balanced tree over distinct points by its definition, every subtree sorted as a whole: the point at each address of each level,
+/// or `u32::MAX`; and of each point the one that stays for it.
+pub fn balanced<P: Point>(points: &[P]) -> (Vec<u32>, Vec<u32>) {
+    let (flat, dims) = (coordinates(points), P::DIMS);
+    let key = |id: u32, axis: usize| flat[id as usize * dims + axis].key();
+    let super_key =
+        |id: u32, axis: usize| -> Vec<_> { (0..dims).map(|i| key(id, (axis + i) % dims)).collect() };
+    let mut first_equal = BTreeMap::new();
+    let stays: Vec<u32> =
+        (0..points.len() as u32).map(|id| *first_equal.entry(super_key(id, 0)).or_insert(id)).collect();
+    let mut ids: Vec<u32> = (0..points.len() as u32).filter(|&id| stays[id as usize] == id).collect();
+    let mut medians = vec![u32::MAX; ids.len().checked_ilog2().map_or(0, |log| (2 << log) - 1)];
+    place_median(&mut ids, &|id, level| super_key(id, level % dims), 0, 0, &mut medians);
+    (medians, stays)
+}
+
+fn place_median<K: Ord>(
+    ids: &mut [u32],
+    key: &impl Fn(u32, usize) -> K,
+    level: usize,
+    place: usize,
+    medians: &mut [u32],
+) {
+    if ids.is_empty() {
+        return;
+    }
+    ids.sort_by_key(|&id| key(id, level));
+    let middle = (ids.len() - 1) / 2;
+    medians[place] = ids[middle];
+    let (less, greater) = ids.split_at_mut(middle);
+    place_median(less, key, level + 1, 2 * place + 1, medians);
+    place_median(&mut greater[1..], key, level + 1, 2 * place + 2, medians);
 }

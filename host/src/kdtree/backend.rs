@@ -5,13 +5,14 @@
 
 use kauri_kernels::thread::coord::Coord;
 
+use super::balanced::{self, BalancedOptions, BalancedTree};
 use super::cpu::CpuTree;
 use super::gpu::{Asked, GpuTree};
 use super::on_device::{DeviceQueries, DeviceWithin, Look};
 use super::query::Wanted;
 use super::within::Found;
 use super::{Builder, KdTreeOptions, PointMask, SplitRule};
-use crate::device::{Buffer, Gpu, Stream, Workspace};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::Result;
 use crate::stats::Stats;
 
@@ -44,6 +45,16 @@ pub trait Coordinate: Coord {
         dims: usize,
         rule: SplitRule,
     ) -> Result<Box<dyn GpuBackend<Self>>>;
+
+    /// A balanced tree.
+    #[doc(hidden)]
+    fn balanced_tree(
+        device: &Device,
+        coords: &[Self],
+        dims: usize,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<Box<dyn BalancedTree<Self>>>;
 }
 
 macro_rules! coordinates {
@@ -75,6 +86,16 @@ macro_rules! coordinates {
                 rule: SplitRule,
             ) -> Result<Box<dyn GpuBackend<Self>>> {
                 Ok(Box::new(GpuTree::uninitialized(gpu, num_points, dims, rule)?))
+            }
+
+            fn balanced_tree(
+                device: &Device,
+                coords: &[Self],
+                dims: usize,
+                options: &BalancedOptions,
+                stats: &mut Stats,
+            ) -> Result<Box<dyn BalancedTree<Self>>> {
+                balanced::build_tree(device, coords, dims, options, stats)
             }
         }
     )*};

@@ -28,6 +28,7 @@ macro_rules! with_dims {
 }
 
 mod backend;
+mod balanced;
 mod cpu;
 mod gpu;
 mod neighbors;
@@ -40,6 +41,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 pub use backend::Coordinate;
+pub use balanced::{BalancedKdTree, BalancedOptions, Node, Removed};
 pub use neighbors::Neighbors;
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};

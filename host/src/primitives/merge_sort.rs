@@ -200,14 +200,44 @@ where
     let points = points.slice();
     // SAFETY: the same memory; points are arrays of coordinates.
     let coords = unsafe { Slice::from_raw_parts(points.as_ptr().cast::<C>(), points.len() * D) };
-    let lookup = Lookup { coords, dims: D as u32, axis: axis as u32 };
     let output = Pairs { keys: sorted_coords.slice_mut(), values: sorted_ids.slice_mut() };
-    // SAFETY: as in `sort_keys`; ids are less than the number of points.
-    unsafe {
-        let args = (coords, lookup.dims, lookup.axis, output.keys, output.values);
-        stream.launch_items::<primitives_super_keys<C>>(points.len() as u64, args)?;
-        let order = OrderArgs { fold: Fold::NONE, lookup };
-        sort::<C, u32, SuperKey>(stream, workspace, output.read_only(), output, order)
+    let mut layout = Layout::new();
+    let sort = SortPoints::plan(&mut layout, points.len());
+    let temp = workspace.carve(stream, &layout, "merge sort")?;
+    // SAFETY: as in `sort_keys`.
+    unsafe { sort.run(stream, &temp, coords, D, axis, output) }
+}
+
+/// The temporary memory of sorts of points by super key.
+pub(crate) struct SortPoints<C>(MergeSort<C, u32>);
+
+impl<C: Coord> SortPoints<C> {
+    /// Plans sorts of up to `len` points.
+    pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
+        Self(MergeSort::plan(layout, len))
+    }
+
+    /// Sorts as many points as were planned by the super key that begins on an axis.
+    ///
+    /// # Safety
+    /// There are as many points as keys and values in the output, apart, and used by nothing else until the stream has done the work.
+    pub(crate) unsafe fn run(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        coords: Slice<'_, C>,
+        dims: usize,
+        axis: usize,
+        output: Pairs<'_, C, u32>,
+    ) -> Result<()> {
+        let lookup = Lookup { coords, dims: dims as u32, axis: axis as u32 };
+        // SAFETY: passed on to the caller; ids are less than the number of points.
+        unsafe {
+            let args = (coords, lookup.dims, lookup.axis, output.keys, output.values);
+            stream.launch_items::<primitives_super_keys<C>>(output.keys.len() as u64, args)?;
+            let (order, input) = (OrderArgs { fold: Fold::NONE, lookup }, output.read_only());
+            self.0.run::<SuperKey>(stream, temp, input, output, nothing().read_only(), order)
+        }
     }
 }
 

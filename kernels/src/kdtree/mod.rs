@@ -1,6 +1,7 @@
-//! Left-balanced k-d trees.
+//! K-d trees: left-balanced ones, and [`balanced`] ones over distinct points.
 
 pub mod axes;
+pub mod balanced;
 pub mod buckets;
 pub mod by_nodes;
 pub mod left_balanced;

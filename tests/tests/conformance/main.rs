@@ -1,5 +1,6 @@
 //! The conformance suite: what kauri promises, on every device of this machine.
 
+mod balanced;
 mod command_line;
 mod degenerate;
 mod hard_cases;

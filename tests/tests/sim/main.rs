@@ -1,6 +1,7 @@
 //! Every kernel of the project in the simulator, under the standard schedules: right results, and no mistake that the
 //! simulator would report. `SIM_SEED` and `SIM_ORDER`, as a report gives them, replay one schedule.
 
+mod balanced;
 mod building_blocks;
 mod demo;
 mod kdtree;

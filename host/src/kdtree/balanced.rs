@@ -1,0 +1,232 @@
+//! Balanced trees over distinct points, from sorted arrays.
+
+mod cpu;
+mod gpu;
+
+use kauri_kernels::kdtree::balanced::NONE;
+use kauri_kernels::thread::coord::Coord;
+use std::marker::PhantomData;
+
+use super::{Coordinate, MAX_POINTS, MemoryPlan, checked_coordinates};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::point::Point;
+use crate::stats::Stats;
+
+/// How a [`BalancedKdTree`] is built.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BalancedOptions {
+    /// Warps that a GPU partitions with, rounded up to a power of two. The tree does not depend on it.
+    pub warps: u32,
+}
+
+impl Default for BalancedOptions {
+    fn default() -> Self {
+        Self { warps: kauri_kernels::policy::BALANCED_WARPS }
+    }
+}
+
+impl BalancedOptions {
+    /// With that many warps.
+    pub fn warps(mut self, warps: u32) -> Self {
+        self.warps = warps;
+        self
+    }
+}
+
+/// A node of a [`BalancedKdTree`]: a point, by its id, and its children, which are nodes of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The point.
+    pub id: u32,
+    /// The root of those before it in the order of its level.
+    pub less: Option<u32>,
+    /// The root of those behind it.
+    pub greater: Option<u32>,
+}
+
+/// A point that was removed, because another is equal to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The point, by its id.
+    pub id: u32,
+    /// The one that stays, of all equal ones the first.
+    pub stays: u32,
+}
+
+/// A balanced k-d tree: one node a distinct point, each the median of its subtree's points (Brown 2015, *Building a Balanced k-d Tree
+/// in O(kn log n) Time*; Robinson's KdTreeGPU on a GPU). The id of a point is its index in the input.
+///
+/// Points are ordered on level `l` by the *super key* of axis `a = l mod dims`: by the coordinate on axis `a`, where that is equal by
+/// the next axis, and so on around to the one before it; -0.0 equals 0.0. Of points that agree on all axes the first stays. Of n
+/// distinct points in that order number (n - 1) / 2, rounded down, is the root, those before it are its less subtree, those behind it
+/// its greater one. So the tree has floor(log2 n) + 1 levels, whatever the points are like, and is the same on every backend.
+///
+/// It is built level by level on a GPU, and on the CPU depth first, both branches at the same time.
+///
+/// ```
+/// use kauri::Device;
+/// use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+/// let points = [[2.0f32, 3.0], [5.0, 4.0], [9.0, 6.0], [5.0, 4.0], [4.0, 7.0]];
+/// let tree = BalancedKdTree::build(&Device::cpu(), &points, &BalancedOptions::default())?;
+/// assert_eq!(tree.len(), 4);
+/// assert_eq!(tree.removed()?[0].stays, 1);
+/// assert_eq!(tree.nodes()?[0].id, 4);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+pub struct BalancedKdTree<P: Point> {
+    device: Device,
+    stats: Stats,
+    num_points: usize,
+    tree: Box<dyn BalancedTree<P::Coord>>,
+    points: PhantomData<fn() -> P>,
+}
+
+/// A tree where it lives.
+pub trait BalancedTree<C: Coord>: Send + Sync {
+    /// Number of nodes.
+    fn num_nodes(&self) -> usize;
+    /// Checks every node against its ancestors.
+    fn verify(&self) -> Result<()>;
+    /// The node at each address of each level, or [`NONE`].
+    fn medians(&self) -> Result<Vec<u32>>;
+    /// The less and the greater child of each point, or [`NONE`].
+    fn children(&self) -> Result<Vec<u32>>;
+    /// Of each point the one that stays for it, most often itself; empty if all do.
+    fn stays(&self) -> Result<Vec<u32>>;
+}
+
+/// A tree on a device.
+pub(super) fn build_tree<C: Coord>(
+    device: &Device,
+    coords: &[C],
+    dims: usize,
+    options: &BalancedOptions,
+    stats: &mut Stats,
+) -> Result<Box<dyn BalancedTree<C>>> {
+    Ok(match device.gpu() {
+        None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
+        Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
+    })
+}
+
+impl<P: Point> BalancedKdTree<P> {
+    /// Builds the tree over `points` on `device`.
+    ///
+    /// - Cost: O(dims n log n); memory by [`plan`](BalancedKdTree::plan). Phases of [`stats`](BalancedKdTree::stats): init, sort, dedupe,
+    ///   partition.
+    /// - Degenerate input: no points, one point, all points equal, points on a line are all fine.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
+    /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
+    pub fn build(device: &Device, points: &[P], options: &BalancedOptions) -> Result<Self> {
+        if points.len() as u64 > MAX_POINTS {
+            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+        }
+        let _span =
+            tracing::debug_span!("balanced_kdtree_build", points = points.len(), dims = P::DIMS).entered();
+        let mut stats = Stats::new(device);
+        stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
+        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
+        let tree = P::Coord::balanced_tree(device, &coords, P::DIMS, options, &mut stats)?;
+        Ok(Self { device: device.clone(), stats, num_points: points.len(), tree, points: PhantomData })
+    }
+
+    /// Bytes that building a tree over `num_points` points on `device` takes if all are distinct, for [`MAX_POINTS`] if there are more;
+    /// nothing is allocated.
+    pub fn plan(device: &Device, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
+        let num_points = num_points.min(MAX_POINTS as usize);
+        let coords_bytes = (num_points * P::DIMS * size_of::<P::Coord>()) as u64;
+        let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
+        let temp_bytes = match device.gpu() {
+            None => cpu::temp_bytes(num_points, P::DIMS),
+            Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
+        };
+        let medians = kauri_kernels::kdtree::balanced::medians_len(num_points as u32) as u64;
+        let tree_bytes = coords_bytes + 4 * (medians + 2 * num_points as u64);
+        MemoryPlan { tree_bytes, temp_bytes: converted_bytes + temp_bytes }
+    }
+
+    /// Number of nodes, which is that of distinct points.
+    pub fn len(&self) -> usize {
+        self.tree.num_nodes()
+    }
+
+    /// True if there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of points that were given, of which some may be equal.
+    pub fn num_points(&self) -> usize {
+        self.num_points
+    }
+
+    /// All nodes level by level, the root first, and on each level from less to greater.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; errors of the device.
+    pub fn nodes(&self) -> Result<Vec<Node>> {
+        let (medians, children) = (self.tree.medians()?, self.tree.children()?);
+        let mut nodes = memory::vec_with_capacity(self.len(), "nodes of the tree")?;
+        let some = |id| (id != NONE).then_some(id);
+        nodes.extend(medians.into_iter().filter_map(some).map(|id| {
+            let [less, greater] = [0, 1].map(|side| some(children[2 * id as usize + side]));
+            Node { id, less, greater }
+        }));
+        Ok(nodes)
+    }
+
+    /// The tree without pointers: for each level in turn a point for each address, of which there are as many as a full level has
+    /// nodes, or `u32::MAX` where there is none. Address `i` of a level has the addresses `2 i` and `2 i + 1` of the next as children.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; errors of the device.
+    pub fn medians(&self) -> Result<Vec<u32>> {
+        self.tree.medians()
+    }
+
+    /// The points that were removed, by id.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; errors of the device.
+    pub fn removed(&self) -> Result<Vec<Removed>> {
+        let stays = self.tree.stays()?;
+        let mut removed = memory::vec_with_capacity(self.num_points - self.len(), "points removed")?;
+        let pairs = stays.into_iter().enumerate().map(|(id, stays)| Removed { id: id as u32, stays });
+        removed.extend(pairs.filter(|pair| pair.id != pair.stays));
+        Ok(removed)
+    }
+
+    /// Checks that the tree is what [`build`](BalancedKdTree::build) promises: as many nodes as distinct points, each point once, every
+    /// node on its side of all its ancestors, and where it is to be for the tree to be balanced. O(n log n), where the tree is.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with the node, by its place in [`medians`](BalancedKdTree::medians), and the reason; errors of the device.
+    pub fn verify(&self) -> Result<()> {
+        self.tree.verify()
+    }
+
+    /// The device that the tree lives on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What the build cost.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+impl<P: Point> std::fmt::Debug for BalancedKdTree<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BalancedKdTree")
+            .field("len", &self.len())
+            .field("num_points", &self.num_points)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,279 @@
+//! Brown's builder: arrays sorted on every axis, then partitioned depth first, both branches at the same time.
+
+use kauri_kernels::kdtree::balanced::{NONE, Run, medians_len};
+use kauri_kernels::kdtree::left_balanced::full_tree;
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::BalancedTree;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::stats::Stats;
+
+/// Runs of at most this many points are partitioned by one task.
+const SEQUENTIAL: usize = 4096;
+
+/// A tree in host memory.
+pub(super) struct CpuTree<C> {
+    dims: usize,
+    coords: Vec<C>,
+    num_nodes: usize,
+    medians: Vec<u32>,
+    children: Vec<u32>,
+    stays: Vec<u32>,
+}
+
+/// Temporary bytes of a build: an array an axis, and one to partition to.
+pub(super) fn temp_bytes(num_points: usize, dims: usize) -> u64 {
+    4 * num_points as u64 * (dims as u64 + 1)
+}
+
+impl<C: Coord> CpuTree<C> {
+    pub(super) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
+        with_dims!(dims, D => build(coords.as_chunks::<D>().0, stats))
+    }
+}
+
+/// Compares two points by the super key that begins on an axis.
+fn compare<C: Coord, const D: usize>(points: &[[C; D]], axis: usize, a: u32, b: u32) -> Ordering {
+    let (a, b) = (&points[a as usize], &points[b as usize]);
+    let by_axis = |axis: usize| a[axis].key().cmp(&b[axis].key());
+    (axis..D).chain(0..axis).map(by_axis).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<CpuTree<C>> {
+    let n = points.len();
+    let mut coords = memory::vec_with_capacity(n * D, "coordinates of the points")?;
+    let mut arrays: [Vec<u32>; D] = std::array::from_fn(|_| Vec::new());
+    stats.phase("init", || {
+        coords.extend_from_slice(points.as_flattened());
+        arrays.iter_mut().try_for_each(|array| {
+            memory::reserve(array, n, "sorted arrays")?;
+            array.extend(0..n as u32);
+            Ok(())
+        })
+    })?;
+    stats.phase("sort", || {
+        for (axis, array) in arrays.iter_mut().enumerate() {
+            array.par_sort_unstable_by(|&a, &b| compare(points, axis, a, b).then(a.cmp(&b)));
+        }
+    });
+    let stays = stats.phase("dedupe", || {
+        let stays = stays(points, &arrays[0])?;
+        for (axis, array) in arrays.iter_mut().enumerate() {
+            array.dedup_by(|&mut a, &mut b| compare(points, axis, a, b).is_eq());
+        }
+        Ok(stays)
+    })?;
+    let num_nodes = arrays[0].len();
+    let none = |len: usize, label| -> Result<Vec<AtomicU32>> {
+        let mut items = memory::vec_with_capacity(len, label)?;
+        items.resize_with(len, || AtomicU32::new(NONE));
+        Ok(items)
+    };
+    let medians = none(medians_len(num_nodes as u32), "medians of the tree")?;
+    let children = none(2 * n, "children of the nodes")?;
+    let mut room = memory::vec_with_capacity(num_nodes, "room for a partition")?;
+    room.resize(num_nodes, 0);
+    stats.phase("partition", || {
+        let build = Build { points, medians: &medians, children: &children };
+        build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut room, 0, 0);
+    });
+    let plain = |items: Vec<AtomicU32>| items.into_iter().map(AtomicU32::into_inner).collect();
+    Ok(CpuTree { dims: D, coords, num_nodes, medians: plain(medians), children: plain(children), stays })
+}
+
+/// Of each point the first that is equal to it; nothing, if that is itself for all.
+fn stays<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
+    let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
+    if !sorted.par_windows(2).any(are_equal) {
+        return Ok(Vec::new());
+    }
+    let mut stays = memory::vec_with_capacity(points.len(), "points that stay")?;
+    stays.extend(0..points.len() as u32);
+    for pair in sorted.windows(2).filter(|pair| are_equal(pair)) {
+        stays[pair[1] as usize] = stays[pair[0] as usize];
+    }
+    Ok(stays)
+}
+
+/// What all subtrees have in common.
+struct Build<'a, C, const D: usize> {
+    points: &'a [[C; D]],
+    medians: &'a [AtomicU32],
+    children: &'a [AtomicU32],
+}
+
+impl<C: Coord, const D: usize> Build<'_, C, D> {
+    /// Builds the subtree of an address of a level over the points of all arrays. Returns its root.
+    fn subtree(&self, arrays: [&mut [u32]; D], room: &mut [u32], level: u32, address: u32) -> u32 {
+        let len = arrays[0].len();
+        if len == 0 {
+            return NONE;
+        }
+        let (axis, middle) = (level as usize % D, Run { begin: 0, len: len as u32 }.median() as usize);
+        let median = arrays[axis][middle];
+        self.medians[(full_tree(level) + address) as usize].store(median, Relaxed);
+        if len == 1 {
+            return median;
+        }
+        let mut first = [const { None }; D];
+        let mut last = [const { None }; D];
+        for (other, array) in arrays.into_iter().enumerate() {
+            if other != axis {
+                self.partition(array, room, axis, median, middle);
+            }
+            let (less, rest) = array.split_at_mut(middle);
+            (first[other], last[other]) = (Some(less), Some(&mut rest[1..]));
+        }
+        let whole = |halves: [Option<_>; D]| halves.map(|half: Option<&mut [u32]>| half.unwrap_or_default());
+        let (less_room, rest) = room.split_at_mut(middle);
+        let greater_room = &mut rest[1..];
+        let less = |this: &Self| this.subtree(whole(first), less_room, level + 1, 2 * address);
+        let greater = |this: &Self| this.subtree(whole(last), greater_room, level + 1, 2 * address + 1);
+        let children = if len > SEQUENTIAL {
+            rayon::join(|| less(self), || greater(self))
+        } else {
+            (less(self), greater(self))
+        };
+        self.children[2 * median as usize].store(children.0, Relaxed);
+        self.children[2 * median as usize + 1].store(children.1, Relaxed);
+        median
+    }
+
+    /// Puts what comes before the median to the front of an array, in order, and what comes behind it to the end.
+    fn partition(&self, array: &mut [u32], room: &mut [u32], axis: usize, median: u32, middle: usize) {
+        let (mut less, mut greater) = (0, middle + 1);
+        for &id in &*array {
+            match compare(self.points, axis, id, median) {
+                Ordering::Less => {
+                    room[less] = id;
+                    less += 1;
+                }
+                Ordering::Equal => {}
+                Ordering::Greater => {
+                    room[greater] = id;
+                    greater += 1;
+                }
+            }
+        }
+        room[middle] = median;
+        array.copy_from_slice(&room[..array.len()]);
+    }
+}
+
+impl<C: Coord> BalancedTree<C> for CpuTree<C> {
+    fn num_nodes(&self) -> usize {
+        self.num_nodes
+    }
+
+    fn verify(&self) -> Result<()> {
+        with_dims!(self.dims, D => {
+            let check = Check { tree: self, points: self.coords.as_chunks::<D>().0 };
+            check.all()
+        })
+    }
+
+    fn medians(&self) -> Result<Vec<u32>> {
+        copied(&self.medians, "medians of the tree")
+    }
+
+    fn children(&self) -> Result<Vec<u32>> {
+        copied(&self.children, "children of the nodes")
+    }
+
+    fn stays(&self) -> Result<Vec<u32>> {
+        copied(&self.stays, "points that stay")
+    }
+}
+
+fn copied(items: &[u32], label: &'static str) -> Result<Vec<u32>> {
+    let mut copy = memory::vec_with_capacity(items.len(), label)?;
+    copy.extend_from_slice(items);
+    Ok(copy)
+}
+
+/// A check of a tree, depth first along its children.
+struct Check<'a, C, const D: usize> {
+    tree: &'a CpuTree<C>,
+    points: &'a [[C; D]],
+}
+
+/// The nearest ancestors on both sides of each axis.
+type Bounds<const D: usize> = [[Option<u32>; 2]; D];
+
+impl<C: Coord, const D: usize> Check<'_, C, D> {
+    fn all(&self) -> Result<()> {
+        let mut seen = memory::vec_with_capacity(self.points.len(), "points seen")?;
+        seen.resize(self.points.len(), false);
+        let root = self.tree.medians.first().copied().unwrap_or(NONE);
+        let num_nodes = self.subtree(
+            root,
+            Run { begin: 0, len: self.tree.num_nodes as u32 },
+            0,
+            0,
+            [[None; 2]; D],
+            &mut seen,
+        )?;
+        if num_nodes != self.tree.num_nodes {
+            return Err(corrupt(0, format!("{num_nodes} nodes instead of {}", self.tree.num_nodes)));
+        }
+        Ok(())
+    }
+
+    /// Checks a subtree that is to have the points of a run, and counts its nodes.
+    fn subtree(
+        &self,
+        id: u32,
+        run: Run,
+        level: u32,
+        address: u32,
+        bounds: Bounds<D>,
+        seen: &mut [bool],
+    ) -> Result<usize> {
+        let place = (full_tree(level) + address) as usize;
+        let stored = self.tree.medians.get(place).copied().unwrap_or(NONE);
+        if (id == NONE) != (run.len == 0) || stored != id {
+            return Err(corrupt(
+                place,
+                format!("there is {id} where {stored} is stored, and {} points are left", run.len),
+            ));
+        }
+        if id == NONE {
+            return Ok(0);
+        }
+        match seen.get_mut(id as usize) {
+            None => {
+                return Err(corrupt(place, format!("id {id}, but there are {} points", self.points.len())));
+            }
+            Some(seen) if *seen => {
+                return Err(corrupt(place, format!("id {id} is also the id of another node")));
+            }
+            Some(seen) => *seen = true,
+        }
+        for (axis, [below, above]) in bounds.into_iter().enumerate() {
+            let is_less = |a, b| compare(self.points, axis, a, b).is_lt();
+            if below.is_some_and(|below| !is_less(below, id))
+                || above.is_some_and(|above| !is_less(id, above))
+            {
+                return Err(corrupt(
+                    place,
+                    format!("id {id} is on the wrong side of an ancestor on axis {axis}"),
+                ));
+            }
+        }
+        let children = &self.tree.children[2 * id as usize..][..2];
+        let axis = level as usize % D;
+        let (mut less, mut greater) = (bounds, bounds);
+        (less[axis][1], greater[axis][0]) = (Some(id), Some(id));
+        let less = self.subtree(children[0], run.less(), level + 1, 2 * address, less, seen)?;
+        let greater = self.subtree(children[1], run.greater(), level + 1, 2 * address + 1, greater, seen)?;
+        Ok(less + 1 + greater)
+    }
+}
+
+fn corrupt(node: usize, what: String) -> Error {
+    Error::Corrupt { node: node as u64, what }
+}

@@ -1,0 +1,102 @@
+//! Building and checking balanced k-d trees on simulated devices: the same as on the CPU, by every partitioner.
+
+use crate::{noise, on_each_schedule, room, upload};
+use kauri::Point;
+use kauri::device::{Device, Stream};
+use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
+use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};
+
+fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
+    let numbers = noise(n * D, n as u64);
+    numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord(c[axis] % values))).collect()
+}
+
+fn same_as_on_the_cpu<P: Point>(device: &Device, points: &[P], warps: u32) {
+    let options = BalancedOptions::default().warps(warps);
+    let expected = BalancedKdTree::build(&Device::cpu(), points, &options).unwrap();
+    let tree = BalancedKdTree::build(device, points, &options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        tree.medians().unwrap(),
+        expected.medians().unwrap(),
+        "{} points, {warps} warps",
+        points.len()
+    );
+    assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap());
+    assert_eq!(tree.removed().unwrap(), expected.removed().unwrap());
+    tree.verify().unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn trees_by_every_partitioner() {
+    on_each_schedule(|gpu, _| {
+        let device = Device::from_gpu(gpu.clone());
+        for n in [0, 1, 2, 3, 4, 33] {
+            same_as_on_the_cpu(&device, &points::<f32, 1>(n, 100, |x| x as f32), 1);
+        }
+        // Several runs a warp, of 16, 8 and 4 places; before them a warp a run, and before these two a run.
+        same_as_on_the_cpu(&device, &points::<f32, 2>(159, 1 << 20, |x| x as f32), 2);
+        // Many equal points, and many equal coordinates.
+        same_as_on_the_cpu(&device, &points::<f32, 3>(150, 4, |x| x as f32 - 1.0), 4);
+        // As many warps a run as there may be.
+        same_as_on_the_cpu(&device, &points::<f64, 2>(130, 1 << 20, |x| x as f64), 16);
+    });
+}
+
+#[test]
+fn a_wrong_sort_is_noticed() {
+    on_each_schedule(|_, stream| {
+        let coords = [0.0f32, 1.0, 2.0, 3.0];
+        let failed_at = |ids: [u32; 4]| {
+            let keys = upload(stream, &ids.map(|id| coords[id as usize]));
+            let (ids, coords) = (upload(stream, &ids), upload(stream, &coords));
+            let (mut compacted, mut counts) = (room::<u32>(stream, 4), room::<u64>(stream, 1));
+            let mut failed = upload(stream, &[u64::MAX]);
+            let outputs = (compacted.slice_mut(), counts.slice_mut(), failed.slice_mut());
+            let (keys, ids, coords) = (keys.slice(), ids.slice(), coords.slice());
+            let args = (keys, ids, coords, 1, 0, outputs.0, outputs.1, outputs.2, 32);
+            // SAFETY: the buffers live until the result has been copied.
+            unsafe { stream.launch_items::<kdtree_distinct_pieces<f32>>(32, args) }.unwrap();
+            failed.to_vec(stream).unwrap()[0]
+        };
+        assert_eq!(failed_at([0, 1, 2, 3]), u64::MAX);
+        assert_eq!(failed_at([0, 2, 1, 3]), 2);
+    });
+}
+
+/// Of a tree over three points, on one level each the median, the less and the greater.
+#[test]
+fn wrong_nodes_are_found() {
+    const NONE: u32 = u32::MAX;
+    let right = [1, 0, 2];
+    let children = [NONE, NONE, 0, 2, NONE, NONE];
+    on_each_schedule(|_, stream| {
+        assert_eq!(verify(stream, &[0.0, 1.0, 2.0], right, children), None);
+        assert_eq!(verify(stream, &[0.0, 1.0, 0.5], right, children), Some((2, wrong::SIDE)));
+        assert_eq!(verify(stream, &[0.0, 1.0, 1.0], right, children), Some((2, wrong::SIDE)));
+        assert_eq!(verify(stream, &[0.0, 1.0, 2.0], [1, 0, NONE], children), Some((0, wrong::CHILD)));
+        assert_eq!(verify(stream, &[0.0, 1.0, 2.0], [1, 0, 3], children), Some((0, wrong::CHILD)));
+        let mut other = children;
+        other[3] = NONE;
+        assert_eq!(verify(stream, &[0.0, 1.0, 2.0], [1, 0, NONE], other), Some((2, wrong::SHAPE)));
+        other[3] = 7;
+        assert_eq!(verify(stream, &[0.0, 1.0, 2.0], [1, 0, 7], other), Some((2, wrong::ID_RANGE)));
+        other[3] = 0;
+        let found = verify(stream, &[0.0, 1.0, 2.0], [1, 0, 0], other).unwrap();
+        assert_eq!(found.1, wrong::DUPLICATE_ID);
+    });
+}
+
+/// The place and the kind of the first wrong node.
+fn verify(stream: &Stream, coords: &[f32], medians: [u32; 3], children: [u32; 6]) -> Option<(u64, u32)> {
+    let (coords, medians, children) =
+        (upload(stream, coords), upload(stream, &medians), upload(stream, &children));
+    let (mut seen, mut finding) = (upload(stream, &[0_u32; 3]), upload(stream, &[u64::MAX]));
+    let mut count = upload(stream, &[0_u32]);
+    let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
+    let args = (coords.slice(), 1, medians.slice(), children.slice(), 3, outputs.0, outputs.1, outputs.2);
+    // SAFETY: the buffers live until the finding has been copied.
+    unsafe { stream.launch_items::<kdtree_verify_balanced<f32>>(3, args) }.unwrap();
+    let finding = finding.to_vec(stream).unwrap()[0];
+    (finding != u64::MAX).then_some((finding >> 32, finding as u32))
+}
