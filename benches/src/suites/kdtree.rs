@@ -4,6 +4,7 @@
 
 mod first_use;
 mod on_device;
+mod robinson;
 mod rules;
 mod wald;
 mod within;
@@ -27,9 +28,9 @@ pub const NOTES: &[Note] = &[Note::new(
      what is left is the walk of few warps, each of which waits for its loads; not profiled at this size",
 )];
 
-/// All of it, what goes from device memory to device memory, what rules of queries are measured by, the first calls alone, and a
-/// published experiment.
-pub const SUITES: [(&str, Suite); 5] = [
+/// All of it, what goes from device memory to device memory, what rules of queries are measured by, the first calls alone, and two
+/// published experiments.
+pub const SUITES: [(&str, Suite); 6] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
@@ -40,6 +41,7 @@ pub const SUITES: [(&str, Suite); 5] = [
         let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
         first_use::run(settings, gpu, report)
     }),
+    ("kdtree-robinson", robinson::run),
     ("kdtree-wald", wald::run),
 ];
 
