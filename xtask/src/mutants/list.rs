@@ -48,6 +48,9 @@ const STACK_FREE: Kernel = Kernel { file: "kernels/src/kdtree/by_nodes.rs", test
 const SWAPS: Kernel = Kernel { file: "kernels/src/kdtree/swaps.rs", tests: &["kdtree::"] };
 const AXES: Kernel = Kernel { file: "kernels/src/kdtree/axes.rs", tests: &["kdtree::"] };
 const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.rs", tests: &["kdtree::"] };
+const DISTINCT: Kernel = Kernel { file: "kernels/src/kdtree/balanced/distinct.rs", tests: &["balanced::"] };
+const BALANCED_PARTITION: Kernel =
+    Kernel { file: "kernels/src/kdtree/balanced/partition.rs", tests: &["balanced::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
 const QUEUE: Kernel = Kernel { file: "kernels/src/kdtree/nearest/queue.rs", tests: &["kdtree_queries::"] };
@@ -496,6 +499,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: STACK_FREE,
         from: "while by_cells && entered >> last > 1 {",
         to: "while false && entered >> last > 1 {",
+    },
+    Mutant {
+        what: "distinct: lane 0 has an old neighbour",
+        kernel: DISTINCT,
+        from: "if lane == 31 {",
+        to: "if lane == 30 {",
+    },
+    Mutant {
+        what: "partition: ranks of small runs count other runs' points",
+        kernel: BALANCED_PARTITION,
+        from: "let below = mask & warp::lane_mask_lt();",
+        to: "let below = warp::lane_mask_lt();",
+    },
+    Mutant {
+        what: "partition: small runs are written before all is read",
+        kernel: BALANCED_PARTITION,
+        from: "        // By then all have loaded theirs.\n        warp::sync_warp(warp::FULL_MASK);\n",
+        to: "",
     },
     Mutant {
         what: "selection: samples are not sorted to the end",

@@ -87,42 +87,28 @@ impl<C: Coord> Plan<C> {
         unsafe { self.sort.run(stream, temp, coords, self.dims, axis, output) }
     }
 
-    /// Keeps the first of equal points of the sorted array. Returns how many these are.
+    /// Keeps the first of equal points of the sorted array. How many these are goes to the first of two words, and to the second the
+    /// first place that is not sorted.
     unsafe fn dedupe(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
         axis: usize,
-    ) -> Result<usize> {
-        let (mut count, mut failed) = (word(stream, 0)?, word(stream, u64::MAX)?);
+        words: SliceMut<'_, u64>,
+    ) -> Result<()> {
         let (keys, ids) = (temp.view(self.sorted_keys).read_only(), temp.view(self.sorted).read_only());
-        let (compacted, kept) = (temp.view(self.compacted), temp.view(self.kept));
+        let (compacted, kept, to) =
+            (temp.view(self.compacted), temp.view(self.kept), temp.view(self.arrays[axis]));
         let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
         // SAFETY: passed on to the caller; a warp a piece.
-        let (kept, failed) = unsafe {
-            let args = (
-                keys,
-                ids,
-                coords,
-                self.dims as u32,
-                axis as u32,
-                compacted,
-                kept,
-                failed.slice_mut(),
-                piece,
-            );
+        unsafe {
+            let (count, failed) = (words.part(0, 1), words.part(1, 1));
+            let args = (keys, ids, coords, self.dims as u32, axis as u32, compacted, kept, failed, piece);
             stream.launch_items::<kdtree_distinct_pieces<C>>(threads, args)?;
-            let to = temp.view(self.arrays[axis]);
-            let args = (compacted.read_only(), kept.read_only(), to, count.slice_mut(), piece);
-            stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)?;
-            (count.to_vec(stream)?[0], failed.to_vec(stream)?[0])
-        };
-        if failed != u64::MAX {
-            let what = format!("the sort on axis {axis} left it behind the next point of its array");
-            return Err(Error::Corrupt { node: failed, what });
+            let args = (compacted.read_only(), kept.read_only(), to, count, piece);
+            stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)
         }
-        Ok(kept as usize)
     }
 
     /// Partitions the arrays level by level, and makes the nodes.
@@ -188,11 +174,6 @@ impl<C: Coord> Plan<C> {
     }
 }
 
-/// A word on the stream's device.
-fn word(stream: &Stream, value: u64) -> Result<Buffer<u64>> {
-    Buffer::from_slice(stream, &[value], "a number")
-}
-
 impl<C: Coord> GpuTree<C> {
     pub(super) fn build(
         gpu: &Gpu,
@@ -219,6 +200,8 @@ impl<C: Coord> GpuTree<C> {
         }
         let temp = workspace.carve(&stream, &layout, "balanced k-d tree build")?;
         let (mut num_nodes, mut stays) = (n, none(0, "points that stay")?);
+        let mut words = Buffer::uninitialized(gpu, 2 * dims, "numbers of distinct points")?;
+        words.fill_bytes(&stream, 0xff)?;
         // SAFETY: the buffers live until the stream has been waited for.
         unsafe {
             for axis in 0..dims {
@@ -227,15 +210,22 @@ impl<C: Coord> GpuTree<C> {
                     stream.synchronize()
                 })?;
                 stats.phase("dedupe", || {
-                    num_nodes = plan.dedupe(&stream, &temp, coords.slice(), axis)?;
+                    plan.dedupe(&stream, &temp, coords.slice(), axis, words.slice_mut().part(2 * axis, 2))?;
+                    let found = words.part_to_vec(&stream, 2 * axis..2 * axis + 2)?;
+                    if found[1] != u64::MAX || (axis > 0 && found[0] != num_nodes as u64) {
+                        let what = format!("the sort on axis {axis} left a point behind the next one");
+                        return Err(Error::Corrupt { node: found[1], what });
+                    }
+                    num_nodes = found[0] as usize;
                     if axis == 0 && num_nodes < n {
                         stays = none(n, "points that stay")?;
                         let ids = temp.view(plan.sorted).read_only();
                         let kept = temp.view(plan.arrays[0]).part(0, num_nodes).read_only();
                         let args = (ids, kept, coords.slice(), dims as u32, stays.slice_mut());
                         stream.launch_items::<kdtree_stays<C>>(n as u64, args)?;
+                        stream.synchronize()?;
                     }
-                    stream.synchronize()
+                    Ok(())
                 })?;
             }
             let mut medians = none(medians_len(num_nodes as u32), "medians of the tree")?;
