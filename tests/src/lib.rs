@@ -32,9 +32,11 @@ pub fn devices_for_shape(shape: Shape, items: usize) -> Vec<Device> {
     if shape == Shape::Lattice { devices_for(items) } else { devices() }
 }
 
-/// Those of them that are not simulated.
+/// Those of them that are not simulated. Tests share them, and the kernels that each has loaded.
 pub fn devices() -> Vec<Device> {
-    device_names().iter().map(|name| Device::from_name(name).expect("it could be used before")).collect()
+    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+    let open = |name: &&str| Device::from_name(name).expect("it could be used before");
+    DEVICES.get_or_init(|| device_names().iter().map(open).collect()).clone()
 }
 
 /// Their names, as the command line takes them.

@@ -59,9 +59,10 @@ fn equal_to_the_naive_build_f64() {
 #[test]
 fn any_number_of_points() {
     let points = Shape::Uniform.points::<f32, 2>(4999, 1);
+    let devices = devices();
     for n in 1..=points.len() {
         let trees: Vec<_> =
-            devices().iter().map(|device| build(device, &points[..n], &BalancedOptions::default())).collect();
+            devices.iter().map(|device| build(device, &points[..n], &BalancedOptions::default())).collect();
         assert_eq!(trees[0].len(), n);
         for tree in &trees[1..] {
             assert!(
