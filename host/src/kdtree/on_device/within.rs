@@ -24,7 +24,7 @@ pub struct DeviceWithin<C> {
 /// that there was room for, some are missing: give room for as many, and call again. Waits for the stream.
 ///
 /// # Errors
-/// [`Error::Shape`] for no offsets at all; [`Error::WrongDevice`]; the driver's.
+/// [`Error::Shape`](crate::Error::Shape) for no offsets at all; [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
 pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
     let end = offsets.len().max(1);
     Ok(offsets.part_to_vec(stream, end - 1..end)?[0])
@@ -48,8 +48,8 @@ impl<P: Point> KdTree<P> {
     /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated.
     ///
     /// # Errors
-    /// [`Error::NoRadius`]; [`Error::Shape`] if lengths do not agree, or the options were prepared for another number of points;
-    /// [`Error::NotOnGpu`]; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    /// [`Error::NoRadius`](crate::Error::NoRadius); [`Error::Shape`](crate::Error::Shape) if lengths do not agree, or the options were prepared for another number of points;
+    /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
     pub fn count_within_on(
         &self,
         stream: &Stream,
