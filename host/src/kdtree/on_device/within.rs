@@ -48,8 +48,9 @@ impl<P: Point> KdTree<P> {
     /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated.
     ///
     /// # Errors
-    /// [`Error::NoRadius`](crate::Error::NoRadius); [`Error::Shape`](crate::Error::Shape) if lengths do not agree, or the options were prepared for another number of points;
-    /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
+    /// [`Error::NoRadius`](crate::Error::NoRadius); [`Error::Shape`](crate::Error::Shape) if lengths do not agree, or the options were
+    /// prepared for another number of points; [`Error::NotOnGpu`](crate::Error::NotOnGpu);
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
     pub fn count_within_on(
         &self,
         stream: &Stream,
