@@ -134,7 +134,7 @@ impl<P: Point> KdTree<P> {
 
     /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
     ///
-    /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query.
+    /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query; on the CPU up to 0.8 GB more while it works.
     ///
     /// # Errors
     /// Those of [`KdTree::nearest_with`]; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if what is found does not fit in memory.

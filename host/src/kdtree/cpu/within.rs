@@ -14,7 +14,7 @@ use crate::memory;
 /// Rows that are found together at most.
 const MAX_ROWS: usize = 1 << 20;
 /// What the first walk of a row finds is kept if the rows have at most so many points each, on average over a batch: up to 0.4 GB of
-/// memory in place of a second walk, which for few points costs as much as the first.
+/// memory, twice that as it grows, in place of a second walk, which for few points costs as much as the first.
 const KEPT_A_ROW: usize = 32;
 
 /// What a row's points are looked for by.
