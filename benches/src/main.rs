@@ -15,8 +15,8 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "kauri-bench", version)]
 struct Arguments {
-    /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-robinson; kdtree-wald; primitives or a part
-    /// of these: sort, scan, select, moves, top-k, merge; or sort-shapes
+    /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson; kdtree-wald;
+    /// primitives or a part of these: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,
     /// Where to run: best, cpu, cuda or cuda:N

@@ -1,6 +1,6 @@
 //! The one error type of the library.
 
-use std::path::PathBuf;
+use std::path::{Display, Path, PathBuf};
 
 /// `Result` with kauri's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -71,15 +71,34 @@ pub enum Error {
         /// Items accepted.
         max: u64,
     },
-    /// A result has more entries than can be addressed or allocated.
+    /// A result has more items than memory can hold.
     #[error(
-        "the result of {queries} queries with k = {k} does not fit in memory; use a smaller k or fewer queries"
+        "the result does not fit in memory: it is {count} items, {bytes} bytes, and {free} bytes of {memory} memory are free; \
+         take it in batches (nearest_batches, within_batches, in_boxes_batches), or ask fewer queries at a time"
     )]
     ResultTooLarge {
-        /// Number of queries.
-        queries: u64,
-        /// Neighbours asked for per query.
-        k: u64,
+        /// Exactly how many there are: neighbours, or points found. `u64::MAX` stands for that many and more.
+        count: u64,
+        /// Bytes of all of them.
+        bytes: u64,
+        /// Which memory: "device", "pinned host" or "host".
+        memory: &'static str,
+        /// Bytes free at that moment, as far as the system tells.
+        free: u64,
+    },
+    /// A row of a result is larger than a batch may be.
+    #[error(
+        "row {row} has {count} items, {bytes} bytes, and a batch takes {most}: ask for larger batches (Batches::bytes)"
+    )]
+    RowTooLarge {
+        /// The row: the first that does not fit. Those before it have been delivered.
+        row: u64,
+        /// Exactly how many items it has.
+        count: u64,
+        /// Bytes of them.
+        bytes: u64,
+        /// Bytes of items that a batch takes.
+        most: u64,
     },
     /// Two inputs do not belong together.
     #[error("shape mismatch: {what}: expected {expected}, got {got}")]
@@ -307,10 +326,32 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A file of an index does not hold what it should: it was damaged, cut short, or never was one.
+    #[error("{}, byte {offset}: {what}; save the index anew", place(path))]
+    CorruptFile {
+        /// The file; empty for a reader.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A file of an index holds another one than was asked for.
+    #[error("{}: the {what} is {found}, and was to be {expected}; load it as what was saved", place(path))]
+    WrongFile {
+        /// The file; empty for a reader.
+        path: PathBuf,
+        /// What differs: "version of the format", "kind of index" or "type of points".
+        what: &'static str,
+        /// What was asked for.
+        expected: String,
+        /// What is in the file.
+        found: String,
+    },
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", place(path))]
     Io {
-        /// The file.
+        /// The file; empty for a reader or a writer.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -327,6 +368,20 @@ pub enum Error {
         /// What is wrong and what was expected.
         what: String,
     },
+}
+
+fn place(path: &Path) -> Display<'_> {
+    (if path.as_os_str().is_empty() { Path::new("stream") } else { path }).display()
+}
+
+impl Error {
+    /// What becomes of an error that comes up where room for a result is made.
+    pub(crate) fn of_result(self, count: u64, bytes: u64) -> Self {
+        match self {
+            Self::OutOfMemory { memory, free, .. } => Self::ResultTooLarge { count, bytes, memory, free },
+            other => other,
+        }
+    }
 }
 
 fn log_suffix(log: &str) -> String {

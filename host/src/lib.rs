@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod batches;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
@@ -11,10 +12,13 @@ pub mod kdtree;
 mod memory;
 mod point;
 pub mod primitives;
+mod progress;
 mod stats;
 
+pub use batches::{Batches, Delivered};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use kdtree::{KdTree, KdTreeOptions, Neighbors};
 pub use point::{EARTH_RADIUS_M, LonLat, MAX_DIMS, Point, Scalar};
+pub use progress::{Progress, Step};
 pub use stats::{Phase, Stats};

@@ -1,5 +1,11 @@
 //! Host memory: allocation that can fail, and what is free.
 
+mod items;
+
+pub(crate) use items::Items;
+#[cfg(feature = "io")]
+pub(crate) use items::OfFile;
+
 use crate::error::{Error, Result};
 
 /// Allocations from this size on are compared with the memory that is free, since a system that overcommits grants them
@@ -16,15 +22,30 @@ pub(crate) fn vec_with_capacity<T>(len: usize, label: &'static str) -> Result<Ve
 /// Room for `len` more values, or [`Error::OutOfMemory`].
 pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> Result<()> {
     let requested = (len as u64).saturating_mul(size_of::<T>() as u64);
-    if !fits(requested) || vec.try_reserve_exact(len).is_err() {
-        return Err(Error::OutOfMemory { memory: "host", requested, free: available().unwrap_or(0), label });
-    }
-    Ok(())
+    check(requested, label)?;
+    vec.try_reserve_exact(len).map_err(|_| out_of_memory(requested, label))
 }
 
-/// False if `bytes` are certainly more than this machine can give.
-pub(crate) fn fits(bytes: u64) -> bool {
-    bytes < LARGE || available().is_none_or(|free| bytes <= free)
+/// [`Error::OutOfMemory`] if `bytes`, of all that is wanted now, are certainly more than this machine can give.
+pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
+    #[cfg(test)]
+    if bytes > LIMIT.get() {
+        return Err(out_of_memory(bytes, label));
+    }
+    if bytes < LARGE || available().is_none_or(|free| bytes <= free) {
+        return Ok(());
+    }
+    Err(out_of_memory(bytes, label))
+}
+
+fn out_of_memory(requested: u64, label: &'static str) -> Error {
+    Error::OutOfMemory { memory: "host", requested, free: available().unwrap_or(0), label }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// More bytes than this are refused to this thread at one time.
+    pub(crate) static LIMIT: std::cell::Cell<u64> = const { std::cell::Cell::new(u64::MAX) };
 }
 
 /// Bytes that can be allocated without swapping, where the system tells.

@@ -8,6 +8,8 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 
 pub use scalar::Scalar;
+#[cfg(feature = "io")]
+pub(crate) use scalar::first_unusable;
 
 use crate::error::{Error, Result};
 use crate::kdtree::Coordinate;
@@ -35,6 +37,10 @@ pub trait Point: Copy + Send + Sync + 'static {
     /// True if the axes inside the index are those of the points, so that they may repeat
     /// ([`QueryOptions::periods`](crate::kdtree::QueryOptions::periods)).
     const KEEPS_AXES: bool;
+    /// What files of indexes call such points, in at most 16 bytes: "f32", "f64", "i32" or "i64" for arrays of these, "LonLat".
+    /// An index is loaded only over points of the name, type and number of coordinates that it was saved over. A type that says
+    /// nothing is taken for arrays of its coordinates.
+    const NAME: &'static str = <Self::Coord as Coord>::NAME;
 
     /// Checks every point and returns the coordinates, point after point. `what` names the points in errors.
     ///
@@ -68,10 +74,11 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
     };
     const CONVERTED: bool = S::CONVERTED;
     const KEEPS_AXES: bool = true;
+    const NAME: &'static str = S::TYPE_NAME;
 
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [S::Coord]>> {
         let flat = points.as_flattened();
-        match scalar::first_unusable(flat) {
+        match scalar::first_unusable(flat, S::is_usable) {
             None => S::coordinates(flat),
             Some(position) => {
                 let (index, axis) = ((position / Self::DIMS) as u64, position % Self::DIMS);
@@ -192,6 +199,7 @@ impl Point for LonLat {
     const DIMS: usize = 3;
     const CONVERTED: bool = true;
     const KEEPS_AXES: bool = false;
+    const NAME: &'static str = "LonLat";
 
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [f64]>> {
         const SEQUENTIAL: usize = CHECK_CHUNK / 8;

@@ -403,6 +403,26 @@ pub const QUERIES: QueriesPolicy = QueriesPolicy {
 /// 65536 warps take 113, 63.7, 42.0, 35.1, 36.4, 34.7, 41.0 ms, and for the removal of equal points 7.5, 4.2, 3.2, 2.3, 2.2, 2.4, 4.8.
 pub const BALANCED_WARPS: u32 = 1 << 12;
 
+/// Threads of a block that partitions a tile by paths.
+pub const PATHS_THREADS: usize = 256;
+/// Places of each.
+pub const PATHS_ROWS: usize = 8;
+/// Blocks of a multiprocessor that registers are to suffice for. A level of 16,777,216 points of four coordinates on an H200 takes 0.51,
+/// 0.54, 0.66 ms by 3, 4, 6; and by one of 16 places a thread 0.55.
+pub const PATHS_MIN_BLOCKS: u32 = 3;
+/// Places of a thread in a subtree of a balanced tree.
+pub const BALANCED_SUBTREES_ROWS: usize = 8;
+/// Blocks of a multiprocessor that registers are to suffice for. Of the same points all subtrees take 2.93, 2.51, 2.95 ms by 3, 4, 5.
+pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 4;
+
+/// From so many points on they are numbered anew on the way down, when runs have at most as many as the second.
+pub const NUMBERED_ANEW_FROM: usize = 1 << 26;
+/// Points of the runs that do.
+pub const NUMBERED_ANEW_TO: usize = 1 << 21;
+
+/// Most points of one coordinate that a thread sorts by the others, after a radix sort by this one.
+pub const MAX_TIES: usize = 32;
+
 /// Levels of the subtrees that are buckets of a k-d tree, at most: 16 points. Of 10M uniform points, f32 x 3, on an H200 k = 1, 8,
 /// 32, 100 takes 5.0, 12.7, 35.5, 182 ms by 4 levels, and 5.0, 13.2, 37.8, 247 by 3.
 pub const BUCKET_LEVELS: u32 = 4;

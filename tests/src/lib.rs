@@ -1,6 +1,7 @@
 //! What the tests share: the devices to run on, oracles, and points to run with.
 
 pub mod generate;
+pub mod load_any;
 pub mod oracle;
 
 use generate::Shape;

@@ -2,6 +2,7 @@
 //! and from host memory to host memory, on uniform points; the most used calls on skewed ones too; the copy bandwidth of the
 //! same run beside them.
 
+mod batches;
 mod first_use;
 mod on_device;
 mod robinson;
@@ -28,14 +29,15 @@ pub const NOTES: &[Note] = &[Note::new(
      what is left is the walk of few warps, each of which waits for its loads; not profiled at this size",
 )];
 
-/// All of it, what goes from device memory to device memory, what rules of queries are measured by, the first calls alone, and two
-/// published experiments.
-pub const SUITES: [(&str, Suite); 6] = [
+/// All of it, what goes from device memory to device memory, results in batches, what rules of queries are measured by, the first
+/// calls alone, and two published experiments.
+pub const SUITES: [(&str, Suite); 7] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
     }),
     ("kdtree-device", run_on_device),
+    ("kdtree-batches", batches::run),
     ("kdtree-rules", rules::run),
     ("kdtree-first", |settings, report| {
         let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };

@@ -70,7 +70,7 @@ impl Gpu {
     }
 
     /// True if both are handles of one device.
-    pub(super) fn same(&self, other: &Self) -> bool {
+    pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.driver.inner(), other.driver.inner())
     }
 }

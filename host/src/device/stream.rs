@@ -6,6 +6,7 @@ use super::gpu::Gpu;
 use crate::error::{Error, Result};
 use cuda_std::kernel::{Kernel, Params};
 use cuda_std::mem::{Slice, SliceMut};
+use cust_core::DeviceCopy;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -176,6 +177,27 @@ impl Stream {
         unsafe { self.gpu().driver().fill(to.as_ptr() as u64, byte, to.len() * size_of::<T>(), self.raw()) }
     }
 
+    /// Copies `items` to a view; returns when the copy is done.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the lengths differ, or the driver's.
+    ///
+    /// # Safety
+    /// The view must be of live device memory, which no other work uses.
+    pub(crate) unsafe fn upload<T>(&self, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
+        if to.len() != items.len() {
+            let (expected, got) = (to.len() as u64, items.len() as u64);
+            return Err(Error::Shape { what: "items copied to device memory", expected, got });
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        let (address, bytes) = (to.as_ptr() as u64, size_of_val(items));
+        // SAFETY: passed on to the caller; the copy is waited for while `items` is borrowed.
+        unsafe { self.gpu().driver().copy_to_device(address, items.as_ptr().cast(), bytes, self.raw()) }?;
+        self.synchronize()
+    }
+
     /// Copies one view to another of the same length, in the order of the stream.
     ///
     /// # Safety
@@ -188,6 +210,38 @@ impl Stream {
         let (to_address, bytes) = (to.as_ptr() as u64, to.len() * size_of::<T>());
         // SAFETY: passed on to the caller.
         unsafe { self.gpu().driver().copy_on_device(to_address, from.as_ptr() as u64, bytes, self.raw()) }
+    }
+
+    /// The items of a view, after the work of the stream so far; returns when the copy is done.
+    ///
+    /// # Safety
+    /// The view must be of device memory that the work so far has written.
+    pub(crate) unsafe fn read<T: DeviceCopy>(&self, from: Slice<'_, T>) -> Result<Vec<T>> {
+        let mut items: Vec<T> = crate::memory::vec_with_capacity(from.len(), "a copy of device memory")?;
+        if !from.is_empty() {
+            let (to, bytes) = (items.as_mut_ptr(), from.len() * size_of::<T>());
+            // SAFETY: there is room, the copy is waited for, and the rest is passed on to the caller.
+            unsafe {
+                self.gpu().driver().copy_to_host(to.cast(), from.as_ptr() as u64, bytes, self.raw())?;
+                self.synchronize()?;
+                items.set_len(from.len());
+            }
+        }
+        Ok(items)
+    }
+
+    /// Copies a view to as many items of host memory, in the order of the stream. Does not wait if these are pinned.
+    ///
+    /// # Safety
+    /// Both stay alive, and nobody looks at the items, until the work is done.
+    pub(crate) unsafe fn start_reading<T: DeviceCopy>(&self, from: Slice<'_, T>, to: &mut [T]) -> Result<()> {
+        debug_assert_eq!(from.len(), to.len());
+        if from.is_empty() {
+            return Ok(());
+        }
+        let (to, bytes) = (to.as_mut_ptr().cast(), size_of_val(to));
+        // SAFETY: passed on to the caller.
+        unsafe { self.gpu().driver().copy_to_host(to, from.as_ptr() as u64, bytes, self.raw()) }
     }
 
     pub(super) fn raw(&self) -> RawStream {

@@ -168,19 +168,8 @@ impl<'a> Temp<'a> {
     /// # Errors
     /// [`Shape`](crate::Error::Shape) if the lengths differ, or the driver's.
     pub(crate) fn upload<T>(&self, stream: &Stream, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
-        if to.len() != items.len() {
-            let (expected, got) = (to.len() as u64, items.len() as u64);
-            return Err(Error::Shape { what: "items copied to temporary memory", expected, got });
-        }
-        if items.is_empty() {
-            return Ok(());
-        }
-        let driver = stream.gpu().driver();
-        // SAFETY: the view is of live memory of that length, and the copy is waited for.
-        unsafe {
-            driver.copy_to_device(to.as_ptr() as u64, items.as_ptr().cast(), size_of_val(items), stream.raw())
-        }?;
-        stream.synchronize()
+        // SAFETY: the view is of memory of this plan.
+        unsafe { stream.upload(to, items) }
     }
 
     /// Sets every byte of a planned array to 0, in the order of the stream.

@@ -4,20 +4,27 @@
 //! rest, which is generic over coordinates alone and made once, here, for both types.
 
 use kauri_kernels::thread::coord::Coord;
+use std::ops::ControlFlow;
 
 use super::balanced::{self, BalancedOptions, BalancedTree};
+use super::batches::{ShowFound, ShowNearest, Sought};
 use super::cpu::CpuTree;
 use super::gpu::{Asked, GpuTree};
 use super::on_device::{DeviceQueries, DeviceWithin, Look};
 use super::query::Wanted;
+#[cfg(feature = "io")]
+use super::stored::{Loaded, Stored};
 use super::within::Found;
 use super::{Builder, KdTreeOptions, PointMask, SplitRule};
+use crate::batches::Delivery;
 use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::Result;
+#[cfg(feature = "io")]
+use crate::io::index::IndexFile;
 use crate::stats::Stats;
 
 /// A type of coordinates, `f32` or `f64`, and the trees over it.
-pub trait Coordinate: Coord {
+pub trait Coordinate: Coord + bytemuck::Pod {
     /// A tree on the CPU.
     #[doc(hidden)]
     fn cpu_tree(
@@ -55,6 +62,31 @@ pub trait Coordinate: Coord {
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Box<dyn BalancedTree<Self>>>;
+
+    /// The tree of a file, on the CPU.
+    #[cfg(feature = "io")]
+    #[doc(hidden)]
+    fn loaded_cpu_tree(file: IndexFile, dims: usize, stats: &mut Stats) -> Result<Box<dyn Backend<Self>>>;
+
+    /// The tree of a file, on a GPU.
+    #[cfg(feature = "io")]
+    #[doc(hidden)]
+    fn loaded_gpu_tree(
+        gpu: &Gpu,
+        file: IndexFile,
+        dims: usize,
+        stats: &mut Stats,
+    ) -> Result<Box<dyn GpuBackend<Self>>>;
+
+    /// A balanced tree of a file, and the number of its points.
+    #[cfg(feature = "io")]
+    #[doc(hidden)]
+    fn loaded_balanced_tree(
+        device: &Device,
+        file: IndexFile,
+        dims: usize,
+        stats: &mut Stats,
+    ) -> Result<(Box<dyn BalancedTree<Self>>, usize)>;
 }
 
 macro_rules! coordinates {
@@ -97,6 +129,37 @@ macro_rules! coordinates {
             ) -> Result<Box<dyn BalancedTree<Self>>> {
                 balanced::build_tree(device, coords, dims, options, stats)
             }
+
+            #[cfg(feature = "io")]
+            fn loaded_cpu_tree(
+                file: IndexFile,
+                dims: usize,
+                stats: &mut Stats,
+            ) -> Result<Box<dyn Backend<Self>>> {
+                let nodes = stats.phase("check", || Loaded::of_file(file, dims))?;
+                Ok(Box::new(CpuTree::loaded(nodes, dims)))
+            }
+
+            #[cfg(feature = "io")]
+            fn loaded_gpu_tree(
+                gpu: &Gpu,
+                file: IndexFile,
+                dims: usize,
+                stats: &mut Stats,
+            ) -> Result<Box<dyn GpuBackend<Self>>> {
+                let nodes = stats.phase("check", || Loaded::of_file(file, dims))?;
+                Ok(Box::new(GpuTree::loaded(gpu, &nodes, dims, stats)?))
+            }
+
+            #[cfg(feature = "io")]
+            fn loaded_balanced_tree(
+                device: &Device,
+                file: IndexFile,
+                dims: usize,
+                stats: &mut Stats,
+            ) -> Result<(Box<dyn BalancedTree<Self>>, usize)> {
+                balanced::loaded_tree(device, file, dims, stats)
+            }
         }
     )*};
 }
@@ -133,6 +196,9 @@ pub trait Backend<C: Coord>: Send + Sync {
     fn verify(&self) -> Result<()>;
     /// The ids in level order.
     fn node_ids(&self) -> Result<Vec<u32>>;
+    /// What a file holds of the tree.
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<Stored<'_, C>>;
     /// Appends rows of the `k` nearest points to ids and squared distances, which are empty and have room for them.
     fn nearest(
         &self,
@@ -150,6 +216,22 @@ pub trait Backend<C: Coord>: Send + Sync {
     fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>>;
     /// The points, without distances.
     fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>>;
+    /// Delivers the points that are looked for in batches; says if it was stopped.
+    fn find_batches(
+        &self,
+        sought: Sought<'_, C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowFound<'_, C>,
+    ) -> Result<ControlFlow<()>>;
+    /// Delivers rows of the `k` nearest points in batches; says if it was stopped.
+    fn nearest_batches(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowNearest<'_, C>,
+    ) -> Result<ControlFlow<()>>;
 }
 
 /// A tree in the memory of a GPU.

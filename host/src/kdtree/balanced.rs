@@ -2,6 +2,8 @@
 
 mod cpu;
 mod gpu;
+#[cfg(feature = "io")]
+mod stored;
 
 use kauri_kernels::kdtree::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
@@ -13,22 +15,53 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::Point;
 use crate::stats::Stats;
+#[cfg(feature = "io")]
+pub(super) use stored::loaded_tree;
+
+/// How a GPU builds a [`BalancedKdTree`]. Both build the same, to the last bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BalancedBuilder {
+    /// Sorts by radix sorts. Every point has a byte that tells the last levels of its way from the root; an array is put in the order of
+    /// a level only when that is split on its axis, by those bytes alone, and runs of less than 2048 points are split in shared
+    /// memory. The fastest.
+    #[default]
+    Paths,
+    /// Sorts by merges, by super key; every array compares the coordinates of its points with those of the median (Robinson).
+    Robinson,
+}
 
 /// How a [`BalancedKdTree`] is built.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BalancedOptions {
-    /// Warps that a GPU partitions with, rounded up to a power of two. The tree does not depend on it.
+    /// How a GPU builds it.
+    pub builder: BalancedBuilder,
+    /// Warps that a GPU partitions with, rounded up to a power of two, by [`Robinson`](BalancedBuilder::Robinson)'s builder. The tree does not
+    /// depend on it.
     pub warps: u32,
+    /// Numbers points anew on the way down although they are few: for tests of what is done with many.
+    #[doc(hidden)]
+    pub numbered_anew: bool,
 }
 
 impl Default for BalancedOptions {
     fn default() -> Self {
-        Self { warps: kauri_kernels::policy::BALANCED_WARPS }
+        Self {
+            builder: BalancedBuilder::default(),
+            warps: kauri_kernels::policy::BALANCED_WARPS,
+            numbered_anew: false,
+        }
     }
 }
 
 impl BalancedOptions {
+    /// With this builder.
+    pub fn builder(mut self, builder: BalancedBuilder) -> Self {
+        self.builder = builder;
+        self
+    }
+
     /// With that many warps.
     pub fn warps(mut self, warps: u32) -> Self {
         self.warps = warps;
@@ -92,10 +125,11 @@ pub trait BalancedTree<C: Coord>: Send + Sync {
     fn verify(&self) -> Result<()>;
     /// The node at each address of each level, or [`NONE`].
     fn medians(&self) -> Result<Vec<u32>>;
-    /// The less and the greater child of each point, or [`NONE`].
-    fn children(&self) -> Result<Vec<u32>>;
     /// Of each point the one that stays for it, most often itself; empty if all do.
     fn stays(&self) -> Result<Vec<u32>>;
+    /// What a file holds of the tree.
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<stored::Stored<'_, C>>;
 }
 
 /// A tree on a device.
@@ -146,7 +180,9 @@ impl<P: Point> BalancedKdTree<P> {
             Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
         };
         let medians = kauri_kernels::kdtree::balanced::medians_len(num_points as u32) as u64;
-        let tree_bytes = coords_bytes + 4 * (medians + 2 * num_points as u64);
+        let has_children = !device.is_cpu() && options.builder == BalancedBuilder::Robinson;
+        let children = if has_children { 2 * num_points as u64 } else { 0 };
+        let tree_bytes = coords_bytes + 4 * (medians + children);
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + temp_bytes }
     }
 
@@ -170,12 +206,12 @@ impl<P: Point> BalancedKdTree<P> {
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn nodes(&self) -> Result<Vec<Node>> {
-        let (medians, children) = (self.tree.medians()?, self.tree.children()?);
+        let medians = self.tree.medians()?;
         let mut nodes = memory::vec_with_capacity(self.len(), "nodes of the tree")?;
-        let some = |id| (id != NONE).then_some(id);
-        nodes.extend(medians.into_iter().filter_map(some).map(|id| {
-            let [less, greater] = [0, 1].map(|side| some(children[2 * id as usize + side]));
-            Node { id, less, greater }
+        let at = |place: usize| medians.get(place).copied().filter(|&id| id != NONE);
+        nodes.extend((0..medians.len()).filter_map(|place| {
+            let [less, greater] = [2 * place + 1, 2 * place + 2].map(at);
+            at(place).map(|id| Node { id, less, greater })
         }));
         Ok(nodes)
     }

@@ -1,5 +1,6 @@
 //! The k-d tree on the CPU: rayon, one monomorphised copy of each algorithm per number of dimensions.
 
+mod batches;
 mod best;
 mod build;
 mod cell;
@@ -12,26 +13,31 @@ mod within;
 use build::Built;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use walk::{Nodes, Rules};
 use within::{Around, Inside};
 
 use super::backend::{Backend, Checked};
+use super::batches::{ShowFound, ShowNearest, Sought};
 use super::query::Wanted;
+#[cfg(feature = "io")]
+use super::stored::{Loaded, Stored};
 use super::within::Found;
 use super::{PointMask, SplitRule};
+use crate::batches::Delivery;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, Items};
 use crate::primitives::cpu::bounds::bounds;
 use crate::stats::Stats;
 
 /// A tree in host memory, in the stored form of every backend: the coordinates of node `s` at `s * dims`, its id at `s`.
 pub(crate) struct CpuTree<C: Coord> {
     dims: usize,
-    coords: Vec<C>,
-    ids: Vec<u32>,
+    coords: Items<C>,
+    ids: Items<u32>,
     /// The axes of nodes that have children; empty if they go by levels.
-    axes: Vec<u8>,
+    axes: Items<u8>,
     /// Corners of the box of the points, once a query has asked for them.
     bounds: OnceLock<Vec<C>>,
 }
@@ -41,8 +47,16 @@ impl<C: Coord> CpuTree<C> {
     pub(crate) fn build(coords: &[C], dims: usize, rule: SplitRule, stats: &mut Stats) -> Result<Self> {
         with_dims!(dims, D => {
             let Built { nodes, ids, axes } = build::build(points::<C, D>(coords), rule, stats)?;
-            Ok(Self { dims, coords: nodes.into_flattened(), ids, axes, bounds: OnceLock::new() })
+            let (coords, ids, axes) = (nodes.into_flattened().into(), ids.into(), axes.into());
+            Ok(Self { dims, coords, ids, axes, bounds: OnceLock::new() })
         })
+    }
+
+    /// The tree of a file.
+    #[cfg(feature = "io")]
+    pub(crate) fn loaded(nodes: Loaded<C>, dims: usize) -> Self {
+        let Loaded { coords, ids, axes } = nodes;
+        Self { dims, coords, ids, axes, bounds: OnceLock::new() }
     }
 
     /// Queries with what is wanted of them, once it is known that they lie within a period of the points.
@@ -85,7 +99,8 @@ impl<C: Coord> Backend<C> for CpuTree<C> {
     ) -> Result<(Vec<u32>, Vec<C>)> {
         with_dims!(self.dims, D => {
             let Around { rules, queries, except_itself } = self.around(&wanted, queries)?;
-            nearest::nearest(self.nodes::<D>(), &queries, &nearest::Asked { rules, k, except_itself }, ids, dist2)
+            let asked = nearest::Asked { rules, k, except_from: except_itself.then_some(0) };
+            nearest::nearest(self.nodes::<D>(), &queries, &asked, ids, dist2)
         })
     }
 
@@ -114,6 +129,38 @@ impl<C: Coord> Backend<C> for CpuTree<C> {
         found.map(|found| Found { dist2: Vec::new(), ..found })
     }
 
+    fn find_batches(
+        &self,
+        sought: Sought<'_, C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowFound<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        with_dims!(self.dims, D => match sought {
+            Sought::Within(queries, wanted) => {
+                self.around(&wanted, queries)?.find_batches(self.nodes::<D>(), delivery, show)
+            }
+            Sought::InBoxes(corners, mask) => {
+                let inside = Inside { boxes: points::<C, D>(corners).as_chunks().0, mask };
+                batches::find_batches(self.nodes::<D>(), &inside, false, delivery, show)
+            }
+        })
+    }
+
+    fn nearest_batches(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowNearest<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        with_dims!(self.dims, D => {
+            let Around { rules, queries, except_itself } = self.around(&wanted, queries)?;
+            let asked = nearest::Asked { rules, k, except_from: except_itself.then_some(0) };
+            batches::nearest_batches(self.nodes::<D>(), &queries, &asked, delivery, show)
+        })
+    }
+
     fn verify(&self) -> Result<()> {
         with_dims!(self.dims, D => verify::verify(self.nodes::<D>()))
     }
@@ -122,6 +169,12 @@ impl<C: Coord> Backend<C> for CpuTree<C> {
         let mut ids = memory::vec_with_capacity(self.ids.len(), "ids of the nodes")?;
         ids.extend_from_slice(&self.ids);
         Ok(ids)
+    }
+
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<Stored<'_, C>> {
+        let (coords, ids, axes) = (&*self.coords, &*self.ids, &*self.axes);
+        Ok(Stored { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
 
     fn num_points(&self) -> usize {

@@ -1,20 +1,27 @@
 //! The GPU half: the builders, the buckets, the queries, the check.
 
 mod ask;
+mod batches;
 mod boxes;
 mod nearest;
 mod order;
 mod selection;
 mod splits;
+#[cfg(feature = "io")]
+mod stored;
 mod swaps;
 mod tags;
 mod within;
 
 use super::backend::{Backend, Checked, GpuBackend};
+use super::batches::{ShowFound, ShowNearest, Sought};
 use super::on_device::{DeviceWithin, Look};
 use super::query::Wanted;
+#[cfg(feature = "io")]
+use super::stored::Stored;
 use super::within::Found;
 use super::{Builder, DeviceQueries, KdTreeOptions, PointMask, SplitRule, num_axes};
+use crate::batches::Delivery;
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -33,6 +40,7 @@ use nearest::{Nearest, RowsMut};
 use rayon::prelude::*;
 use selection::Selection;
 use splits::{Corners, Splits};
+use std::ops::ControlFlow;
 use swaps::Swaps;
 use tags::Tags;
 use within::Call;
@@ -288,10 +296,15 @@ impl<C: Coord> GpuTree<C> {
 
     /// What a call finds, in host memory.
     fn found(&self, call: Call<'_, C>) -> Result<Found<C>> {
-        let stream = call.stream();
+        let (stream, item_bytes) = (call.stream(), call.item_bytes());
         let found = call.find_all(&mut Workspace::new(&self.gpu))?;
-        let (offsets, ids) = (found.offsets.to_vec(stream)?, found.ids.to_vec(stream)?);
-        Ok(Found { offsets, ids, dist2: found.dist2.to_vec(stream)? })
+        let offsets = found.offsets.to_vec(stream)?;
+        let (count, bytes) = (found.ids.len() as u64, found.ids.len() as u64 * item_bytes);
+        let copied = || {
+            memory::check(bytes, "points found")?;
+            Ok(Found { offsets, ids: found.ids.to_vec(stream)?, dist2: found.dist2.to_vec(stream)? })
+        };
+        copied().map_err(|error: Error| error.of_result(count, bytes))
     }
 
     /// A new stream, for work after what has been done to the tree.
@@ -382,11 +395,12 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
     }
 
     fn node_ids(&self) -> Result<Vec<u32>> {
-        let in_order = self.ids.to_vec(&self.stream()?)?;
-        let mut ids = memory::vec_with_capacity(in_order.len(), "ids of the nodes")?;
-        let n = in_order.len() as u32;
-        (0..n).into_par_iter().map(|s| in_order[in_order_rank(s, n) as usize]).collect_into_vec(&mut ids);
-        Ok(ids)
+        level_order(&self.ids.to_vec(&self.stream()?)?, "ids of the nodes")
+    }
+
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<Stored<'_, C>> {
+        self.to_stored()
     }
 
     fn nearest(
@@ -410,7 +424,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         for begin in (0..num_queries).step_by(batch) {
             let range = begin..num_queries.min(begin + batch);
             let mut layout = Layout::new();
-            let plan = Nearest::plan(&mut layout, self, &asked, range.len(), k, is_own);
+            let plan = Nearest::plan(&mut layout, self, &asked, range.len(), k, is_own, false);
             let mut batch_dist2 =
                 Buffer::uninitialized(&self.gpu, range.len() * k, "distances of neighbours")?;
             let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbours")?;
@@ -456,6 +470,26 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
 
     fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
         self.look_in_boxes(corners, mask, |call| self.found(call))
+    }
+
+    fn find_batches(
+        &self,
+        sought: Sought<'_, C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowFound<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        self.deliver_found(sought, delivery, show)
+    }
+
+    fn nearest_batches(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowNearest<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        self.deliver_nearest(queries, k, wanted, delivery, show)
     }
 }
 
@@ -514,7 +548,7 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         let mut layout = Layout::new();
         let rows = RowsMut { dist2: dist2.slice_mut(), ids: ids.slice_mut(), k };
         let is_own = matches!(queries, DeviceQueries::Own { .. });
-        let plan = Nearest::plan(&mut layout, self, asked, num_queries, k, is_own);
+        let plan = Nearest::plan(&mut layout, self, asked, num_queries, k, is_own, false);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         self.wait(stream)?;
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
@@ -552,6 +586,14 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
     ) -> Result<DeviceWithin<C>> {
         Call::new(self, stream, look)?.find_all(workspace)
     }
+}
+
+/// What belongs to each node, in level order; given in the order of a walk in order.
+fn level_order<T: Copy + Send + Sync>(in_order: &[T], label: &'static str) -> Result<Vec<T>> {
+    let mut by_level = memory::vec_with_capacity(in_order.len(), label)?;
+    let n = in_order.len() as u32;
+    (0..n).into_par_iter().map(|s| in_order[in_order_rank(s, n) as usize]).collect_into_vec(&mut by_level);
+    Ok(by_level)
 }
 
 /// Rows of `k` entries, which are in the order of `ids`, in that of the ids themselves.

@@ -29,11 +29,15 @@ macro_rules! with_dims {
 
 mod backend;
 mod balanced;
+mod batches;
 mod cpu;
 mod gpu;
+mod ids;
 mod neighbors;
 mod on_device;
 mod query;
+#[cfg(feature = "io")]
+mod stored;
 mod within;
 
 use kauri_kernels::thread::coord::Coord;
@@ -41,7 +45,8 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 pub use backend::Coordinate;
-pub use balanced::{BalancedKdTree, BalancedOptions, Node, Removed};
+pub use balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
+pub use batches::{NearestBatch, WithinBatch};
 pub use neighbors::Neighbors;
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
@@ -198,7 +203,7 @@ impl<P: Point> KdTree<P> {
     ///
     /// # Errors
     /// Those of [`KdTree::build`] for the first query that cannot be used; [`Error::ResultTooLarge`] if n x k entries do
-    /// not fit in memory; errors of the device.
+    /// not fit in memory, for which there is [`KdTree::nearest_batches`]; errors of the device.
     pub fn nearest(&self, queries: &[P], k: usize) -> Result<Neighbors<P>> {
         self.nearest_with(queries, k, &QueryOptions::default())
     }
@@ -322,15 +327,18 @@ fn checked_coordinates<'a, P: Point>(points: &'a [P], what: &'static str) -> Res
 
 /// Room for a result of `queries` x `k`: ids and squared distances, empty.
 fn result_rows<C: Coord>(queries: usize, k: usize) -> Result<(Vec<u32>, Vec<C>)> {
-    let too_large = Error::ResultTooLarge { queries: queries as u64, k: k as u64 };
-    let entry_bytes = (size_of::<u32>() + size_of::<C>()) as u64;
-    let Some(entries) = queries.checked_mul(k) else { return Err(too_large) };
-    if !(entries as u64).checked_mul(entry_bytes).is_some_and(memory::fits) {
-        return Err(too_large);
-    }
-    let (mut ids, mut dist2) = (Vec::new(), Vec::new());
-    match (ids.try_reserve_exact(entries), dist2.try_reserve_exact(entries)) {
-        (Ok(()), Ok(())) => Ok((ids, dist2)),
-        _ => Err(too_large),
-    }
+    let count = (queries as u64).saturating_mul(k as u64);
+    let bytes = count.saturating_mul(item_bytes::<C>());
+    let room = || {
+        memory::check(bytes, "neighbours")?;
+        let len = usize::try_from(count).unwrap_or(usize::MAX);
+        let ids = memory::vec_with_capacity(len, "ids of neighbours")?;
+        Ok((ids, memory::vec_with_capacity(len, "distances of neighbours")?))
+    };
+    room().map_err(|error: Error| error.of_result(count, bytes))
+}
+
+/// Bytes of an item of a result: an id and a distance.
+const fn item_bytes<C>() -> u64 {
+    (size_of::<u32>() + size_of::<C>()) as u64
 }

@@ -17,6 +17,23 @@ pub struct Neighbors<P: Point> {
     dist2: Vec<P::Coord>,
 }
 
+/// The same of some rows, wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) struct NeighborRows<'a, C> {
+    pub(crate) len: usize,
+    pub(crate) k: usize,
+    pub(crate) ids: &'a [u32],
+    pub(crate) dist2: &'a [C],
+}
+
+impl<'a, C> NeighborRows<'a, C> {
+    pub(crate) fn row(&self, row: usize) -> (&'a [u32], &'a [C]) {
+        assert!(row < self.len, "row {row} of {} rows", self.len);
+        let entries = row * self.k..(row + 1) * self.k;
+        (&self.ids[entries.clone()], &self.dist2[entries])
+    }
+}
+
 impl<P: Point> Neighbors<P> {
     /// Takes `len` rows of `k` entries.
     pub(crate) fn new(len: usize, k: usize, ids: Vec<u32>, dist2: Vec<P::Coord>) -> Self {
@@ -54,9 +71,8 @@ impl<P: Point> Neighbors<P> {
     /// # Panics
     /// If there are not that many queries.
     pub fn row(&self, query: usize) -> (&[u32], &[P::Coord]) {
-        assert!(query < self.len, "row {query} of {} rows", self.len);
-        let entries = query * self.k..(query + 1) * self.k;
-        (&self.ids[entries.clone()], &self.dist2[entries])
+        let Self { len, k, ids, dist2 } = self;
+        NeighborRows { len: *len, k: *k, ids, dist2 }.row(query)
     }
 
     /// The two matrices: ids and squared distances.

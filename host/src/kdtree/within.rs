@@ -29,9 +29,25 @@ pub struct Found<C> {
 }
 
 impl<C: Coord> Found<C> {
+    /// Its rows, to be changed.
+    pub(super) fn rows_mut(&mut self) -> FoundMut<'_, C> {
+        FoundMut { offsets: &self.offsets, ids: &mut self.ids, dist2: &mut self.dist2 }
+    }
+}
+
+/// Rows of points found, wherever they are.
+pub struct FoundMut<'a, C> {
+    /// Where each row begins, and where the last ends.
+    pub offsets: &'a [u64],
+    pub ids: &'a mut [u32],
+    /// Nothing if distances were not asked for.
+    pub dist2: &'a mut [C],
+}
+
+impl<'a, C: Coord> FoundMut<'a, C> {
     /// The ids and distances of each row.
-    fn rows_mut(&mut self) -> Vec<(&mut [u32], &mut [C])> {
-        let (mut rest_ids, mut rest_dist2) = (&mut self.ids[..], &mut self.dist2[..]);
+    fn split(&mut self) -> Vec<(&mut [u32], &mut [C])> {
+        let (mut rest_ids, mut rest_dist2) = (&mut *self.ids, &mut *self.dist2);
         let row = |ends: &[u64]| {
             let len = (ends[1] - ends[0]) as usize;
             let (ids, later_ids) = std::mem::take(&mut rest_ids).split_at_mut(len);
@@ -44,7 +60,7 @@ impl<C: Coord> Found<C> {
 
     /// Sorts each row by (distance, id).
     pub(crate) fn sort(&mut self) {
-        self.rows_mut().into_par_iter().for_each_init(Vec::new, |row, (ids, dist2)| {
+        self.split().into_par_iter().for_each_init(Vec::new, |row, (ids, dist2)| {
             row.clear();
             row.extend(dist2.iter().map(|distance| distance.key()).zip(ids.iter().copied()));
             row.sort_unstable();
@@ -53,12 +69,44 @@ impl<C: Coord> Found<C> {
             }
         });
     }
+
+    /// To be read.
+    pub(crate) fn read_only(self) -> FoundRows<'a, C> {
+        FoundRows { offsets: self.offsets, ids: self.ids, dist2: self.dist2 }
+    }
+}
+
+/// The same, to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct FoundRows<'a, C> {
+    pub(crate) offsets: &'a [u64],
+    pub(crate) ids: &'a [u32],
+    pub(crate) dist2: &'a [C],
+}
+
+impl<'a, C> FoundRows<'a, C> {
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub(crate) fn row(&self, row: usize) -> &'a [u32] {
+        &self.ids[self.range(row)]
+    }
+
+    pub(crate) fn row_dist2(&self, row: usize) -> &'a [C] {
+        if self.dist2.is_empty() { &[] } else { &self.dist2[self.range(row)] }
+    }
+
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        assert!(row < self.len(), "row {row} of {} rows", self.len());
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
 }
 
 impl<P: Point> Within<P> {
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.found.offsets.len() - 1
+        self.rows().len()
     }
 
     /// True if there are no rows.
@@ -86,7 +134,7 @@ impl<P: Point> Within<P> {
     /// # Panics
     /// If there are not that many rows.
     pub fn row(&self, row: usize) -> &[u32] {
-        &self.found.ids[self.range(row)]
+        self.rows().row(row)
     }
 
     /// The distances of row `row`; none of points in boxes.
@@ -94,7 +142,7 @@ impl<P: Point> Within<P> {
     /// # Panics
     /// If there are not that many rows.
     pub fn row_dist2(&self, row: usize) -> &[P::Coord] {
-        if self.found.dist2.is_empty() { &[] } else { &self.found.dist2[self.range(row)] }
+        self.rows().row_dist2(row)
     }
 
     /// Offsets, ids and distances.
@@ -102,9 +150,9 @@ impl<P: Point> Within<P> {
         (self.found.offsets, self.found.ids, self.found.dist2)
     }
 
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
-        assert!(row < self.len(), "row {row} of {} rows", self.len());
-        self.found.offsets[row] as usize..self.found.offsets[row + 1] as usize
+    fn rows(&self) -> FoundRows<'_, P::Coord> {
+        let Found { offsets, ids, dist2 } = &self.found;
+        FoundRows { offsets, ids, dist2 }
     }
 }
 
@@ -137,7 +185,8 @@ impl<P: Point> KdTree<P> {
     /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query; on the CPU up to 0.8 GB more while it works.
     ///
     /// # Errors
-    /// Those of [`KdTree::nearest_with`]; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if what is found does not fit in memory.
+    /// Those of [`KdTree::nearest_with`]; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number of points found, if
+    /// they do not fit in memory: [`within_batches`](KdTree::within_batches) delivers them in batches.
     pub fn within<'a>(
         &self,
         queries: impl Into<Queries<'a, P>>,
@@ -147,7 +196,7 @@ impl<P: Point> KdTree<P> {
         let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
         let mut found = self.checked(queries.into(), |queries| self.backend().within(queries, wanted))?;
         if options.sorted {
-            found.sort();
+            found.rows_mut().sort();
         }
         Ok(Within { found })
     }
@@ -181,13 +230,14 @@ impl<S: Scalar, const D: usize> KdTree<[S; D]> {
     /// The points in every box, as [`count_in_boxes`](KdTree::count_in_boxes) counts them, in the order of the tree.
     ///
     /// # Errors
-    /// Those of [`count_in_boxes`](KdTree::count_in_boxes).
+    /// Those of [`count_in_boxes`](KdTree::count_in_boxes); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number
+    /// of points found, if they do not fit in memory: [`in_boxes_batches`](KdTree::in_boxes_batches) delivers them in batches.
     pub fn in_boxes(&self, boxes: &[[[S; D]; 2]], mask: Option<&PointMask>) -> Result<Within<[S; D]>> {
         let corners = self.checked_boxes(boxes, mask)?;
         Ok(Within { found: self.backend().in_boxes(&corners, mask)? })
     }
 
-    fn checked_boxes<'a>(
+    pub(super) fn checked_boxes<'a>(
         &self,
         boxes: &'a [[[S; D]; 2]],
         mask: Option<&PointMask>,

@@ -23,6 +23,8 @@ pub trait Scalar: private::Sealed + Copy + Send + Sync + 'static {
     const LARGEST: Self::Coord;
     /// True if [`coordinates`](Scalar::coordinates) makes a copy.
     const CONVERTED: bool;
+    /// Its name, as Rust has it.
+    const TYPE_NAME: &'static str;
 
     /// True for a number of a magnitude up to [`LARGEST`](Scalar::LARGEST).
     fn is_usable(self) -> bool;
@@ -50,6 +52,7 @@ macro_rules! floats {
             type Coord = $Float;
             const LARGEST: $Float = <$Float as Coord>::LIMIT;
             const CONVERTED: bool = false;
+            const TYPE_NAME: &'static str = stringify!($Float);
 
             #[inline(always)]
             fn is_usable(self) -> bool {
@@ -76,6 +79,7 @@ macro_rules! integers {
             type Coord = f64;
             const LARGEST: f64 = MAX_EXACT as f64;
             const CONVERTED: bool = true;
+            const TYPE_NAME: &'static str = stringify!($Integer);
 
             #[inline(always)]
             fn is_usable(self) -> bool {
@@ -94,11 +98,14 @@ floats!(f32 f64);
 integers!(i32 i64);
 
 /// Position of the first number that is not usable.
-pub(super) fn first_unusable<S: Scalar>(numbers: &[S]) -> Option<usize> {
+pub(crate) fn first_unusable<S: Copy + Sync>(
+    numbers: &[S],
+    is_usable: impl Fn(S) -> bool + Sync,
+) -> Option<usize> {
     let first_in = |chunk: &[S]| {
         // The usual answer is "none", and without an early exit this loop runs in vector registers.
-        let all_usable = chunk.iter().fold(true, |all, x| all & x.is_usable());
-        if all_usable { None } else { chunk.iter().position(|x| !x.is_usable()) }
+        let all_usable = chunk.iter().fold(true, |all, &x| all & is_usable(x));
+        if all_usable { None } else { chunk.iter().position(|&x| !is_usable(x)) }
     };
     if numbers.len() <= CHECK_CHUNK {
         return first_in(numbers);
@@ -138,12 +145,12 @@ mod tests {
     #[test]
     fn the_first_unusable_number() {
         let mut numbers = vec![5i64; 5 * CHECK_CHUNK];
-        assert_eq!(first_unusable(&numbers), None);
+        assert_eq!(first_unusable(&numbers, i64::is_usable), None);
         for position in [4 * CHECK_CHUNK + 9, 2 * CHECK_CHUNK, 11] {
             numbers[position] = i64::MIN;
-            assert_eq!(first_unusable(&numbers), Some(position));
+            assert_eq!(first_unusable(&numbers, i64::is_usable), Some(position));
         }
-        assert_eq!(first_unusable(&[0.0, f32::NAN]), Some(1));
-        assert_eq!(first_unusable(&[0.0, f64::NEG_INFINITY]), Some(1));
+        assert_eq!(first_unusable(&[0.0, f32::NAN], f32::is_usable), Some(1));
+        assert_eq!(first_unusable(&[0.0, f64::NEG_INFINITY], f64::is_usable), Some(1));
     }
 }

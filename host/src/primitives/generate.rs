@@ -3,6 +3,7 @@
 use super::item::Item;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
+use cuda_std::mem::SliceMut;
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::STREAM_ROWS;
 pub use kauri_kernels::primitives::generate::splitmix64;
@@ -44,6 +45,16 @@ pub fn iota<T: Number>(stream: &Stream, first: T, step: T, output: &mut Buffer<T
     let args = (output.slice_mut(), join(first.to_words()), join(step.to_words()));
     // SAFETY: as in `fill`.
     unsafe { stream.launch::<primitives_iota<T>>(num_tiles, args) }
+}
+
+/// Sets item i to first + i.
+///
+/// # Safety
+/// Nothing else uses the view, which begins where an allocation may, until the stream has done the work.
+pub(crate) unsafe fn iota_on(stream: &Stream, first: u32, output: SliceMut<'_, u32>) -> Result<()> {
+    let num_tiles = output.len().div_ceil(tile_items::<u32, STREAM_ROWS>()) as u64;
+    // SAFETY: passed on to the caller.
+    unsafe { stream.launch::<primitives_iota<u32>>(num_tiles, (output, first.into(), 1)) }
 }
 
 /// Sets item i to [`splitmix64`] of seed + i, of which a `u32` takes the low half: the same noise everywhere, for tests and

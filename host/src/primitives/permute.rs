@@ -44,6 +44,43 @@ pub fn scatter<T: DeviceCopy>(
     permute(stream, input, indices, output, Direction::Scatter)
 }
 
+/// Gathers words.
+///
+/// # Safety
+/// There are as many as indices; nothing else uses the views until the stream has done the work.
+pub(crate) unsafe fn gather_on(
+    stream: &Stream,
+    input: Slice<'_, u32>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, u32>,
+) -> Result<()> {
+    // SAFETY: passed on to the caller.
+    unsafe { launch::<u32, u32, 1>(stream, input, indices, output, Direction::Gather) }
+}
+
+/// Scatters items of `len` parts that lie side by side.
+///
+/// # Safety
+/// As many items as indices, of parts of a multiple of 4 bytes; nothing else uses the views until the stream has done the work.
+pub(crate) unsafe fn scatter_parts<T>(
+    stream: &Stream,
+    len: usize,
+    input: Slice<'_, T>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, T>,
+) -> Result<()> {
+    let words = size_of::<T>() / size_of::<u32>();
+    let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
+    let num_indexed = (output.len() / len) as u64;
+    // SAFETY: the same memory as words; the rest is passed on to the caller.
+    unsafe {
+        let input = Slice::<u32>::from_raw_parts(input.as_ptr().cast(), input.len() * words);
+        let output = SliceMut::<u32>::from_raw_parts(output.as_ptr().cast(), output.len() * words);
+        let args = (input, indices, output, (len * words) as u32, num_indexed);
+        stream.launch::<primitives_scatter<u32, 0>>(num_blocks, args)
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Direction {
     Gather,

@@ -8,6 +8,9 @@
 pub mod distinct;
 pub mod finish;
 pub mod partition;
+pub mod paths;
+pub mod subtrees;
+pub mod ties;
 pub mod verify;
 
 use super::left_balanced::{full_tree, num_levels};
@@ -38,6 +41,14 @@ impl Run {
             run = if address >> above & 1 == 0 { run.less() } else { run.greater() };
         }
         run
+    }
+
+    /// Number of places of an address on a level. A run and the median behind it halve, and of an odd number the less child has the
+    /// smaller half; so the bits of the address are carries, the one that is decided first the lowest.
+    #[inline(always)]
+    pub const fn len_of(address: u32, level: u32, num_points: u32) -> u32 {
+        let carries = (address as u64).reverse_bits() >> 1 >> (63 - level);
+        ((num_points as u64 + 1 + carries) >> level).saturating_sub(1) as u32
     }
 
     /// How many lie before the median, of two medians the first.
@@ -107,6 +118,25 @@ impl Nodes<'_> {
         if level > 0 {
             let parent = self.medians.load((full_tree(level - 1) + address / 2) as usize);
             self.children.store(2 * parent as usize + (address & 1) as usize, id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_runs() {
+        for num_points in (0..300).chain([u32::MAX - 1, u32::MAX]) {
+            for level in 0..9 {
+                for address in 0..1 << level {
+                    assert_eq!(
+                        Run::len_of(address, level, num_points),
+                        Run::of(address, level, num_points).len
+                    );
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Balanced trees against a naive build and across devices.
 
-use kauri::kdtree::{BalancedKdTree, BalancedOptions, Node, Removed};
+use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
 use kauri::{Device, Error, LonLat, Point};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for_shape, for_each_dims, oracle};
@@ -12,6 +12,14 @@ fn build<P: Point>(device: &Device, points: &[P], options: &BalancedOptions) -> 
     let tree =
         BalancedKdTree::build(device, points, options).unwrap_or_else(|error| panic!("{what}: {error}"));
     tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+    if !device.is_cpu() && options.builder == BalancedBuilder::Paths {
+        let other = build(device, points, &options.clone().builder(BalancedBuilder::Robinson));
+        assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another by Robinson's");
+        let mut anew = options.clone();
+        anew.numbered_anew = true;
+        let other = BalancedKdTree::build(device, points, &anew).unwrap();
+        assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another by other numbers");
+    }
     tree
 }
 

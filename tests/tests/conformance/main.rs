@@ -1,6 +1,7 @@
 //! The conformance suite: what kauri promises, on every device of this machine.
 
 mod balanced;
+mod batches;
 mod command_line;
 mod degenerate;
 mod hard_cases;
@@ -14,6 +15,7 @@ mod lonlat;
 mod primitives;
 mod primitives_ordered;
 mod properties;
+mod save;
 
 use kauri::kdtree::{Builder, SplitRule};
 use kauri::{Device, KdTree, KdTreeOptions, Point};

@@ -7,7 +7,8 @@ use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace
 use kauri::kdtree::{Builder, Norm, PointMask, Queries, QueryOptions};
 use kauri::primitives::radix_sort::{self, RadixSortOptions};
 use kauri::primitives::segmented_sort;
-use kauri::{Error, KdTree, KdTreeOptions, Point, Result};
+use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result};
+use std::ops::ControlFlow;
 
 const CALLS: [FaultCall; 6] = [
     FaultCall::Alloc,
@@ -24,7 +25,10 @@ fn points(n: usize) -> Vec<[f32; 2]> {
 
 /// An error that a fault may cause.
 fn is_expected(error: &Error) -> bool {
-    matches!(error, Error::OutOfMemory { .. } | Error::Driver { name: "INJECTED", .. })
+    matches!(
+        error,
+        Error::OutOfMemory { .. } | Error::ResultTooLarge { .. } | Error::Driver { name: "INJECTED", .. }
+    )
 }
 
 /// Builds and asks a tree on a device whose `nth` call fails; true if no call failed.
@@ -118,12 +122,54 @@ const ASKS: [Ask; 6] = [
     |tree, queries| Ok(tree.in_boxes(&boxes(queries), None)?.into_parts().1),
 ];
 
+/// The same in batches.
+const ASKS_IN_BATCHES: [Ask; 4] = [
+    |tree, queries| {
+        let (mut ids, options) = (Vec::new(), QueryOptions::default());
+        tree.nearest_batches(queries, 4, &options, &mut batches(tree), |batch| {
+            append(&mut ids, batch.ids())
+        })?;
+        Ok(ids)
+    },
+    |tree, queries| {
+        let (mut ids, options) = (Vec::new(), QueryOptions::default().sorted());
+        tree.within_batches(queries, 200.0, &options, &mut batches(tree), |batch| {
+            append(&mut ids, batch.ids())
+        })?;
+        Ok(ids)
+    },
+    |tree, _| {
+        let (mut ids, own) = (Vec::new(), Queries::Own { itself: false });
+        tree.within_batches(own, 200.0, &QueryOptions::default(), &mut batches(tree), |batch| {
+            append(&mut ids, batch.ids())
+        })?;
+        Ok(ids)
+    },
+    |tree, queries| {
+        let mut ids = Vec::new();
+        tree.in_boxes_batches(&boxes(queries), None, &mut batches(tree), |batch| {
+            append(&mut ids, batch.ids())
+        })?;
+        Ok(ids)
+    },
+];
+
+/// Batches of which there are three or more.
+fn batches(tree: &KdTree<[f32; 2]>) -> Batches<'static> {
+    Batches::new().rows(tree.len() / 3 + 1)
+}
+
+fn append(ids: &mut Vec<u32>, more: &[u32]) -> ControlFlow<()> {
+    ids.extend_from_slice(more);
+    ControlFlow::Continue(())
+}
+
 fn boxes(corners: &Points) -> Vec<[[f32; 2]; 2]> {
     corners.iter().map(|&low| [low, low.map(|x| x + 200.0)]).collect()
 }
 
 /// Asks a tree, everything twice, on a device whose `nth` call fails; true if no call failed.
-fn queries_survive(gpu: &Gpu, points: &Points, plan: FaultPlan) -> bool {
+fn queries_survive(gpu: &Gpu, points: &Points, asks: &[Ask], plan: FaultPlan) -> bool {
     let faulty = gpu.with_faults(plan);
     let Ok(tree) = KdTree::build(&Device::from_gpu(faulty.clone()), points, &KdTreeOptions::default()) else {
         return false; // as `survives` tests
@@ -131,7 +177,7 @@ fn queries_survive(gpu: &Gpu, points: &Points, plan: FaultPlan) -> bool {
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let held = faulty.memory_use().live_bytes;
     let mut untouched = true;
-    for ask in ASKS {
+    for ask in asks {
         let answer = ask(&expected, points).unwrap();
         for _ in 0..2 {
             match ask(&tree, points) {
@@ -147,26 +193,34 @@ fn queries_survive(gpu: &Gpu, points: &Points, plan: FaultPlan) -> bool {
     untouched
 }
 
-fn every_call_of_a_query_may_fail(gpu: &Gpu, points: &Points) {
+fn every_call_of_a_query_may_fail(gpu: &Gpu, points: &Points, asks: &[Ask]) {
     for repeat in [false, true] {
         let mut nth = 1;
-        while !queries_survive(gpu, points, FaultPlan { call: FaultCall::Any, nth, repeat }) {
+        while !queries_survive(gpu, points, asks, FaultPlan { call: FaultCall::Any, nth, repeat }) {
             nth += 1;
             assert!(nth < 2000, "a call never stops failing");
         }
-        assert!(nth > 100, "{nth} calls");
+        assert!(nth > 16 * asks.len() as u64, "{nth} calls");
     }
 }
 
 #[test]
 fn every_call_of_a_query_may_fail_on_a_gpu() {
-    on_cuda(|gpu, _| every_call_of_a_query_may_fail(gpu, &points(3000)));
+    on_cuda(|gpu, _| every_call_of_a_query_may_fail(gpu, &points(3000), &ASKS));
+    on_cuda(|gpu, _| {
+        for ask in ASKS_IN_BATCHES {
+            every_call_of_a_query_may_fail(gpu, &points(3000), &[ask]);
+        }
+    });
 }
 
 #[test]
 fn every_call_of_a_query_may_fail_on_a_simulated_device() {
     let device = Device::sim(SimOptions::default()).unwrap();
-    every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(20));
+    every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(20), &ASKS);
+    for ask in ASKS_IN_BATCHES {
+        every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(10), &[ask]);
+    }
 }
 
 /// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.

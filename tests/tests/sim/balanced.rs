@@ -3,7 +3,7 @@
 use crate::{noise, on_each_schedule, room, upload};
 use kauri::Point;
 use kauri::device::{Device, Stream};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
 use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};
 
@@ -15,16 +15,18 @@ fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) ->
 fn same_as_on_the_cpu<P: Point>(device: &Device, points: &[P], warps: u32) {
     let options = BalancedOptions::default().warps(warps);
     let expected = BalancedKdTree::build(&Device::cpu(), points, &options).unwrap();
-    let tree = BalancedKdTree::build(device, points, &options).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(
-        tree.medians().unwrap(),
-        expected.medians().unwrap(),
-        "{} points, {warps} warps",
-        points.len()
-    );
-    assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap());
-    assert_eq!(tree.removed().unwrap(), expected.removed().unwrap());
-    tree.verify().unwrap_or_else(|e| panic!("{e}"));
+    for (builder, numbered_anew) in
+        [(BalancedBuilder::Robinson, false), (BalancedBuilder::Paths, false), (BalancedBuilder::Paths, true)]
+    {
+        let mut options = options.clone().builder(builder);
+        options.numbered_anew = numbered_anew;
+        let what = format!("{} points, {options:?}", points.len());
+        let tree = BalancedKdTree::build(device, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(tree.medians().unwrap(), expected.medians().unwrap(), "{what}");
+        assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{what}");
+        assert_eq!(tree.removed().unwrap(), expected.removed().unwrap(), "{what}");
+        tree.verify().unwrap_or_else(|e| panic!("{what}: {e}"));
+    }
 }
 
 #[test]
@@ -38,6 +40,9 @@ fn trees_by_every_partitioner() {
         same_as_on_the_cpu(&device, &points::<f32, 2>(159, 1 << 20, |x| x as f32), 2);
         // Many equal points, and many equal coordinates.
         same_as_on_the_cpu(&device, &points::<f32, 3>(150, 4, |x| x as f32 - 1.0), 4);
+        // Subtrees in shared memory below a level, with few and with many equal coordinates.
+        same_as_on_the_cpu(&device, &points::<f32, 3>(2050, 1 << 20, |x| x as f32), 64);
+        same_as_on_the_cpu(&device, &points::<f32, 6>(4100, 4, |x| x as f32), 64);
         // As many warps a run as there may be.
         same_as_on_the_cpu(&device, &points::<f64, 2>(130, 1 << 20, |x| x as f64), 16);
     });
@@ -91,8 +96,8 @@ fn wrong_nodes_are_found() {
 fn verify(stream: &Stream, coords: &[f32], medians: [u32; 3], children: [u32; 6]) -> Option<(u64, u32)> {
     let (coords, medians, children) =
         (upload(stream, coords), upload(stream, &medians), upload(stream, &children));
-    let (mut seen, mut finding) = (upload(stream, &[0_u32; 3]), upload(stream, &[u64::MAX]));
-    let mut count = upload(stream, &[0_u32]);
+    let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
+    let mut count = upload(stream, &[0_u64]);
     let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
     let args = (coords.slice(), 1, medians.slice(), children.slice(), 3, outputs.0, outputs.1, outputs.2);
     // SAFETY: the buffers live until the finding has been copied.

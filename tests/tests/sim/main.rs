@@ -5,6 +5,7 @@ mod balanced;
 mod building_blocks;
 mod demo;
 mod kdtree;
+mod kdtree_batches;
 mod kdtree_queries;
 mod kdtree_within;
 mod merge;

@@ -51,6 +51,10 @@ const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.r
 const DISTINCT: Kernel = Kernel { file: "kernels/src/kdtree/balanced/distinct.rs", tests: &["balanced::"] };
 const BALANCED_PARTITION: Kernel =
     Kernel { file: "kernels/src/kdtree/balanced/partition.rs", tests: &["balanced::"] };
+const PATHS: Kernel = Kernel { file: "kernels/src/kdtree/balanced/paths.rs", tests: &["balanced::"] };
+const BALANCED_SUBTREES: Kernel =
+    Kernel { file: "kernels/src/kdtree/balanced/subtrees.rs", tests: &["balanced::"] };
+const TIES: Kernel = Kernel { file: "kernels/src/kdtree/balanced/ties.rs", tests: &["balanced::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
 const QUEUE: Kernel = Kernel { file: "kernels/src/kdtree/nearest/queue.rs", tests: &["kdtree_queries::"] };
@@ -517,6 +521,36 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BALANCED_PARTITION,
         from: "        // By then all have loaded theirs.\n        warp::sync_warp(warp::FULL_MASK);\n",
         to: "",
+    },
+    Mutant {
+        what: "paths: a warp does not know of those before it",
+        kernel: PATHS,
+        from: "counts.store(warp * CLASSES + thread, total);",
+        to: "counts.store(warp * CLASSES + thread, 0);",
+    },
+    Mutant {
+        what: "paths: an array waits for one level less",
+        kernel: PATHS,
+        from: "if waited == 0 { 0 } else { (waited - 1) % MAX_PENDING + 1 }",
+        to: "if waited == 0 { 0 } else { (waited - 1) % MAX_PENDING }",
+    },
+    Mutant {
+        what: "subtrees: bits are counted before all are there",
+        kernel: BALANCED_SUBTREES,
+        from: "        thread::sync_threads();\n        let of_warp",
+        to: "        let of_warp",
+    },
+    Mutant {
+        what: "subtrees: numbers are read before all are there",
+        kernel: BALANCED_SUBTREES,
+        from: "            // The block's own stores, of which the first ones are read by all of its threads.\n            thread::sync_threads();\n",
+        to: "",
+    },
+    Mutant {
+        what: "ties: only neighbours are put in order",
+        kernel: TIES,
+        from: "while to > place && is_before",
+        to: "if to > place && is_before",
     },
     Mutant {
         what: "selection: samples are not sorted to the end",

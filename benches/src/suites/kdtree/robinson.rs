@@ -5,10 +5,12 @@ use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::{Error, Result, Stats};
 use std::time::Duration;
 
+/// Points of the published experiment.
+const PUBLISHED: usize = 1 << 24;
 /// Phases of a build, without the copy of the points to the device.
 const PHASES: [&str; 3] = ["sort", "dedupe", "partition"];
 
@@ -16,25 +18,45 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        let points = points::uniform::<f32, 4>(n, settings.seed);
-        let default = BalancedOptions::default();
-        builds(settings, &points, "balanced", &default, report)?;
-        let row = row("balanced: verify", n);
-        let tree = BalancedKdTree::build(&settings.device, &points, &default)?;
-        let timing = settings.effort.wall(|| tree.verify())?;
-        report.push(Row { timing: Some(timing), ..row });
-        for warps in (5..=16).map(|log| 1 << log) {
-            let (work, options) = (format!("balanced, {warps} warps"), default.clone().warps(warps));
+        // Where the published four coordinates do not fit with all that a build takes.
+        match n {
+            0..400_000_000 => of_dims::<4>(settings, n, report)?,
+            400_000_000..800_000_000 => of_dims::<3>(settings, n, report)?,
+            _ => of_dims::<2>(settings, n, report)?,
+        }
+        if n == 100_000_000 {
+            of_dims::<3>(settings, n, report)?;
+        }
+    }
+    Ok(())
+}
+
+fn of_dims<const D: usize>(settings: &Settings, n: usize, report: &mut Report) -> Result<()> {
+    let points = points::uniform::<f32, D>(n, settings.seed);
+    let options = BalancedOptions::default();
+    builds(settings, &points, "balanced", &options, report)?;
+    let tree = BalancedKdTree::build(&settings.device, &points, &options)?;
+    let timing = settings.effort.wall(|| tree.verify())?;
+    report.push(Row { timing: Some(timing), ..row::<D>("balanced: verify", n) });
+    if n <= PUBLISHED {
+        let lattice: Vec<_> = points.iter().map(|point| point.map(|x| (x * 30.0).floor())).collect();
+        builds(settings, &lattice, "balanced, many equal coordinates and points", &options, report)?;
+    }
+    if n <= PUBLISHED {
+        let options = options.builder(BalancedBuilder::Robinson);
+        builds(settings, &points, "Robinson", &options, report)?;
+        for warps in (5..=16).step_by(2).map(|log| 1 << log) {
+            let (work, options) = (format!("Robinson, {warps} warps"), options.clone().warps(warps));
             builds(settings, &points, &work, &options, report)?;
         }
     }
     Ok(())
 }
 
-fn row(work: &str, n: usize) -> Row {
+fn row<const D: usize>(work: &str, n: usize) -> Row {
     Row {
         work: work.to_owned(),
-        input: "f32 x 4, uniform".to_owned(),
+        input: format!("f32 x {D}, uniform"),
         n: n as u64,
         items: Some(n as u64),
         ..Row::default()
@@ -42,9 +64,9 @@ fn row(work: &str, n: usize) -> Row {
 }
 
 /// Rows of the phases of builds, and of their sum; the tree is checked.
-fn builds(
+fn builds<const D: usize>(
     settings: &Settings,
-    points: &[[f32; 4]],
+    points: &[[f32; D]],
     work: &str,
     options: &BalancedOptions,
     report: &mut Report,
@@ -64,7 +86,7 @@ fn builds(
         let timing = Some(Timing::of("wall", &times));
         let temp_bytes = runs.first().map(|stats| stats.temp_bytes);
         let name = format!("{work}: {what}");
-        report.push(Row { timing, temp_bytes, check: Some("verify"), ..row(&name, points.len()) });
+        report.push(Row { timing, temp_bytes, check: Some("verify"), ..row::<D>(&name, points.len()) });
     };
     push("init", &["init"]);
     PHASES.into_iter().for_each(|phase| push(phase, &[phase]));

@@ -37,7 +37,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
     }
 
     /// The radius within which queries find so many points on average.
-    fn radius(&self) -> Result<C> {
+    pub(super) fn radius(&self) -> Result<C> {
         let num_queries = self.input.queries.len();
         let step = num_queries.div_ceil(SAMPLED_QUERIES).max(1);
         let sample: Vec<_> = self.input.queries.iter().step_by(step).copied().collect();

@@ -8,8 +8,10 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::BalancedTree;
+#[cfg(feature = "io")]
+use super::stored::{Loaded, Stored};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::memory::{self, Items};
 use crate::stats::Stats;
 
 /// Runs of at most this many points are partitioned by one task.
@@ -18,11 +20,10 @@ const SEQUENTIAL: usize = 4096;
 /// A tree in host memory.
 pub(super) struct CpuTree<C> {
     dims: usize,
-    coords: Vec<C>,
+    coords: Items<C>,
     num_nodes: usize,
-    medians: Vec<u32>,
-    children: Vec<u32>,
-    stays: Vec<u32>,
+    medians: Items<u32>,
+    stays: Items<u32>,
 }
 
 /// Temporary bytes of a build: an array an axis, and one to partition to.
@@ -33,6 +34,13 @@ pub(super) fn temp_bytes(num_points: usize, dims: usize) -> u64 {
 impl<C: Coord> CpuTree<C> {
     pub(super) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
         with_dims!(dims, D => build(coords.as_chunks::<D>().0, stats))
+    }
+
+    /// The tree of a file.
+    #[cfg(feature = "io")]
+    pub(super) fn loaded(loaded: Loaded<C>, dims: usize) -> Self {
+        let Loaded { num_nodes, coords, medians, stays } = loaded;
+        Self { dims, coords, num_nodes, medians, stays }
     }
 }
 
@@ -68,21 +76,17 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
         Ok(stays)
     })?;
     let num_nodes = arrays[0].len();
-    let none = |len: usize, label| -> Result<Vec<AtomicU32>> {
-        let mut items = memory::vec_with_capacity(len, label)?;
-        items.resize_with(len, || AtomicU32::new(NONE));
-        Ok(items)
-    };
-    let medians = none(medians_len(num_nodes as u32), "medians of the tree")?;
-    let children = none(2 * n, "children of the nodes")?;
+    let num_medians = medians_len(num_nodes as u32);
+    let mut medians = memory::vec_with_capacity(num_medians, "medians of the tree")?;
+    medians.resize_with(num_medians, || AtomicU32::new(NONE));
     let mut room = memory::vec_with_capacity(num_nodes, "room for a partition")?;
     room.resize(num_nodes, 0);
     stats.phase("partition", || {
-        let build = Build { points, medians: &medians, children: &children };
+        let build = Build { points, medians: &medians };
         build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut room, 0, 0);
     });
-    let plain = |items: Vec<AtomicU32>| items.into_iter().map(AtomicU32::into_inner).collect();
-    Ok(CpuTree { dims: D, coords, num_nodes, medians: plain(medians), children: plain(children), stays })
+    let medians = medians.into_iter().map(AtomicU32::into_inner).collect::<Vec<_>>().into();
+    Ok(CpuTree { dims: D, coords: coords.into(), num_nodes, medians, stays: stays.into() })
 }
 
 /// Of each point the first that is equal to it; nothing, if that is itself for all.
@@ -103,21 +107,20 @@ fn stays<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<
 struct Build<'a, C, const D: usize> {
     points: &'a [[C; D]],
     medians: &'a [AtomicU32],
-    children: &'a [AtomicU32],
 }
 
 impl<C: Coord, const D: usize> Build<'_, C, D> {
-    /// Builds the subtree of an address of a level over the points of all arrays. Returns its root.
-    fn subtree(&self, arrays: [&mut [u32]; D], room: &mut [u32], level: u32, address: u32) -> u32 {
+    /// Builds the subtree of an address of a level over the points of all arrays.
+    fn subtree(&self, arrays: [&mut [u32]; D], room: &mut [u32], level: u32, address: u32) {
         let len = arrays[0].len();
         if len == 0 {
-            return NONE;
+            return;
         }
         let (axis, middle) = (level as usize % D, Run { begin: 0, len: len as u32 }.median() as usize);
         let median = arrays[axis][middle];
         self.medians[(full_tree(level) + address) as usize].store(median, Relaxed);
         if len == 1 {
-            return median;
+            return;
         }
         let mut first = [const { None }; D];
         let mut last = [const { None }; D];
@@ -133,14 +136,12 @@ impl<C: Coord, const D: usize> Build<'_, C, D> {
         let greater_room = &mut rest[1..];
         let less = |this: &Self| this.subtree(whole(first), less_room, level + 1, 2 * address);
         let greater = |this: &Self| this.subtree(whole(last), greater_room, level + 1, 2 * address + 1);
-        let children = if len > SEQUENTIAL {
-            rayon::join(|| less(self), || greater(self))
+        if len > SEQUENTIAL {
+            rayon::join(|| less(self), || greater(self));
         } else {
-            (less(self), greater(self))
-        };
-        self.children[2 * median as usize].store(children.0, Relaxed);
-        self.children[2 * median as usize + 1].store(children.1, Relaxed);
-        median
+            less(self);
+            greater(self);
+        }
     }
 
     /// Puts what comes before the median to the front of an array, in order, and what comes behind it to the end.
@@ -180,12 +181,14 @@ impl<C: Coord> BalancedTree<C> for CpuTree<C> {
         copied(&self.medians, "medians of the tree")
     }
 
-    fn children(&self) -> Result<Vec<u32>> {
-        copied(&self.children, "children of the nodes")
-    }
-
     fn stays(&self) -> Result<Vec<u32>> {
         copied(&self.stays, "points that stay")
+    }
+
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<Stored<'_, C>> {
+        let (coords, medians, stays) = (&*self.coords, &*self.medians, &*self.stays);
+        Ok(Stored { coords: coords.into(), medians: medians.into(), stays: stays.into() })
     }
 }
 
@@ -195,7 +198,7 @@ fn copied(items: &[u32], label: &'static str) -> Result<Vec<u32>> {
     Ok(copy)
 }
 
-/// A check of a tree, depth first along its children.
+/// A check of a tree, depth first.
 struct Check<'a, C, const D: usize> {
     tree: &'a CpuTree<C>,
     points: &'a [[C; D]],
@@ -208,42 +211,33 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
     fn all(&self) -> Result<()> {
         let mut seen = memory::vec_with_capacity(self.points.len(), "points seen")?;
         seen.resize(self.points.len(), false);
-        let root = self.tree.medians.first().copied().unwrap_or(NONE);
-        let num_nodes = self.subtree(
-            root,
-            Run { begin: 0, len: self.tree.num_nodes as u32 },
-            0,
-            0,
-            [[None; 2]; D],
-            &mut seen,
-        )?;
-        if num_nodes != self.tree.num_nodes {
-            return Err(corrupt(0, format!("{num_nodes} nodes instead of {}", self.tree.num_nodes)));
+        let run = Run { begin: 0, len: self.tree.num_nodes as u32 };
+        let num_nodes = self.subtree(run, 0, 0, [[None; 2]; D], &mut seen)?;
+        let num_stored = self.tree.medians.iter().filter(|&&id| id != NONE).count();
+        if num_nodes != self.tree.num_nodes || num_stored != num_nodes {
+            let what = format!(
+                "{num_stored} nodes, of which {num_nodes} in place, instead of {}",
+                self.tree.num_nodes
+            );
+            return Err(corrupt(0, what));
         }
         Ok(())
     }
 
-    /// Checks a subtree that is to have the points of a run, and counts its nodes.
+    /// Checks the subtree of an address that is to have the points of a run, and counts its nodes.
     fn subtree(
         &self,
-        id: u32,
         run: Run,
         level: u32,
         address: u32,
         bounds: Bounds<D>,
         seen: &mut [bool],
     ) -> Result<usize> {
-        let place = (full_tree(level) + address) as usize;
-        let stored = self.tree.medians.get(place).copied().unwrap_or(NONE);
-        if (id == NONE) != (run.len == 0) || stored != id {
-            return Err(corrupt(
-                place,
-                format!("there is {id} where {stored} is stored, and {} points are left", run.len),
-            ));
-        }
-        if id == NONE {
+        if run.len == 0 {
             return Ok(0);
         }
+        let place = (full_tree(level) + address) as usize;
+        let id = self.tree.medians.get(place).copied().unwrap_or(NONE);
         match seen.get_mut(id as usize) {
             None => {
                 return Err(corrupt(place, format!("id {id}, but there are {} points", self.points.len())));
@@ -264,12 +258,11 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
                 ));
             }
         }
-        let children = &self.tree.children[2 * id as usize..][..2];
         let axis = level as usize % D;
         let (mut less, mut greater) = (bounds, bounds);
         (less[axis][1], greater[axis][0]) = (Some(id), Some(id));
-        let less = self.subtree(children[0], run.less(), level + 1, 2 * address, less, seen)?;
-        let greater = self.subtree(children[1], run.greater(), level + 1, 2 * address + 1, greater, seen)?;
+        let less = self.subtree(run.less(), level + 1, 2 * address, less, seen)?;
+        let greater = self.subtree(run.greater(), level + 1, 2 * address + 1, greater, seen)?;
         Ok(less + 1 + greater)
     }
 }

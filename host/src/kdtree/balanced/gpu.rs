@@ -1,26 +1,24 @@
-//! Robinson's builder: arrays sorted on every axis by merge sort, equal points removed in two passes, then partitioned a level at a time
-//! by the partitioner that fits the length of its runs.
+//! Balanced trees on a GPU: what their builders have in common.
+
+mod paths;
+mod robinson;
+
+#[cfg(feature = "io")]
+mod stored;
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::balanced::distinct::{kdtree_distinct_pieces, kdtree_stays};
-use kauri_kernels::kdtree::balanced::finish::kdtree_finish_runs;
-use kauri_kernels::kdtree::balanced::partition::{
-    kdtree_partition_close_gaps, kdtree_partition_pieces, kdtree_partition_runs, kdtree_partition_small_runs,
-};
+use kauri_kernels::kdtree::balanced::distinct::kdtree_stays;
+use kauri_kernels::kdtree::balanced::medians_len;
 use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};
-use kauri_kernels::kdtree::balanced::{medians_len, num_partitions};
-use kauri_kernels::primitives::select_two_pass::primitives_select_close_gaps;
 use kauri_kernels::thread::coord::Coord;
 
-use super::{BalancedOptions, BalancedTree};
-use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
+use super::{BalancedBuilder, BalancedOptions, BalancedTree};
+use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
-use crate::primitives::merge_sort::SortPoints;
-use crate::primitives::pairs::{Pairs, nothing};
 use crate::stats::Stats;
 
-/// Most points of a run that several have a warp for.
-const SMALL: u32 = 16;
+/// Words that nodes are counted in.
+const COUNTS: usize = 64;
 
 /// A tree in the memory of a GPU.
 pub(super) struct GpuTree<C> {
@@ -29,148 +27,66 @@ pub(super) struct GpuTree<C> {
     num_nodes: usize,
     coords: Buffer<C>,
     medians: Buffer<u32>,
+    /// As Robinson's builder makes them, to be verified: the medians tell as much.
     children: Buffer<u32>,
     stays: Buffer<u32>,
 }
 
-/// Temporary memory of a build.
-struct Plan<C> {
+/// A build that is under way, over at least one point.
+#[derive(Clone, Copy)]
+struct Build<'a, C> {
+    stream: &'a Stream,
+    temp: &'a Temp<'a>,
+    coords: Slice<'a, C>,
     dims: usize,
-    /// Warps that partition, a power of two.
-    warps: u32,
-    /// Points of a warp's piece of an array in the removal of equal ones.
-    piece: usize,
-    sort: SortPoints<C>,
-    sorted_keys: Region<C>,
-    sorted: Region<u32>,
-    /// The distinct points, sorted on each axis, and room for one more array.
-    arrays: Vec<Region<u32>>,
-    spare: Region<u32>,
-    /// What warps compact to, beside `sorted`.
-    compacted: Region<u32>,
-    kept: Region<u64>,
-    halves: Region<u32>,
+}
+
+/// Temporary memory of a builder, and how it builds. Arrays of a plan are apart, and buffers live until the stream has been waited for.
+trait Plan<C: Coord> {
+    /// Sorts the points on all axes, and removes equal ones. Returns how many are left, and of each point the one that stays for it, if
+    /// some do not.
+    fn sort(&self, build: Build<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)>;
+
+    /// True if it makes children of nodes beside the medians.
+    fn makes_children(&self) -> bool;
+
+    /// Makes the nodes. Medians and children have been set to none.
+    fn partition(
+        &self,
+        build: Build<'_, C>,
+        num_nodes: usize,
+        medians: SliceMut<'_, u32>,
+        children: SliceMut<'_, u32>,
+    ) -> Result<()>;
+}
+
+fn plan<C: Coord>(
+    layout: &mut Layout,
+    num_points: usize,
+    dims: usize,
+    options: &BalancedOptions,
+) -> Box<dyn Plan<C>> {
+    match options.builder {
+        BalancedBuilder::Paths => Box::new(paths::Paths::plan(layout, num_points, dims, options)),
+        BalancedBuilder::Robinson => Box::new(robinson::Robinson::plan(layout, num_points, dims, options)),
+    }
 }
 
 /// Temporary bytes of a build.
 pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &BalancedOptions) -> u64 {
     let mut layout = Layout::new();
-    Plan::<C>::new(&mut layout, num_points, dims, options);
+    plan::<C>(&mut layout, num_points, dims, options);
     layout.bytes()
 }
 
-impl<C: Coord> Plan<C> {
-    fn new(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
-        // More than one for 32 points have nothing to do.
-        let useful = n.div_ceil(32).clamp(1, 1 << 20) as u32;
-        let warps = options.warps.clamp(1, useful).next_power_of_two();
-        let piece = n.div_ceil(warps as usize).next_multiple_of(32).max(32);
-        Self {
-            dims,
-            warps,
-            piece,
-            sort: SortPoints::plan(layout, n),
-            sorted_keys: layout.reserve(n),
-            sorted: layout.reserve(n),
-            arrays: (0..dims).map(|_| layout.reserve(n)).collect(),
-            spare: layout.reserve(n),
-            compacted: layout.reserve(n),
-            kept: layout.reserve(n.div_ceil(piece)),
-            halves: layout.reserve(2 * warps as usize),
-        }
-    }
-
-    /// Sorts the points on an axis.
-    unsafe fn sort(&self, stream: &Stream, temp: &Temp<'_>, coords: Slice<'_, C>, axis: usize) -> Result<()> {
-        let output = Pairs { keys: temp.view(self.sorted_keys), values: temp.view(self.sorted) };
-        // SAFETY: passed on to the caller.
-        unsafe { self.sort.run(stream, temp, coords, self.dims, axis, output) }
-    }
-
-    /// Keeps the first of equal points of the sorted array. How many these are goes to the first of two words, and to the second the
-    /// first place that is not sorted.
-    unsafe fn dedupe(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        coords: Slice<'_, C>,
-        axis: usize,
-        words: SliceMut<'_, u64>,
-    ) -> Result<()> {
-        let (keys, ids) = (temp.view(self.sorted_keys).read_only(), temp.view(self.sorted).read_only());
-        let (compacted, kept, to) =
-            (temp.view(self.compacted), temp.view(self.kept), temp.view(self.arrays[axis]));
-        let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
-        // SAFETY: passed on to the caller; a warp a piece.
-        unsafe {
-            let (count, failed) = (words.part(0, 1), words.part(1, 1));
-            let args = (keys, ids, coords, self.dims as u32, axis as u32, compacted, kept, failed, piece);
-            stream.launch_items::<kdtree_distinct_pieces<C>>(threads, args)?;
-            let args = (compacted.read_only(), kept.read_only(), to, count, piece);
-            stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)
-        }
-    }
-
-    /// Partitions the arrays level by level, and makes the nodes.
-    unsafe fn partition(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        coords: Slice<'_, C>,
-        num_nodes: usize,
-        medians: SliceMut<'_, u32>,
-        children: SliceMut<'_, u32>,
-    ) -> Result<()> {
-        // SAFETY: there are that many points.
-        let part = |region| unsafe { temp.view(region).part(0, num_nodes) };
-        let mut arrays: Vec<_> = self.arrays.iter().map(|&array| part(array)).collect();
-        let (mut spare, less, greater) = (part(self.spare), part(self.sorted), part(self.compacted));
-        let (halves, dims, warps) = (temp.view(self.halves), self.dims as u32, self.warps);
-        let threads = 32 * u64::from(warps);
-        let last = num_partitions(num_nodes as u32);
-        for level in 0..last {
-            let axis = level as usize % self.dims;
-            let primary = arrays[axis].read_only();
-            // Runs of a level have as many points, give or take one.
-            let longest = (num_nodes as u64 + 1).div_ceil(1 << level) as u32 - 1;
-            // The first array's partition makes the nodes; where there is none, a partition of nothing.
-            let mut medians = medians;
-            let others: Vec<_> = (0..self.dims).filter(|&other| other != axis).map(Some).collect();
-            let others = if others.is_empty() { vec![None] } else { others };
-            for other in others {
-                let array = other.map_or(nothing(), |other| arrays[other]);
-                let from = array.read_only();
-                // SAFETY: passed on to the caller; the arrays are apart.
-                unsafe {
-                    if 1 << level < warps {
-                        let args = (
-                            coords, dims, primary, level, from, less, greater, halves, medians, children,
-                            warps,
-                        );
-                        stream.launch_items::<kdtree_partition_pieces<C>>(threads, args)?;
-                        if !array.is_empty() {
-                            let (less, greater) = (less.read_only(), greater.read_only());
-                            let args = (less, greater, halves.read_only(), level, array, warps);
-                            stream.launch_items::<kdtree_partition_close_gaps>(threads, args)?;
-                        }
-                    } else if longest > SMALL {
-                        let args = (coords, dims, primary, level, from, spare, medians, children, warps);
-                        stream.launch_items::<kdtree_partition_runs<C>>(threads, args)?;
-                        if let Some(other) = other {
-                            std::mem::swap(&mut arrays[other], &mut spare);
-                        }
-                    } else {
-                        let lanes = longest.next_power_of_two();
-                        let args = (coords, dims, primary, level, array, medians, children, lanes, warps);
-                        stream.launch_items::<kdtree_partition_small_runs<C>>(threads, args)?;
-                    }
-                }
-                medians = nothing();
-            }
-        }
-        let args = (arrays[last as usize % self.dims].read_only(), last, medians, children);
-        // SAFETY: passed on to the caller.
-        unsafe { stream.launch_items::<kdtree_finish_runs>(1 << last, args) }
+impl<C: Coord> Build<'_, C> {
+    /// Of each point the one that stays for it. `ids` are sorted on the first axis, and `kept` are those of them that stay.
+    fn stays(&self, ids: Slice<'_, u32>, kept: Slice<'_, u32>) -> Result<Buffer<u32>> {
+        let mut stays = Buffer::uninitialized(self.stream.gpu(), ids.len(), "points that stay")?;
+        let args = (ids, kept, self.coords, self.dims as u32, stays.slice_mut());
+        // SAFETY: the buffer waits for the device before it is freed, and the others are those of a plan.
+        unsafe { self.stream.launch_items::<kdtree_stays<C>>(ids.len() as u64, args)? };
+        Ok(stays)
     }
 }
 
@@ -185,10 +101,11 @@ impl<C: Coord> GpuTree<C> {
         let (n, stream) = (points.len() / dims, Stream::new(gpu)?);
         let mut workspace = Workspace::new(gpu);
         let mut layout = Layout::new();
-        let plan = Plan::<C>::new(&mut layout, n, dims, options);
+        let plan = plan::<C>(&mut layout, n, dims, options);
         let (coords, mut children) = stats.phase("init", || {
             let coords = Buffer::from_slice(&stream, points, "coordinates of the points")?;
-            let mut children = Buffer::uninitialized(gpu, 2 * n, "children of the nodes")?;
+            let num_children = if plan.makes_children() { 2 * n } else { 0 };
+            let mut children = Buffer::uninitialized(gpu, num_children, "children of the nodes")?;
             children.fill_bytes(&stream, 0xff)?;
             stream.synchronize()?;
             Ok((coords, children))
@@ -199,44 +116,19 @@ impl<C: Coord> GpuTree<C> {
             return Ok(Self { gpu: gpu.clone(), dims, num_nodes: 0, coords, medians, children, stays });
         }
         let temp = workspace.carve(&stream, &layout, "balanced k-d tree build")?;
-        let (mut num_nodes, mut stays) = (n, none(0, "points that stay")?);
-        let mut words = Buffer::uninitialized(gpu, 2 * dims, "numbers of distinct points")?;
-        words.fill_bytes(&stream, 0xff)?;
-        // SAFETY: the buffers live until the stream has been waited for.
-        unsafe {
-            for axis in 0..dims {
-                stats.phase("sort", || {
-                    plan.sort(&stream, &temp, coords.slice(), axis)?;
-                    stream.synchronize()
-                })?;
-                stats.phase("dedupe", || {
-                    plan.dedupe(&stream, &temp, coords.slice(), axis, words.slice_mut().part(2 * axis, 2))?;
-                    let found = words.part_to_vec(&stream, 2 * axis..2 * axis + 2)?;
-                    if found[1] != u64::MAX || (axis > 0 && found[0] != num_nodes as u64) {
-                        let what = format!("the sort on axis {axis} left a point behind the next one");
-                        return Err(Error::Corrupt { node: found[1], what });
-                    }
-                    num_nodes = found[0] as usize;
-                    if axis == 0 && num_nodes < n {
-                        stays = none(n, "points that stay")?;
-                        let ids = temp.view(plan.sorted).read_only();
-                        let kept = temp.view(plan.arrays[0]).part(0, num_nodes).read_only();
-                        let args = (ids, kept, coords.slice(), dims as u32, stays.slice_mut());
-                        stream.launch_items::<kdtree_stays<C>>(n as u64, args)?;
-                        stream.synchronize()?;
-                    }
-                    Ok(())
-                })?;
-            }
-            let mut medians = none(medians_len(num_nodes as u32), "medians of the tree")?;
-            stats.phase("partition", || {
-                medians.fill_bytes(&stream, 0xff)?;
-                let nodes = (medians.slice_mut(), children.slice_mut());
-                plan.partition(&stream, &temp, coords.slice(), num_nodes, nodes.0, nodes.1)?;
-                stream.synchronize()
-            })?;
-            Ok(Self { gpu: gpu.clone(), dims, num_nodes, coords, medians, children, stays })
-        }
+        let build = Build { stream: &stream, temp: &temp, coords: coords.slice(), dims };
+        let (num_nodes, stays) = plan.sort(build, stats)?;
+        let stays = match stays {
+            Some(stays) => stays,
+            None => none(0, "points that stay")?,
+        };
+        let mut medians = none(medians_len(num_nodes as u32), "medians of the tree")?;
+        stats.phase("partition", || {
+            medians.fill_bytes(&stream, 0xff)?;
+            plan.partition(build, num_nodes, medians.slice_mut(), children.slice_mut())?;
+            stream.synchronize()
+        })?;
+        Ok(Self { gpu: gpu.clone(), dims, num_nodes, coords, medians, children, stays })
     }
 }
 
@@ -250,10 +142,15 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
             return Ok(());
         }
         let stream = Stream::new(&self.gpu)?;
-        let mut seen = Buffer::<u32>::uninitialized(&self.gpu, self.children.len() / 2, "seen ids")?;
+        let num_words = (self.coords.len() / self.dims).div_ceil(32);
+        let mut seen = Buffer::<u32>::uninitialized(&self.gpu, num_words, "seen ids")?;
         seen.fill_bytes(&stream, 0)?;
-        let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
-        let mut count = Buffer::from_slice(&stream, &[0_u32], "number of nodes")?;
+        let mut words = [0; 1 + COUNTS];
+        words[0] = u64::MAX;
+        let mut words = Buffer::from_slice(&stream, &words, "a finding and numbers of nodes")?;
+        let all = words.slice_mut();
+        // SAFETY: there are so many words.
+        let (finding, counts) = unsafe { (all.part(0, 1), all.part(1, COUNTS)) };
         let (medians, num_nodes) = (self.medians.slice(), self.num_nodes as u32);
         let args = (
             self.coords.slice(),
@@ -262,12 +159,13 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
             self.children.slice(),
             num_nodes,
             seen.slice_mut(),
-            finding.slice_mut(),
-            count.slice_mut(),
+            finding,
+            counts,
         );
         // SAFETY: the buffers live until the finding has been copied.
         unsafe { stream.launch_items::<kdtree_verify_balanced<C>>(medians.len() as u64, args)? };
-        match finding.to_vec(&stream)?[0] {
+        let words = words.to_vec(&stream)?;
+        match words[0] {
             u64::MAX => {}
             found => {
                 let what = match found as u32 {
@@ -280,8 +178,8 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
                 return Err(Error::Corrupt { node: found >> 32, what: what.into() });
             }
         }
-        match count.to_vec(&stream)?[0] {
-            count if count == num_nodes => Ok(()),
+        match words[1..].iter().sum::<u64>() {
+            count if count == u64::from(num_nodes) => Ok(()),
             count => Err(Error::Corrupt { node: 0, what: format!("{count} nodes instead of {num_nodes}") }),
         }
     }
@@ -290,11 +188,12 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
         self.medians.to_vec(&Stream::new(&self.gpu)?)
     }
 
-    fn children(&self) -> Result<Vec<u32>> {
-        self.children.to_vec(&Stream::new(&self.gpu)?)
-    }
-
     fn stays(&self) -> Result<Vec<u32>> {
         self.stays.to_vec(&Stream::new(&self.gpu)?)
+    }
+
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<super::stored::Stored<'_, C>> {
+        self.to_stored()
     }
 }

@@ -13,17 +13,18 @@ use crate::error::Result;
 const MAX_SORTED_K: usize = 64;
 
 /// What is asked for.
+#[derive(Clone)]
 pub(super) struct Asked<'a, C, const D: usize> {
     pub(super) rules: Rules<'a, C, D>,
     pub(super) k: usize,
-    /// Query `i` leaves out point `i`.
-    pub(super) except_itself: bool,
+    /// Query `i` leaves out this point and `i` on.
+    pub(super) except_from: Option<usize>,
 }
 
 impl<C: Coord, const D: usize> Asked<'_, C, D> {
     /// True if there is nothing beside the k nearest, up to a distance.
     fn is_plain(&self) -> bool {
-        self.rules.are_plain() && !self.except_itself
+        self.rules.are_plain() && self.except_from.is_none()
     }
 }
 
@@ -86,7 +87,7 @@ impl<'a, C: Coord, const D: usize> Search<'a, C, D> {
         let (k, bound) = (self.asked.k, self.asked.rules.wanted.bound);
         let ids = fill(ids, u32::MAX);
         let distances = fill(distances, C::INFINITY);
-        let except = if self.asked.except_itself { number as u32 } else { u32::MAX };
+        let except = self.asked.except_from.map_or(u32::MAX, |first| (first + number) as u32);
         if k <= MAX_SORTED_K {
             self.walk(query, except, &mut SortedRow { ids, distances, bound });
         } else {

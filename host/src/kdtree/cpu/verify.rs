@@ -5,7 +5,7 @@ use kauri_kernels::thread::coord::Coord;
 use super::cell::Cell;
 use super::walk::{Nodes, next_axis};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::kdtree::ids::first_wrong;
 
 /// Subtrees of nodes from this number on are checked by one task.
 const PARALLEL_NODES: usize = 1024;
@@ -32,27 +32,12 @@ pub(super) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<
             got: ids.len() as u64,
         });
     }
-    check_permutation(ids)?;
+    if let Some((node, what)) = first_wrong(ids)? {
+        return Err(corrupt(node, what));
+    }
     let region = Region { lower: [None; D], upper: [None; D] };
     let cell = (!axes.is_empty()).then(|| Cell::of(points));
     check_subtree(tree, 0, 0, region, cell)
-}
-
-fn check_permutation(ids: &[u32]) -> Result<()> {
-    let words = ids.len().div_ceil(64);
-    let mut seen = memory::vec_with_capacity(words, "ids seen")?;
-    seen.resize(words, 0u64);
-    for (node, &id) in ids.iter().enumerate() {
-        if id as usize >= ids.len() {
-            return Err(corrupt(node, format!("id {id}, but there are {} points", ids.len())));
-        }
-        let (word, bit) = (&mut seen[id as usize / 64], 1 << (id % 64));
-        if *word & bit != 0 {
-            return Err(corrupt(node, format!("id {id} is also the id of another node")));
-        }
-        *word |= bit;
-    }
-    Ok(())
 }
 
 /// Checks node `s`, on a level of `level_axis`, and everything below it; its cell is given if nodes split on the widest axis of it.

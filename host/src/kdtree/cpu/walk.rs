@@ -75,6 +75,7 @@ impl<C: Coord, const D: usize> Stack<C, D> {
 }
 
 /// How distances are measured, and which points a query takes.
+#[derive(Clone)]
 pub(super) struct Rules<'a, C, const D: usize> {
     pub(super) wanted: &'a Wanted<C>,
     pub(super) periods: [C; D],

@@ -1,14 +1,18 @@
 //! The points within a distance of each query, or in each box: a walk in order, many at a time.
 
 use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
+use super::batches::find_batches;
 use super::order::{self, Order, Parts};
 use super::walk::{Nodes, Rules, next_axis};
-use crate::error::Result;
-use crate::kdtree::PointMask;
+use crate::batches::Delivery;
+use crate::error::{Error, Result};
+use crate::kdtree::batches::ShowFound;
 use crate::kdtree::within::Found;
+use crate::kdtree::{PointMask, item_bytes};
 use crate::memory;
 
 /// Rows that are found together at most.
@@ -63,6 +67,20 @@ impl<C: Coord, const D: usize> Around<'_, C, D> {
             find(tree, &ByDistance::<C, D, true>(self))
         } else {
             find(tree, &ByDistance::<C, D, false>(self))
+        }
+    }
+
+    /// The same in batches.
+    pub(super) fn find_batches(
+        &self,
+        tree: Nodes<'_, C, D>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowFound<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        if self.is_plain() {
+            find_batches(tree, &ByDistance::<C, D, true>(self), true, delivery, show)
+        } else {
+            find_batches(tree, &ByDistance::<C, D, false>(self), true, delivery, show)
         }
     }
 }
@@ -150,6 +168,23 @@ pub(super) fn find<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     look: &impl Look<C, D>,
 ) -> Result<Found<C>> {
+    find_as_they_come(tree, look).map_err(|error| match error {
+        Error::OutOfMemory { .. } => match count(tree, look) {
+            // However many rows had been counted when memory ran out.
+            Ok(counts) => {
+                let count = counts.into_par_iter().map(u64::from).sum();
+                error.of_result(count, count.saturating_mul(item_bytes::<C>()))
+            }
+            Err(_) => error,
+        },
+        other => other,
+    })
+}
+
+fn find_as_they_come<C: Coord, const D: usize>(
+    tree: Nodes<'_, C, D>,
+    look: &impl Look<C, D>,
+) -> Result<Found<C>> {
     let mut found = Found { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
     memory::reserve(&mut found.offsets, look.len() + 1, "offsets of rows")?;
     found.offsets.push(0);
@@ -219,6 +254,8 @@ fn append<C: Coord, const D: usize>(
 ) -> Result<()> {
     let before = ids.len();
     let end = offsets.last().map_or(0, |&end| usize::try_from(end).unwrap_or(usize::MAX));
+    let more = (end - before) as u64;
+    memory::check(more.saturating_mul(item_bytes::<C>()), "points found")?;
     memory::reserve(ids, end - before, "ids of points found")?;
     memory::reserve(dist2, end - before, "distances of points found")?;
     let ids_room = Parts::new(&mut ids.spare_capacity_mut()[..end - before]);

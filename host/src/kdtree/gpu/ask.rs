@@ -1,11 +1,12 @@
 //! What is asked for, in device memory, and the arguments that all walks over buckets take.
 
 use super::GpuTree;
+use super::order::Through;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use crate::kdtree::on_device::DeviceQueries;
 use crate::kdtree::query::{Traversal, Wanted};
-use crate::primitives::pairs::{Source, nothing};
+use crate::primitives::pairs::nothing;
 use cuda_std::mem::Slice;
 use kauri_kernels::kdtree::queries::flags;
 use kauri_kernels::policy::QUERIES;
@@ -77,6 +78,8 @@ pub(super) struct QueriesOn<'a, C> {
     pub(super) rows: Slice<'a, u32>,
     /// A point that each leaves out, by id; empty if none does.
     pub(super) except: Slice<'a, u32>,
+    /// Query `i` leaves out this point and `i` on, in place of those.
+    pub(super) first_left_out: Option<u32>,
     /// They are all points of the tree.
     pub(super) are_own: bool,
 }
@@ -93,7 +96,8 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
 
     /// Of points, in the order of their rows.
     pub(super) fn of_points(coords: Slice<'a, C>) -> Self {
-        Self { coords, rows: nothing().read_only(), except: nothing().read_only(), are_own: false }
+        let none = nothing().read_only();
+        Self { coords, rows: none, except: none, first_left_out: None, are_own: false }
     }
 
     /// The points of the tree, those at `range` of its order; rows are those of the ids, or in that order.
@@ -116,6 +120,7 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
             coords,
             rows: if rows_of_ids { ids } else { none },
             except: if itself { none } else { ids },
+            first_left_out: None,
             are_own: range.len() == tree.len(),
         }
     }
@@ -140,13 +145,13 @@ pub(super) struct WalkArgs<'a, C> {
 }
 
 impl<'a, C: Coord> WalkArgs<'a, C> {
-    /// Of queries for the `k` nearest, or for as many as there are, which are answered in an order if there is one.
+    /// Of queries for the `k` nearest, or for as many as there are.
     pub(super) fn new(
         tree: &'a GpuTree<C>,
         asked: &'a Asked<C>,
         queries: QueriesOn<'a, C>,
         k: usize,
-        order: Option<Source<'a, u32, u32>>,
+        Through { order, except }: Through<'a>,
     ) -> Self {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         let own = if queries.are_own { flags::OWN } else { 0 };
@@ -160,7 +165,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
             queries: queries.coords,
             rows: order.map_or(queries.rows, |order| order.values),
             homes: order.map_or(nothing().read_only(), |order| order.keys),
-            except: queries.except,
+            except,
             mask: asked.mask(),
             periods: asked.periods.slice(),
             flags: in_order | own | brute_force | (asked.wanted.norm as u32) << flags::NORM_SHIFT,

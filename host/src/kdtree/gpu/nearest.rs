@@ -2,7 +2,7 @@
 
 use super::GpuTree;
 use super::ask::{Asked, QueriesOn, WalkArgs, walk_args};
-use super::order::Order;
+use super::order::Going;
 use crate::device::{Layout, Stream, Temp};
 use crate::error::Result;
 use crate::kdtree::query::Traversal;
@@ -26,11 +26,12 @@ pub(super) struct RowsMut<'a, C> {
 
 /// Temporary memory of one call.
 pub(super) struct Nearest {
-    order: Option<Order>,
+    going: Going,
 }
 
 impl Nearest {
-    /// Plans up to `num_queries` queries for the `k` nearest, the points of the tree itself if they are its `own`.
+    /// Plans up to `num_queries` queries for the `k` nearest, the points of the tree itself in its order if they are its `own`, or ones
+    /// that `leave_out` points which follow each other.
     pub(super) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &GpuTree<C>,
@@ -38,32 +39,32 @@ impl Nearest {
         num_queries: usize,
         k: usize,
         own: bool,
+        leave_out: bool,
     ) -> Self {
-        let is_ordered = own || asked.is_in_order(tree.len(), k) || walks_alone(asked);
-        Self { order: if is_ordered { None } else { Order::plan(layout, num_queries, tree.len()) } }
+        let are_ordered = own || asked.is_in_order(tree.len(), k) || walks_alone(asked);
+        Self { going: Going::plan(layout, num_queries, tree.len(), are_ordered, leave_out) }
     }
 
     /// Answers up to as many queries as planned.
     ///
     /// # Safety
     /// Queries and rows are apart, of one number, and used by nothing else until the stream has done the work.
-    pub(super) unsafe fn run<C: Coord>(
+    pub(super) unsafe fn run<'a, C: Coord>(
         &self,
         stream: &Stream,
-        temp: &Temp<'_>,
-        tree: &GpuTree<C>,
-        asked: &Asked<C>,
-        queries: QueriesOn<'_, C>,
+        temp: &Temp<'a>,
+        tree: &'a GpuTree<C>,
+        asked: &'a Asked<C>,
+        queries: QueriesOn<'a, C>,
         rows: RowsMut<'_, C>,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
-            if walks_alone(asked) && queries.except.is_empty() {
+            if walks_alone(asked) && queries.except.is_empty() && queries.first_left_out.is_none() {
                 return walk_alone(stream, tree, asked.wanted.traversal, queries, rows);
             }
-            let order =
-                self.order.as_ref().map(|order| order.run(stream, temp, tree, queries.coords)).transpose()?;
-            let args = WalkArgs::new(tree, asked, queries, rows.k, order);
+            let through = self.going.run(stream, temp, tree, queries)?;
+            let args = WalkArgs::new(tree, asked, queries, rows.k, through);
             match asked.kernel_dims(tree.dims) {
                 2 => walk::<C, 2>(stream, args, rows),
                 3 => walk::<C, 3>(stream, args, rows),

@@ -1,17 +1,87 @@
-//! Queries in the order of the tree's buckets, so that those of a warp are near each other.
+//! Queries in the order of the tree's buckets, so that those of a warp are near each other, and the point that each leaves out.
 
 use super::GpuTree;
+use super::ask::QueriesOn;
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
+use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::permute::gather_on;
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use cuda_std::mem::Slice;
 use kauri_kernels::kdtree::buckets::{kdtree_query_buckets, levels};
 use kauri_kernels::policy::QUERIES;
 use kauri_kernels::thread::coord::Coord;
 
+/// How queries are gone through.
+#[derive(Clone, Copy)]
+pub(super) struct Through<'a> {
+    /// Their buckets and numbers in the order of the walk; nothing if that is their own order.
+    pub(super) order: Option<Source<'a, u32, u32>>,
+    /// A point that each leaves out, by id, in the order of the walk; empty if none does.
+    pub(super) except: Slice<'a, u32>,
+}
+
+/// Temporary memory for that.
+pub(super) struct Going {
+    order: Option<Order>,
+    /// If queries leave out points that follow each other: the ids of these, and the same in the order of the walk.
+    except: Option<[Region<u32>; 2]>,
+}
+
+impl Going {
+    /// Plans up to `num_queries` queries, which are put in order unless they are in a good one.
+    pub(super) fn plan(
+        layout: &mut Layout,
+        num_queries: usize,
+        num_points: usize,
+        are_ordered: bool,
+        leave_out: bool,
+    ) -> Self {
+        let order = if are_ordered { None } else { Order::plan(layout, num_queries, num_points) };
+        let except = leave_out.then(|| {
+            let sorted = if order.is_some() { num_queries } else { 0 };
+            [layout.reserve(num_queries), layout.reserve(sorted)]
+        });
+        Self { order, except }
+    }
+
+    /// How as many queries as planned are gone through.
+    ///
+    /// # Safety
+    /// Nothing else uses the queries until the stream has done the work.
+    pub(super) unsafe fn run<'a, C: Coord>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        tree: &GpuTree<C>,
+        queries: QueriesOn<'a, C>,
+    ) -> Result<Through<'a>> {
+        // SAFETY: passed on to the caller; the ids are the plan's own.
+        unsafe {
+            let order =
+                self.order.as_ref().map(|order| order.run(stream, temp, tree, queries.coords)).transpose()?;
+            let except = match (queries.first_left_out, self.except) {
+                (Some(first), Some(regions)) => {
+                    let [ids, sorted] = regions.map(|region| temp.view(region));
+                    iota_on(stream, first, ids)?;
+                    match order {
+                        None => ids.read_only(),
+                        Some(order) => {
+                            gather_on(stream, ids.read_only(), order.values, sorted)?;
+                            sorted.read_only()
+                        }
+                    }
+                }
+                _ => queries.except,
+            };
+            Ok(Through { order, except })
+        }
+    }
+}
+
 /// Temporary memory of the order.
-pub(super) struct Order {
+struct Order {
     /// The bucket of each query, and its number; twice, since sorting moves them to and fro.
     buckets: [Region<u32>; 2],
     numbers: [Region<u32>; 2],
@@ -20,7 +90,7 @@ pub(super) struct Order {
 
 impl Order {
     /// Plans the order of up to `num_queries` queries, if it is worth the while.
-    pub(super) fn plan(layout: &mut Layout, num_queries: usize, num_points: usize) -> Option<Self> {
+    fn plan(layout: &mut Layout, num_queries: usize, num_points: usize) -> Option<Self> {
         // Numbers of queries have 32 bits.
         let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
         if !is_worth_it || levels(num_points as u32) == 0 {
@@ -35,7 +105,7 @@ impl Order {
     ///
     /// # Safety
     /// Nothing else uses the queries until the stream has done the work.
-    pub(super) unsafe fn run<'a, C: Coord>(
+    unsafe fn run<'a, C: Coord>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,

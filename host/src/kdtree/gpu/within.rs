@@ -2,12 +2,13 @@
 
 use super::GpuTree;
 use super::ask::{Asked, QueriesOn, WalkArgs, walk_args};
-use super::order::Order;
+use super::order::{Going, Through};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
+use crate::kdtree::item_bytes;
 use crate::kdtree::on_device::{DeviceWithin, Look, num_found};
 use crate::primitives::operator::Sum;
-use crate::primitives::pairs::{Source, nothing};
+use crate::primitives::pairs::nothing;
 use crate::primitives::scan::{Ends, Scan};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::within::{
@@ -27,7 +28,7 @@ pub(super) struct Call<'a, C: Coord> {
 
 /// What points are looked for by.
 #[derive(Clone, Copy)]
-enum Within<'a, C> {
+pub(super) enum Within<'a, C> {
     /// Queries, and the distance that was asked for.
     Distance(&'a Asked<C>, QueriesOn<'a, C>),
     /// The least and then the greatest coordinates of each box, and a bit a point that may be taken, or nothing.
@@ -37,15 +38,12 @@ enum Within<'a, C> {
 /// As many neighbours as there are.
 pub(super) const ALL: usize = usize::MAX;
 
-/// The buckets and the numbers of queries in the order of the walk; nothing if that is their own order.
-type RowOrder<'a> = Option<Source<'a, u32, u32>>;
-
 /// Room for what is found: ids and distances as far as they are wanted.
 #[derive(Clone, Copy)]
-struct FoundMut<'a, C> {
-    ids: SliceMut<'a, u32>,
+pub(super) struct FoundMut<'a, C> {
+    pub(super) ids: SliceMut<'a, u32>,
     /// As many as ids, or none.
-    dist2: Option<SliceMut<'a, C>>,
+    pub(super) dist2: Option<SliceMut<'a, C>>,
 }
 
 impl<'a, C: Coord> Call<'a, C> {
@@ -70,12 +68,27 @@ impl<'a, C: Coord> Call<'a, C> {
         Ok(Self { tree, stream, within })
     }
 
+    /// A call of what is known to be right.
+    pub(super) fn of(tree: &'a GpuTree<C>, stream: &'a Stream, within: Within<'a, C>) -> Self {
+        Self { tree, stream, within }
+    }
+
     /// Number of queries or boxes.
     pub(super) fn num_rows(&self) -> usize {
         match self.within {
             Within::Distance(_, queries) => queries.coords.len() / self.tree.dims,
             Within::Boxes(corners, _) => corners.len() / (2 * self.tree.dims),
         }
+    }
+
+    /// Distances are wanted.
+    fn with_distances(&self) -> bool {
+        matches!(self.within, Within::Distance(..))
+    }
+
+    /// Bytes of a point found.
+    pub(super) fn item_bytes(&self) -> u64 {
+        if self.with_distances() { item_bytes::<C>() } else { size_of::<u32>() as u64 }
     }
 
     /// The stream that it is made on.
@@ -109,8 +122,8 @@ impl<'a, C: Coord> Call<'a, C> {
         let (offsets, dist2) = (offsets.slice_mut(), dist2.map(Buffer::slice_mut));
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and these wait for the device before they are freed.
         unsafe {
-            let order = plan.offsets(&self, &temp, offsets)?;
-            self.emit(order, offsets.read_only(), FoundMut { ids: ids.slice_mut(), dist2 })
+            let through = plan.offsets(&self, &temp, offsets)?;
+            self.emit(through, offsets.read_only(), FoundMut { ids: ids.slice_mut(), dist2 })
         }
     }
 
@@ -121,20 +134,24 @@ impl<'a, C: Coord> Call<'a, C> {
         let (plan, temp) = self.prepare(workspace)?;
         // SAFETY: as there; the buffers are of the call.
         unsafe {
-            let order = plan.offsets(&self, &temp, offsets.slice_mut())?;
-            let total = usize::try_from(num_found(stream, &offsets)?).unwrap_or(usize::MAX);
-            let mut ids = Buffer::uninitialized(gpu, total, "ids of points found")?;
-            let with_distances = matches!(self.within, Within::Distance(..));
+            let through = plan.offsets(&self, &temp, offsets.slice_mut())?;
+            let num_found = num_found(stream, &offsets)?;
+            let total = usize::try_from(num_found).unwrap_or(usize::MAX);
+            let with_distances = self.with_distances();
             let num_distances = if with_distances { total } else { 0 };
-            let mut dist2 = Buffer::uninitialized(gpu, num_distances, "distances of points found")?;
+            let too_large =
+                |error: Error| error.of_result(num_found, num_found.saturating_mul(self.item_bytes()));
+            let mut ids = Buffer::uninitialized(gpu, total, "ids of points found").map_err(too_large)?;
+            let mut dist2 =
+                Buffer::uninitialized(gpu, num_distances, "distances of points found").map_err(too_large)?;
             let room = FoundMut { ids: ids.slice_mut(), dist2: with_distances.then(|| dist2.slice_mut()) };
-            self.emit(order, offsets.slice(), room)?;
+            self.emit(through, offsets.slice(), room)?;
             Ok(DeviceWithin { offsets, ids, dist2 })
         }
     }
 
     /// The plan, its memory, and the tree ready on the stream.
-    fn prepare<'w>(&self, workspace: &'w mut Workspace) -> Result<(WithinPlan, Temp<'w>)> {
+    pub(super) fn prepare<'w>(&self, workspace: &'w mut Workspace) -> Result<(WithinPlan, Temp<'w>)> {
         let mut layout = Layout::new();
         let plan = WithinPlan::new(&mut layout, self);
         let temp = workspace.carve(self.stream, &layout, "k-d tree queries")?;
@@ -145,10 +162,10 @@ impl<'a, C: Coord> Call<'a, C> {
     /// Writes the points of each row from its offset on, as far as there is room.
     ///
     /// # Safety
-    /// Offsets and order are those of the call; nothing else uses its buffers and the room until the stream has done the work.
-    unsafe fn emit(
+    /// Offsets and how rows are gone through are those of the call; nothing else uses its buffers and the room until the stream has done the work.
+    pub(super) unsafe fn emit(
         &self,
-        order: RowOrder<'_>,
+        through: Through<'_>,
         offsets: Slice<'_, u64>,
         FoundMut { ids, dist2 }: FoundMut<'_, C>,
     ) -> Result<()> {
@@ -161,7 +178,7 @@ impl<'a, C: Coord> Call<'a, C> {
         unsafe {
             match *within {
                 Within::Distance(asked, queries) => {
-                    let walk = WalkArgs::new(tree, asked, queries, ALL, order);
+                    let walk = WalkArgs::new(tree, asked, queries, ALL, through);
                     let (n, args) = (walk.num_queries, walk_args!(walk, offsets, ids, dist2));
                     match asked.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<kdtree_emit_within<C, 2>>(n, args),
@@ -186,8 +203,8 @@ impl<'a, C: Coord> Call<'a, C> {
 }
 
 /// Temporary memory of one call, from counts to points.
-struct WithinPlan {
-    order: Option<Order>,
+pub(super) struct WithinPlan {
+    going: Going,
     counts: Region<u32>,
     scan: Scan,
 }
@@ -196,49 +213,47 @@ impl WithinPlan {
     /// Plans a call; queries are put in order unless they are in a good one.
     fn new<C: Coord>(layout: &mut Layout, call: &Call<'_, C>) -> Self {
         let num_rows = call.num_rows();
-        let order = match call.within {
-            Within::Distance(asked, queries)
-                if !queries.are_own && !asked.is_in_order(call.tree.len(), ALL) =>
-            {
-                Order::plan(layout, num_rows, call.tree.len())
+        let (are_ordered, leave_out) = match call.within {
+            Within::Distance(asked, queries) => {
+                let are_ordered = queries.are_own || asked.is_in_order(call.tree.len(), ALL);
+                (are_ordered, queries.first_left_out.is_some())
             }
-            _ => None,
+            Within::Boxes(..) => (true, false),
         };
+        let going = Going::plan(layout, num_rows, call.tree.len(), are_ordered, leave_out);
         let counts = layout.reserve(num_rows);
-        Self { order, counts, scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
+        Self { going, counts, scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
     }
 
-    /// The order of queries, if there is one.
+    /// How queries are gone through.
     ///
     /// # Safety
-    /// As of [`Order::run`].
-    unsafe fn order<'a, C: Coord>(&self, call: &Call<'_, C>, temp: &Temp<'a>) -> Result<RowOrder<'a>> {
-        match (&self.order, call.within) {
+    /// As of [`Going::run`].
+    unsafe fn through<'a, C: Coord>(&self, call: &Call<'a, C>, temp: &Temp<'a>) -> Result<Through<'a>> {
+        match call.within {
             // SAFETY: passed on to the caller.
-            (Some(order), Within::Distance(_, queries)) => unsafe {
-                order.run(call.stream, temp, call.tree, queries.coords).map(Some)
-            },
-            _ => Ok(None),
+            Within::Distance(_, queries) => unsafe { self.going.run(call.stream, temp, call.tree, queries) },
+            Within::Boxes(..) => Ok(Through { order: None, except: nothing().read_only() }),
         }
     }
 
-    /// Counts the points of each row. Returns the order in which rows are looked at, for [`Call::emit`].
+    /// Counts the points of each row. Returns how rows are gone through, for [`Call::emit`].
     ///
     /// # Safety
     /// As many counts as rows; nothing else uses buffers of the call and counts until the stream has done the work.
     unsafe fn count<'a, C: Coord>(
         &self,
-        call: &Call<'_, C>,
+        call: &Call<'a, C>,
         temp: &Temp<'a>,
         counts: SliceMut<'_, u32>,
-    ) -> Result<RowOrder<'a>> {
+    ) -> Result<Through<'a>> {
         let &Call { tree, stream, within } = call;
         // SAFETY: passed on to the caller.
         unsafe {
-            let order = self.order(call, temp)?;
+            let through = self.through(call, temp)?;
             match within {
                 Within::Distance(asked, queries) => {
-                    let walk = WalkArgs::new(tree, asked, queries, ALL, order);
+                    let walk = WalkArgs::new(tree, asked, queries, ALL, through);
                     let (n, args) = (walk.num_queries, walk_args!(walk, counts));
                     match asked.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<kdtree_count_within<C, 2>>(n, args),
@@ -258,7 +273,7 @@ impl WithinPlan {
                     }
                 }
             }?;
-            Ok(order)
+            Ok(through)
         }
     }
 
@@ -266,21 +281,21 @@ impl WithinPlan {
     ///
     /// # Safety
     /// One more offset than rows; nothing else uses buffers of the call and offsets until the stream has done the work.
-    unsafe fn offsets<'a, C: Coord>(
+    pub(super) unsafe fn offsets<'a, C: Coord>(
         &self,
-        call: &Call<'_, C>,
+        call: &Call<'a, C>,
         temp: &Temp<'a>,
         offsets: SliceMut<'_, u64>,
-    ) -> Result<RowOrder<'a>> {
+    ) -> Result<Through<'a>> {
         let (stream, counts) = (call.stream, temp.view(self.counts));
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            let order = self.count(call, temp, counts)?;
+            let through = self.count(call, temp, counts)?;
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
             self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)?;
-            Ok(order)
+            Ok(through)
         }
     }
 }

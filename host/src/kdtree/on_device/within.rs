@@ -98,7 +98,8 @@ impl<P: Point> KdTree<P> {
     /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query, and what [`within_on`](KdTree::within_on) takes.
     ///
     /// # Errors
-    /// Those of [`count_within_on`](KdTree::count_within_on).
+    /// Those of [`count_within_on`](KdTree::count_within_on); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number
+    /// of points found, if the device has no memory for them.
     pub fn all_within_on(
         &self,
         stream: &Stream,
@@ -155,7 +156,8 @@ where
     /// are there when the stream has done the work.
     ///
     /// # Errors
-    /// Those of [`count_in_boxes_on`](KdTree::count_in_boxes_on).
+    /// Those of [`count_in_boxes_on`](KdTree::count_in_boxes_on); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the
+    /// number of points found, if the device has no memory for them.
     pub fn all_in_boxes_on(
         &self,
         stream: &Stream,

@@ -21,9 +21,9 @@ pub mod wrong {
 }
 
 /// Checks every address of every level, a thread each: that there is a node if its run has points, of a point that is no other node's,
-/// with the children stored below it, and on its side of every ancestor by the super key of that one's level. `seen` holds a zero a
-/// point; the smallest (place, what is wrong) goes to `finding`, which starts at `u64::MAX`, and how many nodes there are to `count`,
-/// which starts at 0.
+/// with the children stored below it, if there are any, and on its side of every ancestor by the super key of that one's level: which it is, if it is on
+/// that of the last one on each side of each axis, and they are. `seen` holds a zero bit a point; the smallest (place, what is wrong)
+/// goes to `finding`, which starts at `u64::MAX`, and how many nodes there are is the sum of `counts`, which start at 0.
 #[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -35,14 +35,22 @@ pub unsafe fn kdtree_verify_balanced<C: Coord>(
     num_nodes: u32,
     seen: SliceMut<u32>,
     finding: SliceMut<u64>,
-    count: SliceMut<u32>,
+    counts: SliceMut<u64>,
 ) {
     let place = thread::index_1d_u64();
+    let mut is_node = false;
     if place < medians.len() as u64 {
-        let what = Tree { coords, dims, medians, children, num_nodes }.check(place as u32, seen, count);
+        let what = Tree { coords, dims, medians, children, num_nodes }.check(place as u32, seen);
         if what != 0 {
             finding.atomic_min(0, place << 32 | u64::from(what), Ordering::Relaxed, Scope::Device);
         }
+        is_node = medians.load(place as usize) != NONE;
+    }
+    let nodes = warp::warp_vote_ballot(warp::FULL_MASK, is_node).count_ones();
+    if warp::lane_id() == 0 && nodes > 0 {
+        // One word for all would be what everybody waits for.
+        let own = thread::block_idx_x() as usize % counts.len();
+        counts.atomic_add(own, u64::from(nodes), Ordering::Relaxed, Scope::Device);
     }
 }
 
@@ -56,24 +64,24 @@ struct Tree<'a, C> {
 
 impl<C: Coord> Tree<'_, C> {
     #[inline(always)]
-    unsafe fn check(&self, place: u32, seen: SliceMut<'_, u32>, count: SliceMut<'_, u32>) -> u32 {
+    unsafe fn check(&self, place: u32, seen: SliceMut<'_, u32>) -> u32 {
         let (level, id) = (level(place), self.medians.load(place as usize));
         let address = place - full_tree(level);
-        if (Run::of(address, level, self.num_nodes).len == 0) != (id == NONE) {
+        if (Run::len_of(address, level, self.num_nodes) == 0) != (id == NONE) {
             return wrong::SHAPE;
         }
         if id == NONE {
             return 0;
         }
-        if id as usize >= seen.len() {
+        if id as usize >= self.coords.len() / self.dims as usize {
             return wrong::ID_RANGE;
         }
-        if seen.atomic_exchange(id as usize, 1, Ordering::Relaxed, Scope::Device) != 0 {
+        let bit = 1 << (id % 32);
+        if seen.atomic_or(id as usize / 32, bit, Ordering::Relaxed, Scope::Device) & bit != 0 {
             return wrong::DUPLICATE_ID;
         }
-        count.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);
         let mut side = 0;
-        while side < 2 {
+        while side < 2 && !self.children.is_empty() {
             let below = 2 * place as usize + 1 + side;
             let child = if below < self.medians.len() { self.medians.load(below) } else { NONE };
             if self.children.load(2 * id as usize + side) != child {
@@ -81,13 +89,19 @@ impl<C: Coord> Tree<'_, C> {
             }
             side += 1;
         }
-        let (mut above, mut way) = (level, address);
-        while above > 0 {
+        // A bit a side of each axis for which an ancestor has been looked at.
+        let (mut above, mut way, mut looked_at) = (level, address, 0_u32);
+        while above > 0 && looked_at + 1 != 1 << (2 * self.dims) {
             above -= 1;
             let is_greater = way & 1 == 1;
             way /= 2;
+            let side = 1 << (2 * (above % self.dims) + u32::from(is_greater));
+            if looked_at & side != 0 {
+                continue;
+            }
+            looked_at |= side;
             let ancestor = self.medians.load((full_tree(above) + way) as usize);
-            if ancestor as usize >= seen.len() {
+            if ancestor as usize >= self.coords.len() / self.dims as usize {
                 return wrong::SIDE;
             }
             let points = points_on_level(self.coords, self.dims, above);

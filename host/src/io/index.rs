@@ -1,0 +1,221 @@
+//! Files of indexes: what all of them have in common.
+//!
+//! An index says by [`Index`] which sections it has, and is made of sections that it checks. `docs/file-format.md` has the layout.
+
+mod bytes;
+mod checksum;
+mod file;
+mod header;
+
+pub(crate) use bytes::Bytes;
+pub(crate) use file::{IndexFile, Section};
+pub(crate) use header::PointType;
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use super::write_atomically;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::point::Point;
+use crate::stats::Stats;
+use file::Expected;
+use header::{ALIGNMENT, Header};
+use kauri_kernels::thread::coord::Coord;
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "files of indexes are little-endian, and their sections used as they are: leave out the feature `io`"
+);
+
+/// An index that can be saved.
+pub(crate) trait Index: Sized {
+    /// Its name in files, at most 16 bytes.
+    const KIND: &'static str;
+    /// Its points.
+    type Point: Point;
+
+    /// Shows what is to be written.
+    fn show(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()>;
+
+    /// Makes the index of a file of this kind and of these points.
+    fn from_file(device: &Device, file: IndexFile, stats: Stats) -> Result<Self>;
+}
+
+/// What is written.
+pub(crate) struct Contents<'a> {
+    pub(crate) num_points: usize,
+    pub(crate) num_nodes: usize,
+    /// Tags of at most 8 bytes, and what they name.
+    pub(crate) sections: &'a [(&'static str, &'a [u8])],
+}
+
+impl Contents<'_> {
+    fn header(&self, expected: Expected) -> Header {
+        let section = |&(tag, bytes): &(&str, &[u8])| header::Section {
+            tag: tag.into(),
+            bytes: bytes.len() as u64,
+            checksum: checksum::of_pieces(bytes),
+        };
+        Header {
+            kind: expected.kind.into(),
+            points: expected.points,
+            num_points: self.num_points as u64,
+            num_nodes: self.num_nodes as u64,
+            sections: self.sections.iter().map(section).collect(),
+        }
+    }
+
+    fn write(&self, header: &Header, writer: &mut dyn Write) -> io::Result<()> {
+        let front = header.to_bytes();
+        writer.write_all(&front)?;
+        let mut end = front.len();
+        for (_, bytes) in self.sections {
+            let gap = end.next_multiple_of(ALIGNMENT as usize) - end;
+            writer.write_all(&[0; ALIGNMENT as usize][..gap])?;
+            writer.write_all(bytes)?;
+            end += gap + bytes.len();
+        }
+        writer.flush()
+    }
+}
+
+fn expected<I: Index>() -> Expected {
+    const { assert!(is_name(I::KIND, 16) && is_name(I::Point::NAME, 16), "names are ASCII of at most 16 bytes") };
+    let (name, coord) = (I::Point::NAME.into(), <I::Point as Point>::Coord::NAME.into());
+    Expected { kind: I::KIND, points: PointType { name, coord, dims: I::Point::DIMS as u32 } }
+}
+
+/// True for what a file can hold as a name.
+const fn is_name(name: &str, max: usize) -> bool {
+    let mut i = 0;
+    while i < name.len() {
+        if !name.as_bytes()[i].is_ascii_graphic() {
+            return false;
+        }
+        i += 1;
+    }
+    name.len() <= max
+}
+
+/// Writes a file, all of it or nothing.
+pub(crate) fn save<I: Index>(index: &I, path: &Path) -> Result<()> {
+    index.show(&mut |contents| {
+        let header = contents.header(expected::<I>());
+        write_atomically(path, |writer| contents.write(&header, writer))
+    })
+}
+
+/// Writes the bytes of a file.
+pub(crate) fn write_to<I: Index>(index: &I, writer: &mut dyn Write) -> Result<()> {
+    index.show(&mut |contents| {
+        let header = contents.header(expected::<I>());
+        let written = contents.write(&header, writer);
+        written.map_err(|source| Error::Io { path: Default::default(), source })
+    })
+}
+
+/// Reads a file.
+pub(crate) fn load<I: Index>(device: &Device, path: &Path) -> Result<I> {
+    opened(device, || IndexFile::load(path, &expected::<I>()))
+}
+
+/// Reads the bytes of a file.
+pub(crate) fn read_from<I: Index>(device: &Device, reader: &mut dyn Read) -> Result<I> {
+    opened(device, || IndexFile::read(Path::new(""), reader, None, &expected::<I>()))
+}
+
+/// Maps a file.
+///
+/// # Safety
+/// Nobody changes the file as long as the index is there.
+pub(crate) unsafe fn map<I: Index>(device: &Device, path: &Path) -> Result<I> {
+    // SAFETY: passed on to the caller.
+    opened(device, || unsafe { IndexFile::map(path, &expected::<I>()) })
+}
+
+fn opened<I: Index>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) -> Result<I> {
+    let _span = tracing::debug_span!("load", kind = I::KIND).entered();
+    let mut stats = Stats::new(device);
+    let file = stats.phase("read", open)?;
+    I::from_file(device, file, stats)
+}
+
+/// Gives an index over points its calls of files.
+macro_rules! files_of_index {
+    ($Index:ident) => {
+        impl<P: $crate::Point> $Index<P> {
+            /// Writes the index to a file, from which [`load`](Self::load) and [`map`](Self::map) make it again, on any device.
+            ///
+            /// The file has the same bytes whichever device built the index; the [format] is documented. It is written under another
+            /// name in the same folder and takes the place of `path` at the end: after an error `path` is what it was before, and
+            /// whoever has the old file mapped keeps it. An index on a GPU is copied to host memory first, twice while it is put in
+            /// order.
+            ///
+            /// [format]: https://github.com/kauri-rs/kauri/blob/main/docs/file-format.md
+            ///
+            /// # Errors
+            /// [`Error::Io`](crate::Error::Io): a folder that is missing, a full disk; [`Error::NonFinite`](crate::Error::NonFinite) or
+            /// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) for a point that came from device memory and could not be
+            /// loaded; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
+            pub fn save(&self, path: impl AsRef<std::path::Path>) -> $crate::Result<()> {
+                $crate::io::index::save(self, path.as_ref())
+            }
+
+            /// Writes the bytes of a file; they end with the index, and more may follow.
+            ///
+            /// # Errors
+            /// Those of [`save`](Self::save), with an empty path; part of the bytes may be written then.
+            pub fn write_to(&self, mut writer: impl std::io::Write) -> $crate::Result<()> {
+                $crate::io::index::write_to(self, &mut writer)
+            }
+
+            /// Reads a file to an index on `device`, whichever device it was saved from.
+            ///
+            /// The answers are those of the index that was saved, to the last bit. Checksums are compared, and all that queries rely on
+            /// is checked, so that no bytes make them go wrong: that every point is there once, and its coordinates are finite.
+            /// [`verify`](Self::verify) checks their order too. Cost: O(n). Memory: the file in host memory and 1 bit a point, where the
+            /// CPU keeps the file and a GPU takes a copy; nothing is allocated that the file is not as large as.
+            ///
+            /// # Errors
+            /// [`Error::Io`](crate::Error::Io); [`Error::WrongFile`](crate::Error::WrongFile) for another kind of index, another type of
+            /// points or another version of the format; [`Error::CorruptFile`](crate::Error::CorruptFile) with the place in the file;
+            /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
+            pub fn load(device: &$crate::Device, path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
+                $crate::io::index::load(device, path.as_ref())
+            }
+
+            /// The same of the bytes that a reader has, up to the end of the index and no further. Memory is taken as they come, up to
+            /// three times as much as there are while it grows.
+            ///
+            /// # Errors
+            /// Those of [`load`](Self::load), with an empty path.
+            pub fn read_from(
+                device: &$crate::Device,
+                mut reader: impl std::io::Read,
+            ) -> $crate::Result<Self> {
+                $crate::io::index::read_from(device, &mut reader)
+            }
+
+            /// The same of a file that is mapped, not read: on the CPU the index has its nodes in the pages of the file, which any number
+            /// of processes share; a GPU copies them from there. Beside that 1 bit a point of host memory is taken while they are
+            /// checked, which reads all of them once.
+            ///
+            /// # Errors
+            /// Those of [`load`](Self::load).
+            ///
+            /// # Safety
+            /// Nobody writes to the file or cuts it short as long as the index is there, on a GPU until this returns: queries rely on
+            /// what was checked, and a page that is gone ends the process. To put another file in its place is fine, and
+            /// [`save`](Self::save) does that.
+            pub unsafe fn map(
+                device: &$crate::Device,
+                path: impl AsRef<std::path::Path>,
+            ) -> $crate::Result<Self> {
+                // SAFETY: passed on to the caller.
+                unsafe { $crate::io::index::map(device, path.as_ref()) }
+            }
+        }
+    };
+}
+pub(crate) use files_of_index;

@@ -1,0 +1,47 @@
+//! Checksums of sections, which any number of threads may compute.
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes that are hashed by themselves.
+const PIECE: usize = 1 << 20;
+
+/// The XXH3-64 of a short text.
+pub(super) fn short(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// The XXH3-64 of the XXH3-64s, little-endian, of each piece of 1 MiB, of which the last may be shorter.
+pub(super) fn of_pieces(bytes: &[u8]) -> u64 {
+    let hash = |piece: &[u8]| xxh3_64(piece).to_le_bytes();
+    let hashes: Vec<[u8; 8]> = if bytes.len() <= PIECE {
+        bytes.chunks(PIECE).map(hash).collect()
+    } else {
+        bytes.par_chunks(PIECE).map(hash).collect()
+    };
+    xxh3_64(hashes.as_flattened())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of the reference implementation: files are read by others too.
+    #[test]
+    fn known_values() {
+        assert_eq!(short(b""), 0x2d06_8005_38d3_94c2);
+        assert_eq!(of_pieces(b""), short(b""));
+        assert_eq!(of_pieces(b"kauri"), short(&short(b"kauri").to_le_bytes()));
+    }
+
+    #[test]
+    fn pieces_are_hashed_in_order() {
+        let bytes: Vec<u8> = (0..2 * PIECE + 5).map(|i| (i % 251) as u8).collect();
+        let hashes: Vec<u8> = bytes.chunks(PIECE).flat_map(|piece| short(piece).to_le_bytes()).collect();
+        assert_eq!(hashes.len(), 24);
+        assert_eq!(of_pieces(&bytes), short(&hashes));
+        let mut other = bytes.clone();
+        other[PIECE] ^= 1;
+        assert_ne!(of_pieces(&other), of_pieces(&bytes));
+    }
+}

@@ -1,0 +1,249 @@
+//! A file of an index, read or mapped, whose header and checksums are right.
+
+use bytemuck::Pod;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::bytes::{Bytes, read_full};
+use super::checksum;
+use super::header::{
+    self, ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header, NUM_NODES_AT, NUM_POINTS_AT, PointType, Wrong,
+};
+use crate::error::{Error, Result};
+use crate::kdtree::MAX_POINTS;
+use crate::memory::{Items, OfFile};
+
+/// Header and sections.
+pub struct IndexFile {
+    path: PathBuf,
+    header: Header,
+    /// Where each section begins.
+    offsets: Vec<u64>,
+    bytes: Arc<Bytes>,
+    /// Sections that have been taken.
+    taken: usize,
+}
+
+/// What a file is to hold.
+pub(super) struct Expected {
+    pub(super) kind: &'static str,
+    pub(super) points: PointType,
+}
+
+/// A section as items, which may be anything.
+pub(crate) struct Section<T> {
+    pub(crate) items: Items<T>,
+    path: PathBuf,
+    offset: u64,
+}
+
+impl<T> Section<T> {
+    /// What is wrong with item `i`.
+    pub(crate) fn corrupt(&self, i: usize, what: String) -> Error {
+        let offset = self.offset + (i * size_of::<T>()) as u64;
+        Error::CorruptFile { path: self.path.clone(), offset, what }
+    }
+}
+
+impl IndexFile {
+    /// Reads a file.
+    pub(super) fn load(path: &Path, expected: &Expected) -> Result<Self> {
+        let io_error = |source| Error::Io { path: path.into(), source };
+        let mut file = File::open(path).map_err(io_error)?;
+        let there = file.metadata().map_err(io_error)?;
+        // Pipes have no length.
+        Self::read(path, &mut file, there.is_file().then_some(there.len()), expected)
+    }
+
+    /// Reads what a reader has, if `len` is given of so many bytes, and no further than to the end of the index.
+    pub(super) fn read(
+        path: &Path,
+        reader: &mut dyn Read,
+        len: Option<u64>,
+        expected: &Expected,
+    ) -> Result<Self> {
+        let at = At(path);
+        let mut front = vec![0; HEADER_BYTES];
+        let got = read_full(reader, &mut front).map_err(|error| at.io(error))?;
+        front.truncate(got);
+        let front_bytes = header::front_bytes(&front).map_err(|wrong| at.wrong(wrong))?;
+        front.resize(front_bytes, 0);
+        let got = read_full(reader, &mut front[HEADER_BYTES..]).map_err(|error| at.io(error))?;
+        let (header, offsets, file_bytes) = at.header(&front[..HEADER_BYTES + got], front_bytes, expected)?;
+        if let Some(len) = len {
+            at.check_len(len, file_bytes)?;
+        }
+        let bytes = usize::try_from(file_bytes).map_err(|_| at.too_large(file_bytes))?;
+        let bytes = Bytes::read(&front, reader, bytes, len.is_some())?.map_err(|error| at.io(error))?;
+        Self::checked(path, header, offsets, file_bytes, bytes)
+    }
+
+    /// Maps a file.
+    ///
+    /// # Safety
+    /// Nobody changes the file as long as the result, or a section of it, is there.
+    pub(super) unsafe fn map(path: &Path, expected: &Expected) -> Result<Self> {
+        let at = At(path);
+        let file = File::open(path).map_err(|error| at.io(error))?;
+        // What is not there cannot be mapped, not even the nothing of an empty file; a folder can be opened.
+        let there = file.metadata().map_err(|error| at.io(error))?;
+        if there.is_dir() {
+            return Err(at.io(io::ErrorKind::IsADirectory.into()));
+        }
+        if there.len() == 0 {
+            header::front_bytes(&[]).map_err(|wrong| at.wrong(wrong))?;
+        }
+        // SAFETY: passed on to the caller.
+        let bytes = unsafe { Bytes::map(&file) }.map_err(|error| at.io(error))?;
+        let start = &bytes[..bytes.len().min(HEADER_BYTES)];
+        let front_bytes = header::front_bytes(start).map_err(|wrong| at.wrong(wrong))?;
+        let front = &bytes[..bytes.len().min(front_bytes)];
+        let (header, offsets, file_bytes) = at.header(front, front_bytes, expected)?;
+        Self::checked(path, header, offsets, file_bytes, bytes)
+    }
+
+    /// Checks all bytes behind the table.
+    fn checked(
+        path: &Path,
+        header: Header,
+        offsets: Vec<u64>,
+        file_bytes: u64,
+        bytes: Bytes,
+    ) -> Result<Self> {
+        let at = At(path);
+        at.check_len(bytes.len() as u64, file_bytes)?;
+        // The first section follows the table as every other the one before it.
+        let mut end = (HEADER_BYTES + ENTRY_BYTES * header.sections.len()) as u64;
+        for (section, &offset) in header.sections.iter().zip(&offsets) {
+            debug_assert!(offset % ALIGNMENT == 0);
+            let between = &bytes[end as usize..offset as usize];
+            if let Some(i) = between.iter().position(|&byte| byte != 0) {
+                return Err(at.corrupt(end + i as u64, "a byte between sections is not 0".into()));
+            }
+            end = offset + section.bytes;
+            if checksum::of_pieces(&bytes[offset as usize..end as usize]) != section.checksum {
+                let tag = &section.tag;
+                return Err(at.corrupt(offset, format!("the checksum of the section '{tag}' is another")));
+            }
+        }
+        Ok(Self { path: path.into(), header, offsets, bytes: Arc::new(bytes), taken: 0 })
+    }
+
+    /// Number of points, as many as ids can name.
+    pub(crate) fn num_points(&self) -> Result<usize> {
+        self.number(NUM_POINTS_AT, self.header.num_points, 0..=MAX_POINTS, "points")
+    }
+
+    /// Number of nodes, which lies in a range.
+    pub(crate) fn num_nodes(&self, range: RangeInclusive<usize>) -> Result<usize> {
+        let (least, most) = (*range.start() as u64, *range.end() as u64);
+        self.number(NUM_NODES_AT, self.header.num_nodes, least..=most, "nodes")
+    }
+
+    fn number(&self, at: usize, number: u64, range: RangeInclusive<u64>, what: &str) -> Result<usize> {
+        if range.contains(&number) {
+            return Ok(number as usize);
+        }
+        let (least, most) = range.into_inner();
+        let what = format!("{number} {what}, where there are {least} to {most}");
+        Err(At(&self.path).corrupt(at as u64, what))
+    }
+
+    /// The next section, which is to have that tag and one of these numbers of items.
+    pub(crate) fn section<T: Pod>(&mut self, tag: &str, lens: &[usize]) -> Result<Section<T>> {
+        let (i, at) = (self.taken, At(&self.path));
+        self.taken += 1;
+        let entry_at = (HEADER_BYTES + ENTRY_BYTES * i) as u64;
+        let Some(section) = self.header.sections.get(i).filter(|section| section.tag == tag) else {
+            return Err(at.corrupt(entry_at, format!("section {i} is to be '{tag}'")));
+        };
+        let bytes = |len: &usize| *len as u64 * size_of::<T>() as u64;
+        if !lens.iter().any(|len| bytes(len) == section.bytes) {
+            let (found, expected) = (section.bytes, lens.iter().map(bytes).max().unwrap_or(0));
+            let what = format!("the section '{tag}' has {found} bytes, and is to have {expected}");
+            return Err(at.corrupt(entry_at + 16, what));
+        }
+        let offset = self.offsets[i];
+        let range = offset as usize..(offset + section.bytes) as usize;
+        let items = OfFile::new(&self.bytes, range).expect("sections are aligned, and their lengths whole");
+        Ok(Section { items: Items::OfFile(items), path: self.path.clone(), offset })
+    }
+
+    /// Checks that all sections have been taken.
+    pub(crate) fn end(&self) -> Result<()> {
+        match self.header.sections.get(self.taken) {
+            None => Ok(()),
+            Some(section) => {
+                let what = format!("there is a section '{}' that this index does not have", section.tag);
+                Err(At(&self.path).corrupt((HEADER_BYTES + ENTRY_BYTES * self.taken) as u64, what))
+            }
+        }
+    }
+}
+
+/// Errors of a file.
+struct At<'a>(&'a Path);
+
+impl At<'_> {
+    fn io(&self, source: io::Error) -> Error {
+        Error::Io { path: self.0.into(), source }
+    }
+
+    fn corrupt(&self, offset: u64, what: String) -> Error {
+        Error::CorruptFile { path: self.0.into(), offset, what }
+    }
+
+    fn wrong(&self, wrong: Wrong) -> Error {
+        match wrong {
+            Wrong::Corrupt(offset, what) => self.corrupt(offset, what),
+            Wrong::Version(version) => {
+                self.other("version of the format", header::version(), version.to_string())
+            }
+        }
+    }
+
+    fn other(&self, what: &'static str, expected: String, found: String) -> Error {
+        Error::WrongFile { path: self.0.into(), what, expected, found }
+    }
+
+    fn too_large(&self, bytes: u64) -> Error {
+        self.corrupt(0, format!("{bytes} bytes are more than can be addressed"))
+    }
+
+    /// The header of a file that holds what is expected, where its sections begin, and its length.
+    fn header(
+        &self,
+        front: &[u8],
+        front_bytes: usize,
+        expected: &Expected,
+    ) -> Result<(Header, Vec<u64>, u64)> {
+        if front.len() < front_bytes {
+            let what = format!("the file ends here, within a table up to byte {front_bytes}");
+            return Err(self.corrupt(front.len() as u64, what));
+        }
+        let header = Header::from_bytes(front).map_err(|wrong| self.wrong(wrong))?;
+        if header.kind != expected.kind {
+            return Err(self.other("kind of index", expected.kind.into(), header.kind));
+        }
+        if header.points != expected.points {
+            let (expected, found) = (expected.points.to_string(), header.points.to_string());
+            return Err(self.other("type of points", expected, found));
+        }
+        let (offsets, file_bytes) = header.layout().expect("the header has been checked");
+        Ok((header, offsets, file_bytes))
+    }
+
+    fn check_len(&self, len: u64, expected: u64) -> Result<()> {
+        if len == expected {
+            return Ok(());
+        }
+        let what = match len < expected {
+            true => format!("the file ends here, and is to have {expected} bytes"),
+            false => format!("the file goes on, and is to have {expected} bytes"),
+        };
+        Err(self.corrupt(len.min(expected), what))
+    }
+}

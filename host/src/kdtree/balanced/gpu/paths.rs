@@ -1,0 +1,310 @@
+//! The builder by paths: arrays sorted by radix sort, then put in the order of runs only when these are split on their axis, and whole
+//! subtrees in shared memory.
+
+use cuda_std::mem::SliceMut;
+use kauri_kernels::kdtree::balanced::paths::{
+    CLASSES, MAX_PENDING, TILE, kdtree_begin_paths, kdtree_number_anew, kdtree_number_points,
+    kdtree_partition_by_paths, kdtree_put_numbers, pending,
+};
+use kauri_kernels::kdtree::balanced::subtrees::{ROOM, kdtree_balanced_subtrees};
+use kauri_kernels::kdtree::balanced::ties::{kdtree_find_equal, kdtree_keys_of_ids, kdtree_settle_ties};
+use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
+use kauri_kernels::policy::{NUMBERED_ANEW_FROM, NUMBERED_ANEW_TO};
+use kauri_kernels::thread::coord::Coord;
+
+use super::{Build, Plan};
+use crate::device::{Buffer, Layout, Region};
+use crate::error::Result;
+use crate::kdtree::balanced::BalancedOptions;
+use crate::primitives::pairs::{Pairs, Source, nothing};
+use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::stats::Stats;
+
+/// Temporary memory of a build.
+pub(super) struct Paths<C: Coord> {
+    num_points: usize,
+    /// The level on which points are numbered anew, if they are.
+    numbered_level: Option<u32>,
+    sort: RadixSort,
+    /// Keys, twice since sorting moves them to and fro.
+    keys: [Region<C::Key>; 2],
+    /// The array of each axis, and room for one more.
+    arrays: Region<u32>,
+    /// The points by number.
+    points: Region<C>,
+    /// Their ids and paths, twice if they are numbered anew, and a number in its subtree for each.
+    names: [Region<u32>; 2],
+    paths: [Region<u8>; 2],
+    numbers: Region<u16>,
+    /// For tickets of tiles, and what tiles publish.
+    words: Region<u64>,
+}
+
+/// Levels above the subtrees that fit in shared memory.
+fn num_upper_levels(num_points: usize) -> u32 {
+    let fits = |level: &u32| longest(num_points, *level) < ROOM;
+    (0..32).find(fits).unwrap_or(32)
+}
+
+/// Points of the longest run of a level; others have one less, if that.
+fn longest(num_points: usize, level: u32) -> usize {
+    (num_points + 1).div_ceil(1 << level) - 1
+}
+
+/// What is known of points by number: their ids, and their paths.
+#[derive(Clone, Copy)]
+struct Points<'a> {
+    names: SliceMut<'a, u32>,
+    paths: SliceMut<'a, u8>,
+}
+
+/// A pass over an array, from one place to another.
+struct Pass<'a> {
+    arrays: [SliceMut<'a, u32>; 2],
+    /// Those of the runs that it is in the order of, and how many below it is to be.
+    level: u32,
+    pending: u32,
+    /// Where the medians of that level go, if it is split on the axis of the array.
+    medians: SliceMut<'a, u32>,
+}
+
+impl<C: Coord> Paths<C> {
+    pub(super) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
+        let [sort] = RadixSort::plan(layout, n, [Shape::of::<C::Key, u32>(n)]);
+        let is_numbered_anew = options.numbered_anew || n >= NUMBERED_ANEW_FROM;
+        let fits = |level: &u32| longest(n, *level) <= NUMBERED_ANEW_TO;
+        let numbered_level = (1..32).find(fits).filter(|_| is_numbered_anew);
+        let anew = if is_numbered_anew { n } else { 0 };
+        // Every run has a tile that is not full.
+        let num_tiles = n.div_ceil(TILE) + (1 << num_upper_levels(n)) / 2;
+        Self {
+            num_points: n,
+            numbered_level,
+            sort,
+            keys: [layout.reserve(n), layout.reserve(n)],
+            arrays: layout.reserve((dims + 1) * n),
+            points: layout.reserve(n * dims),
+            names: [layout.reserve(n), layout.reserve(anew)],
+            paths: [layout.reserve(n), layout.reserve(anew)],
+            numbers: layout.reserve(n),
+            words: layout.reserve(1 + CLASSES * num_tiles),
+        }
+    }
+
+    /// The first `len` places of an array.
+    fn array<'a>(&self, build: Build<'a, C>, slot: usize, len: usize) -> SliceMut<'a, u32> {
+        // SAFETY: no array is longer than the room for one.
+        unsafe { build.temp.view(self.arrays).part(slot * self.num_points, len) }
+    }
+
+    /// Sorts the array of an axis, which begins as that of another axis, or as that of all ids, by one coordinate. Points that agree on it
+    /// stay in order. Returns the keys.
+    fn sort_by_coordinate<'a>(
+        &self,
+        build: Build<'a, C>,
+        [from, to]: [Option<usize>; 2],
+        axis: usize,
+        len: usize,
+    ) -> Result<SliceMut<'a, C::Key>> {
+        let Build { stream, temp, coords, dims } = build;
+        let to = to.unwrap_or(axis);
+        // SAFETY: no array is longer than the room for one.
+        let keys = self.keys.map(|keys| unsafe { temp.view(keys).part(0, len) });
+        let array = |slot| self.array(build, slot, len);
+        let pairs = Pairs { keys: keys[0], values: array(to) };
+        let source = Source { keys: keys[0].read_only(), values: array(from.unwrap_or(to)).read_only() };
+        let (num_dims, axis) = (dims as u32, axis as u32);
+        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
+        // SAFETY: as the trait says; what is sorted is read before its room is written. The number of passes is even.
+        unsafe {
+            match from {
+                None => {
+                    let args = (coords, pairs.keys, pairs.values, num_dims, axis);
+                    stream.launch_items::<kdtree_coordinate_keys<C>>(len as u64, args)?;
+                }
+                Some(_) => {
+                    let args = (coords, num_dims, axis, source.values, pairs.keys);
+                    stream.launch_items::<kdtree_keys_of_ids<C>>(len as u64, args)?;
+                }
+            }
+            let room = Pairs { keys: keys[1], values: array(dims) };
+            self.sort.run(stream, temp, by, source, [room, pairs])?;
+        }
+        Ok(keys[0])
+    }
+
+    /// Sorts the array of the first axis by super key, if few points agree on the axis. Returns the keys, or none if many do.
+    fn sort_with_ties<'a>(
+        &self,
+        build: Build<'a, C>,
+        word: &mut Buffer<u32>,
+    ) -> Result<Option<SliceMut<'a, C::Key>>> {
+        let Build { stream, coords, dims, .. } = build;
+        let keys = self.sort_by_coordinate(build, [None, None], 0, self.num_points)?;
+        let array = self.array(build, 0, self.num_points);
+        word.fill_bytes(stream, 0)?;
+        let args = (keys.read_only(), array, coords, dims as u32, word.slice_mut());
+        // SAFETY: as the trait says.
+        unsafe { stream.launch_items::<kdtree_settle_ties<C>>(array.len() as u64, args)? };
+        Ok((word.to_vec(stream)?[0] == 0).then_some(keys))
+    }
+
+    /// Sorts the array of the first axis by super key, by one coordinate after the other, the last one first.
+    fn sort_by_all<'a>(&self, build: Build<'a, C>) -> Result<SliceMut<'a, C::Key>> {
+        let axes = (0..build.dims).rev();
+        let mut keys = nothing();
+        for (round, axis) in axes.enumerate() {
+            let from = (round > 0).then_some(0);
+            keys = self.sort_by_coordinate(build, [from, Some(0)], axis, self.num_points)?;
+        }
+        Ok(keys)
+    }
+
+    /// Puts an array in another order; see the kernel.
+    fn pass(&self, build: Build<'_, C>, num_nodes: usize, points: Points<'_>, pass: Pass<'_>) -> Result<()> {
+        let Build { stream, temp, .. } = build;
+        let Pass { arrays: [from, to], level, pending, medians } = pass;
+        let longest = if level == 0 { from.len() } else { longest(num_nodes, level) };
+        let tiles_a_run = longest.div_ceil(TILE);
+        let num_tiles = tiles_a_run << level;
+        // SAFETY: a plan has words for all tiles of all levels.
+        let words = unsafe { temp.view(self.words).part(0, 1 + CLASSES * num_tiles) };
+        // SAFETY: as the trait says.
+        unsafe { stream.fill_bytes(words, 0)? };
+        let args = (
+            from.read_only(),
+            to,
+            num_nodes as u32,
+            level,
+            pending,
+            points.paths,
+            points.names.read_only(),
+            medians,
+            tiles_a_run as u32,
+            words,
+        );
+        // SAFETY: as the trait says.
+        unsafe { stream.launch::<kdtree_partition_by_paths>(num_tiles as u64, args) }
+    }
+}
+
+impl<C: Coord> Plan<C> for Paths<C> {
+    fn sort(&self, build: Build<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
+        let Build { stream, temp, coords, dims } = build;
+        let n = self.num_points;
+        let points = Points { names: temp.view(self.names[0]), paths: temp.view(self.paths[0]) };
+        let mut word = Buffer::uninitialized(stream.gpu(), 1, "ties of a sort")?;
+        let keys = stats.phase("sort", || match self.sort_with_ties(build, &mut word)? {
+            Some(keys) => Ok(keys),
+            None => self.sort_by_all(build),
+        })?;
+        let (num_nodes, stays) = stats.phase("dedupe", || {
+            word.fill_bytes(stream, 0)?;
+            temp.clear(stream, self.paths[0])?;
+            let ids = self.array(build, 0, n).read_only();
+            let args = (keys.read_only(), ids, coords, dims as u32, points.paths, word.slice_mut());
+            // SAFETY: as the trait says.
+            unsafe { stream.launch_items::<kdtree_find_equal<C>>(n as u64, args)? };
+            let num_nodes = n - word.to_vec(stream)?[0] as usize;
+            let all = self.array(build, 0, n);
+            if num_nodes == n {
+                // SAFETY: as the trait says.
+                unsafe { stream.copy(points.names, all.read_only())? };
+                return Ok((n, None));
+            }
+            let pass = Pass { arrays: [all, points.names], level: 0, pending: 0, medians: nothing() };
+            self.pass(build, num_nodes, points, pass)?;
+            // SAFETY: there are fewer than that.
+            let kept = unsafe { points.names.part(0, num_nodes) };
+            Ok((num_nodes, Some(build.stays(all.read_only(), kept.read_only())?)))
+        })?;
+        stats.phase("sort", || {
+            // SAFETY: as the trait says.
+            let in_order = unsafe { temp.view(self.points).part(0, num_nodes * dims) };
+            let args = (coords, dims as u32, points.names.read_only(), in_order);
+            // SAFETY: as the trait says.
+            unsafe { stream.launch_items::<kdtree_number_points<C>>(in_order.len() as u64, args)? };
+            // From one axis to the next: in the order of its super key, points that agree on the axis before it are in the order of that.
+            let build = Build { coords: in_order.read_only(), ..build };
+            for axis in (1..dims).rev() {
+                let from = (axis + 1 < dims).then_some(axis + 1);
+                self.sort_by_coordinate(build, [from, None], axis, num_nodes)?;
+            }
+            stream.synchronize()
+        })?;
+        Ok((num_nodes, stays))
+    }
+
+    fn makes_children(&self) -> bool {
+        false
+    }
+
+    fn partition(
+        &self,
+        build: Build<'_, C>,
+        num_nodes: usize,
+        medians: SliceMut<'_, u32>,
+        _children: SliceMut<'_, u32>,
+    ) -> Result<()> {
+        let Build { stream, temp, dims, .. } = build;
+        let (num_dims, upper) = (dims as u32, num_upper_levels(num_nodes));
+        // Which array each axis has, and the one that none has.
+        let mut slots: Vec<_> = (0..dims).collect();
+        let mut spare = dims;
+        let array = |slot| self.array(build, slot, num_nodes);
+        let both =
+            [0, 1].map(|i| Points { names: temp.view(self.names[i]), paths: temp.view(self.paths[i]) });
+        let [mut points, mut room] = both;
+        let args = (points.names.read_only(), array(0), points.paths, medians);
+        // SAFETY: as the trait says.
+        unsafe { stream.launch_items::<kdtree_begin_paths>(num_nodes as u64, args)? };
+        for level in 1..=upper {
+            // Below the last of these levels no array waits; and what a level tells its points is told when all have taken what was before.
+            let primary = (level < upper).then_some(level % num_dims);
+            let others = (0..num_dims).filter(|&axis| {
+                Some(axis) != primary && {
+                    let waited = pending(level, axis, num_dims, 0);
+                    waited == MAX_PENDING || (level == upper && waited > 0)
+                }
+            });
+            for axis in others.chain(primary) {
+                let medians = if Some(axis) == primary { medians } else { nothing() };
+                let (pending, slot) = (pending(level, axis, num_dims, 0), &mut slots[axis as usize]);
+                let pass =
+                    Pass { arrays: [array(*slot), array(spare)], level: level - pending, pending, medians };
+                self.pass(build, num_nodes, points, pass)?;
+                std::mem::swap(slot, &mut spare);
+            }
+            if let (Some(primary), true) = (primary, self.numbered_level == Some(level)) {
+                let numbers = temp.view(self.keys[0].of_type::<u32>());
+                let (of_primary, paths) = (array(slots[primary as usize]), points.paths.read_only());
+                let args =
+                    (of_primary, level, points.names.read_only(), paths, numbers, room.names, room.paths);
+                // SAFETY: as the trait says; keys have at least as many bytes as numbers.
+                unsafe {
+                    stream.fill_bytes(numbers, 0xff)?;
+                    stream.launch_items::<kdtree_number_anew>(num_nodes as u64, args)?;
+                    for other in (0..dims).filter(|&other| other != primary as usize) {
+                        let args = (numbers.read_only(), array(slots[other]));
+                        stream.launch_items::<kdtree_put_numbers>(num_nodes as u64, args)?;
+                    }
+                }
+                std::mem::swap(&mut points, &mut room);
+            }
+        }
+        let all_slots =
+            slots.iter().enumerate().fold(0, |all, (axis, &slot)| all | (slot as u32) << (4 * axis));
+        let arrays = temp.view(self.arrays).read_only();
+        let numbers = temp.view(self.numbers);
+        let names = points.names.read_only();
+        let args = (arrays, all_slots, num_dims, num_nodes as u32, upper, names, numbers, medians);
+        // SAFETY: as the trait says.
+        unsafe {
+            if dims <= 4 {
+                stream.launch::<kdtree_balanced_subtrees<4>>(1 << upper, args)
+            } else {
+                stream.launch::<kdtree_balanced_subtrees<8>>(1 << upper, args)
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Results in batches on a GPU.
+
+use super::GpuTree;
+use super::ask::{Asked, QueriesOn};
+use super::nearest::{Nearest, RowsMut};
+use super::within::{Call, FoundMut, Within};
+use crate::batches::{Delivery, Made, Place, Rows, Work, equal_rows, items};
+use crate::device::{Buffer, Layout, Stream};
+use crate::error::Result;
+use crate::kdtree::backend::Checked;
+use crate::kdtree::batches::{ShowFound, ShowNearest, Sought};
+use crate::kdtree::query::Wanted;
+use crate::kdtree::{item_bytes, within};
+use crate::primitives::permute::scatter_parts;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::thread::coord::Coord;
+use std::ops::{ControlFlow, Range};
+
+impl<C: Coord> GpuTree<C> {
+    /// Delivers the points that are looked for.
+    pub(super) fn deliver_found(
+        &self,
+        sought: Sought<'_, C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowFound<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        let (stream, item_bytes) = (self.stream()?, sought.item_bytes());
+        let (asked, from) = match sought {
+            Sought::Within(queries, wanted) => {
+                (self.asked(&stream, wanted, queries)?, Origin::queries(self, &stream, queries)?)
+            }
+            Sought::InBoxes(corners, mask) => {
+                (Asked::new(&stream, Wanted::points(mask.cloned()))?, Origin::Boxes(corners))
+            }
+        };
+        let rows = Rows::new(from.num_rows(self.dims), item_bytes, delivery.limits());
+        let mut finding = Finding { tree: self, asked: &asked, from, rows, drafted: (0..0, 0) };
+        delivery.pipelined(&self.gpu, &mut finding, |delivery, rows, [offsets, ids, dist2]| {
+            // SAFETY: `Finding` makes them so.
+            let (offsets, ids, dist2) = unsafe { (items(offsets), items(ids), items(dist2)) };
+            delivery.hand_over(rows.len(), ids.len(), item_bytes, || {
+                show(rows.start, within::FoundMut { offsets, ids, dist2 })
+            })
+        })
+    }
+
+    /// Delivers the nearest neighbours.
+    pub(super) fn deliver_nearest(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowNearest<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        let stream = self.stream()?;
+        let asked = self.asked(&stream, wanted, queries)?;
+        let from = Origin::queries(self, &stream, queries)?;
+        let rows = equal_rows(from.num_rows(self.dims), k, item_bytes::<C>(), delivery.limits())?;
+        let mut finding = FindingNearest { tree: self, asked: &asked, from, k, rows, drafted: 0..0 };
+        delivery.pipelined(&self.gpu, &mut finding, |delivery, rows, [ids, dist2, _]| {
+            // SAFETY: `FindingNearest` makes them so.
+            let (ids, dist2) = unsafe { (&*items(ids), &*items(dist2)) };
+            delivery.hand_over(rows.len(), ids.len(), item_bytes::<C>(), || show(rows, ids, dist2))
+        })
+    }
+
+    /// The points' coordinates in the order of their ids, on the device.
+    fn coords_by_id(&self, stream: &Stream) -> Result<Buffer<C>> {
+        let mut by_id = Buffer::uninitialized(&self.gpu, self.len() * self.dims, "points as queries")?;
+        // SAFETY: every id is that of a point, and the buffer waits for the device before it is freed.
+        unsafe { scatter_parts(stream, self.dims, self.coords(), self.ids.slice(), by_id.slice_mut()) }?;
+        stream.synchronize()?;
+        Ok(by_id)
+    }
+}
+
+/// Where rows come from.
+enum Origin<'a, C> {
+    /// Coordinates of queries in host memory.
+    Queries(&'a [C]),
+    /// Corners of boxes in host memory.
+    Boxes(&'a [C]),
+    /// The points of the tree, by id.
+    Own {
+        coords: Buffer<C>,
+        /// With each itself.
+        itself: bool,
+    },
+}
+
+impl<'a, C: Coord> Origin<'a, C> {
+    fn queries(tree: &GpuTree<C>, stream: &Stream, queries: Checked<'a, C>) -> Result<Self> {
+        Ok(match queries {
+            Checked::Points(coords) => Self::Queries(coords),
+            Checked::Own { itself } => Self::Own { coords: tree.coords_by_id(stream)?, itself },
+        })
+    }
+
+    fn num_rows(&self, dims: usize) -> usize {
+        match self {
+            Self::Queries(coords) => coords.len() / dims,
+            Self::Boxes(corners) => corners.len() / (2 * dims),
+            Self::Own { coords, .. } => coords.len() / dims,
+        }
+    }
+}
+
+/// Some queries of many.
+///
+/// # Safety
+/// There are those rows, each of which has a point.
+unsafe fn own_queries<'a, C: Coord>(
+    coords: &'a Buffer<C>,
+    rows: &Range<usize>,
+    dims: usize,
+    itself: bool,
+) -> QueriesOn<'a, C> {
+    // SAFETY: passed on to the caller.
+    let coords = unsafe { coords.slice().part(rows.start * dims, rows.len() * dims) };
+    let first_left_out = (!itself).then_some(rows.start as u32);
+    QueriesOn { first_left_out, ..QueriesOn::of_points(coords) }
+}
+
+/// Counts the points of some rows, and finds those of as many as fit.
+struct Finding<'a, C: Coord> {
+    tree: &'a GpuTree<C>,
+    asked: &'a Asked<C>,
+    from: Origin<'a, C>,
+    rows: Rows,
+    /// The rows of the batch that is being made, and how many of their points have room.
+    drafted: (Range<usize>, u64),
+}
+
+impl<C: Coord> Finding<'_, C> {
+    /// Counts the points of some rows, tells their number if it is not known, and finds as many as are to have room.
+    fn draft(&mut self, place: Place<'_>, part: Range<usize>, room: u64, is_known: bool) -> Result<()> {
+        let (tree, asked, dims) = (self.tree, self.asked, self.tree.dims);
+        let len = usize::try_from(room).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.rows.most_items()).unwrap_or(usize::MAX);
+        let [offsets, ids, dist2] = place.parts;
+        let offsets: SliceMut<'_, u64> = offsets.of(part.len() + 1, usize::MAX, "offsets of rows")?;
+        let ids = ids.of(len, most, "ids of points found")?;
+        let (within, dist2) = match &self.from {
+            Origin::Boxes(corners) => {
+                let corners = &corners[part.start * 2 * dims..part.end * 2 * dims];
+                (Within::Boxes(place.input.upload(corners, "corners of boxes")?, asked.mask()), None)
+            }
+            from => {
+                let queries = match from {
+                    // SAFETY: rows are those of the points.
+                    Origin::Own { coords, itself } => unsafe { own_queries(coords, &part, dims, *itself) },
+                    Origin::Queries(coords) | Origin::Boxes(coords) => {
+                        let coords = &coords[part.start * dims..part.end * dims];
+                        QueriesOn::of_points(place.input.upload(coords, "queries")?)
+                    }
+                };
+                let dist2 = dist2.of(len, most, "distances of points found")?;
+                (Within::Distance(asked, queries), Some(dist2))
+            }
+        };
+        let call = Call::of(tree, place.stream, within);
+        let (plan, temp) = call.prepare(place.workspace)?;
+        // SAFETY: there is an offset more than rows, and points for which there is no room are left out; the pipeline keeps arrays
+        // until they have been copied, and what is read until the next batch.
+        unsafe {
+            let through = plan.offsets(&call, &temp, offsets)?;
+            if !is_known {
+                place.telling.tell(place.stream, offsets.read_only().part(part.len(), 1))?;
+            }
+            call.emit(through, offsets.read_only(), FoundMut { ids, dist2 })?;
+        }
+        self.drafted = (part, room);
+        Ok(())
+    }
+}
+
+impl<C: Coord> Work for Finding<'_, C> {
+    /// The rows; the arrays are their offsets, ids and distances.
+    type Batch = Range<usize>;
+
+    fn make(&mut self, place: Place<'_>) -> Result<bool> {
+        let Some(part) = self.rows.next_part() else { return Ok(false) };
+        let room = self.rows.likely_items(part.len());
+        self.draft(place, part, room, false)?;
+        Ok(true)
+    }
+
+    fn settle(&mut self, total: u64, mut place: Place<'_>) -> Result<Made<Self::Batch>> {
+        let (part, room) = self.drafted.clone();
+        let (num_rows, num_items) = if total <= self.rows.most_items() {
+            (part.len(), total)
+        } else {
+            let offsets = place.parts[0].reborrow().of(part.len() + 1, usize::MAX, "offsets of rows")?;
+            // SAFETY: they have been written.
+            let offsets: Vec<u64> = unsafe { place.stream.read(offsets.read_only()) }?;
+            let num_rows = self.rows.that_fit(&offsets)?;
+            (num_rows, offsets[num_rows])
+        };
+        if num_items > room {
+            // Once more, when what is read is not in use any more.
+            place.stream.synchronize()?;
+            self.draft(place, part.clone(), num_items, true)?;
+        }
+        self.rows.took(num_rows, num_items);
+        let len = num_items as usize;
+        let distance_bytes = if matches!(self.from, Origin::Boxes(_)) { 0 } else { len * size_of::<C>() };
+        let bytes = [(num_rows + 1) * size_of::<u64>(), len * size_of::<u32>(), distance_bytes];
+        Ok(Made { bytes, batch: part.start..part.start + num_rows })
+    }
+}
+
+/// Finds the nearest points of some rows.
+struct FindingNearest<'a, C: Coord, R> {
+    tree: &'a GpuTree<C>,
+    asked: &'a Asked<C>,
+    from: Origin<'a, C>,
+    k: usize,
+    rows: R,
+    /// Those of the batch that is being made.
+    drafted: Range<usize>,
+}
+
+impl<C: Coord, R: Iterator<Item = Range<usize>>> Work for FindingNearest<'_, C, R> {
+    /// The rows; the arrays are ids and distances.
+    type Batch = Range<usize>;
+
+    fn make(&mut self, place: Place<'_>) -> Result<bool> {
+        let Some(rows) = self.rows.next() else { return Ok(false) };
+        self.drafted = rows.clone();
+        let (tree, asked, k, len) = (self.tree, self.asked, self.k, rows.len() * self.k);
+        if len == 0 {
+            return Ok(true);
+        }
+        let Place { stream, workspace, input, parts: [ids, dist2, _], .. } = place;
+        let ids = ids.of(len, len, "ids of neighbours")?;
+        let dist2 = dist2.of(len, len, "distances of neighbours")?;
+        let queries = match &self.from {
+            Origin::Queries(coords) | Origin::Boxes(coords) => {
+                let coords = &coords[rows.start * tree.dims..rows.end * tree.dims];
+                let coords: Slice<'_, C> = input.upload(coords, "queries")?;
+                QueriesOn::of_points(coords)
+            }
+            // SAFETY: rows are those of the points.
+            Origin::Own { coords, itself } => unsafe { own_queries(coords, &rows, tree.dims, *itself) },
+        };
+        let mut layout = Layout::new();
+        let leave_out = queries.first_left_out.is_some();
+        let plan = Nearest::plan(&mut layout, tree, asked, rows.len(), k, false, leave_out);
+        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
+        tree.wait(stream)?;
+        // SAFETY: there are `k` places a row; the pipeline keeps arrays until they have been copied, and what is read until the next
+        // batch.
+        unsafe { plan.run(stream, &temp, tree, asked, queries, RowsMut { dist2, ids, k }) }?;
+        Ok(true)
+    }
+
+    fn settle(&mut self, _: u64, _: Place<'_>) -> Result<Made<Self::Batch>> {
+        let len = self.drafted.len() * self.k;
+        let bytes = [len * size_of::<u32>(), len * size_of::<C>(), 0];
+        Ok(Made { bytes, batch: self.drafted.clone() })
+    }
+}

@@ -1,0 +1,136 @@
+//! Trees to files and from them. Files have nodes in level order, a GPU in the order of a walk in order.
+
+use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank, num_levels};
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+
+use super::{GpuTree, boxes, level_order};
+use crate::device::{Gpu, Stream};
+use crate::error::Result;
+use crate::kdtree::SplitRule;
+use crate::kdtree::stored::{Loaded, Stored, check_unseen};
+use crate::memory;
+use crate::stats::Stats;
+use cuda_std::mem::SliceMut;
+
+/// Nodes that are brought to the device at a time, in the order that they have there, so that no whole copy of a file is made in host
+/// memory; and of these as many as a task puts in order.
+const PIECE: usize = 1 << 18;
+const PART: usize = 1 << 13;
+
+impl<C: Coord> GpuTree<C> {
+    /// A copy in host memory, in level order.
+    pub(super) fn to_stored(&self) -> Result<Stored<'static, C>> {
+        let stream = self.stream()?;
+        let ids = level_order(&self.ids.to_vec(&stream)?, "ids of the nodes")?;
+        let in_order = self.room.front_to_vec(&stream, self.len() * self.dims)?;
+        let coords = with_dims!(self.dims, D => {
+            level_order(in_order.as_chunks::<D>().0, "coordinates of the nodes")?.into_flattened()
+        });
+        check_unseen(&coords, self.dims, |node| ids[node])?;
+        let axes = self.axes.to_vec(&stream)?;
+        Ok(Stored { coords: coords.into(), ids: ids.into(), axes: axes.into() })
+    }
+
+    /// The tree of a file.
+    pub(in crate::kdtree) fn loaded(
+        gpu: &Gpu,
+        nodes: &Loaded<C>,
+        dims: usize,
+        stats: &mut Stats,
+    ) -> Result<Self> {
+        let rule = if nodes.axes.is_empty() { SplitRule::RoundRobin } else { SplitRule::Widest };
+        let mut tree = Self::uninitialized(gpu, nodes.ids.len(), dims, rule)?;
+        if nodes.ids.is_empty() {
+            return Ok(tree);
+        }
+        let stream = Stream::new(gpu)?;
+        // SAFETY: nobody else has the tree yet, and everything is waited for.
+        unsafe {
+            stats.phase("upload", || {
+                let (room, num_coords) = (tree.room.slice_mut(), nodes.coords.len());
+                // What is behind the points is read with the last group of them.
+                stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
+                with_dims!(dims, D => {
+                    let to = room.part(0, num_coords);
+                    upload_in_order::<C, [C; D]>(&stream, to, nodes.coords.as_chunks().0, <[_]>::as_flattened)
+                })?;
+                upload_in_order::<u32, u32>(&stream, tree.ids.slice_mut(), &nodes.ids, |ids| ids)?;
+                stream.upload(tree.axes.slice_mut(), &nodes.axes)
+            })?;
+            stats.phase("boxes", || {
+                boxes::boxes(&stream, &mut tree)?;
+                stream.synchronize()
+            })?;
+        }
+        Ok(tree)
+    }
+}
+
+/// Copies what belongs to nodes, given in level order, to the device in the order of a walk in order.
+///
+/// # Safety
+/// That of [`Stream::upload`].
+unsafe fn upload_in_order<W, T: Copy + Send + Sync>(
+    stream: &Stream,
+    to: SliceMut<'_, W>,
+    by_level: &[T],
+    words: impl Fn(&[T]) -> &[W],
+) -> Result<()> {
+    let Some(&first) = by_level.first() else { return Ok(()) };
+    let mut piece = memory::vec_with_capacity(by_level.len().min(PIECE), "nodes of a file in order")?;
+    for begin in (0..by_level.len()).step_by(PIECE) {
+        piece.clear();
+        piece.resize(PIECE.min(by_level.len() - begin), first);
+        let parts = piece.par_chunks_mut(PART).enumerate();
+        parts.for_each(|(i, part)| put_in_order(by_level, begin + i * PART, part));
+        let items = words(&piece);
+        let at = begin * (items.len() / piece.len());
+        // SAFETY: within the view; the rest is passed on to the caller.
+        unsafe { stream.upload(to.part(at, items.len()), items)? };
+    }
+    Ok(())
+}
+
+/// Fills `to` with what belongs to the nodes from the one at place `begin` of a walk in order.
+fn put_in_order<T: Copy>(by_level: &[T], begin: usize, to: &mut [T]) {
+    let n = by_level.len() as u32;
+    let (begin, end) = (begin as u32, (begin + to.len()) as u32);
+    for level in 0..num_levels(n) {
+        // Nodes of a level are in the order of the walk.
+        let (mut s, mut last) = (full_tree(level), full_tree(level + 1).min(n));
+        while s < last {
+            let middle = s + (last - s) / 2;
+            (s, last) = if in_order_rank(middle, n) < begin { (middle + 1, last) } else { (s, middle) };
+        }
+        for s in s..full_tree(level + 1).min(n) {
+            let place = in_order_rank(s, n);
+            if place >= end {
+                break;
+            }
+            to[(place - begin) as usize] = by_level[s as usize];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_parts_is_that_of_the_whole() {
+        for n in (0..70).chain([PART - 1, PART, 3 * PART + 17]) {
+            let in_order: Vec<u64> = (0..n as u64).collect();
+            let by_level = level_order(&in_order, "test").unwrap();
+            for part in [1, 2, 7, PART] {
+                let mut to = vec![u64::MAX; n];
+                // Of a large tree one node at a time takes long.
+                if n < 100 || part == PART {
+                    let parts = to.chunks_mut(part).enumerate();
+                    parts.for_each(|(i, to)| put_in_order(&by_level, i * part, to));
+                    assert_eq!(to, in_order, "{n} nodes, {part} at a time");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Points that a radix sort by one coordinate left side by side because they agree on it.
+
+use super::is_before;
+use super::paths::GONE;
+use crate::policy::{MAX_TIES, PER_ITEM_THREADS};
+use crate::thread::coord::Coord;
+use crate::thread::order::Lookup;
+use cuda_std::prelude::*;
+
+/// Writes the key on an axis of each of the points of an array; a thread a place.
+#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_keys_of_ids<C: Coord>(
+    coords: Slice<C>,
+    dims: u32,
+    axis: u32,
+    ids: Slice<u32>,
+    keys: SliceMut<<C as Coord>::Key>,
+) {
+    let place = thread::index_1d_u64() as usize;
+    if place < ids.len() {
+        let id = ids.load(place) as usize;
+        keys.store(place, coords.load(id * dims as usize + axis as usize).key());
+    }
+}
+
+/// Puts the ids of points of equal keys in the order of the super key of the first axis, a thread the first place of them. More than
+/// [`MAX_TIES`] are left as they are; then `many`, which starts as 0, becomes 1.
+#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_settle_ties<C: Coord>(
+    keys: Slice<<C as Coord>::Key>,
+    ids: SliceMut<u32>,
+    coords: Slice<C>,
+    dims: u32,
+    many: SliceMut<u32>,
+) {
+    let place = thread::index_1d_u64() as usize;
+    if place + 1 < keys.len() {
+        let key = keys.load(place);
+        if keys.load(place + 1) != key || (place > 0 && keys.load(place - 1) == key) {
+            return;
+        }
+        let mut end = place + 2;
+        while end < keys.len() && end - place <= MAX_TIES && keys.load(end) == key {
+            end += 1;
+        }
+        if end - place > MAX_TIES {
+            many.atomic_store(0, 1, Ordering::Relaxed, Scope::Device);
+            return;
+        }
+        let points = Lookup { coords, dims, axis: 0 };
+        let mut next = place + 1;
+        while next < end {
+            let id = ids.load(next);
+            let mut to = next;
+            while to > place && is_before(&points, id, ids.load(to - 1)) {
+                ids.store(to, ids.load(to - 1));
+                to -= 1;
+            }
+            ids.store(to, id);
+            next += 1;
+        }
+    }
+}
+
+/// Tells points of the array sorted on the first axis that are equal to the one before, in their paths, and counts them. `paths` and
+/// `num_equal` start as 0.
+#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_find_equal<C: Coord>(
+    keys: Slice<<C as Coord>::Key>,
+    ids: Slice<u32>,
+    coords: Slice<C>,
+    dims: u32,
+    paths: SliceMut<u8>,
+    num_equal: SliceMut<u32>,
+) {
+    let place = thread::index_1d_u64() as usize;
+    let mut is_equal = place > 0 && place < keys.len() && keys.load(place - 1) == keys.load(place);
+    if is_equal {
+        let (id, other, dims) = (ids.load(place) as usize, ids.load(place - 1) as usize, dims as usize);
+        let mut axis = 1;
+        while axis < dims && is_equal {
+            is_equal = coords.load(id * dims + axis).key() == coords.load(other * dims + axis).key();
+            axis += 1;
+        }
+        if is_equal {
+            paths.store(id, GONE);
+        }
+    }
+    let equal = warp::warp_vote_ballot(warp::FULL_MASK, is_equal).count_ones();
+    if warp::lane_id() == 0 && equal > 0 {
+        num_equal.atomic_add(0, equal, Ordering::Relaxed, Scope::Device);
+    }
+}

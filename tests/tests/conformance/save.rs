@@ -1,0 +1,330 @@
+//! Trees that are saved and loaded: the same answers on every device, and an error for everything else.
+
+mod damaged;
+mod files;
+mod forged;
+
+use kauri::kdtree::{BalancedKdTree, BalancedOptions, Builder, Queries, QueryOptions, SplitRule};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point, Result};
+use kauri_tests::generate::{Scalar, Shape};
+use kauri_tests::{devices, devices_for, for_each_dims, simulated};
+use std::path::Path;
+
+/// What the tests ask of every tree that has files.
+trait Saved: Sized {
+    type Points: Point;
+    fn build(device: &Device, points: &[Self::Points]) -> Self;
+    fn write(&self) -> Vec<u8>;
+    fn save(&self, path: &Path) -> Result<()>;
+    fn read(device: &Device, bytes: &[u8]) -> Result<Self>;
+    fn load(device: &Device, path: &Path) -> Result<Self>;
+    fn map(device: &Device, path: &Path) -> Result<Self>;
+    fn verify(&self) -> Result<()>;
+    /// All that the tree can be asked; equal of equal trees.
+    fn answers(&self) -> Vec<u64>;
+}
+
+macro_rules! files {
+    () => {
+        fn write(&self) -> Vec<u8> {
+            let mut bytes = Vec::new();
+            self.write_to(&mut bytes).unwrap();
+            bytes
+        }
+
+        fn save(&self, path: &Path) -> Result<()> {
+            self.save(path)
+        }
+
+        fn read(device: &Device, bytes: &[u8]) -> Result<Self> {
+            Self::read_from(device, bytes)
+        }
+
+        fn load(device: &Device, path: &Path) -> Result<Self> {
+            Self::load(device, path)
+        }
+
+        fn map(device: &Device, path: &Path) -> Result<Self> {
+            // SAFETY: files of tests are not changed while trees have them mapped, but by `save`.
+            unsafe { Self::map(device, path) }
+        }
+
+        fn verify(&self) -> Result<()> {
+            self.verify()
+        }
+    };
+}
+
+/// Trees by the other rule of splitting.
+struct Widest<P: Point>(KdTree<P>);
+
+impl<P: Point> Saved for KdTree<P> {
+    type Points = P;
+    files!();
+
+    fn build(device: &Device, points: &[P]) -> Self {
+        KdTree::build(device, points, &KdTreeOptions::default()).unwrap()
+    }
+
+    fn answers(&self) -> Vec<u64> {
+        let options = QueryOptions::default();
+        let near = self.nearest_with(Queries::Own { itself: true }, 3, &options).unwrap();
+        let mut answers: Vec<u64> = self.node_ids().unwrap().into_iter().map(u64::from).collect();
+        answers.extend(near.ids().iter().map(|&id| u64::from(id)));
+        answers.extend(near.dist2().iter().map(|&distance| bits(distance)));
+        let middle = near.dist2().get(near.dist2().len() / 2).copied();
+        // Some distance that neither all nor no points are within.
+        if let Some(radius) = middle.filter(|&middle| bits(middle) < f64::INFINITY.to_bits()) {
+            let options = options.sorted();
+            let within = self.within(Queries::Own { itself: false }, radius, &options).unwrap();
+            answers.extend(within.offsets());
+            answers.extend(within.ids().iter().map(|&id| u64::from(id)));
+        }
+        answers
+    }
+}
+
+impl<P: Point> Saved for Widest<P> {
+    type Points = P;
+
+    fn build(device: &Device, points: &[P]) -> Self {
+        Self(KdTree::build(device, points, &KdTreeOptions::default().split(SplitRule::Widest)).unwrap())
+    }
+
+    fn write(&self) -> Vec<u8> {
+        Saved::write(&self.0)
+    }
+
+    fn save(&self, path: &Path) -> Result<()> {
+        self.0.save(path)
+    }
+
+    fn read(device: &Device, bytes: &[u8]) -> Result<Self> {
+        Saved::read(device, bytes).map(Self)
+    }
+
+    fn load(device: &Device, path: &Path) -> Result<Self> {
+        Saved::load(device, path).map(Self)
+    }
+
+    fn map(device: &Device, path: &Path) -> Result<Self> {
+        Saved::map(device, path).map(Self)
+    }
+
+    fn verify(&self) -> Result<()> {
+        self.0.verify()
+    }
+
+    fn answers(&self) -> Vec<u64> {
+        self.0.answers()
+    }
+}
+
+impl<P: Point> Saved for BalancedKdTree<P> {
+    type Points = P;
+    files!();
+
+    fn build(device: &Device, points: &[P]) -> Self {
+        Self::build(device, points, &BalancedOptions::default()).unwrap()
+    }
+
+    fn answers(&self) -> Vec<u64> {
+        let mut answers = vec![self.len() as u64, self.num_points() as u64];
+        answers.extend(self.medians().unwrap().into_iter().map(u64::from));
+        let some = |id: Option<u32>| id.map_or(u64::MAX, u64::from);
+        let nodes = self.nodes().unwrap();
+        answers
+            .extend(nodes.iter().flat_map(|node| [u64::from(node.id), some(node.less), some(node.greater)]));
+        let removed = self.removed().unwrap();
+        answers.extend(removed.iter().flat_map(|pair| [u64::from(pair.id), u64::from(pair.stays)]));
+        answers
+    }
+}
+
+fn bits(x: impl kauri_kernels::thread::coord::Coord) -> u64 {
+    x.to_f64().to_bits()
+}
+
+/// Saves and loads trees over `points` from every device to every other, in all ways.
+fn goes_round<T: Saved>(points: &[T::Points], what: &str) {
+    let devices = devices_for(points.len());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tree.kauri");
+    let expected = T::build(&Device::cpu(), points);
+    let (bytes, answers) = (expected.write(), expected.answers());
+    for device in &devices {
+        let built = T::build(device, points);
+        assert!(built.write() == bytes, "{what}: another file from {device}");
+        built.save(&path).unwrap();
+        assert!(std::fs::read(&path).unwrap() == bytes, "{what}: another file from {device}");
+        for target in &devices {
+            let what = format!("{what} from {device} to {target}");
+            let check = |tree: Result<T>| {
+                let tree = tree.unwrap_or_else(|error| panic!("{what}: {error}"));
+                tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(tree.answers() == answers, "{what}: other answers");
+                assert!(tree.write() == bytes, "{what}: another file the second time");
+            };
+            check(T::load(target, &path));
+            check(T::map(target, &path));
+            check(T::read(target, &bytes));
+        }
+    }
+}
+
+const SHAPES: [Shape; 5] =
+    [Shape::Uniform, Shape::FewDistinct, Shape::AllEqual, Shape::SignedZeros, Shape::Largest];
+
+fn all_dims<S: Scalar, const D: usize>()
+where
+    [S; D]: Point,
+{
+    for (i, n) in [0, 1, 2, 7, 33, 1000].into_iter().enumerate() {
+        // The simulator takes part where points are few, which is slow.
+        let shapes = if n <= 33 { &SHAPES[D % SHAPES.len()..][..1] } else { &SHAPES };
+        for &shape in shapes {
+            let points = shape.points::<S, D>(n, i as u64);
+            let what = format!("{n} {shape:?} points of {D} x {}", <S as kauri::Scalar>::TYPE_NAME);
+            goes_round::<KdTree<[S; D]>>(&points, &what);
+            goes_round::<Widest<[S; D]>>(&points, &what);
+            goes_round::<BalancedKdTree<[S; D]>>(&points, &what);
+        }
+    }
+}
+
+#[test]
+fn round_and_round_f32() {
+    for_each_dims!(D => all_dims::<f32, D>());
+}
+
+#[test]
+fn round_and_round_f64() {
+    for_each_dims!(D => all_dims::<f64, D>());
+}
+
+#[test]
+fn integers_and_places() {
+    for n in [0, 1, 2, 33, 1000] {
+        let uniform = Shape::Uniform.points::<f64, 3>(n, 9);
+        let integers: Vec<[i32; 3]> = uniform.iter().map(|p| p.map(|x| (x * 50.0) as i32 - 20)).collect();
+        let long: Vec<[i64; 3]> = integers.iter().map(|p| p.map(|x| i64::from(x) << 40)).collect();
+        let places: Vec<LonLat> = uniform
+            .iter()
+            .map(|p| LonLat::new(360.0 * p[0] - 180.0, (180.0 * p[1]).round() - 90.0))
+            .collect();
+        goes_round::<KdTree<[i32; 3]>>(&integers, "i32");
+        goes_round::<Widest<[i64; 3]>>(&long, "i64");
+        goes_round::<KdTree<LonLat>>(&places, "places");
+        goes_round::<BalancedKdTree<[i32; 3]>>(&integers, "i32");
+        goes_round::<BalancedKdTree<[i64; 3]>>(&long, "i64");
+        goes_round::<BalancedKdTree<LonLat>>(&places, "places");
+    }
+}
+
+/// More than one piece of a checksum, of an upload and of a check.
+#[test]
+fn larger_than_a_piece() {
+    let points = Shape::Uniform.points::<f64, 3>(300_001, 4);
+    goes_round::<KdTree<[f64; 3]>>(&points, "300 001 points");
+    goes_round::<BalancedKdTree<[f64; 3]>>(&points, "300 001 points");
+}
+
+/// Builders take coordinates different ways; signs of zeros come through all of them.
+#[test]
+fn every_builder_makes_the_same_file() {
+    fn check<S: Scalar>()
+    where
+        [S; 2]: Point,
+    {
+        let points = Shape::SignedZeros.points::<S, 2>(33, 8);
+        for rule in [SplitRule::RoundRobin, SplitRule::Widest] {
+            let bytes = crate::build_by(&Device::cpu(), &points, rule).write();
+            for device in devices_for(points.len()) {
+                let builders =
+                    [Builder::Selection, Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace];
+                for builder in builders {
+                    let options = KdTreeOptions::default().split(rule).builder(builder);
+                    let tree = KdTree::build(&device, &points, &options).unwrap();
+                    assert!(tree.write() == bytes, "{builder:?}, {rule:?} on {device}");
+                }
+            }
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+/// Levels of boxes above the buckets, in the simulator too.
+#[test]
+fn many_buckets() {
+    fn check<T: Saved>(points: &[T::Points], device: &Device) {
+        let expected = T::build(&Device::cpu(), points);
+        let loaded = T::read(device, &expected.write()).unwrap();
+        loaded.verify().unwrap();
+        assert!(loaded.answers() == expected.answers() && loaded.write() == expected.write(), "{device}");
+    }
+    let points = Shape::Clustered.points::<f32, 3>(333, 7);
+    for device in devices().into_iter().chain(simulated().take(1)) {
+        check::<KdTree<[f32; 3]>>(&points, &device);
+        check::<Widest<[f32; 3]>>(&points, &device);
+        check::<BalancedKdTree<[f32; 3]>>(&points, &device);
+    }
+}
+
+/// Trees that were built on buffers and anew are saved as they are now.
+#[test]
+fn trees_of_device_buffers() {
+    use kauri::device::{Buffer, Stream, Workspace};
+    let points = Shape::Uniform.points::<f32, 2>(33, 5);
+    for device in devices_for(points.len()) {
+        let Some(gpu) = device.gpu() else { continue };
+        let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
+        let mut coords = points.as_flattened().to_vec();
+        let buffer = |coords: &[f32]| Buffer::from_slice(&stream, coords, "coordinates").unwrap();
+        let options = KdTreeOptions::default();
+        let first = buffer(&vec![1.0; coords.len()]);
+        let mut tree = KdTree::<[f32; 2]>::build_on(&stream, &mut workspace, &first, &options).unwrap();
+        let second = buffer(&coords);
+        tree.rebuild_on(&stream, &mut workspace, &second, &options).unwrap();
+        assert!(Saved::write(&tree) == Saved::write(&crate::build(&Device::cpu(), &points)), "{device}");
+
+        // What was loaded can be built anew too.
+        let mut loaded = <KdTree<[f32; 2]>>::read_from(&device, &Saved::write(&tree)[..]).unwrap();
+        loaded.rebuild_on(&stream, &mut workspace, &first, &options).unwrap();
+        loaded.verify().unwrap();
+
+        // The host sees them here for the first time.
+        coords[7] = f32::NAN;
+        tree.rebuild_on(&stream, &mut workspace, &buffer(&coords), &options).unwrap();
+        let error = tree.write_to(std::io::sink()).unwrap_err();
+        assert!(matches!(error, kauri::Error::NonFinite { index: 3, axis: 1, .. }), "{error}");
+    }
+}
+
+/// Every call of a device fails once while a tree is saved and loaded.
+#[test]
+fn faults_of_the_device() {
+    use kauri::Error;
+    use kauri::device::{FaultCall, FaultPlan};
+    fn survives<T: Saved>(device: &Device, points: &[T::Points]) {
+        let bytes = T::build(&Device::cpu(), points).write();
+        let gpu = device.gpu().unwrap();
+        let mut failed = 0;
+        for nth in 1.. {
+            let faulty = gpu.with_faults(FaultPlan { call: FaultCall::Any, nth, repeat: false });
+            let read = T::read(&Device::from_gpu(faulty.clone()), &bytes);
+            match read {
+                Ok(_) => break,
+                Err(Error::OutOfMemory { .. } | Error::Driver { name: "INJECTED", .. }) => failed += 1,
+                Err(error) => panic!("call {nth}: {error}"),
+            }
+            assert_eq!(faulty.memory_use().live_bytes, 0, "call {nth}");
+        }
+        assert!(failed > 5, "{failed} calls");
+    }
+    let points = Shape::Uniform.points::<f32, 2>(33, 6);
+    for device in devices_for(points.len()).iter().filter(|device| !device.is_cpu()) {
+        survives::<Widest<[f32; 2]>>(device, &points);
+        survives::<BalancedKdTree<[f32; 2]>>(device, &points);
+    }
+}

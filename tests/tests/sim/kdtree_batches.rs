@@ -1,0 +1,41 @@
+//! Batches of the points' own neighbours, so many that queries are put in the order of the tree and each leaves out itself.
+
+use kauri::device::SimOptions;
+use kauri::kdtree::{Queries, QueryOptions};
+use kauri::{Batches, Device, KdTree, KdTreeOptions};
+use kauri_tests::generate::Random;
+use std::ops::ControlFlow;
+
+#[test]
+fn own_queries_in_order_leave_out_themselves() {
+    // From 1024 queries on they are put in order, and a batch is to have as many.
+    let mut random = Random::new(9);
+    let points: Vec<[f32; 2]> =
+        (0..2200).map(|_| [random.below(40) as f32, random.below(40) as f32]).collect();
+    let options = KdTreeOptions::default();
+    let expected = KdTree::build(&Device::cpu(), &points, &options).unwrap();
+    let tree = KdTree::build(&Device::sim(SimOptions::nth_order(2, 5)).unwrap(), &points, &options).unwrap();
+
+    let (own, options) = (Queries::Own { itself: false }, QueryOptions::default());
+    let mut batches = Batches::new().rows(1100);
+    let (near, found) =
+        (expected.nearest_with(own, 1, &options).unwrap(), expected.within(own, 1.0, &options).unwrap());
+    let mut ids = Vec::new();
+    tree.nearest_batches(own, 1, &options, &mut batches, |batch| {
+        ids.extend_from_slice(batch.ids());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(ids == near.ids());
+
+    // The first batch is of few rows, for so many points are expected at first.
+    let mut batches = Batches::new().bytes(32 * 8 * 1100).rows(1100);
+    let (mut ids, mut dist2) = (Vec::new(), Vec::new());
+    let delivered = tree.within_batches(own, 1.0, &options, &mut batches, |batch| {
+        ids.extend_from_slice(batch.ids());
+        dist2.extend_from_slice(batch.dist2());
+        ControlFlow::Continue(())
+    });
+    assert_eq!(delivered.unwrap().batches, 2);
+    assert!(ids == found.ids() && dist2 == found.dist2());
+}
