@@ -7,7 +7,7 @@ use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
 use kauri::kdtree::QueryOptions;
-use kauri::{Device, KdTree, KdTreeOptions};
+use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_benches::points::uniform;
 use kiddo::SquaredEuclidean;
 use kiddo::immutable::float::kdtree::ImmutableKdTree;

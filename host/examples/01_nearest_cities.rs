@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example 01_nearest_cities`
 
-use kauri::{Device, KdTree, KdTreeOptions, LonLat, Result};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, Result, SpatialIndex};
 
 const CAPITALS: [(&str, f64, f64); 12] = [
     ("Apia", -171.77, -13.83),

@@ -4,7 +4,7 @@
 //! up a knot of 200,000 points, and the picture is `target/normals.png` unless it is named.
 
 use kauri::kdtree::{Queries, QueryOptions};
-use kauri::{Device, KdTree, KdTreeOptions, Neighbors};
+use kauri::{Device, KdTree, KdTreeOptions, Neighbors, SpatialIndex};
 use rayon::prelude::*;
 use std::error::Error;
 use std::f64::consts::TAU;

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --features io --example 04_save_and_load -- [FILE]`; without a file it takes one in the temporary folder.
 
-use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Result};
+use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Result, SpatialIndex};
 use std::path::PathBuf;
 use std::time::Instant;
 

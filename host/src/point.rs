@@ -66,6 +66,11 @@ pub trait Point: Copy + Send + Sync + 'static {
 /// use kauri::{Device, KdTree, KdTreeOptions};
 /// let _ = KdTree::build(&Device::cpu(), &[[0.0f32; 9]], &KdTreeOptions::default());
 /// ```
+/// A point whose coordinates are those of the axes that it is indexed by, so that two of them are the corners of a box.
+pub trait Cartesian: Point {}
+
+impl<S: Scalar, const D: usize> Cartesian for [S; D] {}
+
 impl<S: Scalar, const D: usize> Point for [S; D] {
     type Coord = S::Coord;
     const DIMS: usize = {

@@ -2,7 +2,7 @@
 //! target and its twin in the conformance suite share it.
 
 use kauri::kdtree::{BalancedKdTree, Queries, QueryOptions};
-use kauri::{Device, KdTree, LonLat, Point};
+use kauri::{Device, KdTree, LonLat, Point, SpatialIndex};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Loads the bytes as many indexes; true if one of them was in there.

@@ -16,7 +16,7 @@ use crate::points::{self, Number, Uniform};
 use crate::report::{Note, Report, Row};
 use kauri::device::Gpu;
 use kauri::kdtree::{Builder, QueryOptions};
-use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, Stats};
+use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, Stats};
 use on_device::{Bench, Input};
 use std::time::{Duration, Instant};
 

@@ -30,7 +30,7 @@ const ROWS: usize = 1 << 22;
 /// CPU one batch.
 ///
 /// ```
-/// use kauri::{Batches, Device, KdTree, KdTreeOptions};
+/// use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};
 /// use kauri::kdtree::QueryOptions;
 /// use std::ops::ControlFlow;
 /// let points = [[0.0f32], [1.0], [2.0], [3.0]];

@@ -20,7 +20,7 @@
 //! | 128 | for each section 32 bytes: tag, 8 bytes of ASCII; offset, bytes and checksum, each `u64` |
 //!
 //! ```
-//! use kauri::{Device, KdTree, KdTreeOptions};
+//! use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 //! let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
 //! let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
 //! let mut bytes = Vec::new();

@@ -188,17 +188,8 @@ impl<C> Checked<'_, C> {
     }
 }
 
-/// A tree.
-pub trait Backend<C: Coord>: Send + Sync {
-    /// Number of points.
-    fn num_points(&self) -> usize;
-    /// Checks every node against its ancestors.
-    fn verify(&self) -> Result<()>;
-    /// The ids in level order.
-    fn node_ids(&self) -> Result<Vec<u32>>;
-    /// What a file holds of the tree.
-    #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>>;
+/// What answers queries.
+pub trait Answers<C: Coord>: Send + Sync {
     /// Appends rows of the `k` nearest points to ids and squared distances, which are empty and have room for them.
     fn nearest(
         &self,
@@ -232,6 +223,19 @@ pub trait Backend<C: Coord>: Send + Sync {
         delivery: &mut Delivery<'_, '_>,
         show: &mut ShowNearest<'_, C>,
     ) -> Result<ControlFlow<()>>;
+}
+
+/// A left-balanced tree.
+pub trait Backend<C: Coord>: Answers<C> {
+    /// Number of points.
+    fn num_points(&self) -> usize;
+    /// Checks every node against its ancestors.
+    fn verify(&self) -> Result<()>;
+    /// The ids in level order.
+    fn node_ids(&self) -> Result<Vec<u32>>;
+    /// What a file holds of the tree.
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<Stored<'_, C>>;
 }
 
 /// A tree in the memory of a GPU.

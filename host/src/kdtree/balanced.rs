@@ -8,8 +8,10 @@ mod stored;
 use kauri_kernels::kdtree::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::{Coordinate, MAX_POINTS, MemoryPlan, checked_coordinates};
+use super::backend::Answers;
+use super::{Coordinate, MAX_POINTS, MemoryPlan, SpatialIndex, checked_coordinates};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -23,7 +25,7 @@ pub(super) use stored::loaded_tree;
 #[non_exhaustive]
 pub enum BalancedBuilder {
     /// Sorts by radix sorts. Every point has a byte that tells the last levels of its way from the root; an array is put in the order of
-    /// a level only when that is split on its axis, by those bytes alone, and runs of less than 2048 points are split in shared
+    /// a level only when that is split on its axis, by those bytes alone, and runs of up to 2048 points are split in shared
     /// memory. The fastest.
     #[default]
     Paths,
@@ -127,9 +129,36 @@ pub trait BalancedTree<C: Coord>: Send + Sync {
     fn medians(&self) -> Result<Vec<u32>>;
     /// Of each point the one that stays for it, most often itself; empty if all do.
     fn stays(&self) -> Result<Vec<u32>>;
+    /// What answers queries, which the first one makes.
+    fn answers(&self) -> Result<&dyn Answers<C>>;
     /// What a file holds of the tree.
     #[cfg(feature = "io")]
     fn stored(&self) -> Result<stored::Stored<'_, C>>;
+}
+
+/// What is made when it is first asked for.
+struct Once<T> {
+    made: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Once<T> {
+    fn new() -> Self {
+        Self { made: OnceLock::new(), making: Mutex::new(()) }
+    }
+
+    /// What was made, or is now; if that fails it is tried again the next time.
+    fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let made = make()?;
+        Ok(self.made.get_or_init(|| made))
+    }
 }
 
 /// A tree on a device.
@@ -254,6 +283,31 @@ impl<P: Point> BalancedKdTree<P> {
     /// What the build cost.
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+}
+
+/// Queries are of the points that stayed; masks and [`Queries::Own`](super::Queries::Own) of all that were given. One that was removed finds the one that stays
+/// for it, at a distance of 0.
+///
+/// The first query brings the points in the order of a walk over buckets, as queries to a [`KdTree`](super::KdTree) go: on a GPU it
+/// takes the memory of such a tree, on the CPU up to twice that of the points. There [`Traversal`](super::Traversal)s by nodes are walks over buckets
+/// too.
+///
+/// Robinson's search, for all points that differ by no more than a distance on every axis, is that for points within a radius by
+/// [`Norm::Chebyshev`](super::Norm::Chebyshev).
+impl<P: Point> SpatialIndex for BalancedKdTree<P> {
+    type Point = P;
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn num_points(&self) -> usize {
+        self.num_points
+    }
+
+    fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
+        self.tree.answers()
     }
 }
 

@@ -4,14 +4,12 @@ use kauri_kernels::thread::coord::Coord;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
+use super::PointMask;
 use super::backend::Checked;
 use super::neighbors::NeighborRows;
-use super::query::{Queries, QueryOptions, Wanted};
+use super::query::Wanted;
 use super::within::{FoundMut, FoundRows};
-use super::{KdTree, PointMask};
-use crate::batches::{Batches, Delivered, Delivery};
-use crate::error::Result;
-use crate::point::{LonLat, Point, Scalar};
+use crate::point::{LonLat, Point};
 
 /// What points are looked for by, a row each.
 #[derive(Clone)]
@@ -36,6 +34,10 @@ pub struct WithinBatch<'a, P: Point> {
 }
 
 impl<'a, P: Point> WithinBatch<'a, P> {
+    pub(super) fn new(first: usize, found: FoundRows<'a, P::Coord>) -> Self {
+        Self { first, found }
+    }
+
     /// The rows of the batch.
     pub fn rows(&self) -> Range<usize> {
         self.first..self.first + self.found.len()
@@ -82,6 +84,10 @@ pub struct NearestBatch<'a, P: Point> {
 }
 
 impl<'a, P: Point> NearestBatch<'a, P> {
+    pub(super) fn new(first: usize, found: NeighborRows<'a, P::Coord>) -> Self {
+        Self { first, found }
+    }
+
     /// The rows of the batch.
     pub fn rows(&self) -> Range<usize> {
         self.first..self.first + self.found.len
@@ -145,128 +151,6 @@ impl<P: Point> fmt::Debug for NearestBatch<'_, P> {
     }
 }
 
-/// Results in batches. Each is shown to `look` in the order of the rows, on the calling thread, while a GPU is busy with the next
-/// ones; [`ControlFlow::Break`] stops the call, which then returns what was delivered. The rows are those of the call that returns
-/// the whole result. If `look` panics, nothing of the call goes on, and tree and batches stay usable.
-impl<P: Point> KdTree<P> {
-    /// The `k` nearest points of every query, as [`nearest_with`](KdTree::nearest_with), in batches.
-    ///
-    /// Memory: that of [`Batches`]; of a GPU also a copy of the points' coordinates, if they are the queries.
-    ///
-    /// ```
-    /// use kauri::{Batches, Device, KdTree, KdTreeOptions};
-    /// use kauri::kdtree::QueryOptions;
-    /// use std::ops::ControlFlow;
-    /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
-    /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
-    ///
-    /// // Look for a query that is far from everything, and no further.
-    /// let queries = [[0.0, 0.1], [9.0, 9.0], [1.0, 1.0]];
-    /// let mut far = None;
-    /// let mut batches = Batches::new().rows(1);
-    /// let delivered = tree.nearest_batches(&queries, 1, &QueryOptions::default(), &mut batches, |batch| {
-    ///     far = batch.rows().find(|&query| batch.row(query).1[0] > 25.0);
-    ///     if far.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    /// })?;
-    /// assert_eq!(far, Some(1));
-    /// assert!(delivered.rows == 2 && !delivered.is_complete);
-    /// # Ok::<(), kauri::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`nearest_with`](KdTree::nearest_with), of queries before any batch;
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) if a batch has no room for one row.
-    pub fn nearest_batches<'a>(
-        &self,
-        queries: impl Into<Queries<'a, P>>,
-        k: usize,
-        options: &QueryOptions<P>,
-        batches: &mut Batches<'_>,
-        mut look: impl FnMut(NearestBatch<'_, P>) -> ControlFlow<()>,
-    ) -> Result<Delivered> {
-        let wanted = Wanted::new(options, self.len())?;
-        self.checked(queries.into(), |queries| {
-            let num_queries = queries.len(P::DIMS, self.len());
-            let _span = tracing::debug_span!("kdtree_nearest_batches", queries = num_queries, k).entered();
-            Delivery::run(batches, &self.device, num_queries, |delivery| {
-                let show = &mut |rows: Range<usize>, ids: &[u32], dist2: &[P::Coord]| {
-                    look(NearestBatch {
-                        first: rows.start,
-                        found: NeighborRows { len: rows.len(), k, ids, dist2 },
-                    })
-                };
-                self.backend().nearest_batches(queries, k, wanted, delivery, show)
-            })
-        })
-    }
-
-    /// The points within `radius` of every query, its border included, as [`within`](KdTree::within), in batches. There may be any
-    /// number, also more than 2^32.
-    ///
-    /// Points are counted before they are written, on the CPU by a walk of its own. Memory: that of [`Batches`]; of a GPU also a
-    /// copy of the points' coordinates, if they are the queries.
-    ///
-    /// # Errors
-    /// Those of [`nearest_with`](KdTree::nearest_with), of queries before any batch;
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row that a batch has no room for, when those before it have
-    /// been delivered.
-    pub fn within_batches<'a>(
-        &self,
-        queries: impl Into<Queries<'a, P>>,
-        radius: P::Coord,
-        options: &QueryOptions<P>,
-        batches: &mut Batches<'_>,
-        look: impl FnMut(WithinBatch<'_, P>) -> ControlFlow<()>,
-    ) -> Result<Delivered> {
-        let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
-        self.checked(queries.into(), |queries| {
-            let num_queries = queries.len(P::DIMS, self.len());
-            self.find_batches(num_queries, Sought::Within(queries, wanted), options.sorted, batches, look)
-        })
-    }
-
-    fn find_batches(
-        &self,
-        num_rows: usize,
-        sought: Sought<'_, P::Coord>,
-        sorted: bool,
-        batches: &mut Batches<'_>,
-        mut look: impl FnMut(WithinBatch<'_, P>) -> ControlFlow<()>,
-    ) -> Result<Delivered> {
-        let _span = tracing::debug_span!("kdtree_find_batches", rows = num_rows).entered();
-        Delivery::run(batches, &self.device, num_rows, |delivery| {
-            let show = &mut |first: usize, mut found: FoundMut<'_, P::Coord>| {
-                if sorted {
-                    found.sort();
-                }
-                look(WithinBatch { first, found: found.read_only() })
-            };
-            self.backend().find_batches(sought, delivery, show)
-        })
-    }
-}
-
-/// Boxes have the axes of the points: for [`LonLat`] there is no such thing.
-impl<S: Scalar, const D: usize> KdTree<[S; D]> {
-    /// The points in every box, as [`in_boxes`](KdTree::in_boxes), in batches; more of it says
-    /// [`within_batches`](KdTree::within_batches).
-    ///
-    /// # Errors
-    /// Those of [`count_in_boxes`](KdTree::count_in_boxes), of boxes before any batch;
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row that a batch has no room for, when those before it have
-    /// been delivered.
-    pub fn in_boxes_batches(
-        &self,
-        boxes: &[[[S; D]; 2]],
-        mask: Option<&PointMask>,
-        batches: &mut Batches<'_>,
-        look: impl FnMut(WithinBatch<'_, [S; D]>) -> ControlFlow<()>,
-    ) -> Result<Delivered> {
-        let corners = self.checked_boxes(boxes, mask)?;
-        self.find_batches(boxes.len(), Sought::InBoxes(&corners, mask), false, batches, look)
-    }
-}
-
 impl<C: Coord> Sought<'_, C> {
     /// Bytes of a point found.
     pub(super) fn item_bytes(&self) -> u64 {
@@ -280,8 +164,9 @@ impl<C: Coord> Sought<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kdtree::QueryOptions;
     use crate::memory::LIMIT;
-    use crate::{Device, Error, KdTreeOptions};
+    use crate::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 
     #[test]
     fn a_result_that_host_memory_cannot_hold_is_refused_with_its_size() {

@@ -1,5 +1,6 @@
 //! The k-d tree on the CPU: rayon, one monomorphised copy of each algorithm per number of dimensions.
 
+mod balanced;
 mod batches;
 mod best;
 mod build;
@@ -14,11 +15,11 @@ use build::Built;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use walk::{Nodes, Rules};
 use within::{Around, Inside};
 
-use super::backend::{Backend, Checked};
+use super::backend::{Answers, Backend, Checked};
 use super::batches::{ShowFound, ShowNearest, Sought};
 use super::query::Wanted;
 #[cfg(feature = "io")]
@@ -38,6 +39,9 @@ pub(crate) struct CpuTree<C: Coord> {
     ids: Items<u32>,
     /// The axes of nodes that have children; empty if they go by levels.
     axes: Items<u8>,
+    /// The coordinates of the points by id, if the tree is a balanced one: it was given some that it may not have, and there may be nodes
+    /// without a point on its last level.
+    given: Option<Arc<Items<C>>>,
     /// Corners of the box of the points, once a query has asked for them.
     bounds: OnceLock<Vec<C>>,
 }
@@ -48,7 +52,7 @@ impl<C: Coord> CpuTree<C> {
         with_dims!(dims, D => {
             let Built { nodes, ids, axes } = build::build(points::<C, D>(coords), rule, stats)?;
             let (coords, ids, axes) = (nodes.into_flattened().into(), ids.into(), axes.into());
-            Ok(Self { dims, coords, ids, axes, bounds: OnceLock::new() })
+            Ok(Self { dims, coords, ids, axes, given: None, bounds: OnceLock::new() })
         })
     }
 
@@ -56,17 +60,17 @@ impl<C: Coord> CpuTree<C> {
     #[cfg(feature = "io")]
     pub(crate) fn loaded(nodes: Loaded<C>, dims: usize) -> Self {
         let Loaded { coords, ids, axes } = nodes;
-        Self { dims, coords, ids, axes, bounds: OnceLock::new() }
+        Self { dims, coords, ids, axes, given: None, bounds: OnceLock::new() }
     }
 
     /// Queries with what is wanted of them, once it is known that they lie within a period of the points.
     fn around<'a, const D: usize>(
-        &self,
+        &'a self,
         wanted: &'a Wanted<C>,
         queries: Checked<'a, C>,
     ) -> Result<Around<'a, C, D>> {
         let what = if matches!(queries, Checked::Own { .. }) { "point" } else { "query" };
-        let (queries, except_itself) = own_or_given(self.nodes(), queries)?;
+        let (queries, except_itself) = self.own_or_given(queries)?;
         // Only where axes repeat is it of use how far points lie.
         let corners = match wanted.periods.is_empty() {
             true => [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]],
@@ -84,11 +88,31 @@ impl<C: Coord> CpuTree<C> {
     }
 
     fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
-        Nodes { points: points::<C, D>(&self.coords), ids: &self.ids, axes: &self.axes }
+        let has_gaps = self.given.is_some();
+        Nodes { points: points::<C, D>(&self.coords), ids: &self.ids, axes: &self.axes, has_gaps }
+    }
+
+    /// Queries as points, of the tree's own in the order of their ids; and whether query `i` leaves out point `i`.
+    fn own_or_given<'a, const D: usize>(
+        &'a self,
+        queries: Checked<'a, C>,
+    ) -> Result<(Cow<'a, [[C; D]]>, bool)> {
+        match (queries, &self.given) {
+            (Checked::Points(coords), _) => Ok((Cow::Borrowed(points(coords)), false)),
+            (Checked::Own { itself }, Some(given)) => Ok((Cow::Borrowed(points(given)), !itself)),
+            (Checked::Own { itself }, None) => {
+                let mut own = memory::vec_with_capacity(self.ids.len(), "points as queries")?;
+                own.resize(self.ids.len(), [C::ZERO; D]);
+                for (&point, &id) in points::<C, D>(&self.coords).iter().zip(&*self.ids) {
+                    own[id as usize] = point;
+                }
+                Ok((Cow::Owned(own), !itself))
+            }
+        }
     }
 }
 
-impl<C: Coord> Backend<C> for CpuTree<C> {
+impl<C: Coord> Answers<C> for CpuTree<C> {
     fn nearest(
         &self,
         queries: Checked<'_, C>,
@@ -160,7 +184,9 @@ impl<C: Coord> Backend<C> for CpuTree<C> {
             batches::nearest_batches(self.nodes::<D>(), &queries, &asked, delivery, show)
         })
     }
+}
 
+impl<C: Coord> Backend<C> for CpuTree<C> {
     fn verify(&self) -> Result<()> {
         with_dims!(self.dims, D => verify::verify(self.nodes::<D>()))
     }
@@ -187,24 +213,6 @@ pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize, rule: SplitRule
     // With the axis of each point, before they are put in level order.
     let axis_bytes = u64::from(rule == SplitRule::Widest);
     num_points * (with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64 + axis_bytes)
-}
-
-/// Queries as points, of the tree's own in the order of their ids; and whether query `i` leaves out point `i`.
-fn own_or_given<'a, C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
-    queries: Checked<'a, C>,
-) -> Result<(Cow<'a, [[C; D]]>, bool)> {
-    match queries {
-        Checked::Points(coords) => Ok((Cow::Borrowed(points(coords)), false)),
-        Checked::Own { itself } => {
-            let mut own = memory::vec_with_capacity(tree.ids.len(), "points as queries")?;
-            own.resize(tree.ids.len(), [C::ZERO; D]);
-            for (&point, &id) in tree.points.iter().zip(tree.ids) {
-                own[id as usize] = point;
-            }
-            Ok((Cow::Owned(own), !itself))
-        }
-    }
 }
 
 /// Flat coordinates as points.

@@ -1,6 +1,7 @@
 //! The GPU half: the builders, the buckets, the queries, the check.
 
 mod ask;
+mod balanced;
 mod batches;
 mod boxes;
 mod nearest;
@@ -13,7 +14,7 @@ mod swaps;
 mod tags;
 mod within;
 
-use super::backend::{Backend, Checked, GpuBackend};
+use super::backend::{Answers, Backend, Checked, GpuBackend};
 use super::batches::{ShowFound, ShowNearest, Sought};
 use super::on_device::{DeviceWithin, Look};
 use super::query::Wanted;
@@ -30,8 +31,9 @@ use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
 pub(super) use ask::Asked;
 use ask::QueriesOn;
+pub(super) use balanced::Balanced;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::buckets::{boxes_len, levels};
+use kauri_kernels::kdtree::buckets::{Cut, boxes_len, levels};
 use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 use kauri_kernels::kdtree::walk::GROUP;
@@ -41,6 +43,7 @@ use rayon::prelude::*;
 use selection::Selection;
 use splits::{Corners, Splits};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use swaps::Swaps;
 use tags::Tags;
 use within::Call;
@@ -62,6 +65,10 @@ pub(super) struct GpuTree<C> {
     /// The axes of the nodes that have children; empty if they go by levels.
     axes: Buffer<u8>,
     rule: SplitRule,
+    /// Places of each bucket, some of them without a point; 0 if the tree is left-balanced.
+    bucket_len: u32,
+    /// The coordinates of the points by id, if the tree was given some that it does not have.
+    given: Option<Arc<Buffer<C>>>,
     /// The stream that it was last built on, if that was the caller's.
     built_on: Option<Stream>,
 }
@@ -71,6 +78,26 @@ pub(super) struct GpuTree<C> {
 struct NodesMut<'a, C> {
     coords: SliceMut<'a, C>,
     ids: SliceMut<'a, u32>,
+}
+
+impl<'a, C: Coord> NodesMut<'a, C> {
+    /// The places of a tree; what is behind them, and read with the last group of points, is set.
+    ///
+    /// # Safety
+    /// There is room for whole groups, and nothing else uses it until the stream has done the work.
+    unsafe fn new(
+        stream: &Stream,
+        dims: usize,
+        room: SliceMut<'a, C>,
+        ids: SliceMut<'a, u32>,
+    ) -> Result<Self> {
+        let num_coords = ids.len() * dims;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
+            Ok(Self { coords: room.part(0, num_coords), ids })
+        }
+    }
 }
 
 /// What a build plans.
@@ -129,24 +156,38 @@ pub(super) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &KdT
 /// Bytes of a finished tree.
 pub(super) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
     let n = num_points as u32;
+    places_bytes::<C>(num_points, dims, levels(n))
+}
+
+/// Bytes of so many places, with so many levels above the buckets.
+fn places_bytes<C>(num_places: usize, dims: usize, levels: u32) -> u64 {
     let coords =
-        num_points.next_multiple_of(GROUP) * dims + boxes_len(n, dims) + full_tree(levels(n)) as usize;
-    (coords * size_of::<C>() + num_points * size_of::<u32>()) as u64
+        num_places.next_multiple_of(GROUP) * dims + boxes_len(levels, dims) + full_tree(levels) as usize;
+    (coords * size_of::<C>() + num_places * size_of::<u32>()) as u64
 }
 
 impl<C: Coord> GpuTree<C> {
     /// Room for a tree.
     pub(super) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
-        let n = num_points as u32;
+        let mut tree = Self::with_places(gpu, num_points, dims, levels(num_points as u32))?;
+        tree.axes = Buffer::uninitialized(gpu, num_axes(num_points, rule), "k-d tree axes")?;
+        tree.rule = rule;
+        Ok(tree)
+    }
+
+    /// Room for so many places with points or without, with so many levels above the buckets.
+    fn with_places(gpu: &Gpu, num_places: usize, dims: usize, levels: u32) -> Result<Self> {
         Ok(Self {
             gpu: gpu.clone(),
             dims,
-            room: Buffer::uninitialized(gpu, num_points.next_multiple_of(GROUP) * dims, "k-d tree nodes")?,
-            ids: Buffer::uninitialized(gpu, num_points, "k-d tree ids")?,
-            boxes: Buffer::uninitialized(gpu, boxes_len(n, dims), "k-d tree boxes")?,
-            splits: Buffer::uninitialized(gpu, full_tree(levels(n)) as usize, "k-d tree splits")?,
-            axes: Buffer::uninitialized(gpu, num_axes(num_points, rule), "k-d tree axes")?,
-            rule,
+            room: Buffer::uninitialized(gpu, num_places.next_multiple_of(GROUP) * dims, "k-d tree nodes")?,
+            ids: Buffer::uninitialized(gpu, num_places, "k-d tree ids")?,
+            boxes: Buffer::uninitialized(gpu, boxes_len(levels, dims), "k-d tree boxes")?,
+            splits: Buffer::uninitialized(gpu, full_tree(levels) as usize, "k-d tree splits")?,
+            axes: Buffer::uninitialized(gpu, 0, "k-d tree axes")?,
+            rule: SplitRule::RoundRobin,
+            bucket_len: 0,
+            given: None,
             built_on: None,
         })
     }
@@ -196,12 +237,9 @@ impl<C: Coord> GpuTree<C> {
         temp: &Temp<'_>,
         points: Option<Slice<'_, C>>,
     ) -> Result<()> {
-        let (num_coords, room) = (self.len() * self.dims, self.room.slice_mut());
         // SAFETY: passed on to the caller; there is room for the points and more.
         unsafe {
-            // What is behind them is read with the last group of points.
-            stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
-            let nodes = NodesMut { coords: room.part(0, num_coords), ids: self.ids.slice_mut() };
+            let nodes = NodesMut::new(stream, self.dims, self.room.slice_mut(), self.ids.slice_mut())?;
             let points = points.unwrap_or(nodes.coords.read_only());
             let corners = work.corners.as_ref();
             let corners = corners.map(|corners| corners.run(stream, temp, points, self.dims)).transpose()?;
@@ -236,8 +274,10 @@ impl<C: Coord> GpuTree<C> {
             Checked::Points(coords) => wanted.check_periods(coords.as_chunks::<D>().0, "query", corners),
             // No two points are farther apart than the corners, so that most often it is enough to look at these.
             Checked::Own { .. } => wanted.check_periods(&corners, "point", corners).or_else(|_| {
-                let (ids, coords) = (self.ids.to_vec(stream)?, self.room.to_vec(stream)?);
-                let coords = by_id(&ids, &coords, D)?;
+                let coords = match &self.given {
+                    Some(given) => given.to_vec(stream)?,
+                    None => by_id(&self.ids.to_vec(stream)?, &self.room.to_vec(stream)?, D)?,
+                };
                 wanted.check_periods(coords.as_chunks::<D>().0, "point", corners)
             }),
         }
@@ -247,7 +287,7 @@ impl<C: Coord> GpuTree<C> {
     fn bounds<const D: usize>(&self, stream: &Stream) -> Result<[[C; D]; 2]> {
         // The root's two boxes, or points without any.
         let of = if self.boxes.is_empty() {
-            self.room.front_to_vec(stream, self.len() * D)?
+            self.room.front_to_vec(stream, self.ids.len() * D)?
         } else {
             self.boxes.front_to_vec(stream, 4 * D)?
         };
@@ -325,7 +365,7 @@ impl<C: Coord> GpuTree<C> {
     /// Checks that tree, stream and what was asked for are of one device, and this of as many points.
     fn check(&self, stream: &Stream, asked: &Asked<C>) -> Result<()> {
         self.ids.check_device(stream)?;
-        asked.check(stream, self.len())
+        asked.check(stream, self.num_points())
     }
 
     /// Number of queries, if they are whole points on the stream's device.
@@ -336,29 +376,34 @@ impl<C: Coord> GpuTree<C> {
                 coords.check(stream, "coordinates of the queries", num_queries * self.dims)?;
                 Ok(num_queries)
             }
-            DeviceQueries::Own { .. } => Ok(self.len()),
+            DeviceQueries::Own { .. } => Ok(self.num_points()),
         }
     }
 
-    /// Number of points.
-    fn len(&self) -> usize {
-        self.ids.len()
+    /// Number of points that the tree was given.
+    fn num_points(&self) -> usize {
+        self.given.as_ref().map_or(self.ids.len(), |given| given.len() / self.dims)
+    }
+
+    /// Levels above the buckets.
+    fn levels(&self) -> u32 {
+        Cut::of(self.ids.len() as u32, self.bucket_len).levels
     }
 
     /// The coordinates of point after point.
     fn coords(&self) -> Slice<'_, C> {
         // SAFETY: there is room for them.
-        unsafe { self.room.slice().part(0, self.len() * self.dims) }
+        unsafe { self.room.slice().part(0, self.ids.len() * self.dims) }
     }
 }
 
 impl<C: Coord> Backend<C> for GpuTree<C> {
     fn num_points(&self) -> usize {
-        self.len()
+        self.num_points()
     }
 
     fn verify(&self) -> Result<()> {
-        let num_points = self.len();
+        let num_points = self.num_points();
         if num_points == 0 {
             return Ok(());
         }
@@ -402,7 +447,9 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
     fn stored(&self) -> Result<Stored<'_, C>> {
         self.to_stored()
     }
+}
 
+impl<C: Coord> Answers<C> for GpuTree<C> {
     fn nearest(
         &self,
         queries: Checked<'_, C>,
@@ -411,7 +458,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         mut ids: Vec<u32>,
         mut dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
-        let num_queries = queries.len(self.dims, self.len());
+        let num_queries = queries.len(self.dims, self.num_points());
         if num_queries == 0 || k == 0 {
             return Ok((ids, dist2));
         }
@@ -420,35 +467,32 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         let asked = self.asked(&stream, wanted, queries)?;
         let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, num_queries);
-        let is_own = matches!(queries, Checked::Own { .. });
         for begin in (0..num_queries).step_by(batch) {
             let range = begin..num_queries.min(begin + batch);
-            let mut layout = Layout::new();
-            let plan = Nearest::plan(&mut layout, self, &asked, range.len(), k, is_own, false);
             let mut batch_dist2 =
                 Buffer::uninitialized(&self.gpu, range.len() * k, "distances of neighbours")?;
             let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbours")?;
             let rows = RowsMut { dist2: batch_dist2.slice_mut(), ids: batch_ids.slice_mut(), k };
+            let mut uploaded = None;
+            let batch_queries = match queries {
+                Checked::Points(points) => {
+                    let points = &points[range.start * self.dims..range.end * self.dims];
+                    let points = uploaded.insert(Buffer::from_slice(&stream, points, "queries")?);
+                    QueriesOn::of_points(points.slice())
+                }
+                // SAFETY: the range is one of points.
+                Checked::Own { itself } => unsafe { QueriesOn::own(self, range, itself) },
+            };
+            let mut layout = Layout::new();
+            let plan = Nearest::plan(&mut layout, self, &asked, batch_queries, k);
             let temp = workspace.carve(&stream, &layout, "k-d tree queries")?;
             // SAFETY: the buffers live until the results have been copied; a row belongs to one query.
-            unsafe {
-                match queries {
-                    Checked::Points(points) => {
-                        let points = &points[range.start * self.dims..range.end * self.dims];
-                        let points = Buffer::from_slice(&stream, points, "queries")?;
-                        plan.run(&stream, &temp, self, &asked, QueriesOn::of_points(points.slice()), rows)?;
-                        stream.synchronize()?;
-                    }
-                    Checked::Own { itself } => {
-                        let own = QueriesOn::own(self, range, batch == num_queries, itself);
-                        plan.run(&stream, &temp, self, &asked, own, rows)?;
-                    }
-                }
-            }
+            unsafe { plan.run(&stream, &temp, self, &asked, batch_queries, rows)? };
             batch_ids.append_to(&stream, &mut ids)?;
             batch_dist2.append_to(&stream, &mut dist2)?;
         }
-        if is_own && batch < num_queries {
+        let is_own = matches!(queries, Checked::Own { .. });
+        if is_own && batch < num_queries && self.given.is_none() {
             // Batches are in the order of the tree.
             let order = self.ids.to_vec(&stream)?;
             return Ok((by_id(&order, &ids, k)?, by_id(&order, &dist2, k)?));
@@ -506,14 +550,14 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         coords: &Buffer<C>,
         builder: Builder,
     ) -> Result<()> {
-        coords.check(stream, "coordinates of the points", self.len() * self.dims)?;
+        coords.check(stream, "coordinates of the points", self.num_points() * self.dims)?;
         self.ids.check_device(stream)?;
         let coords = coords.slice();
-        if self.len() == 0 {
+        if self.num_points() == 0 {
             return Ok(());
         }
         let mut layout = Layout::new();
-        let work = Work::<C>::plan(&mut layout, self.len(), self.dims, builder, self.rule);
+        let work = Work::<C>::plan(&mut layout, self.num_points(), self.dims, builder, self.rule);
         let temp = workspace.carve(stream, &layout, "k-d tree build")?;
         self.wait(stream)?;
         self.built_on = Some(stream.clone());
@@ -547,13 +591,13 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         }
         let mut layout = Layout::new();
         let rows = RowsMut { dist2: dist2.slice_mut(), ids: ids.slice_mut(), k };
-        let is_own = matches!(queries, DeviceQueries::Own { .. });
-        let plan = Nearest::plan(&mut layout, self, asked, num_queries, k, is_own, false);
+        let queries = QueriesOn::all(self, queries);
+        let plan = Nearest::plan(&mut layout, self, asked, queries, k);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         self.wait(stream)?;
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
         // freed.
-        unsafe { plan.run(stream, &temp, self, asked, QueriesOn::all(self, queries), rows) }
+        unsafe { plan.run(stream, &temp, self, asked, queries, rows) }
     }
 
     fn count_on(

@@ -33,6 +33,7 @@ mod batches;
 mod cpu;
 mod gpu;
 mod ids;
+mod index;
 mod neighbors;
 mod on_device;
 mod query;
@@ -47,6 +48,7 @@ use std::marker::PhantomData;
 pub use backend::Coordinate;
 pub use balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
 pub use batches::{NearestBatch, WithinBatch};
+pub use index::SpatialIndex;
 pub use neighbors::Neighbors;
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
@@ -57,7 +59,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::{MAX_DIMS, Point};
 use crate::stats::Stats;
-use backend::{Backend, GpuBackend};
+use backend::{Answers, Backend, GpuBackend};
 
 /// Most points of one index: ids are 32-bit and the largest one marks padding.
 pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
@@ -126,10 +128,10 @@ pub struct MemoryPlan {
 
 /// A left-balanced k-d tree over a set of points. The id of a point is its index in the input.
 ///
-/// The points are copied; nothing of the caller's is borrowed. Queries only read, so threads may share one tree.
+/// The points are copied; nothing of the caller's is borrowed. Queries are those of [`SpatialIndex`].
 ///
 /// ```
-/// use kauri::{Device, KdTree, KdTreeOptions};
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
 /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
 /// let near = tree.nearest(&[[0.0, 0.0]], 2)?;
@@ -190,44 +192,6 @@ impl<P: Point> KdTree<P> {
                 Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS),
             };
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + build_bytes }
-    }
-
-    /// The `k` nearest points of every query, nearest first; of equally near ones the smaller id first.
-    ///
-    /// - Result: n x k ids and squared distances, see [`Neighbors`]. Rows are padded with `u32::MAX` and infinity where
-    ///   the tree has fewer than `k` points; `k` = 0 gives n empty rows.
-    /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the type of the coordinates, for integers `f64`,
-    ///   without contraction: the same bits on every backend.
-    /// - Cost: O(log n + k) nodes a query for points that are spread in few dimensions. Memory beside the result: on the
-    ///   CPU at most 32 MiB and O(k) a thread.
-    ///
-    /// # Errors
-    /// Those of [`KdTree::build`] for the first query that cannot be used; [`Error::ResultTooLarge`] if n x k entries do
-    /// not fit in memory, for which there is [`KdTree::nearest_batches`]; errors of the device.
-    pub fn nearest(&self, queries: &[P], k: usize) -> Result<Neighbors<P>> {
-        self.nearest_with(queries, k, &QueryOptions::default())
-    }
-
-    /// The same as the options say, of points or of the tree's own.
-    ///
-    /// # Errors
-    /// Those of [`KdTree::nearest`]; [`Error::InvalidLength`] for a radius or a period that is negative or NaN;
-    /// [`Error::Shape`] for a mask of another number of points, and for other periods than one an axis;
-    /// [`Error::BeyondPeriod`] for the first query that is more than a period from a point.
-    pub fn nearest_with<'a>(
-        &self,
-        queries: impl Into<Queries<'a, P>>,
-        k: usize,
-        options: &QueryOptions<P>,
-    ) -> Result<Neighbors<P>> {
-        let wanted = query::Wanted::new(options, self.len())?;
-        self.checked(queries.into(), |queries| {
-            let num_queries = queries.len(P::DIMS, self.len());
-            let _span = tracing::debug_span!("kdtree_nearest", queries = num_queries, k).entered();
-            let (ids, dist2) = result_rows::<P::Coord>(num_queries, k)?;
-            let (ids, dist2) = self.backend().nearest(queries, k, wanted, ids, dist2)?;
-            Ok(Neighbors::new(num_queries, k, ids, dist2))
-        })
     }
 
     /// Checks that the tree is what [`KdTree::build`] promises: every id once, every node in its place by the order
@@ -294,6 +258,25 @@ impl<P: Point> KdTree<P> {
     /// What the build cost.
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+}
+
+impl<P: Point> SpatialIndex for KdTree<P> {
+    type Point = P;
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn num_points(&self) -> usize {
+        self.len()
+    }
+
+    fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
+        Ok(match &self.storage {
+            Storage::Cpu(tree) => &**tree,
+            Storage::Gpu(tree) => &**tree,
+        })
     }
 }
 

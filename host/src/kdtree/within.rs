@@ -2,14 +2,9 @@
 
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::fmt;
 
-use super::backend::Checked;
-use super::query::{Queries, QueryOptions, Wanted};
-use super::{KdTree, PointMask, checked_coordinates};
-use crate::error::Result;
-use crate::point::{Point, Scalar};
+use crate::point::Point;
 
 /// Rows of points found, a row a query or box, one behind the other.
 ///
@@ -104,6 +99,10 @@ impl<'a, C> FoundRows<'a, C> {
 }
 
 impl<P: Point> Within<P> {
+    pub(super) fn new(found: Found<P::Coord>) -> Self {
+        Self { found }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows().len()
@@ -162,89 +161,5 @@ impl<P: Point> fmt::Debug for Within<P> {
             .field("len", &self.len())
             .field("points", &self.ids().len())
             .finish_non_exhaustive()
-    }
-}
-
-impl<P: Point> KdTree<P> {
-    /// The number of points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
-    ///
-    /// # Errors
-    /// Those of [`KdTree::nearest_with`].
-    pub fn count_within<'a>(
-        &self,
-        queries: impl Into<Queries<'a, P>>,
-        radius: P::Coord,
-        options: &QueryOptions<P>,
-    ) -> Result<Vec<u32>> {
-        let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
-        self.checked(queries.into(), |queries| self.backend().count_within(queries, wanted))
-    }
-
-    /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
-    ///
-    /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query; on the CPU up to 0.8 GB more while it works.
-    ///
-    /// # Errors
-    /// Those of [`KdTree::nearest_with`]; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number of points found, if
-    /// they do not fit in memory: [`within_batches`](KdTree::within_batches) delivers them in batches.
-    pub fn within<'a>(
-        &self,
-        queries: impl Into<Queries<'a, P>>,
-        radius: P::Coord,
-        options: &QueryOptions<P>,
-    ) -> Result<Within<P>> {
-        let wanted = Wanted::new(&options.clone().radius(radius), self.len())?;
-        let mut found = self.checked(queries.into(), |queries| self.backend().within(queries, wanted))?;
-        if options.sorted {
-            found.rows_mut().sort();
-        }
-        Ok(Within { found })
-    }
-
-    /// What a backend makes of checked queries.
-    pub(super) fn checked<R>(
-        &self,
-        queries: Queries<'_, P>,
-        run: impl FnOnce(Checked<'_, P::Coord>) -> Result<R>,
-    ) -> Result<R> {
-        match queries {
-            Queries::Points(points) => run(Checked::Points(&checked_coordinates(points, "query")?)),
-            Queries::Own { itself } => run(Checked::Own { itself }),
-        }
-    }
-}
-
-/// Boxes have the axes of the points: for [`LonLat`](crate::LonLat) there is no such thing.
-impl<S: Scalar, const D: usize> KdTree<[S; D]> {
-    /// The number of points in every box, given by its least and its greatest coordinates, its border included. A box whose least
-    /// coordinate on an axis is above its greatest has none. With a mask only its points count.
-    ///
-    /// # Errors
-    /// Those of [`KdTree::build`] for the first corner that cannot be used; [`Error::Shape`](crate::Error::Shape) for a mask of another number of
-    /// points; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
-    pub fn count_in_boxes(&self, boxes: &[[[S; D]; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>> {
-        let corners = self.checked_boxes(boxes, mask)?;
-        self.backend().count_in_boxes(&corners, mask)
-    }
-
-    /// The points in every box, as [`count_in_boxes`](KdTree::count_in_boxes) counts them, in the order of the tree.
-    ///
-    /// # Errors
-    /// Those of [`count_in_boxes`](KdTree::count_in_boxes); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number
-    /// of points found, if they do not fit in memory: [`in_boxes_batches`](KdTree::in_boxes_batches) delivers them in batches.
-    pub fn in_boxes(&self, boxes: &[[[S; D]; 2]], mask: Option<&PointMask>) -> Result<Within<[S; D]>> {
-        let corners = self.checked_boxes(boxes, mask)?;
-        Ok(Within { found: self.backend().in_boxes(&corners, mask)? })
-    }
-
-    pub(super) fn checked_boxes<'a>(
-        &self,
-        boxes: &'a [[[S; D]; 2]],
-        mask: Option<&PointMask>,
-    ) -> Result<Cow<'a, [S::Coord]>> {
-        if let Some(mask) = mask {
-            mask.check(self.len())?;
-        }
-        checked_coordinates::<[S; D]>(boxes.as_flattened(), "corner of a box")
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod distinct;
 pub mod finish;
+pub mod in_order;
 pub mod partition;
 pub mod paths;
 pub mod subtrees;

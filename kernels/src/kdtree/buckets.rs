@@ -4,9 +4,12 @@
 //! [`BUCKET_LEVELS`] levels with the node that follows it in that order. The nodes above, which are on [`levels`] levels, hold
 //! the boxes of their two children: all corners of one node lie together, the least and the greatest of the left child, then
 //! those of the right.
+//!
+//! Of a left-balanced tree it is known where runs begin. Subtrees of a level of a balanced tree differ by one point, here and there; so
+//! their buckets have a place for each point of the longest, and where there is none it says so.
 
 use super::axes::Axes;
-use super::left_balanced::{full_tree, in_order_rank, num_levels};
+use super::left_balanced::{full_tree, level, num_levels};
 use super::walk::GROUP;
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
@@ -20,68 +23,107 @@ pub const fn levels(num_points: u32) -> u32 {
     num_levels(num_points).saturating_sub(BUCKET_LEVELS)
 }
 
-/// Where the run of subtree number `i` of a level begins, each with the node that follows it:
-/// [`in_order_begin`](super::left_balanced::in_order_begin) of its root; behind the last one the number of points. There are full
-/// subtrees on that level.
-#[inline(always)]
-pub const fn run_begin(i: u32, level: u32, n: u32) -> u32 {
-    // Subtrees without their lowest level, each with the node that follows it, and what there is on the lowest level.
-    let above = i << (num_levels(n) - 1 - level);
-    let lowest = n - full_tree(num_levels(n) - 1);
-    let begin = above + if above < lowest { above } else { lowest };
-    if begin < n { begin } else { n }
+/// How the points of a tree are cut into the runs of its subtrees, each with the node that follows it. There are full subtrees on all
+/// levels that are asked for.
+#[derive(Clone, Copy)]
+pub struct Cut {
+    /// Levels above the buckets.
+    pub levels: u32,
+    /// The level whose subtrees have `stride` points, and the first ones, `more` of them, one more.
+    pub base: u32,
+    /// Points of each of these subtrees.
+    pub stride: u32,
+    /// How many of them have one more.
+    pub more: u32,
+    /// Number of points.
+    pub end: u32,
 }
 
-/// Coordinates of all boxes of a tree.
-pub const fn boxes_len(num_points: u32, dims: usize) -> usize {
-    4 * dims * full_tree(levels(num_points)) as usize
+impl Cut {
+    /// That of a left-balanced tree.
+    #[inline(always)]
+    pub const fn left_balanced(num_points: u32) -> Self {
+        // A subtree of the last level but one has its root, or the node that follows it, and as far as there are some a node on the last.
+        let base = num_levels(num_points).saturating_sub(1);
+        let more = num_points - full_tree(base);
+        Self { levels: levels(num_points), base, stride: 1, more, end: num_points }
+    }
+
+    /// That of buckets with so many places each.
+    #[inline(always)]
+    pub const fn equal(num_places: u32, bucket_len: u32) -> Self {
+        let levels = num_levels(num_places / bucket_len) - 1;
+        Self { levels, base: levels, stride: bucket_len, more: 0, end: num_places }
+    }
+
+    /// That of buckets with so many places, or of a left-balanced tree if it is 0.
+    #[inline(always)]
+    pub const fn of(num_places: u32, bucket_len: u32) -> Self {
+        if bucket_len == 0 { Self::left_balanced(num_places) } else { Self::equal(num_places, bucket_len) }
+    }
+
+    /// Where the run of subtree number `i` of a level begins; behind the last one the number of points.
+    #[inline(always)]
+    pub const fn begin(&self, i: u32, level: u32) -> u32 {
+        let above = i << (self.base - level);
+        let begin = above * self.stride + if above < self.more { above } else { self.more };
+        if begin < self.end { begin } else { self.end }
+    }
 }
+
+/// Coordinates of all boxes of a tree with so many levels above the buckets.
+pub const fn boxes_len(levels: u32, dims: usize) -> usize {
+    4 * dims * full_tree(levels) as usize
+}
+
+/// Of a place that has no point.
+pub const NO_POINT: u32 = u32::MAX;
 
 /// The points of a tree, and its boxes.
 #[derive(Clone, Copy)]
 pub struct Buckets<'a, C> {
     /// The coordinates of point after point, in order, and of as many as a whole group takes.
     pub coords: Slice<'a, C>,
-    /// Their ids.
+    /// Their ids, or [`NO_POINT`]; the coordinates there are not numbers.
     pub ids: Slice<'a, u32>,
     /// Coordinates of a point.
     pub dims: usize,
-    /// Levels above the buckets.
+    /// Levels above the buckets that are walked through.
     pub levels: u32,
+    cut: Cut,
 }
 
 impl<'a, C: Coord> Buckets<'a, C> {
-    /// Of points in order.
+    /// Of points in order, in buckets of so many places, or of a left-balanced tree if that is 0.
     #[inline(always)]
-    pub fn new(coords: Slice<'a, C>, ids: Slice<'a, u32>, dims: usize) -> Self {
-        Self { coords, ids, dims, levels: levels(ids.len() as u32) }
+    pub fn new(coords: Slice<'a, C>, ids: Slice<'a, u32>, dims: u32, bucket_len: u32) -> Self {
+        let cut = Cut::of(ids.len() as u32, bucket_len);
+        Self { coords, ids, dims: dims as usize, levels: cut.levels, cut }
     }
 
     /// The first point of subtree number `i` of a level, with the node that follows it, and how many there are.
     #[inline(always)]
     pub fn run(&self, i: u32, level: u32) -> (usize, u32) {
-        let n = self.ids.len() as u32;
-        let (begin, end) = (run_begin(i, level, n), run_begin(i + 1, level, n));
-        (begin as usize, end - begin)
+        let begin = self.cut.begin(i, level);
+        (begin as usize, self.cut.begin(i + 1, level) - begin)
     }
 
-    /// The lowest level, above `end`, whose subtrees have at least so many points, each with the node that follows it; the root's
+    /// The lowest level, above `end`, whose subtrees have at least so many places, each with the node that follows it; the root's
     /// where there are fewer.
     #[inline(always)]
     pub fn level_of(&self, num_points: u32, end: u32) -> u32 {
         let height = u32::BITS - (num_points - 1).leading_zeros();
-        let level = (num_levels(self.ids.len() as u32) - 1).saturating_sub(height);
+        let level = (self.cut.base + num_levels(self.cut.stride) - 1).saturating_sub(height);
         if level < end { level } else { end }
     }
 
-    /// Number of the bucket that has point `i`.
+    /// Number of the bucket that has point `i` of a left-balanced tree.
     #[inline(always)]
     pub fn bucket_of(&self, i: u32) -> u32 {
-        let n = self.ids.len() as u32;
-        let lowest = n - full_tree(num_levels(n) - 1);
+        let Cut { base, more, .. } = self.cut;
         // Up to the end of the lowest level every second point is of it.
-        let above = if i / 2 < lowest { i / 2 } else { i - lowest };
-        above >> (num_levels(n) - 1 - self.levels)
+        let above = if i / 2 < more { i / 2 } else { i - more };
+        above >> (base - self.levels)
     }
 
     /// The points from `first` on, a multiple of [`GROUP`]; the last group ends in room that there is behind the points.
@@ -137,9 +179,10 @@ pub unsafe fn kdtree_bucket_boxes<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
     dims: u32,
+    bucket_len: u32,
     boxes: SliceMut<C>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let bucket = thread::index_1d_u64() as u32;
     if bucket < 1 << buckets.levels {
         let (begin, len) = buckets.run(bucket, buckets.levels);
@@ -199,11 +242,21 @@ unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceM
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_splits<C: Coord>(coords: Slice<C>, axes: Slice<u8>, dims: u32, splits: SliceMut<C>) {
+pub unsafe fn kdtree_splits<C: Coord>(
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    axes: Slice<u8>,
+    dims: u32,
+    bucket_len: u32,
+    splits: SliceMut<C>,
+) {
     let node = thread::index_1d_u64() as usize;
     if node < splits.len() {
         let axis = Axes { axes, dims }.of(node as u32);
-        let place = in_order_rank(node as u32, (coords.len() / dims as usize) as u32) as usize;
+        let (buckets, level) = (Buckets::new(coords, ids, dims, bucket_len), level(node as u32));
+        // It follows its left subtree.
+        let right = 2 * (node as u32 - full_tree(level)) + 1;
+        let place = buckets.run(right, level + 1).0 - 1;
         splits.store(node, coords.load(place * dims as usize + axis));
     }
 }

@@ -118,6 +118,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
     homes: Slice<u32>,
@@ -130,7 +131,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
@@ -158,6 +159,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
     homes: Slice<u32>,
@@ -170,7 +172,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
@@ -204,6 +206,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
     homes: Slice<u32>,
@@ -216,7 +219,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
@@ -239,6 +242,7 @@ pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
     homes: Slice<u32>,
@@ -251,7 +255,7 @@ pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
     let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };

@@ -5,7 +5,7 @@
 //! Lanes search until most of them are at a bucket, then those look at theirs (after Aila, Laine 2009, *Understanding the
 //! Efficiency of Ray Traversal on GPUs*).
 
-use super::buckets::Buckets;
+use super::buckets::{Buckets, NO_POINT};
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::Coord;
@@ -63,6 +63,7 @@ impl Filter<'_> {
     unsafe fn takes(&self, id: u32) -> bool {
         let word = id as usize / 32;
         id != self.except
+            && id != NO_POINT
             && (self.mask.is_empty()
                 || (word < self.mask.len() && self.mask.load(word) >> (id % 32) & 1 != 0))
     }

@@ -23,6 +23,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
     homes: Slice<u32>,
@@ -33,7 +34,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
     bound: f64,
     counts: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
     if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
@@ -58,6 +59,7 @@ pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     queries: Slice<C>,
     rows: Slice<u32>,
     homes: Slice<u32>,
@@ -70,7 +72,7 @@ pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
     result_ids: SliceMut<u32>,
     result_dist2: SliceMut<C>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
     if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
@@ -92,11 +94,12 @@ pub unsafe fn kdtree_count_in_boxes<C: Coord, const D: usize>(
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     corners: Slice<C>,
     mask: Slice<u32>,
     counts: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
         let mut count = Count { bound: bound_of(row.is_some(), C::ZERO), count: 0 };
         walk.run(&mut count);
@@ -117,12 +120,13 @@ pub unsafe fn kdtree_emit_in_boxes<C: Coord, const D: usize>(
     ids: Slice<u32>,
     boxes: Slice<C>,
     dims: u32,
+    bucket_len: u32,
     corners: Slice<C>,
     mask: Slice<u32>,
     offsets: Slice<u64>,
     result_ids: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims as usize);
+    let buckets = Buckets::new(coords, ids, dims, bucket_len);
     if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
         let bound = bound_of(row.is_some(), C::ZERO);
         walk.run(&mut Emit::new(

@@ -2,7 +2,9 @@
 
 use kauri::device::{Gpu, SimOptions};
 use kauri::kdtree::{Norm, PointMask, Queries, QueryOptions, WithinBatch};
-use kauri::{Batches, Delivered, Device, Error, KdTree, KdTreeOptions, LonLat, Point, Result, Step};
+use kauri::{
+    Batches, Delivered, Device, Error, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex, Step,
+};
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::{devices, devices_for};
 use std::ops::{ControlFlow, Range};

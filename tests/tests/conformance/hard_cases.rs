@@ -1,6 +1,6 @@
 //! Inputs on which published libraries gave wrong answers, or none.
 
-use kauri::{Device, KdTree, KdTreeOptions};
+use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::devices;
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::oracle::{BruteForce, padded_row};

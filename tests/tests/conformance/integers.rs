@@ -1,7 +1,7 @@
 //! Points of integers against brute force in exact arithmetic.
 
 use kauri::kdtree::{Norm, Queries, QueryOptions, SplitRule};
-use kauri::{Error, KdTree, KdTreeOptions, Scalar};
+use kauri::{Error, KdTree, KdTreeOptions, Scalar, SpatialIndex};
 use kauri_tests::generate::Random;
 use kauri_tests::oracle::{self, BruteForce, padded_row};
 use kauri_tests::{devices, devices_for, for_each_dims};

@@ -2,7 +2,7 @@
 
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{Builder, DeviceQueries, QueryOptions, num_found};
-use kauri::{Device, KdTree, KdTreeOptions};
+use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_kernels::thread::coord::dist2;
 use kauri_tests::generate::Random;
 use rayon::prelude::*;

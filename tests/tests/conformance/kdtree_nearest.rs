@@ -1,6 +1,7 @@
 //! Nearest neighbours against brute force and kiddo.
 
 use kauri::Device;
+use kauri::SpatialIndex;
 use kauri_tests::generate::{Scalar, Shape, queries};
 use kauri_tests::oracle::{BruteForce, padded_row};
 use kauri_tests::{devices, devices_for, devices_for_shape, for_each_dims};

@@ -1,8 +1,11 @@
 //! Queries with options against brute force, and trees and queries on buffers.
 
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::kdtree::{Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions, SplitRule, Traversal};
-use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat};
+use kauri::kdtree::{
+    BalancedKdTree, BalancedOptions, Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions,
+    SplitRule, Traversal,
+};
+use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, SpatialIndex};
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::oracle::{self, padded_row};
 use kauri_tests::{devices, devices_for, for_each_dims};
@@ -64,12 +67,14 @@ impl<C: Scalar, const D: usize> Case<C, D> {
 
     const COUNT: usize = 36;
 
-    /// All that a query which leaves out a point takes, nearest first.
-    fn found(&self, points: &[[C; D]], query: &[C; D], except: Option<u32>) -> Vec<(C, u32)> {
+    /// All that a query which leaves out a point takes of a tree with these points, nearest first.
+    fn found(&self, points: &InTree<C, D>, query: &[C; D], except: Option<u32>) -> Vec<(C, u32)> {
+        let InTree { points, order } = points;
         let bound =
             self.radius.map(|radius| if self.norm == Norm::Euclidean { radius * radius } else { radius });
         let mut found: Vec<(C, u32)> = (0..points.len() as u32)
-            .filter(|&id| Some(id) != except && self.mask.as_ref().is_none_or(|mask| mask.takes(id)))
+            .filter(|&id| order[id as usize] != REMOVED && Some(id) != except)
+            .filter(|&id| self.mask.as_ref().is_none_or(|mask| mask.takes(id)))
             .map(|id| (distance(query, &points[id as usize], self.norm, &self.periods), id))
             .filter(|(distance, _)| bound.is_none_or(|bound| *distance <= bound))
             .collect();
@@ -78,35 +83,77 @@ impl<C: Scalar, const D: usize> Case<C, D> {
     }
 
     /// The right row of the `k` nearest.
-    fn row(&self, points: &[[C; D]], query: &[C; D], except: Option<u32>, k: usize) -> (Vec<u32>, Vec<C>) {
+    fn row(
+        &self,
+        points: &InTree<C, D>,
+        query: &[C; D],
+        except: Option<u32>,
+        k: usize,
+    ) -> (Vec<u32>, Vec<C>) {
         let mut found = self.found(points, query, except);
         found.truncate(k);
         padded_row(&found, k)
     }
 }
 
+/// Points of a tree, and the place of each in the order of the tree.
+struct InTree<'a, C, const D: usize> {
+    points: &'a [[C; D]],
+    order: Vec<usize>,
+}
+
+/// The place of a point that is equal to another, and not in the tree.
+const REMOVED: usize = usize::MAX;
+
+impl<'a, C: Scalar, const D: usize> InTree<'a, C, D> {
+    /// In the order that nodes in level order have by a walk in order.
+    fn new(points: &'a [[C; D]], node_ids: &[u32]) -> Self {
+        Self { points, order: in_order(node_ids, points.len()) }
+    }
+}
+
+/// Calls `check` with a left-balanced and a balanced tree of every device.
+macro_rules! each_tree {
+    ($points:expr, |$tree:ident, $in_tree:ident| $check:expr) => {
+        let $in_tree = &InTree::new($points, &oracle::tree_ids($points, rule_of(D)));
+        for device in devices() {
+            let $tree = &build_by(&device, $points, rule_of(D));
+            $check;
+        }
+        let $in_tree = &InTree::new($points, &oracle::balanced($points).0);
+        for device in devices() {
+            let $tree = &BalancedKdTree::build(&device, $points, &BalancedOptions::default()).unwrap();
+            $check;
+        }
+    };
+}
+
 fn options_equal_to_brute_force<C: Scalar, const D: usize>() {
-    let points = in_period::<C, D>(230, D as u64);
+    let points = &in_period::<C, D>(230, D as u64);
+    each_tree!(points, |tree, in_tree| nearest_equal_to_brute_force(tree, in_tree));
+}
+
+fn nearest_equal_to_brute_force<C: Scalar, const D: usize>(
+    tree: &impl SpatialIndex<Point = [C; D]>,
+    points: &InTree<C, D>,
+) {
     let queries = in_period::<C, D>(40, 100 + D as u64);
-    for device in devices() {
-        let tree = build_by(&device, &points, rule_of(D));
-        for number in 0..Case::<C, D>::COUNT {
-            let case = Case::<C, D>::new(number, points.len());
-            // Every kernel has its turn: for one, for short lists, for queues, for heaps.
-            let k = [1, 7, 40, 150, 300][number % 5];
-            let what = format!("{number} k = {k}, {D} x {} on {device}", C::NAME);
-            let near = tree.nearest_with(&queries, k, &case.options).unwrap();
-            for (i, query) in queries.iter().enumerate() {
-                let (ids, dist2) = case.row(&points, query, None, k);
-                assert_eq!(near.row(i), (&ids[..], &dist2[..]), "query {i} of case {what}");
-            }
-            let itself = number % 2 == 0;
-            let own = tree.nearest_with(Queries::Own { itself }, k, &case.options).unwrap();
-            for (id, query) in points.iter().enumerate().step_by(7) {
-                let except = (!itself).then_some(id as u32);
-                let (ids, dist2) = case.row(&points, query, except, k);
-                assert_eq!(own.row(id), (&ids[..], &dist2[..]), "own {id} of case {what}");
-            }
+    for number in 0..Case::<C, D>::COUNT {
+        let case = Case::<C, D>::new(number, points.points.len());
+        // Every kernel has its turn: for one, for short lists, for queues, for heaps.
+        let k = [1, 7, 40, 150, 300][number % 5];
+        let what = format!("{number} k = {k}, {D} x {} on {}", C::NAME, tree.device());
+        let near = tree.nearest_with(&queries, k, &case.options).unwrap();
+        for (i, query) in queries.iter().enumerate() {
+            let (ids, dist2) = case.row(points, query, None, k);
+            assert_eq!(near.row(i), (&ids[..], &dist2[..]), "query {i} of case {what}");
+        }
+        let itself = number % 2 == 0;
+        let own = tree.nearest_with(Queries::Own { itself }, k, &case.options).unwrap();
+        for (id, query) in points.points.iter().enumerate().step_by(7) {
+            let except = (!itself).then_some(id as u32);
+            let (ids, dist2) = case.row(points, query, except, k);
+            assert_eq!(own.row(id), (&ids[..], &dist2[..]), "own {id} of case {what}");
         }
     }
 }
@@ -127,59 +174,57 @@ fn rule_of(dims: usize) -> SplitRule {
 }
 
 fn within_equal_to_brute_force<C: Scalar, const D: usize>() {
-    let points = in_period::<C, D>(230, D as u64);
+    let points = &in_period::<C, D>(230, D as u64);
+    each_tree!(points, |tree, in_tree| found_equal_to_brute_force(tree, in_tree));
+}
+
+fn found_equal_to_brute_force<C: Scalar, const D: usize>(
+    tree: &impl SpatialIndex<Point = [C; D]>,
+    points: &InTree<C, D>,
+) {
     let queries = in_period::<C, D>(40, 100 + D as u64);
-    // In the order of the tree, by the definition of the order.
-    let order = in_order(&oracle::tree_ids(&points, rule_of(D)));
-    for device in devices() {
-        let tree = build_by(&device, &points, rule_of(D));
-        for number in 0..Case::<C, D>::COUNT {
-            let case = Case::<C, D>::new(number, points.len());
-            let Some(radius) = case.radius else { continue };
-            let what = format!("{number}, {D} x {} on {device}", C::NAME);
-            let counts = tree.count_within(&queries, radius, &case.options).unwrap();
-            let rows = tree.within(&queries, radius, &case.options).unwrap();
-            let sorted = tree.within(&queries, radius, &case.options.clone().sorted()).unwrap();
-            assert_eq!((rows.len(), sorted.len()), (queries.len(), queries.len()));
-            for (i, query) in queries.iter().enumerate() {
-                let mut found = case.found(&points, query, None);
-                assert_eq!(counts[i] as usize, found.len(), "query {i} of case {what}");
-                let (dist2, ids): (Vec<C>, Vec<u32>) = found.iter().copied().unzip();
-                assert_eq!(
-                    (sorted.row(i), sorted.row_dist2(i)),
-                    (&ids[..], &dist2[..]),
-                    "query {i} of case {what}"
-                );
-                found.sort_by_key(|&(_, id)| order[id as usize]);
-                let (dist2, ids): (Vec<C>, Vec<u32>) = found.into_iter().unzip();
-                assert_eq!(
-                    (rows.row(i), rows.row_dist2(i)),
-                    (&ids[..], &dist2[..]),
-                    "query {i} of case {what}"
-                );
-            }
-            let own =
-                tree.within(Queries::Own { itself: false }, radius, &case.options.clone().sorted()).unwrap();
-            for (id, query) in points.iter().enumerate().step_by(7) {
-                let found = case.found(&points, query, Some(id as u32));
-                assert!(own.row(id).iter().eq(found.iter().map(|(_, id)| id)), "own {id} of case {what}");
-            }
+    for number in 0..Case::<C, D>::COUNT {
+        let case = Case::<C, D>::new(number, points.points.len());
+        let Some(radius) = case.radius else { continue };
+        let what = format!("{number}, {D} x {} on {}", C::NAME, tree.device());
+        let counts = tree.count_within(&queries, radius, &case.options).unwrap();
+        let rows = tree.within(&queries, radius, &case.options).unwrap();
+        let sorted = tree.within(&queries, radius, &case.options.clone().sorted()).unwrap();
+        assert_eq!((rows.len(), sorted.len()), (queries.len(), queries.len()));
+        for (i, query) in queries.iter().enumerate() {
+            let mut found = case.found(points, query, None);
+            assert_eq!(counts[i] as usize, found.len(), "query {i} of case {what}");
+            let (dist2, ids): (Vec<C>, Vec<u32>) = found.iter().copied().unzip();
+            assert_eq!(
+                (sorted.row(i), sorted.row_dist2(i)),
+                (&ids[..], &dist2[..]),
+                "query {i} of case {what}"
+            );
+            found.sort_by_key(|&(_, id)| points.order[id as usize]);
+            let (dist2, ids): (Vec<C>, Vec<u32>) = found.into_iter().unzip();
+            assert_eq!((rows.row(i), rows.row_dist2(i)), (&ids[..], &dist2[..]), "query {i} of case {what}");
+        }
+        let own =
+            tree.within(Queries::Own { itself: false }, radius, &case.options.clone().sorted()).unwrap();
+        for (id, query) in points.points.iter().enumerate().step_by(7) {
+            let found = case.found(points, query, Some(id as u32));
+            assert!(own.row(id).iter().eq(found.iter().map(|(_, id)| id)), "own {id} of case {what}");
         }
     }
 }
 
 /// The place of each id in a walk in order through a tree whose ids are given in level order.
-fn in_order(tree_ids: &[u32]) -> Vec<usize> {
-    fn walk(node: usize, tree_ids: &[u32], places: &mut Vec<usize>, next: &mut usize) {
-        if let Some(&id) = tree_ids.get(node) {
-            walk(2 * node + 1, tree_ids, places, next);
+fn in_order(node_ids: &[u32], num_points: usize) -> Vec<usize> {
+    fn walk(node: usize, node_ids: &[u32], places: &mut Vec<usize>, next: &mut usize) {
+        if let Some(&id) = node_ids.get(node).filter(|&&id| id != u32::MAX) {
+            walk(2 * node + 1, node_ids, places, next);
             places[id as usize] = *next;
             *next += 1;
-            walk(2 * node + 2, tree_ids, places, next);
+            walk(2 * node + 2, node_ids, places, next);
         }
     }
-    let mut places = vec![0; tree_ids.len()];
-    walk(0, tree_ids, &mut places, &mut 0);
+    let mut places = vec![REMOVED; num_points];
+    walk(0, node_ids, &mut places, &mut 0);
     places
 }
 
@@ -194,32 +239,37 @@ fn within_equal_to_brute_force_f64() {
 }
 
 fn in_boxes_equal_to_brute_force<C: Scalar, const D: usize>() {
-    let points = in_period::<C, D>(230, D as u64);
+    let points = &in_period::<C, D>(230, D as u64);
+    each_tree!(points, |tree, in_tree| boxes_equal_to_brute_force(tree, in_tree));
+}
+
+fn boxes_equal_to_brute_force<C: Scalar, const D: usize>(
+    tree: &impl SpatialIndex<Point = [C; D]>,
+    InTree { points, order }: &InTree<C, D>,
+) {
     let corners = in_period::<C, D>(60, 200 + D as u64);
     // Any two corners: some boxes hold nothing; and some of a point or a face.
     let mut boxes: Vec<[[C; D]; 2]> = corners.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
     boxes.extend(corners.iter().map(|&corner| [corner, corner.map(|x| x + C::from_f64(4.0))]));
     boxes.push([points[3], points[3]]);
     boxes.push([[C::ZERO; D], [C::from_f64(8.0); D]]);
-    let order = in_order(&oracle::tree_ids(&points, rule_of(D)));
     let mask = PointMask::from_fn(points.len(), |id| id % 2 == 0).unwrap();
-    for device in devices() {
-        let tree = build_by(&device, &points, rule_of(D));
-        for mask in [None, Some(&mask)] {
-            let counts = tree.count_in_boxes(&boxes, mask).unwrap();
-            let rows = tree.in_boxes(&boxes, mask).unwrap();
-            for (i, [low, high]) in boxes.iter().enumerate() {
-                let inside = |id: &u32| {
-                    let point = &points[*id as usize];
-                    (0..D).all(|axis| low[axis] <= point[axis] && point[axis] <= high[axis])
-                        && mask.is_none_or(|mask| mask.takes(*id))
-                };
-                let mut ids: Vec<u32> = (0..points.len() as u32).filter(inside).collect();
-                ids.sort_by_key(|&id| order[id as usize]);
-                assert_eq!((counts[i] as usize, rows.row(i)), (ids.len(), &ids[..]), "box {i} on {device}");
-            }
-            assert!(rows.dist2().is_empty() && rows.row_dist2(0).is_empty());
+    for mask in [None, Some(&mask)] {
+        let counts = tree.count_in_boxes(&boxes, mask).unwrap();
+        let rows = tree.in_boxes(&boxes, mask).unwrap();
+        for (i, [low, high]) in boxes.iter().enumerate() {
+            let inside = |id: &u32| {
+                let point = &points[*id as usize];
+                (0..D).all(|axis| low[axis] <= point[axis] && point[axis] <= high[axis])
+                    && order[*id as usize] != REMOVED
+                    && mask.is_none_or(|mask| mask.takes(*id))
+            };
+            let mut ids: Vec<u32> = (0..points.len() as u32).filter(inside).collect();
+            ids.sort_by_key(|&id| order[id as usize]);
+            let what = format!("box {i} on {}", tree.device());
+            assert_eq!((counts[i] as usize, rows.row(i)), (ids.len(), &ids[..]), "{what}");
         }
+        assert!(rows.dist2().is_empty() && rows.row_dist2(0).is_empty());
     }
 }
 
@@ -284,6 +334,7 @@ fn traversals_and_orders_give_the_same_rows() {
     let expected = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
     for device in devices() {
         let tree = build(&device, &points);
+        let balanced = BalancedKdTree::build(&device, &points, &BalancedOptions::default()).unwrap();
         for k in [1, 8, 12, 32, 100, 256, 257] {
             let expected = expected.nearest(&queries, k).unwrap();
             let plain = QueryOptions::default();
@@ -294,6 +345,12 @@ fn traversals_and_orders_give_the_same_rows() {
                 let near = tree.nearest_with(&queries, k, &options).unwrap();
                 assert!(near.ids() == expected.ids(), "k = {k}, {options:?} on {device}");
                 assert!(near.dist2() == expected.dist2(), "k = {k}, {options:?} on {device}");
+                let near = balanced.nearest_with(&queries, k, &options).unwrap();
+                assert!(near.ids() == expected.ids(), "k = {k}, {options:?} of a balanced tree on {device}");
+                assert!(
+                    near.dist2() == expected.dist2(),
+                    "k = {k}, {options:?} of a balanced tree on {device}"
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The index rules of left-balanced trees against their definition.
 
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::buckets::{self, Buckets, run_begin};
+use kauri_kernels::kdtree::buckets::{self, Buckets, Cut};
 use kauri_kernels::kdtree::left_balanced::{
     full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
     subtree_size,
@@ -52,11 +52,13 @@ fn buckets_are_subtrees_and_the_nodes_that_follow() {
     for n in (1..=2000u32).chain([u32::MAX - 1, u32::MAX - 2, 1 << 31, (1 << 31) - 1, 1 << 30]) {
         let levels = buckets::levels(n);
         let num_buckets = 1 << levels;
+        let cut = Cut::left_balanced(n);
+        let run_begin = |i, level| cut.begin(i, level);
         let step = (num_buckets / 512).max(1) as usize;
         for bucket in (0..num_buckets).step_by(step) {
             let node = full_tree(levels) + bucket;
-            assert_eq!(run_begin(bucket, levels, n), in_order_begin(node, n), "bucket {bucket} of {n}");
-            let len = run_begin(bucket + 1, levels, n) - run_begin(bucket, levels, n);
+            assert_eq!(run_begin(bucket, levels), in_order_begin(node, n), "bucket {bucket} of {n}");
+            let len = run_begin(bucket + 1, levels) - run_begin(bucket, levels);
             let follows = u32::from(bucket + 1 < num_buckets);
             assert_eq!(len, subtree_size(node, n) + follows, "bucket {bucket} of {n}");
             assert!((1..=1 << BUCKET_LEVELS).contains(&len));
@@ -68,20 +70,19 @@ fn buckets_are_subtrees_and_the_nodes_that_follow() {
                 let no_coords: *const f32 = std::ptr::dangling();
                 (Slice::from_raw_parts(no_coords, 0), Slice::from_raw_parts(std::ptr::dangling(), n as usize))
             };
-            let tree = Buckets::new(coords, ids, 1);
+            let tree = Buckets::new(coords, ids, 1, 0);
             for bucket in 0..num_buckets {
-                let points = run_begin(bucket, levels, n)..run_begin(bucket + 1, levels, n);
+                let points = run_begin(bucket, levels)..run_begin(bucket + 1, levels);
                 assert!(points.into_iter().all(|i| tree.bucket_of(i) == bucket), "bucket {bucket} of {n}");
             }
             for k in 1..=n.min(300) {
                 let level = tree.level_of(k, levels);
-                assert!(level == 0 || run_begin(1, level, n) >= k.min(1 << BUCKET_LEVELS >> 1), "{k} of {n}");
-                let smallest =
-                    (0..1 << level).map(|i| run_begin(i + 1, level, n) - run_begin(i, level, n)).min();
+                assert!(level == 0 || run_begin(1, level) >= k.min(1 << BUCKET_LEVELS >> 1), "{k} of {n}");
+                let smallest = (0..1 << level).map(|i| run_begin(i + 1, level) - run_begin(i, level)).min();
                 assert!(level == 0 || smallest.unwrap() + 1 >= k, "{k} of {n}: {smallest:?}");
             }
         }
-        assert_eq!(run_begin(num_buckets, levels, n), n);
+        assert_eq!(run_begin(num_buckets, levels), n);
     }
 }
 

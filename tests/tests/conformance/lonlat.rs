@@ -1,6 +1,6 @@
 //! Places on the Earth: the date line, the poles, and great-circle distances.
 
-use kauri::{EARTH_RADIUS_M, LonLat};
+use kauri::{EARTH_RADIUS_M, LonLat, SpatialIndex};
 use kauri_tests::generate::Random;
 use kauri_tests::oracle::BruteForce;
 use kauri_tests::{devices, devices_for};

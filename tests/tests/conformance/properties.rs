@@ -1,6 +1,7 @@
 //! Properties that hold for any points, on random small cases that shrink.
 
 use kauri::Device;
+use kauri::SpatialIndex;
 use kauri_tests::{devices, devices_for};
 use proptest::prelude::*;
 

@@ -5,7 +5,7 @@ mod files;
 mod forged;
 
 use kauri::kdtree::{BalancedKdTree, BalancedOptions, Builder, Queries, QueryOptions, SplitRule};
-use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point, Result};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, for_each_dims, simulated};
 use std::path::Path;
@@ -137,6 +137,9 @@ impl<P: Point> Saved for BalancedKdTree<P> {
             .extend(nodes.iter().flat_map(|node| [u64::from(node.id), some(node.less), some(node.greater)]));
         let removed = self.removed().unwrap();
         answers.extend(removed.iter().flat_map(|pair| [u64::from(pair.id), u64::from(pair.stays)]));
+        let own = Queries::Own { itself: false };
+        let near = self.nearest_with(own, 2, &QueryOptions::default()).unwrap();
+        answers.extend(near.ids().iter().map(|&id| u64::from(id)));
         answers
     }
 }

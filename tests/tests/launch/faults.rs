@@ -4,10 +4,12 @@
 use crate::{noise, on_cuda};
 use kauri::device::SimOptions;
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, Norm, PointMask, Queries, QueryOptions};
+use kauri::kdtree::{
+    BalancedBuilder, BalancedKdTree, BalancedOptions, Builder, Norm, PointMask, Queries, QueryOptions,
+};
 use kauri::primitives::radix_sort::{self, RadixSortOptions};
 use kauri::primitives::segmented_sort;
-use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result};
+use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
 use std::ops::ControlFlow;
 
 const CALLS: [FaultCall; 6] = [
@@ -71,11 +73,45 @@ fn survives<P: Point>(gpu: &Gpu, points: &[P], builder: Builder, plan: FaultPlan
     untouched
 }
 
+/// The same of a balanced tree, whose first query makes what the others walk through.
+fn balanced_survives<P: Point>(gpu: &Gpu, points: &[P], builder: BalancedBuilder, plan: FaultPlan) -> bool {
+    let options = BalancedOptions::default().builder(builder);
+    let expected = BalancedKdTree::build(&Device::cpu(), points, &options).unwrap();
+    let near = expected.nearest(&points[..5], 4).unwrap();
+
+    let faulty = gpu.with_faults(plan);
+    let mut untouched = true;
+    match BalancedKdTree::build(&Device::from_gpu(faulty.clone()), points, &options) {
+        Err(error) => {
+            assert!(is_expected(&error), "{plan:?}: {error}");
+            untouched = false;
+        }
+        Ok(tree) => {
+            for _ in 0..2 {
+                match tree.nearest(&points[..5], 4) {
+                    Ok(found) => assert_eq!(found.ids(), near.ids(), "{plan:?}"),
+                    Err(error) => {
+                        assert!(is_expected(&error), "{plan:?}: {error}");
+                        untouched = false;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    untouched
+}
+
 fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], builder: Builder) {
+    each_call_fails(|plan| survives(gpu, points, builder, plan));
+}
+
+/// Makes every call fail, of each kind, until `survives` says that none was left to.
+fn each_call_fails(survives: impl Fn(FaultPlan) -> bool) {
     for call in CALLS {
         for repeat in [false, true] {
             let mut nth = 1;
-            while !survives(gpu, points, builder, FaultPlan { call, nth, repeat }) {
+            while !survives(FaultPlan { call, nth, repeat }) {
                 nth += 1;
                 assert!(nth < 2000, "{call:?} never stops failing");
             }
@@ -84,7 +120,7 @@ fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], builder: Builder) {
         }
     }
     // The device itself is as before.
-    assert!(survives(gpu, points, builder, FaultPlan { call: FaultCall::Any, nth: u64::MAX, repeat: false }));
+    assert!(survives(FaultPlan { call: FaultCall::Any, nth: u64::MAX, repeat: false }));
 }
 
 #[test]
@@ -100,6 +136,21 @@ fn every_call_may_fail_on_a_simulated_device() {
     let device = Device::sim(SimOptions::default()).unwrap();
     for builder in [Builder::Selection, Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace] {
         every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]], builder);
+    }
+}
+
+#[test]
+fn every_call_of_a_balanced_tree_may_fail() {
+    let builders = [BalancedBuilder::Paths, BalancedBuilder::Robinson];
+    on_cuda(|gpu, _| {
+        for builder in builders {
+            each_call_fails(|plan| balanced_survives(gpu, &points(3000), builder, plan));
+        }
+    });
+    let device = Device::sim(SimOptions::default()).unwrap();
+    for builder in builders {
+        let points = [[3.0f32], [1.0], [4.0], [1.0], [5.0]];
+        each_call_fails(|plan| balanced_survives(device.gpu().unwrap(), &points, builder, plan));
     }
 }
 

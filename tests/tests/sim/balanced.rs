@@ -1,9 +1,11 @@
 //! Building and checking balanced k-d trees on simulated devices: the same as on the CPU, by every partitioner.
 
 use crate::{noise, on_each_schedule, room, upload};
-use kauri::Point;
 use kauri::device::{Device, Stream};
-use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::kdtree::{
+    BalancedBuilder, BalancedKdTree, BalancedOptions, Norm, Queries, QueryOptions, Traversal,
+};
+use kauri::{Point, SpatialIndex};
 use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
 use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};
 
@@ -42,9 +44,36 @@ fn trees_by_every_partitioner() {
         same_as_on_the_cpu(&device, &points::<f32, 3>(150, 4, |x| x as f32 - 1.0), 4);
         // Subtrees in shared memory below a level, with few and with many equal coordinates.
         same_as_on_the_cpu(&device, &points::<f32, 3>(2050, 1 << 20, |x| x as f32), 64);
-        same_as_on_the_cpu(&device, &points::<f32, 6>(4100, 4, |x| x as f32), 64);
+        same_as_on_the_cpu(&device, &points::<f32, 6>(4096, 4, |x| x as f32), 64);
         // As many warps a run as there may be.
         same_as_on_the_cpu(&device, &points::<f64, 2>(130, 1 << 20, |x| x as f64), 16);
+    });
+}
+
+/// Queries to trees with buckets of which some have a place without a point.
+#[test]
+fn balanced_trees_answer() {
+    on_each_schedule(|gpu, _| {
+        let points = points::<f32, 2>(170, 40, |x| x as f32);
+        let [tree, expected] = [Device::from_gpu(gpu.clone()), Device::cpu()]
+            .map(|device| BalancedKdTree::build(&device, &points, &BalancedOptions::default()).unwrap());
+        assert!(tree.len() < points.len(), "some are equal");
+        let norm = QueryOptions::default().norm(Norm::Chebyshev);
+        for options in [QueryOptions::default(), norm] {
+            let options = options.traversal(Traversal::Buckets);
+            for k in [1, 6, 40] {
+                let near = |tree: &BalancedKdTree<_>| tree.nearest_with(&points[..40], k, &options).unwrap();
+                let (found, near) = (near(&tree), near(&expected));
+                assert!(found.ids() == near.ids() && found.dist2() == near.dist2(), "k = {k}, {options:?}");
+            }
+            let own = |tree: &BalancedKdTree<_>| {
+                tree.within(Queries::Own { itself: false }, 3.0, &options).unwrap().into_parts()
+            };
+            assert!(own(&tree) == own(&expected), "{options:?}");
+        }
+        let boxes: Vec<_> = points[..40].iter().map(|&low| [low, low.map(|x| x + 9.0)]).collect();
+        let inside = |tree: &BalancedKdTree<_>| tree.in_boxes(&boxes, None).unwrap().into_parts().1;
+        assert_eq!(inside(&tree), inside(&expected));
     });
 }
 

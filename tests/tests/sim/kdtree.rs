@@ -1,6 +1,7 @@
 //! Building, asking and checking k-d trees on simulated devices: the same as on the CPU.
 
 use crate::{noise, on_each_schedule};
+use kauri::SpatialIndex;
 use kauri::device::{Buffer, Device, Gpu};
 use kauri::kdtree::{Builder, QueryOptions, SplitRule, Traversal};
 use kauri::{KdTree, KdTreeOptions, Point};

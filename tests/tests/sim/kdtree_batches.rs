@@ -2,7 +2,7 @@
 
 use kauri::device::SimOptions;
 use kauri::kdtree::{Queries, QueryOptions};
-use kauri::{Batches, Device, KdTree, KdTreeOptions};
+use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::generate::Random;
 use std::ops::ControlFlow;
 

@@ -2,6 +2,7 @@
 //! force.
 
 use crate::{noise, on_each_schedule};
+use kauri::SpatialIndex;
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar};

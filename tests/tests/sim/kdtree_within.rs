@@ -4,7 +4,7 @@ use crate::kdtree_queries::{self, points};
 use crate::on_each_schedule;
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, Within, num_found};
-use kauri::{Device, Error, KdTree, KdTreeOptions, Result};
+use kauri::{Device, Error, KdTree, KdTreeOptions, Result, SpatialIndex};
 use std::cell::Cell;
 
 type Tree = KdTree<[f32; 3]>;

@@ -7,7 +7,7 @@ use crate::measure::Timing;
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, PinnedBuffer, Workspace};
 use kauri::kdtree::{DeviceQueries, Queries, QueryOptions, num_found};
-use kauri::{Batches, Delivered, KdTree, Result};
+use kauri::{Batches, Delivered, KdTree, Result, SpatialIndex};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 

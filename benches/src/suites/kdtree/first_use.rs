@@ -7,7 +7,7 @@ use crate::report::{Report, Row};
 use crate::suites::Settings;
 use kauri::device::Gpu;
 use kauri::kdtree::QueryOptions;
-use kauri::{Device, KdTree, KdTreeOptions, Result};
+use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 use std::time::{Duration, Instant};
 
 /// Enough for all kernels of a build to have their turn.

@@ -6,7 +6,7 @@ use crate::points::{self, Number, Uniform};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{Builder, DeviceQueries, PreparedQuery, QueryOptions, SplitRule, Traversal};
-use kauri::{Device, KdTree, KdTreeOptions, Result};
+use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 
 /// Queries whose answers are compared with the CPU's before any is timed.
 const CHECKED_QUERIES: usize = 1000;

@@ -7,7 +7,7 @@ use crate::points::Number;
 use crate::report::Row;
 use kauri::device::{Buffer, Workspace};
 use kauri::kdtree::{DeviceQueries, PreparedQuery, QueryOptions, Within, num_found};
-use kauri::{KdTree, Result};
+use kauri::{KdTree, Result, SpatialIndex};
 
 /// Points that a query finds on average.
 const HITS: f64 = 30.0;

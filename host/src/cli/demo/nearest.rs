@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::SpatialIndex;
 use crate::cli::text::{milliseconds, shortened, table, thousands};
 use crate::cli::{Result, data, map};
 use crate::device::Device;

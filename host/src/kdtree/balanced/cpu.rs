@@ -5,12 +5,15 @@ use kauri_kernels::kdtree::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::BalancedTree;
 #[cfg(feature = "io")]
 use super::stored::{Loaded, Stored};
+use super::{BalancedTree, Once};
 use crate::error::{Error, Result};
+use crate::kdtree::backend::Answers;
+use crate::kdtree::cpu as walked;
 use crate::memory::{self, Items};
 use crate::stats::Stats;
 
@@ -18,12 +21,13 @@ use crate::stats::Stats;
 const SEQUENTIAL: usize = 4096;
 
 /// A tree in host memory.
-pub(super) struct CpuTree<C> {
+pub(super) struct CpuTree<C: Coord> {
     dims: usize,
-    coords: Items<C>,
+    coords: Arc<Items<C>>,
     num_nodes: usize,
     medians: Items<u32>,
     stays: Items<u32>,
+    walked: Once<walked::CpuTree<C>>,
 }
 
 /// Temporary bytes of a build: an array an axis, and one to partition to.
@@ -40,7 +44,7 @@ impl<C: Coord> CpuTree<C> {
     #[cfg(feature = "io")]
     pub(super) fn loaded(loaded: Loaded<C>, dims: usize) -> Self {
         let Loaded { num_nodes, coords, medians, stays } = loaded;
-        Self { dims, coords, num_nodes, medians, stays }
+        Self { dims, coords: coords.into(), num_nodes, medians, stays, walked: Once::new() }
     }
 }
 
@@ -86,7 +90,8 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
         build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut room, 0, 0);
     });
     let medians = medians.into_iter().map(AtomicU32::into_inner).collect::<Vec<_>>().into();
-    Ok(CpuTree { dims: D, coords: coords.into(), num_nodes, medians, stays: stays.into() })
+    let (coords, stays) = (Arc::new(coords.into()), stays.into());
+    Ok(CpuTree { dims: D, coords, num_nodes, medians, stays, walked: Once::new() })
 }
 
 /// Of each point the first that is equal to it; nothing, if that is itself for all.
@@ -185,9 +190,16 @@ impl<C: Coord> BalancedTree<C> for CpuTree<C> {
         copied(&self.stays, "points that stay")
     }
 
+    fn answers(&self) -> Result<&dyn Answers<C>> {
+        let walked = self
+            .walked
+            .get_or_make(|| walked::CpuTree::of_balanced(&self.coords, self.dims, &self.medians))?;
+        Ok(walked)
+    }
+
     #[cfg(feature = "io")]
     fn stored(&self) -> Result<Stored<'_, C>> {
-        let (coords, medians, stays) = (&*self.coords, &*self.medians, &*self.stays);
+        let (coords, medians, stays) = (&**self.coords, &*self.medians, &*self.stays);
         Ok(Stored { coords: coords.into(), medians: medians.into(), stays: stays.into() })
     }
 }
@@ -199,7 +211,7 @@ fn copied(items: &[u32], label: &'static str) -> Result<Vec<u32>> {
 }
 
 /// A check of a tree, depth first.
-struct Check<'a, C, const D: usize> {
+struct Check<'a, C: Coord, const D: usize> {
     tree: &'a CpuTree<C>,
     points: &'a [[C; D]],
 }

@@ -12,10 +12,14 @@ use kauri_kernels::kdtree::balanced::medians_len;
 use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};
 use kauri_kernels::thread::coord::Coord;
 
-use super::{BalancedBuilder, BalancedOptions, BalancedTree};
+use super::{BalancedBuilder, BalancedOptions, BalancedTree, Once};
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
+use crate::kdtree::backend::Answers;
+use crate::kdtree::gpu as walked;
+use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
+use std::sync::Arc;
 
 /// Words that nodes are counted in.
 const COUNTS: usize = 64;
@@ -25,11 +29,12 @@ pub(super) struct GpuTree<C> {
     gpu: Gpu,
     dims: usize,
     num_nodes: usize,
-    coords: Buffer<C>,
+    coords: Arc<Buffer<C>>,
     medians: Buffer<u32>,
     /// As Robinson's builder makes them, to be verified: the medians tell as much.
     children: Buffer<u32>,
     stays: Buffer<u32>,
+    walked: Once<walked::GpuTree<C>>,
 }
 
 /// A build that is under way, over at least one point.
@@ -113,7 +118,7 @@ impl<C: Coord> GpuTree<C> {
         let none = |len, label| Buffer::uninitialized(gpu, len, label);
         if n == 0 {
             let (medians, stays) = (none(0, "medians of the tree")?, none(0, "points that stay")?);
-            return Ok(Self { gpu: gpu.clone(), dims, num_nodes: 0, coords, medians, children, stays });
+            return Ok(Self::of_parts(gpu, dims, 0, coords, medians, children, stays));
         }
         let temp = workspace.carve(&stream, &layout, "balanced k-d tree build")?;
         let build = Build { stream: &stream, temp: &temp, coords: coords.slice(), dims };
@@ -128,7 +133,20 @@ impl<C: Coord> GpuTree<C> {
             plan.partition(build, num_nodes, medians.slice_mut(), children.slice_mut())?;
             stream.synchronize()
         })?;
-        Ok(Self { gpu: gpu.clone(), dims, num_nodes, coords, medians, children, stays })
+        Ok(Self::of_parts(gpu, dims, num_nodes, coords, medians, children, stays))
+    }
+
+    fn of_parts(
+        gpu: &Gpu,
+        dims: usize,
+        num_nodes: usize,
+        coords: Buffer<C>,
+        medians: Buffer<u32>,
+        children: Buffer<u32>,
+        stays: Buffer<u32>,
+    ) -> Self {
+        let (gpu, coords, walked) = (gpu.clone(), coords.into(), Once::new());
+        Self { gpu, dims, num_nodes, coords, medians, children, stays, walked }
     }
 }
 
@@ -190,6 +208,21 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
 
     fn stays(&self) -> Result<Vec<u32>> {
         self.stays.to_vec(&Stream::new(&self.gpu)?)
+    }
+
+    fn answers(&self) -> Result<&dyn Answers<C>> {
+        let walked = self.walked.get_or_make(|| {
+            let tree = walked::Balanced {
+                dims: self.dims,
+                coords: self.coords.slice(),
+                first_axis: 0,
+                names: nothing().read_only(),
+                medians: self.medians.slice(),
+                num_nodes: self.num_nodes,
+            };
+            walked::GpuTree::of_balanced(&self.gpu, &tree, Some(self.coords.clone()))
+        })?;
+        Ok(walked)
     }
 
     #[cfg(feature = "io")]

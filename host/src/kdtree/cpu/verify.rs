@@ -20,7 +20,7 @@ struct Region<const D: usize> {
 /// Every id once, every node between the ancestors that bound its region in the order (coordinate, id) of each axis, and split on
 /// the axis of its level or the widest of its cell.
 pub(super) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<()> {
-    let Nodes { points, ids, axes } = tree;
+    let Nodes { points, ids, axes, .. } = tree;
     if !axes.is_empty() && axes.len() != points.len() / 2 {
         let (expected, got) = (points.len() as u64 / 2, axes.len() as u64);
         return Err(Error::Shape { what: "axes of the nodes", expected, got });
@@ -111,14 +111,14 @@ mod tests {
     use super::*;
 
     fn reason(points: &[[f32; 2]], ids: &[u32]) -> String {
-        verify(Nodes { points, ids, axes: &[] }).unwrap_err().to_string()
+        verify(Nodes { points, ids, axes: &[], has_gaps: false }).unwrap_err().to_string()
     }
 
     #[test]
     fn the_wrong_node_is_named() {
         let points = [[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.5, 0.0]];
-        assert!(verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes: &[] }).is_ok());
-        assert!(verify::<f32, 2>(Nodes { points: &[], ids: &[], axes: &[] }).is_ok());
+        assert!(verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes: &[], has_gaps: false }).is_ok());
+        assert!(verify::<f32, 2>(Nodes { points: &[], ids: &[], axes: &[], has_gaps: false }).is_ok());
         assert!(reason(&points, &[0, 1, 2]).contains("shape"));
         assert!(reason(&points, &[0, 1, 2, 4]).contains("node 3 of the tree is wrong: id 4"));
         assert!(reason(&points, &[0, 1, 2, 1]).contains("node 3 of the tree is wrong: id 1 is also"));
@@ -134,7 +134,8 @@ mod tests {
 
         // The box is wider along the first axis, and its left part along the second.
         let points = [[1.0f32, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 0.0]];
-        let by_axes = |axes: &[u8]| verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes });
+        let by_axes =
+            |axes: &[u8]| verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes, has_gaps: false });
         assert!(by_axes(&[0, 0]).is_err_and(|error| error.to_string().contains("node 1")));
         assert!(by_axes(&[0, 1]).is_ok());
         assert!(by_axes(&[1, 1]).is_err_and(|error| error.to_string().contains("node 0")));

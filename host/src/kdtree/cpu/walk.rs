@@ -19,9 +19,11 @@ pub(super) struct Nodes<'a, C, const D: usize> {
     pub(super) ids: &'a [u32],
     /// The axes of nodes that have children; empty if they go by levels.
     pub(super) axes: &'a [u8],
+    /// On the last level there may be nodes without a point, whose id is the largest.
+    pub(super) has_gaps: bool,
 }
 
-impl<C, const D: usize> Nodes<'_, C, D> {
+impl<'a, C, const D: usize> Nodes<'a, C, D> {
     /// The first node of the level from which on subtrees are small.
     pub(super) fn first_small(&self) -> usize {
         let levels = num_levels(self.points.len() as u32).saturating_sub(SMALL_LEVELS);
@@ -30,14 +32,16 @@ impl<C, const D: usize> Nodes<'_, C, D> {
 
     /// The nodes of a small subtree in order; none if there is no such node.
     #[inline(always)]
-    pub(super) fn small(&self, root: usize) -> impl Iterator<Item = usize> + use<C, D> {
-        let num_nodes = self.points.len();
+    pub(super) fn small(&self, root: usize) -> impl Iterator<Item = usize> + use<'a, C, D> {
+        let Self { ids, has_gaps, .. } = *self;
         // Place i in the order of a full tree, from 1, is 2^z (2j + 1): node j of the level z above the last.
         let node = move |i: usize| {
             let z = i.trailing_zeros();
             ((root + 1) << (SMALL_LEVELS - 1 - z)) - 1 + (i >> (z + 1))
         };
-        (1..1 << SMALL_LEVELS).map(node).filter(move |&node| node < num_nodes)
+        (1..1 << SMALL_LEVELS)
+            .map(node)
+            .filter(move |&node| node < ids.len() && !(has_gaps && ids[node] == u32::MAX))
     }
 
     /// The axis of a node; `level_axis` is that of its level.

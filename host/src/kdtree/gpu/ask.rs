@@ -80,7 +80,9 @@ pub(super) struct QueriesOn<'a, C> {
     pub(super) except: Slice<'a, u32>,
     /// Query `i` leaves out this point and `i` on, in place of those.
     pub(super) first_left_out: Option<u32>,
-    /// They are all points of the tree.
+    /// They are points of the tree in its order.
+    pub(super) are_in_order: bool,
+    /// They are all of them.
     pub(super) are_own: bool,
 }
 
@@ -89,40 +91,63 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
     pub(super) fn all(tree: &'a GpuTree<C>, queries: DeviceQueries<'a, C>) -> Self {
         match queries {
             DeviceQueries::Coordinates(coords) => Self::of_points(coords.slice()),
-            // SAFETY: it is the whole tree.
-            DeviceQueries::Own { itself } => unsafe { Self::own(tree, 0..tree.len(), true, itself) },
+            // SAFETY: they are all.
+            DeviceQueries::Own { itself } => unsafe { Self::own(tree, 0..tree.num_points(), itself) },
         }
     }
 
     /// Of points, in the order of their rows.
     pub(super) fn of_points(coords: Slice<'a, C>) -> Self {
         let none = nothing().read_only();
-        Self { coords, rows: none, except: none, first_left_out: None, are_own: false }
+        let (rows, except, first_left_out) = (none, none, None);
+        Self { coords, rows, except, first_left_out, are_in_order: false, are_own: false }
     }
 
-    /// The points of the tree, those at `range` of its order; rows are those of the ids, or in that order.
+    /// Points by id, those of a range, which leave out themselves unless they are to be among their neighbours.
     ///
     /// # Safety
-    /// The range is in the tree.
-    pub(super) unsafe fn own(
-        tree: &'a GpuTree<C>,
+    /// There are those points of so many coordinates.
+    pub(super) unsafe fn by_id(
+        coords: Slice<'a, C>,
+        dims: usize,
         range: std::ops::Range<usize>,
-        rows_of_ids: bool,
         itself: bool,
     ) -> Self {
+        // SAFETY: passed on to the caller.
+        let coords = unsafe { coords.part(range.start * dims, range.len() * dims) };
+        let first_left_out = (!itself).then_some(range.start as u32);
+        Self { first_left_out, ..Self::of_points(coords) }
+    }
+
+    /// The points of the tree, those at `range` of its order, or of ids if it does not have all points that it was given. Rows of all of
+    /// them are those of the ids, of some they are in that order.
+    ///
+    /// # Safety
+    /// There are those points.
+    pub(super) unsafe fn own(tree: &'a GpuTree<C>, range: std::ops::Range<usize>, itself: bool) -> Self {
+        if let Some(given) = &tree.given {
+            // SAFETY: passed on to the caller.
+            return unsafe { Self::by_id(given.slice(), tree.dims, range, itself) };
+        }
         // SAFETY: passed on to the caller.
         let (coords, ids) = unsafe {
             let coords = tree.coords().part(range.start * tree.dims, range.len() * tree.dims);
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
-        let none = nothing().read_only();
+        let (none, are_own) = (nothing().read_only(), range.len() == tree.num_points());
         Self {
             coords,
-            rows: if rows_of_ids { ids } else { none },
+            rows: if are_own { ids } else { none },
             except: if itself { none } else { ids },
             first_left_out: None,
-            are_own: range.len() == tree.len(),
+            are_in_order: true,
+            are_own,
         }
+    }
+
+    /// Number of queries of so many dimensions.
+    pub(super) fn len(&self, dims: usize) -> usize {
+        self.coords.len() / dims
     }
 }
 
@@ -134,6 +159,7 @@ pub(super) struct WalkArgs<'a, C> {
     pub(super) ids: Slice<'a, u32>,
     pub(super) boxes: Slice<'a, C>,
     pub(super) dims: u32,
+    pub(super) bucket_len: u32,
     pub(super) queries: Slice<'a, C>,
     pub(super) rows: Slice<'a, u32>,
     pub(super) homes: Slice<'a, u32>,
@@ -155,13 +181,14 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
     ) -> Self {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         let own = if queries.are_own { flags::OWN } else { 0 };
-        let brute_force = if asked.is_brute_force(tree.len(), k) { flags::BRUTE_FORCE } else { 0 };
+        let brute_force = if asked.is_brute_force(tree.num_points(), k) { flags::BRUTE_FORCE } else { 0 };
         Self {
-            num_queries: (queries.coords.len() / tree.dims) as u64,
+            num_queries: queries.len(tree.dims) as u64,
             coords: tree.room.slice(),
             ids: tree.ids.slice(),
             boxes: tree.boxes.slice(),
             dims: tree.dims as u32,
+            bucket_len: tree.bucket_len,
             queries: queries.coords,
             rows: order.map_or(queries.rows, |order| order.values),
             homes: order.map_or(nothing().read_only(), |order| order.keys),
@@ -178,8 +205,8 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
 macro_rules! walk_args {
     ($walk:expr, $($other:expr),*) => {
         (
-            $walk.coords, $walk.ids, $walk.boxes, $walk.dims, $walk.queries, $walk.rows, $walk.homes, $walk.except, $walk.mask,
-            $walk.periods, $walk.flags, $walk.bound, $($other),*
+            $walk.coords, $walk.ids, $walk.boxes, $walk.dims, $walk.bucket_len, $walk.queries, $walk.rows, $walk.homes, $walk.except,
+            $walk.mask, $walk.periods, $walk.flags, $walk.bound, $($other),*
         )
     };
 }

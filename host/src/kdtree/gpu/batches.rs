@@ -15,6 +15,7 @@ use crate::primitives::permute::scatter_parts;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 impl<C: Coord> GpuTree<C> {
     /// Delivers the points that are looked for.
@@ -66,12 +67,15 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// The points' coordinates in the order of their ids, on the device.
-    fn coords_by_id(&self, stream: &Stream) -> Result<Buffer<C>> {
-        let mut by_id = Buffer::uninitialized(&self.gpu, self.len() * self.dims, "points as queries")?;
+    fn coords_by_id(&self, stream: &Stream) -> Result<Arc<Buffer<C>>> {
+        if let Some(given) = &self.given {
+            return Ok(given.clone());
+        }
+        let mut by_id = Buffer::uninitialized(&self.gpu, self.num_points() * self.dims, "points as queries")?;
         // SAFETY: every id is that of a point, and the buffer waits for the device before it is freed.
         unsafe { scatter_parts(stream, self.dims, self.coords(), self.ids.slice(), by_id.slice_mut()) }?;
         stream.synchronize()?;
-        Ok(by_id)
+        Ok(Arc::new(by_id))
     }
 }
 
@@ -83,7 +87,7 @@ enum Origin<'a, C> {
     Boxes(&'a [C]),
     /// The points of the tree, by id.
     Own {
-        coords: Buffer<C>,
+        coords: Arc<Buffer<C>>,
         /// With each itself.
         itself: bool,
     },
@@ -104,22 +108,6 @@ impl<'a, C: Coord> Origin<'a, C> {
             Self::Own { coords, .. } => coords.len() / dims,
         }
     }
-}
-
-/// Some queries of many.
-///
-/// # Safety
-/// There are those rows, each of which has a point.
-unsafe fn own_queries<'a, C: Coord>(
-    coords: &'a Buffer<C>,
-    rows: &Range<usize>,
-    dims: usize,
-    itself: bool,
-) -> QueriesOn<'a, C> {
-    // SAFETY: passed on to the caller.
-    let coords = unsafe { coords.slice().part(rows.start * dims, rows.len() * dims) };
-    let first_left_out = (!itself).then_some(rows.start as u32);
-    QueriesOn { first_left_out, ..QueriesOn::of_points(coords) }
 }
 
 /// Counts the points of some rows, and finds those of as many as fit.
@@ -149,7 +137,9 @@ impl<C: Coord> Finding<'_, C> {
             from => {
                 let queries = match from {
                     // SAFETY: rows are those of the points.
-                    Origin::Own { coords, itself } => unsafe { own_queries(coords, &part, dims, *itself) },
+                    Origin::Own { coords, itself } => unsafe {
+                        QueriesOn::by_id(coords.slice(), dims, part.clone(), *itself)
+                    },
                     Origin::Queries(coords) | Origin::Boxes(coords) => {
                         let coords = &coords[part.start * dims..part.end * dims];
                         QueriesOn::of_points(place.input.upload(coords, "queries")?)
@@ -242,11 +232,12 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> Work for FindingNearest<'_, C, 
                 QueriesOn::of_points(coords)
             }
             // SAFETY: rows are those of the points.
-            Origin::Own { coords, itself } => unsafe { own_queries(coords, &rows, tree.dims, *itself) },
+            Origin::Own { coords, itself } => unsafe {
+                QueriesOn::by_id(coords.slice(), tree.dims, rows.clone(), *itself)
+            },
         };
         let mut layout = Layout::new();
-        let leave_out = queries.first_left_out.is_some();
-        let plan = Nearest::plan(&mut layout, tree, asked, rows.len(), k, false, leave_out);
+        let plan = Nearest::plan(&mut layout, tree, asked, queries, k);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         tree.wait(stream)?;
         // SAFETY: there are `k` places a row; the pipeline keeps arrays until they have been copied, and what is read until the next

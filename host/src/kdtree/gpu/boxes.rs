@@ -3,7 +3,7 @@
 use super::GpuTree;
 use crate::device::Stream;
 use crate::error::Result;
-use kauri_kernels::kdtree::buckets::{kdtree_bucket_boxes, kdtree_inner_boxes, kdtree_splits, levels};
+use kauri_kernels::kdtree::buckets::{kdtree_bucket_boxes, kdtree_inner_boxes, kdtree_splits};
 use kauri_kernels::policy::BOXES_LEVELS;
 use kauri_kernels::thread::coord::Coord;
 
@@ -12,7 +12,7 @@ use kauri_kernels::thread::coord::Coord;
 /// # Safety
 /// Nothing else uses the tree until the stream has done the work.
 pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> Result<()> {
-    let (dims, levels) = (tree.dims as u32, levels(tree.len() as u32));
+    let (dims, bucket_len, levels) = (tree.dims as u32, tree.bucket_len, tree.levels());
     if levels == 0 {
         return Ok(());
     }
@@ -22,7 +22,7 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
     let ids = tree.ids.slice();
     // SAFETY: passed on to the caller.
     unsafe {
-        stream.launch_items::<kdtree_bucket_boxes<C>>(1 << levels, (coords, ids, dims, boxes))?;
+        stream.launch_items::<kdtree_bucket_boxes<C>>(1 << levels, (coords, ids, dims, bucket_len, boxes))?;
         // The root has no parent, and its box is not needed.
         let mut end = levels;
         while end > 1 {
@@ -30,7 +30,7 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
             stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, dims, root, end))?;
             end = root;
         }
-        stream
-            .launch_items::<kdtree_splits<C>>(splits.len() as u64, (coords, tree.axes.slice(), dims, splits))
+        let args = (coords, ids, tree.axes.slice(), dims, bucket_len, splits);
+        stream.launch_items::<kdtree_splits<C>>(splits.len() as u64, args)
     }
 }

@@ -30,22 +30,20 @@ pub(super) struct Nearest {
 }
 
 impl Nearest {
-    /// Plans up to `num_queries` queries for the `k` nearest, the points of the tree itself in its order if they are its `own`, or ones
-    /// that `leave_out` points which follow each other.
+    /// Plans queries for the `k` nearest.
     pub(super) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &GpuTree<C>,
         asked: &Asked<C>,
-        num_queries: usize,
+        queries: QueriesOn<'_, C>,
         k: usize,
-        own: bool,
-        leave_out: bool,
     ) -> Self {
-        let are_ordered = own || asked.is_in_order(tree.len(), k) || walks_alone(asked);
-        Self { going: Going::plan(layout, num_queries, tree.len(), are_ordered, leave_out) }
+        let are_ordered =
+            queries.are_in_order || asked.is_in_order(tree.num_points(), k) || walks_alone(tree, asked);
+        Self { going: Going::plan(layout, tree, queries, are_ordered) }
     }
 
-    /// Answers up to as many queries as planned.
+    /// Answers the queries of the plan.
     ///
     /// # Safety
     /// Queries and rows are apart, of one number, and used by nothing else until the stream has done the work.
@@ -60,7 +58,7 @@ impl Nearest {
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
-            if walks_alone(asked) && queries.except.is_empty() && queries.first_left_out.is_none() {
+            if walks_alone(tree, asked) && queries.except.is_empty() && queries.first_left_out.is_none() {
                 return walk_alone(stream, tree, asked.wanted.traversal, queries, rows);
             }
             let through = self.going.run(stream, temp, tree, queries)?;
@@ -75,10 +73,11 @@ impl Nearest {
     }
 }
 
-/// True if every query goes through the tree by itself.
-fn walks_alone<C: Coord>(asked: &Asked<C>) -> bool {
+/// True if every query goes through the tree by itself, which is for left-balanced trees.
+fn walks_alone<C: Coord>(tree: &GpuTree<C>, asked: &Asked<C>) -> bool {
     use Traversal::{ClosestCorner, Stack, StackFree};
-    matches!(asked.wanted.traversal, StackFree | Stack | ClosestCorner) && asked.wanted.is_plain()
+    let goes_by_nodes = matches!(asked.wanted.traversal, StackFree | Stack | ClosestCorner);
+    goes_by_nodes && asked.wanted.is_plain() && tree.bucket_len == 0
 }
 
 unsafe fn walk_alone<C: Coord>(
@@ -105,7 +104,7 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     queries: QueriesOn<'_, C>,
     rows: RowsMut<'_, C>,
 ) -> Result<()> {
-    let num_queries = (queries.coords.len() / tree.dims) as u64;
+    let num_queries = queries.len(tree.dims) as u64;
     let (coords, ids, axes, k) = (tree.coords(), tree.ids.slice(), tree.axes.slice(), rows.k as u64);
     let args = (coords, ids, axes, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, k);
     // SAFETY: passed on to the caller.

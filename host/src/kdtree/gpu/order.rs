@@ -9,7 +9,7 @@ use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::gather_on;
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::buckets::{kdtree_query_buckets, levels};
+use kauri_kernels::kdtree::buckets::kdtree_query_buckets;
 use kauri_kernels::policy::QUERIES;
 use kauri_kernels::thread::coord::Coord;
 
@@ -30,23 +30,23 @@ pub(super) struct Going {
 }
 
 impl Going {
-    /// Plans up to `num_queries` queries, which are put in order unless they are in a good one.
-    pub(super) fn plan(
+    /// Plans queries, which are put in order unless they are in a good one.
+    pub(super) fn plan<C: Coord>(
         layout: &mut Layout,
-        num_queries: usize,
-        num_points: usize,
+        tree: &GpuTree<C>,
+        queries: QueriesOn<'_, C>,
         are_ordered: bool,
-        leave_out: bool,
     ) -> Self {
-        let order = if are_ordered { None } else { Order::plan(layout, num_queries, num_points) };
-        let except = leave_out.then(|| {
+        let num_queries = queries.len(tree.dims);
+        let order = if are_ordered { None } else { Order::plan(layout, num_queries, tree.levels()) };
+        let except = queries.first_left_out.map(|_| {
             let sorted = if order.is_some() { num_queries } else { 0 };
             [layout.reserve(num_queries), layout.reserve(sorted)]
         });
         Self { order, except }
     }
 
-    /// How as many queries as planned are gone through.
+    /// How the queries of the plan are gone through.
     ///
     /// # Safety
     /// Nothing else uses the queries until the stream has done the work.
@@ -89,11 +89,11 @@ struct Order {
 }
 
 impl Order {
-    /// Plans the order of up to `num_queries` queries, if it is worth the while.
-    fn plan(layout: &mut Layout, num_queries: usize, num_points: usize) -> Option<Self> {
+    /// Plans the order of `num_queries` queries to a tree of so many levels above its buckets, if it is worth the while.
+    fn plan(layout: &mut Layout, num_queries: usize, levels: u32) -> Option<Self> {
         // Numbers of queries have 32 bits.
         let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
-        if !is_worth_it || levels(num_points as u32) == 0 {
+        if !is_worth_it || levels == 0 {
             return None;
         }
         let [sort] = RadixSort::plan(layout, num_queries, [Shape::of::<u32, u32>(num_queries)]);
@@ -112,7 +112,7 @@ impl Order {
         tree: &GpuTree<C>,
         queries: Slice<'_, C>,
     ) -> Result<Source<'a, u32, u32>> {
-        let levels = levels(tree.len() as u32);
+        let levels = tree.levels();
         let [pairs, room] =
             [0, 1].map(|i| Pairs { keys: temp.view(self.buckets[i]), values: temp.view(self.numbers[i]) });
         // SAFETY: passed on to the caller.

@@ -8,7 +8,7 @@ use crate::kdtree::SplitRule;
 use crate::primitives::pairs::nothing;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::axes::{kdtree_axes_of_levels, kdtree_widest_axes};
-use kauri_kernels::kdtree::buckets::boxes_len;
+use kauri_kernels::kdtree::buckets::{self, boxes_len};
 use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels, subtree_size};
 use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::in_place::{kdtree_gather_word, kdtree_write_word};
@@ -144,7 +144,7 @@ impl<C: Coord> Selection<C> {
         let ids = layout.reserve(if in_place { num_points } else { moved });
         let mut in_boxes = Layout::new();
         let mut small = Small::plan(&mut in_boxes, &levels, dims, rule);
-        let fits = in_boxes.bytes() <= (boxes_len(n, dims) * size_of::<C>()) as u64;
+        let fits = in_boxes.bytes() <= (boxes_len(buckets::levels(n), dims) * size_of::<C>()) as u64;
         if !(in_place && fits) {
             small = Small::plan(layout, &levels, dims, rule);
         }

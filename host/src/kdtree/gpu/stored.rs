@@ -23,7 +23,7 @@ impl<C: Coord> GpuTree<C> {
     pub(super) fn to_stored(&self) -> Result<Stored<'static, C>> {
         let stream = self.stream()?;
         let ids = level_order(&self.ids.to_vec(&stream)?, "ids of the nodes")?;
-        let in_order = self.room.front_to_vec(&stream, self.len() * self.dims)?;
+        let in_order = self.room.front_to_vec(&stream, self.num_points() * self.dims)?;
         let coords = with_dims!(self.dims, D => {
             level_order(in_order.as_chunks::<D>().0, "coordinates of the nodes")?.into_flattened()
         });

@@ -76,7 +76,7 @@ impl<'a, C: Coord> Call<'a, C> {
     /// Number of queries or boxes.
     pub(super) fn num_rows(&self) -> usize {
         match self.within {
-            Within::Distance(_, queries) => queries.coords.len() / self.tree.dims,
+            Within::Distance(_, queries) => queries.len(self.tree.dims),
             Within::Boxes(corners, _) => corners.len() / (2 * self.tree.dims),
         }
     }
@@ -189,7 +189,17 @@ impl<'a, C: Coord> Call<'a, C> {
                 }
                 Within::Boxes(corners, mask) => {
                     let (coords, tree_ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
-                    let args = (coords, tree_ids, boxes, tree.dims as u32, corners, mask, offsets, ids);
+                    let args = (
+                        coords,
+                        tree_ids,
+                        boxes,
+                        tree.dims as u32,
+                        tree.bucket_len,
+                        corners,
+                        mask,
+                        offsets,
+                        ids,
+                    );
                     let n = self.num_rows() as u64;
                     match tree.dims {
                         2 => stream.launch_items::<kdtree_emit_in_boxes<C, 2>>(n, args),
@@ -204,7 +214,8 @@ impl<'a, C: Coord> Call<'a, C> {
 
 /// Temporary memory of one call, from counts to points.
 pub(super) struct WithinPlan {
-    going: Going,
+    /// Of queries; boxes are gone through as they come.
+    going: Option<Going>,
     counts: Region<u32>,
     scan: Scan,
 }
@@ -213,14 +224,13 @@ impl WithinPlan {
     /// Plans a call; queries are put in order unless they are in a good one.
     fn new<C: Coord>(layout: &mut Layout, call: &Call<'_, C>) -> Self {
         let num_rows = call.num_rows();
-        let (are_ordered, leave_out) = match call.within {
+        let going = match call.within {
             Within::Distance(asked, queries) => {
-                let are_ordered = queries.are_own || asked.is_in_order(call.tree.len(), ALL);
-                (are_ordered, queries.first_left_out.is_some())
+                let are_ordered = queries.are_in_order || asked.is_in_order(call.tree.num_points(), ALL);
+                Some(Going::plan(layout, call.tree, queries, are_ordered))
             }
-            Within::Boxes(..) => (true, false),
+            Within::Boxes(..) => None,
         };
-        let going = Going::plan(layout, num_rows, call.tree.len(), are_ordered, leave_out);
         let counts = layout.reserve(num_rows);
         Self { going, counts, scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
     }
@@ -230,10 +240,12 @@ impl WithinPlan {
     /// # Safety
     /// As of [`Going::run`].
     unsafe fn through<'a, C: Coord>(&self, call: &Call<'a, C>, temp: &Temp<'a>) -> Result<Through<'a>> {
-        match call.within {
+        match (call.within, &self.going) {
             // SAFETY: passed on to the caller.
-            Within::Distance(_, queries) => unsafe { self.going.run(call.stream, temp, call.tree, queries) },
-            Within::Boxes(..) => Ok(Through { order: None, except: nothing().read_only() }),
+            (Within::Distance(_, queries), Some(going)) => unsafe {
+                going.run(call.stream, temp, call.tree, queries)
+            },
+            _ => Ok(Through { order: None, except: nothing().read_only() }),
         }
     }
 
@@ -264,7 +276,7 @@ impl WithinPlan {
                 }
                 Within::Boxes(corners, mask) => {
                     let (coords, ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
-                    let args = (coords, ids, boxes, tree.dims as u32, corners, mask, counts);
+                    let args = (coords, ids, boxes, tree.dims as u32, tree.bucket_len, corners, mask, counts);
                     let n = counts.len() as u64;
                     match tree.dims {
                         2 => stream.launch_items::<kdtree_count_in_boxes<C, 2>>(n, args),

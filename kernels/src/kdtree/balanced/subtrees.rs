@@ -11,12 +11,12 @@ use cuda_std::prelude::*;
 /// A warp counts each class.
 const THREADS: usize = 32 * CLASSES;
 const WARPS: usize = CLASSES;
-/// Places of a subtree, of which a run has fewer.
+/// Places of a subtree.
 pub const ROOM: usize = THREADS * ROWS;
 /// Rows of 32 places.
 const WORDS: usize = ROOM / 32;
 
-/// Stores the medians of the subtrees of `level`, whose runs have less than [`ROOM`] points, of a tree of `num_points` points. `arrays` are
+/// Stores the medians of the subtrees of `level`, whose runs have at most [`ROOM`] points, of a tree of `num_points` points. `arrays` are
 /// those of all axes and one more, and `slots` has four bits an axis that say which of them is its own. `names` are the ids of points,
 /// `numbers` has room for two bytes a point. A block a subtree.
 #[kernel(family = "kdtree-balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS>, hot)]
@@ -67,7 +67,7 @@ pub struct BalancedSubtreeSmem<const DIMS: usize> {
     /// The path of each point.
     paths: [u8; ROOM],
     /// Of the run of each code where it begins, and above that its median.
-    runs: [u32; ROOM / 2],
+    runs: [u32; ROOM],
     /// For each class a bit a place, and how many bits are set in the words before.
     bits: [[u32; WORDS]; CLASSES],
     before: [[u16; WORDS]; CLASSES],

@@ -2,7 +2,7 @@
 
 use super::{Saved, Widest};
 use kauri::kdtree::{BalancedKdTree, BalancedOptions};
-use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point};
+use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_tests::generate::Shape;
 use kauri_tests::load_any::reseal;
 use std::alloc::{GlobalAlloc, Layout, System};

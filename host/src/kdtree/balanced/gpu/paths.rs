@@ -42,7 +42,7 @@ pub(super) struct Paths<C: Coord> {
 
 /// Levels above the subtrees that fit in shared memory.
 fn num_upper_levels(num_points: usize) -> u32 {
-    let fits = |level: &u32| longest(num_points, *level) < ROOM;
+    let fits = |level: &u32| longest(num_points, *level) <= ROOM;
     (0..32).find(fits).unwrap_or(32)
 }
 

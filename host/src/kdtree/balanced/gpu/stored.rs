@@ -22,14 +22,9 @@ impl<C: Coord> GpuTree<C> {
     pub(in crate::kdtree::balanced) fn loaded(gpu: &Gpu, loaded: &Loaded<C>, dims: usize) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let ids = |ids, label| Buffer::from_slice(&stream, ids, label);
-        Ok(Self {
-            gpu: gpu.clone(),
-            dims,
-            num_nodes: loaded.num_nodes,
-            coords: Buffer::from_slice(&stream, &loaded.coords, "coordinates of the points")?,
-            medians: ids(&loaded.medians, "medians of the tree")?,
-            children: ids(&[], "children of the nodes")?,
-            stays: ids(&loaded.stays, "points that stay")?,
-        })
+        let coords = Buffer::from_slice(&stream, &loaded.coords, "coordinates of the points")?;
+        let medians = ids(&loaded.medians, "medians of the tree")?;
+        let (children, stays) = (ids(&[], "children of the nodes")?, ids(&loaded.stays, "points that stay")?);
+        Ok(Self::of_parts(gpu, dims, loaded.num_nodes, coords, medians, children, stays))
     }
 }

@@ -1,0 +1,106 @@
+//! The points of a balanced tree in the order of a walk in order, in buckets, for queries.
+
+use super::Run;
+use crate::kdtree::buckets::{Cut, NO_POINT};
+use crate::kdtree::left_balanced::{full_tree, num_levels};
+use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
+use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
+
+/// Places of each bucket of a tree of so many nodes: for the points of the longest subtree, and the one that follows.
+pub const fn bucket_len(num_nodes: u32) -> u32 {
+    let levels = num_levels(num_nodes).saturating_sub(BUCKET_LEVELS);
+    (num_nodes as u64 + 1).div_ceil(1 << levels) as u32
+}
+
+/// Places of all buckets.
+pub const fn num_places(num_nodes: u32) -> u64 {
+    (bucket_len(num_nodes) as u64) << num_levels(num_nodes).saturating_sub(BUCKET_LEVELS)
+}
+
+/// Where the median is stored that has a place in the order of a tree of so many nodes.
+#[inline(always)]
+fn address_of(place: u32, num_nodes: u32) -> usize {
+    let (mut run, mut level, mut address) = (Run::of(0, 0, num_nodes), 0, 0);
+    while place != run.median() {
+        let is_greater = place > run.median();
+        run = if is_greater { run.greater() } else { run.less() };
+        address = 2 * address + is_greater as u32;
+        level += 1;
+    }
+    (full_tree(level) + address) as usize
+}
+
+/// Writes the points of a tree and their ids to buckets of [`bucket_len`] places; a thread a place. In a bucket come the points of its
+/// subtree, then places without, then the point that follows it. `coords` have the axes from `first_axis` on, those before it behind;
+/// `names` are the ids of the points, unless their numbers are.
+#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[instance(f32)]
+#[instance(f64)]
+pub unsafe fn kdtree_put_in_order<C: Coord>(
+    coords: Slice<C>,
+    dims: u32,
+    first_axis: u32,
+    names: Slice<u32>,
+    medians: Slice<u32>,
+    num_nodes: u32,
+    bucket_len: u32,
+    to: SliceMut<C>,
+    ids: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64();
+    if i >= ids.len() as u64 {
+        return;
+    }
+    let i = i as u32;
+    let (bucket, offset) = (i / bucket_len, i % bucket_len);
+    let run = Run::of(bucket, Cut::equal(ids.len() as u32, bucket_len).levels, num_nodes);
+    let follows = run.begin + run.len;
+    let place = if offset < run.len {
+        run.begin + offset
+    } else if offset == bucket_len - 1 {
+        follows
+    } else {
+        num_nodes
+    };
+    let has_point = place < num_nodes;
+    let mut point = 0;
+    if has_point {
+        point = medians.load(address_of(place, num_nodes)) as usize;
+    }
+    let mut axis = 0;
+    while axis < dims {
+        let coord = if has_point { coords.load(point * dims as usize + axis as usize) } else { C::NAN };
+        let to_axis = if axis + first_axis < dims { axis + first_axis } else { axis + first_axis - dims };
+        to.store(i as usize * dims as usize + to_axis as usize, coord);
+        axis += 1;
+    }
+    let id = if !has_point {
+        NO_POINT
+    } else if names.is_empty() {
+        point as u32
+    } else {
+        names.load(point)
+    };
+    ids.store(i as usize, id);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subtrees_and_what_follows_fill_their_buckets() {
+        for num_nodes in (1..3000).chain([(1 << 24) - 1, 1 << 24, (1 << 24) + 12_345]) {
+            let (len, places) = (bucket_len(num_nodes), num_places(num_nodes));
+            let levels = Cut::equal(places as u32, len).levels;
+            assert_eq!(levels, num_levels(num_nodes).saturating_sub(BUCKET_LEVELS));
+            assert!(len <= 1 << BUCKET_LEVELS, "{num_nodes}");
+            let num_buckets = 1_u32 << levels;
+            for bucket in (0..num_buckets).step_by((num_buckets / 512).max(1) as usize) {
+                let run = Run::of(bucket, levels, num_nodes);
+                assert!((len - 2..len).contains(&run.len), "bucket {bucket} of {num_nodes}");
+            }
+        }
+    }
+}
