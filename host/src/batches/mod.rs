@@ -9,7 +9,7 @@ mod pipeline;
 
 pub(crate) use cut::{Limits, Rows, equal_rows};
 pub(crate) use delivery::Delivery;
-pub(crate) use pipeline::{Made, Pipeline, Place, Work, items};
+pub(crate) use pipeline::{Input, Made, Pipeline, Place, Work, items};
 
 use crate::progress::Progress;
 use crate::stats::Stats;

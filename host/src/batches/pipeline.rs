@@ -5,7 +5,10 @@
 //! batch has been looked at.
 //!
 //! How large a batch is may be known only when some of its kernels have run. Then a word of theirs is copied as soon as it is there,
-//! past the kernels behind it: they need not wait for the host, nor for copies of other batches that are under way.
+//! past the kernels behind it: they need not wait for the host. Copies of batches are made in pieces, between which the word gets through.
+//!
+//! What goes on at the same time is on streams of different priorities. Others may share a queue of the driver's, and then wait for each
+//! other: kernels for copies that have nothing to do with them.
 //!
 //! It knows nothing of what batches are: a [`Work`] makes them, of up to three arrays.
 
@@ -13,11 +16,16 @@ use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
+use rayon::prelude::*;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Arrays of a batch.
 const PARTS: usize = 3;
+/// Bytes of a piece of a copy to the host: a thirteenth of a millisecond, of which it takes 3 % to begin the next.
+const PIECE: usize = 4 << 20;
+/// Bytes that a thread puts in pinned memory at a time.
+const STAGED: usize = 1 << 20;
 
 /// Makes batches.
 pub(crate) trait Work {
@@ -76,18 +84,39 @@ impl Telling<'_> {
 /// Room for what a batch is made of.
 pub(crate) struct Input<'a> {
     asides: &'a Stream,
-    memory: &'a mut Buffer<u8>,
+    kernels: &'a Stream,
+    memory: &'a mut Part,
     /// The kernels that read what was there before.
     made: &'a Event,
+    /// The copy of what is in pinned memory.
+    uploaded: &'a Event,
 }
 
 impl<'a> Input<'a> {
-    /// Brings items to the device, while kernels of other batches run.
-    pub(crate) fn upload<T: DeviceCopy>(self, items: &[T], label: &'static str) -> Result<Slice<'a, T>> {
-        let to = Room { memory: self.memory }.of::<T>(items.len(), items.len(), label)?;
-        self.asides.wait(self.made)?;
-        // SAFETY: there is room, and the kernels that read what was there before are waited for.
-        unsafe { self.asides.upload(to, items) }?;
+    /// Brings items to the device, by way of pinned memory, while kernels of other batches run; those to come wait for them.
+    pub(crate) fn upload<T: DeviceCopy + Sync>(
+        self,
+        items: &[T],
+        label: &'static str,
+    ) -> Result<Slice<'a, T>> {
+        let Self { asides, kernels, memory: Part { device, pinned }, made, uploaded } = self;
+        let to = Room { memory: device }.of::<T>(items.len(), items.len(), label)?;
+        let bytes = size_of_val(items);
+        uploaded.synchronize()?;
+        grow(pinned, bytes, bytes, asides.gpu())?;
+        let staged = &mut pinned[..bytes];
+        let piece = (STAGED / size_of::<T>()).max(1);
+        let pieces = staged.par_chunks_mut(piece * size_of::<T>()).zip(items.par_chunks(piece));
+        pieces.for_each(|(to, from)| {
+            // SAFETY: chunks of as many bytes.
+            unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr().cast(), size_of_val(from)) }
+        });
+        asides.wait(made)?;
+        // SAFETY: there is room, the kernels that read what was there before are waited for, and the next upload waits for this one, as
+        // does whoever frees.
+        unsafe { asides.start_writing(to, staged) }?;
+        asides.record(uploaded)?;
+        kernels.wait(uploaded)?;
         Ok(to.read_only())
     }
 }
@@ -137,7 +166,8 @@ pub(crate) struct Pipeline {
 
 #[derive(Debug)]
 struct Slot {
-    input: Buffer<u8>,
+    input: Part,
+    uploaded: Event,
     made_of: [Part; PARTS],
     /// What its kernels tell the host, and the events that they know it and that it is there.
     word: PinnedBuffer<u64>,
@@ -167,7 +197,7 @@ struct InSlot<B> {
 impl Pipeline {
     /// Streams, and no memory so far.
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        let (kernels, asides) = (Stream::new(gpu)?, Stream::new(gpu)?);
+        let (kernels, asides) = (Stream::of_priority(gpu, -1)?, Stream::of_priority(gpu, -2)?);
         let slots = [Slot::new(gpu)?, Slot::new(gpu)?];
         Ok(Self { gpu: gpu.clone(), kernels, asides, workspace: Workspace::new(gpu), slots, is_busy: false })
     }
@@ -250,11 +280,11 @@ impl Pipeline {
 
     fn place(&mut self, slot: usize) -> Place<'_> {
         let Self { kernels, asides, workspace, slots, .. } = self;
-        let Slot { input, made_of, word, known, told, made, .. } = &mut slots[slot];
+        let Slot { input, uploaded, made_of, word, known, told, made, .. } = &mut slots[slot];
         Place {
             stream: kernels,
             workspace,
-            input: Input { asides, memory: input, made },
+            input: Input { asides, kernels, memory: input, made, uploaded },
             parts: made_of.each_mut().map(|part| Room { memory: &mut part.device }),
             telling: Telling { asides, word, known, told },
         }
@@ -302,7 +332,8 @@ impl Slot {
             Ok(Part { device, pinned: PinnedBuffer::zeroed(gpu, 0, label)? })
         };
         Ok(Self {
-            input: Buffer::uninitialized(gpu, 0, label)?,
+            input: part()?,
+            uploaded: Event::new(gpu)?,
             made_of: [part()?, part()?, part()?],
             word: PinnedBuffer::zeroed(gpu, 1, label)?,
             known: Event::new(gpu)?,
@@ -314,25 +345,33 @@ impl Slot {
     }
 
     fn bytes(&self) -> usize {
-        let of_parts = self.made_of.iter().map(|part| part.device.len() + part.pinned.len());
-        self.input.len() + size_of_val(&*self.word) + of_parts.sum::<usize>()
+        let parts = self.made_of.iter().chain([&self.input]);
+        size_of_val(&*self.word) + parts.map(|part| part.device.len() + part.pinned.len()).sum::<usize>()
     }
 
     /// Copies its batch to pinned memory, of which nothing is looked at any more.
     fn copy(&mut self, bytes: [usize; PARTS]) -> Result<()> {
         self.stream.wait(&self.made)?;
         for (Part { device, pinned }, bytes) in self.made_of.iter_mut().zip(bytes) {
-            if pinned.len() < bytes {
-                // As much as there may be on the device. The old memory goes first; its copies are over.
-                let (gpu, label) = (device.gpu(), "a batch");
-                *pinned = PinnedBuffer::zeroed(gpu, 0, label)?;
-                *pinned = PinnedBuffer::zeroed(gpu, device.len(), label)?;
+            // As much as there may be on the device.
+            grow(pinned, bytes, device.len(), device.gpu())?;
+            for (i, to) in pinned[..bytes].chunks_mut(PIECE).enumerate() {
+                // SAFETY: there is room on both sides; the next batch waits for the copy, and so does whoever looks or frees.
+                unsafe { self.stream.start_reading(device.slice().part(i * PIECE, to.len()), to) }?;
             }
-            // SAFETY: there is room on both sides; the next batch waits for the copy, and so does whoever looks or frees.
-            unsafe { self.stream.start_reading(device.slice().part(0, bytes), &mut pinned[..bytes]) }?;
         }
         self.stream.record(&self.copied)
     }
+}
+
+/// Pinned memory for so many bytes, and for more if it has to grow. What was there is not needed any more.
+fn grow(pinned: &mut PinnedBuffer<u8>, bytes: usize, roomy: usize, gpu: &Gpu) -> Result<()> {
+    if pinned.len() < bytes {
+        // The old memory goes first.
+        *pinned = PinnedBuffer::zeroed(gpu, 0, "a batch")?;
+        *pinned = PinnedBuffer::zeroed(gpu, roomy, "a batch")?;
+    }
+    Ok(())
 }
 
 /// Bytes of pinned memory as the items that they are.

@@ -33,7 +33,12 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        let handle = Handle { gpu: gpu.clone(), raw: gpu.driver().create_stream()?, owned: true };
+        Self::of_priority(gpu, 0)
+    }
+
+    /// The same of a priority; those below 0 come first, and that far above each other as the device has levels.
+    pub(crate) fn of_priority(gpu: &Gpu, priority: i32) -> Result<Self> {
+        let handle = Handle { gpu: gpu.clone(), raw: gpu.driver().create_stream(priority)?, owned: true };
         Ok(Self { handle: Arc::new(handle) })
     }
 
@@ -242,6 +247,24 @@ impl Stream {
         let (to, bytes) = (to.as_mut_ptr().cast(), size_of_val(to));
         // SAFETY: passed on to the caller.
         unsafe { self.gpu().driver().copy_to_host(to, from.as_ptr() as u64, bytes, self.raw()) }
+    }
+
+    /// Copies bytes of pinned memory to a view of as many, in the order of the stream, and does not wait.
+    ///
+    /// # Safety
+    /// Both stay alive and as they are until the work is done; the view is of device memory that no other work uses.
+    pub(crate) unsafe fn start_writing<T: DeviceCopy>(
+        &self,
+        to: SliceMut<'_, T>,
+        bytes: &[u8],
+    ) -> Result<()> {
+        debug_assert_eq!(to.len() * size_of::<T>(), bytes.len());
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let to = to.as_ptr() as u64;
+        // SAFETY: passed on to the caller.
+        unsafe { self.gpu().driver().copy_to_device(to, bytes.as_ptr(), bytes.len(), self.raw()) }
     }
 
     pub(super) fn raw(&self) -> RawStream {

@@ -176,8 +176,8 @@ unsafe impl Driver for Watch {
         unsafe { self.inner.free_pinned(pointer) }
     }
 
-    fn create_stream(&self) -> Result<RawStream> {
-        self.inner.create_stream()
+    fn create_stream(&self, priority: i32) -> Result<RawStream> {
+        self.inner.create_stream(priority)
     }
 
     fn destroy_stream(&self, stream: RawStream) {

@@ -4,7 +4,7 @@
 //! rest, which is generic over coordinates alone and made once, here, for both types.
 
 use kauri_kernels::thread::coord::Coord;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::balanced::{self, BalancedOptions, BalancedTree};
 use super::batches::{ShowFound, ShowNearest, Sought};
@@ -170,7 +170,12 @@ coordinates! { f32 f64 }
 #[derive(Clone, Copy)]
 pub enum Checked<'a, C> {
     /// Coordinates, point after point.
-    Points(&'a [C]),
+    Points {
+        /// Those.
+        coords: &'a [C],
+        /// Query `i` leaves out the point with this id and `i` more.
+        first_left_out: Option<u32>,
+    },
     /// The points of the tree.
     Own {
         /// With each itself.
@@ -178,11 +183,35 @@ pub enum Checked<'a, C> {
     },
 }
 
-impl<C> Checked<'_, C> {
+impl<'a, C> Checked<'a, C> {
+    /// These points.
+    pub(super) fn points(coords: &'a [C]) -> Self {
+        Self::Points { coords, first_left_out: None }
+    }
+
+    /// The same as coordinates: those of the tree's own points, by id.
+    pub(super) fn with_own(self, own: &'a [C]) -> Self {
+        match self {
+            Self::Own { itself } => Self::Points { coords: own, first_left_out: (!itself).then_some(0) },
+            points => points,
+        }
+    }
+
+    /// Some of coordinates; of a tree's own points all.
+    pub(super) fn part(self, range: Range<usize>, dims: usize) -> Self {
+        match self {
+            Self::Points { coords, first_left_out } => Self::Points {
+                coords: &coords[range.start * dims..range.end * dims],
+                first_left_out: first_left_out.map(|first| first + range.start as u32),
+            },
+            own => own,
+        }
+    }
+
     /// Number of queries to a tree of `num_points` points.
     pub(super) fn len(&self, dims: usize, num_points: usize) -> usize {
         match self {
-            Self::Points(coords) => coords.len() / dims,
+            Self::Points { coords, .. } => coords.len() / dims,
             Self::Own { .. } => num_points,
         }
     }
@@ -190,6 +219,8 @@ impl<C> Checked<'_, C> {
 
 /// What answers queries.
 pub trait Answers<C: Coord>: Send + Sync {
+    /// What is looked at before any query is answered: whether all lie within a period of the points.
+    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()>;
     /// Appends rows of the `k` nearest points to ids and squared distances, which are empty and have room for them.
     fn nearest(
         &self,

@@ -5,10 +5,14 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 
 use super::PointMask;
-use super::backend::Checked;
+use super::backend::{Answers, Checked};
+use super::item_bytes;
 use super::neighbors::NeighborRows;
 use super::query::Wanted;
 use super::within::{FoundMut, FoundRows};
+use crate::batches::{Delivery, Rows, equal_rows};
+use crate::error::Result;
+use crate::memory;
 use crate::point::{LonLat, Point};
 
 /// What points are looked for by, a row each.
@@ -151,11 +155,102 @@ impl<P: Point> fmt::Debug for NearestBatch<'_, P> {
     }
 }
 
-impl<C: Coord> Sought<'_, C> {
+/// Delivers points found in batches that are made one after another, of what is not a tree's own points.
+pub(super) fn deliver_found<C: Coord>(
+    answers: &dyn Answers<C>,
+    dims: usize,
+    sought: &Sought<'_, C>,
+    delivery: &mut Delivery<'_, '_>,
+    show: &mut ShowFound<'_, C>,
+) -> Result<ControlFlow<()>> {
+    let item_bytes = sought.item_bytes();
+    let mut rows = Rows::new(sought.num_rows(dims), item_bytes, delivery.limits());
+    while let Some(part) = rows.next_part() {
+        let first = part.start;
+        let mut found = delivery.make(|| {
+            let counts = match sought.part(part, dims) {
+                Sought::Within(queries, wanted) => answers.count_within(queries, wanted),
+                Sought::InBoxes(corners, mask) => answers.count_in_boxes(corners, mask),
+            }?;
+            let fit = rows.that_fit(&offsets(&counts)?)?;
+            match sought.part(first..first + fit, dims) {
+                Sought::Within(queries, wanted) => answers.within(queries, wanted),
+                Sought::InBoxes(corners, mask) => answers.in_boxes(corners, mask),
+            }
+        })?;
+        let (num_rows, num_items) = (found.offsets.len() - 1, found.ids.len());
+        rows.took(num_rows, num_items as u64);
+        let flow = delivery.hand_over(num_rows, num_items, item_bytes, || show(first, found.rows_mut()));
+        if flow.is_break() {
+            return Ok(flow);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Where rows of those counts begin, and where the last ends.
+fn offsets(counts: &[u32]) -> Result<Vec<u64>> {
+    let mut offsets = memory::vec_with_capacity(counts.len() + 1, "offsets of rows")?;
+    let mut end = 0;
+    offsets.push(end);
+    offsets.extend(counts.iter().map(|&count| {
+        end += u64::from(count);
+        end
+    }));
+    Ok(offsets)
+}
+
+/// Delivers rows of the `k` nearest neighbours in batches that are made one after another, of what is not a tree's own points.
+pub(super) fn deliver_nearest<C: Coord>(
+    answers: &dyn Answers<C>,
+    dims: usize,
+    queries: Checked<'_, C>,
+    k: usize,
+    wanted: &Wanted<C>,
+    delivery: &mut Delivery<'_, '_>,
+    show: &mut ShowNearest<'_, C>,
+) -> Result<ControlFlow<()>> {
+    let item_bytes = item_bytes::<C>();
+    let (mut ids, mut dist2) = (Vec::new(), Vec::new());
+    for rows in equal_rows(queries.len(dims, 0), k, item_bytes, delivery.limits())? {
+        (ids, dist2) = delivery.make(|| {
+            ids.clear();
+            dist2.clear();
+            memory::reserve(&mut ids, rows.len() * k, "ids of neighbours")?;
+            memory::reserve(&mut dist2, rows.len() * k, "distances of neighbours")?;
+            answers.nearest(queries.part(rows.clone(), dims), k, wanted.clone(), ids, dist2)
+        })?;
+        let flow = delivery.hand_over(rows.len(), ids.len(), item_bytes, || show(rows.clone(), &ids, &dist2));
+        if flow.is_break() {
+            return Ok(flow);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+impl<'a, C: Coord> Sought<'a, C> {
+    /// Number of rows of so many dimensions.
+    pub(super) fn num_rows(&self, dims: usize) -> usize {
+        match self {
+            Self::Within(queries, _) => queries.len(dims, 0),
+            Self::InBoxes(corners, _) => corners.len() / (2 * dims),
+        }
+    }
+
+    /// Some rows; of queries that are coordinates.
+    pub(super) fn part(&self, rows: Range<usize>, dims: usize) -> Self {
+        match self {
+            Self::Within(queries, wanted) => Self::Within(queries.part(rows, dims), wanted.clone()),
+            Self::InBoxes(corners, mask) => {
+                Self::InBoxes(&corners[rows.start * 2 * dims..rows.end * 2 * dims], *mask)
+            }
+        }
+    }
+
     /// Bytes of a point found.
     pub(super) fn item_bytes(&self) -> u64 {
         match self {
-            Self::Within(..) => super::item_bytes::<C>(),
+            Self::Within(..) => item_bytes::<C>(),
             Self::InBoxes(..) => size_of::<u32>() as u64,
         }
     }

@@ -1,7 +1,6 @@
 //! The k-d tree on the CPU: rayon, one monomorphised copy of each algorithm per number of dimensions.
 
 mod balanced;
-mod batches;
 mod best;
 mod build;
 mod cell;
@@ -20,7 +19,7 @@ use walk::{Nodes, Rules};
 use within::{Around, Inside};
 
 use super::backend::{Answers, Backend, Checked};
-use super::batches::{ShowFound, ShowNearest, Sought};
+use super::batches::{ShowFound, ShowNearest, Sought, deliver_found, deliver_nearest};
 use super::query::Wanted;
 #[cfg(feature = "io")]
 use super::stored::{Loaded, Stored};
@@ -65,19 +64,23 @@ impl<C: Coord> CpuTree<C> {
 
     /// Queries with what is wanted of them, once it is known that they lie within a period of the points.
     fn around<'a, const D: usize>(
-        &'a self,
+        &self,
         wanted: &'a Wanted<C>,
         queries: Checked<'a, C>,
+        own: &'a [C],
     ) -> Result<Around<'a, C, D>> {
         let what = if matches!(queries, Checked::Own { .. }) { "point" } else { "query" };
-        let (queries, except_itself) = self.own_or_given(queries)?;
+        let (queries, first_left_out) = match queries.with_own(own) {
+            Checked::Points { coords, first_left_out } => (points(coords), first_left_out),
+            Checked::Own { .. } => (&[][..], None),
+        };
         // Only where axes repeat is it of use how far points lie.
         let corners = match wanted.periods.is_empty() {
             true => [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]],
             false => self.bounds(),
         };
-        wanted.check_periods(&queries, what, corners)?;
-        Ok(Around { rules: Rules::new(wanted, corners), queries, except_itself })
+        wanted.check_periods(queries, what, corners)?;
+        Ok(Around { rules: Rules::new(wanted, corners), queries, first_left_out })
     }
 
     /// The least and the greatest corner of the box of the points.
@@ -92,27 +95,32 @@ impl<C: Coord> CpuTree<C> {
         Nodes { points: points::<C, D>(&self.coords), ids: &self.ids, axes: &self.axes, has_gaps }
     }
 
-    /// Queries as points, of the tree's own in the order of their ids; and whether query `i` leaves out point `i`.
-    fn own_or_given<'a, const D: usize>(
-        &'a self,
-        queries: Checked<'a, C>,
-    ) -> Result<(Cow<'a, [[C; D]]>, bool)> {
+    /// The coordinates of the points by id, if they are the queries.
+    fn own(&self, queries: Checked<'_, C>) -> Result<Cow<'_, [C]>> {
         match (queries, &self.given) {
-            (Checked::Points(coords), _) => Ok((Cow::Borrowed(points(coords)), false)),
-            (Checked::Own { itself }, Some(given)) => Ok((Cow::Borrowed(points(given)), !itself)),
-            (Checked::Own { itself }, None) => {
-                let mut own = memory::vec_with_capacity(self.ids.len(), "points as queries")?;
-                own.resize(self.ids.len(), [C::ZERO; D]);
-                for (&point, &id) in points::<C, D>(&self.coords).iter().zip(&*self.ids) {
-                    own[id as usize] = point;
+            (Checked::Points { .. }, _) => Ok(Cow::Borrowed(&[])),
+            (Checked::Own { .. }, Some(given)) => Ok(Cow::Borrowed(given)),
+            (Checked::Own { .. }, None) => {
+                let mut own = memory::vec_with_capacity(self.coords.len(), "points as queries")?;
+                own.resize(self.coords.len(), C::ZERO);
+                for (point, &id) in self.coords.chunks_exact(self.dims).zip(&*self.ids) {
+                    own[id as usize * self.dims..][..self.dims].copy_from_slice(point);
                 }
-                Ok((Cow::Owned(own), !itself))
+                Ok(Cow::Owned(own))
             }
         }
     }
 }
 
 impl<C: Coord> Answers<C> for CpuTree<C> {
+    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
+        if wanted.periods.is_empty() {
+            return Ok(());
+        }
+        let own = self.own(queries)?;
+        with_dims!(self.dims, D => self.around::<D>(wanted, queries, &own).map(drop))
+    }
+
     fn nearest(
         &self,
         queries: Checked<'_, C>,
@@ -121,23 +129,22 @@ impl<C: Coord> Answers<C> for CpuTree<C> {
         ids: Vec<u32>,
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
+        let own = self.own(queries)?;
         with_dims!(self.dims, D => {
-            let Around { rules, queries, except_itself } = self.around(&wanted, queries)?;
-            let asked = nearest::Asked { rules, k, except_from: except_itself.then_some(0) };
-            nearest::nearest(self.nodes::<D>(), &queries, &asked, ids, dist2)
+            let Around { rules, queries, first_left_out } = self.around(&wanted, queries, &own)?;
+            let asked = nearest::Asked { rules, k, first_left_out };
+            nearest::nearest(self.nodes::<D>(), queries, &asked, ids, dist2)
         })
     }
 
     fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
-        with_dims!(self.dims, D => {
-            self.around(&wanted, queries)?.count(self.nodes::<D>())
-        })
+        let own = self.own(queries)?;
+        with_dims!(self.dims, D => self.around(&wanted, queries, &own)?.count(self.nodes::<D>()))
     }
 
     fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
-        with_dims!(self.dims, D => {
-            self.around(&wanted, queries)?.find(self.nodes::<D>())
-        })
+        let own = self.own(queries)?;
+        with_dims!(self.dims, D => self.around(&wanted, queries, &own)?.find(self.nodes::<D>()))
     }
 
     fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
@@ -159,15 +166,15 @@ impl<C: Coord> Answers<C> for CpuTree<C> {
         delivery: &mut Delivery<'_, '_>,
         show: &mut ShowFound<'_, C>,
     ) -> Result<ControlFlow<()>> {
-        with_dims!(self.dims, D => match sought {
+        match sought {
             Sought::Within(queries, wanted) => {
-                self.around(&wanted, queries)?.find_batches(self.nodes::<D>(), delivery, show)
+                self.check_queries(queries, &wanted)?;
+                let own = self.own(queries)?;
+                let sought = Sought::Within(queries.with_own(&own), wanted);
+                deliver_found(self, self.dims, &sought, delivery, show)
             }
-            Sought::InBoxes(corners, mask) => {
-                let inside = Inside { boxes: points::<C, D>(corners).as_chunks().0, mask };
-                batches::find_batches(self.nodes::<D>(), &inside, false, delivery, show)
-            }
-        })
+            boxes => deliver_found(self, self.dims, &boxes, delivery, show),
+        }
     }
 
     fn nearest_batches(
@@ -178,11 +185,9 @@ impl<C: Coord> Answers<C> for CpuTree<C> {
         delivery: &mut Delivery<'_, '_>,
         show: &mut ShowNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
-        with_dims!(self.dims, D => {
-            let Around { rules, queries, except_itself } = self.around(&wanted, queries)?;
-            let asked = nearest::Asked { rules, k, except_from: except_itself.then_some(0) };
-            batches::nearest_batches(self.nodes::<D>(), &queries, &asked, delivery, show)
-        })
+        self.check_queries(queries, &wanted)?;
+        let own = self.own(queries)?;
+        deliver_nearest(self, self.dims, queries.with_own(&own), k, &wanted, delivery, show)
     }
 }
 

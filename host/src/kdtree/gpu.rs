@@ -42,11 +42,11 @@ use nearest::{Nearest, RowsMut};
 use rayon::prelude::*;
 use selection::Selection;
 use splits::{Corners, Splits};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use swaps::Swaps;
 use tags::Tags;
-use within::Call;
+use within::{Call, Within};
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -257,13 +257,18 @@ impl<C: Coord> GpuTree<C> {
 
     /// What is wanted of queries, once it is known that they lie within a period of the points.
     fn asked(&self, stream: &Stream, wanted: Wanted<C>, queries: Checked<'_, C>) -> Result<Asked<C>> {
-        if !wanted.periods.is_empty() {
-            with_dims!(self.dims, D => self.check_periods::<D>(stream, &wanted, queries))?;
-        }
+        self.check_periods(stream, &wanted, queries)?;
         Asked::new(stream, wanted)
     }
 
-    fn check_periods<const D: usize>(
+    fn check_periods(&self, stream: &Stream, wanted: &Wanted<C>, queries: Checked<'_, C>) -> Result<()> {
+        if wanted.periods.is_empty() {
+            return Ok(());
+        }
+        with_dims!(self.dims, D => self.check_periods_of::<D>(stream, wanted, queries))
+    }
+
+    fn check_periods_of<const D: usize>(
         &self,
         stream: &Stream,
         wanted: &Wanted<C>,
@@ -271,7 +276,9 @@ impl<C: Coord> GpuTree<C> {
     ) -> Result<()> {
         let corners = self.bounds::<D>(stream)?;
         match queries {
-            Checked::Points(coords) => wanted.check_periods(coords.as_chunks::<D>().0, "query", corners),
+            Checked::Points { coords, .. } => {
+                wanted.check_periods(coords.as_chunks::<D>().0, "query", corners)
+            }
             // No two points are farther apart than the corners, so that most often it is enough to look at these.
             Checked::Own { .. } => wanted.check_periods(&corners, "point", corners).or_else(|_| {
                 let coords = match &self.given {
@@ -302,16 +309,29 @@ impl<C: Coord> GpuTree<C> {
     ) -> Result<R> {
         let stream = self.stream()?;
         let asked = self.asked(&stream, wanted, queries)?;
-        match queries {
-            Checked::Points(coords) => {
-                let coords = Buffer::from_slice(&stream, coords, "queries")?;
-                let look = Look::Within(&asked, DeviceQueries::Coordinates(&coords));
-                run(Call::new(self, &stream, look)?)
+        let mut uploaded = None;
+        let all = 0..queries.len(self.dims, self.num_points());
+        let queries = self.queries_on(&stream, queries, all, &mut uploaded)?;
+        run(Call::of(self, &stream, Within::Distance(&asked, queries)))
+    }
+
+    /// Some queries on the device.
+    fn queries_on<'a>(
+        &'a self,
+        stream: &Stream,
+        queries: Checked<'_, C>,
+        range: Range<usize>,
+        uploaded: &'a mut Option<Buffer<C>>,
+    ) -> Result<QueriesOn<'a, C>> {
+        Ok(match queries {
+            Checked::Points { coords, first_left_out } => {
+                let coords = &coords[range.start * self.dims..range.end * self.dims];
+                let coords = uploaded.insert(Buffer::from_slice(stream, coords, "queries")?);
+                QueriesOn::of_points(coords.slice()).leaving_out(first_left_out, range.start)
             }
-            Checked::Own { itself } => {
-                run(Call::new(self, &stream, Look::Within(&asked, DeviceQueries::Own { itself }))?)
-            }
-        }
+            // SAFETY: the range is one of points.
+            Checked::Own { itself } => unsafe { QueriesOn::own(self, range, itself) },
+        })
     }
 
     fn look_in_boxes<R>(
@@ -450,6 +470,10 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
 }
 
 impl<C: Coord> Answers<C> for GpuTree<C> {
+    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
+        self.check_periods(&self.stream()?, wanted, queries)
+    }
+
     fn nearest(
         &self,
         queries: Checked<'_, C>,
@@ -474,15 +498,7 @@ impl<C: Coord> Answers<C> for GpuTree<C> {
             let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbours")?;
             let rows = RowsMut { dist2: batch_dist2.slice_mut(), ids: batch_ids.slice_mut(), k };
             let mut uploaded = None;
-            let batch_queries = match queries {
-                Checked::Points(points) => {
-                    let points = &points[range.start * self.dims..range.end * self.dims];
-                    let points = uploaded.insert(Buffer::from_slice(&stream, points, "queries")?);
-                    QueriesOn::of_points(points.slice())
-                }
-                // SAFETY: the range is one of points.
-                Checked::Own { itself } => unsafe { QueriesOn::own(self, range, itself) },
-            };
+            let batch_queries = self.queries_on(&stream, queries, range, &mut uploaded)?;
             let mut layout = Layout::new();
             let plan = Nearest::plan(&mut layout, self, &asked, batch_queries, k);
             let temp = workspace.carve(&stream, &layout, "k-d tree queries")?;

@@ -238,7 +238,7 @@ fn checked<P: Point, R>(
     run: impl FnOnce(Checked<'_, P::Coord>) -> Result<R>,
 ) -> Result<R> {
     match queries {
-        Queries::Points(points) => run(Checked::Points(&checked_coordinates(points, "query")?)),
+        Queries::Points(points) => run(Checked::points(&checked_coordinates(points, "query")?)),
         Queries::Own { itself } => run(Checked::Own { itself }),
     }
 }

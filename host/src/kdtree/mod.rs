@@ -37,8 +37,10 @@ mod index;
 mod neighbors;
 mod on_device;
 mod query;
+mod several;
 #[cfg(feature = "io")]
 mod stored;
+mod threads;
 mod within;
 
 use kauri_kernels::thread::coord::Coord;

@@ -18,13 +18,13 @@ pub(super) struct Asked<'a, C, const D: usize> {
     pub(super) rules: Rules<'a, C, D>,
     pub(super) k: usize,
     /// Query `i` leaves out this point and `i` on.
-    pub(super) except_from: Option<usize>,
+    pub(super) first_left_out: Option<u32>,
 }
 
 impl<C: Coord, const D: usize> Asked<'_, C, D> {
     /// True if there is nothing beside the k nearest, up to a distance.
     fn is_plain(&self) -> bool {
-        self.rules.are_plain() && self.except_from.is_none()
+        self.rules.are_plain() && self.first_left_out.is_none()
     }
 }
 
@@ -87,7 +87,7 @@ impl<'a, C: Coord, const D: usize> Search<'a, C, D> {
         let (k, bound) = (self.asked.k, self.asked.rules.wanted.bound);
         let ids = fill(ids, u32::MAX);
         let distances = fill(distances, C::INFINITY);
-        let except = self.asked.except_from.map_or(u32::MAX, |first| (first + number) as u32);
+        let except = self.asked.first_left_out.map_or(u32::MAX, |first| first + number as u32);
         if k <= MAX_SORTED_K {
             self.walk(query, except, &mut SortedRow { ids, distances, bound });
         } else {

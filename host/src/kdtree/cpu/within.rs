@@ -2,15 +2,11 @@
 
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
-use std::borrow::Cow;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
-use super::batches::find_batches;
 use super::order::{self, Order, Parts};
 use super::walk::{Nodes, Rules, next_axis};
-use crate::batches::Delivery;
 use crate::error::{Error, Result};
-use crate::kdtree::batches::ShowFound;
 use crate::kdtree::within::Found;
 use crate::kdtree::{PointMask, item_bytes};
 use crate::memory;
@@ -41,15 +37,15 @@ pub(super) trait Look<C: Coord, const D: usize>: Sync {
 /// Up to a distance from queries.
 pub(super) struct Around<'a, C: Coord, const D: usize> {
     pub(super) rules: Rules<'a, C, D>,
-    pub(super) queries: Cow<'a, [[C; D]]>,
-    /// Query `i` leaves out point `i`.
-    pub(super) except_itself: bool,
+    pub(super) queries: &'a [[C; D]],
+    /// Query `i` leaves out this point and `i` on.
+    pub(super) first_left_out: Option<u32>,
 }
 
 impl<C: Coord, const D: usize> Around<'_, C, D> {
     /// True if the rules are plain, and no point is left out.
     fn is_plain(&self) -> bool {
-        self.rules.are_plain() && !self.except_itself
+        self.rules.are_plain() && self.first_left_out.is_none()
     }
 
     /// How many points each row has.
@@ -67,20 +63,6 @@ impl<C: Coord, const D: usize> Around<'_, C, D> {
             find(tree, &ByDistance::<C, D, true>(self))
         } else {
             find(tree, &ByDistance::<C, D, false>(self))
-        }
-    }
-
-    /// The same in batches.
-    pub(super) fn find_batches(
-        &self,
-        tree: Nodes<'_, C, D>,
-        delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowFound<'_, C>,
-    ) -> Result<ControlFlow<()>> {
-        if self.is_plain() {
-            find_batches(tree, &ByDistance::<C, D, true>(self), true, delivery, show)
-        } else {
-            find_batches(tree, &ByDistance::<C, D, false>(self), true, delivery, show)
         }
     }
 }
@@ -103,8 +85,8 @@ impl<C: Coord, const D: usize, const PLAIN: bool> Look<C, D> for ByDistance<'_, 
 
     #[inline(always)]
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
-        let Around { rules, queries, except_itself } = self.0;
-        let except = if *except_itself { row as u32 } else { u32::MAX };
+        let Around { rules, queries, first_left_out } = self.0;
+        let except = first_left_out.map_or(u32::MAX, |first| first + row as u32);
         let distance = rules.distance::<PLAIN>(&queries[row], point);
         (distance <= rules.wanted.bound && rules.takes::<PLAIN>(id, except)).then_some(distance)
     }

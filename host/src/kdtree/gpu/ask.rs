@@ -12,6 +12,7 @@ use kauri_kernels::kdtree::queries::flags;
 use kauri_kernels::policy::QUERIES;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
+use std::ops::Range;
 
 /// Checked options, with what kernels read of them on the device.
 pub struct Asked<C> {
@@ -103,20 +104,9 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
         Self { coords, rows, except, first_left_out, are_in_order: false, are_own: false }
     }
 
-    /// Points by id, those of a range, which leave out themselves unless they are to be among their neighbours.
-    ///
-    /// # Safety
-    /// There are those points of so many coordinates.
-    pub(super) unsafe fn by_id(
-        coords: Slice<'a, C>,
-        dims: usize,
-        range: std::ops::Range<usize>,
-        itself: bool,
-    ) -> Self {
-        // SAFETY: passed on to the caller.
-        let coords = unsafe { coords.part(range.start * dims, range.len() * dims) };
-        let first_left_out = (!itself).then_some(range.start as u32);
-        Self { first_left_out, ..Self::of_points(coords) }
+    /// The same, each without a point: number `i` of them, which has `before` others before it, without that id and so many more.
+    pub(super) fn leaving_out(self, first: Option<u32>, before: usize) -> Self {
+        Self { first_left_out: first.map(|first| first + before as u32), ..self }
     }
 
     /// The points of the tree, those at `range` of its order, or of ids if it does not have all points that it was given. Rows of all of
@@ -124,10 +114,11 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
     ///
     /// # Safety
     /// There are those points.
-    pub(super) unsafe fn own(tree: &'a GpuTree<C>, range: std::ops::Range<usize>, itself: bool) -> Self {
+    pub(super) unsafe fn own(tree: &'a GpuTree<C>, range: Range<usize>, itself: bool) -> Self {
         if let Some(given) = &tree.given {
             // SAFETY: passed on to the caller.
-            return unsafe { Self::by_id(given.slice(), tree.dims, range, itself) };
+            let coords = unsafe { given.slice().part(range.start * tree.dims, range.len() * tree.dims) };
+            return Self::of_points(coords).leaving_out((!itself).then_some(0), range.start);
         }
         // SAFETY: passed on to the caller.
         let (coords, ids) = unsafe {

@@ -4,7 +4,7 @@ use super::GpuTree;
 use super::ask::{Asked, QueriesOn};
 use super::nearest::{Nearest, RowsMut};
 use super::within::{Call, FoundMut, Within};
-use crate::batches::{Delivery, Made, Place, Rows, Work, equal_rows, items};
+use crate::batches::{Delivery, Input, Made, Place, Rows, Work, equal_rows, items};
 use crate::device::{Buffer, Layout, Stream};
 use crate::error::Result;
 use crate::kdtree::backend::Checked;
@@ -12,7 +12,7 @@ use crate::kdtree::batches::{ShowFound, ShowNearest, Sought};
 use crate::kdtree::query::Wanted;
 use crate::kdtree::{item_bytes, within};
 use crate::primitives::permute::scatter_parts;
-use cuda_std::mem::{Slice, SliceMut};
+use cuda_std::mem::SliceMut;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -81,32 +81,50 @@ impl<C: Coord> GpuTree<C> {
 
 /// Where rows come from.
 enum Origin<'a, C> {
-    /// Coordinates of queries in host memory.
-    Queries(&'a [C]),
+    /// Coordinates of queries in host memory, and the first point that they leave out, if they do.
+    Queries(&'a [C], Option<u32>),
     /// Corners of boxes in host memory.
     Boxes(&'a [C]),
-    /// The points of the tree, by id.
-    Own {
-        coords: Arc<Buffer<C>>,
-        /// With each itself.
-        itself: bool,
-    },
+    /// The points of the tree, by id, and the first point that they leave out, if they do.
+    Own(Arc<Buffer<C>>, Option<u32>),
 }
 
 impl<'a, C: Coord> Origin<'a, C> {
     fn queries(tree: &GpuTree<C>, stream: &Stream, queries: Checked<'a, C>) -> Result<Self> {
         Ok(match queries {
-            Checked::Points(coords) => Self::Queries(coords),
-            Checked::Own { itself } => Self::Own { coords: tree.coords_by_id(stream)?, itself },
+            Checked::Points { coords, first_left_out } => Self::Queries(coords, first_left_out),
+            Checked::Own { itself } => Self::Own(tree.coords_by_id(stream)?, (!itself).then_some(0)),
         })
     }
 
     fn num_rows(&self, dims: usize) -> usize {
         match self {
-            Self::Queries(coords) => coords.len() / dims,
+            Self::Queries(coords, _) => coords.len() / dims,
             Self::Boxes(corners) => corners.len() / (2 * dims),
-            Self::Own { coords, .. } => coords.len() / dims,
+            Self::Own(coords, _) => coords.len() / dims,
         }
+    }
+
+    /// Some rows on the device, as queries.
+    fn queries_on<'b>(
+        &'b self,
+        input: Input<'b>,
+        rows: &Range<usize>,
+        dims: usize,
+    ) -> Result<QueriesOn<'b, C>> {
+        let range = rows.start * dims..rows.end * dims;
+        Ok(match self {
+            Self::Queries(coords, left_out) => {
+                let coords = input.upload(&coords[range], "queries")?;
+                QueriesOn::of_points(coords).leaving_out(*left_out, rows.start)
+            }
+            Self::Own(coords, left_out) => {
+                // SAFETY: rows are those of the points.
+                let coords = unsafe { coords.slice().part(range.start, range.len()) };
+                QueriesOn::of_points(coords).leaving_out(*left_out, rows.start)
+            }
+            Self::Boxes(_) => unreachable!("boxes are no queries"),
+        })
     }
 }
 
@@ -135,16 +153,7 @@ impl<C: Coord> Finding<'_, C> {
                 (Within::Boxes(place.input.upload(corners, "corners of boxes")?, asked.mask()), None)
             }
             from => {
-                let queries = match from {
-                    // SAFETY: rows are those of the points.
-                    Origin::Own { coords, itself } => unsafe {
-                        QueriesOn::by_id(coords.slice(), dims, part.clone(), *itself)
-                    },
-                    Origin::Queries(coords) | Origin::Boxes(coords) => {
-                        let coords = &coords[part.start * dims..part.end * dims];
-                        QueriesOn::of_points(place.input.upload(coords, "queries")?)
-                    }
-                };
+                let queries = from.queries_on(place.input, &part, dims)?;
                 let dist2 = dist2.of(len, most, "distances of points found")?;
                 (Within::Distance(asked, queries), Some(dist2))
             }
@@ -225,17 +234,7 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> Work for FindingNearest<'_, C, 
         let Place { stream, workspace, input, parts: [ids, dist2, _], .. } = place;
         let ids = ids.of(len, len, "ids of neighbours")?;
         let dist2 = dist2.of(len, len, "distances of neighbours")?;
-        let queries = match &self.from {
-            Origin::Queries(coords) | Origin::Boxes(coords) => {
-                let coords = &coords[rows.start * tree.dims..rows.end * tree.dims];
-                let coords: Slice<'_, C> = input.upload(coords, "queries")?;
-                QueriesOn::of_points(coords)
-            }
-            // SAFETY: rows are those of the points.
-            Origin::Own { coords, itself } => unsafe {
-                QueriesOn::by_id(coords.slice(), tree.dims, rows.clone(), *itself)
-            },
-        };
+        let queries = self.from.queries_on(input, &rows, tree.dims)?;
         let mut layout = Layout::new();
         let plan = Nearest::plan(&mut layout, tree, asked, queries, k);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
