@@ -10,7 +10,7 @@ use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
 use super::{Coordinate, MAX_POINTS, MemoryPlan, checked_coordinates};
-use crate::device::Device;
+use crate::device::{Device, Gpu};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::Point;
@@ -110,7 +110,7 @@ pub struct Removed {
 /// # Ok::<(), kauri::Error>(())
 /// ```
 pub struct BalancedKdTree<P: Point> {
-    device: Device,
+    devices: Vec<Device>,
     stats: Stats,
     num_points: usize,
     tree: Box<dyn BalancedTree<P::Coord>>,
@@ -146,6 +146,20 @@ pub(super) fn build_tree<C: Coord>(
     })
 }
 
+/// Most parts of a tree over several devices.
+const MAX_PARTS: usize = 8;
+
+/// A tree on several GPUs, at least one.
+pub(super) fn build_tree_over<C: Coord>(
+    gpus: &[Gpu],
+    coords: &[C],
+    dims: usize,
+    options: &BalancedOptions,
+    stats: &mut Stats,
+) -> Result<Box<dyn BalancedTree<C>>> {
+    Ok(Box::new(gpu::SeveralTree::build(gpus, coords, dims, options, stats)?))
+}
+
 impl<P: Point> BalancedKdTree<P> {
     /// Builds the tree over `points` on `device`.
     ///
@@ -166,7 +180,46 @@ impl<P: Point> BalancedKdTree<P> {
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let tree = P::Coord::balanced_tree(device, &coords, P::DIMS, options, &mut stats)?;
-        Ok(Self { device: device.clone(), stats, num_points: points.len(), tree, points: PhantomData })
+        let devices = vec![device.clone()];
+        Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
+    }
+
+    /// Builds the same tree over several GPUs, up to eight, which may be of different size and speed; each gets an equal part of the points,
+    /// and has a subtree at last. On one GPU it is built in halves, one after the other's sort. A device may be in the list more than once.
+    ///
+    /// - Result: the same medians, nodes and removed points as those of [`build`](BalancedKdTree::build), whatever the devices. The tree
+    ///   stays where it was built, and takes a few nodes of host memory, and 4 bytes a point there if points were removed.
+    /// - Cost: as `build`, of a part; each point moves from one device to another once a level of the parts, and once more, if at all:
+    ///   straight where a device reaches the other, and through host memory where it does not. Phases of
+    ///   [`stats`](BalancedKdTree::stats): init, sort, dedupe, partition as those of `build`, and exchange. Of what is done side by side
+    ///   the longest counts, and for `temp_bytes` the part with the most.
+    /// - Files: what is saved is what `build` would save, but that a point which was removed has the coordinates of the one that stays:
+    ///   0.0 where it had -0.0. It is loaded to one device.
+    ///
+    /// # Errors
+    /// Those of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if one of the devices is the CPU; [`Error::Shape`] if there is none,
+    /// and [`Error::TooManyItems`] if there are more than eight. After an error of one device the others can be used as before.
+    pub fn build_over(devices: &[Device], points: &[P], options: &BalancedOptions) -> Result<Self> {
+        let count = devices.len() as u64;
+        let Some(first) = devices.first() else {
+            return Err(Error::Shape { what: "devices to build on", expected: 1, got: 0 });
+        };
+        if devices.len() > MAX_PARTS {
+            return Err(Error::TooManyItems { what: "devices to build on", count, max: MAX_PARTS as u64 });
+        }
+        if points.len() as u64 > MAX_POINTS {
+            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+        }
+        let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
+        let gpus = gpus.collect::<Result<Vec<_>>>()?;
+        let _span =
+            tracing::debug_span!("balanced_kdtree_build_over", points = points.len(), dims = P::DIMS, count)
+                .entered();
+        let mut stats = Stats::new(first);
+        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
+        let tree = P::Coord::balanced_tree_over(&gpus, &coords, P::DIMS, options, &mut stats)?;
+        let devices = devices.to_vec();
+        Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
     }
 
     /// Bytes that building a tree over `num_points` points on `device` takes if all are distinct, for [`MAX_POINTS`] if there are more;
@@ -246,9 +299,14 @@ impl<P: Point> BalancedKdTree<P> {
         self.tree.verify()
     }
 
-    /// The device that the tree lives on.
+    /// The device that the tree lives on; of several the first.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.devices[0]
+    }
+
+    /// The devices that the tree lives on, as they were given.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
     }
 
     /// What the build cost.
@@ -262,7 +320,7 @@ impl<P: Point> std::fmt::Debug for BalancedKdTree<P> {
         f.debug_struct("BalancedKdTree")
             .field("len", &self.len())
             .field("num_points", &self.num_points)
-            .field("device", &self.device)
+            .field("devices", &self.devices)
             .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ pub mod distinct;
 pub mod finish;
 pub mod partition;
 pub mod paths;
+pub mod several;
 pub mod subtrees;
 pub mod ties;
 pub mod verify;
