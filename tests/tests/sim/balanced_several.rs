@@ -1,0 +1,183 @@
+//! Balanced k-d trees over several simulated devices, each with a memory of its own: the same as on the CPU.
+
+use crate::{noise, on_each_schedule, upload};
+use kauri::device::{Device, Gpu, SimOptions, Stream};
+use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::{Error, LonLat, Point};
+use kauri_kernels::kdtree::balanced::several::kdtree_verify_sides;
+
+fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
+    let numbers = noise(n * D, n as u64);
+    numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord(c[axis] % values))).collect()
+}
+
+/// So many separate devices, each under another of the standard schedules.
+fn separate(count: usize) -> Vec<Device> {
+    (0..count).map(|i| Device::sim(SimOptions::nth_order(i, 3)).unwrap()).collect()
+}
+
+/// The same devices, which do not reach each other.
+fn apart(devices: &[Device]) -> Vec<Device> {
+    devices.iter().map(|device| Device::from_gpu(device.gpu().unwrap().without_peers())).collect()
+}
+
+/// Builds over the devices by both builders, and compares with a tree on the CPU.
+fn same_as_on_the_cpu<P: Point>(devices: &[Device], points: &[P]) {
+    let expected = BalancedKdTree::build(&Device::cpu(), points, &BalancedOptions::default()).unwrap();
+    for builder in [BalancedBuilder::Paths, BalancedBuilder::Robinson] {
+        let options = BalancedOptions::default().builder(builder).warps(16);
+        let what = format!("{} points over {} devices, {builder:?}", points.len(), devices.len());
+        let tree =
+            BalancedKdTree::build_over(devices, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(tree.len(), expected.len(), "{what}");
+        assert_eq!(tree.medians().unwrap(), expected.medians().unwrap(), "{what}");
+        assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{what}");
+        assert_eq!(tree.removed().unwrap(), expected.removed().unwrap(), "{what}");
+        tree.verify().unwrap_or_else(|e| panic!("{what}: {e}"));
+    }
+}
+
+#[test]
+fn few_points() {
+    for count in 1..=4 {
+        let devices = separate(count);
+        for n in [0, 1, 2, 3, 4, 5, 7, 12] {
+            same_as_on_the_cpu(&devices, &points::<f32, 2>(n, 100, |x| x as f32));
+        }
+        same_as_on_the_cpu(&devices, &[[1.0f64]; 5]);
+        same_as_on_the_cpu(&devices, &[[0.0f32, -0.0], [-0.0, 0.0], [0.0, 0.0]]);
+    }
+}
+
+#[test]
+fn every_way_that_points_may_lie() {
+    for count in [1, 2, 3, 4] {
+        let devices = separate(count);
+        same_as_on_the_cpu(&devices, &points::<f32, 2>(301, 1 << 20, |x| x as f32));
+        // Many equal coordinates, and many equal points.
+        same_as_on_the_cpu(&devices, &points::<f32, 3>(150, 4, |x| x as f32 - 1.0));
+        same_as_on_the_cpu(&devices, &points::<f64, 1>(97, 9, |x| x as f64));
+        same_as_on_the_cpu(&devices, &[[3.0f32, 1.0]; 70]);
+        // Sorted, so that nothing has to move at first, and the other way around, so that all has to.
+        let sorted: Vec<_> = (0..130).map(|x| [x as f32, (x % 7) as f32]).collect();
+        same_as_on_the_cpu(&devices, &sorted);
+        let falling: Vec<_> = sorted.iter().rev().copied().collect();
+        same_as_on_the_cpu(&devices, &falling);
+        // All of the first chunk before, between, and equal to that of the others.
+        let twice = [&sorted[..], &sorted].concat();
+        same_as_on_the_cpu(&devices, &twice);
+    }
+}
+
+#[test]
+fn subtrees_of_every_size() {
+    // Subtrees in shared memory below levels of their own, more points than one look sees, and merges of several tiles.
+    let devices = separate(2);
+    let options = BalancedOptions::default();
+    let points = points::<f32, 3>(4300, 1 << 20, |x| x as f32);
+    let expected = BalancedKdTree::build(&Device::cpu(), &points, &options).unwrap();
+    let tree = BalancedKdTree::build_over(&devices, &points, &options).unwrap();
+    assert_eq!(tree.medians().unwrap(), expected.medians().unwrap());
+    tree.verify().unwrap();
+}
+
+#[test]
+fn all_dimensions_and_types() {
+    let devices = separate(3);
+    kauri_tests::for_each_dims!(D => same_as_on_the_cpu(&devices, &points::<f32, D>(40, 1 << 20, |x| x as f32)));
+    kauri_tests::for_each_dims!(D => same_as_on_the_cpu(&devices, &points::<f64, D>(37, 3, |x| x as f64)));
+    same_as_on_the_cpu(&devices, &points::<i64, 3>(41, 50, |x| x as i64 - 25));
+    same_as_on_the_cpu(&devices, &points::<i32, 2>(41, 50, |x| x as i32 - 25));
+    let places: Vec<_> =
+        points::<f64, 2>(30, 90, |x| x as f64).iter().map(|p| LonLat::new(p[0], p[1])).collect();
+    same_as_on_the_cpu(&devices, &places);
+}
+
+#[test]
+fn as_many_parts_as_there_may_be() {
+    for count in [5, 8] {
+        same_as_on_the_cpu(&separate(count), &points::<f32, 2>(90, 1 << 20, |x| x as f32));
+    }
+    // One device for all parts, and for some of them.
+    let device = &separate(1)[0];
+    same_as_on_the_cpu(&[device, device, device].map(Device::clone), &points::<f32, 2>(90, 60, |x| x as f32));
+    let other = &separate(1)[0];
+    same_as_on_the_cpu(
+        &[device, other, device, other].map(Device::clone),
+        &points::<f32, 2>(90, 8, |x| x as f32),
+    );
+}
+
+#[test]
+fn devices_that_do_not_reach_each_other() {
+    for count in [2, 3] {
+        let devices = separate(count);
+        same_as_on_the_cpu(&apart(&devices), &points::<f32, 2>(200, 12, |x| x as f32));
+        // One of them does.
+        let mixed = [&devices[..1], &apart(&devices[1..])].concat();
+        same_as_on_the_cpu(&mixed, &points::<f64, 3>(60, 1 << 20, |x| x as f64));
+    }
+}
+
+#[test]
+fn lists_of_devices_that_will_not_do() {
+    let points = [[1.0f32, 2.0]];
+    let options = BalancedOptions::default();
+    let refused = |devices: &[Device]| BalancedKdTree::build_over(devices, &points, &options).unwrap_err();
+    assert!(matches!(refused(&[]), Error::Shape { expected: 1, got: 0, .. }));
+    assert!(matches!(refused(&[Device::cpu()]), Error::NotOnGpu));
+    let sim = separate(1).remove(0);
+    assert!(matches!(refused(&[sim.clone(), Device::cpu()]), Error::NotOnGpu));
+    assert!(matches!(refused(&vec![sim.clone(); 9]), Error::TooManyItems { count: 9, max: 8, .. }));
+    let bad = [[1.0f32, 0.0], [f32::NAN, 1.0]];
+    let error = BalancedKdTree::build_over(&[sim], &bad, &options).unwrap_err();
+    assert!(matches!(error, Error::NonFinite { index: 1, axis: 0, .. }), "{error}");
+}
+
+#[test]
+fn memory_is_given_back() {
+    let devices = separate(3);
+    let points = points::<f32, 2>(100, 40, |x| x as f32);
+    let gpus: Vec<Gpu> = devices.iter().map(|device| device.gpu().unwrap().clone()).collect();
+    let tree = BalancedKdTree::build_over(&devices, &points, &BalancedOptions::default()).unwrap();
+    assert_eq!(tree.devices().len(), 3);
+    assert!(tree.stats().temp_bytes > 0);
+    for name in ["init", "sort", "dedupe", "exchange", "partition"] {
+        assert!(tree.stats().phases.iter().any(|phase| phase.name == name), "{name}");
+    }
+    assert!(gpus.iter().all(|gpu| gpu.memory_use().live_bytes > 0));
+    drop(tree);
+    assert!(gpus.iter().all(|gpu| gpu.memory_use().live_bytes == 0));
+}
+
+/// The first point of a part that is on the wrong side of the nodes above: here of the root, which is split on the second column, and of
+/// its less child, split on the first.
+#[test]
+fn points_on_the_wrong_side_are_found() {
+    let root = [5.0f32, 3.0];
+    let child = [4.0, 1.0];
+    let found = |stream: &Stream, address: u32, coords: &[f32]| {
+        let (coords, ancestors) = (upload(stream, coords), upload(stream, &[root, child].concat()));
+        let mut finding = upload(stream, &[u64::MAX]);
+        // The part is on level 2 of a tree in two dimensions, whose columns are those of level 0: the root's order begins on the first.
+        let args = (coords.slice(), 2, ancestors.slice(), 2, address, finding.slice_mut());
+        // SAFETY: the buffers live until the finding has been copied.
+        unsafe { stream.launch_items::<kdtree_verify_sides<f32>>(coords.len() as u64 / 2, args) }.unwrap();
+        let finding = finding.to_vec(stream).unwrap()[0];
+        (finding != u64::MAX).then_some(finding)
+    };
+    on_each_schedule(|_, stream| {
+        // Less than the root on the first column, and than the child on the second.
+        assert_eq!(found(stream, 0, &[4.0, 0.0, 5.0, 0.5, 3.0, 1.0]), None);
+        assert_eq!(found(stream, 0, &[4.0, 0.0, 6.0, 0.0]), Some(1));
+        assert_eq!(found(stream, 0, &[4.0, 0.0, 5.0, 3.0]), Some(1));
+        // Equal to the child, and, where the second column says nothing, behind it.
+        assert_eq!(found(stream, 0, &[4.0, 1.0]), Some(0));
+        assert_eq!(found(stream, 0, &[4.5, 1.0]), Some(0));
+        assert_eq!(found(stream, 1, &[4.5, 1.0, 4.0, 1.0]), Some(1));
+        assert_eq!(found(stream, 1, &[3.0, 2.0, 5.0, 2.0]), None);
+        // Greater than the root. (Of its other child all would be greater here.)
+        assert_eq!(found(stream, 3, &[5.0, 4.0, 6.0, 2.0]), None);
+        assert_eq!(found(stream, 3, &[5.0, 4.0, 5.0, 2.0]), Some(1));
+    });
+}
