@@ -157,7 +157,7 @@ pub(super) fn build_tree_over<C: Coord>(
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Box<dyn BalancedTree<C>>> {
-    Ok(Box::new(gpu::SeveralTree::build(gpus, coords, dims, options, stats)?))
+    Ok(Box::new(gpu::several::SeveralTree::build(gpus, coords, dims, options, stats)?))
 }
 
 impl<P: Point> BalancedKdTree<P> {
@@ -184,17 +184,21 @@ impl<P: Point> BalancedKdTree<P> {
         Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
     }
 
-    /// Builds the same tree over several GPUs, up to eight, which may be of different size and speed; each gets an equal part of the points,
-    /// and has a subtree at last. On one GPU it is built in halves, one after the other's sort. A device may be in the list more than once.
+    /// Builds the same tree over several GPUs, up to eight. Each gets an equal part of the points at first, and a subtree at last, a half of
+    /// the tree, a quarter or an eighth: of three GPUs two share one half. On one GPU the tree is built in halves. A device may be in the
+    /// list more than once.
     ///
     /// - Result: the same medians, nodes and removed points as those of [`build`](BalancedKdTree::build), whatever the devices. The tree
-    ///   stays where it was built, and takes a few nodes of host memory, and 4 bytes a point there if points were removed.
-    /// - Cost: as `build`, of a part; each point moves from one device to another once a level of the parts, and once more, if at all:
-    ///   straight where a device reaches the other, and through host memory where it does not. Phases of
-    ///   [`stats`](BalancedKdTree::stats): init, sort, dedupe, partition as those of `build`, and exchange. Of what is done side by side
-    ///   the longest counts, and for `temp_bytes` the part with the most.
+    ///   stays where it was built, but for the few nodes above its parts, and 4 bytes a point where points were removed, which are in host
+    ///   memory.
+    /// - Cost: that of `build` for a part, twice as many sorts on the first axis, and a move of each point from one device to another for
+    ///   every level of the parts, and one more, if at all: straight where a device reaches the other, and through host memory where it
+    ///   does not. Memory by [`plan_over`](BalancedKdTree::plan_over).
+    /// - Phases of [`stats`](BalancedKdTree::stats): init, sort, dedupe and partition as those of `build`, with the removal of equal points
+    ///   of a part in its first sort, and exchange. Of what is done side by side the longest counts. `temp_bytes` are those of the part
+    ///   with the most.
     /// - Files: what is saved is what `build` would save, but that a point which was removed has the coordinates of the one that stays:
-    ///   0.0 where it had -0.0. It is loaded to one device.
+    ///   0.0 where it had -0.0, or the other way around. It is loaded to one device.
     ///
     /// # Errors
     /// Those of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if one of the devices is the CPU; [`Error::Shape`] if there is none,
@@ -237,6 +241,19 @@ impl<P: Point> BalancedKdTree<P> {
         let children = if has_children { 2 * num_points as u64 } else { 0 };
         let tree_bytes = coords_bytes + 4 * (medians + children);
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + temp_bytes }
+    }
+
+    /// Bytes that [`build_over`](BalancedKdTree::build_over) so many GPUs takes on each at most, if all points are distinct and no device is
+    /// in the list twice, for [`MAX_POINTS`] if there are more; nothing is allocated. The tree's are those of one of its parts.
+    pub fn plan_over(num_devices: usize, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
+        let num_points = num_points.min(MAX_POINTS as usize);
+        let len = gpu::several::most_points(num_points, num_devices.min(MAX_PARTS));
+        let medians = kauri_kernels::kdtree::balanced::medians_len(len as u32);
+        let children = if options.builder == BalancedBuilder::Robinson { 2 * len } else { 0 };
+        // With its ids, by which the points of a part are known.
+        let tree_bytes = len * P::DIMS * size_of::<P::Coord>() + 4 * (len + medians + children);
+        let temp_bytes = gpu::several::temp_bytes::<P::Coord>(len, P::DIMS, options);
+        MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes }
     }
 
     /// Number of nodes, which is that of distinct points.

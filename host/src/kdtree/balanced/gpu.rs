@@ -4,7 +4,7 @@ mod coordinate_sort;
 mod distinct;
 mod paths;
 mod robinson;
-mod several;
+pub(super) mod several;
 
 #[cfg(feature = "io")]
 mod stored;
@@ -19,7 +19,6 @@ use super::{BalancedBuilder, BalancedOptions, BalancedTree};
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
-pub(super) use several::SeveralTree;
 
 /// Words that nodes are counted in.
 const COUNTS: usize = 64;

@@ -16,6 +16,7 @@ mod tree;
 
 use kauri_kernels::kdtree::balanced::Run;
 use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -62,6 +63,20 @@ struct Place {
     address: u32,
 }
 
+/// Most points of one of so many parts, if all are distinct: those of a whole subtree.
+pub(in crate::kdtree::balanced) fn most_points(num_points: usize, num_gpus: usize) -> usize {
+    num_points.div_ceil(1 << num_gpus.max(2).ilog2())
+}
+
+/// Temporary bytes of a part with so many points.
+pub(in crate::kdtree::balanced) fn temp_bytes<C: Coord>(
+    num_points: usize,
+    dims: usize,
+    options: &BalancedOptions,
+) -> u64 {
+    part::temp_bytes::<C>(num_points, dims).max(super::temp_bytes::<C>(num_points, dims, options))
+}
+
 /// Compares points by the super key that begins with a column.
 fn compare<C: Coord>(a: &[C], b: &[C], column: usize) -> Ordering {
     let columns = (column..a.len()).chain(0..column);
@@ -86,9 +101,11 @@ impl<C: Coord> SeveralTree<C> {
                 Part::upload(gpu, &coords[chunk.start * dims..chunk.end * dims], chunk.start as u32, dims)
             })
         })?;
-        stats.phase("sort", || each(&mut parts, Part::sort_distinct))?;
         let mut stays = Stays { num_points, ids: Vec::new() };
-        parts.iter_mut().try_for_each(|part| stays.rename(&part.take_renamed()))?;
+        stats.phase("sort", || {
+            each(&mut parts, Part::sort_distinct)?;
+            parts.iter_mut().try_for_each(|part| stays.rename(&part.take_renamed()))
+        })?;
         let pieces = stats.phase("exchange", || {
             let pieces = ranges(&mut parts)?;
             exchange(&mut parts, &pieces)?;
@@ -97,9 +114,10 @@ impl<C: Coord> SeveralTree<C> {
         stats.phase("dedupe", || {
             each(parts.iter_mut().zip(&pieces), |(part, pieces)| {
                 part.merge_distinct(pieces.iter().map(|piece| piece.range.len()))
-            })
+            })?;
+            parts.iter_mut().try_for_each(|part| stays.rename(&part.take_renamed()))?;
+            stays.settle()
         })?;
-        parts.iter_mut().try_for_each(|part| stays.rename(&part.take_renamed()))?;
         let num_nodes = parts.iter().map(Part::len).sum();
         let root = Place { level: 0, address: 0 };
         let grown = grow(&mut parts, root, options)?;
@@ -118,23 +136,23 @@ struct Stays {
 }
 
 impl Stays {
-    /// Others stay for some points that had stayed so far.
+    /// Others stay for some points that have stayed so far.
     fn rename(&mut self, renamed: &[Renamed]) -> Result<()> {
-        if renamed.is_empty() {
-            return Ok(());
-        }
-        let is_first = self.ids.is_empty();
-        if is_first {
+        if !renamed.is_empty() && self.ids.is_empty() {
             self.ids = memory::vec_with_capacity(self.num_points, "points that stay")?;
             self.ids.extend(0..self.num_points as u32);
         }
         for &Renamed { id, stays } in renamed {
             self.ids[id as usize] = stays;
         }
-        // Those that such a point has stayed for.
-        for id in 0..self.ids.len() {
-            self.ids[id] = self.ids[self.ids[id] as usize];
-        }
+        Ok(())
+    }
+
+    /// What stayed for points and has gone itself since has one that stays for both.
+    fn settle(&mut self) -> Result<()> {
+        let mut settled = memory::vec_with_capacity(self.ids.len(), "points that stay")?;
+        self.ids.par_iter().map(|&stays| self.ids[stays as usize]).collect_into_vec(&mut settled);
+        self.ids = settled;
         Ok(())
     }
 }

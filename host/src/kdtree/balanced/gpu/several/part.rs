@@ -7,7 +7,7 @@ use kauri_kernels::policy::BALANCED_WARPS;
 use kauri_kernels::primitives::merge_sort::primitives_super_keys;
 use kauri_kernels::thread::coord::Coord;
 
-use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::balanced::BalancedOptions;
 use crate::kdtree::balanced::gpu::coordinate_sort::CoordinateSort;
@@ -41,6 +41,44 @@ pub(super) struct Part<C> {
     points: Points<C>,
     renamed: Vec<Renamed>,
     temp_bytes: u64,
+}
+
+/// Temporary memory of the first sort of a part.
+struct DistinctSort<C: Coord> {
+    sort: CoordinateSort<C>,
+    rooms: [Region<u32>; 2],
+    distinct: Distinct,
+}
+
+/// Temporary memory of a merge of what a part has been sent.
+struct DistinctMerge<C> {
+    merge: MergePoints,
+    rooms: [(Region<C>, Region<u32>); 2],
+    distinct: Distinct,
+}
+
+impl<C: Coord> DistinctSort<C> {
+    fn plan(layout: &mut Layout, len: usize) -> Self {
+        let sort = CoordinateSort::plan(layout, len);
+        let rooms = [layout.reserve(len), layout.reserve(len)];
+        Self { sort, rooms, distinct: Distinct::plan(layout, len, warps(len)) }
+    }
+}
+
+impl<C: Coord> DistinctMerge<C> {
+    fn plan(layout: &mut Layout, len: usize) -> Self {
+        let merge = MergePoints::plan::<C>(layout, len);
+        let rooms = [0, 1].map(|_| (layout.reserve(len), layout.reserve(len)));
+        Self { merge, rooms, distinct: Distinct::plan(layout, len, warps(len)) }
+    }
+}
+
+/// Temporary bytes of a part that has at most so many points at a time, beside those that are sent on their way.
+pub(super) fn temp_bytes<C: Coord>(len: usize, dims: usize) -> u64 {
+    let (mut sort, mut merge) = (Layout::new(), Layout::new());
+    DistinctSort::<C>::plan(&mut sort, len);
+    DistinctMerge::<C>::plan(&mut merge, len);
+    sort.bytes().max(merge.bytes()) + (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
 }
 
 impl<C: Coord> Points<C> {
@@ -147,9 +185,7 @@ impl<C: Coord> Part<C> {
             return Ok(());
         }
         let mut layout = Layout::new();
-        let sort = CoordinateSort::<C>::plan(&mut layout, n);
-        let rooms = [layout.reserve(n), layout.reserve(n)];
-        let distinct = Distinct::plan(&mut layout, n, warps(n));
+        let DistinctSort { sort, rooms, distinct } = DistinctSort::<C>::plan(&mut layout, n);
         let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
         let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
         let [ids, room] = rooms.map(|room| temp.view::<u32>(room));
@@ -174,13 +210,11 @@ impl<C: Coord> Part<C> {
             return Ok(());
         }
         let mut layout = Layout::new();
-        let merge = MergePoints::plan::<C>(&mut layout, n);
-        let distinct = Distinct::plan(&mut layout, n, warps(n));
-        let regions = [0, 1].map(|_| (layout.reserve::<C>(n), layout.reserve::<u32>(n)));
+        let DistinctMerge { merge, rooms, distinct } = DistinctMerge::<C>::plan(&mut layout, n);
         let temp = self.workspace.carve(stream, &layout, "a merge of a part")?;
         let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
         let [mut sorted, mut room] =
-            regions.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
+            rooms.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
         let args = (build.coords, dims as u32, 0, sorted.keys, sorted.values);
         // SAFETY: arrays of a plan are apart.
         unsafe { stream.launch_items::<primitives_super_keys<C>>(n as u64, args)? };
