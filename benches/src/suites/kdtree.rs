@@ -7,6 +7,7 @@ mod first_use;
 mod on_device;
 mod robinson;
 mod rules;
+mod several;
 mod wald;
 mod within;
 
@@ -30,8 +31,8 @@ pub const NOTES: &[Note] = &[Note::new(
 )];
 
 /// All of it, what goes from device memory to device memory, results in batches, what rules of queries are measured by, the first
-/// calls alone, and two published experiments.
-pub const SUITES: [(&str, Suite); 7] = [
+/// calls alone, two published experiments, and trees over several GPUs.
+pub const SUITES: [(&str, Suite); 8] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
@@ -44,6 +45,7 @@ pub const SUITES: [(&str, Suite); 7] = [
         first_use::run(settings, gpu, report)
     }),
     ("kdtree-robinson", robinson::run),
+    ("kdtree-several", several::run),
     ("kdtree-wald", wald::run),
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use cuda_std::kernel::Params;
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -68,7 +69,7 @@ pub(crate) struct Launch<'a> {
 ///
 /// # Safety
 /// `alloc` and `alloc_pinned` must return memory of the size asked for, valid until it is freed.
-pub(crate) unsafe trait Driver: Send + Sync {
+pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// Free bytes of device memory.
     fn free_memory(&self) -> Result<u64>;
@@ -104,6 +105,20 @@ pub(crate) unsafe trait Driver: Send + Sync {
     /// # Safety
     /// As `copy_to_device`.
     unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()>;
+    /// True if memory of another device can be copied to this one without a stop in host memory, which it is made ready for.
+    fn can_reach(&self, peer: &dyn Driver) -> Result<bool>;
+    /// Copies from the memory of a device that this one can reach.
+    ///
+    /// # Safety
+    /// As `copy_to_device`; what was to be written there has been waited for.
+    unsafe fn copy_from_peer(
+        &self,
+        to: u64,
+        peer: &dyn Driver,
+        from: u64,
+        bytes: usize,
+        stream: RawStream,
+    ) -> Result<()>;
     /// # Safety
     /// As `copy_to_device`.
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()>;

@@ -2,7 +2,7 @@
 
 use super::driver::{DeviceInfo, Driver};
 use super::ptx;
-use super::watch::{FaultPlan, MemoryUse, Watch, limit_from_env};
+use super::watch::{FaultPlan, MemoryUse, Rules, Watch, limit_from_env};
 use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
@@ -15,19 +15,30 @@ pub struct Gpu {
 
 impl Gpu {
     pub(super) fn new(driver: Arc<dyn Driver>) -> Result<Self> {
-        Ok(Self { driver: Arc::new(Watch::new(driver, limit_from_env()?, None)) })
+        let rules = Rules { limit: limit_from_env()?, plan: None, peers: true };
+        Ok(Self { driver: Arc::new(Watch::new(driver, rules)) })
     }
 
     /// Another handle of this device, with an account of its own, that gives at most `bytes` of memory. The environment
     /// variable `KAURI_MEMORY_LIMIT` does the same for every device.
     pub fn with_memory_limit(&self, bytes: u64) -> Self {
-        Self { driver: Arc::new(Watch::new(self.driver.inner().clone(), bytes, None)) }
+        self.with_rules(Rules { limit: bytes, plan: None, ..self.driver.rules() })
     }
 
     /// Another handle of this device, with an account of its own, on which calls fail by plan: for tests of what an
     /// application does then.
     pub fn with_faults(&self, plan: FaultPlan) -> Self {
-        Self { driver: Arc::new(Watch::new(self.driver.inner().clone(), self.driver.limit(), Some(plan))) }
+        self.with_rules(Rules { plan: Some(plan), ..self.driver.rules() })
+    }
+
+    /// Another handle of this device, with an account of its own, that copies what lies on other devices through host memory also
+    /// where there is a shorter way: for tests, and to measure what that way is worth.
+    pub fn without_peers(&self) -> Self {
+        self.with_rules(Rules { peers: false, ..self.driver.rules() })
+    }
+
+    fn with_rules(&self, rules: Rules) -> Self {
+        Self { driver: Arc::new(Watch::new(self.driver.inner().clone(), rules)) }
     }
 
     /// What the device is.
@@ -67,6 +78,11 @@ impl Gpu {
 
     pub(super) fn driver(&self) -> &dyn Driver {
         &*self.driver
+    }
+
+    /// The driver of the device itself, as the peer of another's.
+    pub(super) fn peer(&self) -> &dyn Driver {
+        &**self.driver.inner()
     }
 
     /// True if both are handles of one device.

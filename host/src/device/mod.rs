@@ -16,6 +16,7 @@ mod cuda;
 mod driver;
 mod event;
 mod gpu;
+mod peers;
 mod pinned;
 pub(crate) mod ptx;
 #[cfg(feature = "sim")]

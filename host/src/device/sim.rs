@@ -5,6 +5,7 @@
 use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
 use crate::error::{Error, Result};
 use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo, SimError};
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -183,6 +184,28 @@ unsafe impl Driver for SimDriver {
 
     unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, _: RawStream) -> Result<()> {
         self.machine.copy_on_device(to, from, bytes).map_err(from_sim("copy"))
+    }
+
+    fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
+        Ok((peer as &dyn Any).is::<Self>())
+    }
+
+    unsafe fn copy_from_peer(
+        &self,
+        to: u64,
+        peer: &dyn Driver,
+        from: u64,
+        bytes: usize,
+        _: RawStream,
+    ) -> Result<()> {
+        let Some(peer) = (peer as &dyn Any).downcast_ref::<Self>() else {
+            return Err(Error::WrongDevice { buffer: peer.info().id.clone(), stream: self.info.id.clone() });
+        };
+        // Machines have no memory in common.
+        let mut items = crate::memory::vec_with_capacity(bytes, "a copy between devices")?;
+        items.resize(bytes, 0);
+        peer.machine.copy_to_host(&mut items, from).map_err(from_sim("copy"))?;
+        self.machine.copy_to_device(to, &items).map_err(from_sim("copy"))
     }
 
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, _: RawStream) -> Result<()> {

@@ -54,10 +54,20 @@ pub struct MemoryUse {
     pub allocations: u64,
 }
 
+/// What a handle of a device may do.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// Most bytes of memory.
+    pub(super) limit: u64,
+    /// Which calls fail.
+    pub(super) plan: Option<FaultPlan>,
+    /// Whether it reaches other devices without a stop in host memory, where the driver can.
+    pub(super) peers: bool,
+}
+
 pub(super) struct Watch {
     inner: Arc<dyn Driver>,
-    limit: u64,
-    plan: Option<FaultPlan>,
+    rules: Rules,
     calls: AtomicU64,
     memory: Mutex<Memory>,
 }
@@ -70,8 +80,8 @@ struct Memory {
 }
 
 impl Watch {
-    pub(super) fn new(inner: Arc<dyn Driver>, limit: u64, plan: Option<FaultPlan>) -> Self {
-        Self { inner, limit, plan, calls: AtomicU64::new(0), memory: Mutex::default() }
+    pub(super) fn new(inner: Arc<dyn Driver>, rules: Rules) -> Self {
+        Self { inner, rules, calls: AtomicU64::new(0), memory: Mutex::default() }
     }
 
     /// The driver itself.
@@ -79,8 +89,8 @@ impl Watch {
         &self.inner
     }
 
-    pub(super) fn limit(&self) -> u64 {
-        self.limit
+    pub(super) fn rules(&self) -> Rules {
+        self.rules
     }
 
     pub(super) fn memory_use(&self) -> MemoryUse {
@@ -94,7 +104,7 @@ impl Watch {
 
     /// Counts a call; true if the plan says that it fails.
     fn fails(&self, call: FaultCall) -> bool {
-        let Some(plan) = self.plan else { return false };
+        let Some(plan) = self.rules.plan else { return false };
         if plan.call != call && plan.call != FaultCall::Any {
             return false;
         }
@@ -113,7 +123,7 @@ impl Watch {
 
     /// Whether `bytes` more fit, by the limit and the plan.
     fn admit_bytes(&self, memory: &'static str, bytes: usize, label: &'static str) -> Result<()> {
-        let free = self.limit.saturating_sub(self.memory().used.live_bytes);
+        let free = self.rules.limit.saturating_sub(self.memory().used.live_bytes);
         if self.fails(FaultCall::Alloc) || bytes as u64 > free {
             return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
         }
@@ -136,7 +146,7 @@ unsafe impl Driver for Watch {
     }
 
     fn free_memory(&self) -> Result<u64> {
-        let allowed = self.limit.saturating_sub(self.memory().used.live_bytes);
+        let allowed = self.rules.limit.saturating_sub(self.memory().used.live_bytes);
         Ok(self.inner.free_memory()?.min(allowed))
     }
 
@@ -233,6 +243,23 @@ unsafe impl Driver for Watch {
         self.admit(FaultCall::Copy, "copy")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.copy_on_device(to, from, bytes, stream) }
+    }
+
+    fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
+        if self.rules.peers { self.inner.can_reach(peer) } else { Ok(false) }
+    }
+
+    unsafe fn copy_from_peer(
+        &self,
+        to: u64,
+        peer: &dyn Driver,
+        from: u64,
+        bytes: usize,
+        stream: RawStream,
+    ) -> Result<()> {
+        self.admit(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_from_peer(to, peer, from, bytes, stream) }
     }
 
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {

@@ -63,6 +63,16 @@ pub trait Coordinate: Coord + bytemuck::Pod {
         stats: &mut Stats,
     ) -> Result<Box<dyn BalancedTree<Self>>>;
 
+    /// A balanced tree over several GPUs.
+    #[doc(hidden)]
+    fn balanced_tree_over(
+        gpus: &[Gpu],
+        coords: &[Self],
+        dims: usize,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<Box<dyn BalancedTree<Self>>>;
+
     /// The tree of a file, on the CPU.
     #[cfg(feature = "io")]
     #[doc(hidden)]
@@ -128,6 +138,16 @@ macro_rules! coordinates {
                 stats: &mut Stats,
             ) -> Result<Box<dyn BalancedTree<Self>>> {
                 balanced::build_tree(device, coords, dims, options, stats)
+            }
+
+            fn balanced_tree_over(
+                gpus: &[Gpu],
+                coords: &[Self],
+                dims: usize,
+                options: &BalancedOptions,
+                stats: &mut Stats,
+            ) -> Result<Box<dyn BalancedTree<Self>>> {
+                balanced::build_tree_over(gpus, coords, dims, options, stats)
             }
 
             #[cfg(feature = "io")]

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::backend::Answers;
 use super::{Coordinate, MAX_POINTS, MemoryPlan, SpatialIndex, checked_coordinates};
-use crate::device::Device;
+use crate::device::{Device, Gpu};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::Point;
@@ -112,7 +112,7 @@ pub struct Removed {
 /// # Ok::<(), kauri::Error>(())
 /// ```
 pub struct BalancedKdTree<P: Point> {
-    device: Device,
+    devices: Vec<Device>,
     stats: Stats,
     num_points: usize,
     tree: Box<dyn BalancedTree<P::Coord>>,
@@ -175,6 +175,20 @@ pub(super) fn build_tree<C: Coord>(
     })
 }
 
+/// Most parts of a tree over several devices.
+const MAX_PARTS: usize = 8;
+
+/// A tree on several GPUs, at least one.
+pub(super) fn build_tree_over<C: Coord>(
+    gpus: &[Gpu],
+    coords: &[C],
+    dims: usize,
+    options: &BalancedOptions,
+    stats: &mut Stats,
+) -> Result<Box<dyn BalancedTree<C>>> {
+    Ok(Box::new(gpu::several::SeveralTree::build(gpus, coords, dims, options, stats)?))
+}
+
 impl<P: Point> BalancedKdTree<P> {
     /// Builds the tree over `points` on `device`.
     ///
@@ -195,7 +209,50 @@ impl<P: Point> BalancedKdTree<P> {
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let tree = P::Coord::balanced_tree(device, &coords, P::DIMS, options, &mut stats)?;
-        Ok(Self { device: device.clone(), stats, num_points: points.len(), tree, points: PhantomData })
+        let devices = vec![device.clone()];
+        Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
+    }
+
+    /// Builds the same tree over several GPUs, up to eight. Each gets an equal part of the points at first, and a subtree at last, a half of
+    /// the tree, a quarter or an eighth: of three GPUs two share one half. On one GPU the tree is built in halves. A device may be in the
+    /// list more than once.
+    ///
+    /// - Result: the same medians, nodes and removed points as those of [`build`](BalancedKdTree::build), whatever the devices. The tree
+    ///   stays where it was built, but for the few nodes above its parts, and 4 bytes a point where points were removed, which are in host
+    ///   memory.
+    /// - Cost: that of `build` for a part, twice as many sorts on the first axis, and a move of each point from one device to another for
+    ///   every level of the parts, and one more, if at all: straight where a device reaches the other, and through host memory where it
+    ///   does not. Memory by [`plan_over`](BalancedKdTree::plan_over).
+    /// - Phases of [`stats`](BalancedKdTree::stats): init, sort, dedupe and partition as those of `build`, with the removal of equal points
+    ///   of a part in its first sort, and exchange. Of what is done side by side the longest counts. `temp_bytes` are those of the part
+    ///   with the most.
+    /// - Files: what is saved is what `build` would save, but that a point which was removed has the coordinates of the one that stays:
+    ///   0.0 where it had -0.0, or the other way around. It is loaded to one device.
+    ///
+    /// # Errors
+    /// Those of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if one of the devices is the CPU; [`Error::Shape`] if there is none,
+    /// and [`Error::TooManyItems`] if there are more than eight. After an error of one device the others can be used as before.
+    pub fn build_over(devices: &[Device], points: &[P], options: &BalancedOptions) -> Result<Self> {
+        let count = devices.len() as u64;
+        let Some(first) = devices.first() else {
+            return Err(Error::Shape { what: "devices to build on", expected: 1, got: 0 });
+        };
+        if devices.len() > MAX_PARTS {
+            return Err(Error::TooManyItems { what: "devices to build on", count, max: MAX_PARTS as u64 });
+        }
+        if points.len() as u64 > MAX_POINTS {
+            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+        }
+        let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
+        let gpus = gpus.collect::<Result<Vec<_>>>()?;
+        let _span =
+            tracing::debug_span!("balanced_kdtree_build_over", points = points.len(), dims = P::DIMS, count)
+                .entered();
+        let mut stats = Stats::new(first);
+        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
+        let tree = P::Coord::balanced_tree_over(&gpus, &coords, P::DIMS, options, &mut stats)?;
+        let devices = devices.to_vec();
+        Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
     }
 
     /// Bytes that building a tree over `num_points` points on `device` takes if all are distinct, for [`MAX_POINTS`] if there are more;
@@ -213,6 +270,19 @@ impl<P: Point> BalancedKdTree<P> {
         let children = if has_children { 2 * num_points as u64 } else { 0 };
         let tree_bytes = coords_bytes + 4 * (medians + children);
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + temp_bytes }
+    }
+
+    /// Bytes that [`build_over`](BalancedKdTree::build_over) so many GPUs takes on each at most, if all points are distinct and no device is
+    /// in the list twice, for [`MAX_POINTS`] if there are more; nothing is allocated. The tree's are those of one of its parts.
+    pub fn plan_over(num_devices: usize, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
+        let num_points = num_points.min(MAX_POINTS as usize);
+        let len = gpu::several::most_points(num_points, num_devices.min(MAX_PARTS));
+        let medians = kauri_kernels::kdtree::balanced::medians_len(len as u32);
+        let children = if options.builder == BalancedBuilder::Robinson { 2 * len } else { 0 };
+        // With its ids, by which the points of a part are known.
+        let tree_bytes = len * P::DIMS * size_of::<P::Coord>() + 4 * (len + medians + children);
+        let temp_bytes = gpu::several::temp_bytes::<P::Coord>(len, P::DIMS, options);
+        MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes }
     }
 
     /// Number of nodes, which is that of distinct points.
@@ -275,9 +345,14 @@ impl<P: Point> BalancedKdTree<P> {
         self.tree.verify()
     }
 
-    /// The device that the tree lives on.
+    /// The device that the tree lives on; of several the first.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.devices[0]
+    }
+
+    /// The devices that the tree lives on, as they were given.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
     }
 
     /// What the build cost.
@@ -295,11 +370,15 @@ impl<P: Point> BalancedKdTree<P> {
 ///
 /// Robinson's search, for all points that differ by no more than a distance on every axis, is that for points within a radius by
 /// [`Norm::Chebyshev`](super::Norm::Chebyshev).
+///
+/// Of a tree over several devices all are asked at the same time, and what they find is merged: rows are those of the same tree on one
+/// device. It takes host memory for what each finds, of nearest neighbours as much as 16 million entries a device take; and if the
+/// points themselves are the queries, their coordinates are copied to the host first.
 impl<P: Point> SpatialIndex for BalancedKdTree<P> {
     type Point = P;
 
     fn device(&self) -> &Device {
-        &self.device
+        self.device()
     }
 
     fn num_points(&self) -> usize {
@@ -316,7 +395,7 @@ impl<P: Point> std::fmt::Debug for BalancedKdTree<P> {
         f.debug_struct("BalancedKdTree")
             .field("len", &self.len())
             .field("num_points", &self.num_points)
-            .field("device", &self.device)
+            .field("devices", &self.devices)
             .finish_non_exhaustive()
     }
 }

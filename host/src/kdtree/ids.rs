@@ -25,7 +25,6 @@ pub(super) fn first_wrong(ids: &[u32]) -> Result<Option<(usize, String)>> {
 }
 
 /// The first place whose id is that of a place before it; what is no id of a point may be there any number of times.
-#[cfg(feature = "io")]
 pub(super) fn first_twice(ids: &[u32], num_points: usize) -> Result<Option<usize>> {
     first_unlike(ids, num_points, |id, is_new| id as usize >= num_points || is_new)
 }

@@ -9,14 +9,15 @@
 //! 32 bits. Floats go by IEEE 754's total order, as in the [radix sort](super::radix_sort): -NaN, -infinity, …, -0.0, 0.0, …,
 //! infinity, NaN.
 
-use super::order::{ByKey, Carried, Lookup, NoValue, Order};
+use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
 use super::pairs::{Pairs, Source, nothing};
-use crate::device::{Buffer, Layout, Region, Stream, Workspace};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::policy::MERGE;
 pub use kauri_kernels::primitives::merge::MergeOrder;
 use kauri_kernels::primitives::merge::{primitives_merge, primitives_merge_partition};
+use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
 
@@ -82,7 +83,7 @@ struct Merge<'a, K, V> {
 }
 
 impl<K: Words, V: Carried> Merge<'_, K, V> {
-    /// Merges the runs.
+    /// Merges the runs, with room for where their tiles begin.
     ///
     /// # Safety
     /// The output has room for both runs and is apart from them, and all are used by nothing else until the stream has done
@@ -90,16 +91,13 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
     unsafe fn run<O: Order<K, V>>(
         &self,
         stream: &Stream,
-        workspace: &mut Workspace,
-        fold: Fold,
+        splits: SliceMut<'_, u64>,
+        order: OrderArgs<'_, K>,
     ) -> Result<()> {
         let Self { first, second, output } = *self;
-        let (Fold { negative, flip }, Lookup { coords, dims, axis }) = (fold, no_lookup());
+        let OrderArgs { fold: Fold { negative, flip }, lookup: Lookup { coords, dims, axis } } = order;
         let len = first.keys.len() + second.keys.len();
-        let mut layout = Layout::new();
-        let splits = plan_splits::<K>(&mut layout, len);
-        let temp = workspace.carve(stream, &layout, "merge")?;
-        let splits = splits_by_kernel(stream, temp.view(splits));
+        let splits = splits_by_kernel(stream, splits);
         let (lanes, tile_items) =
             ((splits.len() * MERGE.split_lanes(splits.len())) as u64, MERGE.tile_items(K::WORDS) as u64);
         let runs = (first.keys, first.values, second.keys, second.values);
@@ -112,6 +110,57 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
         let num_tiles = num_tiles::<K>(len) as u64;
         // SAFETY: passed on to the caller; tiles begin where the splits say, if there are any.
         with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })
+    }
+
+    /// The same by a workspace.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn run_in<O: Order<K, V>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        fold: Fold,
+    ) -> Result<()> {
+        let mut layout = Layout::new();
+        let splits = plan_splits::<K>(&mut layout, self.first.keys.len() + self.second.keys.len());
+        let temp = workspace.carve(stream, &layout, "merge")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.run::<O>(stream, temp.view(splits), OrderArgs::by_key(fold)) }
+    }
+}
+
+/// The temporary memory of merges of points by super key, one after the other.
+pub(crate) struct MergePoints {
+    splits: Region<u64>,
+}
+
+impl MergePoints {
+    /// Plans merges of runs that have up to `len` points together.
+    pub(crate) fn plan<C: Coord>(layout: &mut Layout, len: usize) -> Self {
+        Self { splits: plan_splits::<C>(layout, len) }
+    }
+
+    /// Merges two runs of ids, each beside the coordinate that the order begins with.
+    ///
+    /// # Safety
+    /// As [`Merge::run`]; ids are of points that can be looked up.
+    pub(crate) unsafe fn run<C: Coord>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        [first, second]: [Source<'_, C, u32>; 2],
+        output: Pairs<'_, C, u32>,
+        lookup: Lookup<'_, C>,
+    ) -> Result<()> {
+        let num_tiles = num_tiles::<C>(first.keys.len() + second.keys.len());
+        // SAFETY: no more tiles than planned.
+        let splits = unsafe { temp.view(self.splits).part(0, if num_tiles > 1 { num_tiles } else { 0 }) };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let order = OrderArgs { fold: Fold::NONE, lookup };
+            Merge { first, second, output }.run::<SuperKey>(stream, splits, order)
+        }
     }
 }
 
@@ -134,7 +183,7 @@ pub fn merge_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     let (first, second) = (Source::of_keys(first.bits()), Source::of_keys(second.bits()));
     let output = Pairs::of_keys(merged.bits_mut());
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { Merge::<O::Bits, _> { first, second, output }.run::<O::Kernel>(stream, workspace, O::FOLD) }
+    unsafe { Merge::<O::Bits, _> { first, second, output }.run_in::<O::Kernel>(stream, workspace, O::FOLD) }
 }
 
 /// Merges two runs of pairs, each given by its keys and its values.
@@ -155,7 +204,7 @@ pub fn merge_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     let (first, second) = (checked(stream, first)?, checked(stream, second)?);
     let output = Pairs { keys: merged.0.bits_mut(), values: merged.1.slice_mut() };
     // SAFETY: as in `merge_keys`.
-    unsafe { Merge::<O::Bits, _> { first, second, output }.run::<O::Kernel>(stream, workspace, O::FOLD) }
+    unsafe { Merge::<O::Bits, _> { first, second, output }.run_in::<O::Kernel>(stream, workspace, O::FOLD) }
 }
 
 /// A run of pairs, whose keys are taken for bits.

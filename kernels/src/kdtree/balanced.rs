@@ -10,6 +10,7 @@ pub mod finish;
 pub mod in_order;
 pub mod partition;
 pub mod paths;
+pub mod several;
 pub mod subtrees;
 pub mod ties;
 pub mod verify;

@@ -122,8 +122,13 @@ macro_rules! each_tree {
         }
         let $in_tree = &InTree::new($points, &oracle::balanced($points).0);
         for device in devices() {
-            let $tree = &BalancedKdTree::build(&device, $points, &BalancedOptions::default()).unwrap();
+            let options = BalancedOptions::default();
+            let $tree = &BalancedKdTree::build(&device, $points, &options).unwrap();
             $check;
+            if !device.is_cpu() {
+                let $tree = &BalancedKdTree::build_over(&vec![device; 3], $points, &options).unwrap();
+                $check;
+            }
         }
     };
 }

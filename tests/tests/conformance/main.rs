@@ -1,6 +1,7 @@
 //! The conformance suite: what kauri promises, on every device of this machine.
 
 mod balanced;
+mod balanced_several;
 mod batches;
 mod command_line;
 mod degenerate;

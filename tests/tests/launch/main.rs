@@ -4,6 +4,7 @@ mod atomics;
 mod block;
 mod errors;
 mod faults;
+mod faults_several;
 mod graphs;
 mod memory;
 mod ordering;

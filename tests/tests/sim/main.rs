@@ -2,6 +2,7 @@
 //! simulator would report. `SIM_SEED` and `SIM_ORDER`, as a report gives them, replay one schedule.
 
 mod balanced;
+mod balanced_several;
 mod building_blocks;
 mod demo;
 mod kdtree;

@@ -54,6 +54,8 @@ const BALANCED_PARTITION: Kernel =
 const PATHS: Kernel = Kernel { file: "kernels/src/kdtree/balanced/paths.rs", tests: &["balanced::"] };
 const BALANCED_SUBTREES: Kernel =
     Kernel { file: "kernels/src/kdtree/balanced/subtrees.rs", tests: &["balanced::"] };
+const SEVERAL: Kernel =
+    Kernel { file: "kernels/src/kdtree/balanced/several.rs", tests: &["balanced_several::"] };
 const TIES: Kernel = Kernel { file: "kernels/src/kdtree/balanced/ties.rs", tests: &["balanced::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
@@ -545,6 +547,30 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BALANCED_SUBTREES,
         from: "            // The block's own stores, of which the first ones are read by all of its threads.\n            thread::sync_threads();\n",
         to: "",
+    },
+    Mutant {
+        what: "several: names stay where they were",
+        kernel: SEVERAL,
+        from: "new_names.store(place, names.load(id));",
+        to: "new_names.store(place, names.load(place));",
+    },
+    Mutant {
+        what: "several: columns are not rotated all the way around",
+        kernel: SEVERAL,
+        from: "if column + rotation < dims { column + rotation } else { column + rotation - dims }",
+        to: "if column + rotation < dims { column + rotation } else { column }",
+    },
+    Mutant {
+        what: "several: a point equal to a node above is on its side",
+        kernel: SEVERAL,
+        from: "        beyond += 1;\n    }\n    false",
+        to: "        beyond += 1;\n    }\n    true",
+    },
+    Mutant {
+        what: "several: sides are those of the part's own level",
+        kernel: SEVERAL,
+        from: "address >> (level - 1 - above) & 1",
+        to: "address & 1",
     },
     Mutant {
         what: "ties: only neighbours are put in order",

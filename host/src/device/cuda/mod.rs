@@ -14,6 +14,7 @@ use cust::event::EventFlags;
 use cust::stream::StreamFlags;
 use fault::FaultReport;
 use modules::Modules;
+use std::any::Any;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -22,6 +23,7 @@ use std::sync::OnceLock;
 /// One CUDA device, by its primary context.
 pub(super) struct CudaDriver {
     info: DeviceInfo,
+    device: cust::device::Device,
     modules: Modules,
     fault: FaultReport,
     /// The result code that destroyed the context.
@@ -94,11 +96,17 @@ impl CudaDriver {
         let context = Context::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain"))?;
         Ok(Self {
             info,
+            device,
             modules: Modules::default(),
             fault: FaultReport::default(),
             poison: OnceLock::new(),
             context,
         })
+    }
+
+    /// True if both are the same device, opened twice: they share its context.
+    fn is_same(&self, other: &Self) -> bool {
+        self.context.as_raw() == other.context.as_raw()
     }
 
     /// Makes the context current on this thread, if it is still usable. Every call begins with this: the current context
@@ -282,6 +290,50 @@ unsafe impl Driver for CudaDriver {
         // SAFETY: passed on to the caller.
         let code = unsafe { raw::cuMemcpyDtoDAsync_v2(to, from, bytes, pointer(stream.0)) };
         self.check("cuMemcpyDtoDAsync", code)
+    }
+
+    fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
+        let Some(peer) = (peer as &dyn Any).downcast_ref::<Self>() else { return Ok(false) };
+        self.enter()?;
+        if self.is_same(peer) {
+            return Ok(true);
+        }
+        let mut can = 0;
+        // SAFETY: writes one integer; both devices exist.
+        let code =
+            unsafe { raw::cuDeviceCanAccessPeer(&mut can, self.device.as_raw(), peer.device.as_raw()) };
+        self.check("cuDeviceCanAccessPeer", code)?;
+        if can == 0 {
+            return Ok(false);
+        }
+        // SAFETY: the peer's context lives as long as the peer does.
+        match unsafe { raw::cuCtxEnablePeerAccess(peer.context.as_raw().cast(), 0) } {
+            raw::PEER_ACCESS_ALREADY_ENABLED => Ok(true),
+            raw::PEER_ACCESS_UNSUPPORTED | raw::TOO_MANY_PEERS => Ok(false),
+            code => self.check("cuCtxEnablePeerAccess", code).map(|()| true),
+        }
+    }
+
+    unsafe fn copy_from_peer(
+        &self,
+        to: u64,
+        peer: &dyn Driver,
+        from: u64,
+        bytes: usize,
+        stream: RawStream,
+    ) -> Result<()> {
+        let Some(peer) = (peer as &dyn Any).downcast_ref::<Self>() else {
+            return Err(Error::WrongDevice { buffer: peer.info().id.clone(), stream: self.info.id.clone() });
+        };
+        if self.is_same(peer) {
+            // SAFETY: passed on to the caller.
+            return unsafe { self.copy_on_device(to, from, bytes, stream) };
+        }
+        self.enter()?;
+        let (own, other) = (self.context.as_raw().cast(), peer.context.as_raw().cast());
+        // SAFETY: passed on to the caller; both contexts live as long as their devices.
+        let code = unsafe { raw::cuMemcpyPeerAsync(to, own, from, other, bytes, pointer(stream.0)) };
+        self.check("cuMemcpyPeerAsync", code)
     }
 
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {

@@ -9,6 +9,9 @@ pub(super) const SUCCESS: i32 = 0;
 pub(super) const OUT_OF_MEMORY: i32 = 2;
 pub(super) const NO_DEVICE: i32 = 100;
 pub(super) const NOT_FOUND: i32 = 500;
+pub(super) const PEER_ACCESS_UNSUPPORTED: i32 = 217;
+pub(super) const PEER_ACCESS_ALREADY_ENABLED: i32 = 704;
+pub(super) const TOO_MANY_PEERS: i32 = 711;
 
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 pub(super) const MAX_DYNAMIC_SHARED_SIZE: i32 = 8;
@@ -43,6 +46,16 @@ unsafe extern "C" {
     ) -> i32;
     pub(super) fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: *mut c_void) -> i32;
     pub(super) fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: *mut c_void) -> i32;
+    pub(super) fn cuDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) -> i32;
+    pub(super) fn cuCtxEnablePeerAccess(peer: *mut c_void, flags: u32) -> i32;
+    pub(super) fn cuMemcpyPeerAsync(
+        to: u64,
+        to_context: *mut c_void,
+        from: u64,
+        from_context: *mut c_void,
+        bytes: usize,
+        stream: *mut c_void,
+    ) -> i32;
     pub(super) fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> i32;
     pub(super) fn cuMemsetD8Async(to: u64, byte: u8, bytes: usize, stream: *mut c_void) -> i32;
     pub(super) fn cuStreamSynchronize(stream: *mut c_void) -> i32;

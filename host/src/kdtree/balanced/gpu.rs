@@ -1,7 +1,10 @@
 //! Balanced trees on a GPU: what their builders have in common.
 
+mod coordinate_sort;
+mod distinct;
 mod paths;
 mod robinson;
+pub(super) mod several;
 
 #[cfg(feature = "io")]
 mod stored;
@@ -103,25 +106,38 @@ impl<C: Coord> GpuTree<C> {
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
-        let (n, stream) = (points.len() / dims, Stream::new(gpu)?);
-        let mut workspace = Workspace::new(gpu);
+        let stream = Stream::new(gpu)?;
+        let label = "coordinates of the points";
+        let coords = stats.phase("init", || Buffer::from_slice(&stream, points, label))?;
+        Self::over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
+    }
+
+    /// The tree over points whose coordinates are on the device.
+    fn over(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: Buffer<C>,
+        dims: usize,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<Self> {
+        let (n, gpu) = (coords.len() / dims, stream.gpu());
         let mut layout = Layout::new();
         let plan = plan::<C>(&mut layout, n, dims, options);
-        let (coords, mut children) = stats.phase("init", || {
-            let coords = Buffer::from_slice(&stream, points, "coordinates of the points")?;
+        let mut children = stats.phase("init", || {
             let num_children = if plan.makes_children() { 2 * n } else { 0 };
             let mut children = Buffer::uninitialized(gpu, num_children, "children of the nodes")?;
-            children.fill_bytes(&stream, 0xff)?;
+            children.fill_bytes(stream, 0xff)?;
             stream.synchronize()?;
-            Ok((coords, children))
+            Ok(children)
         })?;
         let none = |len, label| Buffer::uninitialized(gpu, len, label);
         if n == 0 {
             let (medians, stays) = (none(0, "medians of the tree")?, none(0, "points that stay")?);
             return Ok(Self::of_parts(gpu, dims, 0, coords, medians, children, stays));
         }
-        let temp = workspace.carve(&stream, &layout, "balanced k-d tree build")?;
-        let build = Build { stream: &stream, temp: &temp, coords: coords.slice(), dims };
+        let temp = workspace.carve(stream, &layout, "balanced k-d tree build")?;
+        let build = Build { stream, temp: &temp, coords: coords.slice(), dims };
         let (num_nodes, stays) = plan.sort(build, stats)?;
         let stays = match stays {
             Some(stays) => stays,
@@ -129,7 +145,7 @@ impl<C: Coord> GpuTree<C> {
         };
         let mut medians = none(medians_len(num_nodes as u32), "medians of the tree")?;
         stats.phase("partition", || {
-            medians.fill_bytes(&stream, 0xff)?;
+            medians.fill_bytes(stream, 0xff)?;
             plan.partition(build, num_nodes, medians.slice_mut(), children.slice_mut())?;
             stream.synchronize()
         })?;

@@ -142,7 +142,7 @@ impl<P: Point> Index for BalancedKdTree<P> {
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
         let (tree, num_points) = P::Coord::loaded_balanced_tree(device, file, P::DIMS, &mut stats)?;
-        Ok(Self { device: device.clone(), stats, num_points, tree, points: PhantomData })
+        Ok(Self { devices: vec![device.clone()], stats, num_points, tree, points: PhantomData })
     }
 }
 

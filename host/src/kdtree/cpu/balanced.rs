@@ -9,6 +9,12 @@ use rayon::prelude::*;
 use std::sync::{Arc, OnceLock};
 
 impl<C: Coord> CpuTree<C> {
+    /// A tree of one point that has an id.
+    pub(in crate::kdtree) fn of_point(coords: &[C], id: u32) -> Self {
+        let (dims, coords, ids) = (coords.len(), coords.to_vec().into(), vec![id].into());
+        Self { dims, coords, ids, axes: Vec::new().into(), given: None, bounds: OnceLock::new() }
+    }
+
     /// What answers queries to a balanced tree, whose medians are in level order already, over points in the order of their ids.
     pub(in crate::kdtree) fn of_balanced(
         given: &Arc<Items<C>>,

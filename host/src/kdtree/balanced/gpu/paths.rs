@@ -7,17 +7,16 @@ use kauri_kernels::kdtree::balanced::paths::{
     kdtree_partition_by_paths, kdtree_put_numbers, pending,
 };
 use kauri_kernels::kdtree::balanced::subtrees::{ROOM, kdtree_balanced_subtrees};
-use kauri_kernels::kdtree::balanced::ties::{kdtree_find_equal, kdtree_keys_of_ids, kdtree_settle_ties};
-use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
+use kauri_kernels::kdtree::balanced::ties::kdtree_find_equal;
 use kauri_kernels::policy::{NUMBERED_ANEW_FROM, NUMBERED_ANEW_TO};
 use kauri_kernels::thread::coord::Coord;
 
+use super::coordinate_sort::CoordinateSort;
 use super::{Build, Plan};
 use crate::device::{Buffer, Layout, Region};
 use crate::error::Result;
 use crate::kdtree::balanced::BalancedOptions;
-use crate::primitives::pairs::{Pairs, Source, nothing};
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
 
 /// Temporary memory of a build.
@@ -25,9 +24,7 @@ pub(super) struct Paths<C: Coord> {
     num_points: usize,
     /// The level on which points are numbered anew, if they are.
     numbered_level: Option<u32>,
-    sort: RadixSort,
-    /// Keys, twice since sorting moves them to and fro.
-    keys: [Region<C::Key>; 2],
+    sort: CoordinateSort<C>,
     /// The array of each axis, and room for one more.
     arrays: Region<u32>,
     /// The points by number.
@@ -70,7 +67,7 @@ struct Pass<'a> {
 
 impl<C: Coord> Paths<C> {
     pub(super) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
-        let [sort] = RadixSort::plan(layout, n, [Shape::of::<C::Key, u32>(n)]);
+        let sort = CoordinateSort::plan(layout, n);
         let is_numbered_anew = options.numbered_anew || n >= NUMBERED_ANEW_FROM;
         let fits = |level: &u32| longest(n, *level) <= NUMBERED_ANEW_TO;
         let numbered_level = (1..32).find(fits).filter(|_| is_numbered_anew);
@@ -81,7 +78,6 @@ impl<C: Coord> Paths<C> {
             num_points: n,
             numbered_level,
             sort,
-            keys: [layout.reserve(n), layout.reserve(n)],
             arrays: layout.reserve((dims + 1) * n),
             points: layout.reserve(n * dims),
             names: [layout.reserve(n), layout.reserve(anew)],
@@ -98,66 +94,11 @@ impl<C: Coord> Paths<C> {
     }
 
     /// Sorts the array of an axis, which begins as that of another axis, or as that of all ids, by one coordinate. Points that agree on it
-    /// stay in order. Returns the keys.
-    fn sort_by_coordinate<'a>(
-        &self,
-        build: Build<'a, C>,
-        [from, to]: [Option<usize>; 2],
-        axis: usize,
-        len: usize,
-    ) -> Result<SliceMut<'a, C::Key>> {
-        let Build { stream, temp, coords, dims } = build;
-        let to = to.unwrap_or(axis);
-        // SAFETY: no array is longer than the room for one.
-        let keys = self.keys.map(|keys| unsafe { temp.view(keys).part(0, len) });
+    /// stay in order.
+    fn sort_axis(&self, build: Build<'_, C>, from: Option<usize>, axis: usize, len: usize) -> Result<()> {
         let array = |slot| self.array(build, slot, len);
-        let pairs = Pairs { keys: keys[0], values: array(to) };
-        let source = Source { keys: keys[0].read_only(), values: array(from.unwrap_or(to)).read_only() };
-        let (num_dims, axis) = (dims as u32, axis as u32);
-        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
-        // SAFETY: as the trait says; what is sorted is read before its room is written. The number of passes is even.
-        unsafe {
-            match from {
-                None => {
-                    let args = (coords, pairs.keys, pairs.values, num_dims, axis);
-                    stream.launch_items::<kdtree_coordinate_keys<C>>(len as u64, args)?;
-                }
-                Some(_) => {
-                    let args = (coords, num_dims, axis, source.values, pairs.keys);
-                    stream.launch_items::<kdtree_keys_of_ids<C>>(len as u64, args)?;
-                }
-            }
-            let room = Pairs { keys: keys[1], values: array(dims) };
-            self.sort.run(stream, temp, by, source, [room, pairs])?;
-        }
-        Ok(keys[0])
-    }
-
-    /// Sorts the array of the first axis by super key, if few points agree on the axis. Returns the keys, or none if many do.
-    fn sort_with_ties<'a>(
-        &self,
-        build: Build<'a, C>,
-        word: &mut Buffer<u32>,
-    ) -> Result<Option<SliceMut<'a, C::Key>>> {
-        let Build { stream, coords, dims, .. } = build;
-        let keys = self.sort_by_coordinate(build, [None, None], 0, self.num_points)?;
-        let array = self.array(build, 0, self.num_points);
-        word.fill_bytes(stream, 0)?;
-        let args = (keys.read_only(), array, coords, dims as u32, word.slice_mut());
-        // SAFETY: as the trait says.
-        unsafe { stream.launch_items::<kdtree_settle_ties<C>>(array.len() as u64, args)? };
-        Ok((word.to_vec(stream)?[0] == 0).then_some(keys))
-    }
-
-    /// Sorts the array of the first axis by super key, by one coordinate after the other, the last one first.
-    fn sort_by_all<'a>(&self, build: Build<'a, C>) -> Result<SliceMut<'a, C::Key>> {
-        let axes = (0..build.dims).rev();
-        let mut keys = nothing();
-        for (round, axis) in axes.enumerate() {
-            let from = (round > 0).then_some(0);
-            keys = self.sort_by_coordinate(build, [from, Some(0)], axis, self.num_points)?;
-        }
-        Ok(keys)
+        let from = from.map(|slot| array(slot).read_only());
+        self.sort.by_coordinate(build, axis, from, [array(axis), array(build.dims)]).map(|_| ())
     }
 
     /// Puts an array in another order; see the kernel.
@@ -194,10 +135,8 @@ impl<C: Coord> Plan<C> for Paths<C> {
         let n = self.num_points;
         let points = Points { names: temp.view(self.names[0]), paths: temp.view(self.paths[0]) };
         let mut word = Buffer::uninitialized(stream.gpu(), 1, "ties of a sort")?;
-        let keys = stats.phase("sort", || match self.sort_with_ties(build, &mut word)? {
-            Some(keys) => Ok(keys),
-            None => self.sort_by_all(build),
-        })?;
+        let rooms = [self.array(build, 0, n), self.array(build, dims, n)];
+        let keys = stats.phase("sort", || self.sort.by_super_key(build, rooms, &mut word))?;
         let (num_nodes, stays) = stats.phase("dedupe", || {
             word.fill_bytes(stream, 0)?;
             temp.clear(stream, self.paths[0])?;
@@ -228,7 +167,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
             let build = Build { coords: in_order.read_only(), ..build };
             for axis in (1..dims).rev() {
                 let from = (axis + 1 < dims).then_some(axis + 1);
-                self.sort_by_coordinate(build, [from, None], axis, num_nodes)?;
+                self.sort_axis(build, from, axis, num_nodes)?;
             }
             stream.synchronize()
         })?;
@@ -276,7 +215,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
                 std::mem::swap(slot, &mut spare);
             }
             if let (Some(primary), true) = (primary, self.numbered_level == Some(level)) {
-                let numbers = temp.view(self.keys[0].of_type::<u32>());
+                let numbers = temp.view(self.sort.keys[0].of_type::<u32>());
                 let (of_primary, paths) = (array(slots[primary as usize]), points.paths.read_only());
                 let args =
                     (of_primary, level, points.names.read_only(), paths, numbers, room.names, room.paths);

@@ -2,21 +2,20 @@
 //! by the partitioner that fits the length of its runs.
 
 use cuda_std::mem::SliceMut;
-use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
 use kauri_kernels::kdtree::balanced::finish::kdtree_finish_runs;
 use kauri_kernels::kdtree::balanced::num_partitions;
 use kauri_kernels::kdtree::balanced::partition::{
     kdtree_partition_close_gaps, kdtree_partition_pieces, kdtree_partition_runs, kdtree_partition_small_runs,
 };
-use kauri_kernels::primitives::select_two_pass::primitives_select_close_gaps;
 use kauri_kernels::thread::coord::Coord;
 
+use super::distinct::Distinct;
 use super::{Build, Plan};
 use crate::device::{Buffer, Layout, Region};
 use crate::error::{Error, Result};
 use crate::kdtree::balanced::BalancedOptions;
 use crate::primitives::merge_sort::SortPoints;
-use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::pairs::{Pairs, Source, nothing};
 use crate::stats::Stats;
 
 /// Most points of a run that several have a warp for.
@@ -26,17 +25,13 @@ const SMALL: u32 = 16;
 pub(super) struct Robinson<C> {
     /// Warps that partition, a power of two.
     warps: u32,
-    /// Points of a warp's piece of an array in the removal of equal ones.
-    piece: usize,
     sort: SortPoints<C>,
+    distinct: Distinct,
     sorted_keys: Region<C>,
     sorted: Region<u32>,
     /// The distinct points, sorted on each axis, and room for one more array.
     arrays: Vec<Region<u32>>,
     spare: Region<u32>,
-    /// What warps compact to, beside `sorted`.
-    compacted: Region<u32>,
-    kept: Region<u64>,
     halves: Region<u32>,
 }
 
@@ -45,45 +40,25 @@ impl<C: Coord> Robinson<C> {
         // More than one for 32 points have nothing to do.
         let useful = n.div_ceil(32).clamp(1, 1 << 20) as u32;
         let warps = options.warps.clamp(1, useful).next_power_of_two();
-        let piece = n.div_ceil(warps as usize).next_multiple_of(32).max(32);
         Self {
             warps,
-            piece,
             sort: SortPoints::plan(layout, n),
+            distinct: Distinct::plan(layout, n, warps),
             sorted_keys: layout.reserve(n),
             sorted: layout.reserve(n),
             arrays: (0..dims).map(|_| layout.reserve(n)).collect(),
             spare: layout.reserve(n),
-            compacted: layout.reserve(n),
-            kept: layout.reserve(n.div_ceil(piece)),
             halves: layout.reserve(2 * warps as usize),
         }
     }
 
     /// Sorts the points on an axis by super key.
-    fn sort_axis(&self, build: Build<'_, C>, axis: usize) -> Result<()> {
+    fn sort_axis<'a>(&self, build: Build<'a, C>, axis: usize) -> Result<Source<'a, C, u32>> {
         let Build { stream, temp, coords, dims } = build;
         let output = Pairs { keys: temp.view(self.sorted_keys), values: temp.view(self.sorted) };
         // SAFETY: as the trait says.
-        unsafe { self.sort.run(stream, temp, coords, dims, axis, output) }
-    }
-
-    /// Keeps the first of equal points of the sorted array. How many these are goes to the first of two words, and to the second the
-    /// first place that is not sorted.
-    fn dedupe(&self, build: Build<'_, C>, axis: usize, words: SliceMut<'_, u64>) -> Result<()> {
-        let Build { stream, temp, coords, dims } = build;
-        let (keys, ids) = (temp.view(self.sorted_keys).read_only(), temp.view(self.sorted).read_only());
-        let (compacted, kept, to) =
-            (temp.view(self.compacted), temp.view(self.kept), temp.view(self.arrays[axis]));
-        let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
-        // SAFETY: as the trait says; a warp a piece.
-        unsafe {
-            let (count, failed) = (words.part(0, 1), words.part(1, 1));
-            let args = (keys, ids, coords, dims as u32, axis as u32, compacted, kept, failed, piece);
-            stream.launch_items::<kdtree_distinct_pieces<C>>(threads, args)?;
-            let args = (compacted.read_only(), kept.read_only(), to, count, piece);
-            stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)
-        }
+        unsafe { self.sort.run(stream, temp, coords, dims, axis, output)? };
+        Ok(output.read_only())
     }
 }
 
@@ -92,26 +67,25 @@ impl<C: Coord> Plan<C> for Robinson<C> {
         let Build { stream, temp, coords, dims } = build;
         let n = coords.len() / dims;
         let (mut num_nodes, mut stays) = (n, None);
-        let mut words = Buffer::uninitialized(stream.gpu(), 2 * dims, "numbers of distinct points")?;
-        words.fill_bytes(stream, 0xff)?;
+        let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
         for axis in 0..dims {
-            stats.phase("sort", || {
-                self.sort_axis(build, axis)?;
-                stream.synchronize()
+            let sorted = stats.phase("sort", || {
+                let sorted = self.sort_axis(build, axis)?;
+                stream.synchronize()?;
+                Ok(sorted)
             })?;
             stats.phase("dedupe", || {
-                // SAFETY: there are two words an axis.
-                self.dedupe(build, axis, unsafe { words.slice_mut().part(2 * axis, 2) })?;
-                let found = words.part_to_vec(stream, 2 * axis..2 * axis + 2)?;
-                if found[1] != u64::MAX || (axis > 0 && found[0] != num_nodes as u64) {
-                    let what = format!("the sort on axis {axis} left a point behind the next one");
-                    return Err(Error::Corrupt { node: found[1], what });
+                let found =
+                    self.distinct.run(build, axis, sorted, temp.view(self.arrays[axis]), &mut words)?;
+                if axis > 0 && found != num_nodes {
+                    let what = format!("{found} distinct points on axis {axis}, and {num_nodes} on others");
+                    return Err(Error::Corrupt { node: 0, what });
                 }
-                num_nodes = found[0] as usize;
+                num_nodes = found;
                 if axis == 0 && num_nodes < n {
                     // SAFETY: no more points are kept than there are.
                     let kept = unsafe { temp.view(self.arrays[0]).part(0, num_nodes) };
-                    stays = Some(build.stays(temp.view(self.sorted).read_only(), kept.read_only())?);
+                    stays = Some(build.stays(sorted.values, kept.read_only())?);
                     stream.synchronize()?;
                 }
                 Ok(())
@@ -135,7 +109,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
         // SAFETY: there are that many points.
         let part = |region| unsafe { temp.view(region).part(0, num_nodes) };
         let mut arrays: Vec<_> = self.arrays.iter().map(|&array| part(array)).collect();
-        let (mut spare, less, greater) = (part(self.spare), part(self.sorted), part(self.compacted));
+        let (mut spare, less, greater) = (part(self.spare), part(self.sorted), part(self.distinct.compacted));
         let (halves, num_dims, warps) = (temp.view(self.halves), dims as u32, self.warps);
         let threads = 32 * u64::from(warps);
         let last = num_partitions(num_nodes as u32);

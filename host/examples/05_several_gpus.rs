@@ -1,0 +1,64 @@
+//! A balanced tree over several GPUs: each sorts a part of the points, they exchange what it takes, and each builds a subtree.
+//!
+//! `cargo run --release --example 05_several_gpus -- [DEVICE]...`, such as `cuda:0 cuda:1`; without names it takes all CUDA devices, up
+//! to eight, and with `--features sim` two simulated ones where there are none.
+
+use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri::{Device, Result};
+use std::time::Instant;
+
+fn main() -> Result<()> {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let devices = if names.is_empty() { all_devices()? } else { named(&names)? };
+    let Some(first) = devices.first() else {
+        println!("no GPU here; `--features sim` simulates two");
+        return Ok(());
+    };
+    let is_simulated = first.gpu().is_some_and(|gpu| gpu.info().id == "sim");
+    let num_points = if is_simulated { 5000 } else { 1 << 24 };
+    let points: Vec<[f32; 4]> = (0..num_points).map(point).collect();
+
+    let options = BalancedOptions::default();
+    let alone = timed(&format!("alone on {first}"), || BalancedKdTree::build(first, &points, &options))?;
+    // A list of one device is built in halves on it.
+    let what = format!("over {} of them", devices.len());
+    let tree = timed(&what, || BalancedKdTree::build_over(&devices, &points, &options))?;
+    for phase in &tree.stats().phases {
+        println!("  {:>9}: {:8.2} ms", phase.name, 1e3 * phase.duration.as_secs_f64());
+    }
+
+    // The same tree, to the last bit, and its parts stay where they were built.
+    assert!(tree.medians()? == alone.medians()?);
+    tree.verify()?;
+    println!("{} nodes, the root is point {}", tree.len(), tree.medians()?[0]);
+    Ok(())
+}
+
+fn named(names: &[String]) -> Result<Vec<Device>> {
+    names.iter().map(|name| Device::from_name(name)).collect()
+}
+
+/// All GPUs there are.
+fn all_devices() -> Result<Vec<Device>> {
+    let num_gpus = Device::list_cuda().map_or(0, |list| list.len());
+    if num_gpus > 0 {
+        return (0..num_gpus.min(8)).map(Device::cuda).collect();
+    }
+    #[cfg(feature = "sim")]
+    return named(&["sim".to_owned(), "sim".to_owned()]);
+    #[cfg(not(feature = "sim"))]
+    Ok(Vec::new())
+}
+
+/// Point `i` of a sequence that fills the unit cube evenly (Roberts 2018).
+fn point(i: u32) -> [f32; 4] {
+    [0.856_674_88, 0.733_891_86, 0.628_706_73, 0.538_597_27]
+        .map(|step: f64| (f64::from(i) * step).fract() as f32)
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    let result = work()?;
+    println!("built {what} in {:.1} ms", 1e3 * start.elapsed().as_secs_f64());
+    Ok(result)
+}

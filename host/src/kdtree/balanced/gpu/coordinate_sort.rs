@@ -1,0 +1,97 @@
+//! Sorts of arrays of ids by the coordinates of their points, by radix sorts.
+
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::kdtree::balanced::ties::{kdtree_keys_of_ids, kdtree_settle_ties};
+use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
+use kauri_kernels::thread::coord::Coord;
+
+use super::Build;
+use crate::device::{Buffer, Layout, Region};
+use crate::error::Result;
+use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+
+/// Temporary memory of sorts of up to a number of ids.
+pub(super) struct CoordinateSort<C: Coord> {
+    sort: RadixSort,
+    /// Keys, twice since sorting moves them to and fro; in between they are free for others.
+    pub(super) keys: [Region<C::Key>; 2],
+}
+
+impl<C: Coord> CoordinateSort<C> {
+    pub(super) fn plan(layout: &mut Layout, len: usize) -> Self {
+        let [sort] = RadixSort::plan(layout, len, [Shape::of::<C::Key, u32>(len)]);
+        Self { sort, keys: [layout.reserve(len), layout.reserve(len)] }
+    }
+
+    /// Sorts an array by one coordinate, to the first of two rooms, of which it may be that one itself; or, where there is none, all ids.
+    /// Ids of points that agree on the coordinate stay in order. Returns the keys.
+    pub(super) fn by_coordinate<'a>(
+        &self,
+        build: Build<'a, C>,
+        axis: usize,
+        from: Option<Slice<'a, u32>>,
+        [to, room]: [SliceMut<'a, u32>; 2],
+    ) -> Result<SliceMut<'a, C::Key>> {
+        let Build { stream, temp, coords, dims } = build;
+        // SAFETY: no array is longer than planned.
+        let keys = self.keys.map(|keys| unsafe { temp.view(keys).part(0, to.len()) });
+        let pairs = Pairs { keys: keys[0], values: to };
+        let source = Source { keys: keys[0].read_only(), values: from.unwrap_or(to.read_only()) };
+        let (num_dims, axis) = (dims as u32, axis as u32);
+        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
+        // SAFETY: as `Plan` says; what is sorted is read before its room is written. The number of passes is even.
+        unsafe {
+            match from {
+                None => {
+                    let args = (coords, pairs.keys, pairs.values, num_dims, axis);
+                    stream.launch_items::<kdtree_coordinate_keys<C>>(to.len() as u64, args)?;
+                }
+                Some(_) => {
+                    let args = (coords, num_dims, axis, source.values, pairs.keys);
+                    stream.launch_items::<kdtree_keys_of_ids<C>>(to.len() as u64, args)?;
+                }
+            }
+            let room = Pairs { keys: keys[1], values: room };
+            self.sort.run(stream, temp, by, source, [room, pairs])?;
+        }
+        Ok(keys[0])
+    }
+
+    /// Sorts all ids by the super key of the first axis, equal points by id, to the first of two rooms. Returns the keys. `word` is one.
+    pub(super) fn by_super_key<'a>(
+        &self,
+        build: Build<'a, C>,
+        rooms: [SliceMut<'a, u32>; 2],
+        word: &mut Buffer<u32>,
+    ) -> Result<SliceMut<'a, C::Key>> {
+        match self.with_ties(build, rooms, word)? {
+            Some(keys) => Ok(keys),
+            None => self.by_all(build, rooms),
+        }
+    }
+
+    /// The same if few points agree on the axis.
+    fn with_ties<'a>(
+        &self,
+        build: Build<'a, C>,
+        rooms: [SliceMut<'a, u32>; 2],
+        word: &mut Buffer<u32>,
+    ) -> Result<Option<SliceMut<'a, C::Key>>> {
+        let Build { stream, coords, dims, .. } = build;
+        let keys = self.by_coordinate(build, 0, None, rooms)?;
+        word.fill_bytes(stream, 0)?;
+        let args = (keys.read_only(), rooms[0], coords, dims as u32, word.slice_mut());
+        // SAFETY: as `Plan` says.
+        unsafe { stream.launch_items::<kdtree_settle_ties<C>>(keys.len() as u64, args)? };
+        Ok((word.to_vec(stream)?[0] == 0).then_some(keys))
+    }
+
+    /// By one coordinate after the other, the last one first.
+    fn by_all<'a>(&self, build: Build<'a, C>, rooms: [SliceMut<'a, u32>; 2]) -> Result<SliceMut<'a, C::Key>> {
+        let last = self.by_coordinate(build, build.dims - 1, None, rooms)?;
+        (0..build.dims - 1)
+            .rev()
+            .try_fold(last, |_, axis| self.by_coordinate(build, axis, Some(rooms[0].read_only()), rooms))
+    }
+}

@@ -1,0 +1,318 @@
+//! A part of the points, on its device.
+
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::kdtree::balanced::paths::kdtree_number_points;
+use kauri_kernels::kdtree::balanced::several::{kdtree_first_coordinates, kdtree_lay_out_points};
+use kauri_kernels::policy::BALANCED_WARPS;
+use kauri_kernels::primitives::merge_sort::primitives_super_keys;
+use kauri_kernels::thread::coord::Coord;
+
+use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::kdtree::balanced::BalancedOptions;
+use crate::kdtree::balanced::gpu::coordinate_sort::CoordinateSort;
+use crate::kdtree::balanced::gpu::distinct::Distinct;
+use crate::kdtree::balanced::gpu::{Build, GpuTree};
+use crate::memory;
+use crate::primitives::generate::iota;
+use crate::primitives::merge::MergePoints;
+use crate::primitives::order::Lookup;
+use crate::primitives::pairs::{Pairs, Source};
+use crate::stats::Stats;
+
+/// Points in device memory.
+pub(super) struct Points<C> {
+    pub(super) coords: Buffer<C>,
+    /// Their ids.
+    pub(super) names: Buffer<u32>,
+}
+
+/// A point that was removed, and the one that stays for it, by their ids.
+pub(super) struct Renamed {
+    pub(super) id: u32,
+    pub(super) stays: u32,
+}
+
+/// A part of the points. Between two steps its stream has nothing to do.
+pub(super) struct Part<C> {
+    stream: Stream,
+    workspace: Workspace,
+    dims: usize,
+    points: Points<C>,
+    renamed: Vec<Renamed>,
+    temp_bytes: u64,
+}
+
+/// Temporary memory of the first sort of a part.
+struct DistinctSort<C: Coord> {
+    sort: CoordinateSort<C>,
+    rooms: [Region<u32>; 2],
+    distinct: Distinct,
+}
+
+/// Temporary memory of a merge of what a part has been sent.
+struct DistinctMerge<C> {
+    merge: MergePoints,
+    rooms: [(Region<C>, Region<u32>); 2],
+    distinct: Distinct,
+}
+
+impl<C: Coord> DistinctSort<C> {
+    fn plan(layout: &mut Layout, len: usize) -> Self {
+        let sort = CoordinateSort::plan(layout, len);
+        let rooms = [layout.reserve(len), layout.reserve(len)];
+        Self { sort, rooms, distinct: Distinct::plan(layout, len, warps(len)) }
+    }
+}
+
+impl<C: Coord> DistinctMerge<C> {
+    fn plan(layout: &mut Layout, len: usize) -> Self {
+        let merge = MergePoints::plan::<C>(layout, len);
+        let rooms = [0, 1].map(|_| (layout.reserve(len), layout.reserve(len)));
+        Self { merge, rooms, distinct: Distinct::plan(layout, len, warps(len)) }
+    }
+}
+
+/// Temporary bytes of a part that has at most so many points at a time, beside those that are sent on their way.
+pub(super) fn temp_bytes<C: Coord>(len: usize, dims: usize) -> u64 {
+    let (mut sort, mut merge) = (Layout::new(), Layout::new());
+    DistinctSort::<C>::plan(&mut sort, len);
+    DistinctMerge::<C>::plan(&mut merge, len);
+    sort.bytes().max(merge.bytes()) + (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
+}
+
+impl<C: Coord> Points<C> {
+    pub(super) fn uninitialized(gpu: &Gpu, len: usize, dims: usize) -> Result<Self> {
+        let coords = Buffer::uninitialized(gpu, len * dims, "coordinates of a part")?;
+        Ok(Self { coords, names: Buffer::uninitialized(gpu, len, "ids of a part")? })
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.coords.len() * size_of::<C>() + self.names.len() * size_of::<u32>()) as u64
+    }
+}
+
+impl<C: Coord> Part<C> {
+    /// Consecutive points, of which the first has that id.
+    pub(super) fn upload(gpu: &Gpu, coords: &[C], first: u32, dims: usize) -> Result<Self> {
+        let stream = Stream::new(gpu)?;
+        let mut points = Points::uninitialized(gpu, coords.len() / dims, dims)?;
+        points.coords.copy_from_slice(&stream, coords)?;
+        iota(&stream, first, 1, &mut points.names)?;
+        stream.synchronize()?;
+        let workspace = Workspace::new(gpu);
+        Ok(Self { stream, workspace, dims, points, renamed: Vec::new(), temp_bytes: 0 })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.points.names.len()
+    }
+
+    pub(super) fn dims(&self) -> usize {
+        self.dims
+    }
+
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    pub(super) fn points(&self) -> &Points<C> {
+        &self.points
+    }
+
+    /// Most bytes held at one time beside what becomes the tree.
+    pub(super) fn temp_bytes(&self) -> u64 {
+        self.temp_bytes
+    }
+
+    /// Other points in place of those there are.
+    pub(super) fn replace(&mut self, points: Points<C>) {
+        // For a moment there are both, of which one is what becomes the tree.
+        let beside = self.points.bytes().min(points.bytes());
+        self.temp_bytes = self.temp_bytes.max(self.workspace.bytes() + beside);
+        self.points = points;
+    }
+
+    /// The points that the last step has removed.
+    pub(super) fn take_renamed(&mut self) -> Vec<Renamed> {
+        std::mem::take(&mut self.renamed)
+    }
+
+    /// The id of the point at a place.
+    pub(super) fn name(&self, place: usize) -> Result<u32> {
+        let names = self.points.names.part_to_vec(&self.stream, place..place + 1)?;
+        names.first().copied().ok_or(Error::Shape { what: "ids of a part", expected: 1, got: 0 })
+    }
+
+    /// The coordinates of the points at some places.
+    pub(super) fn look(&mut self, places: &[u32]) -> Result<Vec<C>> {
+        let (mut layout, stream, dims) = (Layout::new(), &self.stream, self.dims);
+        let regions = (layout.reserve(places.len()), layout.reserve(places.len() * dims));
+        let temp = self.workspace.carve(stream, &layout, "points of a part")?;
+        let (at, found) = (temp.view::<u32>(regions.0), temp.view::<C>(regions.1));
+        temp.upload(stream, at, places)?;
+        let args = (self.points.coords.slice(), dims as u32, at.read_only(), found);
+        // SAFETY: places are less than the number of points, and arrays of a plan are apart.
+        unsafe {
+            stream.launch_items::<kdtree_number_points<C>>(found.len() as u64, args)?;
+            stream.read(found.read_only())
+        }
+    }
+
+    /// Sorts the points by the super key of the first column, and lays them out in that order, in the columns of the next level.
+    pub(super) fn sort(&mut self) -> Result<()> {
+        let (n, dims, stream) = (self.len(), self.dims, &self.stream);
+        if n == 0 {
+            return Ok(());
+        }
+        let mut layout = Layout::new();
+        let sort = CoordinateSort::<C>::plan(&mut layout, n);
+        let rooms = [layout.reserve(n), layout.reserve(n)];
+        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
+        let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
+        let rooms = rooms.map(|room| temp.view::<u32>(room));
+        let mut word = Buffer::uninitialized(stream.gpu(), 1, "ties of a sort")?;
+        sort.by_super_key(build, rooms, &mut word)?;
+        let points = build.lay_out(self.points.names.slice(), rooms[0].read_only(), 1)?;
+        self.replace(points);
+        Ok(())
+    }
+
+    /// Sorts the points by the super key of the first axis, removes equal ones, and lays out the others in that order.
+    pub(super) fn sort_distinct(&mut self) -> Result<()> {
+        let (n, dims, stream) = (self.len(), self.dims, &self.stream);
+        if n == 0 {
+            return Ok(());
+        }
+        let mut layout = Layout::new();
+        let DistinctSort { sort, rooms, distinct } = DistinctSort::<C>::plan(&mut layout, n);
+        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
+        let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
+        let [ids, room] = rooms.map(|room| temp.view::<u32>(room));
+        let mut word = Buffer::uninitialized(stream.gpu(), 1, "ties of a sort")?;
+        sort.by_super_key(build, [ids, room], &mut word)?;
+        let keys = temp.view(sort.keys[1].of_type::<C>());
+        let args = (build.coords, dims as u32, ids.read_only(), keys);
+        // SAFETY: arrays of a plan are apart, and there are as many keys as ids; the sort's are not needed any more.
+        unsafe { stream.launch_items::<kdtree_first_coordinates<C>>(n as u64, args)? };
+        let sorted = Pairs { keys, values: ids }.read_only();
+        let (points, renamed) = build.keep(&distinct, sorted, room, self.points.names.slice(), 0)?;
+        self.replace(points);
+        self.renamed = renamed;
+        Ok(())
+    }
+
+    /// Merges runs of points that are sorted by the super key of the first axis, and lie one behind the other, and removes equal points.
+    /// Lays out the others in that order, in the columns of the next level.
+    pub(super) fn merge_distinct(&mut self, lens: impl Iterator<Item = usize>) -> Result<()> {
+        let (n, dims, stream) = (self.len(), self.dims, &self.stream);
+        if n == 0 {
+            return Ok(());
+        }
+        let mut layout = Layout::new();
+        let DistinctMerge { merge, rooms, distinct } = DistinctMerge::<C>::plan(&mut layout, n);
+        let temp = self.workspace.carve(stream, &layout, "a merge of a part")?;
+        let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
+        let [mut sorted, mut room] =
+            rooms.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
+        let args = (build.coords, dims as u32, 0, sorted.keys, sorted.values);
+        // SAFETY: arrays of a plan are apart.
+        unsafe { stream.launch_items::<primitives_super_keys<C>>(n as u64, args)? };
+        let lookup = Lookup { coords: build.coords, dims: dims as u32, axis: 0 };
+        let mut ends: Vec<_> = lens
+            .scan(0, |sum, len| {
+                *sum += len;
+                Some(*sum)
+            })
+            .collect();
+        while ends.len() > 1 {
+            let mut begin = 0;
+            for pair in ends.chunks(2) {
+                let (middle, end) = (pair[0], pair[pair.len() - 1]);
+                // SAFETY: runs are within the arrays, which are apart.
+                unsafe {
+                    let run = |begin: usize, end: usize| part(sorted, begin, end).read_only();
+                    let runs = [run(begin, middle), run(middle, end)];
+                    merge.run(stream, &temp, runs, part(room, begin, end), lookup)?;
+                }
+                begin = end;
+            }
+            ends = ends.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
+            std::mem::swap(&mut sorted, &mut room);
+        }
+        let names = self.points.names.slice();
+        let (points, renamed) = build.keep(&distinct, sorted.read_only(), room.values, names, 1)?;
+        self.replace(points);
+        self.renamed = renamed;
+        Ok(())
+    }
+
+    /// Builds the tree over the points, by the super key of the first column on its first level, and gives it away with their ids.
+    pub(super) fn build(
+        &mut self,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<(GpuTree<C>, Buffer<u32>)> {
+        let none = Points::uninitialized(self.stream.gpu(), 0, self.dims)?;
+        let Points { coords, names } = std::mem::replace(&mut self.points, none);
+        let tree = GpuTree::over(&self.stream, &mut self.workspace, coords, self.dims, options, stats)?;
+        self.temp_bytes = self.temp_bytes.max(self.workspace.bytes());
+        Ok((tree, names))
+    }
+}
+
+/// Warps that look for equal points: more than one for 32 points have nothing to do.
+fn warps(len: usize) -> u32 {
+    len.div_ceil(32).clamp(1, BALANCED_WARPS as usize) as u32
+}
+
+/// A range of places.
+///
+/// # Safety
+/// There are so many.
+unsafe fn part<'a, C>(all: Pairs<'a, C, u32>, begin: usize, end: usize) -> Pairs<'a, C, u32> {
+    // SAFETY: passed on to the caller.
+    unsafe { Pairs { keys: all.keys.part(begin, end - begin), values: all.values.part(begin, end - begin) } }
+}
+
+impl<C: Coord> Build<'_, C> {
+    /// Of points in order the first of equal ones, laid out in that order and in columns that begin with number `rotation`, and the ones
+    /// that go. `room` is for as many ids.
+    fn keep(
+        self,
+        distinct: &Distinct,
+        sorted: Source<'_, C, u32>,
+        room: SliceMut<'_, u32>,
+        names: Slice<'_, u32>,
+        rotation: u32,
+    ) -> Result<(Points<C>, Vec<Renamed>)> {
+        let (stream, n) = (self.stream, sorted.values.len());
+        let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
+        let num_kept = distinct.run(self, 0, sorted, room, &mut words)?;
+        // SAFETY: no more points are kept than there are.
+        let kept = unsafe { room.part(0, num_kept) }.read_only();
+        let mut renamed = memory::vec_with_capacity(n - num_kept, "points removed")?;
+        if num_kept < n {
+            let stays = self.stays(sorted.values, kept)?.to_vec(stream)?;
+            // SAFETY: names of a part are there since its last step.
+            let names = unsafe { stream.read(names)? };
+            let removed = stays.iter().enumerate().filter(|&(id, &stays)| id != stays as usize);
+            renamed
+                .extend(removed.map(|(id, &stays)| Renamed { id: names[id], stays: names[stays as usize] }));
+        }
+        Ok((self.lay_out(names, kept, rotation)?, renamed))
+    }
+
+    /// The points in an order, in columns that begin with number `rotation`. Waits until they are there.
+    fn lay_out(self, names: Slice<'_, u32>, order: Slice<'_, u32>, rotation: u32) -> Result<Points<C>> {
+        let Build { stream, coords, dims, .. } = self;
+        let mut points = Points::uninitialized(stream.gpu(), order.len(), dims)?;
+        let rotation = rotation % dims as u32;
+        let (new_coords, new_names) = (points.coords.slice_mut(), points.names.slice_mut());
+        let args = (coords, dims as u32, names, order, rotation, new_coords, new_names);
+        // SAFETY: the order has ids of points, and buffers wait for the device before they are freed.
+        unsafe { stream.launch_items::<kdtree_lay_out_points<C>>((order.len() * dims) as u64, args)? };
+        stream.synchronize()?;
+        Ok(points)
+    }
+}

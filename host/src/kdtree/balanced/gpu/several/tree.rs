@@ -1,0 +1,327 @@
+//! A tree whose subtrees are on several devices.
+
+use kauri_kernels::kdtree::balanced::several::kdtree_verify_sides;
+use kauri_kernels::kdtree::balanced::{NONE, Run, medians_len};
+use kauri_kernels::kdtree::left_balanced::full_tree;
+use kauri_kernels::thread::coord::Coord;
+
+use super::{Subtree, Top, compare};
+use crate::batches::Delivery;
+use crate::device::{Buffer, Stream};
+use crate::error::{Error, Result};
+use crate::kdtree::backend::{Answers, Checked};
+use crate::kdtree::balanced::{BalancedTree, Once};
+use crate::kdtree::batches::{ShowFound, ShowNearest, Sought};
+use crate::kdtree::query::Wanted;
+use crate::kdtree::several::Several;
+use crate::kdtree::threads::each;
+use crate::kdtree::within::Found;
+use crate::kdtree::{PointMask, cpu as walked_on_cpu, gpu as walked, ids};
+use crate::memory;
+use std::ops::ControlFlow;
+
+/// A tree of which the first nodes are in host memory, and the subtrees below on devices.
+pub(in crate::kdtree::balanced) struct SeveralTree<C> {
+    pub(super) dims: usize,
+    pub(super) num_points: usize,
+    pub(super) num_nodes: usize,
+    pub(super) tops: Vec<Top<C>>,
+    pub(super) subtrees: Vec<Subtree<C>>,
+    /// Of each point the one that stays for it; empty if all do.
+    pub(super) stays: Vec<u32>,
+    /// Nodes and subtrees, as walks see them, in order.
+    pub(super) sets: Once<Vec<Box<dyn Answers<C>>>>,
+}
+
+/// The place of an address of a level, among those of the whole tree.
+fn place(level: u32, address: u32) -> usize {
+    (full_tree(level) + address) as usize
+}
+
+impl<C: Coord> Subtree<C> {
+    /// What answers queries, with the ids of the whole tree.
+    fn walked(&self, dims: usize) -> Result<walked::GpuTree<C>> {
+        let tree = walked::Balanced {
+            dims,
+            coords: self.tree.coords.slice(),
+            first_axis: self.level as usize % dims,
+            names: self.names.slice(),
+            medians: self.tree.medians.slice(),
+            num_nodes: self.tree.num_nodes,
+        };
+        walked::GpuTree::of_balanced(self.names.gpu(), &tree, None)
+    }
+
+    /// The place in the whole tree of one in this.
+    fn place(&self, own: u32) -> usize {
+        let depth = kauri_kernels::kdtree::left_balanced::level(own);
+        place(self.level + depth, (self.address << depth) + (own - full_tree(depth)))
+    }
+
+    /// The medians, by the ids of the whole tree.
+    fn medians(&self) -> Result<Vec<u32>> {
+        let mut medians = self.tree.medians()?;
+        let names = self.names.to_vec(&Stream::new(self.names.gpu())?)?;
+        for median in medians.iter_mut().filter(|median| **median != NONE) {
+            *median = names[*median as usize];
+        }
+        Ok(medians)
+    }
+
+    /// Checks the tree itself, which is to have so many nodes.
+    fn verify(&self, num_nodes: u32) -> Result<()> {
+        let found = self.tree.num_nodes;
+        if found != num_nodes as usize || self.names.len() != found {
+            let what = format!("its subtree has {found} nodes instead of {num_nodes}");
+            return Err(Error::Corrupt { node: self.place(0) as u64, what });
+        }
+        self.tree.verify().map_err(|error| match error {
+            Error::Corrupt { node, what } => Error::Corrupt { node: self.place(node as u32) as u64, what },
+            other => other,
+        })
+    }
+
+    /// Checks that all points are on their side of the nodes above.
+    fn verify_sides(&self, tops: &[Top<C>], dims: usize) -> Result<()> {
+        let mut ancestors = Vec::new();
+        for level in 0..self.level {
+            let address = self.address >> (self.level - level);
+            let is_it = |top: &&Top<C>| top.level == level && top.address == address;
+            let Some(top) = tops.iter().find(is_it) else {
+                // Where there is no node there is nothing below it.
+                return self.verify(0);
+            };
+            let mut coords = top.coords.clone();
+            coords.rotate_left(self.level as usize % dims);
+            ancestors.extend(coords);
+        }
+        let stream = Stream::new(self.names.gpu())?;
+        let ancestors = Buffer::from_slice(&stream, &ancestors, "nodes above a subtree")?;
+        let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "a finding")?;
+        let coords = self.tree.coords.slice();
+        let args = (coords, dims as u32, ancestors.slice(), self.level, self.address, finding.slice_mut());
+        // SAFETY: the buffers live until the finding has been copied.
+        unsafe { stream.launch_items::<kdtree_verify_sides<C>>((coords.len() / dims) as u64, args)? };
+        match finding.to_vec(&stream)?[0] {
+            u64::MAX => Ok(()),
+            id => {
+                let medians = self.tree.medians()?;
+                let own = medians.iter().position(|&median| u64::from(median) == id).unwrap_or(0);
+                let what = "its point is on the wrong side of an ancestor, or equal to it".into();
+                Err(Error::Corrupt { node: self.place(own as u32) as u64, what })
+            }
+        }
+    }
+}
+
+impl<C: Coord> SeveralTree<C> {
+    /// Checks the nodes above the subtrees against each other.
+    fn verify_tops(&self) -> Result<()> {
+        for top in &self.tops {
+            for above in self.tops.iter().filter(|above| above.level < top.level) {
+                let way = top.address >> (top.level - above.level - 1);
+                if way / 2 != above.address {
+                    continue;
+                }
+                let order = compare(&top.coords, &above.coords, above.level as usize % self.dims);
+                if (way & 1 == 1 && !order.is_gt()) || (way & 1 == 0 && !order.is_lt()) {
+                    let what = "its point is on the wrong side of an ancestor, or equal to it".into();
+                    return Err(Error::Corrupt { node: place(top.level, top.address) as u64, what });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that there are as many nodes as there are to be, each another of the points that stay.
+    fn verify_ids(&self) -> Result<()> {
+        let medians = self.medians()?;
+        let corrupt = |place: usize, what: String| Err(Error::Corrupt { node: place as u64, what });
+        let num_nodes = medians.iter().filter(|&&id| id != NONE).count();
+        if num_nodes != self.num_nodes {
+            return corrupt(0, format!("{num_nodes} nodes instead of {}", self.num_nodes));
+        }
+        let stays = |id: u32| self.stays.get(id as usize).is_none_or(|&stays| stays == id);
+        let is_wrong = |&id: &u32| id != NONE && (id as usize >= self.num_points || !stays(id));
+        if let Some(place) = medians.iter().position(is_wrong) {
+            return corrupt(place, format!("id {} is not that of a point that stays", medians[place]));
+        }
+        match ids::first_twice(&medians, self.num_points)? {
+            Some(place) => corrupt(place, "another node has the same id".into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<C: Coord> SeveralTree<C> {
+    /// The coordinates of all points that were given, in the order of their ids.
+    fn coords_by_id(&self) -> Result<Vec<C>> {
+        let (dims, len) = (self.dims, self.num_points * self.dims);
+        let mut coords = memory::vec_with_capacity(len, "coordinates of the points")?;
+        coords.resize(len, C::ZERO);
+        for top in &self.tops {
+            coords[top.id as usize * dims..][..dims].copy_from_slice(&top.coords);
+        }
+        for Subtree { level, tree, names, .. } in &self.subtrees {
+            let stream = Stream::new(names.gpu())?;
+            let (own, names) = (tree.coords.to_vec(&stream)?, names.to_vec(&stream)?);
+            for (point, id) in own.chunks_exact(dims).zip(names) {
+                let to = &mut coords[id as usize * dims..][..dims];
+                to.copy_from_slice(point);
+                to.rotate_right(*level as usize % dims);
+            }
+        }
+        // Of points that were removed the tree has those that stay, which are equal to them.
+        for (id, &stays) in self.stays.iter().enumerate().filter(|&(id, &stays)| id != stays as usize) {
+            let from = stays as usize * dims;
+            coords.copy_within(from..from + dims, id * dims);
+        }
+        Ok(coords)
+    }
+
+    /// What answers queries, which the first one makes.
+    fn sets(&self) -> Result<&[Box<dyn Answers<C>>]> {
+        let sets = self.sets.get_or_make(|| {
+            // By where they are in a walk in order, in parts of the whole.
+            let middle = |level: u32, address: u32| (2 * u64::from(address) + 1) << (u32::BITS - level);
+            let tops = self.tops.iter().map(|top| {
+                let set: Box<dyn Answers<C>> =
+                    Box::new(walked_on_cpu::CpuTree::of_point(&top.coords, top.id));
+                Ok((middle(top.level, top.address), set))
+            });
+            let subtrees = each(&self.subtrees, |subtree| {
+                let set: Box<dyn Answers<C>> = Box::new(subtree.walked(self.dims)?);
+                Ok((middle(subtree.level, subtree.address), set))
+            })?;
+            let mut sets = tops.chain(subtrees.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
+            sets.sort_by_key(|(middle, _)| *middle);
+            Ok(sets.into_iter().map(|(_, set)| set).collect::<Vec<_>>())
+        })?;
+        Ok(sets)
+    }
+
+    /// Asks all sets as one; if the points themselves are asked for, with their coordinates.
+    fn ask<R>(
+        &self,
+        queries: Option<Checked<'_, C>>,
+        ask: impl FnOnce(&Several<'_, C>) -> Result<R>,
+    ) -> Result<R> {
+        let own = match queries {
+            Some(Checked::Own { .. }) => self.coords_by_id()?,
+            _ => Vec::new(),
+        };
+        let sets = self.sets()?.iter().map(|set| &**set).collect();
+        ask(&Several { sets, dims: self.dims, own: &own })
+    }
+}
+
+impl<C: Coord> Answers<C> for SeveralTree<C> {
+    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
+        self.ask(Some(queries), |all| all.check_queries(queries, wanted))
+    }
+
+    fn nearest(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        ids: Vec<u32>,
+        dist2: Vec<C>,
+    ) -> Result<(Vec<u32>, Vec<C>)> {
+        self.ask(Some(queries), |all| all.nearest(queries, k, wanted, ids, dist2))
+    }
+
+    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
+        self.ask(Some(queries), |all| all.count_within(queries, wanted))
+    }
+
+    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
+        self.ask(Some(queries), |all| all.within(queries, wanted))
+    }
+
+    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
+        self.ask(None, |all| all.count_in_boxes(corners, mask))
+    }
+
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
+        self.ask(None, |all| all.in_boxes(corners, mask))
+    }
+
+    fn find_batches(
+        &self,
+        sought: Sought<'_, C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowFound<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        let queries = match &sought {
+            Sought::Within(queries, _) => Some(*queries),
+            Sought::InBoxes(..) => None,
+        };
+        self.ask(queries, |all| all.find_batches(sought, delivery, show))
+    }
+
+    fn nearest_batches(
+        &self,
+        queries: Checked<'_, C>,
+        k: usize,
+        wanted: Wanted<C>,
+        delivery: &mut Delivery<'_, '_>,
+        show: &mut ShowNearest<'_, C>,
+    ) -> Result<ControlFlow<()>> {
+        self.ask(Some(queries), |all| all.nearest_batches(queries, k, wanted, delivery, show))
+    }
+}
+
+impl<C: Coord> BalancedTree<C> for SeveralTree<C> {
+    fn num_nodes(&self) -> usize {
+        self.num_nodes
+    }
+
+    fn verify(&self) -> Result<()> {
+        self.verify_tops()?;
+        each(&self.subtrees, |subtree| {
+            subtree.verify(Run::len_of(subtree.address, subtree.level, self.num_nodes as u32))?;
+            subtree.verify_sides(&self.tops, self.dims)
+        })?;
+        self.verify_ids()
+    }
+
+    fn medians(&self) -> Result<Vec<u32>> {
+        let len = medians_len(self.num_nodes as u32);
+        let mut medians = memory::vec_with_capacity(len, "medians of the tree")?;
+        medians.resize(len, NONE);
+        for top in &self.tops {
+            medians[place(top.level, top.address)] = top.id;
+        }
+        for (subtree, own) in self.subtrees.iter().zip(each(&self.subtrees, Subtree::medians)?) {
+            let (mut depth, mut rest) = (0, &own[..]);
+            while !rest.is_empty() {
+                let (level, below) = rest.split_at(1 << depth);
+                let begin = place(subtree.level + depth, subtree.address << depth);
+                medians[begin..begin + level.len()].copy_from_slice(level);
+                (depth, rest) = (depth + 1, below);
+            }
+        }
+        Ok(medians)
+    }
+
+    fn stays(&self) -> Result<Vec<u32>> {
+        let mut stays = memory::vec_with_capacity(self.stays.len(), "points that stay")?;
+        stays.extend_from_slice(&self.stays);
+        Ok(stays)
+    }
+
+    fn answers(&self) -> Result<&dyn Answers<C>> {
+        self.sets()?;
+        Ok(self)
+    }
+
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<crate::kdtree::balanced::stored::Stored<'_, C>> {
+        Ok(crate::kdtree::balanced::stored::Stored {
+            coords: self.coords_by_id()?.into(),
+            medians: self.medians()?.into(),
+            stays: (&self.stays[..]).into(),
+        })
+    }
+}
