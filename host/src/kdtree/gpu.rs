@@ -342,8 +342,8 @@ impl<C: Coord> GpuTree<C> {
     ) -> Result<R> {
         let stream = self.stream()?;
         let corners = Buffer::from_slice(&stream, corners, "corners of boxes")?;
-        let asked = Asked::new(&stream, Wanted::points(mask.cloned()))?;
-        run(Call::new(self, &stream, Look::InBoxes(&asked, &corners))?)
+        let asked = Asked::<C>::new(&stream, Wanted::points(mask.cloned()))?;
+        run(Call::of(self, &stream, Within::Boxes(corners.slice(), asked.mask())))
     }
 
     /// What a call counts, in host memory.

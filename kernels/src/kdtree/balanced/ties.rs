@@ -25,8 +25,18 @@ pub unsafe fn kdtree_keys_of_ids<C: Coord>(
     }
 }
 
+/// What [`kdtree_settle_ties`] tells, in words that start as 0.
+pub mod told {
+    /// Becomes 1 if more than [`MAX_TIES`](crate::policy::MAX_TIES) points agree.
+    pub const MANY: usize = 0;
+    /// Becomes 1 if points are equal.
+    pub const EQUAL: usize = 1;
+    /// Number of words.
+    pub const WORDS: usize = 2;
+}
+
 /// Puts the ids of points of equal keys in the order of the super key of the first axis, a thread the first place of them. More than
-/// [`MAX_TIES`] are left as they are; then `many`, which starts as 0, becomes 1.
+/// [`MAX_TIES`] are left as they are.
 #[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -35,7 +45,7 @@ pub unsafe fn kdtree_settle_ties<C: Coord>(
     ids: SliceMut<u32>,
     coords: Slice<C>,
     dims: u32,
-    many: SliceMut<u32>,
+    told: SliceMut<u32>,
 ) {
     let place = thread::index_1d_u64() as usize;
     if place + 1 < keys.len() {
@@ -48,11 +58,11 @@ pub unsafe fn kdtree_settle_ties<C: Coord>(
             end += 1;
         }
         if end - place > MAX_TIES {
-            many.atomic_store(0, 1, Ordering::Relaxed, Scope::Device);
+            told.atomic_store(told::MANY, 1, Ordering::Relaxed, Scope::Device);
             return;
         }
         let points = Lookup { coords, dims, axis: 0 };
-        let mut next = place + 1;
+        let (mut next, mut has_equal) = (place + 1, false);
         while next < end {
             let id = ids.load(next);
             let mut to = next;
@@ -60,8 +70,13 @@ pub unsafe fn kdtree_settle_ties<C: Coord>(
                 ids.store(to, ids.load(to - 1));
                 to -= 1;
             }
+            // Equal points stay in order, so the one before is equal if any is.
+            has_equal |= to > place && !is_before(&points, ids.load(to - 1), id);
             ids.store(to, id);
             next += 1;
+        }
+        if has_equal {
+            told.atomic_store(told::EQUAL, 1, Ordering::Relaxed, Scope::Device);
         }
     }
 }

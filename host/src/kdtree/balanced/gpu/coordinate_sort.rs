@@ -1,7 +1,7 @@
 //! Sorts of arrays of ids by the coordinates of their points, by radix sorts.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::balanced::ties::{kdtree_keys_of_ids, kdtree_settle_ties};
+use kauri_kernels::kdtree::balanced::ties::{kdtree_keys_of_ids, kdtree_settle_ties, told};
 use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
 use kauri_kernels::thread::coord::Coord;
 
@@ -58,33 +58,24 @@ impl<C: Coord> CoordinateSort<C> {
         Ok(keys[0])
     }
 
-    /// Sorts all ids by the super key of the first axis, equal points by id, to the first of two rooms. Returns the keys. `word` is one.
+    /// Sorts all ids by the super key of the first axis, to the first of two rooms. Returns the keys, and whether points may be equal.
     pub(super) fn by_super_key<'a>(
         &self,
         build: Build<'a, C>,
         rooms: [SliceMut<'a, u32>; 2],
-        word: &mut Buffer<u32>,
-    ) -> Result<SliceMut<'a, C::Key>> {
-        match self.with_ties(build, rooms, word)? {
-            Some(keys) => Ok(keys),
-            None => self.by_all(build, rooms),
-        }
-    }
-
-    /// The same if few points agree on the axis.
-    fn with_ties<'a>(
-        &self,
-        build: Build<'a, C>,
-        rooms: [SliceMut<'a, u32>; 2],
-        word: &mut Buffer<u32>,
-    ) -> Result<Option<SliceMut<'a, C::Key>>> {
+    ) -> Result<(SliceMut<'a, C::Key>, bool)> {
         let Build { stream, coords, dims, .. } = build;
         let keys = self.by_coordinate(build, 0, None, rooms)?;
-        word.fill_bytes(stream, 0)?;
-        let args = (keys.read_only(), rooms[0], coords, dims as u32, word.slice_mut());
+        let mut words = Buffer::uninitialized(stream.gpu(), told::WORDS, "ties of a sort")?;
+        words.fill_bytes(stream, 0)?;
+        let args = (keys.read_only(), rooms[0], coords, dims as u32, words.slice_mut());
         // SAFETY: as `Plan` says.
         unsafe { stream.launch_items::<kdtree_settle_ties<C>>(keys.len() as u64, args)? };
-        Ok((word.to_vec(stream)?[0] == 0).then_some(keys))
+        let words = words.to_vec(stream)?;
+        if words[told::MANY] == 0 {
+            return Ok((keys, words[told::EQUAL] != 0));
+        }
+        Ok((self.by_all(build, rooms)?, true))
     }
 
     /// By one coordinate after the other, the last one first.

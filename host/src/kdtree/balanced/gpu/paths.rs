@@ -1,7 +1,7 @@
 //! The builder by paths: arrays sorted by radix sort, then put in the order of runs only when these are split on their axis, and whole
 //! subtrees in shared memory.
 
-use cuda_std::mem::SliceMut;
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::balanced::paths::{
     CLASSES, MAX_PENDING, TILE, kdtree_begin_paths, kdtree_number_anew, kdtree_number_points,
     kdtree_partition_by_paths, kdtree_put_numbers, pending,
@@ -101,6 +101,29 @@ impl<C: Coord> Paths<C> {
         self.sort.by_coordinate(build, axis, from, [array(axis), array(build.dims)]).map(|_| ())
     }
 
+    /// Tells the points of the sorted array that are equal to the one before, in their paths, and how many they are.
+    fn find_equal(
+        &self,
+        build: Build<'_, C>,
+        keys: Slice<'_, C::Key>,
+        paths: SliceMut<'_, u8>,
+    ) -> Result<usize> {
+        let Build { stream, temp, coords, dims } = build;
+        let mut count = Buffer::from_slice(stream, &[0_u32], "number of equal points")?;
+        temp.clear(stream, self.paths[0])?;
+        let args = (
+            keys,
+            self.array(build, 0, keys.len()).read_only(),
+            coords,
+            dims as u32,
+            paths,
+            count.slice_mut(),
+        );
+        // SAFETY: as the trait says.
+        unsafe { stream.launch_items::<kdtree_find_equal<C>>(keys.len() as u64, args)? };
+        Ok(count.to_vec(stream)?[0] as usize)
+    }
+
     /// Puts an array in another order; see the kernel.
     fn pass(&self, build: Build<'_, C>, num_nodes: usize, points: Points<'_>, pass: Pass<'_>) -> Result<()> {
         let Build { stream, temp, .. } = build;
@@ -134,19 +157,14 @@ impl<C: Coord> Plan<C> for Paths<C> {
         let Build { stream, temp, coords, dims } = build;
         let n = self.num_points;
         let points = Points { names: temp.view(self.names[0]), paths: temp.view(self.paths[0]) };
-        let mut word = Buffer::uninitialized(stream.gpu(), 1, "ties of a sort")?;
         let rooms = [self.array(build, 0, n), self.array(build, dims, n)];
-        let keys = stats.phase("sort", || self.sort.by_super_key(build, rooms, &mut word))?;
+        let (keys, may_be_equal) = stats.phase("sort", || self.sort.by_super_key(build, rooms))?;
         let (num_nodes, stays) = stats.phase("dedupe", || {
-            word.fill_bytes(stream, 0)?;
-            temp.clear(stream, self.paths[0])?;
-            let ids = self.array(build, 0, n).read_only();
-            let args = (keys.read_only(), ids, coords, dims as u32, points.paths, word.slice_mut());
-            // SAFETY: as the trait says.
-            unsafe { stream.launch_items::<kdtree_find_equal<C>>(n as u64, args)? };
-            let num_nodes = n - word.to_vec(stream)?[0] as usize;
             let all = self.array(build, 0, n);
-            if num_nodes == n {
+            let num_equal =
+                if may_be_equal { self.find_equal(build, keys.read_only(), points.paths)? } else { 0 };
+            let num_nodes = n - num_equal;
+            if num_equal == 0 {
                 // SAFETY: as the trait says.
                 unsafe { stream.copy(points.names, all.read_only())? };
                 return Ok((n, None));

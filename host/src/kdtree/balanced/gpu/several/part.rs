@@ -171,8 +171,7 @@ impl<C: Coord> Part<C> {
         let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
         let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
         let rooms = rooms.map(|room| temp.view::<u32>(room));
-        let mut word = Buffer::uninitialized(stream.gpu(), 1, "ties of a sort")?;
-        sort.by_super_key(build, rooms, &mut word)?;
+        sort.by_super_key(build, rooms)?;
         let points = build.lay_out(self.points.names.slice(), rooms[0].read_only(), 1)?;
         self.replace(points);
         Ok(())
@@ -189,8 +188,12 @@ impl<C: Coord> Part<C> {
         let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
         let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
         let [ids, room] = rooms.map(|room| temp.view::<u32>(room));
-        let mut word = Buffer::uninitialized(stream.gpu(), 1, "ties of a sort")?;
-        sort.by_super_key(build, [ids, room], &mut word)?;
+        let (_, may_be_equal) = sort.by_super_key(build, [ids, room])?;
+        if !may_be_equal {
+            let points = build.lay_out(self.points.names.slice(), ids.read_only(), 0)?;
+            self.replace(points);
+            return Ok(());
+        }
         let keys = temp.view(sort.keys[1].of_type::<C>());
         let args = (build.coords, dims as u32, ids.read_only(), keys);
         // SAFETY: arrays of a plan are apart, and there are as many keys as ids; the sort's are not needed any more.
