@@ -10,6 +10,7 @@
 
 mod exchange;
 mod part;
+mod points;
 mod ranks;
 mod tree;
 
@@ -107,7 +108,7 @@ impl<C: Coord> SeveralTree<C> {
         })?;
         let pieces = stats.phase("exchange", || {
             let pieces = ranges(&mut parts)?;
-            exchange(&mut parts, &pieces)?;
+            exchange(&mut parts, &pieces, Part::room)?;
             Ok(pieces)
         })?;
         stats.phase("dedupe", || {
@@ -195,7 +196,7 @@ fn grow<C: Coord>(parts: &mut [Part<C>], place: Place, options: &BalancedOptions
         let split = split(parts)?;
         let (less, greater) = (split.less(), split.greater(parts));
         let all = [moves(&less, 0..num_less), moves(&greater, num_less..parts.len())].concat();
-        exchange(parts, &all)?;
+        exchange(parts, &all, Part::own_room)?;
         Ok(split.median)
     })?;
     let (less, greater) = parts.split_at_mut(num_less);

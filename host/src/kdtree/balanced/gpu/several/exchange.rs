@@ -3,7 +3,8 @@
 use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
 
-use super::part::{Part, Points};
+use super::part::Part;
+use super::points::Points;
 use crate::error::Result;
 use crate::kdtree::threads::each;
 
@@ -52,45 +53,42 @@ pub(super) fn moves(available: &[Range<usize>], targets: Range<usize>) -> Vec<Ve
     filled.collect()
 }
 
-/// Gives each part of a group its pieces, one behind the other, in place of what it has.
-pub(super) fn exchange<C: Coord>(parts: &mut [Part<C>], pieces: &[Vec<Piece>]) -> Result<()> {
+/// Gives each part of a group its pieces, one behind the other, in place of what it has. `room` makes room for them.
+pub(super) fn exchange<C: Coord>(
+    parts: &mut [Part<C>],
+    pieces: &[Vec<Piece>],
+    room: impl Fn(&mut Part<C>, usize) -> Result<Points<C>> + Sync,
+) -> Result<()> {
+    let rooms = each(parts.iter_mut().zip(pieces), |(part, pieces)| {
+        room(part, pieces.iter().map(|piece| piece.range.len()).sum())
+    })?;
     let all = &*parts;
-    let new = each(all.iter().zip(pieces), |(part, pieces)| gather(part, all, pieces))?;
+    let new = each(all.iter().zip(pieces).zip(rooms), |((part, pieces), mut points)| {
+        let copied = gather(part, all, pieces, &mut points);
+        // Also after an error: what has been asked for reads the memory of others.
+        part.stream().synchronize().and(copied)?;
+        Ok(points)
+    })?;
     for (part, points) in parts.iter_mut().zip(new) {
         part.replace(points);
     }
     Ok(())
 }
 
-/// The pieces of a part, on its device.
-fn gather<C: Coord>(part: &Part<C>, all: &[Part<C>], pieces: &[Piece]) -> Result<Points<C>> {
+/// Copies the pieces of a part to its device.
+fn gather<C: Coord>(part: &Part<C>, all: &[Part<C>], pieces: &[Piece], points: &mut Points<C>) -> Result<()> {
     let (stream, dims) = (part.stream(), part.dims());
-    let len = pieces.iter().map(|piece| piece.range.len()).sum();
-    let mut points = Points::uninitialized(stream.gpu(), len, dims)?;
-    let copied = copy_all(part, all, pieces, &mut points);
-    // Also after an error: what has been asked for reads the memory of others.
-    stream.synchronize().and(copied)?;
-    Ok(points)
-}
-
-fn copy_all<C: Coord>(
-    part: &Part<C>,
-    all: &[Part<C>],
-    pieces: &[Piece],
-    points: &mut Points<C>,
-) -> Result<()> {
-    let (stream, dims) = (part.stream(), part.dims());
+    let (coords, names) = points.write();
     let mut begin = 0;
     for Piece { source, range } in pieces {
         let (source, len) = (&all[*source], range.len());
         let from = source.points();
         // SAFETY: pieces are within what the parts have, which waits for its work after each step, and keeps it until this one is over.
         unsafe {
-            let coords = points.coords.slice_mut().part(begin * dims, len * dims);
-            let piece = from.coords.slice().part(range.start * dims, len * dims);
-            stream.copy_from(coords, source.stream(), piece)?;
-            let names = points.names.slice_mut().part(begin, len);
-            stream.copy_from(names, source.stream(), from.names.slice().part(range.start, len))?;
+            let piece = from.coords().part(range.start * dims, len * dims);
+            stream.copy_from(coords.part(begin * dims, len * dims), source.stream(), piece)?;
+            let piece = from.names().part(range.start, len);
+            stream.copy_from(names.part(begin, len), source.stream(), piece)?;
         }
         begin += len;
     }

@@ -7,25 +7,19 @@ use kauri_kernels::policy::BALANCED_WARPS;
 use kauri_kernels::primitives::merge_sort::primitives_super_keys;
 use kauri_kernels::thread::coord::Coord;
 
+use super::points::Points;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::kdtree::balanced::BalancedOptions;
 use crate::kdtree::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::kdtree::balanced::gpu::distinct::Distinct;
 use crate::kdtree::balanced::gpu::{Build, GpuTree};
+use crate::kdtree::balanced::{BalancedOptions, MAX_PARTS};
 use crate::memory;
-use crate::primitives::generate::iota;
+use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::order::Lookup;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::stats::Stats;
-
-/// Points in device memory.
-pub(super) struct Points<C> {
-    pub(super) coords: Buffer<C>,
-    /// Their ids.
-    pub(super) names: Buffer<u32>,
-}
 
 /// A point that was removed, and the one that stays for it, by their ids.
 pub(super) struct Renamed {
@@ -39,8 +33,16 @@ pub(super) struct Part<C> {
     workspace: Workspace,
     dims: usize,
     points: Points<C>,
+    /// What the points were in before, for those of a next step.
+    spare: Option<Points<C>>,
     renamed: Vec<Renamed>,
     temp_bytes: u64,
+}
+
+/// Where points are laid out, in columns that begin with number `rotation`; there is room for as many as there are.
+struct Target<C> {
+    points: Points<C>,
+    rotation: u32,
 }
 
 /// Temporary memory of the first sort of a part.
@@ -73,39 +75,59 @@ impl<C: Coord> DistinctMerge<C> {
     }
 }
 
-/// Temporary bytes of a part that has at most so many points at a time, beside those that are sent on their way.
+/// More points than it had at first a part may have after the first exchange: of each other part at most one that is equal to the last,
+/// and one by rounding.
+const MORE: usize = MAX_PARTS;
+
+/// Temporary bytes of a part that has at most so many points at a time, beside those that it has.
 pub(super) fn temp_bytes<C: Coord>(len: usize, dims: usize) -> u64 {
-    let (mut sort, mut merge) = (Layout::new(), Layout::new());
+    let (len, mut sort, mut merge) = (len + MORE, Layout::new(), Layout::new());
     DistinctSort::<C>::plan(&mut sort, len);
     DistinctMerge::<C>::plan(&mut merge, len);
     sort.bytes().max(merge.bytes()) + (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
 }
 
-impl<C: Coord> Points<C> {
-    pub(super) fn uninitialized(gpu: &Gpu, len: usize, dims: usize) -> Result<Self> {
-        let coords = Buffer::uninitialized(gpu, len * dims, "coordinates of a part")?;
-        Ok(Self { coords, names: Buffer::uninitialized(gpu, len, "ids of a part")? })
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.coords.len() * size_of::<C>() + self.names.len() * size_of::<u32>()) as u64
-    }
-}
-
 impl<C: Coord> Part<C> {
     /// Consecutive points, of which the first has that id.
     pub(super) fn upload(gpu: &Gpu, coords: &[C], first: u32, dims: usize) -> Result<Self> {
-        let stream = Stream::new(gpu)?;
-        let mut points = Points::uninitialized(gpu, coords.len() / dims, dims)?;
-        points.coords.copy_from_slice(&stream, coords)?;
-        iota(&stream, first, 1, &mut points.names)?;
+        let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
+        // What the next steps take is here before they begin: allocations take longer than some of them.
+        let rooms = [0, 1].map(|_| Points::uninitialized(gpu, n + MORE, dims));
+        let [points, spare] = rooms;
+        let mut points = points?.with_len(n);
+        let mut workspace = Workspace::new(gpu);
+        let (mut sort, mut merge) = (Layout::new(), Layout::new());
+        DistinctSort::<C>::plan(&mut sort, n);
+        DistinctMerge::<C>::plan(&mut merge, n + MORE);
+        let larger = if sort.bytes() > merge.bytes() { sort } else { merge };
+        workspace.carve(&stream, &larger, "a sort of a part")?;
+        let (to, names) = points.write();
+        // SAFETY: the memory is new, and nobody else uses it.
+        unsafe {
+            stream.upload(to, coords)?;
+            iota_on(&stream, first, names)?;
+        }
         stream.synchronize()?;
-        let workspace = Workspace::new(gpu);
-        Ok(Self { stream, workspace, dims, points, renamed: Vec::new(), temp_bytes: 0 })
+        let spare = Some(spare?);
+        Ok(Self { stream, workspace, dims, points, spare, renamed: Vec::new(), temp_bytes: 0 })
+    }
+
+    /// Room for the points of the next step.
+    pub(super) fn room(&mut self, len: usize) -> Result<Points<C>> {
+        match self.spare.take().and_then(|spare| spare.reused(len)) {
+            Some(spare) => Ok(spare),
+            None => self.own_room(len),
+        }
+    }
+
+    /// The same, and no more than that, for the points of a tree.
+    pub(super) fn own_room(&mut self, len: usize) -> Result<Points<C>> {
+        self.spare = None;
+        Points::uninitialized(self.stream.gpu(), len, self.dims)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.points.names.len()
+        self.points.len()
     }
 
     pub(super) fn dims(&self) -> usize {
@@ -127,10 +149,10 @@ impl<C: Coord> Part<C> {
 
     /// Other points in place of those there are.
     pub(super) fn replace(&mut self, points: Points<C>) {
-        // For a moment there are both, of which one is what becomes the tree.
+        // One of the two becomes the tree, or is as large.
         let beside = self.points.bytes().min(points.bytes());
         self.temp_bytes = self.temp_bytes.max(self.workspace.bytes() + beside);
-        self.points = points;
+        self.spare = Some(std::mem::replace(&mut self.points, points));
     }
 
     /// The points that the last step has removed.
@@ -140,7 +162,8 @@ impl<C: Coord> Part<C> {
 
     /// The id of the point at a place.
     pub(super) fn name(&self, place: usize) -> Result<u32> {
-        let names = self.points.names.part_to_vec(&self.stream, place..place + 1)?;
+        // SAFETY: the names are there since the last step, and the place is one of theirs.
+        let names = unsafe { self.stream.read(self.points.names().part(place, 1))? };
         names.first().copied().ok_or(Error::Shape { what: "ids of a part", expected: 1, got: 0 })
     }
 
@@ -151,7 +174,7 @@ impl<C: Coord> Part<C> {
         let temp = self.workspace.carve(stream, &layout, "points of a part")?;
         let (at, found) = (temp.view::<u32>(regions.0), temp.view::<C>(regions.1));
         temp.upload(stream, at, places)?;
-        let args = (self.points.coords.slice(), dims as u32, at.read_only(), found);
+        let args = (self.points.coords(), dims as u32, at.read_only(), found);
         // SAFETY: places are less than the number of points, and arrays of a plan are apart.
         unsafe {
             stream.launch_items::<kdtree_number_points<C>>(found.len() as u64, args)?;
@@ -161,36 +184,40 @@ impl<C: Coord> Part<C> {
 
     /// Sorts the points by the super key of the first column, and lays them out in that order, in the columns of the next level.
     pub(super) fn sort(&mut self) -> Result<()> {
-        let (n, dims, stream) = (self.len(), self.dims, &self.stream);
+        let n = self.len();
         if n == 0 {
             return Ok(());
         }
+        let to = Target { points: self.room(n)?, rotation: 1 };
+        let (dims, stream) = (self.dims, &self.stream);
         let mut layout = Layout::new();
         let sort = CoordinateSort::<C>::plan(&mut layout, n);
         let rooms = [layout.reserve(n), layout.reserve(n)];
         let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
-        let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
+        let build = Build { stream, temp: &temp, coords: self.points.coords(), dims };
         let rooms = rooms.map(|room| temp.view::<u32>(room));
         sort.by_super_key(build, rooms)?;
-        let points = build.lay_out(self.points.names.slice(), rooms[0].read_only(), 1)?;
+        let points = build.lay_out(self.points.names(), rooms[0].read_only(), to)?;
         self.replace(points);
         Ok(())
     }
 
     /// Sorts the points by the super key of the first axis, removes equal ones, and lays out the others in that order.
     pub(super) fn sort_distinct(&mut self) -> Result<()> {
-        let (n, dims, stream) = (self.len(), self.dims, &self.stream);
+        let n = self.len();
         if n == 0 {
             return Ok(());
         }
+        let to = Target { points: self.room(n)?, rotation: 0 };
+        let (dims, stream) = (self.dims, &self.stream);
         let mut layout = Layout::new();
         let DistinctSort { sort, rooms, distinct } = DistinctSort::<C>::plan(&mut layout, n);
         let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
-        let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
+        let build = Build { stream, temp: &temp, coords: self.points.coords(), dims };
         let [ids, room] = rooms.map(|room| temp.view::<u32>(room));
         let (_, may_be_equal) = sort.by_super_key(build, [ids, room])?;
         if !may_be_equal {
-            let points = build.lay_out(self.points.names.slice(), ids.read_only(), 0)?;
+            let points = build.lay_out(self.points.names(), ids.read_only(), to)?;
             self.replace(points);
             return Ok(());
         }
@@ -199,7 +226,7 @@ impl<C: Coord> Part<C> {
         // SAFETY: arrays of a plan are apart, and there are as many keys as ids; the sort's are not needed any more.
         unsafe { stream.launch_items::<kdtree_first_coordinates<C>>(n as u64, args)? };
         let sorted = Pairs { keys, values: ids }.read_only();
-        let (points, renamed) = build.keep(&distinct, sorted, room, self.points.names.slice(), 0)?;
+        let (points, renamed) = build.keep(&distinct, sorted, room, self.points.names(), to)?;
         self.replace(points);
         self.renamed = renamed;
         Ok(())
@@ -208,14 +235,16 @@ impl<C: Coord> Part<C> {
     /// Merges runs of points that are sorted by the super key of the first axis, and lie one behind the other, and removes equal points.
     /// Lays out the others in that order, in the columns of the next level.
     pub(super) fn merge_distinct(&mut self, lens: impl Iterator<Item = usize>) -> Result<()> {
-        let (n, dims, stream) = (self.len(), self.dims, &self.stream);
+        let n = self.len();
         if n == 0 {
             return Ok(());
         }
+        let to = Target { points: self.room(n)?, rotation: 1 };
+        let (dims, stream) = (self.dims, &self.stream);
         let mut layout = Layout::new();
         let DistinctMerge { merge, rooms, distinct } = DistinctMerge::<C>::plan(&mut layout, n);
         let temp = self.workspace.carve(stream, &layout, "a merge of a part")?;
-        let build = Build { stream, temp: &temp, coords: self.points.coords.slice(), dims };
+        let build = Build { stream, temp: &temp, coords: self.points.coords(), dims };
         let [mut sorted, mut room] =
             rooms.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
         let args = (build.coords, dims as u32, 0, sorted.keys, sorted.values);
@@ -243,8 +272,8 @@ impl<C: Coord> Part<C> {
             ends = ends.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
             std::mem::swap(&mut sorted, &mut room);
         }
-        let names = self.points.names.slice();
-        let (points, renamed) = build.keep(&distinct, sorted.read_only(), room.values, names, 1)?;
+        let names = self.points.names();
+        let (points, renamed) = build.keep(&distinct, sorted.read_only(), room.values, names, to)?;
         self.replace(points);
         self.renamed = renamed;
         Ok(())
@@ -256,8 +285,9 @@ impl<C: Coord> Part<C> {
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<(GpuTree<C>, Buffer<u32>)> {
+        self.spare = None;
         let none = Points::uninitialized(self.stream.gpu(), 0, self.dims)?;
-        let Points { coords, names } = std::mem::replace(&mut self.points, none);
+        let (coords, names) = std::mem::replace(&mut self.points, none).into_buffers();
         let tree = GpuTree::over(&self.stream, &mut self.workspace, coords, self.dims, options, stats)?;
         self.temp_bytes = self.temp_bytes.max(self.workspace.bytes());
         Ok((tree, names))
@@ -279,15 +309,14 @@ unsafe fn part<'a, C>(all: Pairs<'a, C, u32>, begin: usize, end: usize) -> Pairs
 }
 
 impl<C: Coord> Build<'_, C> {
-    /// Of points in order the first of equal ones, laid out in that order and in columns that begin with number `rotation`, and the ones
-    /// that go. `room` is for as many ids.
+    /// Of points in order the first of equal ones, laid out in that order, and the ones that go. `room` is for as many ids.
     fn keep(
         self,
         distinct: &Distinct,
         sorted: Source<'_, C, u32>,
         room: SliceMut<'_, u32>,
         names: Slice<'_, u32>,
-        rotation: u32,
+        to: Target<C>,
     ) -> Result<(Points<C>, Vec<Renamed>)> {
         let (stream, n) = (self.stream, sorted.values.len());
         let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
@@ -303,15 +332,15 @@ impl<C: Coord> Build<'_, C> {
             renamed
                 .extend(removed.map(|(id, &stays)| Renamed { id: names[id], stays: names[stays as usize] }));
         }
-        Ok((self.lay_out(names, kept, rotation)?, renamed))
+        Ok((self.lay_out(names, kept, to)?, renamed))
     }
 
-    /// The points in an order, in columns that begin with number `rotation`. Waits until they are there.
-    fn lay_out(self, names: Slice<'_, u32>, order: Slice<'_, u32>, rotation: u32) -> Result<Points<C>> {
+    /// The points in an order. Waits until they are there.
+    fn lay_out(self, names: Slice<'_, u32>, order: Slice<'_, u32>, to: Target<C>) -> Result<Points<C>> {
         let Build { stream, coords, dims, .. } = self;
-        let mut points = Points::uninitialized(stream.gpu(), order.len(), dims)?;
-        let rotation = rotation % dims as u32;
-        let (new_coords, new_names) = (points.coords.slice_mut(), points.names.slice_mut());
+        let Target { points, rotation } = to;
+        let (mut points, rotation) = (points.with_len(order.len()), rotation % dims as u32);
+        let (new_coords, new_names) = points.write();
         let args = (coords, dims as u32, names, order, rotation, new_coords, new_names);
         // SAFETY: the order has ids of points, and buffers wait for the device before they are freed.
         unsafe { stream.launch_items::<kdtree_lay_out_points<C>>((order.len() * dims) as u64, args)? };

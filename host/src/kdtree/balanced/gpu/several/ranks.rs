@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Points of a list that are looked at in a round, for a rank.
 pub(super) const LOOKS: usize = 256;
@@ -49,7 +49,8 @@ pub(super) fn cuts<C>(
 ) -> Result<Vec<Vec<usize>>> {
     let whole: Vec<_> = lens.iter().map(|&len| 0..len).collect();
     let mut bounds = vec![whole; ranks.len()];
-    while bounds.iter().flatten().any(|range| !range.is_empty()) {
+    let undecided = |bounds: &[Vec<Range<usize>>]| bounds.iter().flatten().map(Range::len).sum::<usize>();
+    while undecided(&bounds) > 0 {
         let seen = (0..lens.len()).map(|list| {
             let of_rank = |bounds: &Vec<Range<usize>>| spread(bounds[list].clone());
             let mut places: Vec<_> = bounds.iter().flat_map(of_rank).collect();
@@ -59,8 +60,13 @@ pub(super) fn cuts<C>(
             Ok(Seen { places, coords })
         });
         let seen = seen.collect::<Result<Vec<_>>>()?;
+        let before = undecided(&bounds);
         for (bounds, &rank) in bounds.iter_mut().zip(ranks) {
             narrow(bounds, rank, &seen, compare);
+        }
+        if undecided(&bounds) == before {
+            let what = "the points of a part are not in order".into();
+            return Err(Error::Corrupt { node: 0, what });
         }
     }
     Ok(bounds.into_iter().map(|bounds| bounds.into_iter().map(|range| range.start).collect()).collect())
@@ -75,8 +81,8 @@ fn spread(range: Range<usize>) -> impl Iterator<Item = u32> {
 /// Narrows for each list where a rank may cut it.
 ///
 /// A point is among the first if fewer than so many come before it. How many these are of a list is known up to the points that were
-/// seen on both sides of it. Beyond the bounds of a list it does not matter: a point that even some of the list's first come behind is
-/// one of the first itself, whatever it has of the others.
+/// seen on both sides of it, and no more than its bounds count: a point that comes before one that is certainly among the first is
+/// so itself, and if of each list at most as many come before it as are among the first, so does their sum.
 fn narrow<C>(bounds: &mut [Range<usize>], rank: usize, seen: &[Seen<C>], compare: &impl Compare<C>) {
     let at_least_and_most = |list: usize, i: usize| {
         let mut sums = [0, 0];
@@ -108,7 +114,9 @@ fn narrow<C>(bounds: &mut [Range<usize>], rank: usize, seen: &[Seen<C>], compare
         let last = seen[list].partition_point(|i| at_least_and_most(list, i)[0] < rank);
         let begin = first.checked_sub(1).map_or(0, |first| places[first] as usize + 1);
         let end = places.get(last).map_or(bound.end, |&last| last as usize);
-        begin.clamp(bound.start, bound.end)..end.clamp(bound.start, bound.end)
+        let begin = begin.clamp(bound.start, bound.end);
+        // Of lists that are not sorted it might lie before.
+        begin..end.clamp(begin, bound.end)
     });
     let narrowed: Vec<_> = narrowed.collect();
     bounds.clone_from_slice(&narrowed);
@@ -211,6 +219,23 @@ mod tests {
             let (cuts, looks) = cuts_of(&lists, &[1 << 20, 77]);
             assert_eq!(cuts, [expected(&lists, 1 << 20), expected(&lists, 77)]);
             assert!(looks <= 2 * 5, "{looks} looks");
+        }
+    }
+
+    #[test]
+    fn lists_that_are_not_sorted_are_no_endless_work() {
+        for seed in 0..100 {
+            let mut lists = [list(600, 50, seed), list(300, 50, seed + 1)];
+            lists[0].rotate_left(seed as usize * 5);
+            lists[1].reverse();
+            let lens = [600, 300];
+            let look = |list: usize, places: &[u32]| {
+                Ok(places.iter().map(|&place| lists[list][place as usize]).collect())
+            };
+            match cuts(&lens, &[seed as usize * 9], &by_value, look) {
+                Ok(cuts) => assert!(cuts[0][0] <= 600 && cuts[0][1] <= 300),
+                Err(error) => assert!(matches!(error, Error::Corrupt { .. }), "{error}"),
+            }
         }
     }
 
