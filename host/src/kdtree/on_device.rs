@@ -90,13 +90,13 @@ impl<P: Point> KdTree<P> {
     /// Checks options for queries to this tree, or one of as many points, and brings what they need to its device.
     ///
     /// # Errors
-    /// Those of [`KdTree::nearest_with`] for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
+    /// Those of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
         let wanted = Wanted::new(options, self.len())?;
         Ok(PreparedQuery { asked: self.gpu_tree()?.prepare(stream, wanted)?, points: PhantomData })
     }
 
-    /// The `k` nearest points of every query: as [`KdTree::nearest_with`], in device memory. `ids` and `dist2` have `k` items a
+    /// The `k` nearest points of every query: as [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with), in device memory. `ids` and `dist2` have `k` items a
     /// query. As the host does not look at them, queries more than a period from a point are no error: their rows are wrong.
     ///
     /// # Errors

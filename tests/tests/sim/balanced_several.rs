@@ -143,7 +143,7 @@ fn answer_alike(tree: &BalancedKdTree<[f32; 2]>, expected: &BalancedKdTree<[f32;
                 assert!(within(tree) == within(expected), "{options:?}");
             }
             let in_batches = |tree: &BalancedKdTree<_>| {
-                let (mut rows, mut batches) = (Vec::new(), Batches::new().bytes(900).rows(20));
+                let (mut rows, mut batches) = (Vec::new(), Batches::new().bytes(1800).rows(60));
                 tree.within_batches(asked, 9.0, &options, &mut batches, |batch| {
                     rows.extend(
                         batch.rows().map(|row| (batch.row(row).to_vec(), batch.row_dist2(row).to_vec())),
@@ -177,16 +177,14 @@ fn answer_alike(tree: &BalancedKdTree<[f32; 2]>, expected: &BalancedKdTree<[f32;
 #[test]
 fn all_devices_answer() {
     let points = points::<f32, 2>(150, 50, |x| x as f32);
-    let queries = self::points::<f32, 2>(33, 50, |x| x as f32);
+    let queries = self::points::<f32, 2>(20, 50, |x| x as f32);
     let options = BalancedOptions::default();
     let expected = BalancedKdTree::build(&Device::cpu(), &points, &options).unwrap();
     assert!(expected.len() < points.len(), "some are equal");
-    for count in [1, 3, 4] {
-        let tree = BalancedKdTree::build_over(&separate(count), &points, &options).unwrap();
-        answer_alike(&tree, &expected, &queries);
-    }
+    let tree = BalancedKdTree::build_over(&separate(3), &points, &options).unwrap();
+    answer_alike(&tree, &expected, &queries);
     // Some parts have no point, and then nobody has.
-    for n in [0, 1, 2, 5] {
+    for n in [0, 1, 2, 5, 150] {
         let expected = BalancedKdTree::build(&Device::cpu(), &points[..n], &options).unwrap();
         let tree = BalancedKdTree::build_over(&separate(4), &points[..n], &options).unwrap();
         let near = |tree: &BalancedKdTree<_>| tree.nearest(&queries, 3).unwrap().into_parts();

@@ -1,12 +1,11 @@
 //! Queries with options on simulated devices, by every kernel: the same as on the CPU, which conformance compares with brute
 //! force.
 
-use crate::{noise, on_each_schedule};
+use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::SpatialIndex;
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar};
-use std::cell::Cell;
 
 /// Points in a cube of 8, some of them equal.
 pub(crate) fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {
@@ -51,13 +50,12 @@ fn same<P: Point>(
 /// A schedule at a time another kernel's turn: all of them in the course of the schedules.
 #[test]
 fn queries_with_options() {
-    let turn = Cell::new(0);
-    on_each_schedule(|gpu, _| {
+    on_each_schedule_in_turn(10, |gpu, _, turn| {
         let (f32s, f64s) = (|x| x as f32, |x| x);
         let (p2, q2) = (points::<f32, 2>(170, 1, f32s), points::<f32, 2>(40, 2, f32s));
         let (p3, q3) = (points::<f32, 3>(170, 3, f32s), points::<f32, 3>(40, 4, f32s));
         let (d3, e3) = (points::<f64, 3>(120, 5, f64s), points::<f64, 3>(40, 6, f64s));
-        match turn.replace(turn.get() + 1) % 10 {
+        match turn {
             0 => same(gpu, &p3, &q3, &[1, 8], &QueryOptions::default(), 1.0),
             1 => same(gpu, &p2, &q2, &[3, 16], &QueryOptions::default().coherent(), 0.5),
             2 => same(gpu, &p3, &q3, &[30], &QueryOptions::default().radius(3.0), 2.0),
@@ -92,10 +90,8 @@ fn queries_with_options() {
 /// Enough queries to be put in the order of the tree, whose buckets they start at, on a GPU's own buffers.
 #[test]
 fn ordered_queries_on_buffers() {
-    let turn = Cell::new(0);
-    on_each_schedule(|gpu, stream| {
-        let turn = turn.replace(turn.get() + 1);
-        let k = [1, 8, 30, 100][turn % 4];
+    on_each_schedule_in_turn(4, |gpu, stream, turn| {
+        let k = [1, 8, 30, 100][turn];
         let (points, queries) =
             (points::<f32, 3>(1500, 7, |x| x as f32), points::<f32, 3>(1030, 8, |x| x as f32));
         let near = {

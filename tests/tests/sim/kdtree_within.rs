@@ -1,11 +1,10 @@
 //! Points within a distance and in boxes on a GPU's own buffers: what the calls on slices give, as far as there is room.
 
 use crate::kdtree_queries::{self, points};
-use crate::on_each_schedule;
+use crate::{on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, Within, num_found};
 use kauri::{Device, Error, KdTree, KdTreeOptions, Result, SpatialIndex};
-use std::cell::Cell;
 
 type Tree = KdTree<[f32; 3]>;
 
@@ -114,9 +113,7 @@ impl Case<'_> {
 /// A schedule at a time another call's turn.
 #[test]
 fn points_found_on_buffers() {
-    let turn = Cell::new(0);
-    on_each_schedule(|gpu, stream| {
-        let turn = turn.replace(turn.get() + 1);
+    on_each_schedule_in_turn(10, |gpu, stream, turn| {
         run(gpu, stream, turn).unwrap_or_else(|e| panic!("{e}"));
     });
 }

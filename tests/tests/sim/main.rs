@@ -22,6 +22,7 @@ mod top_k;
 
 use cust_core::DeviceCopy;
 use kauri::device::{Buffer, Gpu, Stream};
+use std::cell::Cell;
 
 /// Runs a test on each simulated device.
 fn on_each_schedule(test: impl Fn(&Gpu, &Stream)) {
@@ -29,6 +30,12 @@ fn on_each_schedule(test: impl Fn(&Gpu, &Stream)) {
         let gpu = device.gpu().unwrap();
         test(gpu, &Stream::new(gpu).unwrap());
     }
+}
+
+/// The same where each device takes one of so many cases in their turn: for cases that take long.
+fn on_each_schedule_in_turn(cases: usize, test: impl Fn(&Gpu, &Stream, usize)) {
+    let turn = Cell::new(0);
+    on_each_schedule(|gpu, stream| test(gpu, stream, turn.replace((turn.get() + 1) % cases)));
 }
 
 /// A buffer of these items.

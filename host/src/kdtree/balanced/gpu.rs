@@ -12,7 +12,8 @@ mod stored;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::balanced::distinct::kdtree_stays;
 use kauri_kernels::kdtree::balanced::medians_len;
-use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};
+use kauri_kernels::kdtree::balanced::verify::{LEVELS, kdtree_verify_balanced, wrong};
+use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 
 use super::{BalancedBuilder, BalancedOptions, BalancedTree, Once};
@@ -186,18 +187,16 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
         // SAFETY: there are so many words.
         let (finding, counts) = unsafe { (all.part(0, 1), all.part(1, COUNTS)) };
         let (medians, num_nodes) = (self.medians.slice(), self.num_nodes as u32);
-        let args = (
-            self.coords.slice(),
-            self.dims as u32,
-            medians,
-            self.children.slice(),
-            num_nodes,
-            seen.slice_mut(),
-            finding,
-            counts,
-        );
-        // SAFETY: the buffers live until the finding has been copied.
-        unsafe { stream.launch_items::<kdtree_verify_balanced<C>>(medians.len() as u64, args)? };
+        let (coords, dims, children) = (self.coords.slice(), self.dims as u32, self.children.slice());
+        let mut end = num_levels(num_nodes);
+        while end > 0 {
+            let begin = end.saturating_sub(LEVELS);
+            let seen = seen.slice_mut();
+            let args = (coords, dims, medians, children, num_nodes, begin, end, seen, finding, counts);
+            // SAFETY: the buffers live until the finding has been copied.
+            unsafe { stream.launch::<kdtree_verify_balanced<C>>(1 << begin, args)? };
+            end = begin;
+        }
         let words = words.to_vec(&stream)?;
         match words[0] {
             u64::MAX => {}

@@ -42,7 +42,7 @@ pub enum Look<'a, C> {
 /// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](super::super::QueryOptions::radius), which
 /// there has to be, the mask, norm and periods. Rows are in the order of the tree, also of options that are `sorted`.
 impl<P: Point> KdTree<P> {
-    /// The number of points within the radius of every query, its border included: as [`KdTree::count_within`], in device memory.
+    /// The number of points within the radius of every query, its border included: as [`SpatialIndex::count_within`](crate::SpatialIndex::count_within), in device memory.
     /// One of `counts` a query.
     ///
     /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated.
@@ -63,7 +63,7 @@ impl<P: Point> KdTree<P> {
         self.gpu_tree()?.count_on(stream, workspace, look, counts)
     }
 
-    /// The points within the radius of every query, its border included, as far as there is room: as [`KdTree::within`], in
+    /// The points within the radius of every query, its border included, as far as there is room: as [`SpatialIndex::within`](crate::SpatialIndex::within), in
     /// device memory.
     ///
     /// - `offsets`, one more than queries, are set to where each row begins and the last ends, whatever there is room for: the
@@ -118,7 +118,7 @@ impl<C: Coord, const D: usize> KdTree<[C; D]>
 where
     [C; D]: Point<Coord = C>,
 {
-    /// The number of points in every box: as [`KdTree::count_in_boxes`], in device memory. One of `counts` a box.
+    /// The number of points in every box: as [`SpatialIndex::count_in_boxes`](crate::SpatialIndex::count_in_boxes), in device memory. One of `counts` a box.
     ///
     /// # Errors
     /// Those of [`count_within_on`](KdTree::count_within_on), but for the radius.
@@ -134,7 +134,7 @@ where
         self.gpu_tree()?.count_on(stream, workspace, look, counts)
     }
 
-    /// The points in every box, as far as there is room: as [`KdTree::in_boxes`], in device memory; `offsets` and `ids` are those
+    /// The points in every box, as far as there is room: as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes), in device memory; `offsets` and `ids` are those
     /// of [`within_on`](KdTree::within_on). Memory beside the buffers: 4 bytes a box.
     ///
     /// # Errors

@@ -70,8 +70,8 @@ pub unsafe fn kdtree_settle_ties<C: Coord>(
                 ids.store(to, ids.load(to - 1));
                 to -= 1;
             }
-            // Equal points stay in order, so the one before is equal if any is.
-            has_equal |= to > place && !is_before(&points, ids.load(to - 1), id);
+            // Equal points are in the order of their ids, so the one before is equal if any is.
+            has_equal |= to > place && agree_beyond_the_first_axis(coords, dims, ids.load(to - 1), id);
             ids.store(to, id);
             next += 1;
         }
@@ -79,6 +79,20 @@ pub unsafe fn kdtree_settle_ties<C: Coord>(
             told.atomic_store(told::EQUAL, 1, Ordering::Relaxed, Scope::Device);
         }
     }
+}
+
+/// True if two points have the same coordinates but for the first one, where they are known to.
+#[inline(always)]
+unsafe fn agree_beyond_the_first_axis<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> bool {
+    let (a, b, dims) = (a as usize, b as usize, dims as usize);
+    let mut axis = 1;
+    while axis < dims {
+        if coords.load(a * dims + axis).key() != coords.load(b * dims + axis).key() {
+            return false;
+        }
+        axis += 1;
+    }
+    true
 }
 
 /// Tells points of the array sorted on the first axis that are equal to the one before, in their paths, and counts them. `paths` and
@@ -97,14 +111,10 @@ pub unsafe fn kdtree_find_equal<C: Coord>(
     let place = thread::index_1d_u64() as usize;
     let mut is_equal = place > 0 && place < keys.len() && keys.load(place - 1) == keys.load(place);
     if is_equal {
-        let (id, other, dims) = (ids.load(place) as usize, ids.load(place - 1) as usize, dims as usize);
-        let mut axis = 1;
-        while axis < dims && is_equal {
-            is_equal = coords.load(id * dims + axis).key() == coords.load(other * dims + axis).key();
-            axis += 1;
-        }
+        let id = ids.load(place);
+        is_equal = agree_beyond_the_first_axis(coords, dims, ids.load(place - 1), id);
         if is_equal {
-            paths.store(id, GONE);
+            paths.store(id as usize, GONE);
         }
     }
     let equal = warp::warp_vote_ballot(warp::FULL_MASK, is_equal).count_ones();

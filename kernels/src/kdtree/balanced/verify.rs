@@ -1,9 +1,9 @@
-//! Checks a balanced tree level by level.
+//! Checks a balanced tree by subtrees of some levels, whose points are fetched once, with those of the ancestors of each root.
 
-use super::{NONE, Run, is_before, points_on_level};
-use crate::kdtree::left_balanced::{full_tree, level};
-use crate::policy::PER_ITEM_THREADS;
+use super::{NONE, Run};
+use crate::kdtree::left_balanced::full_tree;
 use crate::thread::coord::Coord;
+use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
 /// What can be wrong with a node; the value is stored beside its place in the medians.
@@ -20,11 +20,28 @@ pub mod wrong {
     pub const SIDE: u32 = 5;
 }
 
-/// Checks every address of every level, a thread each: that there is a node if its run has points, of a point that is no other node's,
-/// with the children stored below it, if there are any, and on its side of every ancestor by the super key of that one's level: which it is, if it is on
-/// that of the last one on each side of each axis, and they are. `seen` holds a zero bit a point; the smallest (place, what is wrong)
-/// goes to `finding`, which starts at `u64::MAX`, and how many nodes there are is the sum of `counts`, which start at 0.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+/// Levels of the subtrees that a block checks.
+pub const LEVELS: u32 = 8;
+/// Threads of a block, one a node and one more.
+const THREADS: usize = 1 << LEVELS;
+/// Levels above a subtree at most.
+const MAX_ABOVE: usize = 32;
+
+/// Shared memory of a subtree, whose nodes are numbered from 1 at the root.
+#[repr(C, align(16))]
+pub struct VerifySmem<C> {
+    /// The coordinates of each node, and behind them those of the ancestors of the root, by level.
+    coords: [C; (THREADS + MAX_ABOVE) * MAX_DIMS],
+    /// Their ids, or [`NONE`] of what is no point.
+    ids: [u32; THREADS + MAX_ABOVE],
+}
+
+/// Checks the addresses of the levels `begin..end`, up to [`LEVELS`], a block a subtree of the first of them: that there is a node if its run
+/// has points, of a point that is no other node's, with the children stored below it, if there are any, and on its side of every ancestor
+/// by the super key of that one's level: which it is, if it is on that of the last one on each side of each axis, and they are. `seen` holds
+/// a zero bit a point; the smallest (place, what is wrong) goes to `finding`, which starts at `u64::MAX`, and how many nodes there are is
+/// the sum of `counts`, which start at 0.
+#[kernel(family = "kdtree-balanced", block = THREADS, shared = VerifySmem<C>)]
 #[instance(f32)]
 #[instance(f64)]
 pub unsafe fn kdtree_verify_balanced<C: Coord>(
@@ -33,20 +50,29 @@ pub unsafe fn kdtree_verify_balanced<C: Coord>(
     medians: Slice<u32>,
     children: Slice<u32>,
     num_nodes: u32,
+    begin: u32,
+    end: u32,
     seen: SliceMut<u32>,
     finding: SliceMut<u64>,
     counts: SliceMut<u64>,
 ) {
-    let place = thread::index_1d_u64();
-    let mut is_node = false;
-    if place < medians.len() as u64 {
-        let what = Tree { coords, dims, medians, children, num_nodes }.check(place as u32, seen);
+    let (root, smem) = (thread::block_idx_x(), shared_mem());
+    let subtree = Subtree { coords, dims, medians, children, num_nodes, begin, root, smem };
+    subtree.load_ancestor();
+    // The first thread has no node.
+    let node = thread::thread_idx_x();
+    let depth = if node == 0 { LEVELS } else { depth_of(node) };
+    let is_there = begin + depth < end;
+    let (place, id) = if is_there { subtree.load(node) } else { (0, NONE) };
+    thread::sync_threads();
+    if is_there {
+        let what = subtree.check(node, place, id, seen);
         if what != 0 {
-            finding.atomic_min(0, place << 32 | u64::from(what), Ordering::Relaxed, Scope::Device);
+            let found = u64::from(place) << 32 | u64::from(what);
+            finding.atomic_min(0, found, Ordering::Relaxed, Scope::Device);
         }
-        is_node = medians.load(place as usize) != NONE;
     }
-    let nodes = warp::warp_vote_ballot(warp::FULL_MASK, is_node).count_ones();
+    let nodes = warp::warp_vote_ballot(warp::FULL_MASK, id != NONE).count_ones();
     if warp::lane_id() == 0 && nodes > 0 {
         // One word for all would be what everybody waits for.
         let own = thread::block_idx_x() as usize % counts.len();
@@ -54,18 +80,66 @@ pub unsafe fn kdtree_verify_balanced<C: Coord>(
     }
 }
 
-struct Tree<'a, C> {
+/// Depth of a node below the root of its subtree.
+#[inline(always)]
+fn depth_of(node: u32) -> u32 {
+    31 - node.leading_zeros()
+}
+
+struct Subtree<'a, C> {
     coords: Slice<'a, C>,
     dims: u32,
     medians: Slice<'a, u32>,
     children: Slice<'a, u32>,
     num_nodes: u32,
+    /// The level of the root, and its address.
+    begin: u32,
+    root: u32,
+    smem: *mut VerifySmem<C>,
 }
 
-impl<C: Coord> Tree<'_, C> {
+impl<C: Coord> Subtree<'_, C> {
+    /// Brings an ancestor of the root to shared memory, if the thread's number is a level above.
     #[inline(always)]
-    unsafe fn check(&self, place: u32, seen: SliceMut<'_, u32>) -> u32 {
-        let (level, id) = (level(place), self.medians.load(place as usize));
+    unsafe fn load_ancestor(&self) {
+        let above = thread::thread_idx_x();
+        if above < self.begin {
+            let address = self.root >> (self.begin - above);
+            self.store(THREADS + above as usize, self.medians.load((full_tree(above) + address) as usize));
+        }
+    }
+
+    /// Brings a node to shared memory. Returns its place and its id.
+    #[inline(always)]
+    unsafe fn load(&self, node: u32) -> (u32, u32) {
+        let depth = depth_of(node);
+        let address = (self.root << depth) + (node - (1 << depth));
+        let place = full_tree(self.begin + depth) + address;
+        let id = self.medians.load(place as usize);
+        self.store(node as usize, id);
+        (place, id)
+    }
+
+    #[inline(always)]
+    unsafe fn store(&self, slot: usize, id: u32) {
+        let (dims, is_point) = (self.dims as usize, self.is_point(id));
+        shared_field!(self.smem, ids).store(slot, if is_point { id } else { NONE });
+        let mut axis = 0;
+        while axis < dims && is_point {
+            let coord = self.coords.load(id as usize * dims + axis);
+            shared_field!(self.smem, coords).store(slot * dims + axis, coord);
+            axis += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn is_point(&self, id: u32) -> bool {
+        (id as usize) < self.coords.len() / self.dims as usize
+    }
+
+    #[inline(always)]
+    unsafe fn check(&self, node: u32, place: u32, id: u32, seen: SliceMut<'_, u32>) -> u32 {
+        let level = self.begin + depth_of(node);
         let address = place - full_tree(level);
         if (Run::len_of(address, level, self.num_nodes) == 0) != (id == NONE) {
             return wrong::SHAPE;
@@ -73,7 +147,7 @@ impl<C: Coord> Tree<'_, C> {
         if id == NONE {
             return 0;
         }
-        if id as usize >= self.coords.len() / self.dims as usize {
+        if !self.is_point(id) {
             return wrong::ID_RANGE;
         }
         let bit = 1 << (id % 32);
@@ -95,34 +169,39 @@ impl<C: Coord> Tree<'_, C> {
             above -= 1;
             let is_greater = way & 1 == 1;
             way /= 2;
-            let side = 1 << (2 * (above % self.dims) + u32::from(is_greater));
+            let axis = above % self.dims;
+            let side = 1 << (2 * axis + u32::from(is_greater));
             if looked_at & side != 0 {
                 continue;
             }
             looked_at |= side;
-            let ancestor = self.medians.load((full_tree(above) + way) as usize);
-            if ancestor as usize >= self.coords.len() / self.dims as usize {
-                return wrong::SIDE;
-            }
-            let points = points_on_level(self.coords, self.dims, above);
-            // Equal points come by id, so that one of the two is not before the other.
-            let (first, last) = if is_greater { (ancestor, id) } else { (id, ancestor) };
-            if !is_before(&points, first, last) || self.are_equal(first, last) {
+            let ancestor = if above < self.begin {
+                THREADS + above as usize
+            } else {
+                (node >> (level - above)) as usize
+            };
+            let node = node as usize;
+            let (first, last) = if is_greater { (ancestor, node) } else { (node, ancestor) };
+            if shared_field!(self.smem, ids).load(ancestor) == NONE || !self.is_less(first, last, axis) {
                 return wrong::SIDE;
             }
         }
         0
     }
 
+    /// True if one comes before the other by the super key of an axis.
     #[inline(always)]
-    unsafe fn are_equal(&self, a: u32, b: u32) -> bool {
-        let (dims, mut axis) = (self.dims as usize, 0);
-        while axis < dims
-            && self.coords.load(a as usize * dims + axis).key()
-                == self.coords.load(b as usize * dims + axis).key()
-        {
-            axis += 1;
+    unsafe fn is_less(&self, first: usize, last: usize, axis: u32) -> bool {
+        let (coords, dims) = (shared_field!(self.smem, coords), self.dims as usize);
+        let (mut at, mut left) = (axis as usize, dims);
+        while left > 0 {
+            let (a, b) = (coords.load(first * dims + at).key(), coords.load(last * dims + at).key());
+            if a != b {
+                return a < b;
+            }
+            at = if at + 1 == dims { 0 } else { at + 1 };
+            left -= 1;
         }
-        axis == dims
+        false
     }
 }
