@@ -127,6 +127,28 @@ fn wrong_nodes_are_found() {
     });
 }
 
+/// A node on the wrong side of one that another block has: the last level is checked by itself.
+#[test]
+fn wrong_sides_across_blocks_are_found() {
+    on_each_schedule(|_, stream| {
+        let found = |coords: &[f32]| {
+            let (coords, medians) = (upload(stream, coords), upload(stream, &[1_u32, 0, 2]));
+            let children = room::<u32>(stream, 0);
+            let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
+            let mut count = upload(stream, &[0_u64]);
+            let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
+            let (coords, medians) = (coords.slice(), medians.slice());
+            let args = (coords, 1, medians, children.slice(), 3, 1, 2, outputs.0, outputs.1, outputs.2);
+            // SAFETY: the buffers live until the results have been copied.
+            unsafe { stream.launch::<kdtree_verify_balanced<f32>>(2, args) }.unwrap();
+            assert_eq!(count.to_vec(stream).unwrap(), [2]);
+            finding.to_vec(stream).unwrap()[0]
+        };
+        assert_eq!(found(&[0.0, 1.0, 2.0]), u64::MAX);
+        assert_eq!(found(&[0.0, 1.0, 1.0]), 2 << 32 | u64::from(wrong::SIDE));
+    });
+}
+
 /// The place and the kind of the first wrong node.
 fn verify(stream: &Stream, coords: &[f32], medians: [u32; 3], children: [u32; 6]) -> Option<(u64, u32)> {
     let (coords, medians, children) =

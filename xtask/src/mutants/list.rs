@@ -57,6 +57,9 @@ const BALANCED_SUBTREES: Kernel =
 const SEVERAL: Kernel =
     Kernel { file: "kernels/src/kdtree/balanced/several.rs", tests: &["balanced_several::"] };
 const TIES: Kernel = Kernel { file: "kernels/src/kdtree/balanced/ties.rs", tests: &["balanced::"] };
+const IN_ORDER: Kernel = Kernel { file: "kernels/src/kdtree/balanced/in_order.rs", tests: &["balanced"] };
+const VERIFY_BALANCED: Kernel =
+    Kernel { file: "kernels/src/kdtree/balanced/verify.rs", tests: &["balanced::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
 const QUEUE: Kernel = Kernel { file: "kernels/src/kdtree/nearest/queue.rs", tests: &["kdtree_queries::"] };
@@ -575,8 +578,38 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "ties: only neighbours are put in order",
         kernel: TIES,
-        from: "while to > place && is_before",
-        to: "if to > place && is_before",
+        from: "while to > place {",
+        to: "if to > place {",
+    },
+    Mutant {
+        what: "ties: equal points are not noticed",
+        kernel: TIES,
+        from: "has_equal |= order == 0;",
+        to: "",
+    },
+    Mutant {
+        what: "balanced in order: the point that follows a bucket is left out",
+        kernel: IN_ORDER,
+        from: "offset == bucket_len - 1",
+        to: "offset == bucket_len",
+    },
+    Mutant {
+        what: "balanced in order: axes as they lie",
+        kernel: IN_ORDER,
+        from: "to.store(i as usize * dims as usize + to_axis as usize, coord);",
+        to: "to.store(i as usize * dims as usize + axis as usize, coord);",
+    },
+    Mutant {
+        what: "walk: places without a point are taken",
+        kernel: WALK,
+        from: "            && id != NO_POINT\n",
+        to: "",
+    },
+    Mutant {
+        what: "balanced verify: ancestors above a block's subtree are not looked at",
+        kernel: VERIFY_BALANCED,
+        from: "while above > 0 && looked_at",
+        to: "while above > self.begin && looked_at",
     },
     Mutant {
         what: "selection: samples are not sorted to the end",

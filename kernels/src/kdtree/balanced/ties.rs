@@ -1,10 +1,8 @@
 //! Points that a radix sort by one coordinate left side by side because they agree on it.
 
-use super::is_before;
 use super::paths::GONE;
 use crate::policy::{MAX_TIES, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
-use crate::thread::order::Lookup;
 use cuda_std::prelude::*;
 
 /// Writes the key on an axis of each of the points of an array; a thread a place.
@@ -61,17 +59,20 @@ pub unsafe fn kdtree_settle_ties<C: Coord>(
             told.atomic_store(told::MANY, 1, Ordering::Relaxed, Scope::Device);
             return;
         }
-        let points = Lookup { coords, dims, axis: 0 };
         let (mut next, mut has_equal) = (place + 1, false);
         while next < end {
-            let id = ids.load(next);
-            let mut to = next;
-            while to > place && is_before(&points, id, ids.load(to - 1)) {
-                ids.store(to, ids.load(to - 1));
+            let (id, mut to) = (ids.load(next), next);
+            while to > place {
+                let before = ids.load(to - 1);
+                let order = order_beyond_the_first_axis(coords, dims, before, id);
+                // Equal points are in the order of their ids already.
+                has_equal |= order == 0;
+                if order <= 0 {
+                    break;
+                }
+                ids.store(to, before);
                 to -= 1;
             }
-            // Equal points are in the order of their ids, so the one before is equal if any is.
-            has_equal |= to > place && agree_beyond_the_first_axis(coords, dims, ids.load(to - 1), id);
             ids.store(to, id);
             next += 1;
         }
@@ -81,18 +82,19 @@ pub unsafe fn kdtree_settle_ties<C: Coord>(
     }
 }
 
-/// True if two points have the same coordinates but for the first one, where they are known to.
+/// -1, 0 or 1 as a point comes before another, is equal to it or comes behind it, if they agree on the first axis.
 #[inline(always)]
-unsafe fn agree_beyond_the_first_axis<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> bool {
+unsafe fn order_beyond_the_first_axis<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> i32 {
     let (a, b, dims) = (a as usize, b as usize, dims as usize);
     let mut axis = 1;
     while axis < dims {
-        if coords.load(a * dims + axis).key() != coords.load(b * dims + axis).key() {
-            return false;
+        let (key_a, key_b) = (coords.load(a * dims + axis).key(), coords.load(b * dims + axis).key());
+        if key_a != key_b {
+            return if key_a < key_b { -1 } else { 1 };
         }
         axis += 1;
     }
-    true
+    0
 }
 
 /// Tells points of the array sorted on the first axis that are equal to the one before, in their paths, and counts them. `paths` and
@@ -112,7 +114,7 @@ pub unsafe fn kdtree_find_equal<C: Coord>(
     let mut is_equal = place > 0 && place < keys.len() && keys.load(place - 1) == keys.load(place);
     if is_equal {
         let id = ids.load(place);
-        is_equal = agree_beyond_the_first_axis(coords, dims, ids.load(place - 1), id);
+        is_equal = order_beyond_the_first_axis(coords, dims, ids.load(place - 1), id) == 0;
         if is_equal {
             paths.store(id as usize, GONE);
         }
