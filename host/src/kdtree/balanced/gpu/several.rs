@@ -74,7 +74,7 @@ pub(in crate::kdtree::balanced) fn temp_bytes<C: Coord>(
     dims: usize,
     options: &BalancedOptions,
 ) -> u64 {
-    part::temp_bytes::<C>(num_points, dims).max(super::temp_bytes::<C>(num_points, dims, options))
+    part::temp_bytes::<C>(num_points, dims, options)
 }
 
 /// Compares points by the super key that begins with a column.
@@ -95,10 +95,14 @@ impl<C: Coord> SeveralTree<C> {
     ) -> Result<Self> {
         let gpus = if let [gpu] = gpus { &[gpu.clone(), gpu.clone()] } else { gpus };
         let num_points = coords.len() / dims;
-        let chunks: Vec<_> = even(num_points, gpus.len()).collect();
+        let chunks = even(num_points, gpus.len());
+        let places = places(Place { level: 0, address: 0 }, gpus.len());
         let mut parts = stats.phase("init", || {
-            each(gpus.iter().zip(&chunks), |(gpu, chunk)| {
-                Part::upload(gpu, &coords[chunk.start * dims..chunk.end * dims], chunk.start as u32, dims)
+            each(gpus.iter().zip(chunks).zip(places), |((gpu, chunk), Place { level, address })| {
+                let of_chunk = &coords[chunk.start * dims..chunk.end * dims];
+                // As many as there will be if all are distinct.
+                let in_subtree = Run::len_of(address, level, num_points as u32) as usize;
+                Part::upload(gpu, of_chunk, chunk.start as u32, dims, in_subtree, options)
             })
         })?;
         let mut stays = Stays { num_points, ids: Vec::new() };
@@ -108,7 +112,7 @@ impl<C: Coord> SeveralTree<C> {
         })?;
         let pieces = stats.phase("exchange", || {
             let pieces = ranges(&mut parts)?;
-            exchange(&mut parts, &pieces, Part::room)?;
+            exchange(&mut parts, &pieces, |_, part, len| part.room(len))?;
             Ok(pieces)
         })?;
         stats.phase("dedupe", || {
@@ -126,6 +130,18 @@ impl<C: Coord> SeveralTree<C> {
         let Grown { tops, subtrees, .. } = grown;
         Ok(Self { dims, num_points, num_nodes, tops, subtrees, stays: stays.ids, sets: Once::new() })
     }
+}
+
+/// The subtrees that so many parts below a place have at last.
+fn places(place: Place, num_parts: usize) -> Vec<Place> {
+    if num_parts == 1 {
+        return vec![place];
+    }
+    let num_less = num_parts.div_ceil(2);
+    let child = |side, num_parts| {
+        places(Place { level: place.level + 1, address: 2 * place.address + side }, num_parts)
+    };
+    [child(0, num_less), child(1, num_parts - num_less)].concat()
 }
 
 /// Which points stay for which, while that is found out.
@@ -196,7 +212,9 @@ fn grow<C: Coord>(parts: &mut [Part<C>], place: Place, options: &BalancedOptions
         let split = split(parts)?;
         let (less, greater) = (split.less(), split.greater(parts));
         let all = [moves(&less, 0..num_less), moves(&greater, num_less..parts.len())].concat();
-        exchange(parts, &all, Part::own_room)?;
+        // A part that has a subtree for itself keeps the room.
+        let is_last = |i: usize| if i < num_less { num_less == 1 } else { all.len() - num_less == 1 };
+        exchange(parts, &all, |i, part, len| if is_last(i) { part.own_room(len) } else { part.room(len) })?;
         Ok(split.median)
     })?;
     let (less, greater) = parts.split_at_mut(num_less);

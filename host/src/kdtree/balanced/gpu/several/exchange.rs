@@ -53,14 +53,15 @@ pub(super) fn moves(available: &[Range<usize>], targets: Range<usize>) -> Vec<Ve
     filled.collect()
 }
 
-/// Gives each part of a group its pieces, one behind the other, in place of what it has. `room` makes room for them.
+/// Gives each part of a group its pieces, one behind the other, in place of what it has. `room` makes room for so many points in the part
+/// of a number.
 pub(super) fn exchange<C: Coord>(
     parts: &mut [Part<C>],
     pieces: &[Vec<Piece>],
-    room: impl Fn(&mut Part<C>, usize) -> Result<Points<C>> + Sync,
+    room: impl Fn(usize, &mut Part<C>, usize) -> Result<Points<C>> + Sync,
 ) -> Result<()> {
-    let rooms = each(parts.iter_mut().zip(pieces), |(part, pieces)| {
-        room(part, pieces.iter().map(|piece| piece.range.len()).sum())
+    let rooms = each(parts.iter_mut().zip(pieces).enumerate(), |(i, (part, pieces))| {
+        room(i, part, pieces.iter().map(|piece| piece.range.len()).sum())
     })?;
     let all = &*parts;
     let new = each(all.iter().zip(pieces).zip(rooms), |((part, pieces), mut points)| {

@@ -12,7 +12,7 @@ use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::kdtree::balanced::gpu::distinct::Distinct;
-use crate::kdtree::balanced::gpu::{Build, GpuTree};
+use crate::kdtree::balanced::gpu::{Build, GpuTree, plan, temp_bytes as tree_temp_bytes};
 use crate::kdtree::balanced::{BalancedOptions, MAX_PARTS};
 use crate::memory;
 use crate::primitives::generate::iota_on;
@@ -35,6 +35,8 @@ pub(super) struct Part<C> {
     points: Points<C>,
     /// What the points were in before, for those of a next step.
     spare: Option<Points<C>>,
+    /// Room for those of the tree.
+    own: Option<Points<C>>,
     renamed: Vec<Renamed>,
     temp_bytes: u64,
 }
@@ -79,28 +81,40 @@ impl<C: Coord> DistinctMerge<C> {
 /// and one by rounding.
 const MORE: usize = MAX_PARTS;
 
-/// Temporary bytes of a part that has at most so many points at a time, beside those that it has.
-pub(super) fn temp_bytes<C: Coord>(len: usize, dims: usize) -> u64 {
+/// Temporary bytes of a part that has at most so many points at a time: points twice, beside those of the tree, and the work.
+pub(super) fn temp_bytes<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> u64 {
     let (len, mut sort, mut merge) = (len + MORE, Layout::new(), Layout::new());
     DistinctSort::<C>::plan(&mut sort, len);
     DistinctMerge::<C>::plan(&mut merge, len);
-    sort.bytes().max(merge.bytes()) + (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
+    let work = sort.bytes().max(merge.bytes()).max(tree_temp_bytes::<C>(len, dims, options));
+    work + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
 }
 
 impl<C: Coord> Part<C> {
     /// Consecutive points, of which the first has that id.
-    pub(super) fn upload(gpu: &Gpu, coords: &[C], first: u32, dims: usize) -> Result<Self> {
+    ///
+    /// At last it will have so many points of a subtree, or fewer.
+    pub(super) fn upload(
+        gpu: &Gpu,
+        coords: &[C],
+        first: u32,
+        dims: usize,
+        in_subtree: usize,
+        options: &BalancedOptions,
+    ) -> Result<Self> {
         let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
         // What the next steps take is here before they begin: allocations take longer than some of them.
-        let rooms = [0, 1].map(|_| Points::uninitialized(gpu, n + MORE, dims));
-        let [points, spare] = rooms;
+        let rooms = [n + MORE, n + MORE, in_subtree].map(|len| Points::uninitialized(gpu, len, dims));
+        let [points, spare, own] = rooms;
         let mut points = points?.with_len(n);
         let mut workspace = Workspace::new(gpu);
         let (mut sort, mut merge) = (Layout::new(), Layout::new());
         DistinctSort::<C>::plan(&mut sort, n);
         DistinctMerge::<C>::plan(&mut merge, n + MORE);
-        let larger = if sort.bytes() > merge.bytes() { sort } else { merge };
-        workspace.carve(&stream, &larger, "a sort of a part")?;
+        let mut build = Layout::new();
+        plan::<C>(&mut build, in_subtree, dims, options);
+        let largest = [sort, merge, build].into_iter().max_by_key(Layout::bytes).unwrap_or_default();
+        workspace.carve(&stream, &largest, "the work of a part")?;
         let (to, names) = points.write();
         // SAFETY: the memory is new, and nobody else uses it.
         unsafe {
@@ -108,22 +122,24 @@ impl<C: Coord> Part<C> {
             iota_on(&stream, first, names)?;
         }
         stream.synchronize()?;
-        let spare = Some(spare?);
-        Ok(Self { stream, workspace, dims, points, spare, renamed: Vec::new(), temp_bytes: 0 })
+        let (spare, own) = (Some(spare?), Some(own?));
+        Ok(Self { stream, workspace, dims, points, spare, own, renamed: Vec::new(), temp_bytes: 0 })
     }
 
     /// Room for the points of the next step.
     pub(super) fn room(&mut self, len: usize) -> Result<Points<C>> {
         match self.spare.take().and_then(|spare| spare.reused(len)) {
             Some(spare) => Ok(spare),
-            None => self.own_room(len),
+            None => Points::uninitialized(self.stream.gpu(), len, self.dims),
         }
     }
 
-    /// The same, and no more than that, for the points of a tree.
+    /// Room for so many points of a tree and no more.
     pub(super) fn own_room(&mut self, len: usize) -> Result<Points<C>> {
-        self.spare = None;
-        Points::uninitialized(self.stream.gpu(), len, self.dims)
+        match self.own.take().filter(|own| own.len() == len) {
+            Some(own) => Ok(own),
+            None => Points::uninitialized(self.stream.gpu(), len, self.dims),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -149,8 +165,8 @@ impl<C: Coord> Part<C> {
 
     /// Other points in place of those there are.
     pub(super) fn replace(&mut self, points: Points<C>) {
-        // One of the two becomes the tree, or is as large.
-        let beside = self.points.bytes().min(points.bytes());
+        let rooms = [Some(&self.points), self.spare.as_ref(), self.own.as_ref().and(Some(&points))];
+        let beside: u64 = rooms.into_iter().flatten().map(Points::bytes).sum();
         self.temp_bytes = self.temp_bytes.max(self.workspace.bytes() + beside);
         self.spare = Some(std::mem::replace(&mut self.points, points));
     }
