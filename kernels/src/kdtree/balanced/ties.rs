@@ -23,7 +23,7 @@ pub unsafe fn kdtree_keys_of_ids<C: Coord>(
     }
 }
 
-/// What [`kdtree_settle_ties`] tells, in words that start as 0.
+/// What [`kdtree_settle_ties`](kdtree_settle_ties()) tells, in words that start as 0.
 pub mod told {
     /// Becomes 1 if more than [`MAX_TIES`](crate::policy::MAX_TIES) points agree.
     pub const MANY: usize = 0;
