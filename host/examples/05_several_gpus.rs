@@ -4,7 +4,7 @@
 //! to eight, and with `--features sim` two simulated ones where there are none.
 
 use kauri::kdtree::{BalancedKdTree, BalancedOptions};
-use kauri::{Device, Result};
+use kauri::{Device, Result, SpatialIndex};
 use std::time::Instant;
 
 fn main() -> Result<()> {
@@ -31,6 +31,11 @@ fn main() -> Result<()> {
     assert!(tree.medians()? == alone.medians()?);
     tree.verify()?;
     println!("{} nodes, the root is point {}", tree.len(), tree.medians()?[0]);
+
+    // All devices are asked, and what they find is merged.
+    let near = tree.nearest(&points[..3], 2)?;
+    assert!(near.ids() == alone.nearest(&points[..3], 2)?.ids());
+    println!("the neighbour of point 0 is point {}", near.row(0).0[1]);
     Ok(())
 }
 
