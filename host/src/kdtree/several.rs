@@ -20,20 +20,28 @@ const MERGED: usize = 1 << 24;
 const ROWS: usize = 1 << 10;
 
 /// The sets, in the order in which their points are found. Ids are of all points, and no point is in two sets.
-pub(super) struct Several<'a, C> {
-    pub(super) sets: Vec<&'a dyn Answers<C>>,
+pub(super) struct Several<C> {
+    pub(super) sets: Vec<Box<dyn Answers<C>>>,
     pub(super) dims: usize,
-    /// The coordinates of all points by id, if they are asked for themselves.
-    pub(super) own: &'a [C],
+    /// Gives the coordinates of all points by id.
+    pub(super) own: Box<dyn Fn() -> Result<Vec<C>> + Send + Sync>,
 }
 
 /// Rows of the nearest points of a set.
 type NearestRows<C> = (Vec<u32>, Vec<C>);
 
-impl<C: Coord> Several<'_, C> {
+impl<C: Coord> Several<C> {
+    /// The coordinates of all points by id, if they are the queries.
+    fn own(&self, queries: Checked<'_, C>) -> Result<Vec<C>> {
+        match queries {
+            Checked::Own { .. } => (self.own)(),
+            Checked::Points { .. } => Ok(Vec::new()),
+        }
+    }
+
     /// Asks all sets at the same time.
     fn each<R: Send>(&self, ask: impl Fn(&dyn Answers<C>) -> Result<R> + Sync) -> Result<Vec<R>> {
-        each(&self.sets, |set| ask(*set))
+        each(&self.sets, |set| ask(&**set))
     }
 
     /// Sums of numbers that all sets have for each row.
@@ -119,12 +127,13 @@ fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
 /// Most sets.
 pub(super) const MAX_SETS: usize = 32;
 
-impl<C: Coord> Answers<C> for Several<'_, C> {
+impl<C: Coord> Answers<C> for Several<C> {
     fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
         if wanted.periods.is_empty() {
             return Ok(());
         }
-        let queries = queries.with_own(self.own);
+        let own = self.own(queries)?;
+        let queries = queries.with_own(&own);
         self.each(|set| set.check_queries(queries, wanted)).map(drop)
     }
 
@@ -136,7 +145,8 @@ impl<C: Coord> Answers<C> for Several<'_, C> {
         ids: Vec<u32>,
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
-        let (queries, mut rows) = (queries.with_own(self.own), (ids, dist2));
+        let own = self.own(queries)?;
+        let (queries, mut rows) = (queries.with_own(&own), (ids, dist2));
         let num_queries = queries.len(self.dims, 0);
         if k == 0 {
             return Ok(rows);
@@ -150,12 +160,14 @@ impl<C: Coord> Answers<C> for Several<'_, C> {
     }
 
     fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
-        let queries = queries.with_own(self.own);
+        let own = self.own(queries)?;
+        let queries = queries.with_own(&own);
         self.counts(|set| set.count_within(queries, wanted.clone()))
     }
 
     fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
-        let queries = queries.with_own(self.own);
+        let own = self.own(queries)?;
+        let queries = queries.with_own(&own);
         self.found(|set| set.within(queries, wanted.clone()))
     }
 
@@ -173,14 +185,15 @@ impl<C: Coord> Answers<C> for Several<'_, C> {
         delivery: &mut Delivery<'_, '_>,
         show: &mut ShowFound<'_, C>,
     ) -> Result<ControlFlow<()>> {
-        let sought = match sought {
+        match sought {
             Sought::Within(queries, wanted) => {
+                let own = self.own(queries)?;
+                let queries = queries.with_own(&own);
                 self.check_queries(queries, &wanted)?;
-                Sought::Within(queries.with_own(self.own), wanted)
+                deliver_found(self, self.dims, &Sought::Within(queries, wanted), delivery, show)
             }
-            boxes => boxes,
-        };
-        deliver_found(self, self.dims, &sought, delivery, show)
+            boxes => deliver_found(self, self.dims, &boxes, delivery, show),
+        }
     }
 
     fn nearest_batches(
@@ -191,7 +204,9 @@ impl<C: Coord> Answers<C> for Several<'_, C> {
         delivery: &mut Delivery<'_, '_>,
         show: &mut ShowNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
+        let own = self.own(queries)?;
+        let queries = queries.with_own(&own);
         self.check_queries(queries, &wanted)?;
-        deliver_nearest(self, self.dims, queries.with_own(self.own), k, &wanted, delivery, show)
+        deliver_nearest(self, self.dims, queries, k, &wanted, delivery, show)
     }
 }

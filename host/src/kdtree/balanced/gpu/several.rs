@@ -23,13 +23,14 @@ use std::ops::Range;
 use super::GpuTree;
 use crate::device::{Buffer, Gpu};
 use crate::error::Result;
-use crate::kdtree::balanced::{BalancedOptions, Once};
+use crate::kdtree::balanced::BalancedOptions;
 use crate::kdtree::threads::{both, each};
 use crate::memory;
 use crate::stats::Stats;
 use exchange::{Piece, even, exchange, moves};
 use part::{Part, Renamed};
 use ranks::{cuts, whole};
+use tree::Parts;
 pub(in crate::kdtree::balanced) use tree::SeveralTree;
 
 /// A node above the parts.
@@ -128,7 +129,7 @@ impl<C: Coord> SeveralTree<C> {
         stats.phases.extend(grown.stats.phases);
         stats.temp_bytes = parts.iter().map(Part::temp_bytes).max().unwrap_or(0);
         let Grown { tops, subtrees, .. } = grown;
-        Ok(Self { dims, num_points, num_nodes, tops, subtrees, stays: stays.ids, sets: Once::new() })
+        Ok(Parts { dims, num_points, num_nodes, tops, subtrees, stays: stays.ids }.into())
     }
 }
 

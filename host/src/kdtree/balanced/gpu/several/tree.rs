@@ -6,22 +6,25 @@ use kauri_kernels::kdtree::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 
 use super::{Subtree, Top, compare};
-use crate::batches::Delivery;
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
-use crate::kdtree::backend::{Answers, Checked};
+use crate::kdtree::backend::Answers;
 use crate::kdtree::balanced::{BalancedTree, Once};
-use crate::kdtree::batches::{ShowFound, ShowNearest, Sought};
-use crate::kdtree::query::Wanted;
 use crate::kdtree::several::Several;
 use crate::kdtree::threads::each;
-use crate::kdtree::within::Found;
-use crate::kdtree::{PointMask, cpu as walked_on_cpu, gpu as walked, ids};
+use crate::kdtree::{cpu as walked_on_cpu, gpu as walked, ids};
 use crate::memory;
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A tree of which the first nodes are in host memory, and the subtrees below on devices.
 pub(in crate::kdtree::balanced) struct SeveralTree<C> {
+    parts: Arc<Parts<C>>,
+    /// What answers queries, which the first one makes.
+    walked: Once<Several<C>>,
+}
+
+/// Its nodes.
+pub(super) struct Parts<C> {
     pub(super) dims: usize,
     pub(super) num_points: usize,
     pub(super) num_nodes: usize,
@@ -29,13 +32,17 @@ pub(in crate::kdtree::balanced) struct SeveralTree<C> {
     pub(super) subtrees: Vec<Subtree<C>>,
     /// Of each point the one that stays for it; empty if all do.
     pub(super) stays: Vec<u32>,
-    /// Nodes and subtrees, as walks see them, in order.
-    pub(super) sets: Once<Vec<Box<dyn Answers<C>>>>,
 }
 
 /// The place of an address of a level, among those of the whole tree.
 fn place(level: u32, address: u32) -> usize {
     (full_tree(level) + address) as usize
+}
+
+impl<C> From<Parts<C>> for SeveralTree<C> {
+    fn from(parts: Parts<C>) -> Self {
+        Self { parts: parts.into(), walked: Once::new() }
+    }
 }
 
 impl<C: Coord> Subtree<C> {
@@ -114,7 +121,7 @@ impl<C: Coord> Subtree<C> {
     }
 }
 
-impl<C: Coord> SeveralTree<C> {
+impl<C: Coord> Parts<C> {
     /// Checks the nodes above the subtrees against each other.
     fn verify_tops(&self) -> Result<()> {
         for top in &self.tops {
@@ -153,7 +160,27 @@ impl<C: Coord> SeveralTree<C> {
     }
 }
 
-impl<C: Coord> SeveralTree<C> {
+impl<C: Coord> Parts<C> {
+    /// The medians of the whole tree.
+    fn medians(&self) -> Result<Vec<u32>> {
+        let len = medians_len(self.num_nodes as u32);
+        let mut medians = memory::vec_with_capacity(len, "medians of the tree")?;
+        medians.resize(len, NONE);
+        for top in &self.tops {
+            medians[place(top.level, top.address)] = top.id;
+        }
+        for (subtree, own) in self.subtrees.iter().zip(each(&self.subtrees, Subtree::medians)?) {
+            let (mut depth, mut rest) = (0, &own[..]);
+            while !rest.is_empty() {
+                let (level, below) = rest.split_at(1 << depth);
+                let begin = place(subtree.level + depth, subtree.address << depth);
+                medians[begin..begin + level.len()].copy_from_slice(level);
+                (depth, rest) = (depth + 1, below);
+            }
+        }
+        Ok(medians)
+    }
+
     /// The coordinates of all points that were given, in the order of their ids.
     fn coords_by_id(&self) -> Result<Vec<C>> {
         let (dims, len) = (self.dims, self.num_points * self.dims);
@@ -179,149 +206,63 @@ impl<C: Coord> SeveralTree<C> {
         Ok(coords)
     }
 
-    /// What answers queries, which the first one makes.
-    fn sets(&self) -> Result<&[Box<dyn Answers<C>>]> {
-        let sets = self.sets.get_or_make(|| {
-            // By where they are in a walk in order, in parts of the whole.
-            let middle = |level: u32, address: u32| (2 * u64::from(address) + 1) << (u32::BITS - level);
-            let tops = self.tops.iter().map(|top| {
-                let set: Box<dyn Answers<C>> =
-                    Box::new(walked_on_cpu::CpuTree::of_point(&top.coords, top.id));
-                Ok((middle(top.level, top.address), set))
-            });
-            let subtrees = each(&self.subtrees, |subtree| {
-                let set: Box<dyn Answers<C>> = Box::new(subtree.walked(self.dims)?);
-                Ok((middle(subtree.level, subtree.address), set))
-            })?;
-            let mut sets = tops.chain(subtrees.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
-            sets.sort_by_key(|(middle, _)| *middle);
-            Ok(sets.into_iter().map(|(_, set)| set).collect::<Vec<_>>())
+    /// Nodes and subtrees, as walks see them, in order.
+    fn sets(&self) -> Result<Vec<Box<dyn Answers<C>>>> {
+        // By where they are in a walk in order, in parts of the whole.
+        let middle = |level: u32, address: u32| (2 * u64::from(address) + 1) << (u32::BITS - level);
+        let tops = self.tops.iter().map(|top| {
+            let set: Box<dyn Answers<C>> = Box::new(walked_on_cpu::CpuTree::of_point(&top.coords, top.id));
+            Ok((middle(top.level, top.address), set))
+        });
+        let subtrees = each(&self.subtrees, |subtree| {
+            let set: Box<dyn Answers<C>> = Box::new(subtree.walked(self.dims)?);
+            Ok((middle(subtree.level, subtree.address), set))
         })?;
-        Ok(sets)
-    }
-
-    /// Asks all sets as one; if the points themselves are asked for, with their coordinates.
-    fn ask<R>(
-        &self,
-        queries: Option<Checked<'_, C>>,
-        ask: impl FnOnce(&Several<'_, C>) -> Result<R>,
-    ) -> Result<R> {
-        let own = match queries {
-            Some(Checked::Own { .. }) => self.coords_by_id()?,
-            _ => Vec::new(),
-        };
-        let sets = self.sets()?.iter().map(|set| &**set).collect();
-        ask(&Several { sets, dims: self.dims, own: &own })
-    }
-}
-
-impl<C: Coord> Answers<C> for SeveralTree<C> {
-    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
-        self.ask(Some(queries), |all| all.check_queries(queries, wanted))
-    }
-
-    fn nearest(
-        &self,
-        queries: Checked<'_, C>,
-        k: usize,
-        wanted: Wanted<C>,
-        ids: Vec<u32>,
-        dist2: Vec<C>,
-    ) -> Result<(Vec<u32>, Vec<C>)> {
-        self.ask(Some(queries), |all| all.nearest(queries, k, wanted, ids, dist2))
-    }
-
-    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
-        self.ask(Some(queries), |all| all.count_within(queries, wanted))
-    }
-
-    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
-        self.ask(Some(queries), |all| all.within(queries, wanted))
-    }
-
-    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
-        self.ask(None, |all| all.count_in_boxes(corners, mask))
-    }
-
-    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
-        self.ask(None, |all| all.in_boxes(corners, mask))
-    }
-
-    fn find_batches(
-        &self,
-        sought: Sought<'_, C>,
-        delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowFound<'_, C>,
-    ) -> Result<ControlFlow<()>> {
-        let queries = match &sought {
-            Sought::Within(queries, _) => Some(*queries),
-            Sought::InBoxes(..) => None,
-        };
-        self.ask(queries, |all| all.find_batches(sought, delivery, show))
-    }
-
-    fn nearest_batches(
-        &self,
-        queries: Checked<'_, C>,
-        k: usize,
-        wanted: Wanted<C>,
-        delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowNearest<'_, C>,
-    ) -> Result<ControlFlow<()>> {
-        self.ask(Some(queries), |all| all.nearest_batches(queries, k, wanted, delivery, show))
+        let mut sets = tops.chain(subtrees.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
+        sets.sort_by_key(|(middle, _)| *middle);
+        Ok(sets.into_iter().map(|(_, set)| set).collect())
     }
 }
 
 impl<C: Coord> BalancedTree<C> for SeveralTree<C> {
     fn num_nodes(&self) -> usize {
-        self.num_nodes
+        self.parts.num_nodes
     }
 
     fn verify(&self) -> Result<()> {
-        self.verify_tops()?;
-        each(&self.subtrees, |subtree| {
-            subtree.verify(Run::len_of(subtree.address, subtree.level, self.num_nodes as u32))?;
-            subtree.verify_sides(&self.tops, self.dims)
+        let Parts { dims, num_nodes, tops, subtrees, .. } = &*self.parts;
+        self.parts.verify_tops()?;
+        each(subtrees, |subtree| {
+            subtree.verify(Run::len_of(subtree.address, subtree.level, *num_nodes as u32))?;
+            subtree.verify_sides(tops, *dims)
         })?;
-        self.verify_ids()
+        self.parts.verify_ids()
     }
 
     fn medians(&self) -> Result<Vec<u32>> {
-        let len = medians_len(self.num_nodes as u32);
-        let mut medians = memory::vec_with_capacity(len, "medians of the tree")?;
-        medians.resize(len, NONE);
-        for top in &self.tops {
-            medians[place(top.level, top.address)] = top.id;
-        }
-        for (subtree, own) in self.subtrees.iter().zip(each(&self.subtrees, Subtree::medians)?) {
-            let (mut depth, mut rest) = (0, &own[..]);
-            while !rest.is_empty() {
-                let (level, below) = rest.split_at(1 << depth);
-                let begin = place(subtree.level + depth, subtree.address << depth);
-                medians[begin..begin + level.len()].copy_from_slice(level);
-                (depth, rest) = (depth + 1, below);
-            }
-        }
-        Ok(medians)
+        self.parts.medians()
     }
 
     fn stays(&self) -> Result<Vec<u32>> {
-        let mut stays = memory::vec_with_capacity(self.stays.len(), "points that stay")?;
-        stays.extend_from_slice(&self.stays);
+        let mut stays = memory::vec_with_capacity(self.parts.stays.len(), "points that stay")?;
+        stays.extend_from_slice(&self.parts.stays);
         Ok(stays)
     }
 
     fn answers(&self) -> Result<&dyn Answers<C>> {
-        self.sets()?;
-        Ok(self)
+        let walked = self.walked.get_or_make(|| {
+            let (sets, dims, parts) = (self.parts.sets()?, self.parts.dims, self.parts.clone());
+            Ok(Several { sets, dims, own: Box::new(move || parts.coords_by_id()) })
+        })?;
+        Ok(walked)
     }
 
     #[cfg(feature = "io")]
     fn stored(&self) -> Result<crate::kdtree::balanced::stored::Stored<'_, C>> {
         Ok(crate::kdtree::balanced::stored::Stored {
-            coords: self.coords_by_id()?.into(),
+            coords: self.parts.coords_by_id()?.into(),
             medians: self.medians()?.into(),
-            stays: (&self.stays[..]).into(),
+            stays: (&self.parts.stays[..]).into(),
         })
     }
 }
