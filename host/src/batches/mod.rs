@@ -26,8 +26,8 @@ const ROWS: usize = 1 << 22;
 /// A batch is a range of rows that follow each other, with their results; each row is whole, and in one batch. Batches come in
 /// order, on the thread of the call. Where they are cut depends on the limits and the results alone, and not on the device.
 ///
-/// Memory: on a GPU two batches in device memory and two in pinned host memory, and what the queries of as many rows take; on the
-/// CPU one batch.
+/// Memory: on a GPU two batches in device memory and two in pinned host memory, and in both what the queries of as many rows take, with
+/// a quarter more to grow into; on the CPU one batch.
 ///
 /// ```
 /// use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};

@@ -5,10 +5,7 @@
 //! batch has been looked at.
 //!
 //! How large a batch is may be known only when some of its kernels have run. Then a word of theirs is copied as soon as it is there,
-//! past the kernels behind it: they need not wait for the host. Copies of batches are made in pieces, between which the word gets through.
-//!
-//! What goes on at the same time is on streams of different priorities. Others may share a queue of the driver's, and then wait for each
-//! other: kernels for copies that have nothing to do with them.
+//! past the kernels behind it, which need not wait for the host; it may have to wait for the copy of another batch.
 //!
 //! It knows nothing of what batches are: a [`Work`] makes them, of up to three arrays.
 
@@ -22,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// Arrays of a batch.
 const PARTS: usize = 3;
-/// Bytes of a piece of a copy to the host: a thirteenth of a millisecond, of which it takes 3 % to begin the next.
-const PIECE: usize = 4 << 20;
 /// Bytes that a thread puts in pinned memory at a time.
 const STAGED: usize = 1 << 20;
 
@@ -100,10 +95,11 @@ impl<'a> Input<'a> {
         label: &'static str,
     ) -> Result<Slice<'a, T>> {
         let Self { asides, kernels, memory: Part { device, pinned }, made, uploaded } = self;
-        let to = Room { memory: device }.of::<T>(items.len(), items.len(), label)?;
+        // With room for some more: the next batch may have a few queries more than this one.
+        let to = Room { memory: device }.of::<T>(items.len(), usize::MAX, label)?;
         let bytes = size_of_val(items);
         uploaded.synchronize()?;
-        grow(pinned, bytes, bytes, asides.gpu())?;
+        grow(pinned, bytes, bytes.saturating_add(bytes / 4), asides.gpu())?;
         let staged = &mut pinned[..bytes];
         let piece = (STAGED / size_of::<T>()).max(1);
         let pieces = staged.par_chunks_mut(piece * size_of::<T>()).zip(items.par_chunks(piece));
@@ -197,7 +193,7 @@ struct InSlot<B> {
 impl Pipeline {
     /// Streams, and no memory so far.
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        let (kernels, asides) = (Stream::of_priority(gpu, -1)?, Stream::of_priority(gpu, -2)?);
+        let (kernels, asides) = (Stream::new(gpu)?, Stream::new(gpu)?);
         let slots = [Slot::new(gpu)?, Slot::new(gpu)?];
         Ok(Self { gpu: gpu.clone(), kernels, asides, workspace: Workspace::new(gpu), slots, is_busy: false })
     }
@@ -355,10 +351,8 @@ impl Slot {
         for (Part { device, pinned }, bytes) in self.made_of.iter_mut().zip(bytes) {
             // As much as there may be on the device.
             grow(pinned, bytes, device.len(), device.gpu())?;
-            for (i, to) in pinned[..bytes].chunks_mut(PIECE).enumerate() {
-                // SAFETY: there is room on both sides; the next batch waits for the copy, and so does whoever looks or frees.
-                unsafe { self.stream.start_reading(device.slice().part(i * PIECE, to.len()), to) }?;
-            }
+            // SAFETY: there is room on both sides; the next batch waits for the copy, and so does whoever looks or frees.
+            unsafe { self.stream.start_reading(device.slice().part(0, bytes), &mut pinned[..bytes]) }?;
         }
         self.stream.record(&self.copied)
     }

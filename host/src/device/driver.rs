@@ -85,8 +85,7 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     /// `pointer` must come from `alloc_pinned`, and no copy may use it any more.
     unsafe fn free_pinned(&self, pointer: *mut u8);
 
-    /// A stream; of lower priority are those with the greater number, of which 0 is the usual one.
-    fn create_stream(&self, priority: i32) -> Result<RawStream>;
+    fn create_stream(&self) -> Result<RawStream>;
     fn destroy_stream(&self, stream: RawStream);
     fn synchronize(&self, stream: RawStream) -> Result<()>;
     fn create_event(&self) -> Result<RawEvent>;

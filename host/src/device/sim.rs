@@ -123,7 +123,7 @@ unsafe impl Driver for SimDriver {
         self.state().pinned.remove(&(pointer as usize));
     }
 
-    fn create_stream(&self, _: i32) -> Result<RawStream> {
+    fn create_stream(&self) -> Result<RawStream> {
         let mut state = self.state();
         state.next_handle += 1;
         Ok(RawStream(state.next_handle))

@@ -33,12 +33,7 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        Self::of_priority(gpu, 0)
-    }
-
-    /// The same of a priority; those below 0 come first, and that far above each other as the device has levels.
-    pub(crate) fn of_priority(gpu: &Gpu, priority: i32) -> Result<Self> {
-        let handle = Handle { gpu: gpu.clone(), raw: gpu.driver().create_stream(priority)?, owned: true };
+        let handle = Handle { gpu: gpu.clone(), raw: gpu.driver().create_stream()?, owned: true };
         Ok(Self { handle: Arc::new(handle) })
     }
 

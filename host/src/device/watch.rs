@@ -186,8 +186,8 @@ unsafe impl Driver for Watch {
         unsafe { self.inner.free_pinned(pointer) }
     }
 
-    fn create_stream(&self, priority: i32) -> Result<RawStream> {
-        self.inner.create_stream(priority)
+    fn create_stream(&self) -> Result<RawStream> {
+        self.inner.create_stream()
     }
 
     fn destroy_stream(&self, stream: RawStream) {

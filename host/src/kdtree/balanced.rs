@@ -176,7 +176,7 @@ pub(super) fn build_tree<C: Coord>(
 }
 
 /// Most parts of a tree over several devices.
-const MAX_PARTS: usize = 8;
+pub(super) const MAX_PARTS: usize = 8;
 
 /// A tree on several GPUs, at least one.
 pub(super) fn build_tree_over<C: Coord>(

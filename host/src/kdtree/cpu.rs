@@ -95,6 +95,11 @@ impl<C: Coord> CpuTree<C> {
         Nodes { points: points::<C, D>(&self.coords), ids: &self.ids, axes: &self.axes, has_gaps }
     }
 
+    /// Checks queries, of which the points' own have these coordinates.
+    fn check_with(&self, queries: Checked<'_, C>, own: &[C], wanted: &Wanted<C>) -> Result<()> {
+        with_dims!(self.dims, D => self.around::<D>(wanted, queries, own).map(drop))
+    }
+
     /// The coordinates of the points by id, if they are the queries.
     fn own(&self, queries: Checked<'_, C>) -> Result<Cow<'_, [C]>> {
         match (queries, &self.given) {
@@ -114,11 +119,7 @@ impl<C: Coord> CpuTree<C> {
 
 impl<C: Coord> Answers<C> for CpuTree<C> {
     fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
-        if wanted.periods.is_empty() {
-            return Ok(());
-        }
-        let own = self.own(queries)?;
-        with_dims!(self.dims, D => self.around::<D>(wanted, queries, &own).map(drop))
+        self.check_with(queries, &self.own(queries)?, wanted)
     }
 
     fn nearest(
@@ -168,8 +169,8 @@ impl<C: Coord> Answers<C> for CpuTree<C> {
     ) -> Result<ControlFlow<()>> {
         match sought {
             Sought::Within(queries, wanted) => {
-                self.check_queries(queries, &wanted)?;
                 let own = self.own(queries)?;
+                self.check_with(queries, &own, &wanted)?;
                 let sought = Sought::Within(queries.with_own(&own), wanted);
                 deliver_found(self, self.dims, &sought, delivery, show)
             }
@@ -185,8 +186,8 @@ impl<C: Coord> Answers<C> for CpuTree<C> {
         delivery: &mut Delivery<'_, '_>,
         show: &mut ShowNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
-        self.check_queries(queries, &wanted)?;
         let own = self.own(queries)?;
+        self.check_with(queries, &own, &wanted)?;
         deliver_nearest(self, self.dims, queries.with_own(&own), k, &wanted, delivery, show)
     }
 }

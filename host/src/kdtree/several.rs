@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use std::ops::ControlFlow;
 
 use super::backend::{Answers, Checked};
+use super::balanced::MAX_PARTS;
 use super::batches::{ShowFound, ShowNearest, Sought, deliver_found, deliver_nearest};
 use super::query::Wanted;
 use super::threads::each;
@@ -116,7 +117,6 @@ fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
     let mut next = [0; MAX_SETS];
     for (to_id, to_dist2) in ids.iter_mut().zip(dist2) {
         let of = |set: usize| (rows[set].1[begin + next[set]].key(), rows[set].0[begin + next[set]]);
-        // Only sets that have given none less than there are to be.
         let Some(nearest) = (0..rows.len()).min_by_key(|&set| of(set)) else { return };
         let at = begin + next[nearest];
         (*to_id, *to_dist2) = (rows[nearest].0[at], rows[nearest].1[at]);
@@ -124,8 +124,8 @@ fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
     }
 }
 
-/// Most sets.
-pub(super) const MAX_SETS: usize = 32;
+/// Most sets: the subtrees of a tree's parts, and the nodes above them.
+const MAX_SETS: usize = 2 * MAX_PARTS - 1;
 
 impl<C: Coord> Answers<C> for Several<C> {
     fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {

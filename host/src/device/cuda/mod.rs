@@ -205,9 +205,9 @@ unsafe impl Driver for CudaDriver {
         }
     }
 
-    fn create_stream(&self, priority: i32) -> Result<RawStream> {
+    fn create_stream(&self) -> Result<RawStream> {
         self.enter()?;
-        let stream = cust::stream::Stream::new(StreamFlags::NON_BLOCKING, Some(priority))
+        let stream = cust::stream::Stream::new(StreamFlags::NON_BLOCKING, None)
             .map_err(from_cust("cuStreamCreate"))?;
         // Kept by its handle: destroyed by destroy_stream, which looks at the context first.
         Ok(RawStream(ManuallyDrop::new(stream).as_inner() as usize))
