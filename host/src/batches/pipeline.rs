@@ -4,13 +4,14 @@
 //! a stream for its copies. A slot's device memory is free for the next batch once it has been copied, its pinned memory once the
 //! batch has been looked at.
 //!
-//! How large a batch is may be known only when some of its kernels have run. Then a word of theirs is copied as soon as it is there,
-//! past the kernels behind it, which need not wait for the host; it may have to wait for the copy of another batch.
+//! How large a batch is may be known only when some of its kernels have run. Then a kernel tells the host as soon as that is there, past
+//! the kernels behind it, which need not wait for the host, and past the copies of other batches.
 //!
 //! It knows nothing of what batches are: a [`Work`] makes them, of up to three arrays.
 
 use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
+use crate::primitives::tell::tell;
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use rayon::prelude::*;
@@ -55,9 +56,7 @@ pub(crate) struct Place<'a> {
 
 /// The way of a word to the host.
 pub(crate) struct Telling<'a> {
-    asides: &'a Stream,
     word: &'a mut PinnedBuffer<u64>,
-    known: &'a Event,
     told: &'a Event,
 }
 
@@ -67,18 +66,16 @@ impl Telling<'_> {
     /// # Safety
     /// It is one word, which stays alive and is not changed before the batch is settled.
     pub(crate) unsafe fn tell(self, stream: &Stream, from: Slice<'_, u64>) -> Result<()> {
-        let Self { asides, word, known, told } = self;
-        stream.record(known)?;
-        asides.wait(known)?;
-        // SAFETY: one word each; it is looked at when the event has come.
-        unsafe { asides.start_reading(from, word) }?;
-        asides.record(told)
+        let Self { word, told } = self;
+        // SAFETY: passed on to the caller; it is looked at when the event has come.
+        unsafe { tell(stream, from, word) }?;
+        stream.record(told)
     }
 }
 
 /// Room for what a batch is made of.
 pub(crate) struct Input<'a> {
-    asides: &'a Stream,
+    uploads: &'a Stream,
     kernels: &'a Stream,
     memory: &'a mut Part,
     /// The kernels that read what was there before.
@@ -94,12 +91,12 @@ impl<'a> Input<'a> {
         items: &[T],
         label: &'static str,
     ) -> Result<Slice<'a, T>> {
-        let Self { asides, kernels, memory: Part { device, pinned }, made, uploaded } = self;
+        let Self { uploads, kernels, memory: Part { device, pinned }, made, uploaded } = self;
         // With room for some more: the next batch may have a few queries more than this one.
         let to = Room { memory: device }.of::<T>(items.len(), usize::MAX, label)?;
         let bytes = size_of_val(items);
         uploaded.synchronize()?;
-        grow(pinned, bytes, bytes.saturating_add(bytes / 4), asides.gpu())?;
+        grow(pinned, bytes, bytes.saturating_add(bytes / 4), uploads.gpu())?;
         let staged = &mut pinned[..bytes];
         let piece = (STAGED / size_of::<T>()).max(1);
         let pieces = staged.par_chunks_mut(piece * size_of::<T>()).zip(items.par_chunks(piece));
@@ -107,11 +104,11 @@ impl<'a> Input<'a> {
             // SAFETY: chunks of as many bytes.
             unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr().cast(), size_of_val(from)) }
         });
-        asides.wait(made)?;
+        uploads.wait(made)?;
         // SAFETY: there is room, the kernels that read what was there before are waited for, and the next upload waits for this one, as
         // does whoever frees.
-        unsafe { asides.start_writing(to, staged) }?;
-        asides.record(uploaded)?;
+        unsafe { uploads.start_writing(to, staged) }?;
+        uploads.record(uploaded)?;
         kernels.wait(uploaded)?;
         Ok(to.read_only())
     }
@@ -152,8 +149,8 @@ impl<'a> Room<'a> {
 pub(crate) struct Pipeline {
     gpu: Gpu,
     kernels: Stream,
-    /// For queries to the device, and words from there.
-    asides: Stream,
+    /// For queries to the device.
+    uploads: Stream,
     workspace: Workspace,
     slots: [Slot; 2],
     /// Something may be under way.
@@ -165,9 +162,8 @@ struct Slot {
     input: Part,
     uploaded: Event,
     made_of: [Part; PARTS],
-    /// What its kernels tell the host, and the events that they know it and that it is there.
+    /// What its kernels tell the host, and the event that it is there.
     word: PinnedBuffer<u64>,
-    known: Event,
     told: Event,
     /// For its copies.
     stream: Stream,
@@ -193,9 +189,9 @@ struct InSlot<B> {
 impl Pipeline {
     /// Streams, and no memory so far.
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        let (kernels, asides) = (Stream::new(gpu)?, Stream::new(gpu)?);
+        let (kernels, uploads) = (Stream::new(gpu)?, Stream::new(gpu)?);
         let slots = [Slot::new(gpu)?, Slot::new(gpu)?];
-        Ok(Self { gpu: gpu.clone(), kernels, asides, workspace: Workspace::new(gpu), slots, is_busy: false })
+        Ok(Self { gpu: gpu.clone(), kernels, uploads, workspace: Workspace::new(gpu), slots, is_busy: false })
     }
 
     /// True if it is of that GPU.
@@ -275,14 +271,14 @@ impl Pipeline {
     }
 
     fn place(&mut self, slot: usize) -> Place<'_> {
-        let Self { kernels, asides, workspace, slots, .. } = self;
-        let Slot { input, uploaded, made_of, word, known, told, made, .. } = &mut slots[slot];
+        let Self { kernels, uploads, workspace, slots, .. } = self;
+        let Slot { input, uploaded, made_of, word, told, made, .. } = &mut slots[slot];
         Place {
             stream: kernels,
             workspace,
-            input: Input { asides, kernels, memory: input, made, uploaded },
+            input: Input { uploads, kernels, memory: input, made, uploaded },
             parts: made_of.each_mut().map(|part| Room { memory: &mut part.device }),
-            telling: Telling { asides, word, known, told },
+            telling: Telling { word, told },
         }
     }
 
@@ -306,7 +302,7 @@ impl Pipeline {
     fn wait(&mut self) -> Result<()> {
         self.is_busy = false;
         let [a, b] = &self.slots;
-        let all = [&self.asides, &self.kernels, &a.stream, &b.stream].map(Stream::synchronize);
+        let all = [&self.uploads, &self.kernels, &a.stream, &b.stream].map(Stream::synchronize);
         all.into_iter().collect()
     }
 }
@@ -332,7 +328,6 @@ impl Slot {
             uploaded: Event::new(gpu)?,
             made_of: [part()?, part()?, part()?],
             word: PinnedBuffer::zeroed(gpu, 1, label)?,
-            known: Event::new(gpu)?,
             told: Event::new(gpu)?,
             stream: Stream::new(gpu)?,
             made: Event::new(gpu)?,

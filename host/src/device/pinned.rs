@@ -3,6 +3,7 @@
 use super::gpu::Gpu;
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
+use cuda_std::mem::SliceMut;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -37,6 +38,14 @@ impl<T: Copy + Zeroable> PinnedBuffer<T> {
             NonNull::new(pointer.cast()).expect("drivers do not return null for success")
         };
         Ok(Self { gpu: gpu.clone(), pointer, len })
+    }
+}
+
+impl<T> PinnedBuffer<T> {
+    /// The items as an argument of a kernel that writes them, across the bus.
+    pub(crate) fn slice_mut(&mut self) -> SliceMut<'_, T> {
+        // SAFETY: `len` items, which the device reaches at the same address; they stay borrowed.
+        unsafe { SliceMut::from_raw_parts(self.pointer.as_ptr(), self.len) }
     }
 }
 

@@ -53,8 +53,6 @@ struct State {
     next_handle: usize,
     events: HashMap<usize, Instant>,
     families: HashSet<&'static str>,
-    /// Pinned memory, with the length of each, so that it can be freed.
-    pinned: HashMap<usize, Box<[u64]>>,
 }
 
 impl SimDriver {
@@ -111,16 +109,18 @@ unsafe impl Driver for SimDriver {
     }
 
     fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        let mut memory = crate::memory::vec_with_capacity(bytes.div_ceil(8), label)?;
-        memory.resize(bytes.div_ceil(8), 0u64);
-        let mut memory = memory.into_boxed_slice();
-        let pointer = memory.as_mut_ptr().cast::<u8>();
-        self.state().pinned.insert(pointer as usize, memory);
-        Ok(pointer)
+        let address = self.machine.alloc_host(bytes as u64, label).map_err(|error| match error.kind() {
+            &Kind::OutOfMemory { requested, free, .. } => {
+                Error::OutOfMemory { memory: "pinned host", requested, free, label }
+            }
+            _ => Error::Simulator(error),
+        })?;
+        Ok(address as *mut u8)
     }
 
     unsafe fn free_pinned(&self, pointer: *mut u8) {
-        self.state().pinned.remove(&(pointer as usize));
+        // As above.
+        let _ = self.machine.free(pointer as u64);
     }
 
     fn create_stream(&self) -> Result<RawStream> {

@@ -78,6 +78,7 @@ pub mod search;
 pub mod segmented;
 pub mod segmented_sort;
 pub mod select;
+pub(crate) mod tell;
 pub mod top_k;
 pub mod unique;
 

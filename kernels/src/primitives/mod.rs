@@ -16,5 +16,6 @@ pub mod segmented;
 pub mod segmented_sort;
 pub mod select;
 pub mod select_two_pass;
+pub mod tell;
 pub mod top_k;
 pub mod unique;

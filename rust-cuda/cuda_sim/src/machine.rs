@@ -105,7 +105,16 @@ impl Machine {
         self.inner().memory.alloc(bytes, label)
     }
 
-    /// Frees what [`alloc`](Self::alloc) gave.
+    /// Allocates memory of the host, zeros, which kernels may use too; it takes none of the device's. Aligned as
+    /// [`alloc`](Self::alloc).
+    ///
+    /// # Errors
+    /// [`Kind::OutOfMemory`].
+    pub fn alloc_host(&self, bytes: u64, label: &str) -> Result<u64, SimError> {
+        self.inner().memory.alloc_host(bytes, label)
+    }
+
+    /// Frees what [`alloc`](Self::alloc) or [`alloc_host`](Self::alloc_host) gave.
     ///
     /// # Errors
     /// [`Kind::HostAddress`] if it did not, or it was freed before.
@@ -113,7 +122,7 @@ impl Machine {
         self.inner().memory.free(address)
     }
 
-    /// Bytes of all allocations, each rounded up to its alignment.
+    /// Bytes of all allocations of the device, each rounded up to its alignment.
     pub fn live_bytes(&self) -> u64 {
         self.inner().memory.live_bytes()
     }

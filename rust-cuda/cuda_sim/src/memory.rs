@@ -48,12 +48,24 @@ impl Memory {
             let label = label.to_owned();
             return Err(SimError::host(Kind::OutOfMemory { requested: bytes, free, label }));
         }
-        let region = Region::new(bytes as usize, label.to_owned());
+        self.live_bytes += charged;
+        Ok(self.insert(Region::new(bytes as usize, label.to_owned())))
+    }
+
+    /// Memory of the host that kernels reach.
+    pub(crate) fn alloc_host(&mut self, bytes: u64, label: &str) -> Result<u64, SimError> {
+        let region = usize::try_from(bytes).ok().and_then(|bytes| Region::of_host(bytes, label.to_owned()));
+        let region = region.ok_or_else(|| {
+            SimError::host(Kind::OutOfMemory { requested: bytes, free: 0, label: label.to_owned() })
+        })?;
+        Ok(self.insert(region))
+    }
+
+    fn insert(&mut self, region: Region) -> u64 {
         let base = region.base();
         let place = self.regions.partition_point(|r| r.base() < base);
         self.regions.insert(place, region);
-        self.live_bytes += charged;
-        Ok(base as u64)
+        base as u64
     }
 
     /// What an allocation takes of the device's memory.
@@ -68,7 +80,9 @@ impl Memory {
             return Err(SimError::host(Kind::HostAddress { what }));
         };
         let mut region = self.regions.remove(place);
-        self.live_bytes -= Self::charge(region.bytes() as u64);
+        if !region.is_host {
+            self.live_bytes -= Self::charge(region.bytes() as u64);
+        }
         region.shadow.forget();
         self.freed_bytes += region.bytes();
         self.freed.push_back(region);

@@ -15,6 +15,8 @@ pub(crate) struct Region {
     pub(crate) label: String,
     pub(crate) shadow: Shadow,
     pub(crate) written: Written,
+    /// Host memory that kernels reach too: it takes no memory of the device.
+    pub(crate) is_host: bool,
     base: NonNull<u8>,
     bytes: usize,
 }
@@ -24,22 +26,45 @@ unsafe impl Send for Region {}
 
 impl Region {
     pub(crate) fn new(bytes: usize, label: String) -> Self {
-        let layout = Self::layout(bytes);
+        let layout = Self::layout(bytes).expect("a simulated device has less memory than the host");
         // SAFETY: the layout is not empty.
         let Some(whole) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        Self::of(whole, bytes, label)
+    }
+
+    /// Host memory of zeros, which counts as written; none if the host has too little.
+    pub(crate) fn of_host(bytes: usize, label: String) -> Option<Self> {
+        let layout = Self::layout(bytes)?;
+        // SAFETY: the layout is not empty.
+        let whole = NonNull::new(unsafe { alloc(layout) })?;
+        let mut region = Self::of(whole, bytes, label);
+        region.is_host = true;
+        region.contents_mut().fill(0);
+        region.written.set(0, bytes);
+        Some(region)
+    }
+
+    /// A region in memory of its layout.
+    fn of(whole: NonNull<u8>, bytes: usize, label: String) -> Self {
+        let size = Self::size(bytes);
         // SAFETY: of the size allocated; the red zone before the base is part of it.
         let base = unsafe {
-            whole.write_bytes(POISON, layout.size());
+            whole.write_bytes(POISON, size);
             whole.add(RED_ZONE)
         };
         // Kernels and host reach the memory by its address.
         base.expose_provenance();
-        Self { label, shadow: Shadow::default(), written: Written::new(bytes), base, bytes }
+        Self { label, shadow: Shadow::default(), written: Written::new(bytes), is_host: false, base, bytes }
     }
 
-    fn layout(bytes: usize) -> Layout {
-        let size = bytes.next_multiple_of(ALIGN) + 2 * RED_ZONE;
-        Layout::from_size_align(size, ALIGN).expect("a simulated device has less memory than the host")
+    /// Bytes with the red zones.
+    fn size(bytes: usize) -> usize {
+        bytes.next_multiple_of(ALIGN) + 2 * RED_ZONE
+    }
+
+    fn layout(bytes: usize) -> Option<Layout> {
+        let size = bytes.checked_next_multiple_of(ALIGN)?.checked_add(2 * RED_ZONE)?;
+        Layout::from_size_align(size, ALIGN).ok()
     }
 
     pub(crate) fn base(&self) -> usize {
@@ -107,7 +132,7 @@ impl Region {
 
     /// Offset from the base of the first byte of a red zone that was changed.
     pub(crate) fn broken_red_zone(&self) -> Option<i64> {
-        let size = Self::layout(self.bytes).size();
+        let size = Self::size(self.bytes);
         // SAFETY: the whole allocation.
         let whole = unsafe { std::slice::from_raw_parts(self.base.sub(RED_ZONE).as_ptr(), size) };
         let changed = |zone: &[u8]| zone.iter().position(|&b| b != POISON);
@@ -117,7 +142,7 @@ impl Region {
 
     /// Poisons the red zones again.
     pub(crate) fn mend_red_zones(&mut self) {
-        let size = Self::layout(self.bytes).size();
+        let size = Self::size(self.bytes);
         // SAFETY: the two red zones lie within the allocation.
         unsafe {
             self.base.sub(RED_ZONE).write_bytes(POISON, RED_ZONE);
@@ -128,8 +153,9 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        let layout = Self::layout(self.bytes).expect("there was one");
         // SAFETY: allocated so.
-        unsafe { dealloc(self.base.sub(RED_ZONE).as_ptr(), Self::layout(self.bytes)) }
+        unsafe { dealloc(self.base.sub(RED_ZONE).as_ptr(), layout) }
     }
 }
 
