@@ -410,10 +410,10 @@ pub const PATHS_ROWS: usize = 8;
 /// Blocks of a multiprocessor that registers are to suffice for. A level of 16,777,216 points of four coordinates on an H200 takes 0.51,
 /// 0.54, 0.66 ms by 3, 4, 6; and by one of 16 places a thread 0.55.
 pub const PATHS_MIN_BLOCKS: u32 = 3;
-/// Places of a thread in a subtree of a balanced tree.
-pub const BALANCED_SUBTREES_ROWS: usize = 8;
+/// Places of a thread in a subtree of a balanced tree, of points of up to four coordinates.
+pub const BALANCED_SUBTREES_ROWS: usize = 16;
 /// Blocks of a multiprocessor that registers are to suffice for. Of the same points all subtrees take 2.93, 2.51, 2.95 ms by 3, 4, 5.
-pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 4;
+pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 3;
 
 /// From so many points on they are numbered anew on the way down, when runs have at most as many as the second.
 pub const NUMBERED_ANEW_FROM: usize = 1 << 26;

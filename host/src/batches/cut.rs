@@ -13,8 +13,6 @@ const GROWTH: usize = 4;
 const EXPECTED: u64 = 32;
 /// So much of the room, in parts of 32, is to be filled by rows like those before.
 const FILLED: u64 = 30;
-/// The first batch has so many times fewer rows: while it is made there is nothing to copy.
-const FIRST: usize = 4;
 
 /// What a batch may take.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +57,7 @@ impl Rows {
     /// So many rows of items of that many bytes.
     pub(crate) fn new(num_rows: usize, item_bytes: u64, limits: Limits) -> Self {
         let guess = usize::try_from(limits.items(item_bytes) / EXPECTED).unwrap_or(usize::MAX);
-        let (guess, alike) = ((guess.min(limits.rows) / FIRST).max(1), (1, EXPECTED));
+        let (guess, alike) = (guess.clamp(1, limits.rows), (1, EXPECTED));
         Self { limits, item_bytes, rest: 0..num_rows, guess, alike }
     }
 
@@ -107,7 +105,7 @@ impl Rows {
     }
 }
 
-/// The rows of each batch, of rows that all have `count` items of so many bytes: as many as there may be, but for the first and the last.
+/// The rows of each batch, of rows that all have `count` items of so many bytes.
 ///
 /// # Errors
 /// [`Error::RowTooLarge`] if there is a row and no batch has room for it.
@@ -122,10 +120,7 @@ pub(crate) fn equal_rows(
         return Err(limits.too_large(0, count as u64, item_bytes));
     }
     let step = usize::try_from(fit).unwrap_or(usize::MAX).clamp(1, limits.rows);
-    let first = num_rows.min((step / FIRST).max(1));
-    let others = (first..num_rows).step_by(step);
-    let others = others.map(move |begin| begin..num_rows.min(begin.saturating_add(step)));
-    Ok(std::iter::once(0..first).filter(|first| !first.is_empty()).chain(others))
+    Ok((0..num_rows).step_by(step).map(move |begin| begin..num_rows.min(begin.saturating_add(step))))
 }
 
 #[cfg(test)]
@@ -210,9 +205,8 @@ mod tests {
     #[test]
     fn equal_rows_are_cut_evenly() {
         let limits = Limits { bytes: 100, rows: 1000 };
-        let batches: Vec<_> = equal_rows(8, 4, 8, limits).unwrap().collect();
-        assert_eq!(batches, [0..1, 1..4, 4..7, 7..8]);
-        assert_eq!(equal_rows(1, 4, 8, limits).unwrap().count(), 1);
+        let batches: Vec<_> = equal_rows(7, 4, 8, limits).unwrap().collect();
+        assert_eq!(batches, [0..3, 3..6, 6..7]);
         assert!(equal_rows(0, 13, 8, limits).unwrap().next().is_none());
         assert!(matches!(
             equal_rows(1, 13, 8, limits).err(),
@@ -220,6 +214,6 @@ mod tests {
         ));
         // Rows of nothing fit, as many as there may be.
         let all: Vec<_> = equal_rows(2500, 0, 8, limits).unwrap().map(|rows| rows.len()).collect();
-        assert_eq!(all, [250, 1000, 1000, 250]);
+        assert_eq!(all, [1000, 1000, 500]);
     }
 }

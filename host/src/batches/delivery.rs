@@ -1,7 +1,7 @@
 //! One call: hands batches over, keeps account of them, reports progress.
 
 use super::{Batches, Delivered, Limits, Pipeline, Work};
-use crate::device::{Device, Gpu};
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::progress::Step;
 use crate::stats::{Phase, Stats};
@@ -82,19 +82,19 @@ impl<'a, 'p> Delivery<'a, 'p> {
         }
     }
 
-    /// Makes batches on a GPU and shows them, by the pipeline that was kept if it is of that GPU.
+    /// Makes batches on a GPU, after all work of a stream so far, and shows them, by the pipeline that was kept if it is of that GPU.
     pub(crate) fn pipelined<W: Work>(
         &mut self,
-        gpu: &Gpu,
+        after: &Stream,
         work: &mut W,
         mut show: impl FnMut(&mut Self, W::Batch, [&mut [u8]; 3]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         // Taken out: after an error or a panic its memory is given back.
-        let kept = self.batches.pipeline.take().filter(|kept| kept.is_of(gpu));
-        let mut pipeline = kept.map_or_else(|| Pipeline::new(gpu), Ok)?;
+        let kept = self.batches.pipeline.take().filter(|kept| kept.is_of(after.gpu()));
+        let mut pipeline = kept.map_or_else(|| Pipeline::new(after.gpu()), Ok)?;
         let begin = Instant::now();
         let look_before = self.times.look;
-        let (flow, waited) = pipeline.run(work, |batch, parts| show(self, batch, parts))?;
+        let (flow, waited) = pipeline.run(after, work, |batch, parts| show(self, batch, parts))?;
         self.times.wait += waited;
         self.times.make += begin.elapsed().saturating_sub(waited + (self.times.look - look_before));
         self.delivered.stats.temp_bytes = pipeline.bytes();

@@ -205,14 +205,17 @@ impl Pipeline {
         self.workspace.bytes() + of_slots as u64
     }
 
-    /// Makes all batches and shows each in its turn, until there is none or it is told to stop; then nothing is under way any more.
+    /// Makes all batches, after all work of a stream so far, and shows each in its turn, until there is none or it is told to stop; then nothing is under way any more.
     /// Returns also how long it waited for copies. Batches that were made before one failed are shown, and then comes the error.
     pub(crate) fn run<W: Work>(
         &mut self,
+        after: &Stream,
         work: &mut W,
         show: impl FnMut(W::Batch, [&mut [u8]; PARTS]) -> ControlFlow<()>,
     ) -> Result<(ControlFlow<()>, Duration)> {
         let mut waited = Duration::ZERO;
+        // Once, and not with each batch: an event of a stream that has copied is queued behind the copies of others.
+        self.kernels.wait_for(after)?;
         self.is_busy = true;
         let flow = self.take_turns(work, show, &mut waited);
         let over = self.wait();

@@ -44,18 +44,40 @@ pub fn scatter<T: DeviceCopy>(
     permute(stream, input, indices, output, Direction::Scatter)
 }
 
-/// Gathers words.
+/// Gathers items of 4 or 8 bytes.
 ///
 /// # Safety
 /// There are as many as indices; nothing else uses the views until the stream has done the work.
-pub(crate) unsafe fn gather_on(
+pub(crate) unsafe fn gather_on<T>(
     stream: &Stream,
-    input: Slice<'_, u32>,
+    input: Slice<'_, T>,
     indices: Slice<'_, u32>,
-    output: SliceMut<'_, u32>,
+    output: SliceMut<'_, T>,
+) -> Result<()> {
+    const { assert!(size_of::<T>() == 4 || size_of::<T>() == 8) };
+    // SAFETY: passed on to the caller.
+    unsafe {
+        if size_of::<T>() == 4 {
+            launch::<T, u32, 1>(stream, input, indices, output, Direction::Gather)
+        } else {
+            launch::<T, u64, 1>(stream, input, indices, output, Direction::Gather)
+        }
+    }
+}
+
+/// Gathers items of `len` parts that lie side by side.
+///
+/// # Safety
+/// As many items as indices, of parts of a multiple of 4 bytes; nothing else uses the views until the stream has done the work.
+pub(crate) unsafe fn gather_parts<T>(
+    stream: &Stream,
+    len: usize,
+    input: Slice<'_, T>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, T>,
 ) -> Result<()> {
     // SAFETY: passed on to the caller.
-    unsafe { launch::<u32, u32, 1>(stream, input, indices, output, Direction::Gather) }
+    unsafe { permute_parts(stream, len, input, indices, output, Direction::Gather) }
 }
 
 /// Scatters items of `len` parts that lie side by side.
@@ -69,15 +91,26 @@ pub(crate) unsafe fn scatter_parts<T>(
     indices: Slice<'_, u32>,
     output: SliceMut<'_, T>,
 ) -> Result<()> {
+    // SAFETY: passed on to the caller.
+    unsafe { permute_parts(stream, len, input, indices, output, Direction::Scatter) }
+}
+
+/// # Safety
+/// As many items as indices, of `len` parts of a multiple of 4 bytes, and input and output apart.
+unsafe fn permute_parts<T>(
+    stream: &Stream,
+    len: usize,
+    input: Slice<'_, T>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, T>,
+    direction: Direction,
+) -> Result<()> {
     let words = size_of::<T>() / size_of::<u32>();
-    let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
-    let num_indexed = (output.len() / len) as u64;
     // SAFETY: the same memory as words; the rest is passed on to the caller.
     unsafe {
         let input = Slice::<u32>::from_raw_parts(input.as_ptr().cast(), input.len() * words);
         let output = SliceMut::<u32>::from_raw_parts(output.as_ptr().cast(), output.len() * words);
-        let args = (input, indices, output, (len * words) as u32, num_indexed);
-        stream.launch::<primitives_scatter<u32, 0>>(num_blocks, args)
+        pieces::<u32, 0>(stream, len * words, input, indices, output, direction)
     }
 }
 
@@ -136,17 +169,33 @@ unsafe fn launch<T, P: Words, const PIECES: u32>(
     output: SliceMut<'_, T>,
     direction: Direction,
 ) -> Result<()> {
-    let pieces = size_of::<T>() / size_of::<P>();
-    let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
-    let num_indexed = match direction {
-        Direction::Gather => input.len(),
-        Direction::Scatter => output.len(),
-    };
+    let len = size_of::<T>() / size_of::<P>();
     // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is the caller's.
     unsafe {
-        let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), input.len() * pieces);
-        let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), output.len() * pieces);
-        let args = (input, indices, output, pieces as u32, num_indexed as u64);
+        let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), input.len() * len);
+        let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), output.len() * len);
+        pieces::<P, PIECES>(stream, len, input, indices, output, direction)
+    }
+}
+
+/// # Safety
+/// Items are of `len` pieces, which is `PIECES` if that is not 0, and input and output apart.
+unsafe fn pieces<P: Words, const PIECES: u32>(
+    stream: &Stream,
+    len: usize,
+    input: Slice<'_, P>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, P>,
+    direction: Direction,
+) -> Result<()> {
+    let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
+    let num_indexed = match direction {
+        Direction::Gather => input.len() / len,
+        Direction::Scatter => output.len() / len,
+    };
+    let args = (input, indices, output, len as u32, num_indexed as u64);
+    // SAFETY: passed on to the caller.
+    unsafe {
         match direction {
             Direction::Gather => stream.launch::<primitives_gather<P, PIECES>>(num_blocks, args),
             Direction::Scatter => stream.launch::<primitives_scatter<P, PIECES>>(num_blocks, args),

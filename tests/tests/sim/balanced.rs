@@ -50,7 +50,7 @@ fn trees_by_every_partitioner() {
                 same_as_on_the_cpu(&device, &points::<f64, 2>(130, 1 << 20, |x| x as f64), 16);
             }
             // Subtrees in shared memory below a level, with few and with many equal coordinates.
-            2 => same_as_on_the_cpu(&device, &points::<f32, 3>(2050, 1 << 20, |x| x as f32), 64),
+            2 => same_as_on_the_cpu(&device, &points::<f32, 3>(4100, 1 << 20, |x| x as f32), 64),
             _ => same_as_on_the_cpu(&device, &points::<f32, 6>(4096, 4, |x| x as f32), 64),
         }
     });
@@ -133,12 +133,12 @@ fn wrong_sides_across_blocks_are_found() {
     on_each_schedule(|_, stream| {
         let found = |coords: &[f32]| {
             let (coords, medians) = (upload(stream, coords), upload(stream, &[1_u32, 0, 2]));
-            let children = room::<u32>(stream, 0);
+            let children = room::<u64>(stream, 0);
             let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
             let mut count = upload(stream, &[0_u64]);
             let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
             let (coords, medians) = (coords.slice(), medians.slice());
-            let args = (coords, 1, medians, children.slice(), 3, 1, 2, outputs.0, outputs.1, outputs.2);
+            let args = (coords, 3, 1, medians, children.slice(), 3, 1, 2, outputs.0, outputs.1, outputs.2);
             // SAFETY: the buffers live until the results have been copied.
             unsafe { stream.launch::<kdtree_verify_balanced<f32>>(2, args) }.unwrap();
             assert_eq!(count.to_vec(stream).unwrap(), [2]);
@@ -151,13 +151,14 @@ fn wrong_sides_across_blocks_are_found() {
 
 /// The place and the kind of the first wrong node.
 fn verify(stream: &Stream, coords: &[f32], medians: [u32; 3], children: [u32; 6]) -> Option<(u64, u32)> {
+    let children = [0, 2, 4].map(|of| u64::from(children[of + 1]) << 32 | u64::from(children[of]));
     let (coords, medians, children) =
         (upload(stream, coords), upload(stream, &medians), upload(stream, &children));
     let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
     let mut count = upload(stream, &[0_u64]);
     let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
     let (coords, medians, children) = (coords.slice(), medians.slice(), children.slice());
-    let args = (coords, 1, medians, children, 3, 0, 2, outputs.0, outputs.1, outputs.2);
+    let args = (coords, 3, 1, medians, children, 3, 0, 2, outputs.0, outputs.1, outputs.2);
     // SAFETY: the buffers live until the finding has been copied.
     unsafe { stream.launch::<kdtree_verify_balanced<f32>>(1, args) }.unwrap();
     let finding = finding.to_vec(stream).unwrap()[0];

@@ -542,8 +542,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "subtrees: bits are counted before all are there",
         kernel: BALANCED_SUBTREES,
-        from: "        thread::sync_threads();\n        let of_warp",
-        to: "        let of_warp",
+        from: "        thread::sync_threads();\n        // A warp a class",
+        to: "        // A warp a class",
     },
     Mutant {
         what: "subtrees: numbers are read before all are there",
@@ -606,10 +606,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "",
     },
     Mutant {
+        what: "balanced verify: points are fetched before their ids are there",
+        kernel: VERIFY_BALANCED,
+        from: "    thread::sync_threads();\n    subtree.fetch_points();",
+        to: "    subtree.fetch_points();",
+    },
+    Mutant {
         what: "balanced verify: ancestors above a block's subtree are not looked at",
         kernel: VERIFY_BALANCED,
-        from: "while above > 0 && looked_at",
-        to: "while above > self.begin && looked_at",
+        from: "{ (THREADS as u32 + above) as usize }",
+        to: "{ (node >> 1) as usize }",
     },
     Mutant {
         what: "selection: samples are not sorted to the end",

@@ -177,27 +177,50 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
             return Ok(());
         }
         let stream = Stream::new(&self.gpu)?;
-        let num_words = (self.coords.len() / self.dims).div_ceil(32);
-        let mut seen = Buffer::<u32>::uninitialized(&self.gpu, num_words, "seen ids")?;
-        seen.fill_bytes(&stream, 0)?;
-        let mut words = [0; 1 + COUNTS];
-        words[0] = u64::MAX;
-        let mut words = Buffer::from_slice(&stream, &words, "a finding and numbers of nodes")?;
+        let num_points = self.coords.len() / self.dims;
+        let num_words = num_points.div_ceil(64);
+        let mut words = Buffer::<u64>::uninitialized(&self.gpu, 1 + COUNTS + num_words, "seen ids")?;
         let all = words.slice_mut();
-        // SAFETY: there are so many words.
-        let (finding, counts) = unsafe { (all.part(0, 1), all.part(1, COUNTS)) };
+        // SAFETY: there are so many words, of which the last ones are halves each.
+        let (finding, counts, seen) = unsafe {
+            let seen = all.part(1 + COUNTS, num_words);
+            (
+                all.part(0, 1),
+                all.part(1, COUNTS),
+                SliceMut::from_raw_parts(seen.as_ptr().cast(), 2 * num_words),
+            )
+        };
+        // SAFETY: nothing else uses them.
+        unsafe {
+            stream.fill_bytes(all, 0)?;
+            stream.fill_bytes(finding, 0xff)?;
+        }
         let (medians, num_nodes) = (self.medians.slice(), self.num_nodes as u32);
         let (coords, dims, children) = (self.coords.slice(), self.dims as u32, self.children.slice());
+        // SAFETY: the same memory, of which two children are a word.
+        let children = unsafe { Slice::from_raw_parts(children.as_ptr().cast(), children.len() / 2) };
         let mut end = num_levels(num_nodes);
         while end > 0 {
             let begin = end.saturating_sub(LEVELS);
-            let seen = seen.slice_mut();
-            let args = (coords, dims, medians, children, num_nodes, begin, end, seen, finding, counts);
+            let args = (
+                coords,
+                num_points as u32,
+                dims,
+                medians,
+                children,
+                num_nodes,
+                begin,
+                end,
+                seen,
+                finding,
+                counts,
+            );
             // SAFETY: the buffers live until the finding has been copied.
             unsafe { stream.launch::<kdtree_verify_balanced<C>>(1 << begin, args)? };
             end = begin;
         }
-        let words = words.to_vec(&stream)?;
+        // SAFETY: the words are there, and are the first ones.
+        let words: Vec<u64> = unsafe { stream.read(all.part(0, 1 + COUNTS).read_only())? };
         match words[0] {
             u64::MAX => {}
             found => {

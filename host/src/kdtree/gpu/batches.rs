@@ -36,7 +36,7 @@ impl<C: Coord> GpuTree<C> {
         };
         let rows = Rows::new(from.num_rows(self.dims), item_bytes, delivery.limits());
         let mut finding = Finding { tree: self, asked: &asked, from, rows, drafted: (0..0, 0) };
-        delivery.pipelined(&self.gpu, &mut finding, |delivery, rows, [offsets, ids, dist2]| {
+        delivery.pipelined(&stream, &mut finding, |delivery, rows, [offsets, ids, dist2]| {
             // SAFETY: `Finding` makes them so.
             let (offsets, ids, dist2) = unsafe { (items(offsets), items(ids), items(dist2)) };
             delivery.hand_over(rows.len(), ids.len(), item_bytes, || {
@@ -59,7 +59,7 @@ impl<C: Coord> GpuTree<C> {
         let from = Origin::queries(self, &stream, queries)?;
         let rows = equal_rows(from.num_rows(self.dims), k, item_bytes::<C>(), delivery.limits())?;
         let mut finding = FindingNearest { tree: self, asked: &asked, from, k, rows, drafted: 0..0 };
-        delivery.pipelined(&self.gpu, &mut finding, |delivery, rows, [ids, dist2, _]| {
+        delivery.pipelined(&stream, &mut finding, |delivery, rows, [ids, dist2, _]| {
             // SAFETY: `FindingNearest` makes them so.
             let (ids, dist2) = unsafe { (&*items(ids), &*items(dist2)) };
             delivery.hand_over(rows.len(), ids.len(), item_bytes::<C>(), || show(rows, ids, dist2))
@@ -238,7 +238,6 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> Work for FindingNearest<'_, C, 
         let mut layout = Layout::new();
         let plan = Nearest::plan(&mut layout, tree, asked, queries, k);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
-        tree.wait(stream)?;
         // SAFETY: there are `k` places a row; the pipeline keeps arrays until they have been copied, and what is read until the next
         // batch.
         unsafe { plan.run(stream, &temp, tree, asked, queries, RowsMut { dist2, ids, k }) }?;

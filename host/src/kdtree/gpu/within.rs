@@ -65,10 +65,11 @@ impl<'a, C: Coord> Call<'a, C> {
                 Within::Boxes(corners.slice(), asked.mask())
             }
         };
+        tree.wait(stream)?;
         Ok(Self { tree, stream, within })
     }
 
-    /// A call of what is known to be right.
+    /// A call of what is known to be right, on a stream that comes after what has been done to the tree.
     pub(super) fn of(tree: &'a GpuTree<C>, stream: &'a Stream, within: Within<'a, C>) -> Self {
         Self { tree, stream, within }
     }
@@ -155,7 +156,6 @@ impl<'a, C: Coord> Call<'a, C> {
         let mut layout = Layout::new();
         let plan = WithinPlan::new(&mut layout, self);
         let temp = workspace.carve(self.stream, &layout, "k-d tree queries")?;
-        self.tree.wait(self.stream)?;
         Ok((plan, temp))
     }
 

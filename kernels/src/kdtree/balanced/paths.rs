@@ -10,6 +10,7 @@
 
 use super::{NONE, Run};
 use crate::block::look_back::LookBack;
+use crate::block::tile::load_16;
 use crate::kdtree::left_balanced::full_tree;
 use crate::policy::{PATHS_MIN_BLOCKS, PATHS_ROWS, PATHS_THREADS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
@@ -44,8 +45,8 @@ pub const fn pending(level: u32, axis: u32, dims: u32, first: u32) -> u32 {
     if waited == 0 { 0 } else { (waited - 1) % MAX_PENDING + 1 }
 }
 
-/// Numbers the points in the order of the first axis, in which their ids are their `names`: writes their coordinates in that order. A
-/// thread a coordinate.
+/// Numbers the points in the order of the first axis, in which their ids are their `names`: writes the keys of each other axis in that
+/// order, an axis behind the other. A thread a point.
 #[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -53,13 +54,30 @@ pub unsafe fn kdtree_number_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     names: Slice<u32>,
-    points: SliceMut<C>,
+    keys: SliceMut<<C as Coord>::Key>,
 ) {
-    let i = thread::index_1d_u64();
-    if i < points.len() as u64 {
-        let (place, axis) = (i / u64::from(dims), i % u64::from(dims));
-        let id = names.load(place as usize) as usize;
-        points.store(i as usize, coords.load(id * dims as usize + axis as usize));
+    let place = thread::index_1d_u64() as usize;
+    if place < names.len() {
+        let (dims, begin) = (dims as usize, names.load(place) as usize * dims as usize);
+        let put = |axis: usize, coord: C| {
+            if axis > 0 {
+                keys.store((axis - 1) * names.len() + place, coord.key());
+            }
+        };
+        let is_aligned = dims.is_multiple_of(C::PER_16);
+        let mut axis = 0;
+        while axis < dims && is_aligned {
+            let (coords, mut i) = (load_16(coords, begin + axis), 0);
+            while i < C::PER_16 {
+                put(axis + i, coords[i]);
+                i += 1;
+            }
+            axis += C::PER_16;
+        }
+        while axis < dims {
+            put(axis, coords.load(begin + axis));
+            axis += 1;
+        }
     }
 }
 

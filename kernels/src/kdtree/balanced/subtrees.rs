@@ -1,28 +1,34 @@
 //! Whole subtrees in shared memory: their points are numbered anew, in two bytes, and then partitioned [by paths](super::paths) level by
 //! level.
 
-use super::paths::{CLASSES, GONE, Row, next_path, pending};
+use super::paths::{CLASSES, GONE, MAX_PENDING, Row, next_path, pending};
 use super::{Run, num_partitions};
 use crate::kdtree::left_balanced::full_tree;
-use crate::policy::{BALANCED_SUBTREES_MIN_BLOCKS, BALANCED_SUBTREES_ROWS as ROWS};
+use crate::policy::{BALANCED_SUBTREES_MIN_BLOCKS, BALANCED_SUBTREES_ROWS};
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
 /// A warp counts each class.
 const THREADS: usize = 32 * CLASSES;
 const WARPS: usize = CLASSES;
-/// Places of a subtree.
-pub const ROOM: usize = THREADS * ROWS;
-/// Rows of 32 places.
-const WORDS: usize = ROOM / 32;
 
-/// Stores the medians of the subtrees of `level`, whose runs have at most [`ROOM`] points, of a tree of `num_points` points. `arrays` are
+/// Places of a thread, of points of so many coordinates: of more than four there is half the room.
+pub const fn rows(dims: usize) -> usize {
+    if dims <= 4 { BALANCED_SUBTREES_ROWS } else { BALANCED_SUBTREES_ROWS / 2 }
+}
+
+/// Places of a subtree.
+pub const fn room(dims: usize) -> usize {
+    THREADS * rows(dims)
+}
+
+/// Stores the medians of the subtrees of `level`, whose runs have at most [`room`] points, of a tree of `num_points` points. `arrays` are
 /// those of all axes and one more, and `slots` has four bits an axis that say which of them is its own. `names` are the ids of points,
 /// `numbers` has room for two bytes a point. A block a subtree.
-#[kernel(family = "kdtree-balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS>, hot)]
-#[instance(4)]
-#[instance(8)]
-pub unsafe fn kdtree_balanced_subtrees<const DIMS: usize>(
+#[kernel(family = "kdtree-balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS, ROWS>, hot)]
+#[instance(4, 16)]
+#[instance(8, 8)]
+pub unsafe fn kdtree_balanced_subtrees<const DIMS: usize, const ROWS: usize>(
     arrays: Slice<u32>,
     slots: u32,
     dims: u32,
@@ -39,55 +45,62 @@ pub unsafe fn kdtree_balanced_subtrees<const DIMS: usize>(
         arrays.part((slots >> (4 * axis) & 15) as usize * stride + run.begin as usize, run.len as usize)
     };
     let last = num_partitions(num_points) - level;
-    let subtree =
-        Subtree::<DIMS> { first: array(0), names, address, level, last, dims, medians, smem: shared_mem() };
+    let subtree = Subtree::<DIMS, ROWS> { first: array(0), address, level, last, dims, smem: shared_mem() };
     let codes = subtree.begin();
     subtree.number(&array, numbers);
     let mut depth = 0;
     while depth <= last {
-        let axis = (level + depth) % dims;
-        let mut other = 0;
-        while other < dims {
-            let waited = pending(level + depth, other, dims, level);
-            if other != axis && waited == super::paths::MAX_PENDING {
-                subtree.partition(&codes, other, waited, depth, false);
+        // The axis of the depth comes last.
+        let mut others = dims;
+        while others > 0 {
+            others -= 1;
+            let axis = (level + depth + others) % dims;
+            let waited = pending(level + depth, axis, dims, level);
+            if others == 0 || waited == MAX_PENDING {
+                subtree.partition(&codes, axis, waited, depth, others == 0);
             }
-            other += 1;
         }
-        subtree.partition(&codes, axis, pending(level + depth, axis, dims, level), depth, true);
         depth += 1;
     }
+    subtree.end(&codes, names, medians);
 }
 
 /// Shared memory of a subtree, whose points are numbered as they come in the array sorted on the first axis.
 #[repr(C, align(16))]
-pub struct BalancedSubtreeSmem<const DIMS: usize> {
-    /// For each axis the points in order.
-    orders: [[u16; ROOM]; DIMS],
+pub struct BalancedSubtreeSmem<const DIMS: usize, const ROWS: usize> {
+    /// For each axis the points in order. A median stays where it is.
+    orders: [[[u16; THREADS]; ROWS]; DIMS],
     /// The path of each point.
-    paths: [u8; ROOM],
+    paths: [[u8; THREADS]; ROWS],
     /// Of the run of each code where it begins, and above that its median.
-    runs: [u32; ROOM],
+    runs: [[u32; THREADS]; ROWS],
     /// For each class a bit a place, and how many bits are set in the words before.
-    bits: [[u32; WORDS]; CLASSES],
-    before: [[u16; WORDS]; CLASSES],
+    bits: [[[u32; WARPS]; ROWS]; CLASSES],
+    before: [[[u16; WARPS]; ROWS]; CLASSES],
 }
 
 /// One subtree. The code of a run in it is 1 for the root and for children twice that of their parent, for the greater one with 1 more.
-struct Subtree<'a, const DIMS: usize> {
+struct Subtree<'a, const DIMS: usize, const ROWS: usize> {
     /// The points by number.
     first: Slice<'a, u32>,
-    names: Slice<'a, u32>,
     address: u32,
     level: u32,
     /// Depth of the runs of one to three points.
     last: u32,
     dims: u32,
-    medians: SliceMut<'a, u32>,
-    smem: *mut BalancedSubtreeSmem<DIMS>,
+    smem: *mut BalancedSubtreeSmem<DIMS, ROWS>,
 }
 
-impl<const DIMS: usize> Subtree<'_, DIMS> {
+impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
+    /// Words of a bit a place.
+    const WORDS: usize = WARPS * ROWS;
+
+    /// Where a word of a class is: the same one of all classes in different banks, both of bits and of their numbers before.
+    #[inline(always)]
+    const fn word(class: u32, word: usize) -> usize {
+        class as usize * Self::WORDS + (word ^ (2 * class as usize))
+    }
+
     /// Lays out all runs. For each of the thread's places the code of the run whose median is there, or of the last run around it; 0 if
     /// there is no such place.
     #[inline(always)]
@@ -148,11 +161,11 @@ impl<const DIMS: usize> Subtree<'_, DIMS> {
     #[inline(always)]
     fn order(&self, axis: u32) -> SharedSlice<'_, u16> {
         // SAFETY: an address only.
-        unsafe { shared_field!(self.smem, orders).part(axis as usize * ROOM, ROOM) }
+        unsafe { shared_field!(self.smem, orders).part(axis as usize * THREADS * ROWS, THREADS * ROWS) }
     }
 
-    /// Puts an order that has waited for `pending` levels in that of the runs of a depth. If the runs are split on its axis, stores their
-    /// medians, and sends all points down.
+    /// Puts an order that has waited for `pending` levels in that of the runs of a depth. If the runs are split on its axis, sends
+    /// all points down but their medians.
     #[inline(always)]
     unsafe fn partition(&self, codes: &[u32; ROWS], axis: u32, pending: u32, depth: u32, is_primary: bool) {
         let (order, paths) = (self.order(axis), shared_field!(self.smem, paths));
@@ -173,23 +186,27 @@ impl<const DIMS: usize> Subtree<'_, DIMS> {
             let (class, is_point) = class(points[row], pending);
             let lanes = Row::of(class, is_point).lanes_of(lane);
             if lane < CLASSES as u32 {
-                bits.store(lane as usize * WORDS + row * WARPS + thread as usize / 32, lanes);
+                bits.store(Self::word(lane, row * WARPS + thread as usize / 32), lanes);
             }
             row += 1;
         }
         thread::sync_threads();
-        let of_warp = thread as usize / 32 * WORDS;
-        let (mut sum, mut begin) = (0, 0);
-        while begin < WORDS {
-            let count = bits.load(of_warp + begin + lane as usize).count_ones();
-            let inclusive = inclusive_sum(count);
-            before.store(of_warp + begin + lane as usize, (sum + inclusive - count) as u16);
-            sum += warp::shuffle_idx(warp::FULL_MASK, inclusive, 31);
-            begin += 32;
+        // A warp a class, a lane some words that follow each other.
+        let of_lane = |i: usize| Self::word(thread / 32, lane as usize * (Self::WORDS / 32) + i);
+        let (mut sum, mut i) = (0, 0);
+        while i < Self::WORDS / 32 {
+            sum += bits.load(of_lane(i)).count_ones();
+            i += 1;
+        }
+        let (mut sum, mut i) = (inclusive_sum(sum) - sum, 0);
+        while i < Self::WORDS / 32 {
+            before.store(of_lane(i), sum as u16);
+            sum += bits.load(of_lane(i)).count_ones();
+            i += 1;
         }
         thread::sync_threads();
         let rank = |class: u32, place: u32| {
-            let word = class as usize * WORDS + (place / 32) as usize;
+            let word = Self::word(class, (place / 32) as usize);
             u32::from(before.load(word)) + (bits.load(word) & ((1 << (place % 32)) - 1)).count_ones()
         };
         let mut row = 0;
@@ -204,7 +221,9 @@ impl<const DIMS: usize> Subtree<'_, DIMS> {
                 let to = (run & 0xFFFF) + rank(class, place) - rank(class, begin);
                 order.store(to as usize, points[row] as u16);
                 if is_primary {
-                    self.send_down(points[row], code, to, run >> 16, depth);
+                    let (path, median) = ((points[row] >> 16) as u8, run >> 16);
+                    let path = if to == median { GONE } else { next_path(path, to > median) };
+                    paths.store((points[row] & 0xFFFF) as usize, path);
                 }
             }
             row += 1;
@@ -212,19 +231,25 @@ impl<const DIMS: usize> Subtree<'_, DIMS> {
         thread::sync_threads();
     }
 
-    /// Sends a point that is in the run of a code, at a place, one level down, or makes a node of it.
+    /// Stores the medians: those of each depth are in the order on its axis, and so is what is beside those of the last.
     #[inline(always)]
-    unsafe fn send_down(&self, point: u32, code: u32, place: u32, median: u32, depth: u32) {
-        let is_median = place == median;
-        let path = if is_median { GONE } else { next_path((point >> 16) as u8, place > median) };
-        shared_field!(self.smem, paths).store((point & 0xFFFF) as usize, path);
-        if is_median || depth == self.last {
-            let (code, depth) =
-                if is_median { (code, depth) } else { (2 * code + u32::from(place > median), depth + 1) };
-            // That of the subtree is 1.
-            let address = (self.address << depth) + (code - (1 << depth));
-            let id = self.names.load(self.first.load((point & 0xFFFF) as usize) as usize);
-            self.medians.store((full_tree(self.level + depth) + address) as usize, id);
+    unsafe fn end(&self, codes: &[u32; ROWS], names: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
+        let mut row = 0;
+        while row < ROWS {
+            let place = thread::thread_idx_x() + (row * THREADS) as u32;
+            if codes[row] != 0 {
+                let (mut code, mut depth) = (codes[row], depth_of(codes[row]));
+                let point = self.order((self.level + depth) % self.dims).load(place as usize);
+                let median = shared_field!(self.smem, runs).load(code as usize) >> 16;
+                if place != median {
+                    (code, depth) = (2 * code + u32::from(place > median), depth + 1);
+                }
+                // The code of the subtree's root is 1.
+                let address = (self.address << depth) + (code - (1 << depth));
+                let id = names.load(self.first.load(point as usize) as usize);
+                medians.store((full_tree(self.level + depth) + address) as usize, id);
+            }
+            row += 1;
         }
     }
 }

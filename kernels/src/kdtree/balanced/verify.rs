@@ -46,9 +46,10 @@ pub struct VerifySmem<C> {
 #[instance(f64)]
 pub unsafe fn kdtree_verify_balanced<C: Coord>(
     coords: Slice<C>,
+    num_points: u32,
     dims: u32,
     medians: Slice<u32>,
-    children: Slice<u32>,
+    children: Slice<u64>,
     num_nodes: u32,
     begin: u32,
     end: u32,
@@ -57,13 +58,18 @@ pub unsafe fn kdtree_verify_balanced<C: Coord>(
     counts: SliceMut<u64>,
 ) {
     let (root, smem) = (thread::block_idx_x(), shared_mem());
-    let subtree = Subtree { coords, dims, medians, children, num_nodes, begin, root, smem };
+    let every = warp::warp_vote_ballot(warp::FULL_MASK, warp::lane_id().is_multiple_of(dims));
+    let subtree =
+        Subtree { coords, num_points, dims, every, medians, children, num_nodes, begin, root, smem };
     subtree.load_ancestor();
     // The first thread has no node.
     let node = thread::thread_idx_x();
     let depth = if node == 0 { LEVELS } else { depth_of(node) };
     let is_there = begin + depth < end;
     let (place, id) = if is_there { subtree.load(node) } else { (0, NONE) };
+    subtree.store(node as usize, id);
+    thread::sync_threads();
+    subtree.fetch_points();
     thread::sync_threads();
     if is_there {
         let what = subtree.check(node, place, id, seen);
@@ -88,9 +94,12 @@ fn depth_of(node: u32) -> u32 {
 
 struct Subtree<'a, C> {
     coords: Slice<'a, C>,
+    num_points: u32,
     dims: u32,
+    /// A bit that is set, and then every one that is `dims` from it.
+    every: u32,
     medians: Slice<'a, u32>,
-    children: Slice<'a, u32>,
+    children: Slice<'a, u64>,
     num_nodes: u32,
     /// The level of the root, and its address.
     begin: u32,
@@ -109,32 +118,42 @@ impl<C: Coord> Subtree<'_, C> {
         }
     }
 
-    /// Brings a node to shared memory. Returns its place and its id.
+    /// The place of a node and its id.
     #[inline(always)]
     unsafe fn load(&self, node: u32) -> (u32, u32) {
         let depth = depth_of(node);
         let address = (self.root << depth) + (node - (1 << depth));
         let place = full_tree(self.begin + depth) + address;
-        let id = self.medians.load(place as usize);
-        self.store(node as usize, id);
-        (place, id)
+        (place, self.medians.load(place as usize))
     }
 
     #[inline(always)]
     unsafe fn store(&self, slot: usize, id: u32) {
-        let (dims, is_point) = (self.dims as usize, self.is_point(id));
-        shared_field!(self.smem, ids).store(slot, if is_point { id } else { NONE });
-        let mut axis = 0;
-        while axis < dims && is_point {
-            let coord = self.coords.load(id as usize * dims + axis);
-            shared_field!(self.smem, coords).store(slot * dims + axis, coord);
-            axis += 1;
+        shared_field!(self.smem, ids).store(slot, if self.is_point(id) { id } else { NONE });
+    }
+
+    /// Brings the coordinates of all nodes and ancestors to shared memory: neighbouring threads those of a point.
+    #[inline(always)]
+    unsafe fn fetch_points(&self) {
+        let (dims, thread) = (self.dims, thread::thread_idx_x());
+        let (slots, axes) = (THREADS as u32 / dims, THREADS as u32 % dims);
+        let (mut slot, mut axis) = (thread / dims, thread % dims);
+        while slot < THREADS as u32 + self.begin {
+            let id = shared_field!(self.smem, ids).load(slot as usize);
+            if id != NONE {
+                let coord = self.coords.load(id as usize * dims as usize + axis as usize);
+                shared_field!(self.smem, coords).store((slot * dims + axis) as usize, coord);
+            }
+            (slot, axis) = (slot + slots, axis + axes);
+            if axis >= dims {
+                (slot, axis) = (slot + 1, axis - dims);
+            }
         }
     }
 
     #[inline(always)]
     fn is_point(&self, id: u32) -> bool {
-        (id as usize) < self.coords.len() / self.dims as usize
+        id < self.num_points
     }
 
     #[inline(always)]
@@ -154,39 +173,45 @@ impl<C: Coord> Subtree<'_, C> {
         if seen.atomic_or(id as usize / 32, bit, Ordering::Relaxed, Scope::Device) & bit != 0 {
             return wrong::DUPLICATE_ID;
         }
-        let mut side = 0;
-        while side < 2 && !self.children.is_empty() {
-            let below = 2 * place as usize + 1 + side;
-            let child = if below < self.medians.len() { self.medians.load(below) } else { NONE };
-            if self.children.load(2 * id as usize + side) != child {
+        if !self.children.is_empty() {
+            let child = |side: usize| {
+                let below = 2 * place as usize + 1 + side;
+                if below < self.medians.len() { self.medians.load(below) } else { NONE }
+            };
+            if self.children.load(id as usize) != u64::from(child(1)) << 32 | u64::from(child(0)) {
                 return wrong::CHILD;
             }
-            side += 1;
         }
-        // A bit a side of each axis for which an ancestor has been looked at.
-        let (mut above, mut way, mut looked_at) = (level, address, 0_u32);
-        while above > 0 && looked_at + 1 != 1 << (2 * self.dims) {
-            above -= 1;
-            let is_greater = way & 1 == 1;
-            way /= 2;
-            let axis = above % self.dims;
-            let side = 1 << (2 * axis + u32::from(is_greater));
-            if looked_at & side != 0 {
-                continue;
-            }
-            looked_at |= side;
-            let ancestor = if above < self.begin {
-                THREADS + above as usize
-            } else {
-                (node >> (level - above)) as usize
+        // A bit a level above, from the lowest on: 1 where the node is greater.
+        let (less, greater) = (!address & ((1 << level) - 1), address);
+        let (mut axis, mut first) = (0, if level == 0 { 0 } else { (level - 1) % self.dims });
+        while axis < self.dims {
+            let of_axis = self.every << first;
+            let is_right = |ways: u32, is_greater: bool| {
+                ways & of_axis == 0
+                    || self.is_beside(node, level, axis, (ways & of_axis).trailing_zeros(), is_greater)
             };
-            let node = node as usize;
-            let (first, last) = if is_greater { (ancestor, node) } else { (node, ancestor) };
-            if shared_field!(self.smem, ids).load(ancestor) == NONE || !self.is_less(first, last, axis) {
+            if !is_right(less, false) || !is_right(greater, true) {
                 return wrong::SIDE;
             }
+            axis += 1;
+            first = if first == 0 { self.dims - 1 } else { first - 1 };
         }
         0
+    }
+
+    /// True if a node is on a side, on an axis, of its ancestor so many levels and one above.
+    #[inline(always)]
+    unsafe fn is_beside(&self, node: u32, level: u32, axis: u32, between: u32, is_greater: bool) -> bool {
+        let above = level - 1 - between;
+        let ancestor = if above < self.begin {
+            (THREADS as u32 + above) as usize
+        } else {
+            (node >> (between + 1)) as usize
+        };
+        let node = node as usize;
+        let (first, last) = if is_greater { (ancestor, node) } else { (node, ancestor) };
+        shared_field!(self.smem, ids).load(ancestor) != NONE && self.is_less(first, last, axis)
     }
 
     /// True if one comes before the other by the super key of an axis.

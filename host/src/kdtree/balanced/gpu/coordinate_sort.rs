@@ -8,7 +8,9 @@ use kauri_kernels::thread::coord::Coord;
 use super::Build;
 use crate::device::{Buffer, Layout, Region};
 use crate::error::Result;
+use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::permute::gather_on;
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 
 /// Temporary memory of sorts of up to a number of ids.
@@ -31,31 +33,71 @@ impl<C: Coord> CoordinateSort<C> {
         build: Build<'a, C>,
         axis: usize,
         from: Option<Slice<'a, u32>>,
-        [to, room]: [SliceMut<'a, u32>; 2],
+        rooms: [SliceMut<'a, u32>; 2],
     ) -> Result<SliceMut<'a, C::Key>> {
-        let Build { stream, temp, coords, dims } = build;
-        // SAFETY: no array is longer than planned.
-        let keys = self.keys.map(|keys| unsafe { temp.view(keys).part(0, to.len()) });
-        let pairs = Pairs { keys: keys[0], values: to };
-        let source = Source { keys: keys[0].read_only(), values: from.unwrap_or(to.read_only()) };
-        let (num_dims, axis) = (dims as u32, axis as u32);
-        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
-        // SAFETY: as `Plan` says; what is sorted is read before its room is written. The number of passes is even.
+        let Build { stream, coords, dims, .. } = build;
+        let (to, num_dims, axis) = (rooms[0], dims as u32, axis as u32);
+        let [keys, _] = self.key_rooms(build, to.len());
+        // SAFETY: as `Plan` says.
         unsafe {
             match from {
                 None => {
-                    let args = (coords, pairs.keys, pairs.values, num_dims, axis);
+                    let args = (coords, keys, to, num_dims, axis);
                     stream.launch_items::<kdtree_coordinate_keys<C>>(to.len() as u64, args)?;
                 }
-                Some(_) => {
-                    let args = (coords, num_dims, axis, source.values, pairs.keys);
+                Some(ids) => {
+                    let args = (coords, num_dims, axis, ids, keys);
                     stream.launch_items::<kdtree_keys_of_ids<C>>(to.len() as u64, args)?;
                 }
             }
-            let room = Pairs { keys: keys[1], values: room };
-            self.sort.run(stream, temp, by, source, [room, pairs])?;
         }
-        Ok(keys[0])
+        self.run(build, Source { keys: keys.read_only(), values: from.unwrap_or(to.read_only()) }, rooms)
+    }
+
+    /// The same by keys of points.
+    pub(super) fn by_keys<'a>(
+        &self,
+        build: Build<'a, C>,
+        keys_of_points: Slice<'a, C::Key>,
+        from: Option<Slice<'a, u32>>,
+        rooms: [SliceMut<'a, u32>; 2],
+    ) -> Result<()> {
+        let (stream, to) = (build.stream, rooms[0]);
+        let [keys, _] = self.key_rooms(build, to.len());
+        // SAFETY: as `Plan` says; there is a key a point.
+        let source = unsafe {
+            match from {
+                None => {
+                    iota_on(stream, 0, to)?;
+                    Source { keys: keys_of_points, values: to.read_only() }
+                }
+                Some(ids) => {
+                    gather_on(stream, keys_of_points, ids, keys)?;
+                    Source { keys: keys.read_only(), values: ids }
+                }
+            }
+        };
+        self.run(build, source, rooms).map(|_| ())
+    }
+
+    fn key_rooms<'a>(&self, build: Build<'a, C>, len: usize) -> [SliceMut<'a, C::Key>; 2] {
+        // SAFETY: no array is longer than planned.
+        self.keys.map(|keys| unsafe { build.temp.view(keys).part(0, len) })
+    }
+
+    /// Sorts ids with their keys, which may lie in the first of the rooms.
+    fn run<'a>(
+        &self,
+        build: Build<'a, C>,
+        source: Source<'a, C::Key, u32>,
+        [to, room]: [SliceMut<'a, u32>; 2],
+    ) -> Result<SliceMut<'a, C::Key>> {
+        let [keys, key_room] = self.key_rooms(build, to.len());
+        let rooms = [Pairs { keys: key_room, values: room }, Pairs { keys, values: to }];
+        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
+        // SAFETY: as `Plan` says; what is sorted is read before its room is written. The number of passes is even.
+        unsafe { self.sort.run(build.stream, build.temp, by, source, rooms)? };
+        Ok(keys)
     }
 
     /// Sorts all ids by the super key of the first axis, to the first of two rooms. Returns the keys, and whether points may be equal.

@@ -6,7 +6,7 @@ use kauri_kernels::kdtree::balanced::paths::{
     CLASSES, MAX_PENDING, TILE, kdtree_begin_paths, kdtree_number_anew, kdtree_number_points,
     kdtree_partition_by_paths, kdtree_put_numbers, pending,
 };
-use kauri_kernels::kdtree::balanced::subtrees::{ROOM, kdtree_balanced_subtrees};
+use kauri_kernels::kdtree::balanced::subtrees::{kdtree_balanced_subtrees, room, rows};
 use kauri_kernels::kdtree::balanced::ties::kdtree_find_equal;
 use kauri_kernels::policy::{NUMBERED_ANEW_FROM, NUMBERED_ANEW_TO};
 use kauri_kernels::thread::coord::Coord;
@@ -27,8 +27,8 @@ pub(super) struct Paths<C: Coord> {
     sort: CoordinateSort<C>,
     /// The array of each axis, and room for one more.
     arrays: Region<u32>,
-    /// The points by number.
-    points: Region<C>,
+    /// Of each axis but the first the keys of the points by number.
+    keys: Region<C::Key>,
     /// Their ids and paths, twice if they are numbered anew, and a number in its subtree for each.
     names: [Region<u32>; 2],
     paths: [Region<u8>; 2],
@@ -38,8 +38,8 @@ pub(super) struct Paths<C: Coord> {
 }
 
 /// Levels above the subtrees that fit in shared memory.
-fn num_upper_levels(num_points: usize) -> u32 {
-    let fits = |level: &u32| longest(num_points, *level) <= ROOM;
+fn num_upper_levels(num_points: usize, dims: usize) -> u32 {
+    let fits = |level: &u32| longest(num_points, *level) <= room(dims);
     (0..32).find(fits).unwrap_or(32)
 }
 
@@ -73,13 +73,13 @@ impl<C: Coord> Paths<C> {
         let numbered_level = (1..32).find(fits).filter(|_| is_numbered_anew);
         let anew = if is_numbered_anew { n } else { 0 };
         // Every run has a tile that is not full.
-        let num_tiles = n.div_ceil(TILE) + (1 << num_upper_levels(n)) / 2;
+        let num_tiles = n.div_ceil(TILE) + (1 << num_upper_levels(n, dims)) / 2;
         Self {
             num_points: n,
             numbered_level,
             sort,
             arrays: layout.reserve((dims + 1) * n),
-            points: layout.reserve(n * dims),
+            keys: layout.reserve(n * (dims - 1)),
             names: [layout.reserve(n), layout.reserve(anew)],
             paths: [layout.reserve(n), layout.reserve(anew)],
             numbers: layout.reserve(n),
@@ -93,12 +93,13 @@ impl<C: Coord> Paths<C> {
         unsafe { build.temp.view(self.arrays).part(slot * self.num_points, len) }
     }
 
-    /// Sorts the array of an axis, which begins as that of another axis, or as that of all ids, by one coordinate. Points that agree on it
-    /// stay in order.
+    /// Sorts the array of an axis, which begins as that of another axis, or as that of all numbers. Points that agree on it stay in order.
     fn sort_axis(&self, build: Build<'_, C>, from: Option<usize>, axis: usize, len: usize) -> Result<()> {
         let array = |slot| self.array(build, slot, len);
         let from = from.map(|slot| array(slot).read_only());
-        self.sort.by_coordinate(build, axis, from, [array(axis), array(build.dims)]).map(|_| ())
+        // SAFETY: there are as many for each axis but the first.
+        let keys = unsafe { build.temp.view(self.keys).part((axis - 1) * len, len) };
+        self.sort.by_keys(build, keys.read_only(), from, [array(axis), array(build.dims)])
     }
 
     /// Tells the points of the sorted array that are equal to the one before, in their paths, and how many they are.
@@ -177,12 +178,12 @@ impl<C: Coord> Plan<C> for Paths<C> {
         })?;
         stats.phase("sort", || {
             // SAFETY: as the trait says.
-            let in_order = unsafe { temp.view(self.points).part(0, num_nodes * dims) };
-            let args = (coords, dims as u32, points.names.read_only(), in_order);
-            // SAFETY: as the trait says.
-            unsafe { stream.launch_items::<kdtree_number_points<C>>(in_order.len() as u64, args)? };
+            unsafe {
+                let names = points.names.part(0, num_nodes).read_only();
+                let args = (coords, dims as u32, names, temp.view(self.keys));
+                stream.launch_items::<kdtree_number_points<C>>(num_nodes as u64, args)?;
+            }
             // From one axis to the next: in the order of its super key, points that agree on the axis before it are in the order of that.
-            let build = Build { coords: in_order.read_only(), ..build };
             for axis in (1..dims).rev() {
                 let from = (axis + 1 < dims).then_some(axis + 1);
                 self.sort_axis(build, from, axis, num_nodes)?;
@@ -204,7 +205,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
         _children: SliceMut<'_, u32>,
     ) -> Result<()> {
         let Build { stream, temp, dims, .. } = build;
-        let (num_dims, upper) = (dims as u32, num_upper_levels(num_nodes));
+        let (num_dims, upper) = (dims as u32, num_upper_levels(num_nodes, dims));
         // Which array each axis has, and the one that none has.
         let mut slots: Vec<_> = (0..dims).collect();
         let mut spare = dims;
@@ -258,9 +259,9 @@ impl<C: Coord> Plan<C> for Paths<C> {
         // SAFETY: as the trait says.
         unsafe {
             if dims <= 4 {
-                stream.launch::<kdtree_balanced_subtrees<4>>(1 << upper, args)
+                stream.launch::<kdtree_balanced_subtrees<4, { rows(4) }>>(1 << upper, args)
             } else {
-                stream.launch::<kdtree_balanced_subtrees<8>>(1 << upper, args)
+                stream.launch::<kdtree_balanced_subtrees<8, { rows(8) }>>(1 << upper, args)
             }
         }
     }

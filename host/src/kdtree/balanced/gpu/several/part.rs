@@ -1,7 +1,6 @@
 //! A part of the points, on its device.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::balanced::paths::kdtree_number_points;
 use kauri_kernels::kdtree::balanced::several::{kdtree_first_coordinates, kdtree_lay_out_points};
 use kauri_kernels::policy::BALANCED_WARPS;
 use kauri_kernels::primitives::merge_sort::primitives_super_keys;
@@ -19,6 +18,7 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::order::Lookup;
 use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::permute::gather_parts;
 use crate::stats::Stats;
 
 /// A point that was removed, and the one that stays for it, by their ids.
@@ -190,10 +190,9 @@ impl<C: Coord> Part<C> {
         let temp = self.workspace.carve(stream, &layout, "points of a part")?;
         let (at, found) = (temp.view::<u32>(regions.0), temp.view::<C>(regions.1));
         temp.upload(stream, at, places)?;
-        let args = (self.points.coords(), dims as u32, at.read_only(), found);
         // SAFETY: places are less than the number of points, and arrays of a plan are apart.
         unsafe {
-            stream.launch_items::<kdtree_number_points<C>>(found.len() as u64, args)?;
+            gather_parts(stream, dims, self.points.coords(), at.read_only(), found)?;
             stream.read(found.read_only())
         }
     }
