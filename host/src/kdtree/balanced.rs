@@ -25,8 +25,8 @@ pub(super) use stored::loaded_tree;
 #[non_exhaustive]
 pub enum BalancedBuilder {
     /// Sorts by radix sorts. Every point has a byte that tells the last levels of its way from the root; an array is put in the order of
-    /// a level only when that is split on its axis, by those bytes alone, and runs of up to 2048 points are split in shared
-    /// memory. The fastest.
+    /// a level only when that is split on its axis, by those bytes alone, and runs of up to 4096 points, 2048 of more than four
+    /// coordinates, are split in shared memory. The fastest.
     #[default]
     Paths,
     /// Sorts by merges, by super key; every array compares the coordinates of its points with those of the median (Robinson).
