@@ -410,11 +410,12 @@ pub const PATHS_ROWS: usize = 8;
 /// Blocks of a multiprocessor that registers are to suffice for. A level of 16,777,216 points of four coordinates on an H200 takes 0.51,
 /// 0.54, 0.66 ms by 3, 4, 6; and by one of 16 places a thread 0.55.
 pub const PATHS_MIN_BLOCKS: u32 = 3;
-/// Places of a thread in a subtree of a balanced tree, of points of up to four coordinates. Of the same points all subtrees of 4096 take
-/// 2.21 ms, and those of 2048 took 2.27 and a level more, 0.19.
-pub const BALANCED_SUBTREES_ROWS: usize = 16;
-/// Blocks of a multiprocessor that registers are to suffice for: as many as shared memory does.
-pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 3;
+/// Threads of a block that makes a subtree of a balanced tree.
+pub const BALANCED_SUBTREES_THREADS: usize = 512;
+/// Places of a thread in a subtree of a balanced tree, of points of up to four coordinates.
+pub const BALANCED_SUBTREES_ROWS: usize = 8;
+/// Blocks of a multiprocessor that registers are to suffice for.
+pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 2;
 
 /// From so many points on they are numbered anew on the way down, when runs have at most as many as the second.
 pub const NUMBERED_ANEW_FROM: usize = 1 << 26;

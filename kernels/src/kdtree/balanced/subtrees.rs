@@ -4,13 +4,13 @@
 use super::paths::{CLASSES, GONE, MAX_PENDING, Row, next_path, pending};
 use super::{Run, num_partitions};
 use crate::kdtree::left_balanced::full_tree;
-use crate::policy::{BALANCED_SUBTREES_MIN_BLOCKS, BALANCED_SUBTREES_ROWS};
+use crate::policy::{
+    BALANCED_SUBTREES_MIN_BLOCKS, BALANCED_SUBTREES_ROWS, BALANCED_SUBTREES_THREADS as THREADS,
+};
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
-/// A warp counts each class.
-const THREADS: usize = 32 * CLASSES;
-const WARPS: usize = CLASSES;
+const WARPS: usize = THREADS / 32;
 
 /// Places of a thread, of points of so many coordinates: of more than four there is half the room.
 pub const fn rows(dims: usize) -> usize {
@@ -26,8 +26,8 @@ pub const fn room(dims: usize) -> usize {
 /// those of all axes and one more, and `slots` has four bits an axis that say which of them is its own. `names` are the ids of points,
 /// `numbers` has room for two bytes a point. A block a subtree.
 #[kernel(family = "kdtree-balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS, ROWS>, hot)]
-#[instance(4, 16)]
-#[instance(8, 8)]
+#[instance(4, 8)]
+#[instance(8, 4)]
 pub unsafe fn kdtree_balanced_subtrees<const DIMS: usize, const ROWS: usize>(
     arrays: Slice<u32>,
     slots: u32,
@@ -46,7 +46,7 @@ pub unsafe fn kdtree_balanced_subtrees<const DIMS: usize, const ROWS: usize>(
     };
     let last = num_partitions(num_points) - level;
     let subtree = Subtree::<DIMS, ROWS> { first: array(0), address, level, last, dims, smem: shared_mem() };
-    let codes = subtree.begin();
+    let ways = subtree.begin();
     subtree.number(&array, numbers);
     let mut depth = 0;
     while depth <= last {
@@ -57,12 +57,12 @@ pub unsafe fn kdtree_balanced_subtrees<const DIMS: usize, const ROWS: usize>(
             let axis = (level + depth + others) % dims;
             let waited = pending(level + depth, axis, dims, level);
             if others == 0 || waited == MAX_PENDING {
-                subtree.partition(&codes, axis, waited, depth, others == 0);
+                subtree.partition(&ways, axis, waited, depth, others == 0);
             }
         }
         depth += 1;
     }
-    subtree.end(&codes, names, medians);
+    subtree.end(&ways, names, medians);
 }
 
 /// Shared memory of a subtree, whose points are numbered as they come in the array sorted on the first axis.
@@ -101,10 +101,9 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
         class as usize * Self::WORDS + (word ^ (2 * class as usize))
     }
 
-    /// Lays out all runs. For each of the thread's places the code of the run whose median is there, or of the last run around it; 0 if
-    /// there is no such place.
+    /// Lays out all runs. For each of the thread's places the way to the run whose median is there, or to the last run around it.
     #[inline(always)]
-    unsafe fn begin(&self) -> [u32; ROWS] {
+    unsafe fn begin(&self) -> [Way; ROWS] {
         let (thread, len) = (thread::thread_idx_x(), self.first.len() as u32);
         let (runs, paths) = (shared_field!(self.smem, runs), shared_field!(self.smem, paths));
         let mut code = 1 + thread;
@@ -114,7 +113,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             runs.store(code as usize, run.median() << 16 | run.begin);
             code += THREADS as u32;
         }
-        let mut codes = [0; ROWS];
+        let mut ways = [Way::NONE; ROWS];
         let mut row = 0;
         while row < ROWS {
             let place = thread + (row * THREADS) as u32;
@@ -126,11 +125,11 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
                     run = if is_greater { run.greater() } else { run.less() };
                     code = 2 * code + u32::from(is_greater);
                 }
-                codes[row] = code;
+                ways[row] = Way::to(code);
             }
             row += 1;
         }
-        codes
+        ways
     }
 
     /// Numbers the points, and reads the orders of all axes.
@@ -167,7 +166,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
     /// Puts an order that has waited for `pending` levels in that of the runs of a depth. If the runs are split on its axis, sends
     /// all points down but their medians.
     #[inline(always)]
-    unsafe fn partition(&self, codes: &[u32; ROWS], axis: u32, pending: u32, depth: u32, is_primary: bool) {
+    unsafe fn partition(&self, ways: &[Way; ROWS], axis: u32, pending: u32, depth: u32, is_primary: bool) {
         let (order, paths) = (self.order(axis), shared_field!(self.smem, paths));
         let runs = shared_field!(self.smem, runs);
         let (bits, before) = (shared_field!(self.smem, bits), shared_field!(self.smem, before));
@@ -179,7 +178,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
         let mut row = 0;
         while row < ROWS {
             // Places of medians above have no point any more.
-            if codes[row] >> above != 0 {
+            if ways[row].reaches(above) {
                 let point = order.load((thread + (row * THREADS) as u32) as usize);
                 points[row] = u32::from(paths.load(point as usize)) << 16 | u32::from(point);
             }
@@ -192,17 +191,19 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
         }
         thread::sync_threads();
         // A warp a class, a lane some words that follow each other.
-        let of_lane = |i: usize| Self::word(thread / 32, lane as usize * (Self::WORDS / 32) + i);
-        let (mut sum, mut i) = (0, 0);
-        while i < Self::WORDS / 32 {
-            sum += bits.load(of_lane(i)).count_ones();
-            i += 1;
-        }
-        let (mut sum, mut i) = (inclusive_sum(sum) - sum, 0);
-        while i < Self::WORDS / 32 {
-            before.store(of_lane(i), sum as u16);
-            sum += bits.load(of_lane(i)).count_ones();
-            i += 1;
+        if thread < 32 * CLASSES as u32 {
+            let of_lane = |i: usize| Self::word(thread / 32, lane as usize * (Self::WORDS / 32) + i);
+            let (mut sum, mut i) = (0, 0);
+            while i < Self::WORDS / 32 {
+                sum += bits.load(of_lane(i)).count_ones();
+                i += 1;
+            }
+            let (mut sum, mut i) = (inclusive_sum(sum) - sum, 0);
+            while i < Self::WORDS / 32 {
+                before.store(of_lane(i), sum as u16);
+                sum += bits.load(of_lane(i)).count_ones();
+                i += 1;
+            }
         }
         thread::sync_threads();
         let rank = |class: u32, place: u32| {
@@ -214,7 +215,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             let place = thread + (row * THREADS) as u32;
             let (class, is_point) = class(points[row], pending);
             if is_point {
-                let code = codes[row] >> (depth_of(codes[row]) - above);
+                let code = ways[row].code(above);
                 let begin = runs.load(code as usize) & 0xFFFF;
                 let code = code << pending | class;
                 let run = runs.load(code as usize);
@@ -233,12 +234,13 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
 
     /// Stores the medians: those of each depth are in the order on its axis, and so is what is beside those of the last.
     #[inline(always)]
-    unsafe fn end(&self, codes: &[u32; ROWS], names: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
+    unsafe fn end(&self, ways: &[Way; ROWS], names: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
         let mut row = 0;
         while row < ROWS {
             let place = thread::thread_idx_x() + (row * THREADS) as u32;
-            if codes[row] != 0 {
-                let (mut code, mut depth) = (codes[row], depth_of(codes[row]));
+            if ways[row].reaches(0) {
+                let mut depth = ways[row].depth();
+                let mut code = ways[row].code(depth);
                 let point = self.order((self.level + depth) % self.dims).load(place as usize);
                 let median = shared_field!(self.smem, runs).load(code as usize) >> 16;
                 if place != median {
@@ -251,6 +253,38 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             }
             row += 1;
         }
+    }
+}
+
+/// The code of a run, the highest bit first, and a bit behind it: so that a place has one register for those of all its runs. 0 if there is
+/// no such place.
+#[derive(Clone, Copy)]
+struct Way(u32);
+
+impl Way {
+    const NONE: Self = Self(0);
+
+    #[inline(always)]
+    const fn to(code: u32) -> Self {
+        Self((2 * code + 1) << (30 - depth_of(code)))
+    }
+
+    /// The depth of the run.
+    #[inline(always)]
+    const fn depth(self) -> u32 {
+        30 - self.0.trailing_zeros()
+    }
+
+    /// True if the run is of a depth or below it.
+    #[inline(always)]
+    const fn reaches(self, depth: u32) -> bool {
+        self.0 << depth << 1 != 0
+    }
+
+    /// The code of the run of a depth around it.
+    #[inline(always)]
+    const fn code(self, depth: u32) -> u32 {
+        self.0 >> (31 - depth)
     }
 }
 
