@@ -81,10 +81,13 @@ impl SimDriver {
 
 /// The library's error for one of the simulator.
 fn from_sim(label: &'static str) -> impl Fn(SimError) -> Error {
+    from_sim_of("device", label)
+}
+
+/// The same where memory of a kind is asked for.
+fn from_sim_of(memory: &'static str, label: &'static str) -> impl Fn(SimError) -> Error {
     move |error| match error.kind() {
-        &Kind::OutOfMemory { requested, free, .. } => {
-            Error::OutOfMemory { memory: "device", requested, free, label }
-        }
+        &Kind::OutOfMemory { requested, free, .. } => Error::OutOfMemory { memory, requested, free, label },
         _ => Error::Simulator(error),
     }
 }
@@ -109,13 +112,8 @@ unsafe impl Driver for SimDriver {
     }
 
     fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        let address = self.machine.alloc_host(bytes as u64, label).map_err(|error| match error.kind() {
-            &Kind::OutOfMemory { requested, free, .. } => {
-                Error::OutOfMemory { memory: "pinned host", requested, free, label }
-            }
-            _ => Error::Simulator(error),
-        })?;
-        Ok(address as *mut u8)
+        let address = self.machine.alloc_host(bytes as u64, label);
+        address.map(|address| address as *mut u8).map_err(from_sim_of("pinned host", label))
     }
 
     unsafe fn free_pinned(&self, pointer: *mut u8) {

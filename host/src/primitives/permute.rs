@@ -65,45 +65,17 @@ pub(crate) unsafe fn gather_on<T>(
     }
 }
 
-/// Gathers items of `len` parts that lie side by side.
+/// Gathers or scatters items of `len` parts that lie side by side.
 ///
 /// # Safety
 /// As many items as indices, of parts of a multiple of 4 bytes; nothing else uses the views until the stream has done the work.
-pub(crate) unsafe fn gather_parts<T>(
+pub(crate) unsafe fn permute_parts<T>(
     stream: &Stream,
-    len: usize,
-    input: Slice<'_, T>,
-    indices: Slice<'_, u32>,
-    output: SliceMut<'_, T>,
-) -> Result<()> {
-    // SAFETY: passed on to the caller.
-    unsafe { permute_parts(stream, len, input, indices, output, Direction::Gather) }
-}
-
-/// Scatters items of `len` parts that lie side by side.
-///
-/// # Safety
-/// As many items as indices, of parts of a multiple of 4 bytes; nothing else uses the views until the stream has done the work.
-pub(crate) unsafe fn scatter_parts<T>(
-    stream: &Stream,
-    len: usize,
-    input: Slice<'_, T>,
-    indices: Slice<'_, u32>,
-    output: SliceMut<'_, T>,
-) -> Result<()> {
-    // SAFETY: passed on to the caller.
-    unsafe { permute_parts(stream, len, input, indices, output, Direction::Scatter) }
-}
-
-/// # Safety
-/// As many items as indices, of `len` parts of a multiple of 4 bytes, and input and output apart.
-unsafe fn permute_parts<T>(
-    stream: &Stream,
-    len: usize,
-    input: Slice<'_, T>,
-    indices: Slice<'_, u32>,
-    output: SliceMut<'_, T>,
     direction: Direction,
+    len: usize,
+    input: Slice<'_, T>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, T>,
 ) -> Result<()> {
     let words = size_of::<T>() / size_of::<u32>();
     // SAFETY: the same memory as words; the rest is passed on to the caller.
@@ -114,9 +86,12 @@ unsafe fn permute_parts<T>(
     }
 }
 
+/// What indices are of.
 #[derive(Clone, Copy)]
-enum Direction {
+pub(crate) enum Direction {
+    /// Of the input.
     Gather,
+    /// Of the output.
     Scatter,
 }
 

@@ -614,8 +614,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "balanced verify: ancestors above a block's subtree are not looked at",
         kernel: VERIFY_BALANCED,
-        from: "{ (THREADS as u32 + above) as usize }",
-        to: "{ (node >> 1) as usize }",
+        from: "(THREADS as u32 + above) as usize",
+        to: "(node >> 1) as usize",
     },
     Mutant {
         what: "selection: samples are not sorted to the end",

@@ -11,7 +11,7 @@ use crate::kdtree::backend::Checked;
 use crate::kdtree::batches::{ShowFound, ShowNearest, Sought};
 use crate::kdtree::query::Wanted;
 use crate::kdtree::{item_bytes, within};
-use crate::primitives::permute::scatter_parts;
+use crate::primitives::permute::{Direction, permute_parts};
 use cuda_std::mem::SliceMut;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
@@ -73,7 +73,16 @@ impl<C: Coord> GpuTree<C> {
         }
         let mut by_id = Buffer::uninitialized(&self.gpu, self.num_points() * self.dims, "points as queries")?;
         // SAFETY: every id is that of a point, and the buffer waits for the device before it is freed.
-        unsafe { scatter_parts(stream, self.dims, self.coords(), self.ids.slice(), by_id.slice_mut()) }?;
+        unsafe {
+            permute_parts(
+                stream,
+                Direction::Scatter,
+                self.dims,
+                self.coords(),
+                self.ids.slice(),
+                by_id.slice_mut(),
+            )
+        }?;
         stream.synchronize()?;
         Ok(Arc::new(by_id))
     }

@@ -6,7 +6,7 @@ use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
 use kauri_kernels::thread::coord::Coord;
 
 use super::Build;
-use crate::device::{Buffer, Layout, Region};
+use crate::device::{Layout, Region};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, Source};
@@ -18,12 +18,14 @@ pub(super) struct CoordinateSort<C: Coord> {
     sort: RadixSort,
     /// Keys, twice since sorting moves them to and fro; in between they are free for others.
     pub(super) keys: [Region<C::Key>; 2],
+    /// What is told of ties.
+    told: Region<u32>,
 }
 
 impl<C: Coord> CoordinateSort<C> {
     pub(super) fn plan(layout: &mut Layout, len: usize) -> Self {
         let [sort] = RadixSort::plan(layout, len, [Shape::of::<C::Key, u32>(len)]);
-        Self { sort, keys: [layout.reserve(len), layout.reserve(len)] }
+        Self { sort, keys: [layout.reserve(len), layout.reserve(len)], told: layout.reserve(told::WORDS) }
     }
 
     /// Sorts an array by one coordinate, to the first of two rooms, of which it may be that one itself; or, where there is none, all ids.
@@ -106,14 +108,16 @@ impl<C: Coord> CoordinateSort<C> {
         build: Build<'a, C>,
         rooms: [SliceMut<'a, u32>; 2],
     ) -> Result<(SliceMut<'a, C::Key>, bool)> {
-        let Build { stream, coords, dims, .. } = build;
+        let Build { stream, temp, coords, dims } = build;
         let keys = self.by_coordinate(build, 0, None, rooms)?;
-        let mut words = Buffer::uninitialized(stream.gpu(), told::WORDS, "ties of a sort")?;
-        words.fill_bytes(stream, 0)?;
-        let args = (keys.read_only(), rooms[0], coords, dims as u32, words.slice_mut());
+        let words = temp.view(self.told);
+        temp.clear(stream, self.told)?;
+        let args = (keys.read_only(), rooms[0], coords, dims as u32, words);
         // SAFETY: as `Plan` says.
-        unsafe { stream.launch_items::<kdtree_settle_ties<C>>(keys.len() as u64, args)? };
-        let words = words.to_vec(stream)?;
+        let words: Vec<u32> = unsafe {
+            stream.launch_items::<kdtree_settle_ties<C>>(keys.len() as u64, args)?;
+            stream.read(words.read_only())?
+        };
         if words[told::MANY] == 0 {
             return Ok((keys, words[told::EQUAL] != 0));
         }

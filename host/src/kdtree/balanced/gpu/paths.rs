@@ -35,6 +35,8 @@ pub(super) struct Paths<C: Coord> {
     numbers: Region<u16>,
     /// For tickets of tiles, and what tiles publish.
     words: Region<u64>,
+    /// How many points are equal to another.
+    num_equal: Region<u32>,
 }
 
 /// Levels above the subtrees that fit in shared memory.
@@ -84,6 +86,7 @@ impl<C: Coord> Paths<C> {
             paths: [layout.reserve(n), layout.reserve(anew)],
             numbers: layout.reserve(n),
             words: layout.reserve(1 + CLASSES * num_tiles),
+            num_equal: layout.reserve(1),
         }
     }
 
@@ -110,19 +113,17 @@ impl<C: Coord> Paths<C> {
         paths: SliceMut<'_, u8>,
     ) -> Result<usize> {
         let Build { stream, temp, coords, dims } = build;
-        let mut count = Buffer::from_slice(stream, &[0_u32], "number of equal points")?;
+        let num_equal = temp.view(self.num_equal);
+        temp.clear(stream, self.num_equal)?;
         temp.clear(stream, self.paths[0])?;
-        let args = (
-            keys,
-            self.array(build, 0, keys.len()).read_only(),
-            coords,
-            dims as u32,
-            paths,
-            count.slice_mut(),
-        );
-        // SAFETY: as the trait says.
-        unsafe { stream.launch_items::<kdtree_find_equal<C>>(keys.len() as u64, args)? };
-        Ok(count.to_vec(stream)?[0] as usize)
+        let args =
+            (keys, self.array(build, 0, keys.len()).read_only(), coords, dims as u32, paths, num_equal);
+        // SAFETY: as the trait says; the word is read when it has been written.
+        let num_equal = unsafe {
+            stream.launch_items::<kdtree_find_equal<C>>(keys.len() as u64, args)?;
+            stream.read(num_equal.read_only())?
+        };
+        Ok(num_equal[0] as usize)
     }
 
     /// Puts an array in another order; see the kernel.

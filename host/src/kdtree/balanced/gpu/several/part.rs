@@ -18,7 +18,7 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::order::Lookup;
 use crate::primitives::pairs::{Pairs, Source};
-use crate::primitives::permute::gather_parts;
+use crate::primitives::permute::{Direction, permute_parts};
 use crate::stats::Stats;
 
 /// A point that was removed, and the one that stays for it, by their ids.
@@ -192,7 +192,7 @@ impl<C: Coord> Part<C> {
         temp.upload(stream, at, places)?;
         // SAFETY: places are less than the number of points, and arrays of a plan are apart.
         unsafe {
-            gather_parts(stream, dims, self.points.coords(), at.read_only(), found)?;
+            permute_parts(stream, Direction::Gather, dims, self.points.coords(), at.read_only(), found)?;
             stream.read(found.read_only())
         }
     }
