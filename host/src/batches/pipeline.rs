@@ -205,8 +205,9 @@ impl Pipeline {
         self.workspace.bytes() + of_slots as u64
     }
 
-    /// Makes all batches, after all work of a stream so far, and shows each in its turn, until there is none or it is told to stop; then nothing is under way any more.
-    /// Returns also how long it waited for copies. Batches that were made before one failed are shown, and then comes the error.
+    /// Makes all batches, after all work of a stream so far, and shows each in its turn, until there is none or it is told to stop; then
+    /// nothing is under way any more. Returns also how long it waited for copies. Batches that were made before one failed are shown, and
+    /// then comes the error.
     pub(crate) fn run<W: Work>(
         &mut self,
         after: &Stream,

@@ -38,9 +38,9 @@ pub struct VerifySmem<C> {
 
 /// Checks the addresses of the levels `begin..end`, up to [`LEVELS`], a block a subtree of the first of them: that there is a node if its run
 /// has points, of a point that is no other node's, with the children stored below it, if there are any, and on its side of every ancestor
-/// by the super key of that one's level: which it is, if it is on that of the last one on each side of each axis, and they are. `seen` holds
-/// a zero bit a point; the smallest (place, what is wrong) goes to `finding`, which starts at `u64::MAX`, and how many nodes there are is
-/// the sum of `counts`, which start at 0.
+/// by the super key of that one's level: which it is, if it is on that of the last one on each side of each axis, and they are. `children` has
+/// two of each point in a word, the less one in the lower half. `seen` holds a zero bit a point; the smallest (place, what is wrong) goes to
+/// `finding`, which starts at `u64::MAX`, and how many nodes there are is the sum of `counts`, which start at 0.
 #[kernel(family = "kdtree-balanced", block = THREADS, shared = VerifySmem<C>)]
 #[instance(f32)]
 #[instance(f64)]
