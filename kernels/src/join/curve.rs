@@ -164,7 +164,10 @@ mod tests {
                     let steps = |a: [u32; D], b: [u32; D]| -> u32 {
                         a.iter().zip(b).map(|(&a, b)| a.abs_diff(b)).sum()
                     };
-                    assert!(cells.windows(2).all(|pair| steps(pair[0].1, pair[1].1) == 1), "{bits} bits, {D}");
+                    assert!(
+                        cells.windows(2).all(|pair| steps(pair[0].1, pair[1].1) == 1),
+                        "{bits} bits, {D}"
+                    );
                 }
             }
         }
