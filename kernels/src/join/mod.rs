@@ -2,3 +2,4 @@
 
 pub mod curve;
 pub mod grid;
+pub mod score;
