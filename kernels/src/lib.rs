@@ -8,6 +8,7 @@
 #![allow(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
 
 pub mod block;
+pub mod join;
 pub mod kdtree;
 pub mod policy;
 pub mod primitives;

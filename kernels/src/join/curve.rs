@@ -1,0 +1,215 @@
+//! The cells of a grid in a line: row by row, or along a curve on which cells that follow each other are near each other.
+
+/// Most dimensions of a grid.
+pub const MAX_DIMS: usize = 6;
+
+/// How the cells of a grid are put in a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Curve {
+    /// Row by row.
+    Linear = 0,
+    /// By the bits of a cell's numbers, in turn from the highest on (Morton 1966).
+    ZOrder = 1,
+    /// From each cell to one beside it (Hilbert 1891), as Skilling 2004, *Programming the Hilbert curve*.
+    #[default]
+    Hilbert = 2,
+}
+
+impl Curve {
+    /// The curve of a number; of other numbers the last.
+    #[inline(always)]
+    pub const fn of(number: u32) -> Self {
+        match number {
+            0 => Self::Linear,
+            1 => Self::ZOrder,
+            _ => Self::Hilbert,
+        }
+    }
+
+    /// The place on the curve of a cell whose number on each axis has `bits` bits, at most [`most_bits`]. No other cell has it.
+    #[inline(always)]
+    pub const fn code<const D: usize>(self, cell: [u32; D], bits: u32) -> u64 {
+        match self {
+            Self::Linear => {
+                let (mut code, mut axis) = (0, D);
+                while axis > 0 {
+                    axis -= 1;
+                    // Of one axis there may be 64 bits in all.
+                    code = if D == 1 { 0 } else { code << bits } | cell[axis] as u64;
+                }
+                code
+            }
+            Self::ZOrder => interleaved(cell, bits),
+            Self::Hilbert => interleaved(transposed(cell, bits), bits),
+        }
+    }
+}
+
+/// Most bits of a cell's number on an axis, so that all codes have 64.
+pub const fn most_bits(dims: usize) -> u32 {
+    if dims <= 2 { 32 } else { 64 / dims as u32 }
+}
+
+/// The bits of all numbers, from the highest on, those of the first axis first.
+#[inline(always)]
+const fn interleaved<const D: usize>(cell: [u32; D], bits: u32) -> u64 {
+    let (mut code, mut axis) = (0, 0);
+    while axis < D {
+        code = code << 1 | spread::<D>(cell[axis], bits);
+        axis += 1;
+    }
+    code
+}
+
+/// The bits of a number with zeros between them, one less than there are axes.
+#[inline(always)]
+const fn spread<const D: usize>(number: u32, bits: u32) -> u64 {
+    let x = number as u64;
+    match D {
+        1 => x,
+        2 => {
+            let x = (x | x << 16) & 0x0000_FFFF_0000_FFFF;
+            let x = (x | x << 8) & 0x00FF_00FF_00FF_00FF;
+            let x = (x | x << 4) & 0x0F0F_0F0F_0F0F_0F0F;
+            let x = (x | x << 2) & 0x3333_3333_3333_3333;
+            (x | x << 1) & 0x5555_5555_5555_5555
+        }
+        3 => {
+            let x = (x | x << 32) & 0x001F_0000_0000_FFFF;
+            let x = (x | x << 16) & 0x001F_0000_FF00_00FF;
+            let x = (x | x << 8) & 0x100F_00F0_0F00_F00F;
+            let x = (x | x << 4) & 0x10C3_0C30_C30C_30C3;
+            (x | x << 2) & 0x1249_2492_4924_9249
+        }
+        _ => {
+            let (mut spread, mut bit) = (0, 0);
+            while bit < bits {
+                spread |= (x >> bit & 1) << (bit * D as u32);
+                bit += 1;
+            }
+            spread
+        }
+    }
+}
+
+/// The numbers whose interleaved bits are the place on Hilbert's curve.
+#[inline(always)]
+const fn transposed<const D: usize>(mut cell: [u32; D], bits: u32) -> [u32; D] {
+    // From the highest bit on, turn and mirror what is below it, so that each part begins where the one before ends.
+    let mut bit = bits;
+    while bit > 1 {
+        bit -= 1;
+        let below = (1 << bit) - 1;
+        let mut axis = 0;
+        while axis < D {
+            if cell[axis] >> bit & 1 == 1 {
+                cell[0] ^= below;
+            } else {
+                let swapped = (cell[0] ^ cell[axis]) & below;
+                cell[0] ^= swapped;
+                cell[axis] ^= swapped;
+            }
+            axis += 1;
+        }
+    }
+    // Gray code.
+    let mut axis = 1;
+    while axis < D {
+        cell[axis] ^= cell[axis - 1];
+        axis += 1;
+    }
+    let (mut flipped, mut bit) = (0, bits);
+    while bit > 1 {
+        bit -= 1;
+        if cell[D - 1] >> bit & 1 == 1 {
+            flipped ^= (1 << bit) - 1;
+        }
+    }
+    let mut axis = 0;
+    while axis < D {
+        cell[axis] ^= flipped;
+        axis += 1;
+    }
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    /// All cells of a small grid, each with its code.
+    fn cells<const D: usize>(curve: Curve, bits: u32) -> Vec<(u64, [u32; D])> {
+        let of_axis = 1_u64 << bits;
+        let all = (0..of_axis.pow(D as u32)).map(|mut i| {
+            let cell = core::array::from_fn(|_| {
+                let number = i % of_axis;
+                i /= of_axis;
+                number as u32
+            });
+            (curve.code(cell, bits), cell)
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn every_cell_has_a_place<const D: usize>() {
+        for curve in [Curve::Linear, Curve::ZOrder, Curve::Hilbert] {
+            for bits in 1..=(12 / D as u32) {
+                let cells = cells::<D>(curve, bits);
+                assert!(cells.iter().enumerate().all(|(i, &(code, _))| code == i as u64), "{curve:?}, {D}");
+                if curve == Curve::Hilbert {
+                    let steps = |a: [u32; D], b: [u32; D]| -> u32 {
+                        a.iter().zip(b).map(|(&a, b)| a.abs_diff(b)).sum()
+                    };
+                    assert!(
+                        cells.windows(2).all(|pair| steps(pair[0].1, pair[1].1) == 1),
+                        "{bits} bits, {D}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_of_cells() {
+        every_cell_has_a_place::<1>();
+        every_cell_has_a_place::<2>();
+        every_cell_has_a_place::<3>();
+        every_cell_has_a_place::<4>();
+        every_cell_has_a_place::<5>();
+        every_cell_has_a_place::<6>();
+    }
+
+    #[test]
+    fn the_first_axis_has_the_higher_bit() {
+        // The example of Løvik.
+        assert_eq!(Curve::ZOrder.code([2, 1], 3), 0b001001);
+        assert_eq!(Curve::Linear.code([2, 1], 3), 0b001010);
+    }
+
+    fn the_last_cell_has_the_last_place<const D: usize>() {
+        let bits = most_bits(D);
+        let last = u32::MAX >> (32 - bits);
+        let most = u64::MAX >> (64 - D as u32 * bits);
+        for curve in [Curve::Linear, Curve::ZOrder] {
+            assert_eq!(curve.code([last; D], bits), most, "{curve:?}, {D}");
+        }
+        // The curve ends in another corner of the grid.
+        let corner = core::array::from_fn(|axis| if axis == 0 { last } else { 0 });
+        assert_eq!(Curve::Hilbert.code::<D>(corner, bits), most, "{D}");
+        assert_eq!(Curve::Hilbert.code::<D>([0; D], bits), 0, "{D}");
+    }
+
+    #[test]
+    fn codes_have_up_to_64_bits() {
+        the_last_cell_has_the_last_place::<1>();
+        the_last_cell_has_the_last_place::<2>();
+        the_last_cell_has_the_last_place::<3>();
+        the_last_cell_has_the_last_place::<4>();
+        the_last_cell_has_the_last_place::<5>();
+        the_last_cell_has_the_last_place::<6>();
+    }
+}
