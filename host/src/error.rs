@@ -118,6 +118,26 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// A score, or a weight of scores, is NaN or infinite.
+    #[error("score or weight {index} is {value}: scores must be finite")]
+    NonFiniteScore {
+        /// Its index.
+        index: u64,
+        /// Its value.
+        value: f64,
+    },
+    /// A strategy of a join that was asked for does not keep so many pairs.
+    #[error(
+        "the strategy {strategy} keeps at most {most} pairs, and k is {k}: take another one, or Strategy::Auto"
+    )]
+    StrategyLimit {
+        /// Its name.
+        strategy: &'static str,
+        /// The pairs that were asked for.
+        k: u64,
+        /// Most pairs that it keeps.
+        most: u64,
+    },
     /// Points within a distance were asked for with options that have no radius.
     #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
     NoRadius,

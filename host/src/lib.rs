@@ -8,6 +8,7 @@ pub mod device;
 mod error;
 #[cfg(feature = "io")]
 pub mod io;
+pub mod join;
 pub mod kdtree;
 mod memory;
 mod point;
@@ -18,6 +19,7 @@ mod stats;
 pub use batches::{Batches, Delivered};
 pub use device::Device;
 pub use error::{Error, Result};
+pub use join::{DistanceJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions, Neighbors, SpatialIndex};
 pub use point::{Cartesian, EARTH_RADIUS_M, LonLat, MAX_DIMS, Point, Scalar};
 pub use progress::{Progress, Step};

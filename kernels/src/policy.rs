@@ -92,6 +92,56 @@ pub const LOOK_BACK_WINDOW: usize = 4;
 /// Threads of a block of kernels in which every thread works on an item of its own: untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 
+/// Threads of a block of joins by cells: untuned.
+pub const JOIN_THREADS: usize = 128;
+
+/// How the best pairs of a join are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct JoinPolicy {
+    /// Up to so many pairs of all points are gone through by a nested loop.
+    pub nested_pairs: u128,
+    /// So many points of each set, those with the best scores, are joined first.
+    pub best_points: usize,
+    /// Right points, or pairs, of the first part.
+    pub first_part: usize,
+    /// Up to so many best pairs are kept by counting; more are sorted.
+    pub counted_pairs: usize,
+    /// Most best pairs that are kept at all unless it is asked for.
+    pub most_kept: usize,
+    /// Least room for pairs.
+    least_room: usize,
+}
+
+impl JoinPolicy {
+    /// Pairs that there is room for, while the best `k` are looked for.
+    pub const fn room(&self, k: usize) -> usize {
+        let room = if k <= self.counted_pairs { 32 * k } else { k.saturating_mul(8) };
+        let least = if k <= self.counted_pairs { self.least_room } else { 32 * self.counted_pairs };
+        if room > least { room } else { least }
+    }
+
+    /// By so much a part may be larger than all before it, so that what is better than their limit most often has room.
+    pub const fn growth(&self, k: usize) -> usize {
+        let growth = self.room(k) / k / 4;
+        if growth < 64 { growth } else { 64 }
+    }
+
+    /// The same of both sides of a part that has two.
+    pub const fn growth_of_sides(&self, k: usize) -> usize {
+        if self.growth(k) >= 64 { 8 } else { 2 }
+    }
+}
+
+/// Untuned.
+pub const JOIN: JoinPolicy = JoinPolicy {
+    nested_pairs: 1 << 26,
+    best_points: 8192,
+    first_part: 4096,
+    counted_pairs: 1024,
+    most_kept: 1 << 20,
+    least_room: 1 << 14,
+};
+
 /// Threads of a block of the stack-free nearest-neighbour walk: untuned.
 pub const WALK_THREADS: usize = 128;
 

@@ -5,6 +5,7 @@ pub mod compact;
 pub mod look_back;
 pub mod merge;
 pub mod nth;
+pub mod places;
 pub mod radix_rank;
 pub mod scan;
 pub mod tile;

@@ -26,21 +26,23 @@ impl Curve {
         }
     }
 
-    /// The place on the curve of a cell whose number on each axis has `bits` bits, at most [`most_bits`]. No other cell has it.
+    /// The place on the curve of a cell whose number on each of `dims` axes has `bits` bits, at most [`most_bits`]. No other
+    /// cell has it.
     #[inline(always)]
-    pub const fn code<const D: usize>(self, cell: [u32; D], bits: u32) -> u64 {
+    pub const fn code<const D: usize>(self, cell: [u32; D], dims: usize, bits: u32) -> u64 {
         match self {
             Self::Linear => {
                 let (mut code, mut axis) = (0, D);
                 while axis > 0 {
                     axis -= 1;
-                    // Of one axis there may be 64 bits in all.
-                    code = if D == 1 { 0 } else { code << bits } | cell[axis] as u64;
+                    if axis < dims {
+                        code = code << bits | cell[axis] as u64;
+                    }
                 }
                 code
             }
-            Self::ZOrder => interleaved(cell, bits),
-            Self::Hilbert => interleaved(transposed(cell, bits), bits),
+            Self::ZOrder => interleaved(cell, dims, bits),
+            Self::Hilbert => interleaved(transposed(cell, dims, bits), dims, bits),
         }
     }
 }
@@ -52,10 +54,12 @@ pub const fn most_bits(dims: usize) -> u32 {
 
 /// The bits of all numbers, from the highest on, those of the first axis first.
 #[inline(always)]
-const fn interleaved<const D: usize>(cell: [u32; D], bits: u32) -> u64 {
+const fn interleaved<const D: usize>(cell: [u32; D], dims: usize, bits: u32) -> u64 {
     let (mut code, mut axis) = (0, 0);
     while axis < D {
-        code = code << 1 | spread::<D>(cell[axis], bits);
+        if axis < dims {
+            code = code << 1 | spread::<D>(cell[axis], dims, bits);
+        }
         axis += 1;
     }
     code
@@ -63,10 +67,9 @@ const fn interleaved<const D: usize>(cell: [u32; D], bits: u32) -> u64 {
 
 /// The bits of a number with zeros between them, one less than there are axes.
 #[inline(always)]
-const fn spread<const D: usize>(number: u32, bits: u32) -> u64 {
+const fn spread<const D: usize>(number: u32, dims: usize, bits: u32) -> u64 {
     let x = number as u64;
     match D {
-        1 => x,
         2 => {
             let x = (x | x << 16) & 0x0000_FFFF_0000_FFFF;
             let x = (x | x << 8) & 0x00FF_00FF_00FF_00FF;
@@ -84,7 +87,7 @@ const fn spread<const D: usize>(number: u32, bits: u32) -> u64 {
         _ => {
             let (mut spread, mut bit) = (0, 0);
             while bit < bits {
-                spread |= (x >> bit & 1) << (bit * D as u32);
+                spread |= (x >> bit & 1) << (bit * dims as u32);
                 bit += 1;
             }
             spread
@@ -94,7 +97,7 @@ const fn spread<const D: usize>(number: u32, bits: u32) -> u64 {
 
 /// The numbers whose interleaved bits are the place on Hilbert's curve.
 #[inline(always)]
-const fn transposed<const D: usize>(mut cell: [u32; D], bits: u32) -> [u32; D] {
+const fn transposed<const D: usize>(mut cell: [u32; D], dims: usize, bits: u32) -> [u32; D] {
     // From the highest bit on, turn and mirror what is below it, so that each part begins where the one before ends.
     let mut bit = bits;
     while bit > 1 {
@@ -102,26 +105,28 @@ const fn transposed<const D: usize>(mut cell: [u32; D], bits: u32) -> [u32; D] {
         let below = (1 << bit) - 1;
         let mut axis = 0;
         while axis < D {
-            if cell[axis] >> bit & 1 == 1 {
-                cell[0] ^= below;
-            } else {
-                let swapped = (cell[0] ^ cell[axis]) & below;
-                cell[0] ^= swapped;
+            if axis < dims {
+                let is_set = cell[axis] >> bit & 1 == 1;
+                let swapped = if is_set { 0 } else { (cell[0] ^ cell[axis]) & below };
+                cell[0] ^= if is_set { below } else { swapped };
                 cell[axis] ^= swapped;
             }
             axis += 1;
         }
     }
     // Gray code.
-    let mut axis = 1;
+    let (mut last, mut axis) = (cell[0], 1);
     while axis < D {
-        cell[axis] ^= cell[axis - 1];
+        if axis < dims {
+            cell[axis] ^= cell[axis - 1];
+            last = cell[axis];
+        }
         axis += 1;
     }
     let (mut flipped, mut bit) = (0, bits);
     while bit > 1 {
         bit -= 1;
-        if cell[D - 1] >> bit & 1 == 1 {
+        if last >> bit & 1 == 1 {
             flipped ^= (1 << bit) - 1;
         }
     }
@@ -148,7 +153,7 @@ mod tests {
                 i /= of_axis;
                 number as u32
             });
-            (curve.code(cell, bits), cell)
+            (curve.code(cell, D, bits), cell)
         });
         let mut all: Vec<_> = all.collect();
         all.sort_unstable();
@@ -184,10 +189,22 @@ mod tests {
     }
 
     #[test]
+    fn axes_that_are_not_used_change_nothing() {
+        for curve in [Curve::Linear, Curve::ZOrder, Curve::Hilbert] {
+            for i in 0..64 {
+                let (x, y, z) = (i & 3, i >> 2 & 3, i >> 4);
+                assert_eq!(curve.code([x, y, z, 0, 0, 0], 3, 2), curve.code([x, y, z], 3, 2), "{curve:?}");
+                assert_eq!(curve.code([x, y, 0, 0, 0, 0], 2, 2), curve.code([x, y], 2, 2), "{curve:?}");
+                assert_eq!(curve.code([i, 0, 0, 0, 0, 0], 1, 6), i.into(), "{curve:?}");
+            }
+        }
+    }
+
+    #[test]
     fn the_first_axis_has_the_higher_bit() {
         // The example of Løvik.
-        assert_eq!(Curve::ZOrder.code([2, 1], 3), 0b001001);
-        assert_eq!(Curve::Linear.code([2, 1], 3), 0b001010);
+        assert_eq!(Curve::ZOrder.code([2, 1], 2, 3), 0b001001);
+        assert_eq!(Curve::Linear.code([2, 1], 2, 3), 0b001010);
     }
 
     fn the_last_cell_has_the_last_place<const D: usize>() {
@@ -195,12 +212,12 @@ mod tests {
         let last = u32::MAX >> (32 - bits);
         let most = u64::MAX >> (64 - D as u32 * bits);
         for curve in [Curve::Linear, Curve::ZOrder] {
-            assert_eq!(curve.code([last; D], bits), most, "{curve:?}, {D}");
+            assert_eq!(curve.code([last; D], D, bits), most, "{curve:?}, {D}");
         }
         // The curve ends in another corner of the grid.
         let corner = core::array::from_fn(|axis| if axis == 0 { last } else { 0 });
-        assert_eq!(Curve::Hilbert.code::<D>(corner, bits), most, "{D}");
-        assert_eq!(Curve::Hilbert.code::<D>([0; D], bits), 0, "{D}");
+        assert_eq!(Curve::Hilbert.code::<D>(corner, D, bits), most, "{D}");
+        assert_eq!(Curve::Hilbert.code::<D>([0; D], D, bits), 0, "{D}");
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! A grid of cells at least as long as a distance, so that points within it of each other are in cells that touch.
 
-use super::curve::{Curve, most_bits};
+use super::curve::{Curve, MAX_DIMS, most_bits};
 use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
 
 /// By so much a cell is longer than the distance: more than what coordinates, distances and numbers of cells are rounded by.
 const MARGIN: f64 = 1.0 + 1.0 / 32768.0;
 
-/// Cells of the same length on all axes, between two corners.
+/// Powers of three: cells that touch a cell, with itself.
+const AROUND: [u32; MAX_DIMS + 1] = [1, 3, 9, 27, 81, 243, 729];
+
+/// Cells of the same length on all axes, between two corners; of `D` dimensions, or fewer if that is [`MAX_DIMS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grid<const D: usize> {
+    /// Number of dimensions.
+    pub dims: usize,
     /// The corners. Points beyond them are in no cell.
     pub low: [f64; D],
     /// The same.
@@ -25,36 +31,38 @@ impl<const D: usize> Grid<D> {
     /// The grid with the smallest cells for a distance along an axis, of as many as codes of 64 bits allow.
     ///
     /// `distance` is 0 or more; from the low corner to the high one it is as far or nothing.
-    pub fn new(low: [f64; D], high: [f64; D], distance: f64, curve: Curve) -> Self {
-        let (mut extent, mut axis) = (0.0, 0);
-        while axis < D {
-            extent = f64::max(extent, high[axis] - low[axis]);
-            axis += 1;
-        }
+    pub fn new(dims: usize, low: [f64; D], high: [f64; D], distance: f64, curve: Curve) -> Self {
+        let extent = (0..dims).map(|axis| high[axis] - low[axis]).fold(0.0, f64::max);
         // One less than there may be, for what is rounded.
-        let most_cells = (u32::MAX >> (32 - most_bits(D))) as f64;
+        let most_cells = f64::from(u32::MAX >> (32 - most_bits(dims)));
         let length = f64::max(distance * MARGIN, extent / most_cells);
         // Points that are all in one place, or so near each other that it makes no difference.
         let cells_per_unit = if length > f64::MIN_POSITIVE { 1.0 / length } else { 0.0 };
         let last = (extent * cells_per_unit) as u32;
-        let bits = (32 - last.leading_zeros()).clamp(1, most_bits(D));
-        Self { low, high, cells_per_unit, bits, curve }
+        let bits = (32 - last.leading_zeros()).clamp(1, most_bits(dims));
+        Self { dims, low, high, cells_per_unit, bits, curve }
+    }
+
+    /// Number of dimensions, which the compiler knows of all but the general kernels.
+    #[inline(always)]
+    const fn dims(&self) -> usize {
+        if D < MAX_DIMS { D } else { self.dims }
     }
 
     /// The cell of a point.
     #[inline(always)]
     pub fn cell<C: Coord>(&self, point: [C; D]) -> Option<[u32; D]> {
-        let (mut cell, mut axis) = ([0; D], 0);
+        let (mut cell, mut is_inside, mut axis) = ([0; D], true, 0);
         while axis < D {
-            let x = point[axis].to_f64();
-            if x < self.low[axis] || x > self.high[axis] {
-                return None;
+            if axis < self.dims() {
+                let x = point[axis].to_f64();
+                is_inside &= x >= self.low[axis] && x <= self.high[axis];
+                let number = ((x - self.low[axis]) * self.cells_per_unit) as u32;
+                cell[axis] = if number < self.last() { number } else { self.last() };
             }
-            let number = ((x - self.low[axis]) * self.cells_per_unit) as u32;
-            cell[axis] = if number < self.last() { number } else { self.last() };
             axis += 1;
         }
-        Some(cell)
+        if is_inside { Some(cell) } else { None }
     }
 
     /// The last number of a cell on an axis.
@@ -66,27 +74,71 @@ impl<const D: usize> Grid<D> {
     /// The place of a cell in the order of cells.
     #[inline(always)]
     pub const fn code(&self, cell: [u32; D]) -> u64 {
-        self.curve.code(cell, self.bits)
+        self.curve.code(cell, self.dims(), self.bits)
     }
 
-    /// Cells that touch a cell, with itself.
-    pub const AROUND: u32 = 3_u32.pow(D as u32);
+    /// Bits of all codes.
+    pub const fn code_bits(&self) -> u32 {
+        self.bits * self.dims as u32
+    }
 
-    /// One of the [`AROUND`](Self::AROUND) cells around a cell, unless the grid ends there. No two are the same.
+    /// Number of runs of cells around a cell: row by row three cells follow each other.
     #[inline(always)]
-    pub const fn around(&self, cell: [u32; D], mut which: u32) -> Option<[u32; D]> {
-        let (mut other, mut axis) = (cell, 0);
+    pub const fn num_runs(&self) -> u32 {
+        match self.curve {
+            Curve::Linear => AROUND[self.dims() - 1],
+            _ => AROUND[self.dims()],
+        }
+    }
+
+    /// The first and the last code of one of the [`num_runs`](Self::num_runs) runs of cells around a cell, unless the grid ends
+    /// before it. No cell is in two of them.
+    #[inline(always)]
+    pub const fn run(&self, cell: [u32; D], mut which: u32) -> Option<(u64, u64)> {
+        let (mut first, mut more, mut begin) = (cell, 0, 0);
+        if let Curve::Linear = self.curve {
+            first[0] = cell[0].saturating_sub(1);
+            let last = if cell[0] < self.last() { cell[0] + 1 } else { cell[0] };
+            more = (last - first[0]) as u64;
+            begin = 1;
+        }
+        let (mut is_inside, mut axis) = (true, 0);
         while axis < D {
-            // One back, none, one on.
-            let number = cell[axis].wrapping_add(which % 3).wrapping_sub(1);
-            if number > self.last() {
-                return None;
+            if axis >= begin && axis < self.dims() {
+                // One back, none, one on.
+                first[axis] = cell[axis].wrapping_add(which % 3).wrapping_sub(1);
+                is_inside &= first[axis] <= self.last();
+                which /= 3;
             }
-            other[axis] = number;
-            which /= 3;
             axis += 1;
         }
-        Some(other)
+        let first = self.code(first);
+        if is_inside { Some((first, first + more)) } else { None }
+    }
+
+    /// Numbers of a grid in memory: the inverse of a cell's length, the low corner, the high one.
+    pub fn to_words(&self) -> impl Iterator<Item = f64> {
+        let corner = |of: [f64; D]| of.into_iter().take(self.dims);
+        [self.cells_per_unit].into_iter().chain(corner(self.low)).chain(corner(self.high))
+    }
+
+    /// The grid of such numbers.
+    ///
+    /// # Safety
+    /// They are those of a grid of as many dimensions.
+    #[inline(always)]
+    pub(super) unsafe fn load(words: Slice<'_, f64>, dims: usize, bits: u32, curve: Curve) -> Self {
+        let mut grid =
+            Self { dims, low: [0.0; D], high: [0.0; D], cells_per_unit: words.load(0), bits, curve };
+        let (dims, mut axis) = (grid.dims(), 0);
+        while axis < D {
+            if axis < dims {
+                grid.low[axis] = words.load(1 + axis);
+                grid.high[axis] = words.load(1 + dims + axis);
+            }
+            axis += 1;
+        }
+        grid
     }
 }
 
@@ -95,10 +147,6 @@ mod tests {
     extern crate std;
     use super::*;
     use std::vec::Vec;
-
-    fn touch<const D: usize>(a: [u32; D], b: [u32; D]) -> bool {
-        a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) <= 1)
-    }
 
     /// Numbers from 0 to below 1.
     fn random(seed: u64) -> impl Iterator<Item = f64> {
@@ -112,7 +160,7 @@ mod tests {
     fn points_within_the_distance_are_in_cells_that_touch() {
         for (seed, distance) in [1.0, 0.3, 1e-3, 1e-7, 1e-12, 0.0].into_iter().enumerate() {
             for (low, high) in [(0.0, 1.0), (-1e9, 1e9), (1e15, 1e15 + 1e4), (5.0, 5.0)] {
-                let grid = Grid::new([low, low], [high, high], distance, Curve::Hilbert);
+                let grid = Grid::new(2, [low, low], [high, high], distance, Curve::Hilbert);
                 for at in random(1000 * seed as u64).take(2000) {
                     let a = f64::clamp(low + at * (high - low), low, high);
                     // The farthest that is still as near.
@@ -127,19 +175,20 @@ mod tests {
 
     #[test]
     fn single_precision_is_rounded_no_farther() {
-        let grid = Grid::new([-1.0; 1], [1.0; 1], 1e-6, Curve::ZOrder);
+        let grid = Grid::new(1, [-1.0], [1.0], 1e-6, Curve::ZOrder);
         for at in random(7).take(100_000) {
             let a = (2.0 * at - 1.0) as f32;
             let b = (a + 1e-6).min(1.0);
             if (b - a) * (b - a) <= 1e-6 * 1e-6 {
-                assert!(touch(grid.cell([a]).unwrap(), grid.cell([b]).unwrap()), "{a} and {b}");
+                let [a, b] = [a, b].map(|x| grid.cell([x]).unwrap());
+                assert!(a[0].abs_diff(b[0]) <= 1, "{a:?} and {b:?}");
             }
         }
     }
 
     #[test]
     fn corners_are_inside_and_what_is_beyond_is_not() {
-        let grid = Grid::new([0.0, -2.0], [1.0, 2.0], 0.5, Curve::Linear);
+        let grid = Grid::new(2, [0.0, -2.0], [1.0, 2.0], 0.5, Curve::Linear);
         assert_eq!(grid.cell([0.0_f32, -2.0]), Some([0, 0]));
         assert!(grid.cell([1.0_f32, 2.0]).is_some());
         assert_eq!(grid.cell([1.0_f32.next_up(), 2.0]), None);
@@ -147,23 +196,35 @@ mod tests {
         assert_eq!(grid.cell([0.5_f32, -2.1]), None);
     }
 
+    /// All cells that touch a cell, and itself.
+    fn touching<const D: usize>(grid: &Grid<D>, cell: [u32; D]) -> Vec<u64> {
+        let around = (0..3_u32.pow(D as u32)).filter_map(|mut which| {
+            let mut other = cell;
+            for (to, from) in other.iter_mut().zip(cell) {
+                *to = (from + which % 3).checked_sub(1).filter(|number| *number <= grid.last())?;
+                which /= 3;
+            }
+            Some(grid.code(other))
+        });
+        let mut codes: Vec<_> = around.collect();
+        codes.sort_unstable();
+        codes
+    }
+
     fn cells_around<const D: usize>() {
-        let grid = Grid::new([0.0; D], [1.0; D], 0.1, Curve::Hilbert);
-        for (cell, expected) in [([0; D], 2_usize.pow(D as u32)), ([3; D], 3_usize.pow(D as u32))] {
-            let all: Vec<_> = (0..Grid::<D>::AROUND).filter_map(|i| grid.around(cell, i)).collect();
-            assert_eq!(all.len(), expected);
-            assert!(all.iter().all(|&other| touch(cell, other)) && all.contains(&cell));
-            let mut codes: Vec<_> = all.iter().map(|&other| grid.code(other)).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            assert_eq!(codes.len(), expected, "no two have the same code");
+        for curve in [Curve::Linear, Curve::ZOrder, Curve::Hilbert] {
+            let grid = Grid::new(D, [0.0; D], [1.0; D], 0.1, curve);
+            for cell in [[0; D], [3; D], [grid.last(); D], core::array::from_fn(|axis| axis as u32)] {
+                let runs = (0..grid.num_runs()).filter_map(|i| grid.run(cell, i));
+                let mut codes: Vec<_> = runs.flat_map(|(first, last)| first..=last).collect();
+                codes.sort_unstable();
+                assert_eq!(codes, touching(&grid, cell), "{curve:?}");
+            }
         }
-        let last = [grid.last(); D];
-        assert_eq!((0..Grid::<D>::AROUND).filter_map(|i| grid.around(last, i)).count(), 1 << D);
     }
 
     #[test]
-    fn neighbours_of_cells() {
+    fn runs_of_cells_around() {
         cells_around::<1>();
         cells_around::<2>();
         cells_around::<3>();

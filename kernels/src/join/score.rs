@@ -3,15 +3,6 @@
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// The order of pairs: the greater key is the better score.
-pub trait Score: Copy {
-    /// The key of the score of a left and a right point, by their ids.
-    ///
-    /// # Safety
-    /// There are points of these ids.
-    unsafe fn key(&self, left: u32, right: u32) -> u64;
-}
-
 /// The type of scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreType {
@@ -73,11 +64,11 @@ impl ScoreFunction {
     }
 }
 
-/// A function of scores of a type.
+/// A function of scores. Of these there are ranks, the order of the numbers, of an `i64` or of an `f64`; the result is one too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scoring {
-    /// The type.
-    pub of: ScoreType,
+    /// Scores are integers.
+    pub of_integers: bool,
     /// The function.
     pub function: ScoreFunction,
     /// What [`Weighted`](ScoreFunction::Weighted) multiplies left and right by.
@@ -85,30 +76,41 @@ pub struct Scoring {
 }
 
 impl Scoring {
-    /// The key of the score of two points, whose own scores are the bits of an `i64` or an `f64`.
+    /// Type and function in a word.
+    pub const fn to_bits(&self) -> u32 {
+        self.function as u32 | (self.of_integers as u32) << 8
+    }
+
+    /// From that word.
     #[inline(always)]
-    pub fn key(&self, left: u64, right: u64) -> u64 {
-        if self.function == ScoreFunction::Weighted {
+    pub const fn from_bits(bits: u32, weights: [f64; 2]) -> Self {
+        Self { of_integers: bits >> 8 != 0, function: ScoreFunction::of(bits & 0xFF), weights }
+    }
+
+    /// True if results are integers.
+    #[inline(always)]
+    pub fn is_integer(&self) -> bool {
+        self.of_integers && !matches!(self.function, ScoreFunction::Weighted)
+    }
+
+    /// The rank of the score of two points, by the ranks of their own.
+    #[inline(always)]
+    pub fn rank(&self, left: u64, right: u64) -> u64 {
+        if let ScoreFunction::Weighted = self.function {
             let number =
-                |bits: u64| if self.of.is_integer() { bits as i64 as f64 } else { f64::from_bits(bits) };
-            let sum = self.weights[0] * number(left) + self.weights[1] * number(right);
-            // What is infinite either way is the worst.
-            if sum.is_nan() { (-f64::INFINITY).key() } else { sum.key() }
-        } else if self.of.is_integer() {
-            integer_key(self.of_integers(left as i64, right as i64))
+                |rank| if self.of_integers { integer_of_rank(rank) as f64 } else { f64::from_key(rank) };
+            // Never infinite, so that their sum is a number.
+            let times = |weight: f64, x: f64| Coord::max(Coord::min(weight * x, f64::MAX), f64::MIN);
+            (times(self.weights[0], number(left)) + times(self.weights[1], number(right))).key()
+        } else if self.of_integers {
+            rank_of_integer(self.integer(integer_of_rank(left), integer_of_rank(right)))
         } else {
-            self.of_floats(f64::from_bits(left), f64::from_bits(right)).key()
+            self.float(f64::from_key(left), f64::from_key(right)).key()
         }
     }
 
-    /// True if the result is an `i64`, and false if it is an `f64`.
     #[inline(always)]
-    pub fn is_integer(&self) -> bool {
-        self.of.is_integer() && self.function != ScoreFunction::Weighted
-    }
-
-    #[inline(always)]
-    fn of_integers(&self, left: i64, right: i64) -> i64 {
+    fn integer(&self, left: i64, right: i64) -> i64 {
         match self.function {
             ScoreFunction::Sum => left.saturating_add(right),
             ScoreFunction::Product => left.saturating_mul(right),
@@ -118,7 +120,7 @@ impl Scoring {
     }
 
     #[inline(always)]
-    fn of_floats(&self, left: f64, right: f64) -> f64 {
+    fn float(&self, left: f64, right: f64) -> f64 {
         match self.function {
             ScoreFunction::Sum => left + right,
             ScoreFunction::Product => left * right,
@@ -126,21 +128,62 @@ impl Scoring {
             _ => Coord::max(left, right),
         }
     }
+
+    /// True if a greater score of the left point makes no lesser result, false if it makes no greater one.
+    #[inline(always)]
+    fn grows(&self, right: u64) -> bool {
+        match self.function {
+            ScoreFunction::Product => right >= if self.of_integers { rank_of_integer(0) } else { 0.0.key() },
+            ScoreFunction::Weighted => self.weights[0] >= 0.0,
+            _ => true,
+        }
+    }
+
+    /// Of ranks of left points from the least to the greatest those that with `right` make at least `rank`: the first and the last;
+    /// nothing if none does.
+    ///
+    /// Every function is monotone in one of its scores, however results are rounded.
+    #[inline(always)]
+    pub fn lefts_for(&self, rank: u64, right: u64, [least, greatest]: [u64; 2]) -> Option<(u64, u64)> {
+        let grows = self.grows(right);
+        let suffices = |left| self.rank(left, right) >= rank;
+        let (worst, best) = if grows { (least, greatest) } else { (greatest, least) };
+        if !suffices(best) {
+            return None;
+        }
+        if suffices(worst) {
+            return Some((least, greatest));
+        }
+        // The worst does not, the best does.
+        let (mut without, mut with) = (worst, best);
+        loop {
+            let gap = without.abs_diff(with);
+            if gap <= 1 {
+                return Some(if grows { (with, greatest) } else { (least, with) });
+            }
+            let middle = if grows { without + gap / 2 } else { without - gap / 2 };
+            if suffices(middle) {
+                with = middle;
+            } else {
+                without = middle;
+            }
+        }
+    }
 }
 
-/// The key of an integer, whose order is that of integers.
+/// The rank of an integer.
 #[inline(always)]
-pub const fn integer_key(number: i64) -> u64 {
+pub const fn rank_of_integer(number: i64) -> u64 {
     number as u64 ^ 1 << 63
 }
 
-/// The integer of a key.
+/// The integer of a rank.
 #[inline(always)]
-pub const fn integer_of_key(key: u64) -> i64 {
-    (key ^ 1 << 63) as i64
+pub const fn integer_of_rank(rank: u64) -> i64 {
+    (rank ^ 1 << 63) as i64
 }
 
-/// Scores of points by id, as words of 4 bytes.
+/// Scores by id, as words of 4 bytes.
 #[derive(Clone, Copy)]
 pub struct Scores<'a> {
     /// One or two a score.
@@ -150,17 +193,19 @@ pub struct Scores<'a> {
 }
 
 impl Scores<'_> {
-    /// A score, as the bits of an `i64` or an `f64`.
+    /// The rank of a score.
     ///
     /// # Safety
     /// There is one.
     #[inline(always)]
-    pub unsafe fn load(&self, id: u32) -> u64 {
-        let id = id as usize;
+    pub unsafe fn rank(&self, id: usize) -> u64 {
         match self.of {
-            ScoreType::U32 => self.words.load(id).into(),
-            ScoreType::F32 => f64::from(f32::from_bits(self.words.load(id))).to_bits(),
-            _ => u64::from(self.words.load(2 * id)) | u64::from(self.words.load(2 * id + 1)) << 32,
+            ScoreType::U32 => rank_of_integer(self.words.load(id).into()),
+            ScoreType::F32 => f64::from(f32::from_bits(self.words.load(id))).key(),
+            of => {
+                let bits = u64::from(self.words.load(2 * id)) | u64::from(self.words.load(2 * id + 1)) << 32;
+                if of.is_integer() { rank_of_integer(bits as i64) } else { f64::from_bits(bits).key() }
+            }
         }
     }
 }
@@ -168,61 +213,81 @@ impl Scores<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ScoreFunction::*;
 
-    const FUNCTIONS: [ScoreFunction; 4] =
-        [ScoreFunction::Sum, ScoreFunction::Product, ScoreFunction::Min, ScoreFunction::Max];
+    const FUNCTIONS: [ScoreFunction; 4] = [Sum, Product, Min, Max];
+    const WEIGHTS: [[f64; 2]; 4] = [[1.0, 1.0], [-2.5, 0.0], [1e300, -1e300], [0.0, 3.0]];
 
-    fn scoring(of: ScoreType, function: ScoreFunction) -> Scoring {
-        Scoring { of, function, weights: [1.0, 1.0] }
+    fn scoring(of_integers: bool, function: ScoreFunction) -> Scoring {
+        Scoring { of_integers, function, weights: [2.0, -0.5] }
     }
 
     #[test]
-    fn keys_of_integers_are_in_their_order() {
+    fn ranks_of_integers_are_in_their_order() {
         let all = [i64::MIN, i64::MIN + 1, -7, -1, 0, 1, 5, i64::MAX];
         for pair in all.windows(2) {
-            assert!(integer_key(pair[0]) < integer_key(pair[1]));
-            assert_eq!(integer_of_key(integer_key(pair[0])), pair[0]);
+            assert!(rank_of_integer(pair[0]) < rank_of_integer(pair[1]));
+            assert_eq!(integer_of_rank(rank_of_integer(pair[0])), pair[0]);
         }
     }
 
     #[test]
     fn scores_of_integers() {
-        let results = |left: i64, right: i64| {
-            FUNCTIONS.map(|function| {
-                integer_of_key(scoring(ScoreType::I64, function).key(left as u64, right as u64))
-            })
+        let result = |function, left, right| {
+            integer_of_rank(scoring(true, function).rank(rank_of_integer(left), rank_of_integer(right)))
         };
+        let results = |left, right| FUNCTIONS.map(|function| result(function, left, right));
         assert_eq!(results(3, -5), [-2, -15, -5, 3]);
         assert_eq!(results(i64::MAX, 2), [i64::MAX, i64::MAX, 2, i64::MAX]);
         assert_eq!(results(i64::MIN, -1), [i64::MIN, i64::MAX, i64::MIN, -1]);
-        let largest = u64::from(u32::MAX);
-        assert_eq!(
-            integer_of_key(scoring(ScoreType::U32, FUNCTIONS[0]).key(largest, largest)),
-            2 * largest as i64
-        );
     }
 
     #[test]
     fn scores_of_floats() {
-        let results = |left: f64, right: f64| {
-            FUNCTIONS.map(|function| {
-                f64::from_key(scoring(ScoreType::F64, function).key(left.to_bits(), right.to_bits()))
-            })
-        };
+        let rank = |function, left: f64, right: f64| scoring(false, function).rank(left.key(), right.key());
+        let results = |left, right| FUNCTIONS.map(|function| f64::from_key(rank(function, left, right)));
         assert_eq!(results(1.5, -2.0), [-0.5, -3.0, -2.0, 1.5]);
         assert_eq!(results(f64::MAX, f64::MAX)[0], f64::INFINITY);
         // Zeros of either sign are equal, so that ids decide.
-        let key = |x: f64| scoring(ScoreType::F32, ScoreFunction::Product).key(x.to_bits(), 1_f64.to_bits());
-        assert_eq!(key(-0.0), key(0.0));
+        assert_eq!(rank(Product, -0.0, 1.0), rank(Product, 0.0, 1.0));
     }
 
     #[test]
     fn weights_are_of_either_type() {
-        let weighted = |of| Scoring { of, function: ScoreFunction::Weighted, weights: [2.0, -0.5] };
-        assert_eq!(f64::from_key(weighted(ScoreType::I64).key(-3_i64 as u64, 5)), -8.5);
-        assert_eq!(f64::from_key(weighted(ScoreType::F64).key(3_f64.to_bits(), 1_f64.to_bits())), 5.5);
-        let largest = f64::MAX.to_bits();
-        let scoring = Scoring { weights: [2.0, -2.0], ..weighted(ScoreType::F64) };
-        assert_eq!(f64::from_key(scoring.key(largest, largest)), -f64::INFINITY);
+        let integers = scoring(true, Weighted).rank(rank_of_integer(-3), rank_of_integer(5));
+        assert_eq!(f64::from_key(integers), -8.5);
+        assert_eq!(f64::from_key(scoring(false, Weighted).rank(3.0.key(), 1.0.key())), 5.5);
+        let opposite = Scoring { weights: [2.0, -2.0], ..scoring(false, Weighted) };
+        assert_eq!(f64::from_key(opposite.rank(f64::MAX.key(), f64::MAX.key())), 0.0);
+    }
+
+    /// Left ranks that suffice are those that [`Scoring::lefts_for`] says.
+    fn check(scoring: Scoring, ranks: &[u64]) {
+        for &rank in ranks {
+            for &right in ranks {
+                let all = [ranks[0], ranks[ranks.len() - 1]];
+                let lefts = scoring.lefts_for(rank, right, all);
+                for &left in ranks {
+                    let suffices = scoring.rank(left, right) >= rank;
+                    let said = lefts.is_some_and(|(first, last)| first <= left && left <= last);
+                    assert_eq!(suffices, said, "{scoring:?}, {rank}, {left}, {right}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn left_scores_that_suffice() {
+        let integers = [i64::MIN, -1 << 60, -77, -2, -1, 0, 1, 2, 3, 1 << 40, i64::MAX].map(rank_of_integer);
+        let floats = [f64::MIN, -1e200, -3.0, -1.0, -1e-300, 0.0, 1e-300, 0.5, 1.0, 4.0, 1e200, f64::MAX];
+        let floats = floats.map(Coord::key);
+        for function in FUNCTIONS {
+            check(scoring(true, function), &integers);
+            check(scoring(false, function), &floats);
+        }
+        for weights in WEIGHTS {
+            check(Scoring { weights, ..scoring(true, Weighted) }, &integers);
+            check(Scoring { weights, ..scoring(false, Weighted) }, &floats);
+        }
     }
 }

@@ -15,6 +15,7 @@ use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
+use crate::thread::point::load_point;
 use cuda_std::prelude::*;
 
 /// Levels of nodes with boxes, above the buckets.
@@ -155,20 +156,6 @@ impl<'a, C: Coord> Buckets<'a, C> {
     pub unsafe fn point<const D: usize>(&self, i: usize) -> [C; D] {
         load_point(self.coords, i, self.dims)
     }
-}
-
-/// Point `i` of points of `dims` coordinates; those beyond are 0.
-#[inline(always)]
-pub unsafe fn load_point<C: Coord, const D: usize>(coords: Slice<'_, C>, i: usize, dims: usize) -> [C; D] {
-    let mut point = [C::ZERO; D];
-    let mut axis = 0;
-    while axis < D {
-        if D < MAX_DIMS || axis < dims {
-            point[axis] = coords.load(i * dims + axis);
-        }
-        axis += 1;
-    }
-    point
 }
 
 /// Writes the box of each bucket to its parent's boxes; a thread a bucket.

@@ -9,12 +9,12 @@
 //! Of every level one child at most is left aside, and in an implicit tree its number is known: a stack has distances alone.
 
 use super::axes::Axes;
-use super::buckets::load_point;
 use super::left_balanced::in_order_rank;
 use crate::policy::{WALK_MIN_BLOCKS, WALK_STACK_MIN_BLOCKS, WALK_THREADS};
 use crate::thread::best_k::BestK;
 use crate::thread::coord::{Coord, dist2};
 use crate::thread::measure::MAX_DIMS;
+use crate::thread::point::load_point;
 use cuda_std::prelude::*;
 
 const MAX_LEVELS: usize = 32;

@@ -1,9 +1,10 @@
 //! The queries of a launch, and the walk of each.
 
-use super::buckets::{Buckets, load_point};
+use super::buckets::Buckets;
 use super::walk::{Filter, Walk, WalkAndRow, WalkSmem};
 use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
+use crate::thread::point::load_point;
 use crate::thread::region::Measure;
 use cuda_std::prelude::*;
 

@@ -1,11 +1,12 @@
 //! The points within a distance of each query, or in each box: how many, then which; by a walk over the buckets. The
 //! points of a row are in the order of the tree.
 
-use super::buckets::{Buckets, load_point};
+use super::buckets::Buckets;
 use super::queries::Queries;
 use super::walk::{Filter, THREADS, Visit, Walk, WalkAndRow, WalkSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
+use crate::thread::point::load_point;
 use crate::thread::region::Range;
 use cuda_std::prelude::*;
 

@@ -9,6 +9,7 @@ pub mod merge_path;
 pub mod network;
 pub mod operator;
 pub mod order;
+pub mod point;
 pub mod predicate;
 pub mod radix_key;
 pub mod ranked;

@@ -7,6 +7,7 @@ mod command_line;
 mod degenerate;
 mod hard_cases;
 mod integers;
+mod joins;
 mod kdtree_build;
 mod kdtree_large;
 mod kdtree_nearest;

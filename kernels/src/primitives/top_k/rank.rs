@@ -1,25 +1,16 @@
 //! Candidates to their places in the result.
 
+pub use crate::block::places::BLOCK_ITEMS;
+use crate::block::places::{PlacesSmem, THREADS, by_counting};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
-use crate::thread::operator::Sum;
 use crate::thread::ranked::*;
-use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
-
-const THREADS: usize = TOP_K.rank_threads;
-const WARPS: usize = THREADS / 32;
-/// Candidates that a warp finds the places of.
-const ITEMS: usize = TOP_K.rank_items;
-/// Candidates in shared memory.
-const STAGED: usize = TOP_K.staged_items;
-/// Candidates that a block finds the places of.
-pub const BLOCK_ITEMS: usize = WARPS * ITEMS;
 
 /// Writes each of the first `count` candidates to the place that it has among them, if that is in the output; a block
 /// [`BLOCK_ITEMS`] candidates. If there are fewer than the output has places, the last ones become padding.
 #[kernel(
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.min_blocks,
-    shared = RankSmem<<B as RankBits>::Ranked>, hot
+    shared = PlacesSmem<<B as RankBits>::Ranked>, hot
 )]
 #[instance(u32)]
 #[instance(u64)]
@@ -33,7 +24,12 @@ pub unsafe fn primitives_top_k_rank<B: RankBits>(
     let count = count.load(0) as usize;
     let ranks = KeyRanks::new(KeyOrder::from_bits(order));
     let best = Best { keys: keys_out, ids: ids_out, ranks };
-    Rank { candidates: candidates.part(0, count), best }.run()
+    best.pad(count);
+    by_counting(candidates.part(0, count), shared_mem(), |place, item| {
+        if place < best.ids.len() {
+            best.store(place, item);
+        }
+    });
 }
 
 /// Writes candidates that are sorted to the output, and padding behind them; a thread an item of the output.
@@ -54,12 +50,6 @@ pub unsafe fn primitives_top_k_write<B: RankBits>(
     }
 }
 
-/// Shared memory of the counting.
-#[repr(C, align(16))]
-pub struct RankSmem<R> {
-    candidates: [R; STAGED],
-}
-
 /// The result.
 #[derive(Clone, Copy)]
 pub(in crate::primitives) struct Best<'a, B> {
@@ -74,78 +64,14 @@ impl<B: RankBits> Best<'_, B> {
         self.keys.store(i, self.ranks.bits(item.rank()));
         self.ids.store(i, item.id());
     }
-}
 
-/// One block's candidates.
-struct Rank<'a, B: RankBits> {
-    candidates: Slice<'a, B::Ranked>,
-    best: Best<'a, B>,
-}
-
-impl<B: RankBits> Rank<'_, B> {
+    /// Pads what so many candidates do not fill.
     #[inline(always)]
-    unsafe fn run(self) {
-        let staged = shared_field!(shared_mem::<RankSmem<B::Ranked>>(), candidates);
-        let len = self.candidates.len();
-        let thread = thread::thread_idx_x() as usize;
-        let (lane, warp) = (thread % 32, thread / 32);
-        self.pad();
-        // The whole block.
-        if thread::block_idx_x() as usize * BLOCK_ITEMS >= len {
-            return;
-        }
-
-        let first = thread::block_idx_x() as usize * BLOCK_ITEMS + warp * ITEMS;
-        let mut own = [B::Ranked::LAST; ITEMS];
-        let mut item = 0;
-        while item < ITEMS {
-            if first + item < len {
-                own[item] = self.candidates.load(first + item);
-            }
-            item += 1;
-        }
-
-        let mut before = [0u32; ITEMS];
-        let mut begin = 0;
-        while begin < len {
-            let num_staged = if len - begin < STAGED { len - begin } else { STAGED };
-            let mut i = thread;
-            while i < num_staged {
-                staged.store(i, self.candidates.load(begin + i));
-                i += THREADS;
-            }
-            thread::sync_threads();
-            let mut i = lane;
-            while i < num_staged {
-                let other = staged.load(i);
-                let mut item = 0;
-                while item < ITEMS {
-                    before[item] += u32::from(other.is_before(own[item]));
-                    item += 1;
-                }
-                i += 32;
-            }
-            thread::sync_threads();
-            begin += STAGED;
-        }
-
-        let mut item = 0;
-        while item < ITEMS {
-            let place = reduce::<u32, Sum>(before[item]) as usize;
-            if lane == 0 && first + item < len && place < self.best.ids.len() {
-                self.best.store(place, own[item]);
-            }
-            item += 1;
-        }
-    }
-
-    /// Pads what the candidates do not fill.
-    #[inline(always)]
-    unsafe fn pad(&self) {
+    unsafe fn pad(&self, num_candidates: usize) {
         let stride = thread::grid_dim_x() as usize * THREADS;
-        let mut i = self.candidates.len() + thread::index_1d_u64() as usize;
-        while i < self.best.ids.len() {
-            self.best.store(i, Ranked::LAST);
+        let mut i = num_candidates + thread::index_1d_u64() as usize;
+        while i < self.ids.len() {
+            self.store(i, Ranked::LAST);
             i += stride;
         }
     }

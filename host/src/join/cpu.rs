@@ -1,0 +1,273 @@
+//! The CPU half: the same cells, gone through on all threads.
+
+use super::Near;
+use super::distance::JoinedRows;
+use super::grid::grid_of;
+use super::scored::Score;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::primitives::cpu::bounds::bounds;
+use kauri_kernels::join::best::pair;
+use kauri_kernels::join::grid::Grid;
+use kauri_kernels::join::score::Scoring;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::along;
+use kauri_kernels::thread::words::Bits128;
+use rayon::prelude::*;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Points of a set that one task goes through.
+const TASK: usize = 1 << 10;
+
+/// Runs `$body` with the constant `$D` = `$dims`, which must be 1 to 6.
+macro_rules! with_dims {
+    ($dims:expr, $D:ident => $body:expr) => {
+        with_dims!(@ $dims, $D, $body, 1 2 3 4 5 6)
+    };
+    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
+        match $dims {
+            $($n => { const $D: usize = $n; $body })*
+            dims => unreachable!("{dims} dimensions"),
+        }
+    };
+}
+
+/// How many pairs there are.
+pub(super) fn count<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<u64> {
+    with_dims!(dims, D => {
+        let Some(sets) = Sets::<C, D>::new(coords, near)? else { return Ok(0) };
+        Ok(sets.tasks().map(|task| {
+            let mut count = 0;
+            sets.each(task, |_| true, |_, _| count += 1);
+            count
+        }).sum())
+    })
+}
+
+/// The left points near each right point.
+pub(super) fn rows<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<JoinedRows> {
+    with_dims!(dims, D => rows_of::<C, D>(coords, near))
+}
+
+fn rows_of<C: Coord, const D: usize>(coords: [&[C]; 2], near: &Near<C>) -> Result<JoinedRows> {
+    let num_rows = coords[1].len() / D;
+    let mut offsets = memory::vec_with_capacity(num_rows + 1, "offsets of rows")?;
+    offsets.resize(num_rows + 1, 0_u64);
+    let Some(sets) = Sets::<C, D>::new(coords, near)? else {
+        return Ok(JoinedRows::new(offsets, Vec::new()));
+    };
+    // Each task has its rows one after the other; then they go to their places.
+    let found: Vec<_> = sets
+        .tasks()
+        .map(|task| {
+            let (mut counts, mut ids, first) = (vec![0_u32; task.len()], Vec::new(), task.start);
+            sets.each(
+                task,
+                |_| true,
+                |right, left| {
+                    counts[right - first] += 1;
+                    ids.push(sets.left.ids[left]);
+                },
+            );
+            (first, counts, ids)
+        })
+        .collect();
+    for (first, counts, _) in &found {
+        for (i, &count) in counts.iter().enumerate() {
+            offsets[sets.right.ids[first + i] as usize + 1] = count.into();
+        }
+    }
+    for row in 0..num_rows {
+        offsets[row + 1] += offsets[row];
+    }
+    let (total, bytes) = (offsets[num_rows], offsets[num_rows].saturating_mul(4));
+    let len = usize::try_from(total).unwrap_or(usize::MAX);
+    let mut ids = memory::vec_with_capacity(len, "pairs of a join")
+        .map_err(|error: Error| error.of_result(total, bytes))?;
+    ids.resize(len, 0);
+    for (first, counts, from) in found {
+        let mut begin = 0;
+        for (i, &count) in counts.iter().enumerate() {
+            let (to, count) = (offsets[sets.right.ids[first + i] as usize] as usize, count as usize);
+            ids[to..to + count].copy_from_slice(&from[begin..begin + count]);
+            begin += count;
+        }
+    }
+    Ok(JoinedRows::new(offsets, ids))
+}
+
+/// The best pairs, the best first.
+pub(super) fn top_k<C: Coord, S: Score>(
+    dims: usize,
+    coords: [&[C]; 2],
+    scores: [&[S]; 2],
+    near: &Near<C>,
+    scoring: &Scoring,
+    k: usize,
+) -> Result<Vec<Bits128>> {
+    if k == 0 {
+        return Ok(Vec::new());
+    }
+    with_dims!(dims, D => {
+        let Some(sets) = Sets::<C, D>::new(coords, near)? else { return Ok(Vec::new()) };
+        Ok(best_of(&sets, scores, scoring, k))
+    })
+}
+
+fn best_of<C: Coord, S: Score, const D: usize>(
+    sets: &Sets<'_, C, D>,
+    scores: [&[S]; 2],
+    scoring: &Scoring,
+    k: usize,
+) -> Vec<Bits128> {
+    let ranks = |set: &Cells<C, D>, scores: &[S]| -> Vec<u64> {
+        set.ids.par_iter().map(|&id| scores[id as usize].score_rank()).collect()
+    };
+    let ranks = [ranks(&sets.left, scores[0]), ranks(&sets.right, scores[1])];
+    let extremes = [0, u64::MAX];
+    let extremes = ranks[0]
+        .iter()
+        .fold([extremes[1], extremes[0]], |[least, greatest], &rank| [least.min(rank), greatest.max(rank)]);
+    // The complement of a rank that no better pairs need, of all tasks.
+    let limit = AtomicU64::new(u64::MAX);
+    let empty = BinaryHeap::<(u64, u64)>::new;
+    let best = sets.tasks().fold(empty, |mut best, task| {
+        let wanted = |right: usize| {
+            let least = !limit.load(Ordering::Relaxed);
+            scoring.lefts_for(least, ranks[1][right], extremes)
+        };
+        sets.each_with(
+            task,
+            wanted,
+            |range, left| (range.0..=range.1).contains(&ranks[0][left]),
+            |right, left| {
+                let rank = scoring.rank(ranks[0][left], ranks[1][right]);
+                let Bits128(rank, ids) = pair(rank, sets.left.ids[left], sets.right.ids[right]);
+                keep(&mut best, (rank, ids), k);
+                if best.len() == k
+                    && let Some(worst) = best.peek()
+                {
+                    limit.fetch_min(worst.0, Ordering::Relaxed);
+                }
+            },
+        );
+        best
+    });
+    let best = best.reduce(empty, |mut a, b| {
+        b.into_iter().for_each(|item| keep(&mut a, item, k));
+        a
+    });
+    best.into_sorted_vec().into_iter().map(|(rank, ids)| Bits128(rank, ids)).collect()
+}
+
+/// Keeps an item if it is among the least `k`.
+fn keep(best: &mut BinaryHeap<(u64, u64)>, item: (u64, u64), k: usize) {
+    if best.len() < k {
+        best.push(item);
+    } else if let Some(mut worst) = best.peek_mut()
+        && item < *worst
+    {
+        *worst = item;
+    }
+}
+
+/// A set in the order of its cells.
+struct Cells<C, const D: usize> {
+    codes: Vec<u64>,
+    ids: Vec<u32>,
+    points: Vec<[C; D]>,
+}
+
+impl<C: Coord, const D: usize> Cells<C, D> {
+    /// Without the points that are in no cell.
+    fn new(points: &[[C; D]], grid: &Grid<D>) -> Self {
+        let code = |(id, point): (usize, &[C; D])| Some((grid.code(grid.cell(*point)?), id as u32));
+        let mut cells: Vec<_> = points.par_iter().enumerate().filter_map(code).collect();
+        cells.par_sort_unstable();
+        Self {
+            codes: cells.par_iter().map(|cell| cell.0).collect(),
+            ids: cells.par_iter().map(|cell| cell.1).collect(),
+            points: cells.par_iter().map(|cell| points[cell.1 as usize]).collect(),
+        }
+    }
+}
+
+/// Two sets.
+struct Sets<'a, C, const D: usize> {
+    grid: Grid<D>,
+    near: &'a Near<C>,
+    left: Cells<C, D>,
+    right: Cells<C, D>,
+}
+
+impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
+    fn new(coords: [&[C]; 2], near: &'a Near<C>) -> Result<Option<Self>> {
+        let points = coords.map(|coords| coords.as_chunks::<D>().0);
+        if points.iter().any(|points| points.is_empty()) {
+            return Ok(None);
+        }
+        let [left, right] = points.map(bounds);
+        let Some(of) = grid_of(D, left, right, near) else { return Ok(None) };
+        let [left, right] = points.map(|points| Cells::new(points, &of.grid));
+        Ok(Some(Self { grid: of.grid, near, left, right }))
+    }
+
+    /// Ranges of right places.
+    fn tasks(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + '_ {
+        let len = self.right.ids.len();
+        (0..len.div_ceil(TASK)).into_par_iter().map(move |task| task * TASK..len.min((task + 1) * TASK))
+    }
+
+    /// Calls `take` with the places of the pairs of some right places.
+    fn each(&self, rights: Range<usize>, wanted: impl Fn(usize) -> bool, take: impl FnMut(usize, usize)) {
+        self.each_with(rights, |_| Some(()), |_, left| wanted(left), take);
+    }
+
+    /// The same of right places of which `of_right` makes something, and of left places that this wants.
+    fn each_with<T>(
+        &self,
+        rights: Range<usize>,
+        of_right: impl Fn(usize) -> Option<T>,
+        wanted: impl Fn(&T, usize) -> bool,
+        mut take: impl FnMut(usize, usize),
+    ) {
+        let (mut runs, mut code) = (Vec::new(), None);
+        for right in rights {
+            let Some(of) = of_right(right) else { continue };
+            let (point, id) = (&self.right.points[right], self.right.ids[right]);
+            if code != Some(self.right.codes[right]) {
+                code = Some(self.right.codes[right]);
+                self.runs(point, &mut runs);
+            }
+            for run in &runs {
+                for left in run.clone() {
+                    let other = &self.left.points[left];
+                    let distance =
+                        self.near.norm.put_together(D, |axis| along(other[axis], point[axis], C::ZERO));
+                    if distance <= self.near.bound
+                        && wanted(&of, left)
+                        && self.near.pairing.takes(self.left.ids[left], id)
+                    {
+                        take(right, left);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The left places in the runs of cells around a point.
+    fn runs(&self, point: &[C; D], runs: &mut Vec<Range<usize>>) {
+        runs.clear();
+        let Some(cell) = self.grid.cell(*point) else { return };
+        for which in 0..self.grid.num_runs() {
+            let Some((first, last)) = self.grid.run(cell, which) else { continue };
+            let begin = self.left.codes.partition_point(|&code| code < first);
+            let len = self.left.codes[begin..].partition_point(|&code| code <= last);
+            if len > 0 {
+                runs.push(begin..begin + len);
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! All pairs within a distance of each other.
+
+use super::top_k::check_count;
+use super::{Curve, Near, Norm, cpu, gpu};
+use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::error::Result;
+use crate::memory;
+use crate::point::Point;
+use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::thread::coord::Coord;
+
+/// All pairs of a left and a right point within a distance of each other, or of two points of one set.
+///
+/// ```
+/// use kauri::{Device, DistanceJoin};
+/// let trees = [[0.0f32, 0.0], [1.0, 0.0], [5.0, 5.0]];
+/// let lamps = [[0.5f32, 0.0], [5.0, 6.0], [9.0, 9.0]];
+/// let join = DistanceJoin::new(1.0);
+/// assert_eq!(join.count(&Device::cpu(), &trees, &lamps)?, 3);
+/// let found = join.rows(&Device::cpu(), &trees, &lamps)?;
+/// assert_eq!([found.row(0), found.row(1), found.row(2)], [&[0][..], &[0], &[1]]);
+/// // Pairs of trees, each once.
+/// assert_eq!(join.self_count(&Device::cpu(), &trees, true)?, 1);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DistanceJoin<C> {
+    epsilon: C,
+    norm: Norm,
+    curve: Curve,
+}
+
+/// The points of one set near each point of another, a row each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinedRows {
+    offsets: Vec<u64>,
+    ids: Vec<u32>,
+}
+
+impl JoinedRows {
+    pub(super) fn new(offsets: Vec<u64>, ids: Vec<u32>) -> Self {
+        Self { offsets, ids }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where each row begins, and where the last ends: one more than rows.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// All ids, row after row.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// The ids of row `row`.
+    ///
+    /// # Panics
+    /// If there are not that many rows.
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.ids[self.offsets[row] as usize..self.offsets[row + 1] as usize]
+    }
+
+    /// Offsets and ids.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<u32>) {
+        (self.offsets, self.ids)
+    }
+}
+
+impl<C: Coord> DistanceJoin<C> {
+    /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
+    pub fn new(epsilon: C) -> Self {
+        Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear }
+    }
+
+    /// With distances by this norm.
+    pub fn norm(mut self, norm: Norm) -> Self {
+        self.norm = norm;
+        self
+    }
+
+    /// With the cells of the grid in this order; the rows are the same, the order of ids in a row is not.
+    pub fn curve(mut self, curve: Curve) -> Self {
+        self.curve = curve;
+        self
+    }
+
+    /// How many pairs there are.
+    ///
+    /// # Errors
+    /// Those of points as of [`KdTree::build`](crate::KdTree::build);
+    /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+    pub fn count<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<u64> {
+        self.counted(device, left, Some(right), Pairing::All)
+    }
+
+    /// How many pairs of two points of one set there are: each both ways, or `once`. A point is no pair with itself.
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count).
+    pub fn self_count<P: Point<Coord = C>>(&self, device: &Device, points: &[P], once: bool) -> Result<u64> {
+        self.counted(device, points, None, of_one(once))
+    }
+
+    /// The right points near each left point, a row of their ids each.
+    ///
+    /// Ids of a row are in the order of cells, which is the same on every device. Memory: 4 bytes a pair, 8 a left point.
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
+    pub fn rows<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<JoinedRows> {
+        self.found(device, left, Some(right), Pairing::All)
+    }
+
+    /// The other points near each point of one set; if pairs are wanted `once`, those with a smaller id.
+    ///
+    /// # Errors
+    /// Those of [`rows`](Self::rows).
+    pub fn self_rows<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        points: &[P],
+        once: bool,
+    ) -> Result<JoinedRows> {
+        self.found(device, points, None, of_one(once))
+    }
+
+    /// [`count`](Self::count) of sets of points of type `P` in the memory of a GPU, or of the left one with itself, each pair both
+    /// ways. Coordinates have to be finite, which nobody checks.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and those of [`count`](Self::count) that are not of points.
+    pub fn count_on<P: Point<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: &Buffer<C>,
+        right: Option<&Buffer<C>>,
+    ) -> Result<u64> {
+        let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
+        let sets = sets_on(stream, P::DIMS, left, right)?;
+        gpu::count(stream, workspace, P::DIMS, sets, right.is_none(), &near)
+    }
+
+    /// [`rows`](Self::rows) of sets in the memory of a GPU, as offsets and ids there; as [`count_on`](Self::count_on).
+    ///
+    /// # Errors
+    /// Those of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
+    pub fn rows_on<P: Point<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: &Buffer<C>,
+        right: Option<&Buffer<C>>,
+    ) -> Result<(Buffer<u64>, Buffer<u32>)> {
+        let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
+        let sets = sets_on(stream, P::DIMS, left, right)?;
+        gpu::rows(stream, workspace, P::DIMS, sets, right.is_none(), &near)
+    }
+
+    fn counted<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: Option<&[P]>,
+        pairing: Pairing,
+    ) -> Result<u64> {
+        let _span = tracing::debug_span!("distance_join_count", left = left.len()).entered();
+        let near = self.near::<P>(pairing)?;
+        with_sets(left, right, |coords| match device.gpu() {
+            None => cpu::count(P::DIMS, coords, &near),
+            Some(gpu) => {
+                let stream = Stream::new(gpu)?;
+                let sets = Uploaded::new(&stream, coords, right.is_none())?;
+                let mut workspace = Workspace::new(gpu);
+                gpu::count(&stream, &mut workspace, P::DIMS, sets.slices(), right.is_none(), &near)
+            }
+        })
+    }
+
+    fn found<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: Option<&[P]>,
+        pairing: Pairing,
+    ) -> Result<JoinedRows> {
+        let _span = tracing::debug_span!("distance_join_rows", left = left.len()).entered();
+        let near = self.near::<P>(pairing)?;
+        with_sets(left, right, |coords| match device.gpu() {
+            None => cpu::rows(P::DIMS, coords, &near),
+            Some(gpu) => {
+                let stream = Stream::new(gpu)?;
+                let sets = Uploaded::new(&stream, coords, right.is_none())?;
+                let mut workspace = Workspace::new(gpu);
+                let (offsets, ids) =
+                    gpu::rows(&stream, &mut workspace, P::DIMS, sets.slices(), right.is_none(), &near)?;
+                let (count, bytes) = (ids.len() as u64, (ids.len() * size_of::<u32>()) as u64);
+                memory::check(bytes, "pairs of a join").map_err(|error| error.of_result(count, bytes))?;
+                Ok(JoinedRows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
+            }
+        })
+    }
+
+    fn near<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<Near<C>> {
+        Near::new::<P>(self.epsilon, self.norm, self.curve, pairing)
+    }
+}
+
+fn of_one(once: bool) -> Pairing {
+    if once { Pairing::Once } else { Pairing::Both }
+}
+
+/// Calls `run` with the coordinates of the set that is looked in, the right one, and of the set that has the rows, the left one.
+fn with_sets<P: Point, R>(
+    left: &[P],
+    right: Option<&[P]>,
+    run: impl FnOnce([&[P::Coord]; 2]) -> Result<R>,
+) -> Result<R> {
+    check_count(left.len())?;
+    let rows = P::coordinates(left, if right.is_some() { "left point" } else { "point" })?;
+    match right {
+        None => run([&rows, &rows]),
+        Some(right) => {
+            check_count(right.len())?;
+            run([&P::coordinates(right, "right point")?, &rows])
+        }
+    }
+}
+
+/// Sets that were brought to the device; one if both are the same.
+struct Uploaded<C> {
+    of_rows: Buffer<C>,
+    other: Option<Buffer<C>>,
+}
+
+impl<C: Coord> Uploaded<C> {
+    fn new(stream: &Stream, coords: [&[C]; 2], is_one: bool) -> Result<Self> {
+        let buffer = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
+        let other = if is_one { None } else { Some(buffer(coords[0])?) };
+        Ok(Self { of_rows: buffer(coords[1])?, other })
+    }
+
+    fn slices(&self) -> [cuda_std::mem::Slice<'_, C>; 2] {
+        [self.other.as_ref().unwrap_or(&self.of_rows).slice(), self.of_rows.slice()]
+    }
+}
+
+fn sets_on<'a, C: Coord>(
+    stream: &Stream,
+    dims: usize,
+    left: &'a Buffer<C>,
+    right: Option<&'a Buffer<C>>,
+) -> Result<[cuda_std::mem::Slice<'a, C>; 2]> {
+    for set in [left, right.unwrap_or(left)] {
+        check_count(set.len() / dims)?;
+        set.check(stream, "coordinates of the points", set.len() / dims * dims)?;
+    }
+    Ok([right.unwrap_or(left).slice(), left.slice()])
+}

@@ -1,0 +1,225 @@
+//! Sets in the order of their cells.
+
+use super::{ScoredOn, with_kernel_dims};
+use crate::device::{Layout, Region, Stream, Temp};
+use crate::error::Result;
+use crate::join::Near;
+use crate::join::grid::GridOf;
+use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::permute::{Direction, permute_parts};
+use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
+use cuda_std::mem::Slice;
+use kauri_kernels::join::cells::{Shape, join_codes, join_ranks};
+use kauri_kernels::thread::coord::Coord;
+
+/// A grid, as kernels are told of it.
+pub(super) struct GridOn {
+    words: Vec<f64>,
+    bits: u32,
+    code_bits: u32,
+}
+
+impl GridOn {
+    pub(super) fn new<const D: usize>(of: &GridOf<D>) -> Self {
+        let grid = &of.grid;
+        // One bit more for points that are in no cell.
+        let code_bits = (grid.code_bits() + u32::from(!of.has_all)).min(u64::BITS);
+        Self { words: grid.to_words().collect(), bits: grid.bits, code_bits }
+    }
+}
+
+/// Temporary memory of the grid.
+pub(super) struct GridPlan {
+    words: Region<f64>,
+}
+
+/// The grid on the device.
+#[derive(Clone, Copy)]
+pub(super) struct GridView<'a> {
+    pub(super) words: Slice<'a, f64>,
+    pub(super) shape: u32,
+    code_bits: u32,
+}
+
+impl GridPlan {
+    pub(super) fn plan(layout: &mut Layout, grid: &GridOn) -> Self {
+        Self { words: layout.reserve(grid.words.len()) }
+    }
+
+    pub(super) fn run<'a, C>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        grid: &GridOn,
+        near: &Near<C>,
+    ) -> Result<GridView<'a>> {
+        let words = temp.view(self.words);
+        temp.upload(stream, words, &grid.words)?;
+        let &Near { norm, curve, pairing, .. } = near;
+        let shape = Shape { bits: grid.bits, curve, norm, pairing }.to_word();
+        Ok(GridView { words: words.read_only(), shape, code_bits: grid.code_bits })
+    }
+}
+
+/// Temporary memory of a set.
+pub(super) struct Cells<C> {
+    /// Codes and ids, and where the sort moves them to.
+    codes: [Region<u64>; 2],
+    ids: [Region<u32>; 2],
+    sort: RadixSort,
+    coords: Region<C>,
+    /// If points have scores.
+    ranks: Region<u64>,
+    extremes: Region<u64>,
+}
+
+/// A set in the order of its cells.
+#[derive(Clone, Copy)]
+pub(super) struct CellsOn<'a, C> {
+    pub(super) codes: Slice<'a, u64>,
+    pub(super) coords: Slice<'a, C>,
+    pub(super) ids: Slice<'a, u32>,
+    /// Of their scores; and the least and the greatest. Nothing if there are no scores.
+    pub(super) ranks: Slice<'a, u64>,
+    pub(super) extremes: Slice<'a, u64>,
+}
+
+impl<C: Coord> Cells<C> {
+    pub(super) fn plan(layout: &mut Layout, len: usize, dims: usize, has_scores: bool) -> Self {
+        let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
+        let of_scores = |len| if has_scores { len } else { 0 };
+        Self {
+            codes: [layout.reserve(len), layout.reserve(len)],
+            ids: [layout.reserve(len), layout.reserve(len)],
+            sort,
+            coords: layout.reserve(len * dims),
+            ranks: layout.reserve(of_scores(len)),
+            extremes: layout.reserve(of_scores(2)),
+        }
+    }
+
+    /// Puts points in order, and the ranks of their scores.
+    ///
+    /// # Safety
+    /// As many as planned, of that many dimensions; nothing else uses them and the plan's memory until the stream has done the work.
+    pub(super) unsafe fn run<'a>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        dims: usize,
+        grid: GridView<'_>,
+        coords: Slice<'_, C>,
+        scores: Option<ScoredOn<'_, C>>,
+    ) -> Result<CellsOn<'a, C>> {
+        let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
+        let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values);
+        let len = pairs[1].keys.len() as u64;
+        let (sorted, ranks, extremes) =
+            (temp.view(self.coords), temp.view(self.ranks), temp.view(self.extremes));
+        // SAFETY: passed on to the caller; what a sort reads may be the second of what it writes.
+        unsafe {
+            with_kernel_dims!(dims, D => stream.launch_items::<join_codes<C, D>>(len, args))?;
+            let by = SortBy::low_bits(grid.code_bits);
+            let [Pairs { keys: codes, values: ids }, _] =
+                self.sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
+            let (codes, ids) = (codes.read_only(), ids.read_only());
+            permute_parts(stream, Direction::Gather, dims, coords, ids, sorted)?;
+            if let Some(scored) = scores {
+                stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
+                stream.fill_bytes(extremes.part(1, 1), 0)?;
+                let args = (scored.scores, scored.of as u32, ids, ranks, extremes);
+                stream.launch_items::<join_ranks>(len, args)?;
+            }
+            let (ranks, extremes) = (ranks.read_only(), extremes.read_only());
+            Ok(CellsOn { codes, coords: sorted.read_only(), ids, ranks, extremes })
+        }
+    }
+}
+
+/// Two sets in the order of their cells, and what is near: what all joins by cells begin their arguments with.
+#[derive(Clone, Copy)]
+pub(super) struct Joined<'a, C> {
+    pub(super) dims: usize,
+    pub(super) grid: GridView<'a>,
+    pub(super) left: CellsOn<'a, C>,
+    pub(super) right: CellsOn<'a, C>,
+    pub(super) bound: f64,
+}
+
+/// The arguments that all joins by cells begin with, and more.
+macro_rules! join_args {
+    ($joined:expr $(, $more:expr)* $(,)?) => {{
+        let joined = &$joined;
+        (
+            joined.left.codes,
+            joined.left.coords,
+            joined.left.ids,
+            joined.right.coords,
+            joined.right.ids,
+            joined.dims as u32,
+            joined.grid.words,
+            joined.grid.shape,
+            joined.bound,
+            $($more),*
+        )
+    }};
+}
+pub(super) use join_args;
+
+/// Temporary memory of two sets.
+pub(super) struct TwoSets<C> {
+    grid: GridPlan,
+    left: Cells<C>,
+    /// Nothing if it is the same set.
+    right: Option<Cells<C>>,
+}
+
+impl<C: Coord> TwoSets<C> {
+    pub(super) fn plan(
+        layout: &mut Layout,
+        dims: usize,
+        grid: &GridOn,
+        lens: [usize; 2],
+        is_one: bool,
+        has_scores: bool,
+    ) -> Self {
+        Self {
+            grid: GridPlan::plan(layout, grid),
+            left: Cells::plan(layout, lens[0], dims, has_scores),
+            right: (!is_one).then(|| Cells::plan(layout, lens[1], dims, has_scores)),
+        }
+    }
+
+    /// Puts both sets in order.
+    ///
+    /// # Safety
+    /// As [`Cells::run`].
+    #[allow(clippy::too_many_arguments)]
+    pub(super) unsafe fn run<'a>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        dims: usize,
+        grid: &GridOn,
+        near: &Near<C>,
+        coords: [Slice<'_, C>; 2],
+        scores: Option<[ScoredOn<'_, C>; 2]>,
+    ) -> Result<Joined<'a, C>> {
+        let grid = self.grid.run(stream, temp, grid, near)?;
+        let of = |i: usize| scores.map(|scores| scores[i]);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let left = self.left.run(stream, temp, dims, grid, coords[0], of(0))?;
+            let right = match &self.right {
+                Some(right) => right.run(stream, temp, dims, grid, coords[1], of(1))?,
+                None => left,
+            };
+            Ok(Joined { dims, grid, left, right, bound: near.bound.to_f64() })
+        }
+    }
+}
+
+/// No words for a kernel that has them as an option.
+pub(super) fn none<'a, T>() -> cuda_std::mem::SliceMut<'a, T> {
+    nothing()
+}

@@ -1,0 +1,71 @@
+//! The best pairs by a heap of each right point.
+
+use super::best::Best;
+use super::cells::{GridOn, TwoSets, join_args};
+use super::{Asked, ScoredOn, with_kernel_dims};
+use crate::device::{Layout, Workspace};
+use crate::error::Result;
+use kauri_kernels::join::heaps::{join_in_registers, join_in_shared};
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::ranked::Ranked;
+use kauri_kernels::thread::words::Bits128;
+
+/// The best pairs by way of the best of each right point, in batches of right points.
+pub(super) fn best<C: Coord>(
+    asked: &Asked<'_, C>,
+    workspace: &mut Workspace,
+    sets: [ScoredOn<'_, C>; 2],
+    grid: GridOn,
+    in_registers: bool,
+) -> Result<Vec<Bits128>> {
+    let &Asked { stream, dims, near, scoring, k, result_bytes, .. } = asked;
+    // The compiler has to know how many there are in registers.
+    let of_row = if !in_registers {
+        k
+    } else if k <= 16 {
+        16
+    } else {
+        64
+    };
+    let row_bytes = (of_row * size_of::<Bits128>()) as u64;
+    let num_rows = sets[1].len;
+    let batch = usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows);
+    let mut layout = Layout::new();
+    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true);
+    let rows = layout.reserve::<Bits128>(batch * of_row);
+    let best = Best::plan(&mut layout, k);
+    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    let coords = sets.map(|set| set.coords);
+    // SAFETY: the sets are borrowed, and the memory is the plan's own.
+    let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, Some(sets)) }?;
+    let mut limit = Bits128::LAST;
+    loop {
+        let mut keeping = best.begin(stream, &temp, limit)?;
+        for first in (0..num_rows).step_by(batch) {
+            let len = batch.min(num_rows - first);
+            // SAFETY: as above; there is room for as many rows.
+            unsafe {
+                let rows = temp.view(rows).part(0, len * of_row);
+                let (n, bits, [left, right]) = (len as u64, scoring.to_bits(), scoring.weights);
+                let (ranks, right_ranks) = (joined.left.ranks, joined.right.ranks);
+                if in_registers {
+                    let args = join_args!(joined, ranks, right_ranks, bits, left, right, first as u64, rows);
+                    with_kernel_dims!(dims, D => match of_row {
+                        16 => stream.launch_items::<join_in_registers<C, D, 16>>(n, args),
+                        _ => stream.launch_items::<join_in_registers<C, D, 64>>(n, args),
+                    })?;
+                } else {
+                    let (first, k) = (first as u64, k as u32);
+                    let args = join_args!(joined, ranks, right_ranks, bits, left, right, first, k, rows);
+                    with_kernel_dims!(dims, D => stream.launch_items::<join_in_shared<C, D>>(n, args))?;
+                }
+                keeping.offer(rows.read_only())?;
+            }
+        }
+        let kept = keeping.kept()?;
+        if !kept.has_lost {
+            return Ok(kept.pairs);
+        }
+        limit = kept.limit;
+    }
+}

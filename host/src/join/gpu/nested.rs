@@ -1,0 +1,220 @@
+//! The best pairs by a nested loop: of all points, or of those with the best scores.
+
+use super::best::{Best, Keeping};
+use super::{Asked, ScoredOn, with_kernel_dims};
+use crate::device::{Layout, Region, Temp, Workspace};
+use crate::error::Result;
+use crate::primitives::order::{Ascending, NoValue, Order};
+use crate::primitives::pairs::nothing;
+use crate::primitives::top_k::{Best as BestKeys, BestOut, TopK};
+use cuda_std::mem::Slice;
+use kauri_kernels::join::cells::Shape;
+use kauri_kernels::join::nested::{join_left_out, join_nested};
+use kauri_kernels::join::score::{ScoreFunction, ScoreType};
+use kauri_kernels::policy::{JOIN, JOIN_THREADS};
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::radix_key::KeyOrder;
+use kauri_kernels::thread::ranked::{RankBits, Ranked};
+use kauri_kernels::thread::words::Bits128;
+
+/// What the points with the best scores say.
+pub(super) enum Found {
+    /// The best pairs of all points.
+    All(Vec<Bits128>),
+    /// A limit that the best pairs are not worse than.
+    AtLeast(Bits128),
+}
+
+/// The best pairs of few points.
+pub(super) fn all<C: Coord>(
+    asked: &Asked<'_, C>,
+    workspace: &mut Workspace,
+    sets: [ScoredOn<'_, C>; 2],
+) -> Result<Vec<Bits128>> {
+    let mut layout = Layout::new();
+    let best = Best::plan(&mut layout, asked.k);
+    let temp = workspace.carve(asked.stream, &layout, "top-k distance join")?;
+    let mut limit = Bits128::LAST;
+    loop {
+        let mut keeping = best.begin(asked.stream, &temp, limit)?;
+        let ids = [nothing().read_only(), nothing().read_only()];
+        // SAFETY: the sets are borrowed, and the memory is the plan's own.
+        unsafe { loops(asked, sets, ids, sets.map(|set| set.len), &mut keeping) }?;
+        let kept = keeping.kept()?;
+        if !kept.has_lost {
+            return Ok(kept.pairs);
+        }
+        limit = kept.limit;
+    }
+}
+
+/// The best pairs of the points with the best scores, where greater scores of points make greater ones of pairs, or lesser do.
+pub(super) fn of_best<C: Coord>(
+    asked: &Asked<'_, C>,
+    workspace: &mut Workspace,
+    sets: [ScoredOn<'_, C>; 2],
+) -> Result<Found> {
+    let stream = asked.stream;
+    let mut layout = Layout::new();
+    let lens = sets.map(|set| set.len.min(asked.best_points));
+    let top = [0, 1].map(|i| Top::plan(&mut layout, sets[i], lens[i]));
+    let best = Best::plan(&mut layout, asked.k);
+    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    // SAFETY: the sets are borrowed, and the memory is the plan's own.
+    let kept = unsafe {
+        let mut ids = [nothing().read_only(), nothing().read_only()];
+        for (i, top) in top.iter().enumerate() {
+            let is_largest =
+                asked.scoring.function != ScoreFunction::Weighted || asked.scoring.weights[i] >= 0.0;
+            ids[i] = top.run(
+                asked,
+                &temp,
+                sets[i],
+                if is_largest { BestKeys::Largest } else { BestKeys::Smallest },
+            )?;
+        }
+        let mut keeping = best.begin(stream, &temp, Bits128::LAST)?;
+        loops(asked, sets, ids, lens, &mut keeping)?;
+        let are_all = [0, 1].map(|i| u32::from(lens[i] == sets[i].len));
+        let scoring = asked.scoring;
+        let args = (
+            ids[0],
+            ids[1],
+            sets[0].scores,
+            sets[1].scores,
+            are_all[0],
+            are_all[1],
+            sets[0].of as u32,
+            scoring.to_bits(),
+            scoring.weights[0],
+            scoring.weights[1],
+            keeping.state(),
+        );
+        stream.launch::<join_left_out>(1, args)?;
+        keeping.kept()?
+    };
+    // As good is not enough: ids decide then.
+    let is_all = kept.left_out == 0 || (kept.pairs.len() == asked.k && !kept.limit.0 > kept.left_out);
+    Ok(if is_all && !kept.has_lost { Found::All(kept.pairs) } else { Found::AtLeast(kept.limit) })
+}
+
+/// Offers the pairs of the first points of both sets, of more and more of them, so that the limit rises.
+///
+/// # Safety
+/// As many ids as points, or none for points in their order; nothing else uses them and the memory until the stream has done the work.
+unsafe fn loops<C: Coord>(
+    asked: &Asked<'_, C>,
+    sets: [ScoredOn<'_, C>; 2],
+    ids: [Slice<'_, u32>; 2],
+    lens: [usize; 2],
+    keeping: &mut Keeping<'_, '_>,
+) -> Result<()> {
+    let &Asked { stream, dims, near, scoring, k, .. } = asked;
+    let shape = Shape { bits: 0, curve: near.curve, norm: near.norm, pairing: near.pairing }.to_word();
+    let (mut done, mut some) = (0, JOIN_THREADS);
+    while done < lens[0].max(lens[1]) {
+        let part = lens.map(|len| len.min(some));
+        let num_blocks = part.map(|len| len.div_ceil(JOIN_THREADS) as u64);
+        let (pairs, state) = keeping.room();
+        let args = (
+            sets[0].coords,
+            sets[1].coords,
+            ids[0],
+            ids[1],
+            part[0] as u32,
+            part[1] as u32,
+            done as u32,
+            dims as u32,
+            shape,
+            near.bound.to_f64(),
+            sets[0].scores,
+            sets[1].scores,
+            sets[0].of as u32,
+            scoring.to_bits(),
+            scoring.weights[0],
+            scoring.weights[1],
+            pairs,
+            state,
+        );
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let num_blocks = num_blocks[0] * num_blocks[1];
+            with_kernel_dims!(dims, D => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
+            keeping.keep_best()?;
+        }
+        done = some;
+        some = some.saturating_mul(JOIN.growth_of_sides(k));
+    }
+    Ok(())
+}
+
+/// Temporary memory of the points of a set with the best scores.
+enum Top {
+    Of4(TopK<u32>, Region<u32>, Region<u32>),
+    Of8(TopK<u64>, Region<u64>, Region<u32>),
+}
+
+impl Top {
+    fn plan<C: Coord>(layout: &mut Layout, set: ScoredOn<'_, C>, len: usize) -> Self {
+        match set.of {
+            ScoreType::U32 | ScoreType::F32 => {
+                Self::Of4(TopK::plan(layout, set.len, len), layout.reserve(len), layout.reserve(len))
+            }
+            ScoreType::I64 | ScoreType::F64 => {
+                Self::Of8(TopK::plan(layout, set.len, len), layout.reserve(len), layout.reserve(len))
+            }
+        }
+    }
+
+    /// Their ids, the best first.
+    ///
+    /// # Safety
+    /// The set is the planned one, and nothing else uses it and the plan's memory until the stream has done the work.
+    unsafe fn run<'a, C: Coord>(
+        &self,
+        asked: &Asked<'_, C>,
+        temp: &Temp<'a>,
+        set: ScoredOn<'_, C>,
+        best: BestKeys,
+    ) -> Result<Slice<'a, u32>> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match self {
+                Self::Of4(top, keys, ids) => run(asked, temp, set, top, *keys, *ids, order(set.of, best)),
+                Self::Of8(top, keys, ids) => run(asked, temp, set, top, *keys, *ids, order(set.of, best)),
+            }
+        }
+    }
+}
+
+fn order(of: ScoreType, best: BestKeys) -> KeyOrder {
+    match of {
+        ScoreType::U32 => best.order::<u32>(),
+        ScoreType::I64 => best.order::<i64>(),
+        ScoreType::F32 => best.order::<f32>(),
+        ScoreType::F64 => best.order::<f64>(),
+    }
+}
+
+/// # Safety
+/// As [`Top::run`].
+unsafe fn run<'a, B: RankBits, C: Coord>(
+    asked: &Asked<'_, C>,
+    temp: &Temp<'a>,
+    set: ScoredOn<'_, C>,
+    top: &TopK<B>,
+    keys: Region<B>,
+    ids: Region<u32>,
+    order: KeyOrder,
+) -> Result<Slice<'a, u32>>
+where
+    Ascending: Order<B::Ranked, NoValue>,
+{
+    let (keys, ids) = (temp.view(keys), temp.view(ids));
+    // SAFETY: the same memory as scores; the rest is passed on to the caller.
+    unsafe {
+        let scores = Slice::from_raw_parts(set.scores.as_ptr().cast::<B>(), set.len);
+        top.run(asked.stream, temp, scores, order, BestOut { keys, ids })?;
+    }
+    Ok(ids.read_only())
+}

@@ -1,0 +1,55 @@
+//! Joins of two sets of points by distance.
+//!
+//! | join | result |
+//! |---|---|
+//! | [`TopKDistanceJoin`] | the `k` pairs within a distance of each other whose scores together are the best |
+//! | [`DistanceJoin`] | all pairs within a distance of each other, or how many there are; also of one set with itself |
+//!
+//! Sets are points of 1 to 6 dimensions or places on the Earth, and need no index: cells of a grid, which is nowhere stored, are put in
+//! the order of a [`Curve`], and a point's neighbours are found in the cells around its own by search (Løvik 2020, *Top-k spatial
+//! distance join on the GPU*). A result does not depend on the device, the curve or the strategy.
+//!
+//! Distances are compared as an index compares them ([`SpatialIndex::within`](crate::SpatialIndex::within)): in the type of the
+//! coordinates, their squares under the Euclidean norm.
+
+mod cpu;
+mod distance;
+mod gpu;
+mod grid;
+mod scored;
+mod top_k;
+
+pub use distance::{DistanceJoin, JoinedRows};
+pub use gpu::{DeviceScored, Strategy};
+pub use kauri_kernels::join::curve::Curve;
+pub use kauri_kernels::join::score::ScoreFunction;
+pub use kauri_kernels::thread::measure::Norm;
+pub use scored::{PairScore, Score, Scored, ScoredPair};
+pub use top_k::{TopKDistanceJoin, TopPairs};
+
+use crate::error::{Error, Result};
+use crate::point::Point;
+use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::join::curve::MAX_DIMS;
+use kauri_kernels::thread::coord::Coord;
+
+/// What is near, and how cells are put in a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near<C> {
+    /// What distances are compared with.
+    pub(crate) bound: C,
+    pub(crate) norm: Norm,
+    pub(crate) curve: Curve,
+    pub(crate) pairing: Pairing,
+}
+
+impl<C: Coord> Near<C> {
+    /// Checks a distance.
+    fn new<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
+        const { assert!(P::DIMS <= MAX_DIMS, "points of a join have 1 to 6 coordinates") };
+        if !(epsilon >= C::ZERO) {
+            return Err(Error::InvalidLength { what: "distance", value: epsilon.to_f64() });
+        }
+        Ok(Self { bound: P::bound(epsilon, norm), norm, curve, pairing })
+    }
+}

@@ -1,0 +1,146 @@
+//! Points with scores, and scores of pairs.
+
+use crate::error::{Error, Result};
+use crate::point::{Point, check_each};
+use bytemuck::Pod;
+use kauri_kernels::join::best::pair;
+use kauri_kernels::join::score::{ScoreType, Scoring, integer_of_rank, rank_of_integer};
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
+
+/// Up to so many scores are checked on the calling thread.
+const SEQUENTIAL: usize = 1 << 16;
+
+/// A number that points are scored by: `u32`, `i64`, `f32` or `f64`. Only kauri implements it.
+pub trait Score: private::Sealed + Pod + Send + Sync + crate::primitives::top_k::RankKey {
+    #[doc(hidden)]
+    const TYPE: ScoreType;
+
+    /// The rank among `i64` or `f64`.
+    #[doc(hidden)]
+    fn score_rank(self) -> u64;
+    #[doc(hidden)]
+    fn is_number(self) -> bool {
+        true
+    }
+    #[doc(hidden)]
+    fn as_f64(self) -> f64;
+}
+
+mod private {
+    pub trait Sealed {}
+}
+
+macro_rules! scores {
+    ($($t:ty: $of:ident, |$x:ident| $rank:expr, $is_number:expr;)*) => { $(
+        impl private::Sealed for $t {}
+        impl Score for $t {
+            const TYPE: ScoreType = ScoreType::$of;
+
+            fn score_rank(self) -> u64 {
+                let $x = self;
+                $rank
+            }
+            fn is_number(self) -> bool {
+                let $x = self;
+                $is_number
+            }
+            fn as_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    )* };
+}
+scores! {
+    u32: U32, |x| rank_of_integer(x.into()), { let _ = x; true };
+    i64: I64, |x| rank_of_integer(x), { let _ = x; true };
+    f32: F32, |x| f64::from(x).key(), x.is_finite();
+    f64: F64, |x| Coord::key(x), Coord::is_finite(x);
+}
+
+/// Points, each with a score.
+#[derive(Debug)]
+pub struct Scored<'a, P, S> {
+    points: &'a [P],
+    scores: &'a [S],
+}
+
+impl<P, S> Clone for Scored<'_, P, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P, S> Copy for Scored<'_, P, S> {}
+
+impl<'a, P: Point, S: Score> Scored<'a, P, S> {
+    /// Points and the score of each.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are not as many scores as points, [`Error::NonFiniteScore`] for the first score that is NaN or
+    /// infinite.
+    pub fn new(points: &'a [P], scores: &'a [S]) -> Result<Self> {
+        if points.len() != scores.len() {
+            let (expected, got) = (points.len() as u64, scores.len() as u64);
+            return Err(Error::Shape { what: "scores of points", expected, got });
+        }
+        check_each(scores, SEQUENTIAL, |index, score| {
+            let error = || Error::NonFiniteScore { index: index as u64, value: score.as_f64() };
+            (!score.is_number()).then(error)
+        })?;
+        Ok(Self { points, scores })
+    }
+
+    /// The points.
+    pub fn points(&self) -> &'a [P] {
+        self.points
+    }
+
+    /// Their scores.
+    pub fn scores(&self) -> &'a [S] {
+        self.scores
+    }
+}
+
+/// The score of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum PairScore {
+    /// Made of integers; what overflows is the least or the greatest there is.
+    Integer(i64),
+    /// Made of floats, or weighted.
+    Float(f64),
+}
+
+impl PairScore {
+    /// As a float, an integer rounded.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::Integer(score) => score as f64,
+            Self::Float(score) => score,
+        }
+    }
+}
+
+/// A pair of points, by their ids, and its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoredPair {
+    /// Of the left set.
+    pub left: u32,
+    /// Of the right set.
+    pub right: u32,
+    /// What the score function makes of theirs.
+    pub score: PairScore,
+}
+
+impl ScoredPair {
+    pub(super) fn of(bits: Bits128, scoring: &Scoring) -> Self {
+        let rank = !bits.0;
+        let score = if scoring.is_integer() {
+            PairScore::Integer(integer_of_rank(rank))
+        } else {
+            PairScore::Float(f64::from_key(rank))
+        };
+        let (left, right) = ((bits.1 >> 32) as u32, bits.1 as u32);
+        debug_assert_eq!(pair(rank, left, right), bits);
+        Self { left, right, score }
+    }
+}

@@ -1,0 +1,255 @@
+//! The best pairs within a distance of each other.
+
+use super::gpu::{self, Asked, DeviceScored, Strategy};
+use super::scored::{Score, Scored, ScoredPair};
+use super::{Curve, Near, Norm, cpu};
+use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::point::Point;
+use crate::stats::Stats;
+use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::join::score::{ScoreFunction, Scoring};
+use kauri_kernels::policy::JOIN;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
+
+/// Most points of a set: ids are 32-bit, and the last one stands for none.
+const MAX_POINTS: u64 = u32::MAX as u64;
+
+/// The `k` pairs of a left and a right point, within a distance of each other, whose scores together are the best.
+///
+/// Of pairs with one score those with the smaller left id come first, of those the ones with the smaller right id; so there is exactly
+/// one result, which every device and [`Strategy`] gives.
+///
+/// ```
+/// use kauri::join::{PairScore, Scored, TopKDistanceJoin};
+/// use kauri::Device;
+/// let hotels = [[0.0f32, 0.0], [5.0, 5.0], [9.0, 0.0]];
+/// let restaurants = [[0.0f32, 1.0], [5.0, 4.5], [5.5, 5.0]];
+/// let left = Scored::new(&hotels, &[3u32, 5, 4])?;
+/// let right = Scored::new(&restaurants, &[9u32, 6, 7])?;
+///
+/// let best = TopKDistanceJoin::new(1.0, 2).run(&Device::cpu(), left, right)?;
+/// let found: Vec<_> = best.pairs().iter().map(|pair| (pair.left, pair.right, pair.score)).collect();
+/// assert_eq!(found, [(0, 0, PairScore::Integer(12)), (1, 2, PairScore::Integer(12))]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TopKDistanceJoin<C> {
+    epsilon: C,
+    k: usize,
+    function: ScoreFunction,
+    weights: [f64; 2],
+    norm: Norm,
+    curve: Curve,
+    strategy: Strategy,
+    result_bytes: u64,
+    best_points: usize,
+}
+
+/// The best pairs, the best first.
+#[derive(Clone, Debug)]
+pub struct TopPairs {
+    pairs: Vec<ScoredPair>,
+    stats: Stats,
+}
+
+impl TopPairs {
+    /// The pairs: `k` of them, or as many as there are.
+    pub fn pairs(&self) -> &[ScoredPair] {
+        &self.pairs
+    }
+
+    /// Where it ran and how long it took.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The pairs.
+    pub fn into_pairs(self) -> Vec<ScoredPair> {
+        self.pairs
+    }
+}
+
+impl<C: Coord> TopKDistanceJoin<C> {
+    /// The `k` best pairs within `epsilon`, inclusive, by the sum of their scores. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
+    pub fn new(epsilon: C, k: usize) -> Self {
+        Self {
+            epsilon,
+            k,
+            function: ScoreFunction::Sum,
+            weights: [1.0, 1.0],
+            norm: Norm::Euclidean,
+            curve: Curve::Linear,
+            strategy: Strategy::Auto,
+            result_bytes: 4 << 30,
+            best_points: JOIN.best_points,
+        }
+    }
+
+    /// By this function of the scores.
+    pub fn score(mut self, function: ScoreFunction) -> Self {
+        self.function = function;
+        self
+    }
+
+    /// By the sum of the left score times the first weight and the right score times the second, as `f64`.
+    pub fn weighted(mut self, left: f64, right: f64) -> Self {
+        (self.function, self.weights) = (ScoreFunction::Weighted, [left, right]);
+        self
+    }
+
+    /// With distances by this norm.
+    pub fn norm(mut self, norm: Norm) -> Self {
+        self.norm = norm;
+        self
+    }
+
+    /// With the cells of the grid in this order; results do not depend on it.
+    pub fn curve(mut self, curve: Curve) -> Self {
+        self.curve = curve;
+        self
+    }
+
+    /// By this strategy on a GPU; results do not depend on it.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Strategies that store pairs of each right point, or all pairs, take at most so many bytes for them at a time; 4 GiB unless set.
+    pub fn result_bytes(mut self, bytes: u64) -> Self {
+        self.result_bytes = bytes;
+        self
+    }
+
+    /// [`Strategy::Threshold`] joins so many points of each set first: for tests with few points.
+    #[doc(hidden)]
+    pub fn best_points(mut self, points: usize) -> Self {
+        self.best_points = points.max(1);
+        self
+    }
+
+    /// Joins two sets in host memory.
+    ///
+    /// # Errors
+    /// Those of points as of [`KdTree::build`](crate::KdTree::build); [`Error::InvalidLength`] for a distance that is negative or NaN;
+    /// [`Error::NonFiniteScore`] for a weight that is not finite; [`Error::StrategyLimit`] and [`Error::ResultTooLarge`] of a strategy
+    /// that was asked for; [`Error::OutOfMemory`], or the driver's.
+    pub fn run<P: Point<Coord = C>, S: Score>(
+        &self,
+        device: &Device,
+        left: Scored<'_, P, S>,
+        right: Scored<'_, P, S>,
+    ) -> Result<TopPairs> {
+        let _span = tracing::debug_span!("top_k_distance_join", k = self.k).entered();
+        let mut stats = Stats::new(device);
+        let near = self.near::<P>()?;
+        let scoring = self.scoring::<S>()?;
+        check_count(left.points().len())?;
+        check_count(right.points().len())?;
+        let [left_coords, right_coords] =
+            [P::coordinates(left.points(), "left point")?, P::coordinates(right.points(), "right point")?];
+        let (left_scores, right_scores) = (left.scores(), right.scores());
+        let pairs = match device.gpu() {
+            None => stats.phase("join", || {
+                cpu::top_k(
+                    P::DIMS,
+                    [&left_coords, &right_coords],
+                    [left_scores, right_scores],
+                    &near,
+                    &scoring,
+                    self.k,
+                )
+            })?,
+            Some(gpu) => {
+                let stream = Stream::new(gpu)?;
+                let mut buffers = None;
+                stats.phase("upload", || -> Result<()> {
+                    let buffer =
+                        |coords: &[P::Coord]| Buffer::from_slice(&stream, coords, "points of a join");
+                    let scores = |scores: &[S]| Buffer::from_slice(&stream, scores, "scores of a join");
+                    buffers = Some((
+                        [buffer(&left_coords)?, buffer(&right_coords)?],
+                        [scores(left_scores)?, scores(right_scores)?],
+                    ));
+                    Ok(())
+                })?;
+                let Some(([left, right], [left_scores, right_scores])) = &buffers else { unreachable!() };
+                let sets = [
+                    DeviceScored { coords: left, scores: left_scores },
+                    DeviceScored { coords: right, scores: right_scores },
+                ];
+                let mut workspace = Workspace::new(gpu);
+                let pairs = stats.phase("join", || {
+                    self.top_k_on(&stream, &mut workspace, P::DIMS, sets, &near, &scoring)
+                })?;
+                stats.temp_bytes = workspace.bytes();
+                pairs
+            }
+        };
+        Ok(TopPairs { pairs: as_scored(&pairs, &scoring), stats })
+    }
+
+    /// Joins two sets of points of type `P` in the memory of a GPU; returns when the pairs are there.
+    ///
+    /// Coordinates and scores have to be finite, which nobody checks.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are not as many scores as points, [`Error::WrongDevice`]; and those of [`run`](Self::run) that are
+    /// not of points and scores.
+    pub fn run_on<P: Point<Coord = C>, S: Score>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: DeviceScored<'_, C, S>,
+        right: DeviceScored<'_, C, S>,
+    ) -> Result<Vec<ScoredPair>> {
+        let (near, scoring) = (self.near::<P>()?, self.scoring::<S>()?);
+        for set in [left, right] {
+            set.check(stream, P::DIMS)?;
+            check_count(set.scores.len())?;
+        }
+        let pairs = self.top_k_on(stream, workspace, P::DIMS, [left, right], &near, &scoring)?;
+        Ok(as_scored(&pairs, &scoring))
+    }
+
+    fn top_k_on<S: Score>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        dims: usize,
+        sets: [DeviceScored<'_, C, S>; 2],
+        near: &Near<C>,
+        scoring: &Scoring,
+    ) -> Result<Vec<Bits128>> {
+        let &Self { k, strategy, result_bytes, best_points, .. } = self;
+        let asked = Asked { stream, dims, near, scoring, k, result_bytes, best_points };
+        gpu::top_k(asked, workspace, sets, strategy)
+    }
+
+    fn near<P: Point<Coord = C>>(&self) -> Result<Near<C>> {
+        Near::new::<P>(self.epsilon, self.norm, self.curve, Pairing::All)
+    }
+
+    fn scoring<S: Score>(&self) -> Result<Scoring> {
+        match self.weights.iter().position(|weight| !weight.is_finite()) {
+            Some(index) => Err(Error::NonFiniteScore { index: index as u64, value: self.weights[index] }),
+            None => Ok(Scoring {
+                of_integers: S::TYPE.is_integer(),
+                function: self.function,
+                weights: self.weights,
+            }),
+        }
+    }
+}
+
+fn as_scored(pairs: &[Bits128], scoring: &Scoring) -> Vec<ScoredPair> {
+    pairs.iter().map(|&bits| ScoredPair::of(bits, scoring)).collect()
+}
+
+/// Refuses more points than there are ids.
+pub(super) fn check_count(len: usize) -> Result<()> {
+    let (count, max) = (len as u64, MAX_POINTS);
+    if count > max { Err(Error::TooManyPoints { count, max }) } else { Ok(()) }
+}

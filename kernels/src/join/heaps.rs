@@ -1,0 +1,235 @@
+//! The best pairs of each right point in a heap of its thread, in registers or in shared memory (Løvik 2020, sections 5.3 and 5.4).
+
+use super::around::Around;
+use super::best::pair;
+use super::score::Scoring;
+use crate::thread::coord::Coord;
+use crate::thread::ranked::Ranked;
+use crate::thread::words::Bits128;
+use cuda_std::prelude::*;
+
+/// Threads of a block, as there.
+pub const HEAP_THREADS: usize = 64;
+/// Most pairs of a heap in shared memory.
+pub const MOST_SHARED: usize = 64;
+/// Most pairs of a heap in registers.
+pub const MOST_REGISTERS: usize = 64;
+
+/// Writes the best `K` pairs of each right point from `first` on, in no order; a thread each.
+#[kernel(family = "join-heaps", block = HEAP_THREADS, hot)]
+#[instance(f32, 2, 16)]
+#[instance(f32, 2, 64)]
+#[instance(f32, 3, 16)]
+#[instance(f32, 3, 64)]
+#[instance(f32, 6, 16)]
+#[instance(f32, 6, 64)]
+#[instance(f64, 2, 16)]
+#[instance(f64, 2, 64)]
+#[instance(f64, 3, 16)]
+#[instance(f64, 3, 64)]
+#[instance(f64, 6, 16)]
+#[instance(f64, 6, 64)]
+pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
+    codes: Slice<u64>,
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    right_coords: Slice<C>,
+    right_ids: Slice<u32>,
+    dims: u32,
+    grid: Slice<f64>,
+    shape: u32,
+    bound: f64,
+    ranks: Slice<u64>,
+    right_ranks: Slice<u64>,
+    scoring: u32,
+    left_weight: f64,
+    right_weight: f64,
+    first: u64,
+    pairs: SliceMut<Bits128>,
+) {
+    let (row, mut best) = (thread::index_1d_u64() as usize, Registers::<K>::EMPTY);
+    if row >= pairs.len() / K {
+        return;
+    }
+    let i = first as usize + row;
+    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
+    let right_id = right_ids.load(i);
+    if let Some(right) = around.right(right_coords, right_ids, i) {
+        let right_rank = right_ranks.load(i);
+        let take = |place, id| best.offer(!scoring.rank(ranks.load(place), right_rank), id);
+        around.each(&right, || true, |_| true, take);
+    }
+    let mut entry = 0;
+    while entry < K {
+        pairs.store(row * K + entry, as_pair(best.keys[entry], best.ids[entry], right_id));
+        entry += 1;
+    }
+}
+
+/// Writes the best `k` pairs of each right point from `first` on, in no order; a thread each.
+#[kernel(family = "join-heaps", block = HEAP_THREADS, shared = HeapSmem, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 6)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 6)]
+pub unsafe fn join_in_shared<C: Coord, const D: usize>(
+    codes: Slice<u64>,
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    right_coords: Slice<C>,
+    right_ids: Slice<u32>,
+    dims: u32,
+    grid: Slice<f64>,
+    shape: u32,
+    bound: f64,
+    ranks: Slice<u64>,
+    right_ranks: Slice<u64>,
+    scoring: u32,
+    left_weight: f64,
+    right_weight: f64,
+    first: u64,
+    k: u32,
+    pairs: SliceMut<Bits128>,
+) {
+    let (row, k) = (thread::index_1d_u64() as usize, k as usize);
+    if row >= pairs.len() / k {
+        return;
+    }
+    let i = first as usize + row;
+    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
+    let right_id = right_ids.load(i);
+    let mut heap = Heap::new(shared_mem(), k);
+    if let Some(right) = around.right(right_coords, right_ids, i) {
+        let right_rank = right_ranks.load(i);
+        let take = |place, id| heap.offer((!scoring.rank(ranks.load(place), right_rank), id));
+        around.each(&right, || true, |_| true, take);
+    }
+    let mut entry = 0;
+    while entry < k {
+        let (key, id) = if entry < heap.len { heap.entry(entry) } else { (u64::MAX, u32::MAX) };
+        pairs.store(row * k + entry, as_pair(key, id, right_id));
+        entry += 1;
+    }
+}
+
+/// An entry as a pair; [`LAST`](Ranked::LAST) if there is none.
+#[inline(always)]
+fn as_pair(key: u64, id: u32, right: u32) -> Bits128 {
+    if id == u32::MAX { Bits128::LAST } else { pair(!key, id, right) }
+}
+
+/// True if the first entry, the complement of a score's rank and a left id, is the better one.
+#[inline(always)]
+fn is_before(a: (u64, u32), b: (u64, u32)) -> bool {
+    (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
+}
+
+/// Entries in registers, the worst first; those without a point are the worst.
+struct Registers<const K: usize> {
+    keys: [u64; K],
+    ids: [u32; K],
+}
+
+impl<const K: usize> Registers<K> {
+    const EMPTY: Self = Self { keys: [u64::MAX; K], ids: [u32::MAX; K] };
+
+    /// Takes the place of the worst if it is better, and goes on to its own.
+    #[inline(always)]
+    fn offer(&mut self, key: u64, id: u32) {
+        if !is_before((key, id), (self.keys[0], self.ids[0])) {
+            return;
+        }
+        // Every entry knows by itself what it becomes, so that all indices are known to the compiler: those before the new one's
+        // place move one on.
+        let mut entry = 0;
+        while entry < K {
+            if entry + 1 < K && is_before((key, id), (self.keys[entry + 1], self.ids[entry + 1])) {
+                (self.keys[entry], self.ids[entry]) = (self.keys[entry + 1], self.ids[entry + 1]);
+            } else if is_before((key, id), (self.keys[entry], self.ids[entry])) {
+                (self.keys[entry], self.ids[entry]) = (key, id);
+            }
+            entry += 1;
+        }
+    }
+}
+
+/// Shared memory of heaps: entry `e` of thread `t` at `e` times the number of threads and `t`, so that each lane has a bank.
+#[repr(C, align(16))]
+pub struct HeapSmem {
+    keys: [u64; HEAP_THREADS * MOST_SHARED],
+    ids: [u32; HEAP_THREADS * MOST_SHARED],
+}
+
+/// A binary heap of a thread, the worst entry at its root.
+struct Heap<'a> {
+    keys: SharedSlice<'a, u64>,
+    ids: SharedSlice<'a, u32>,
+    thread: usize,
+    len: usize,
+    k: usize,
+}
+
+impl Heap<'_> {
+    #[inline(always)]
+    fn new(smem: *mut HeapSmem, k: usize) -> Self {
+        let thread = thread::thread_idx_x() as usize;
+        Self { keys: shared_field!(smem, keys), ids: shared_field!(smem, ids), thread, len: 0, k }
+    }
+
+    #[inline(always)]
+    unsafe fn entry(&self, i: usize) -> (u64, u32) {
+        let at = i * HEAP_THREADS + self.thread;
+        (self.keys.load(at), self.ids.load(at))
+    }
+
+    #[inline(always)]
+    unsafe fn set(&self, i: usize, (key, id): (u64, u32)) {
+        let at = i * HEAP_THREADS + self.thread;
+        self.keys.store(at, key);
+        self.ids.store(at, id);
+    }
+
+    #[inline(always)]
+    unsafe fn offer(&mut self, entry: (u64, u32)) {
+        if self.len < self.k {
+            // Up from the end.
+            let mut i = self.len;
+            self.len += 1;
+            while i > 0 {
+                let above = self.entry((i - 1) / 2);
+                if is_before(entry, above) {
+                    break;
+                }
+                self.set(i, above);
+                i = (i - 1) / 2;
+            }
+            self.set(i, entry);
+        } else if is_before(entry, self.entry(0)) {
+            // Down from the root.
+            let mut i = 0;
+            loop {
+                let mut child = 2 * i + 1;
+                if child >= self.len {
+                    break;
+                }
+                let mut below = self.entry(child);
+                if child + 1 < self.len {
+                    let other = self.entry(child + 1);
+                    if is_before(below, other) {
+                        (child, below) = (child + 1, other);
+                    }
+                }
+                if is_before(below, entry) {
+                    break;
+                }
+                self.set(i, below);
+                i = child;
+            }
+            self.set(i, entry);
+        }
+    }
+}

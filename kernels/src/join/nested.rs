@@ -1,0 +1,133 @@
+//! The best pairs of few points by a nested loop: a thread a left point, right points by way of shared memory.
+
+use super::around::near;
+use super::best::{Best, pair, state};
+use super::cells::{Shape, load_point};
+use super::score::{ScoreType, Scores, Scoring};
+use crate::policy::JOIN_THREADS;
+use crate::thread::coord::Coord;
+use crate::thread::words::Bits128;
+use cuda_std::prelude::*;
+
+/// Shared memory of a nested loop: as many right points as a block has threads.
+#[repr(C, align(16))]
+pub struct NestedSmem<C, const D: usize> {
+    coords: [[C; JOIN_THREADS]; D],
+    ranks: [u64; JOIN_THREADS],
+    ids: [u32; JOIN_THREADS],
+}
+
+/// Offers the pairs of some left points with some right ones: points by their ids, or in their order if there are none. Pairs of two
+/// points of the first `done` are left out. A block a piece of either, as many as it has threads.
+#[kernel(family = "join", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 6)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 6)]
+pub unsafe fn join_nested<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    right_coords: Slice<C>,
+    ids: Slice<u32>,
+    right_ids: Slice<u32>,
+    num_left: u32,
+    num_right: u32,
+    done: u32,
+    dims: u32,
+    shape: u32,
+    bound: f64,
+    scores: Slice<u32>,
+    right_scores: Slice<u32>,
+    score_type: u32,
+    scoring: u32,
+    left_weight: f64,
+    right_weight: f64,
+    pairs: SliceMut<Bits128>,
+    state: SliceMut<u64>,
+) {
+    let smem = shared_mem::<NestedSmem<C, D>>();
+    let (staged, staged_ranks, staged_ids) =
+        (shared_field!(smem, coords), shared_field!(smem, ranks), shared_field!(smem, ids));
+    let (thread, dims) = (thread::thread_idx_x() as usize, dims as usize);
+    let num_pieces = (num_left as usize).div_ceil(JOIN_THREADS);
+    let block = thread::block_idx_x() as usize;
+    let (i, begin) = ((block % num_pieces) * JOIN_THREADS + thread, (block / num_pieces) * JOIN_THREADS);
+    let (num_left, num_right, done) = (num_left as usize, num_right as usize, done as usize);
+    let id_of = |ids: Slice<'_, u32>, i: usize| if ids.is_empty() { i as u32 } else { ids.load(i) };
+    let of = ScoreType::of(score_type);
+    let scores = [scores, right_scores].map(|words| Scores { words, of });
+
+    if begin + thread < num_right {
+        let id = id_of(right_ids, begin + thread);
+        let point: [C; D] = load_point(right_coords, id as usize, dims);
+        let mut axis = 0;
+        while axis < D {
+            staged.store(axis * JOIN_THREADS + thread, point[axis]);
+            axis += 1;
+        }
+        staged_ranks.store(thread, scores[1].rank(id as usize));
+        staged_ids.store(thread, id);
+    }
+    thread::sync_threads();
+    if i >= num_left {
+        return;
+    }
+
+    let best = Best::new(pairs, state);
+    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
+    let Shape { norm, pairing, .. } = Shape::from_word(shape);
+    let bound = C::from_f64(bound);
+    let id = id_of(ids, i);
+    let point: [C; D] = load_point(coords, id as usize, dims);
+    let rank = scores[0].rank(id as usize);
+    let end = if num_right - begin < JOIN_THREADS { num_right - begin } else { JOIN_THREADS };
+    let mut j = if i < done { if begin < done { done - begin } else { 0 } } else { 0 };
+    while j < end {
+        let (mut other, mut axis) = ([C::ZERO; D], 0);
+        while axis < D {
+            other[axis] = staged.load(axis * JOIN_THREADS + j);
+            axis += 1;
+        }
+        if near(norm, dims, &point, &other, bound) {
+            let other_id = staged_ids.load(j);
+            if pairing.takes(id, other_id) {
+                best.offer(pair(scoring.rank(rank, staged_ranks.load(j)), id, other_id));
+            }
+        }
+        j += 1;
+    }
+}
+
+/// Writes to the state which score a pair may have at best of which a point is not among the first `num_left` and `num_right`, of ids
+/// that are the best in order; there are none of points that are all among them. One thread.
+#[kernel(family = "join", block = 32)]
+pub unsafe fn join_left_out(
+    ids: Slice<u32>,
+    right_ids: Slice<u32>,
+    scores: Slice<u32>,
+    right_scores: Slice<u32>,
+    left_are_all: u32,
+    right_are_all: u32,
+    score_type: u32,
+    scoring: u32,
+    left_weight: f64,
+    right_weight: f64,
+    state: SliceMut<u64>,
+) {
+    if thread::index_1d() == 0 {
+        let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
+        let of = ScoreType::of(score_type);
+        let rank = |words, ids: Slice<'_, u32>, i: usize| Scores { words, of }.rank(ids.load(i) as usize);
+        let best = [rank(scores, ids, 0), rank(right_scores, right_ids, 0)];
+        let mut left_out = 0;
+        if left_are_all == 0 {
+            left_out = scoring.rank(rank(scores, ids, ids.len() - 1), best[1]);
+        }
+        if right_are_all == 0 {
+            let other = scoring.rank(best[0], rank(right_scores, right_ids, right_ids.len() - 1));
+            left_out = if other > left_out { other } else { left_out };
+        }
+        state.store(state::LEFT_OUT, left_out);
+    }
+}

@@ -1,0 +1,85 @@
+//! The pairs of points within a distance of each other: how many a right point has, then which.
+
+use super::around::Around;
+use crate::policy::JOIN_THREADS;
+use crate::thread::coord::Coord;
+use crate::thread::operator::Sum;
+use crate::warp::scan::reduce;
+use cuda_std::atomic::{Ordering, Scope};
+use cuda_std::prelude::*;
+
+/// Counts the left points near each right point, by its id if counts are wanted, and adds them to the total; a thread a right point.
+#[kernel(family = "join", block = JOIN_THREADS, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 6)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 6)]
+pub unsafe fn join_count<C: Coord, const D: usize>(
+    codes: Slice<u64>,
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    right_coords: Slice<C>,
+    right_ids: Slice<u32>,
+    dims: u32,
+    grid: Slice<f64>,
+    shape: u32,
+    bound: f64,
+    counts: SliceMut<u32>,
+    total: SliceMut<u64>,
+) {
+    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let i = thread::index_1d_u64() as usize;
+    let mut count = 0;
+    if i < right_ids.len() {
+        if let Some(right) = around.right(right_coords, right_ids, i) {
+            around.each(&right, || true, |_| true, |_, _| count += 1);
+        }
+        if !counts.is_empty() {
+            counts.store(right_ids.load(i) as usize, count);
+        }
+    }
+    // Of a warp it is less than 2^32 only most often.
+    let sum = reduce::<u64, Sum>(count.into());
+    if !total.is_empty() && warp::lane_id() == 0 && sum > 0 {
+        total.atomic_add(0, sum, Ordering::Relaxed, Scope::Device);
+    }
+}
+
+/// Writes the ids of the left points near each right point from its offset on, as far as there is room; a thread a right point.
+#[kernel(family = "join", block = JOIN_THREADS, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 6)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 6)]
+pub unsafe fn join_emit<C: Coord, const D: usize>(
+    codes: Slice<u64>,
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    right_coords: Slice<C>,
+    right_ids: Slice<u32>,
+    dims: u32,
+    grid: Slice<f64>,
+    shape: u32,
+    bound: f64,
+    offsets: Slice<u64>,
+    found: SliceMut<u32>,
+) {
+    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let i = thread::index_1d_u64() as usize;
+    if i < right_ids.len()
+        && let Some(right) = around.right(right_coords, right_ids, i)
+    {
+        let mut place = offsets.load(right.id as usize) as usize;
+        let take = |_, id| {
+            if place < found.len() {
+                found.store(place, id);
+            }
+            place += 1;
+        };
+        around.each(&right, || true, |_| true, take);
+    }
+}
