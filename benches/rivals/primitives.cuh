@@ -61,9 +61,10 @@ void make(Array<T> &out, F item) {
     CHECK(cudaDeviceSynchronize());
 }
 
-// Times `run` and prints its row.
-template <class F>
-void row(const char *system, const std::string &work, const std::string &input, size_t n, size_t temp_bytes, F run) {
+// Times `run`, before each of which `prepare` is called, and prints its row; if rows of other names stand for the same, those too.
+template <class F, class P>
+void row(const char *system, const std::string &work, const std::string &input, size_t n, size_t temp_bytes, F run, P prepare,
+         const std::vector<std::string> &names = {""}) {
     cudaEvent_t start, end;
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&end));
@@ -71,6 +72,7 @@ void row(const char *system, const std::string &work, const std::string &input, 
     double warm_up_ms = 0, total_ms = 0;
     int warm_up = WARM_UP;
     for (int i = 0; i < warm_up + RUNS && (i <= warm_up || total_ms < LIMIT_MS); i++) {
+        prepare();
         CHECK(cudaEventRecord(start));
         run();
         CHECK(cudaEventRecord(end));
@@ -87,13 +89,21 @@ void row(const char *system, const std::string &work, const std::string &input, 
     }
     CHECK(cudaGetLastError());
     std::sort(times.begin(), times.end());
-    std::printf("{\"system\":\"%s\",\"work\":\"%s\",\"input\":\"%s\",\"n\":%zu,\"median_ms\":%.6f,\"min_ms\":%.6f,"
-                "\"max_ms\":%.6f,\"runs\":%zu,\"temp_bytes\":%zu}\n",
-                system, work.c_str(), input.c_str(), n, times[times.size() / 2], times.front(), times.back(),
-                times.size(), temp_bytes);
+    for (const std::string &name : names) {
+        std::printf("{\"system\":\"%s\",\"work\":\"%s%s\",\"input\":\"%s\",\"n\":%zu,\"median_ms\":%.6f,\"min_ms\":%.6f,"
+                    "\"max_ms\":%.6f,\"runs\":%zu,\"temp_bytes\":%zu}\n",
+                    system, work.c_str(), name.c_str(), input.c_str(), n, times[times.size() / 2], times.front(),
+                    times.back(), times.size(), temp_bytes);
+    }
     std::fflush(stdout);
     CHECK(cudaEventDestroy(start));
     CHECK(cudaEventDestroy(end));
+}
+
+// The same with nothing to prepare.
+template <class F>
+void row(const char *system, const std::string &work, const std::string &input, size_t n, size_t temp_bytes, F run) {
+    row(system, work, input, n, temp_bytes, run, [] {});
 }
 
 // Calls a CUB function twice, as it wants: for the size of its temporary memory, then for real.

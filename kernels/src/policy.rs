@@ -100,8 +100,14 @@ pub const JOIN_THREADS: usize = 128;
 pub struct JoinPolicy {
     /// Up to so many pairs of all points are gone through by a nested loop.
     pub nested_pairs: u128,
-    /// So many points of each set, those with the best scores, are joined first.
-    pub best_points: usize,
+    /// So many points of each set, those with the best scores, are joined first for 16 pairs.
+    best_points: usize,
+    /// If that says too little of sets of so many times as many points or more …
+    pub more_best_points_from: usize,
+    /// … so many times as many are joined.
+    pub more_best_points: usize,
+    /// Most blocks that make ranks of scores.
+    pub ranks_max_blocks: u64,
     /// Right points, or pairs, of the first part.
     pub first_part: usize,
     /// Up to so many best pairs are kept by counting; more are sorted.
@@ -120,6 +126,17 @@ impl JoinPolicy {
         if room > least { room } else { least }
     }
 
+    /// So many points of each set, those with the best scores, are joined first for the best `k` pairs: as many times more points as
+    /// there are times more pairs of points.
+    pub const fn best_points(&self, k: usize) -> usize {
+        let (mut points, mut pairs) = (self.best_points, 16);
+        while pairs < k && points < 16 * self.best_points {
+            points *= 2;
+            pairs *= 4;
+        }
+        points
+    }
+
     /// By so much a part may be larger than all before it, so that what is better than their limit most often has room.
     pub const fn growth(&self, k: usize) -> usize {
         let growth = self.room(k) / k / 4;
@@ -135,8 +152,11 @@ impl JoinPolicy {
 /// Untuned.
 pub const JOIN: JoinPolicy = JoinPolicy {
     nested_pairs: 1 << 26,
-    best_points: 8192,
-    first_part: 4096,
+    best_points: 4096,
+    more_best_points_from: 1000,
+    more_best_points: 4,
+    ranks_max_blocks: 1056,
+    first_part: 1024,
     counted_pairs: 1024,
     most_kept: 1 << 20,
     least_room: 1 << 14,

@@ -1,5 +1,6 @@
 //! The suites: a file each.
 
+pub mod join;
 pub mod kdtree;
 pub mod primitives;
 
@@ -26,7 +27,7 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 
 /// The suites by name.
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
-    kdtree::SUITES.into_iter().chain(primitives::SUITES)
+    kdtree::SUITES.into_iter().chain(join::SUITES).chain(primitives::SUITES)
 }
 
 /// Leaves out work that the device has no memory for: the largest sizes of the widest items.

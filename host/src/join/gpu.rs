@@ -122,8 +122,8 @@ pub(super) struct Asked<'a, C> {
     pub(super) k: usize,
     /// For pairs of each right point, or all pairs.
     pub(super) result_bytes: u64,
-    /// Points of each set that are joined first for a threshold.
-    pub(super) best_points: usize,
+    /// Points of each set that are joined first for a threshold, if that is asked for.
+    pub(super) best_points: Option<usize>,
 }
 
 /// The best pairs of two sets, the best first.

@@ -9,7 +9,6 @@ use crate::point::Point;
 use crate::stats::Stats;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::score::{ScoreFunction, Scoring};
-use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 
@@ -44,7 +43,7 @@ pub struct TopKDistanceJoin<C> {
     curve: Curve,
     strategy: Strategy,
     result_bytes: u64,
-    best_points: usize,
+    best_points: Option<usize>,
 }
 
 /// The best pairs, the best first.
@@ -83,7 +82,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
             curve: Curve::Linear,
             strategy: Strategy::Auto,
             result_bytes: 4 << 30,
-            best_points: JOIN.best_points,
+            best_points: None,
         }
     }
 
@@ -126,7 +125,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// [`Strategy::Threshold`] joins so many points of each set first: for tests with few points.
     #[doc(hidden)]
     pub fn best_points(mut self, points: usize) -> Self {
-        self.best_points = points.max(1);
+        self.best_points = Some(points.max(1));
         self
     }
 

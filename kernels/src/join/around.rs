@@ -7,10 +7,14 @@ use crate::thread::measure::{Norm, along};
 use crate::thread::search::partition_point;
 use cuda_std::prelude::*;
 
+/// Places that are looked at together, so that none waits for another's loads.
+const GROUP: usize = 4;
+
 /// The left points, in the order of their cells, and what is near.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a, C, const D: usize> {
     codes: Slice<'a, u64>,
+    directory: Directory<'a>,
     coords: Slice<'a, C>,
     ids: Slice<'a, u32>,
     grid: Grid<D>,
@@ -31,6 +35,7 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     #[inline(always)]
     pub(super) unsafe fn new(
         codes: Slice<'a, u64>,
+        directory: Slice<'a, u32>,
         coords: Slice<'a, C>,
         ids: Slice<'a, u32>,
         dims: u32,
@@ -40,7 +45,8 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     ) -> Self {
         let Shape { bits, curve, norm, pairing } = Shape::from_word(shape);
         let grid = Grid::load(grid, dims as usize, bits, curve);
-        Self { codes, coords, ids, grid, norm, pairing, bound: C::from_f64(bound) }
+        let directory = Directory::new(directory, grid.code_bits());
+        Self { codes, directory, coords, ids, grid, norm, pairing, bound: C::from_f64(bound) }
     }
 
     /// A right point, if it is in a cell.
@@ -55,33 +61,70 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         Some(Right { point, id: ids.load(i), cell: self.grid.cell(point)? })
     }
 
-    /// Calls `take` with the place and id of each left point that is near enough, as long as `goes_on`; of those places that are
-    /// `wanted`.
+    /// Calls `take` with the place and id of each left point that is near, as long as `goes_on`.
     #[inline(always)]
-    pub(super) unsafe fn each(
+    pub(super) unsafe fn each(&self, right: &Right<C, D>, take: impl FnMut(usize, u32)) {
+        self.look(right, || true, |place| self.is_near(&right.point, place), |_| true, take);
+    }
+
+    /// The same of places that are `wanted`, as few are, and as long as `goes_on`.
+    #[inline(always)]
+    pub(super) unsafe fn each_wanted(
         &self,
         right: &Right<C, D>,
         goes_on: impl Fn() -> bool,
         wanted: impl Fn(usize) -> bool,
+        take: impl FnMut(usize, u32),
+    ) {
+        self.look(right, goes_on, wanted, |place| self.is_near(&right.point, place), take);
+    }
+
+    #[inline(always)]
+    unsafe fn look(
+        &self,
+        right: &Right<C, D>,
+        goes_on: impl Fn() -> bool,
+        first: impl Fn(usize) -> bool,
+        then: impl Fn(usize) -> bool,
         mut take: impl FnMut(usize, u32),
     ) {
         let mut run = 0;
         while run < self.grid.num_runs() && goes_on() {
-            if let Some((first, last)) = self.grid.run(right.cell, run) {
-                let mut place = partition_point(0, self.codes.len(), |i| self.codes.load(i) < first);
-                let end = self.end(place, last);
+            if let Some((first_code, last_code)) = self.grid.run(right.cell, run) {
+                let mut place = self.begin(first_code);
+                let end = self.end(place, last_code);
                 while place < end {
-                    if wanted(place) && self.is_near(&right.point, place) {
-                        let id = self.ids.load(place);
-                        if self.pairing.takes(id, right.id) {
-                            take(place, id);
+                    let (mut hits, mut i) = (0_u32, 0);
+                    while i < GROUP {
+                        // Behind the end the last one once more.
+                        let at = if place + i < end { place + i } else { end - 1 };
+                        hits |= u32::from(first(at)) << i;
+                        i += 1;
+                    }
+                    let left = end - place;
+                    hits &= if left < GROUP { (1 << left) - 1 } else { (1 << GROUP) - 1 };
+                    while hits != 0 {
+                        let at = place + hits.trailing_zeros() as usize;
+                        hits &= hits - 1;
+                        if then(at) {
+                            let id = self.ids.load(at);
+                            if self.pairing.takes(id, right.id) {
+                                take(at, id);
+                            }
                         }
                     }
-                    place += 1;
+                    place += GROUP;
                 }
             }
             run += 1;
         }
+    }
+
+    /// The first place of a code or of one behind it.
+    #[inline(always)]
+    unsafe fn begin(&self, code: u64) -> usize {
+        let (low, high) = self.directory.range(code);
+        partition_point(low, high, |i| self.codes.load(i) < code)
     }
 
     /// The first place from `begin` on whose code is beyond `last`: a few steps away, most often.
@@ -114,4 +157,32 @@ pub(super) fn near<C: Coord, const D: usize>(
 ) -> bool {
     let dims = if D < super::curve::MAX_DIMS { D } else { dims };
     norm.put_together(dims, |axis| along(left[axis], right[axis], C::ZERO)) <= bound
+}
+
+/// Where the codes of each of their highest bits begin, so that a search begins near its end: of equal parts of all codes, one more.
+#[derive(Clone, Copy)]
+pub(super) struct Directory<'a> {
+    begins: Slice<'a, u32>,
+    shift: u32,
+}
+
+impl<'a> Directory<'a> {
+    #[inline(always)]
+    pub(super) fn new(begins: Slice<'a, u32>, code_bits: u32) -> Self {
+        let parts = begins.len() as u64 - 1;
+        Self { begins, shift: code_bits - parts.trailing_zeros() }
+    }
+
+    /// The least code of a part.
+    #[inline(always)]
+    pub(super) fn code(&self, part: u64) -> u64 {
+        if self.shift < u64::BITS { part << self.shift } else { 0 }
+    }
+
+    /// The places that the search for a code is between.
+    #[inline(always)]
+    unsafe fn range(&self, code: u64) -> (usize, usize) {
+        let part = if self.shift < u64::BITS { (code >> self.shift) as usize } else { 0 };
+        (self.begins.load(part) as usize, self.begins.load(part + 1) as usize)
+    }
 }

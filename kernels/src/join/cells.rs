@@ -1,5 +1,6 @@
 //! Sets of points in the order of their cells.
 
+use super::around::Directory;
 use super::curve::{Curve, MAX_DIMS};
 use super::grid::Grid;
 use super::score::{ScoreType, Scores};
@@ -8,6 +9,7 @@ use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
 use crate::thread::operator::{Max, Min};
 use crate::thread::point::load_point_of_most;
+use crate::thread::search::partition_point;
 use crate::warp::scan::reduce;
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
@@ -112,8 +114,22 @@ pub unsafe fn join_codes<C: Coord, const D: usize>(
     }
 }
 
+/// Writes where each of equal parts of the codes begins, and behind the last the number of points that are in cells: a power of two of
+/// parts and one more, a thread each.
+#[kernel(family = "join", block = PER_ITEM_THREADS)]
+pub unsafe fn join_directory(codes: Slice<u64>, code_bits: u32, begins: SliceMut<u32>) {
+    let part = thread::index_1d_u64();
+    if part < begins.len() as u64 {
+        let directory = Directory::new(begins.read_only(), code_bits);
+        let is_last = part + 1 == begins.len() as u64;
+        // All codes of cells are less than the one behind the last part; if that is not a number, than what is nowhere.
+        let code = if is_last && code_bits == u64::BITS { NOWHERE } else { directory.code(part) };
+        begins.store(part as usize, partition_point(0, codes.len(), |i| codes.load(i) < code) as u32);
+    }
+}
+
 /// Writes the ranks of the scores of points by their ids, or in their order if there are no ids, and to `extremes` the least and
-/// the greatest, which hold the greatest and the least number at first; a thread a point.
+/// the greatest, which hold the greatest and the least number at first; threads go on to further points.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]
 pub unsafe fn join_ranks(
     words: Slice<u32>,
@@ -122,13 +138,16 @@ pub unsafe fn join_ranks(
     ranks: SliceMut<u64>,
     extremes: SliceMut<u64>,
 ) {
-    let i = thread::index_1d_u64() as usize;
+    let mut i = thread::index_1d_u64() as usize;
+    let stride = thread::grid_dim_x() as usize * PER_ITEM_THREADS;
     let scores = Scores { words, of: ScoreType::of(score_type) };
     let (mut least, mut greatest) = (u64::MAX, 0);
-    if i < ranks.len() {
+    while i < ranks.len() {
         let rank = scores.rank(if ids.is_empty() { i } else { ids.load(i) as usize });
         ranks.store(i, rank);
-        (least, greatest) = (rank, rank);
+        least = if rank < least { rank } else { least };
+        greatest = if rank > greatest { rank } else { greatest };
+        i += stride;
     }
     let (least, greatest) = (reduce::<u64, Min>(least), reduce::<u64, Max>(greatest));
     if warp::lane_id() == 0 {

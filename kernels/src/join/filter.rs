@@ -18,6 +18,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 6)]
 pub unsafe fn join_filter<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
     right_coords: Slice<C>,
@@ -34,7 +35,7 @@ pub unsafe fn join_filter<C: Coord, const D: usize>(
     offsets: Slice<u64>,
     pairs: SliceMut<Bits128>,
 ) {
-    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     if i < right_ids.len()
         && let Some(right) = around.right(right_coords, right_ids, i)
@@ -48,6 +49,6 @@ pub unsafe fn join_filter<C: Coord, const D: usize>(
             }
             to += 1;
         };
-        around.each(&right, || true, |_| true, take);
+        around.each(&right, take);
     }
 }

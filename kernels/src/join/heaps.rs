@@ -31,6 +31,7 @@ pub const MOST_REGISTERS: usize = 64;
 #[instance(f64, 6, 64)]
 pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
     codes: Slice<u64>,
+    directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
     right_coords: Slice<C>,
@@ -52,13 +53,13 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
         return;
     }
     let i = first as usize + row;
-    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
     let right_id = right_ids.load(i);
     if let Some(right) = around.right(right_coords, right_ids, i) {
         let right_rank = right_ranks.load(i);
         let take = |place, id| best.offer(!scoring.rank(ranks.load(place), right_rank), id);
-        around.each(&right, || true, |_| true, take);
+        around.each(&right, take);
     }
     let mut entry = 0;
     while entry < K {
@@ -77,6 +78,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
 #[instance(f64, 6)]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
     right_coords: Slice<C>,
@@ -99,14 +101,14 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
         return;
     }
     let i = first as usize + row;
-    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
     let right_id = right_ids.load(i);
     let mut heap = Heap::new(shared_mem(), k);
     if let Some(right) = around.right(right_coords, right_ids, i) {
         let right_rank = right_ranks.load(i);
         let take = |place, id| heap.offer((!scoring.rank(ranks.load(place), right_rank), id));
-        around.each(&right, || true, |_| true, take);
+        around.each(&right, take);
     }
     let mut entry = 0;
     while entry < k {

@@ -1,4 +1,4 @@
-//! The best pairs of few points by a nested loop: a thread a left point, right points by way of shared memory.
+//! The best pairs of few points by a nested loop: a thread a left point, a few right points by way of shared memory.
 
 use super::around::near;
 use super::best::{Best, pair, state};
@@ -9,16 +9,21 @@ use crate::thread::coord::Coord;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
-/// Shared memory of a nested loop: as many right points as a block has threads.
+/// Right points of a block.
+pub const RIGHTS: usize = 32;
+/// Right points that are looked at together.
+const GROUP: usize = 4;
+
+/// Shared memory of a nested loop: the right points.
 #[repr(C, align(16))]
 pub struct NestedSmem<C, const D: usize> {
-    coords: [[C; JOIN_THREADS]; D],
-    ranks: [u64; JOIN_THREADS],
-    ids: [u32; JOIN_THREADS],
+    coords: [[C; RIGHTS]; D],
+    ranks: [u64; RIGHTS],
+    ids: [u32; RIGHTS],
 }
 
 /// Offers the pairs of some left points with some right ones: points by their ids, or in their order if there are none. Pairs of two
-/// points of the first `done` are left out. A block a piece of either, as many as it has threads.
+/// points of the first `done` are left out. A block as many left points as it has threads, and [`RIGHTS`] right ones.
 #[kernel(family = "join", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
@@ -58,12 +63,12 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let of = ScoreType::of(score_type);
     let scores = [scores, right_scores].map(|words| Scores { words, of });
 
-    if begin + thread < num_right {
+    if thread < RIGHTS && begin + thread < num_right {
         let id = id_of(right_ids, begin + thread);
         let point: [C; D] = load_point(right_coords, id as usize, dims);
         let mut axis = 0;
         while axis < D {
-            staged.store(axis * JOIN_THREADS + thread, point[axis]);
+            staged.store(axis * RIGHTS + thread, point[axis]);
             axis += 1;
         }
         staged_ranks.store(thread, scores[1].rank(id as usize));
@@ -81,21 +86,31 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let id = id_of(ids, i);
     let point: [C; D] = load_point(coords, id as usize, dims);
     let rank = scores[0].rank(id as usize);
-    let end = if num_right - begin < JOIN_THREADS { num_right - begin } else { JOIN_THREADS };
-    let mut j = if i < done { if begin < done { done - begin } else { 0 } } else { 0 };
+    let end = if num_right - begin < RIGHTS { num_right - begin } else { RIGHTS };
+    // Right points from which on pairs with this one are new.
+    let skipped = if i < done { done.saturating_sub(begin) } else { 0 };
+    let mut j = 0;
     while j < end {
-        let (mut other, mut axis) = ([C::ZERO; D], 0);
-        while axis < D {
-            other[axis] = staged.load(axis * JOIN_THREADS + j);
-            axis += 1;
+        let (mut hits, mut member) = (0_u32, 0);
+        while member < GROUP {
+            let (mut other, mut axis) = ([C::ZERO; D], 0);
+            while axis < D {
+                other[axis] = staged.load(axis * RIGHTS + if j + member < end { j + member } else { 0 });
+                axis += 1;
+            }
+            let is_new = j + member >= skipped && j + member < end;
+            hits |= u32::from(near(norm, dims, &point, &other, bound) & is_new) << member;
+            member += 1;
         }
-        if near(norm, dims, &point, &other, bound) {
-            let other_id = staged_ids.load(j);
+        while hits != 0 {
+            let at = j + hits.trailing_zeros() as usize;
+            hits &= hits - 1;
+            let other_id = staged_ids.load(at);
             if pairing.takes(id, other_id) {
-                best.offer(pair(scoring.rank(rank, staged_ranks.load(j)), id, other_id));
+                best.offer(pair(scoring.rank(rank, staged_ranks.load(at)), id, other_id));
             }
         }
-        j += 1;
+        j += GROUP;
     }
 }
 

@@ -18,6 +18,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 6)]
 pub unsafe fn join_count<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
     right_coords: Slice<C>,
@@ -29,12 +30,12 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
     counts: SliceMut<u32>,
     total: SliceMut<u64>,
 ) {
-    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     let mut count = 0;
     if i < right_ids.len() {
         if let Some(right) = around.right(right_coords, right_ids, i) {
-            around.each(&right, || true, |_| true, |_, _| count += 1);
+            around.each(&right, |_, _| count += 1);
         }
         if !counts.is_empty() {
             counts.store(right_ids.load(i) as usize, count);
@@ -57,6 +58,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
 #[instance(f64, 6)]
 pub unsafe fn join_emit<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
     right_coords: Slice<C>,
@@ -68,7 +70,7 @@ pub unsafe fn join_emit<C: Coord, const D: usize>(
     offsets: Slice<u64>,
     found: SliceMut<u32>,
 ) {
-    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     if i < right_ids.len()
         && let Some(right) = around.right(right_coords, right_ids, i)
@@ -80,6 +82,6 @@ pub unsafe fn join_emit<C: Coord, const D: usize>(
             }
             place += 1;
         };
-        around.each(&right, || true, |_| true, take);
+        around.each(&right, take);
     }
 }

@@ -19,6 +19,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 6)]
 pub unsafe fn join_rising<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
     right_coords: Slice<C>,
@@ -49,9 +50,9 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
     let right_rank = right_ranks.load(i);
     let all = [extremes.load(0), extremes.load(1)];
     let Some((first, last)) = scoring.lefts_for(best.least_rank(), right_rank, all) else { return };
-    let around = Around::<C, D>::new(codes, coords, ids, dims, grid, shape, bound);
+    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
     let Some(right) = around.right(right_coords, right_ids, i) else { return };
-    around.each(
+    around.each_wanted(
         &right,
         || best.has_room(),
         |place| ranks.load(place).wrapping_sub(first) <= last - first,

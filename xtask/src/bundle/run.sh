@@ -10,6 +10,7 @@
 #   run.sh suite NAME...       benchmarks beside their rivals, which nvcc builds where it is there:
 #                              first        first calls, with the driver's cache of kernels empty and then not
 #                              kdtree       trees and queries, of $KAURI_TREE_SIZES points
+#                              join         joins, of $KAURI_JOIN_SIZES points a set
 #                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
 #   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first, kdtree and primitives
@@ -145,11 +146,12 @@ suites() {
                 rm -rf "$cache"
                 ;;
             kdtree) suite kdtree kdtree ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
+            join) suite join join ${KAURI_JOIN_SIZES:-1000000 10000000 100000000} ;;
             wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
             primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are first, kdtree, wald and primitives'
+                note "suite $name" FAILED 'there are first, join, kdtree, wald and primitives'
                 ;;
         esac
     done

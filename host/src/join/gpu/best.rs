@@ -11,6 +11,7 @@ use kauri_kernels::block::places::BLOCK_ITEMS;
 use kauri_kernels::join::best::{join_clip, join_keep_best, join_offer, join_settle, state};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::radix_key::Fold;
+use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
 /// Pairs whose memory the state takes.
@@ -85,8 +86,16 @@ pub(super) struct Kept {
 impl<'a> Keeping<'_, 'a> {
     /// Forgets all pairs.
     pub(super) fn restart(&self, limit: Bits128) -> Result<()> {
-        let state = [0, 0, limit.0, limit.1, 0, 0];
-        self.temp.upload(self.stream, self.sides[0].state, &state)
+        let state = self.sides[0].state;
+        if limit != Bits128::LAST {
+            return self.temp.upload(self.stream, state, &[0, 0, limit.0, limit.1, 0, 0]);
+        }
+        // No need to wait for a copy.
+        // SAFETY: of the plan's own memory.
+        unsafe {
+            self.stream.fill_bytes(state, 0)?;
+            self.stream.fill_bytes(state.part(state::LIMIT, 2), 0xFF)
+        }
     }
 
     /// Where kernels append pairs, and the state.

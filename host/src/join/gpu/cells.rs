@@ -9,13 +9,19 @@ use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use cuda_std::mem::Slice;
-use kauri_kernels::join::cells::{Shape, join_codes, join_ranks};
+use kauri_kernels::join::cells::{Shape, join_codes, join_directory, join_ranks};
+use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
 use kauri_kernels::thread::coord::Coord;
+
+/// Points of a part of the directory, on average.
+const POINTS_OF_PART: usize = 4;
 
 /// A grid, as kernels are told of it.
 pub(super) struct GridOn {
     words: Vec<f64>,
     bits: u32,
+    /// Bits of the codes of cells, and of all codes.
+    cell_bits: u32,
     code_bits: u32,
 }
 
@@ -23,8 +29,9 @@ impl GridOn {
     pub(super) fn new<const D: usize>(of: &GridOf<D>) -> Self {
         let grid = &of.grid;
         // One bit more for points that are in no cell.
-        let code_bits = (grid.code_bits() + u32::from(!of.has_all)).min(u64::BITS);
-        Self { words: grid.to_words().collect(), bits: grid.bits, code_bits }
+        let (bits, cell_bits) = (grid.bits, grid.code_bits());
+        let code_bits = (cell_bits + u32::from(!of.has_all)).min(u64::BITS);
+        Self { words: grid.to_words().collect(), bits, cell_bits, code_bits }
     }
 }
 
@@ -38,6 +45,7 @@ pub(super) struct GridPlan {
 pub(super) struct GridView<'a> {
     pub(super) words: Slice<'a, f64>,
     pub(super) shape: u32,
+    cell_bits: u32,
     code_bits: u32,
 }
 
@@ -57,7 +65,8 @@ impl GridPlan {
         temp.upload(stream, words, &grid.words)?;
         let &Near { norm, curve, pairing, .. } = near;
         let shape = Shape { bits: grid.bits, curve, norm, pairing }.to_word();
-        Ok(GridView { words: words.read_only(), shape, code_bits: grid.code_bits })
+        let &GridOn { cell_bits, code_bits, .. } = grid;
+        Ok(GridView { words: words.read_only(), shape, cell_bits, code_bits })
     }
 }
 
@@ -67,6 +76,7 @@ pub(super) struct Cells<C> {
     codes: [Region<u64>; 2],
     ids: [Region<u32>; 2],
     sort: RadixSort,
+    directory: Region<u32>,
     coords: Region<C>,
     /// If points have scores.
     ranks: Region<u64>,
@@ -77,6 +87,7 @@ pub(super) struct Cells<C> {
 #[derive(Clone, Copy)]
 pub(super) struct CellsOn<'a, C> {
     pub(super) codes: Slice<'a, u64>,
+    pub(super) directory: Slice<'a, u32>,
     pub(super) coords: Slice<'a, C>,
     pub(super) ids: Slice<'a, u32>,
     /// Of their scores; and the least and the greatest. Nothing if there are no scores.
@@ -85,13 +96,15 @@ pub(super) struct CellsOn<'a, C> {
 }
 
 impl<C: Coord> Cells<C> {
-    pub(super) fn plan(layout: &mut Layout, len: usize, dims: usize, has_scores: bool) -> Self {
+    fn plan(layout: &mut Layout, len: usize, dims: usize, grid: &GridOn, has_scores: bool) -> Self {
+        let parts = (len / POINTS_OF_PART).max(1).ilog2().min(grid.cell_bits);
         let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
         let of_scores = |len| if has_scores { len } else { 0 };
         Self {
             codes: [layout.reserve(len), layout.reserve(len)],
             ids: [layout.reserve(len), layout.reserve(len)],
             sort,
+            directory: layout.reserve((1 << parts) + 1),
             coords: layout.reserve(len * dims),
             ranks: layout.reserve(of_scores(len)),
             extremes: layout.reserve(of_scores(2)),
@@ -124,14 +137,19 @@ impl<C: Coord> Cells<C> {
                 self.sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
             let (codes, ids) = (codes.read_only(), ids.read_only());
             permute_parts(stream, Direction::Gather, dims, coords, ids, sorted)?;
+            let directory = temp.view(self.directory);
+            let args = (codes, grid.cell_bits, directory);
+            stream.launch_items::<join_directory>(directory.len() as u64, args)?;
             if let Some(scored) = scores {
                 stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
                 stream.fill_bytes(extremes.part(1, 1), 0)?;
                 let args = (scored.scores, scored.of as u32, ids, ranks, extremes);
-                stream.launch_items::<join_ranks>(len, args)?;
+                let num_blocks = len.div_ceil(PER_ITEM_THREADS as u64).min(JOIN.ranks_max_blocks);
+                stream.launch::<join_ranks>(num_blocks, args)?;
             }
             let (ranks, extremes) = (ranks.read_only(), extremes.read_only());
-            Ok(CellsOn { codes, coords: sorted.read_only(), ids, ranks, extremes })
+            let (directory, coords) = (directory.read_only(), sorted.read_only());
+            Ok(CellsOn { codes, directory, coords, ids, ranks, extremes })
         }
     }
 }
@@ -152,6 +170,7 @@ macro_rules! join_args {
         let joined = &$joined;
         (
             joined.left.codes,
+            joined.left.directory,
             joined.left.coords,
             joined.left.ids,
             joined.right.coords,
@@ -185,8 +204,8 @@ impl<C: Coord> TwoSets<C> {
     ) -> Self {
         Self {
             grid: GridPlan::plan(layout, grid),
-            left: Cells::plan(layout, lens[0], dims, has_scores),
-            right: (!is_one).then(|| Cells::plan(layout, lens[1], dims, has_scores)),
+            left: Cells::plan(layout, lens[0], dims, grid, has_scores),
+            right: (!is_one).then(|| Cells::plan(layout, lens[1], dims, grid, has_scores)),
         }
     }
 

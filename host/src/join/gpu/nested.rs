@@ -9,7 +9,7 @@ use crate::primitives::pairs::nothing;
 use crate::primitives::top_k::{Best as BestKeys, BestOut, TopK};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
-use kauri_kernels::join::nested::{join_left_out, join_nested};
+use kauri_kernels::join::nested::{RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{ScoreFunction, ScoreType};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
@@ -54,9 +54,29 @@ pub(super) fn of_best<C: Coord>(
     workspace: &mut Workspace,
     sets: [ScoredOn<'_, C>; 2],
 ) -> Result<Found> {
+    let points = asked.best_points.unwrap_or(JOIN.best_points(asked.k));
+    let found = of_some_best(asked, workspace, sets, points, Bits128::LAST)?;
+    // Of large sets more of them cost less than cells.
+    match found {
+        Found::AtLeast(limit)
+            if sets.iter().all(|set| set.len >= points.saturating_mul(JOIN.more_best_points_from)) =>
+        {
+            of_some_best(asked, workspace, sets, JOIN.more_best_points * points, limit)
+        }
+        found => Ok(found),
+    }
+}
+
+fn of_some_best<C: Coord>(
+    asked: &Asked<'_, C>,
+    workspace: &mut Workspace,
+    sets: [ScoredOn<'_, C>; 2],
+    points: usize,
+    limit: Bits128,
+) -> Result<Found> {
     let stream = asked.stream;
     let mut layout = Layout::new();
-    let lens = sets.map(|set| set.len.min(asked.best_points));
+    let lens = sets.map(|set| set.len.min(points));
     let top = [0, 1].map(|i| Top::plan(&mut layout, sets[i], lens[i]));
     let best = Best::plan(&mut layout, asked.k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
@@ -73,7 +93,7 @@ pub(super) fn of_best<C: Coord>(
                 if is_largest { BestKeys::Largest } else { BestKeys::Smallest },
             )?;
         }
-        let mut keeping = best.begin(stream, &temp, Bits128::LAST)?;
+        let mut keeping = best.begin(stream, &temp, limit)?;
         loops(asked, sets, ids, lens, &mut keeping)?;
         let are_all = [0, 1].map(|i| u32::from(lens[i] == sets[i].len));
         let scoring = asked.scoring;
@@ -114,7 +134,7 @@ unsafe fn loops<C: Coord>(
     let (mut done, mut some) = (0, JOIN_THREADS);
     while done < lens[0].max(lens[1]) {
         let part = lens.map(|len| len.min(some));
-        let num_blocks = part.map(|len| len.div_ceil(JOIN_THREADS) as u64);
+        let num_blocks = [part[0].div_ceil(JOIN_THREADS) as u64, part[1].div_ceil(RIGHTS) as u64];
         let (pairs, state) = keeping.room();
         let args = (
             sets[0].coords,

@@ -1,0 +1,200 @@
+//! Joins of points in device memory, their grid included; by the wall clock, since the host has a part in them.
+//!
+//! The rival is `benches/rivals/join_lovik.cu`. Of a row that names a strategy it has the time of the same join.
+
+use super::{Settings, Suite, copy, unless_too_large};
+use crate::points::{self, noise};
+use crate::report::{Report, Row};
+use kauri::device::{Buffer, Gpu, Stream, Workspace};
+use kauri::join::{Curve, DeviceScored, DistanceJoin, Score, ScoredPair, Strategy, TopKDistanceJoin};
+use kauri::{Error, Result};
+use rayon::prelude::*;
+
+/// The suite of joins.
+pub const SUITES: [(&str, Suite); 1] = [("join", run)];
+
+/// Pairs that a point has on average in a join with itself.
+const PARTNERS: f64 = 60.0;
+
+/// Strategies and what rows call them; the first is the one that is taken.
+const STRATEGIES: [(&str, Strategy); 5] = [
+    ("", Strategy::Auto),
+    (", cells", Strategy::Cells),
+    (", registers", Strategy::RegisterHeap),
+    (", shared memory", Strategy::SharedHeap),
+    (", filter", Strategy::Filter),
+];
+
+fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+    report.push(copy(gpu, settings.effort)?);
+    for &n in &settings.sizes {
+        unless_too_large(of_size(settings, gpu, n, report))?;
+    }
+    Ok(())
+}
+
+fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Result<()> {
+    let uniform = points::uniform::<f32, 2>;
+    let [left, right] = [settings.seed, settings.seed + 1].map(|seed| uniform(n, seed));
+    let scores =
+        |seed: u64| (0..n as u64).into_par_iter().map(|i| (noise(seed, i) >> 40) as u32).collect::<Vec<_>>();
+    let [left_scores, right_scores] = [settings.seed + 2, settings.seed + 3].map(scores);
+    let mut bench =
+        Bench::new(settings, gpu, "uniform", [&left, &right], [&left_scores, &right_scores], report)?;
+    bench.every_strategy(0.001, 16)?;
+    for k in [32, 64, 256, 1024] {
+        bench.top_k(0.001, k, "", Strategy::Auto, Curve::Linear)?;
+        bench.top_k(0.001, k, ", cells", Strategy::Cells, Curve::Linear)?;
+    }
+    for curve in [Curve::ZOrder, Curve::Hilbert] {
+        bench.top_k(0.001, 16, &format!(", cells by {curve:?}"), Strategy::Cells, curve)?;
+    }
+    if n <= 1_000_000 {
+        for epsilon in [0.01, 0.1] {
+            bench.top_k(epsilon, 16, "", Strategy::Auto, Curve::Linear)?;
+            bench.top_k(epsilon, 16, ", cells", Strategy::Cells, Curve::Linear)?;
+        }
+    }
+    if n <= 10_000_000 {
+        bench.self_join((PARTNERS / std::f64::consts::PI / n as f64).sqrt() as f32)?;
+    }
+    drop(bench);
+
+    // Where the best scores say little of the best pairs.
+    type Change = fn(usize, [f32; 2], u32, bool) -> u32;
+    let changes: [(&str, Change); 3] = [
+        // The best of each set where the other has no good ones.
+        ("opposite scores", |_, [x, _], score, is_left| {
+            let at = if is_left { x } else { 1.0 - x };
+            (at * 16_000_000.0) as u32 + score % 65_536
+        }),
+        (
+            "best scores without partners",
+            |i, _, score, _| if i % 64 == 0 { score | 1 << 24 } else { score >> 2 },
+        ),
+        ("8 scores", |_, _, score, _| score & 7),
+    ];
+    for (what, change) in changes {
+        let [mut left, mut right] = [left.clone(), right.clone()];
+        if what == "best scores without partners" {
+            for (set, by) in [(&mut left, 3.0), (&mut right, -3.0)] {
+                set.iter_mut().step_by(64).for_each(|point| point[0] += by);
+            }
+        }
+        let changed = |points: &[[f32; 2]], scores: &[u32], is_left| -> Vec<u32> {
+            let of = |(i, (&point, &score))| change(i, point, score, is_left);
+            points.iter().zip(scores).enumerate().map(of).collect()
+        };
+        let scores = [changed(&left, &left_scores, true), changed(&right, &right_scores, false)];
+        let mut bench = Bench::new(settings, gpu, what, [&left, &right], [&scores[0], &scores[1]], report)?;
+        bench.top_k(0.001, 16, "", Strategy::Auto, Curve::Linear)?;
+        bench.top_k(0.001, 16, ", cells", Strategy::Cells, Curve::Linear)?;
+    }
+    Ok(())
+}
+
+/// What the rows of one input share.
+struct Bench<'a, S> {
+    settings: &'a Settings,
+    stream: Stream,
+    input: String,
+    coords: [Buffer<f32>; 2],
+    scores: [Buffer<S>; 2],
+    report: &'a mut Report,
+    /// The pairs of the last join and what it was, to compare with.
+    last: Option<(u32, usize, Vec<ScoredPair>)>,
+}
+
+impl<'a, S: Score> Bench<'a, S> {
+    fn new(
+        settings: &'a Settings,
+        gpu: &Gpu,
+        input: &str,
+        points: [&[[f32; 2]]; 2],
+        scores: [&[S]; 2],
+        report: &'a mut Report,
+    ) -> Result<Self> {
+        let stream = Stream::new(gpu)?;
+        let coords = |i: usize| Buffer::from_slice(&stream, points[i].as_flattened(), "points");
+        let of_scores = |i: usize| Buffer::from_slice(&stream, scores[i], "scores");
+        let (coords, scores) = ([coords(0)?, coords(1)?], [of_scores(0)?, of_scores(1)?]);
+        let input = format!("f32 x 2, u24, {input}");
+        Ok(Self { settings, stream, input, coords, scores, report, last: None })
+    }
+
+    fn every_strategy(&mut self, epsilon: f32, k: usize) -> Result<()> {
+        for (name, strategy) in STRATEGIES {
+            unless_too_large(self.top_k(epsilon, k, name, strategy, Curve::Linear))?;
+        }
+        Ok(())
+    }
+
+    fn top_k(&mut self, epsilon: f32, k: usize, name: &str, strategy: Strategy, curve: Curve) -> Result<()> {
+        let (stream, mut workspace) = (&self.stream, Workspace::new(self.stream.gpu()));
+        let set = |i: usize| DeviceScored { coords: &self.coords[i], scores: &self.scores[i] };
+        let join = TopKDistanceJoin::new(epsilon, k).strategy(strategy).curve(curve);
+        let mut found = Vec::new();
+        let timing = self.settings.effort.wall(|| {
+            found = join.run_on::<[f32; 2], S>(stream, &mut workspace, set(0), set(1))?;
+            Ok(())
+        })?;
+        let this = (epsilon.to_bits(), k);
+        let check = match &self.last {
+            Some((epsilon, k, pairs)) if (*epsilon, *k) == this => {
+                assert!(*pairs == found, "strategies disagree: {join:?}");
+                Some("as by the other strategies")
+            }
+            _ => {
+                self.last = Some((this.0, this.1, found));
+                None
+            }
+        };
+        let n = self.coords[1].len() as u64 / 2;
+        self.report.push(Row {
+            work: format!("top {k} within {epsilon}{name}"),
+            input: self.input.clone(),
+            n,
+            timing: Some(timing),
+            items: Some(n),
+            temp_bytes: Some(workspace.bytes()),
+            check,
+            ..Row::default()
+        });
+        Ok(())
+    }
+
+    /// Pairs of one set, both ways: their number, and their ids.
+    fn self_join(&mut self, epsilon: f32) -> Result<()> {
+        let (stream, mut workspace) = (&self.stream, Workspace::new(self.stream.gpu()));
+        let (join, points) = (DistanceJoin::new(epsilon), &self.coords[0]);
+        let mut count = 0;
+        let counted = self.settings.effort.wall(|| {
+            count = join.count_on::<[f32; 2]>(stream, &mut workspace, points, None)?;
+            Ok(())
+        })?;
+        let mut num_found = 0;
+        let found = self.settings.effort.wall(|| {
+            let (offsets, ids) = join.rows_on::<[f32; 2]>(stream, &mut workspace, points, None)?;
+            num_found = ids.len() as u64;
+            stream.synchronize()?;
+            Ok((offsets, ids))
+        })?;
+        assert_eq!(count, num_found, "pairs found are those that were counted");
+        let n = points.len() as u64 / 2;
+        for (work, timing) in
+            [("self-join counted, 60 a point", counted), ("self-join found, 60 a point", found)]
+        {
+            self.report.push(Row {
+                work: work.to_owned(),
+                input: self.input.clone(),
+                n,
+                timing: Some(timing),
+                items: Some(count),
+                temp_bytes: Some(workspace.bytes()),
+                ..Row::default()
+            });
+        }
+        Ok(())
+    }
+}

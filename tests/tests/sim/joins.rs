@@ -1,0 +1,138 @@
+//! Joins on a GPU's own buffers: by every strategy what the CPU gives.
+
+use crate::{on_each_schedule_in_turn, upload};
+use kauri::device::{Stream, Workspace};
+use kauri::join::{
+    Curve, DeviceScored, DistanceJoin, Norm, Score, ScoreFunction, Scored, Strategy, TopKDistanceJoin,
+};
+use kauri::{Device, Point};
+use kauri_tests::generate::{Random, Scalar, Shape};
+
+/// Two sets with scores.
+struct Sets<C, S, const D: usize> {
+    points: [Vec<[C; D]>; 2],
+    scores: [Vec<S>; 2],
+}
+
+impl<C: Scalar, S: Score, const D: usize> Sets<C, S, D>
+where
+    [C; D]: Point<Coord = C>,
+{
+    fn new(shape: Shape, lens: [usize; 2], score: impl Fn(u64) -> S) -> Self {
+        let mut random = Random::new(3);
+        let mut scores = |len| (0..len).map(|_| score(random.bits())).collect();
+        Self {
+            points: [0, 1].map(|i| shape.points(lens[i], i as u64)),
+            scores: [scores(lens[0]), scores(lens[1])],
+        }
+    }
+
+    /// Compares the results of strategies with the CPU's.
+    fn check(&self, stream: &Stream, join: &TopKDistanceJoin<C>, strategies: &[Strategy]) {
+        let Self { points, scores } = self;
+        let [left, right] = [0, 1].map(|i| Scored::new(&points[i], &scores[i]).unwrap());
+        let expected = join.run(&Device::cpu(), left, right).unwrap().into_pairs();
+        let coords = points.each_ref().map(|points| upload(stream, points.as_flattened()));
+        let scores = scores.each_ref().map(|scores| upload(stream, scores));
+        let [left, right] = [0, 1].map(|i| DeviceScored { coords: &coords[i], scores: &scores[i] });
+        let mut workspace = Workspace::new(stream.gpu());
+        for &strategy in strategies {
+            let join = join.clone().strategy(strategy);
+            let found = join.run_on::<[C; D], S>(stream, &mut workspace, left, right);
+            let found = found.unwrap_or_else(|error| panic!("{strategy:?}: {error}"));
+            assert!(found == expected, "{join:?}: {} pairs, not {}", found.len(), expected.len());
+        }
+    }
+}
+
+const HEAPS: [Strategy; 2] = [Strategy::RegisterHeap, Strategy::SharedHeap];
+const OTHERS: [Strategy; 4] = [Strategy::NestedLoop, Strategy::Threshold, Strategy::Cells, Strategy::Filter];
+
+#[test]
+fn best_pairs() {
+    on_each_schedule_in_turn(5, |_, stream, turn| {
+        let curve = [Curve::Linear, Curve::ZOrder, Curve::Hilbert][turn % 3];
+        match turn {
+            0 => {
+                let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [180, 150], |bits| (bits >> 40) as u32);
+                let join = TopKDistanceJoin::new(0.1, 20).curve(curve).best_points(40);
+                sets.check(stream, &join, &[&HEAPS[..], &OTHERS].concat());
+            }
+            1 => {
+                // Few scores, and many points in few cells.
+                let sets = Sets::<f64, i64, 3>::new(Shape::Lattice, [140, 170], |bits| (bits % 5) as i64 - 2);
+                let join = TopKDistanceJoin::new(1.0, 15).curve(curve).score(ScoreFunction::Product);
+                sets.check(stream, &join, &[&HEAPS[..], &OTHERS].concat());
+            }
+            2 => {
+                let sets = Sets::<f32, f32, 3>::new(Shape::Clustered, [150, 140], |bits| (bits >> 40) as f32);
+                let join = TopKDistanceJoin::new(1e-3, 40).curve(curve).norm(Norm::Manhattan);
+                sets.check(
+                    stream,
+                    &join.score(ScoreFunction::Min).best_points(30),
+                    &[&HEAPS[..], &OTHERS].concat(),
+                );
+            }
+            3 => {
+                let sets = Sets::<f32, f64, 4>::new(Shape::Uniform, [60, 60], |bits| bits as f64);
+                let join = TopKDistanceJoin::new(0.4, 64).curve(curve).weighted(-1.0, 2.0).best_points(20);
+                sets.check(stream, &join, &[&HEAPS[..], &OTHERS].concat());
+            }
+            _ => {
+                let sets = Sets::<f64, u32, 2>::new(Shape::AllEqual, [130, 129], |bits| bits as u32);
+                let join = TopKDistanceJoin::new(0.0, 10).curve(curve).score(ScoreFunction::Max);
+                sets.check(stream, &join.best_points(50), &OTHERS);
+            }
+        }
+    });
+}
+
+#[test]
+fn more_pairs_than_there_is_room_for() {
+    on_each_schedule_in_turn(20, |_, stream, turn| {
+        let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [260, 250], |bits| bits as u32);
+        // Of all pairs few, or so many that they are sorted.
+        match turn {
+            0 => sets.check(stream, &TopKDistanceJoin::new(f32::INFINITY, 7), &OTHERS[2..]),
+            1 => sets.check(stream, &TopKDistanceJoin::new(0.2, 1500), &OTHERS[1..]),
+            2 => sets.check(
+                stream,
+                &TopKDistanceJoin::new(0.2, usize::MAX),
+                &[Strategy::Auto, Strategy::Filter],
+            ),
+            3 => sets.check(stream, &TopKDistanceJoin::new(0.2, 9).result_bytes(20_000), &HEAPS),
+            _ => {}
+        }
+    });
+}
+
+#[test]
+fn pairs_within_a_distance() {
+    fn check<C: Scalar, const D: usize>(stream: &Stream, shape: Shape, epsilon: f64, curve: Curve)
+    where
+        [C; D]: Point<Coord = C>,
+    {
+        let points = [0, 1].map(|i| shape.points::<C, D>(130 + 10 * i, i as u64));
+        let join = DistanceJoin::new(C::from_f64(epsilon)).curve(curve);
+        let buffers = points.each_ref().map(|points| upload(stream, points.as_flattened()));
+        let mut workspace = Workspace::new(stream.gpu());
+        let expected = [
+            join.rows(&Device::cpu(), &points[0], &points[1]).unwrap(),
+            join.self_rows(&Device::cpu(), &points[0], false).unwrap(),
+        ];
+        for (expected, right) in expected.iter().zip([Some(&buffers[1]), None]) {
+            let (offsets, ids) = join.rows_on::<[C; D]>(stream, &mut workspace, &buffers[0], right).unwrap();
+            assert!(offsets.to_vec(stream).unwrap() == expected.offsets(), "{join:?}");
+            assert!(ids.to_vec(stream).unwrap() == expected.ids(), "{join:?}");
+            let count = join.count_on::<[C; D]>(stream, &mut workspace, &buffers[0], right).unwrap();
+            assert_eq!(count, expected.ids().len() as u64, "{join:?}");
+        }
+    }
+    on_each_schedule_in_turn(5, |_, stream, turn| match turn {
+        0 => check::<f32, 2>(stream, Shape::Uniform, 0.1, Curve::Linear),
+        1 => check::<f64, 3>(stream, Shape::Clustered, 1e-3, Curve::Hilbert),
+        2 => check::<f32, 3>(stream, Shape::Lattice, 1.0, Curve::ZOrder),
+        3 => check::<f64, 2>(stream, Shape::Largest, 1e150, Curve::Linear),
+        _ => check::<f32, 6>(stream, Shape::Uniform, 0.3, Curve::Hilbert),
+    });
+}
