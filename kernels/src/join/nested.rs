@@ -57,7 +57,7 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let (thread, dims) = (thread::thread_idx_x() as usize, dims as usize);
     let num_pieces = (num_left as usize).div_ceil(JOIN_THREADS);
     let block = thread::block_idx_x() as usize;
-    let (i, begin) = ((block % num_pieces) * JOIN_THREADS + thread, (block / num_pieces) * JOIN_THREADS);
+    let (i, begin) = ((block % num_pieces) * JOIN_THREADS + thread, (block / num_pieces) * RIGHTS);
     let (num_left, num_right, done) = (num_left as usize, num_right as usize, done as usize);
     let id_of = |ids: Slice<'_, u32>, i: usize| if ids.is_empty() { i as u32 } else { ids.load(i) };
     let of = ScoreType::of(score_type);
