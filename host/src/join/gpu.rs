@@ -149,7 +149,7 @@ pub(super) fn top_k<C: Coord, S: Score>(
     let strategy = match strategy {
         Strategy::Auto if all_pairs <= JOIN.nested_pairs => Strategy::NestedLoop,
         Strategy::Auto if k > JOIN.most_kept => Strategy::Filter,
-        Strategy::Auto if is_monotone(scoring, S::TYPE) => Strategy::Threshold,
+        Strategy::Auto if is_monotone(scoring, S::TYPE) && are_many(sets, k) => Strategy::Threshold,
         Strategy::Auto => Strategy::Cells,
         // Nothing is known of pairs that were left out.
         Strategy::Threshold if !is_monotone(scoring, S::TYPE) => Strategy::Cells,
@@ -176,6 +176,11 @@ pub(super) fn top_k<C: Coord, S: Score>(
             rising::best(asked, workspace, sets, grid, Bits128::LAST)
         }),
     }
+}
+
+/// True if sets have so many points that the best of them are few.
+fn are_many<C>(sets: [ScoredOn<'_, C>; 2], k: usize) -> bool {
+    sets.iter().all(|set| set.len / JOIN.threshold_from >= JOIN.best_points(k))
 }
 
 /// True if a greater score of a point never makes a lesser one of a pair, or always does.

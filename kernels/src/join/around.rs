@@ -7,8 +7,8 @@ use crate::thread::measure::{Norm, along};
 use crate::thread::search::partition_point;
 use cuda_std::prelude::*;
 
-/// Places that are looked at together, so that none waits for another's loads.
-const GROUP: usize = 4;
+/// Places that are looked at together, so that none waits for another's loads; behind the last point there is room for so many.
+pub const GROUP: usize = 4;
 
 /// The left points, in the order of their cells, and what is near.
 #[derive(Clone, Copy)]
@@ -61,10 +61,10 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         Some(Right { point, id: ids.load(i), cell: self.grid.cell(point)? })
     }
 
-    /// Calls `take` with the place and id of each left point that is near, as long as `goes_on`.
+    /// Calls `take` with the place and id of each left point that is near.
     #[inline(always)]
     pub(super) unsafe fn each(&self, right: &Right<C, D>, take: impl FnMut(usize, u32)) {
-        self.look(right, || true, |place| self.is_near(&right.point, place), |_| true, take);
+        self.look(right, || true, |place| self.near(&right.point, place), |_| true, take);
     }
 
     /// The same of places that are `wanted`, as few are, and as long as `goes_on`.
@@ -76,7 +76,15 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         wanted: impl Fn(usize) -> bool,
         take: impl FnMut(usize, u32),
     ) {
-        self.look(right, goes_on, wanted, |place| self.is_near(&right.point, place), take);
+        let some = |place| {
+            let (mut some, mut i) = (0, 0);
+            while i < GROUP {
+                some |= u32::from(wanted(place + i)) << i;
+                i += 1;
+            }
+            some
+        };
+        self.look(right, goes_on, some, |place| self.is_near(&right.point, place), take);
     }
 
     #[inline(always)]
@@ -84,7 +92,7 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         &self,
         right: &Right<C, D>,
         goes_on: impl Fn() -> bool,
-        first: impl Fn(usize) -> bool,
+        some: impl Fn(usize) -> u32,
         then: impl Fn(usize) -> bool,
         mut take: impl FnMut(usize, u32),
     ) {
@@ -94,14 +102,8 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
                 let mut place = self.begin(first_code);
                 let end = self.end(place, last_code);
                 while place < end {
-                    let (mut hits, mut i) = (0_u32, 0);
-                    while i < GROUP {
-                        // Behind the end the last one once more.
-                        let at = if place + i < end { place + i } else { end - 1 };
-                        hits |= u32::from(first(at)) << i;
-                        i += 1;
-                    }
-                    let left = end - place;
+                    // A bit each; what is behind the end does not count.
+                    let (mut hits, left) = (some(place), end - place);
                     hits &= if left < GROUP { (1 << left) - 1 } else { (1 << GROUP) - 1 };
                     while hits != 0 {
                         let at = place + hits.trailing_zeros() as usize;
@@ -139,24 +141,36 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         partition_point(low, high, |i| self.codes.load(i) <= last)
     }
 
+    /// Which of the points of a group are near, a bit each.
+    #[inline(always)]
+    unsafe fn near(&self, point: &[C; D], place: usize) -> u32 {
+        let near_by = |norm| {
+            let (mut hits, mut i) = (0, 0);
+            while i < GROUP {
+                hits |= u32::from(self.is_near_by(norm, point, place + i)) << i;
+                i += 1;
+            }
+            hits
+        };
+        // The norm is chosen once for all of them.
+        if self.norm == Norm::Euclidean { near_by(Norm::Euclidean) } else { near_by(self.norm) }
+    }
+
     #[inline(always)]
     unsafe fn is_near(&self, point: &[C; D], place: usize) -> bool {
-        let other: [C; D] = load_point(self.coords, place, self.grid.dims);
-        near(self.norm, self.grid.dims, &other, point, self.bound)
+        self.is_near_by(self.norm, point, place)
+    }
+
+    #[inline(always)]
+    unsafe fn is_near_by(&self, norm: Norm, point: &[C; D], place: usize) -> bool {
+        near(norm, &load_point(self.coords, place, self.grid.dims), point, self.bound)
     }
 }
 
-/// True if two points are within the bound of each other.
+/// True if two points are within the bound of each other. Coordinates that they do not have are 0, and change no distance.
 #[inline(always)]
-pub(super) fn near<C: Coord, const D: usize>(
-    norm: Norm,
-    dims: usize,
-    left: &[C; D],
-    right: &[C; D],
-    bound: C,
-) -> bool {
-    let dims = if D < super::curve::MAX_DIMS { D } else { dims };
-    norm.put_together(dims, |axis| along(left[axis], right[axis], C::ZERO)) <= bound
+pub(super) fn near<C: Coord, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D], bound: C) -> bool {
+    norm.put_together(D, |axis| along(left[axis], right[axis], C::ZERO)) <= bound
 }
 
 /// Where the codes of each of their highest bits begin, so that a search begins near its end: of equal parts of all codes, one more.

@@ -24,7 +24,7 @@ pub(super) unsafe fn load_point<C: Coord, const D: usize>(
     i: usize,
     dims: usize,
 ) -> [C; D] {
-    load_point_of_most::<C, D, MAX_DIMS>(coords, i, dims)
+    load_point_of_most::<C, D, MAX_DIMS>(coords, i, if D < MAX_DIMS { D } else { dims })
 }
 
 /// What is not of a set, in one word.
@@ -86,7 +86,8 @@ impl Pairing {
     }
 }
 
-/// Writes the code of each point's cell, [`NOWHERE`] if it is in none, and its id; a thread a point.
+/// Writes the code of each point's cell, [`NOWHERE`] if it is in none, and its id; a thread a point. And zeros to where a group ends
+/// behind the last point.
 #[kernel(family = "join", block = PER_ITEM_THREADS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
@@ -101,6 +102,7 @@ pub unsafe fn join_codes<C: Coord, const D: usize>(
     shape: u32,
     codes: SliceMut<u64>,
     ids: SliceMut<u32>,
+    behind: SliceMut<C>,
 ) {
     let (i, Shape { bits, curve, .. }) = (thread::index_1d_u64() as usize, Shape::from_word(shape));
     if i < codes.len() {
@@ -111,6 +113,9 @@ pub unsafe fn join_codes<C: Coord, const D: usize>(
         };
         codes.store(i, code);
         ids.store(i, i as u32);
+    }
+    if i < behind.len() {
+        behind.store(i, C::ZERO);
     }
 }
 
@@ -128,8 +133,8 @@ pub unsafe fn join_directory(codes: Slice<u64>, code_bits: u32, begins: SliceMut
     }
 }
 
-/// Writes the ranks of the scores of points by their ids, or in their order if there are no ids, and to `extremes` the least and
-/// the greatest, which hold the greatest and the least number at first; threads go on to further points.
+/// Writes the ranks of the scores of points by their ids, zeros behind them, and to `extremes` the least and the greatest, which hold
+/// the greatest and the least number at first; threads go on to further points.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]
 pub unsafe fn join_ranks(
     words: Slice<u32>,
@@ -143,10 +148,13 @@ pub unsafe fn join_ranks(
     let scores = Scores { words, of: ScoreType::of(score_type) };
     let (mut least, mut greatest) = (u64::MAX, 0);
     while i < ranks.len() {
-        let rank = scores.rank(if ids.is_empty() { i } else { ids.load(i) as usize });
+        let mut rank = 0;
+        if i < ids.len() {
+            rank = scores.rank(ids.load(i) as usize);
+            least = if rank < least { rank } else { least };
+            greatest = if rank > greatest { rank } else { greatest };
+        }
         ranks.store(i, rank);
-        least = if rank < least { rank } else { least };
-        greatest = if rank > greatest { rank } else { greatest };
         i += stride;
     }
     let (least, greatest) = (reduce::<u64, Min>(least), reduce::<u64, Max>(greatest));

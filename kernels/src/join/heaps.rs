@@ -1,11 +1,12 @@
 //! The best pairs of each right point in a heap of its thread, in registers or in shared memory (Løvik 2020, sections 5.3 and 5.4).
 
-use super::around::Around;
+use super::around::{Around, Right};
 use super::best::pair;
 use super::score::Scoring;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
+use core::cell::Cell;
 use cuda_std::prelude::*;
 
 /// Threads of a block, as there.
@@ -58,8 +59,12 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
     let right_id = right_ids.load(i);
     if let Some(right) = around.right(right_coords, right_ids, i) {
         let right_rank = right_ranks.load(i);
-        let take = |place, id| best.offer(!scoring.rank(ranks.load(place), right_rank), id);
-        around.each(&right, take);
+        let first = Cell::new(0);
+        let take = |place, id| {
+            best.offer(!scoring.rank(ranks.load(place), right_rank), id);
+            first.set(least_left(&scoring, best.keys[0], right_rank));
+        };
+        look(&around, &right, &scoring, ranks, &first, take);
     }
     let mut entry = 0;
     while entry < K {
@@ -107,14 +112,46 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
     let mut heap = Heap::new(shared_mem(), k);
     if let Some(right) = around.right(right_coords, right_ids, i) {
         let right_rank = right_ranks.load(i);
-        let take = |place, id| heap.offer((!scoring.rank(ranks.load(place), right_rank), id));
-        around.each(&right, take);
+        let first = Cell::new(0);
+        let take = |place, id| {
+            heap.offer((!scoring.rank(ranks.load(place), right_rank), id));
+            if heap.len == k {
+                first.set(least_left(&scoring, heap.entry(0).0, right_rank));
+            }
+        };
+        look(&around, &right, &scoring, ranks, &first, take);
     }
     let mut entry = 0;
     while entry < k {
         let (key, id) = if entry < heap.len { heap.entry(entry) } else { (u64::MAX, u32::MAX) };
         pairs.store(row * k + entry, as_pair(key, id, right_id));
         entry += 1;
+    }
+}
+
+/// Goes through the left points around a right one: where it is known which scores suffice, distances are of those alone.
+#[inline(always)]
+unsafe fn look<C: Coord, const D: usize>(
+    around: &Around<'_, C, D>,
+    right: &Right<C, D>,
+    scoring: &Scoring,
+    ranks: Slice<'_, u64>,
+    first: &Cell<u64>,
+    take: impl FnMut(usize, u32),
+) {
+    let is_quick = scoring.is_quick();
+    around.each_wanted(right, || true, |place| !is_quick | (ranks.load(place) >= first.get()), take);
+}
+
+/// The least left rank that is not worse than the worst of a heap, whose key is given.
+#[inline(always)]
+fn least_left(scoring: &Scoring, worst: u64, right: u64) -> u64 {
+    if !scoring.is_quick() {
+        return 0;
+    }
+    match scoring.lefts_for(!worst, right, [0, u64::MAX]) {
+        Some((first, _)) => first,
+        None => u64::MAX,
     }
 }
 

@@ -6,6 +6,7 @@ use super::cells::{Shape, load_point};
 use super::score::{ScoreType, Scores, Scoring};
 use crate::policy::JOIN_THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::measure::Norm;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
@@ -63,8 +64,10 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let of = ScoreType::of(score_type);
     let scores = [scores, right_scores].map(|words| Scores { words, of });
 
-    if thread < RIGHTS && begin + thread < num_right {
-        let id = id_of(right_ids, begin + thread);
+    if thread < RIGHTS {
+        // Behind the end the last point once more.
+        let right = if begin + thread < num_right { begin + thread } else { num_right - 1 };
+        let id = id_of(right_ids, right);
         let point: [C; D] = load_point(right_coords, id as usize, dims);
         let mut axis = 0;
         while axis < D {
@@ -91,17 +94,23 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let skipped = if i < done { done.saturating_sub(begin) } else { 0 };
     let mut j = 0;
     while j < end {
-        let (mut hits, mut member) = (0_u32, 0);
-        while member < GROUP {
-            let (mut other, mut axis) = ([C::ZERO; D], 0);
-            while axis < D {
-                other[axis] = staged.load(axis * RIGHTS + if j + member < end { j + member } else { 0 });
-                axis += 1;
+        // The norm is chosen once for a group.
+        let near_by = |norm| {
+            let (mut hits, mut member) = (0_u32, 0);
+            while member < GROUP {
+                let (mut other, mut axis) = ([C::ZERO; D], 0);
+                while axis < D {
+                    other[axis] = staged.load(axis * RIGHTS + j + member);
+                    axis += 1;
+                }
+                hits |= u32::from(near(norm, &point, &other, bound)) << member;
+                member += 1;
             }
-            let is_new = j + member >= skipped && j + member < end;
-            hits |= u32::from(near(norm, dims, &point, &other, bound) & is_new) << member;
-            member += 1;
-        }
+            hits
+        };
+        let mut hits = if norm == Norm::Euclidean { near_by(Norm::Euclidean) } else { near_by(norm) };
+        // Pairs that are not new, and those behind the last point.
+        hits &= bits_from(skipped.saturating_sub(j)) & !bits_from(end - j);
         while hits != 0 {
             let at = j + hits.trailing_zeros() as usize;
             hits &= hits - 1;
@@ -112,6 +121,12 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
         }
         j += GROUP;
     }
+}
+
+/// All bits from one on.
+#[inline(always)]
+fn bits_from(bit: usize) -> u32 {
+    if bit < 32 { u32::MAX << bit } else { 0 }
 }
 
 /// Writes to the state which score a pair may have at best of which a point is not among the first `num_left` and `num_right`, of ids

@@ -139,12 +139,45 @@ impl Scoring {
         }
     }
 
+    /// True if [`lefts_for`](Self::lefts_for) takes no search.
+    #[inline(always)]
+    pub fn is_quick(&self) -> bool {
+        match self.function {
+            ScoreFunction::Sum => self.of_integers,
+            ScoreFunction::Min | ScoreFunction::Max => true,
+            _ => false,
+        }
+    }
+
+    /// The least left rank that suffices, if it is known without a search: nothing if none does.
+    #[inline(always)]
+    fn least_left(&self, rank: u64, right: u64) -> Option<u64> {
+        match self.function {
+            // Of an integer that is more than there are, none; of one that is less, all.
+            ScoreFunction::Sum => {
+                let (sum, right) = (integer_of_rank(rank), integer_of_rank(right));
+                match sum.checked_sub(right) {
+                    Some(least) => Some(if sum == i64::MIN { 0 } else { rank_of_integer(least) }),
+                    None if right < 0 && sum != i64::MIN => None,
+                    None => Some(0),
+                }
+            }
+            ScoreFunction::Min => (right >= rank).then_some(rank),
+            _ => Some(if right >= rank { 0 } else { rank }),
+        }
+    }
+
     /// Of ranks of left points from the least to the greatest those that with `right` make at least `rank`: the first and the last;
     /// nothing if none does.
     ///
     /// Every function is monotone in one of its scores, however results are rounded.
     #[inline(always)]
     pub fn lefts_for(&self, rank: u64, right: u64, [least, greatest]: [u64; 2]) -> Option<(u64, u64)> {
+        if self.is_quick() {
+            let first = self.least_left(rank, right)?;
+            let first = if first > least { first } else { least };
+            return (first <= greatest).then_some((first, greatest));
+        }
         let grows = self.grows(right);
         let suffices = |left| self.rank(left, right) >= rank;
         let (worst, best) = if grows { (least, greatest) } else { (greatest, least) };

@@ -9,6 +9,7 @@ use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use cuda_std::mem::Slice;
+use kauri_kernels::join::around::GROUP;
 use kauri_kernels::join::cells::{Shape, join_codes, join_directory, join_ranks};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
 use kauri_kernels::thread::coord::Coord;
@@ -105,8 +106,8 @@ impl<C: Coord> Cells<C> {
             ids: [layout.reserve(len), layout.reserve(len)],
             sort,
             directory: layout.reserve((1 << parts) + 1),
-            coords: layout.reserve(len * dims),
-            ranks: layout.reserve(of_scores(len)),
+            coords: layout.reserve((len + GROUP) * dims),
+            ranks: layout.reserve(of_scores(len + GROUP)),
             extremes: layout.reserve(of_scores(2)),
         }
     }
@@ -125,13 +126,16 @@ impl<C: Coord> Cells<C> {
         scores: Option<ScoredOn<'_, C>>,
     ) -> Result<CellsOn<'a, C>> {
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
-        let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values);
-        let len = pairs[1].keys.len() as u64;
-        let (sorted, ranks, extremes) =
+        let (room, ranks, extremes) =
             (temp.view(self.coords), temp.view(self.ranks), temp.view(self.extremes));
+        let len = pairs[1].keys.len();
+        // SAFETY: planned so.
+        let (sorted, behind) = unsafe { (room.part(0, len * dims), room.part(len * dims, GROUP * dims)) };
+        let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values, behind);
+        let num_threads = len.max(behind.len()) as u64;
         // SAFETY: passed on to the caller; what a sort reads may be the second of what it writes.
         unsafe {
-            with_kernel_dims!(dims, D => stream.launch_items::<join_codes<C, D>>(len, args))?;
+            with_kernel_dims!(dims, D => stream.launch_items::<join_codes<C, D>>(num_threads, args))?;
             let by = SortBy::low_bits(grid.code_bits);
             let [Pairs { keys: codes, values: ids }, _] =
                 self.sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
@@ -144,11 +148,11 @@ impl<C: Coord> Cells<C> {
                 stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
                 stream.fill_bytes(extremes.part(1, 1), 0)?;
                 let args = (scored.scores, scored.of as u32, ids, ranks, extremes);
-                let num_blocks = len.div_ceil(PER_ITEM_THREADS as u64).min(JOIN.ranks_max_blocks);
+                let num_blocks = (ranks.len().div_ceil(PER_ITEM_THREADS) as u64).min(JOIN.ranks_max_blocks);
                 stream.launch::<join_ranks>(num_blocks, args)?;
             }
             let (ranks, extremes) = (ranks.read_only(), extremes.read_only());
-            let (directory, coords) = (directory.read_only(), sorted.read_only());
+            let (directory, coords) = (directory.read_only(), room.read_only());
             Ok(CellsOn { codes, directory, coords, ids, ranks, extremes })
         }
     }
