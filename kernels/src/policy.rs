@@ -113,6 +113,8 @@ pub struct JoinPolicy {
     pub ranks_max_blocks: u64,
     /// Right points, or pairs, of the first part.
     pub first_part: usize,
+    /// One of so many right points is of the first batch of heaps.
+    pub first_rows: usize,
     /// Up to so many best pairs are kept by counting; more are sorted.
     pub counted_pairs: usize,
     /// Most best pairs that are kept at all unless it is asked for.
@@ -161,6 +163,7 @@ pub const JOIN: JoinPolicy = JoinPolicy {
     more_best_points: 4,
     ranks_max_blocks: 1056,
     first_part: 1024,
+    first_rows: 32,
     counted_pairs: 1024,
     most_kept: 1 << 20,
     least_room: 1 << 14,

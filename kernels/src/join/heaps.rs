@@ -1,7 +1,8 @@
-//! The best pairs of each right point in a heap of its thread, in registers or in shared memory (Løvik 2020, sections 5.3 and 5.4).
+//! The best pairs of each right point in a heap of its thread, in registers or in shared memory (Løvik 2020). Of a later batch of right
+//! points pairs that are worse than the best of those before are left out.
 
 use super::around::{Around, Right};
-use super::best::pair;
+use super::best::{pair, state};
 use super::score::Scoring;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -47,6 +48,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
     left_weight: f64,
     right_weight: f64,
     first: u64,
+    state: Slice<u64>,
     pairs: SliceMut<Bits128>,
 ) {
     let (row, mut best) = (thread::index_1d_u64() as usize, Registers::<K>::EMPTY);
@@ -58,11 +60,15 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
     let right_id = right_ids.load(i);
     if let Some(right) = around.right(right_coords, right_ids, i) {
-        let right_rank = right_ranks.load(i);
-        let first = Cell::new(0);
+        let (right_rank, worst) = (right_ranks.load(i), state.load(state::LIMIT));
+        let first = Cell::new(least_left(&scoring, worst, right_rank));
         let take = |place, id| {
-            best.offer(!scoring.rank(ranks.load(place), right_rank), id);
-            first.set(least_left(&scoring, best.keys[0], right_rank));
+            let key = !scoring.rank(ranks.load(place), right_rank);
+            if key <= worst {
+                best.offer(key, id);
+                let worst = if best.keys[0] < worst { best.keys[0] } else { worst };
+                first.set(least_left(&scoring, worst, right_rank));
+            }
         };
         look(&around, &right, &scoring, ranks, &first, take);
     }
@@ -99,6 +105,7 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
     right_weight: f64,
     first: u64,
     k: u32,
+    state: Slice<u64>,
     pairs: SliceMut<Bits128>,
 ) {
     let (row, k) = (thread::index_1d_u64() as usize, k as usize);
@@ -111,12 +118,15 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
     let right_id = right_ids.load(i);
     let mut heap = Heap::new(shared_mem(), k);
     if let Some(right) = around.right(right_coords, right_ids, i) {
-        let right_rank = right_ranks.load(i);
-        let first = Cell::new(0);
+        let (right_rank, worst) = (right_ranks.load(i), state.load(state::LIMIT));
+        let first = Cell::new(least_left(&scoring, worst, right_rank));
         let take = |place, id| {
-            heap.offer((!scoring.rank(ranks.load(place), right_rank), id));
-            if heap.len == k {
-                first.set(least_left(&scoring, heap.entry(0).0, right_rank));
+            let key = !scoring.rank(ranks.load(place), right_rank);
+            if key <= worst {
+                heap.offer((key, id));
+                if heap.len == k {
+                    first.set(least_left(&scoring, heap.entry(0).0, right_rank));
+                }
             }
         };
         look(&around, &right, &scoring, ranks, &first, take);

@@ -6,11 +6,13 @@ use super::{Asked, ScoredOn, with_kernel_dims};
 use crate::device::{Layout, Workspace};
 use crate::error::Result;
 use kauri_kernels::join::heaps::{join_in_registers, join_in_shared};
+use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
-/// The best pairs by way of the best of each right point, in batches of right points.
+/// The best pairs by way of the best of each right point, in batches of right points, of which the first is small: its limit spares the
+/// others work.
 pub(super) fn best<C: Coord>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
@@ -41,26 +43,31 @@ pub(super) fn best<C: Coord>(
     let mut limit = Bits128::LAST;
     loop {
         let mut keeping = best.begin(stream, &temp, limit)?;
-        for first in (0..num_rows).step_by(batch) {
-            let len = batch.min(num_rows - first);
+        let (mut first, mut len) = (0, batch.min(num_rows.div_ceil(JOIN.first_rows)));
+        while first < num_rows {
             // SAFETY: as above; there is room for as many rows.
             unsafe {
                 let rows = temp.view(rows).part(0, len * of_row);
                 let (n, bits, [left, right]) = (len as u64, scoring.to_bits(), scoring.weights);
                 let (ranks, right_ranks) = (joined.left.ranks, joined.right.ranks);
+                let state = keeping.state().read_only();
                 if in_registers {
-                    let args = join_args!(joined, ranks, right_ranks, bits, left, right, first as u64, rows);
+                    let args =
+                        join_args!(joined, ranks, right_ranks, bits, left, right, first as u64, state, rows);
                     with_kernel_dims!(dims, D => match of_row {
                         16 => stream.launch_items::<join_in_registers<C, D, 16>>(n, args),
                         _ => stream.launch_items::<join_in_registers<C, D, 64>>(n, args),
                     })?;
                 } else {
                     let (first, k) = (first as u64, k as u32);
-                    let args = join_args!(joined, ranks, right_ranks, bits, left, right, first, k, rows);
+                    let args =
+                        join_args!(joined, ranks, right_ranks, bits, left, right, first, k, state, rows);
                     with_kernel_dims!(dims, D => stream.launch_items::<join_in_shared<C, D>>(n, args))?;
                 }
                 keeping.offer(rows.read_only())?;
             }
+            first += len;
+            len = batch.min(num_rows - first);
         }
         let kept = keeping.kept()?;
         if !kept.has_lost {
