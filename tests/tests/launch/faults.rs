@@ -4,6 +4,7 @@
 use crate::{noise, on_cuda};
 use kauri::device::SimOptions;
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace};
+use kauri::join::{DistanceJoin, Scored, Strategy, TopKDistanceJoin};
 use kauri::kdtree::{
     BalancedBuilder, BalancedKdTree, BalancedOptions, Builder, Norm, PointMask, Queries, QueryOptions,
 };
@@ -275,6 +276,49 @@ fn every_call_of_a_query_may_fail_on_a_simulated_device() {
 }
 
 /// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.
+/// Joins two sets on a device whose `nth` call fails; true if no call failed.
+fn join_survives(gpu: &Gpu, points: &[[f32; 2]], strategy: Strategy, plan: FaultPlan) -> bool {
+    let scores: Vec<u32> = (0..points.len() as u32).map(|i| i * 7919 % 1000).collect();
+    let sets = Scored::new(points, &scores).unwrap();
+    let top_k = TopKDistanceJoin::new(40.0, 3).strategy(strategy).best_points(points.len() / 2);
+    let (expected, all) =
+        (top_k.run(&Device::cpu(), sets, sets).unwrap().into_pairs(), DistanceJoin::new(40.0));
+    let expected_rows = all.rows(&Device::cpu(), points, points).unwrap();
+
+    let faulty = gpu.with_faults(plan);
+    let device = Device::from_gpu(faulty.clone());
+    let results = [
+        top_k.run(&device, sets, sets).map(|found| assert_eq!(found.pairs(), expected, "{plan:?}")),
+        all.rows(&device, points, points).map(|found| assert!(found == expected_rows, "{plan:?}")),
+    ];
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    results.into_iter().all(|result| match result {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(is_expected(&error), "{plan:?}: {error}");
+            false
+        }
+    })
+}
+
+#[test]
+fn every_call_of_a_join_may_fail() {
+    on_cuda(|gpu, _| {
+        for strategy in [
+            Strategy::NestedLoop,
+            Strategy::Threshold,
+            Strategy::Cells,
+            Strategy::RegisterHeap,
+            Strategy::SharedHeap,
+            Strategy::Filter,
+        ] {
+            each_call_fails(|plan| join_survives(gpu, &points(3000), strategy, plan));
+        }
+    });
+    let device = Device::sim(SimOptions::default()).unwrap();
+    each_call_fails(|plan| join_survives(device.gpu().unwrap(), &points(6), Strategy::Threshold, plan));
+}
+
 fn sort_survives(gpu: &Gpu, keys: &[u32], plan: FaultPlan) -> bool {
     let mut expected = keys.to_vec();
     expected.sort_unstable();

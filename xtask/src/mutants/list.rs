@@ -70,6 +70,11 @@ const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["
 const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", tests: &["kdtree::"] };
 const SUBTREES: Kernel = Kernel { file: "kernels/src/kdtree/selection/subtrees.rs", tests: &["kdtree::"] };
 const SELECTION: Kernel = Kernel { file: "kernels/src/kdtree/selection.rs", tests: &["kdtree::"] };
+const JOIN_GRID: Kernel = Kernel { file: "kernels/src/join/grid.rs", tests: &["joins::"] };
+const JOIN_AROUND: Kernel = Kernel { file: "kernels/src/join/around.rs", tests: &["joins::"] };
+const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["joins::"] };
+const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["joins::"] };
+const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
 const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
 const NTH: Kernel = Kernel { file: "kernels/src/block/nth.rs", tests: &["top_k::"] };
@@ -670,5 +675,47 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BLOCK_MERGE,
         from: "let is_inside = path.a + (ITEMS as u32) < middle && path.b + (ITEMS as u32) < path.end;",
         to: "let is_inside = path.a + (ITEMS as u32) < middle;",
+    },
+    Mutant {
+        what: "joins: of a row of cells the one behind is left out",
+        kernel: JOIN_GRID,
+        from: "if cell[0] < self.last() { cell[0] + 1 } else { cell[0] }",
+        to: "cell[0]",
+    },
+    Mutant {
+        what: "joins: points behind a run of cells are looked at",
+        kernel: JOIN_AROUND,
+        from: "hits &= if left < GROUP { (1 << left) - 1 } else { (1 << GROUP) - 1 };",
+        to: "hits &= (1 << GROUP) - 1;",
+    },
+    Mutant {
+        what: "joins: a pair that is as good as the limit is dropped",
+        kernel: JOIN_BEST,
+        from: "if !self.limit.is_before(pair) {",
+        to: "if pair.is_before(self.limit) {",
+    },
+    Mutant {
+        what: "joins: pairs that were lost are forgotten",
+        kernel: JOIN_BEST,
+        from: "state.load(state::LOST) | u64::from(all > count)",
+        to: "0",
+    },
+    Mutant {
+        what: "joins: nested loop: pairs of the part before come once more",
+        kernel: JOIN_NESTED,
+        from: "let skipped = if i < done { done.saturating_sub(begin) } else { 0 };",
+        to: "let skipped = 0;",
+    },
+    Mutant {
+        what: "joins: nested loop: no pair with a point that was left out is thought of",
+        kernel: JOIN_NESTED,
+        from: "        if right_are_all == 0 {",
+        to: "        if false {",
+    },
+    Mutant {
+        what: "joins: a heap goes down to the better child",
+        kernel: JOIN_HEAPS,
+        from: "if is_before(below, other) {",
+        to: "if is_before(other, below) {",
     },
 ];
