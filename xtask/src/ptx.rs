@@ -29,9 +29,9 @@ pub(crate) struct Ptx {
 pub(crate) const TEST_FAMILY: &str = "test";
 
 /// Most entries and bytes of PTX, without line numbers, that an architecture may have. Types, dimensions and options multiply, and every entry
-/// is compiled by the driver of every user.
+/// is compiled by the driver of every user of its family.
 const MAX_ENTRIES: usize = 500;
-const MAX_BYTES: u64 = 18_000_000;
+const MAX_BYTES: u64 = 20_000_000;
 
 /// What becomes one PTX an architecture.
 struct Family {
