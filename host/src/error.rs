@@ -113,7 +113,7 @@ pub enum Error {
     /// A length is negative or not a number.
     #[error("{what} {value}: expected a number that is not negative")]
     InvalidLength {
-        /// What it was for: "radius" or "period".
+        /// What it was for: "radius", "period" or "distance".
         what: &'static str,
         /// Its value.
         value: f64,

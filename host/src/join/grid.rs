@@ -29,7 +29,7 @@ pub(super) fn grid_of<C: Coord, const D: usize>(
         // No farther than there are points.
         low[axis] = low[axis].next_down().max(f64::min(lows[0], lows[1]));
         high[axis] = high[axis].next_up().min(f64::max(highs[0], highs[1]));
-        if !(low[axis] <= high[axis]) {
+        if low[axis] > high[axis] {
             return None;
         }
         has_all &= low[axis] <= f64::min(lows[0], lows[1]) && high[axis] >= f64::max(highs[0], highs[1]);

@@ -27,7 +27,8 @@ pub use kauri_kernels::thread::measure::Norm;
 pub use scored::{PairScore, Score, Scored, ScoredPair};
 pub use top_k::{TopKDistanceJoin, TopPairs};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::kdtree::checked_length;
 use crate::point::Point;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -47,9 +48,7 @@ impl<C: Coord> Near<C> {
     /// Checks a distance.
     fn new<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
         const { assert!(P::DIMS <= MAX_DIMS, "points of a join have 1 to 6 coordinates") };
-        if !(epsilon >= C::ZERO) {
-            return Err(Error::InvalidLength { what: "distance", value: epsilon.to_f64() });
-        }
+        let epsilon = checked_length(epsilon, "distance")?;
         Ok(Self { bound: P::bound(epsilon, norm), norm, curve, pairing })
     }
 }

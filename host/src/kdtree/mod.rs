@@ -53,6 +53,7 @@ pub use batches::{NearestBatch, WithinBatch};
 pub use index::SpatialIndex;
 pub use neighbors::Neighbors;
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
+pub(crate) use query::checked_length;
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
 pub use within::Within;
 

@@ -275,6 +275,6 @@ impl<C: Coord> Wanted<C> {
 }
 
 /// A length that is a number and not negative.
-fn checked_length<C: Coord>(length: C, what: &'static str) -> Result<C> {
+pub(crate) fn checked_length<C: Coord>(length: C, what: &'static str) -> Result<C> {
     if length >= C::ZERO { Ok(length) } else { Err(Error::InvalidLength { what, value: length.to_f64() }) }
 }

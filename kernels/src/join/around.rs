@@ -10,13 +10,21 @@ use cuda_std::prelude::*;
 /// Places that are looked at together, so that none waits for another's loads; behind the last point there is room for so many.
 pub const GROUP: usize = 4;
 
-/// The left points, in the order of their cells, and what is near.
+/// The left points, in the order of their cells.
+#[derive(Clone, Copy)]
+pub(super) struct Lefts<'a, C> {
+    pub(super) codes: Slice<'a, u64>,
+    /// Where parts of the codes begin.
+    pub(super) directory: Slice<'a, u32>,
+    pub(super) coords: Slice<'a, C>,
+    pub(super) ids: Slice<'a, u32>,
+}
+
+/// The left points and what is near.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a, C, const D: usize> {
-    codes: Slice<'a, u64>,
+    lefts: Lefts<'a, C>,
     directory: Directory<'a>,
-    coords: Slice<'a, C>,
-    ids: Slice<'a, u32>,
     grid: Grid<D>,
     norm: Norm,
     pairing: Pairing,
@@ -34,10 +42,7 @@ pub(super) struct Right<C, const D: usize> {
 impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     #[inline(always)]
     pub(super) unsafe fn new(
-        codes: Slice<'a, u64>,
-        directory: Slice<'a, u32>,
-        coords: Slice<'a, C>,
-        ids: Slice<'a, u32>,
+        lefts: Lefts<'a, C>,
         dims: u32,
         grid: Slice<'a, f64>,
         shape: u32,
@@ -45,8 +50,8 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     ) -> Self {
         let Shape { bits, curve, norm, pairing } = Shape::from_word(shape);
         let grid = Grid::load(grid, dims as usize, bits, curve);
-        let directory = Directory::new(directory, grid.code_bits());
-        Self { codes, directory, coords, ids, grid, norm, pairing, bound: C::from_f64(bound) }
+        let directory = Directory::new(lefts.directory, grid.code_bits());
+        Self { lefts, directory, grid, norm, pairing, bound: C::from_f64(bound) }
     }
 
     /// A right point, if it is in a cell.
@@ -109,7 +114,7 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
                         let at = place + hits.trailing_zeros() as usize;
                         hits &= hits - 1;
                         if then(at) {
-                            let id = self.ids.load(at);
+                            let id = self.lefts.ids.load(at);
                             if self.pairing.takes(id, right.id) {
                                 take(at, id);
                             }
@@ -126,19 +131,19 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     #[inline(always)]
     unsafe fn begin(&self, code: u64) -> usize {
         let (low, high) = self.directory.range(code);
-        partition_point(low, high, |i| self.codes.load(i) < code)
+        partition_point(low, high, |i| self.lefts.codes.load(i) < code)
     }
 
     /// The first place from `begin` on whose code is beyond `last`: a few steps away, most often.
     #[inline(always)]
     unsafe fn end(&self, begin: usize, last: u64) -> usize {
-        let (mut low, mut step, len) = (begin, 1, self.codes.len());
-        while low + step <= len && self.codes.load(low + step - 1) <= last {
+        let (mut low, mut step, len) = (begin, 1, self.lefts.codes.len());
+        while low + step <= len && self.lefts.codes.load(low + step - 1) <= last {
             low += step;
             step *= 2;
         }
         let high = if low + step - 1 < len { low + step - 1 } else { len };
-        partition_point(low, high, |i| self.codes.load(i) <= last)
+        partition_point(low, high, |i| self.lefts.codes.load(i) <= last)
     }
 
     /// Which of the points of a group are near, a bit each.
@@ -163,7 +168,7 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
 
     #[inline(always)]
     unsafe fn is_near_by(&self, norm: Norm, point: &[C; D], place: usize) -> bool {
-        near(norm, &load_point(self.coords, place, self.grid.dims), point, self.bound)
+        near(norm, &load_point(self.lefts.coords, place, self.grid.dims), point, self.bound)
     }
 }
 

@@ -1,6 +1,6 @@
 //! All pairs with their scores, from the offset of each right point on: what a selection has to do with when no limit is known.
 
-use super::around::Around;
+use super::around::{Around, Lefts};
 use super::best::pair;
 use super::score::Scoring;
 use crate::policy::JOIN_THREADS;
@@ -35,7 +35,8 @@ pub unsafe fn join_filter<C: Coord, const D: usize>(
     offsets: Slice<u64>,
     pairs: SliceMut<Bits128>,
 ) {
-    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
+    let lefts = Lefts { codes, directory, coords, ids };
+    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     if i < right_ids.len()
         && let Some(right) = around.right(right_coords, right_ids, i)

@@ -1,7 +1,7 @@
 //! The best pairs of each right point in a heap of its thread, in registers or in shared memory (Løvik 2020). Of a later batch of right
 //! points pairs that are worse than the best of those before are left out.
 
-use super::around::{Around, Right};
+use super::around::{Around, Lefts, Right};
 use super::best::{pair, state};
 use super::score::Scoring;
 use crate::thread::coord::Coord;
@@ -56,7 +56,8 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
         return;
     }
     let i = first as usize + row;
-    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
+    let lefts = Lefts { codes, directory, coords, ids };
+    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
     let right_id = right_ids.load(i);
     if let Some(right) = around.right(right_coords, right_ids, i) {
@@ -113,7 +114,8 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
         return;
     }
     let i = first as usize + row;
-    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
+    let lefts = Lefts { codes, directory, coords, ids };
+    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
     let right_id = right_ids.load(i);
     let mut heap = Heap::new(shared_mem(), k);

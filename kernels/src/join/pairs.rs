@@ -1,6 +1,6 @@
 //! The pairs of points within a distance of each other: how many a right point has, then which.
 
-use super::around::Around;
+use super::around::{Around, Lefts};
 use crate::policy::JOIN_THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::operator::Sum;
@@ -30,7 +30,8 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
     counts: SliceMut<u32>,
     total: SliceMut<u64>,
 ) {
-    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
+    let lefts = Lefts { codes, directory, coords, ids };
+    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     let mut count = 0;
     if i < right_ids.len() {
@@ -70,7 +71,8 @@ pub unsafe fn join_emit<C: Coord, const D: usize>(
     offsets: Slice<u64>,
     found: SliceMut<u32>,
 ) {
-    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
+    let lefts = Lefts { codes, directory, coords, ids };
+    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     if i < right_ids.len()
         && let Some(right) = around.right(right_coords, right_ids, i)

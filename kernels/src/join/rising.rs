@@ -1,7 +1,7 @@
 //! The best pairs under a limit that rises: right points in parts, larger and larger, each with the limit that those before it made.
 //! A part is of blocks from all over the grid. Of the left points in the cells around only those are looked at whose scores suffice.
 
-use super::around::Around;
+use super::around::{Around, Lefts};
 use super::best::{Best, pair};
 use super::score::Scoring;
 use crate::policy::JOIN_THREADS;
@@ -50,7 +50,8 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
     let right_rank = right_ranks.load(i);
     let all = [extremes.load(0), extremes.load(1)];
     let Some((first, last)) = scoring.lefts_for(best.least_rank(), right_rank, all) else { return };
-    let around = Around::<C, D>::new(codes, directory, coords, ids, dims, grid, shape, bound);
+    let lefts = Lefts { codes, directory, coords, ids };
+    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let Some(right) = around.right(right_coords, right_ids, i) else { return };
     around.each_wanted(
         &right,

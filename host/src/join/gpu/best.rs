@@ -161,7 +161,7 @@ impl<'a> Keeping<'_, 'a> {
         let first = STATE + if self.best.sort.is_none() { self.best.k } else { 0 };
         // SAFETY: within the plan's memory.
         let mut pairs = unsafe { self.stream.read(all.part(0, first).read_only()) }?;
-        let word = |word: usize| if word % 2 == 0 { pairs[word / 2].0 } else { pairs[word / 2].1 };
+        let word = |word: usize| if word.is_multiple_of(2) { pairs[word / 2].0 } else { pairs[word / 2].1 };
         let (has_lost, left_out) = (word(state::LOST) != 0, word(state::LEFT_OUT));
         let (count, limit) = (word(state::COUNT) as usize, pairs[state::LIMIT / 2]);
         if STATE + count > first {
