@@ -126,10 +126,8 @@ fn best_of<C: Coord, S: Score, const D: usize>(
         set.ids.par_iter().map(|&id| scores[id as usize].score_rank()).collect()
     };
     let ranks = [ranks(&sets.left, scores[0]), ranks(&sets.right, scores[1])];
-    let extremes = [0, u64::MAX];
-    let extremes = ranks[0]
-        .iter()
-        .fold([extremes[1], extremes[0]], |[least, greatest], &rank| [least.min(rank), greatest.max(rank)]);
+    let extremes =
+        [ranks[0].par_iter().min(), ranks[0].par_iter().max()].map(|rank| rank.map_or(0, |&rank| rank));
     // The complement of a rank that no better pairs need, of all tasks.
     let limit = AtomicU64::new(u64::MAX);
     let empty = BinaryHeap::<(u64, u64)>::new;

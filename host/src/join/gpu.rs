@@ -120,7 +120,7 @@ pub(super) struct Asked<'a, C> {
     pub(super) near: &'a Near<C>,
     pub(super) scoring: &'a Scoring,
     pub(super) k: usize,
-    /// For pairs of each right point, or all pairs.
+    /// For the best pairs of each right point.
     pub(super) result_bytes: u64,
     /// Points of each set that are joined first for a threshold, if that is asked for.
     pub(super) best_points: Option<usize>,

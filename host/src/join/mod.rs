@@ -7,7 +7,8 @@
 //!
 //! Sets are points of 1 to 6 dimensions or places on the Earth, and need no index: cells of a grid, which is nowhere stored, are put in
 //! the order of a [`Curve`], and a point's neighbours are found in the cells around its own by search (Løvik 2020, *Top-k spatial
-//! distance join on the GPU*). A result does not depend on the device, the curve or the strategy.
+//! distance join on the GPU*). A result does not depend on the device or the strategy, and on
+//! the curve only the order of ids in a row of all pairs.
 //!
 //! Distances are compared as an index compares them ([`SpatialIndex::within`](crate::SpatialIndex::within)): in the type of the
 //! coordinates, their squares under the Euclidean norm.

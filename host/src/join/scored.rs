@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::point::{Point, check_each};
 use bytemuck::Pod;
-use kauri_kernels::join::best::pair;
 use kauri_kernels::join::score::{ScoreType, Scoring, integer_of_rank, rank_of_integer};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -20,10 +19,6 @@ pub trait Score: private::Sealed + Pod + Send + Sync + crate::primitives::top_k:
     #[doc(hidden)]
     fn score_rank(self) -> u64;
     #[doc(hidden)]
-    fn is_number(self) -> bool {
-        true
-    }
-    #[doc(hidden)]
     fn as_f64(self) -> f64;
 }
 
@@ -32,7 +27,7 @@ mod private {
 }
 
 macro_rules! scores {
-    ($($t:ty: $of:ident, |$x:ident| $rank:expr, $is_number:expr;)*) => { $(
+    ($($t:ty: $of:ident, |$x:ident| $rank:expr;)*) => { $(
         impl private::Sealed for $t {}
         impl Score for $t {
             const TYPE: ScoreType = ScoreType::$of;
@@ -41,10 +36,6 @@ macro_rules! scores {
                 let $x = self;
                 $rank
             }
-            fn is_number(self) -> bool {
-                let $x = self;
-                $is_number
-            }
             fn as_f64(self) -> f64 {
                 self as f64
             }
@@ -52,10 +43,10 @@ macro_rules! scores {
     )* };
 }
 scores! {
-    u32: U32, |x| rank_of_integer(x.into()), { let _ = x; true };
-    i64: I64, |x| rank_of_integer(x), { let _ = x; true };
-    f32: F32, |x| f64::from(x).key(), x.is_finite();
-    f64: F64, |x| Coord::key(x), Coord::is_finite(x);
+    u32: U32, |x| rank_of_integer(x.into());
+    i64: I64, |x| rank_of_integer(x);
+    f32: F32, |x| f64::from(x).key();
+    f64: F64, |x| Coord::key(x);
 }
 
 /// Points, each with a score.
@@ -85,7 +76,7 @@ impl<'a, P: Point, S: Score> Scored<'a, P, S> {
         }
         check_each(scores, SEQUENTIAL, |index, score| {
             let error = || Error::NonFiniteScore { index: index as u64, value: score.as_f64() };
-            (!score.is_number()).then(error)
+            (!score.as_f64().is_finite()).then(error)
         })?;
         Ok(Self { points, scores })
     }
@@ -139,8 +130,6 @@ impl ScoredPair {
         } else {
             PairScore::Float(f64::from_key(rank))
         };
-        let (left, right) = ((bits.1 >> 32) as u32, bits.1 as u32);
-        debug_assert_eq!(pair(rank, left, right), bits);
-        Self { left, right, score }
+        Self { left: (bits.1 >> 32) as u32, right: bits.1 as u32, score }
     }
 }

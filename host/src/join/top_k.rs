@@ -116,7 +116,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
         self
     }
 
-    /// Strategies that store pairs of each right point, or all pairs, take at most so many bytes for them at a time; 4 GiB unless set.
+    /// Strategies that keep the best pairs of each right point take at most so many bytes for them at a time; 4 GiB unless set.
     pub fn result_bytes(mut self, bytes: u64) -> Self {
         self.result_bytes = bytes;
         self
@@ -163,21 +163,17 @@ impl<C: Coord> TopKDistanceJoin<C> {
             })?,
             Some(gpu) => {
                 let stream = Stream::new(gpu)?;
-                let mut buffers = None;
-                stats.phase("upload", || -> Result<()> {
-                    let buffer =
-                        |coords: &[P::Coord]| Buffer::from_slice(&stream, coords, "points of a join");
-                    let scores = |scores: &[S]| Buffer::from_slice(&stream, scores, "scores of a join");
-                    buffers = Some((
-                        [buffer(&left_coords)?, buffer(&right_coords)?],
-                        [scores(left_scores)?, scores(right_scores)?],
-                    ));
-                    Ok(())
-                })?;
-                let Some(([left, right], [left_scores, right_scores])) = &buffers else { unreachable!() };
+                let ([left, right], [left_scores, right_scores]) =
+                    stats.phase("upload", || -> Result<_> {
+                        let buffer =
+                            |coords: &[P::Coord]| Buffer::from_slice(&stream, coords, "points of a join");
+                        let scores = |scores: &[S]| Buffer::from_slice(&stream, scores, "scores of a join");
+                        let coords = [buffer(&left_coords)?, buffer(&right_coords)?];
+                        Ok((coords, [scores(left_scores)?, scores(right_scores)?]))
+                    })?;
                 let sets = [
-                    DeviceScored { coords: left, scores: left_scores },
-                    DeviceScored { coords: right, scores: right_scores },
+                    DeviceScored { coords: &left, scores: &left_scores },
+                    DeviceScored { coords: &right, scores: &right_scores },
                 ];
                 let mut workspace = Workspace::new(gpu);
                 let pairs = stats.phase("join", || {

@@ -263,6 +263,23 @@ fn scores_that_no_threshold_helps_with() {
 }
 
 #[test]
+fn the_least_score_that_there_is() {
+    // Nothing is worse, and yet these are pairs.
+    let points: Vec<_> = (0..12).map(|i| [i as f32]).collect();
+    let scores = vec![i64::MIN; points.len()];
+    let set = Scored::new(&points, &scores).unwrap();
+    for device in devices_for(points.len()) {
+        for strategy in STRATEGIES {
+            let join = TopKDistanceJoin::new(100.0, 60).strategy(strategy).best_points(2);
+            let found = join.run(&device, set, set).unwrap();
+            let ids: Vec<_> = found.pairs().iter().map(|pair| (pair.left, pair.right)).collect();
+            let expected: Vec<_> = (0..60).map(|i| (i / 12, i % 12)).collect();
+            assert!(ids == expected, "{strategy:?} on {device}");
+        }
+    }
+}
+
+#[test]
 fn distances_of_every_kind() {
     let points = [[0.0_f64, 0.0], [3.0, 4.0], [3.0, 4.0], [-1e6, 7.0], [0.0, 1e-170]];
     let scores = [1_u32, 2, 3, 4, 5];

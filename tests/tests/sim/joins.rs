@@ -47,6 +47,7 @@ where
 
 const HEAPS: [Strategy; 2] = [Strategy::RegisterHeap, Strategy::SharedHeap];
 const OTHERS: [Strategy; 4] = [Strategy::NestedLoop, Strategy::Threshold, Strategy::Cells, Strategy::Filter];
+
 #[test]
 fn best_pairs() {
     on_each_schedule_in_turn(20, |_, stream, turn| {

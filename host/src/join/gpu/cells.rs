@@ -5,7 +5,7 @@ use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::join::Near;
 use crate::join::grid::GridOf;
-use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::pairs::Pairs;
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use cuda_std::mem::Slice;
@@ -240,9 +240,4 @@ impl<C: Coord> TwoSets<C> {
             Ok(Joined { dims, grid, left, right, bound: near.bound.to_f64() })
         }
     }
-}
-
-/// No words for a kernel that has them as an option.
-pub(super) fn none<'a, T>() -> cuda_std::mem::SliceMut<'a, T> {
-    nothing()
 }

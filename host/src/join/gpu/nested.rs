@@ -114,7 +114,8 @@ fn of_some_best<C: Coord>(
         keeping.kept()?
     };
     // As good is not enough: ids decide then.
-    let is_all = kept.left_out == 0 || (kept.pairs.len() == asked.k && !kept.limit.0 > kept.left_out);
+    let is_all =
+        lens == sets.map(|set| set.len) || (kept.pairs.len() == asked.k && !kept.limit.0 > kept.left_out);
     Ok(if is_all && !kept.has_lost { Found::All(kept.pairs) } else { Found::AtLeast(kept.limit) })
 }
 

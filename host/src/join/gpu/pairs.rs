@@ -1,7 +1,7 @@
 //! All pairs: how many, which, and the best of them.
 
 use super::best::Best;
-use super::cells::{GridOn, Joined, TwoSets, join_args, none};
+use super::cells::{GridOn, Joined, TwoSets, join_args};
 use super::{Asked, ScoredOn, grid_on, with_kernel_dims};
 use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -10,7 +10,7 @@ use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::operator::Sum;
 use crate::primitives::order::{Ascending, NoValue};
-use crate::primitives::pairs::Pairs;
+use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::scan::{Ends, Scan};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::filter::join_filter;
@@ -41,7 +41,7 @@ pub(in crate::join) fn count<C: Coord>(
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
     unsafe {
         let joined = plan.run(stream, &temp, dims, &grid, near, sets, None)?;
-        launch_count(stream, &joined, none(), temp.view(total))?;
+        launch_count(stream, &joined, nothing(), temp.view(total))?;
         Ok(stream.read(temp.view(total).read_only())?[0])
     }
 }
@@ -140,7 +140,7 @@ fn best_of(
                 &temp,
                 pairs.read_only(),
                 pairs,
-                none().read_only(),
+                nothing().read_only(),
                 OrderArgs::by_key(Fold::NONE),
             )
         }?;
@@ -186,7 +186,7 @@ impl Counting {
         let counts = temp.view(self.counts);
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            launch_count(stream, joined, counts, none())?;
+            launch_count(stream, joined, counts, nothing())?;
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
