@@ -142,6 +142,11 @@ impl JoinPolicy {
         points
     }
 
+    /// Up to so many points in the cells around one the `k` nearest are found by cells, more by a tree: untuned.
+    pub const fn nearest_by_cells_to(&self, k: usize) -> f64 {
+        64.0 + 2.0 * k as f64
+    }
+
     /// By so much a part may be larger than all before it, so that what is better than their limit most often has room.
     pub const fn growth(&self, k: usize) -> usize {
         let growth = self.room(k) / k / 4;

@@ -3,6 +3,7 @@
 mod best;
 mod cells;
 mod heaps;
+mod nearest;
 mod nested;
 mod pairs;
 mod rising;
@@ -21,6 +22,7 @@ use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
+pub(super) use nearest::nearest;
 pub(super) use pairs::{count, rows};
 
 /// Runs `$body` with the constant `$D`, the dimensions of the kernels for `$dims`.

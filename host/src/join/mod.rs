@@ -3,6 +3,7 @@
 //! | join | result |
 //! |---|---|
 //! | [`TopKDistanceJoin`] | the `k` pairs within a distance of each other whose scores together are the best |
+//! | [`KnnJoin`] | the `k` nearest points of one set for each of another, maybe within a distance |
 //! | [`DistanceJoin`] | all pairs within a distance of each other, or how many there are; also of one set with itself |
 //!
 //! Sets are points of 1 to 6 dimensions or places on the Earth, and need no index: cells of a grid, which is nowhere stored, are put in
@@ -17,6 +18,7 @@ mod cpu;
 mod distance;
 mod gpu;
 mod grid;
+mod nearest;
 mod scored;
 mod top_k;
 
@@ -25,6 +27,7 @@ pub use gpu::{DeviceScored, Strategy};
 pub use kauri_kernels::join::curve::Curve;
 pub use kauri_kernels::join::score::ScoreFunction;
 pub use kauri_kernels::thread::measure::Norm;
+pub use nearest::{KnnIndex, KnnJoin};
 pub use scored::{PairScore, Score, Scored, ScoredPair};
 pub use top_k::{TopKDistanceJoin, TopPairs};
 
@@ -49,6 +52,11 @@ impl<C: Coord> Near<C> {
     /// Checks a distance.
     fn new<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
         const { assert!(P::DIMS <= MAX_DIMS, "points of a join have 1 to 6 coordinates") };
+        Self::of::<P>(epsilon, norm, curve, pairing)
+    }
+
+    /// The same of points that may have more coordinates.
+    fn of<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
         let epsilon = checked_length(epsilon, "distance")?;
         Ok(Self { bound: P::bound(epsilon, norm), norm, curve, pairing })
     }

@@ -146,6 +146,12 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         partition_point(low, high, |i| self.lefts.codes.load(i) <= last)
     }
 
+    /// The distance of a left point, as distances are compared.
+    #[inline(always)]
+    pub(super) unsafe fn distance(&self, right: &Right<C, D>, place: usize) -> C {
+        distance(self.norm, &load_point(self.lefts.coords, place, self.grid.dims), &right.point)
+    }
+
     /// Which of the points of a group are near, a bit each.
     #[inline(always)]
     unsafe fn near(&self, point: &[C; D], place: usize) -> u32 {
@@ -172,10 +178,16 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     }
 }
 
-/// True if two points are within the bound of each other. Coordinates that they do not have are 0, and change no distance.
+/// True if two points are within the bound of each other.
 #[inline(always)]
 pub(super) fn near<C: Coord, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D], bound: C) -> bool {
-    norm.put_together(D, |axis| along(left[axis], right[axis], C::ZERO)) <= bound
+    distance(norm, left, right) <= bound
+}
+
+/// How far two points are from each other. Coordinates that they do not have are 0, and change nothing.
+#[inline(always)]
+fn distance<C: Coord, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D]) -> C {
+    norm.put_together(D, |axis| along(left[axis], right[axis], C::ZERO))
 }
 
 /// Where the codes of each of their highest bits begin, so that a search begins near its end: of equal parts of all codes, one more.

@@ -7,6 +7,7 @@ pub mod curve;
 pub mod filter;
 pub mod grid;
 pub mod heaps;
+pub mod nearest;
 pub mod nested;
 pub mod pairs;
 pub mod rising;

@@ -36,6 +36,15 @@ impl GridOn {
     }
 }
 
+impl GridOn {
+    /// The part of all cells that are around one.
+    pub(super) fn part_around(&self) -> f64 {
+        let (per_unit, corners) = (self.words[0], &self.words[1..]);
+        let (low, high) = corners.split_at(corners.len() / 2);
+        low.iter().zip(high).map(|(low, high)| 3.0 / ((high - low) * per_unit).max(3.0)).product()
+    }
+}
+
 /// Temporary memory of the grid.
 pub(super) struct GridPlan {
     words: Region<f64>,
