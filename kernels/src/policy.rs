@@ -95,6 +95,9 @@ pub const PER_ITEM_THREADS: usize = 256;
 /// Threads of a block of joins by cells: untuned.
 pub const JOIN_THREADS: usize = 128;
 
+/// Blocks of such joins that a multiprocessor is to hold: without it the assembler aims higher and spills.
+pub const JOIN_MIN_BLOCKS: usize = 5;
+
 /// How the best pairs of a join are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinPolicy {

@@ -4,7 +4,10 @@
 mod data;
 mod demo;
 mod doctor;
+mod join;
+mod length;
 mod map;
+mod score;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -24,6 +27,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Pairs of places of two tables within a distance: all, or those with the best scores
+    #[command(
+        after_help = "kauri join --left cities.csv --right airports.csv --within 50km --top 10 --score left.population+right.altitude_ft"
+    )]
+    Join(Box<join::Join>),
+    /// The nearest left places of each right place
+    Knn(Box<join::Knn>),
+    /// Pairs of places of one table within a distance
+    SelfJoin(Box<join::SelfJoin>),
     /// Run on real data that come with kauri
     Demo(Box<demo::Demo>),
     /// Say what kauri finds on this machine
@@ -66,6 +78,9 @@ pub fn main_with(
         }
     };
     let result = match cli.command {
+        Command::Join(join) => join.run(out),
+        Command::Knn(knn) => knn.run(out),
+        Command::SelfJoin(join) => join.run(out),
         Command::Demo(demo) => demo.run(out),
         Command::Doctor(doctor) => doctor.run(out),
     };

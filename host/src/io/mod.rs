@@ -40,6 +40,8 @@
 mod atomic;
 pub(crate) mod index;
 mod lonlat_csv;
+mod table;
 
 pub use atomic::write_atomically;
 pub use lonlat_csv::{LonLatTable, read_lonlat_csv};
+pub use table::{Numbers, Table};

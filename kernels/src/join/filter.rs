@@ -3,13 +3,13 @@
 use super::around::{Around, Lefts};
 use super::best::pair;
 use super::score::Scoring;
-use crate::policy::JOIN_THREADS;
+use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
 /// Writes the pairs of each right point, whose offsets are by its id; a thread each.
-#[kernel(family = "join", block = JOIN_THREADS, hot)]
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]

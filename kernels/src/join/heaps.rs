@@ -12,13 +12,15 @@ use cuda_std::prelude::*;
 
 /// Threads of a block, as there.
 pub const HEAP_THREADS: usize = 64;
+/// Blocks that a multiprocessor is to hold: more find no room for their heaps.
+const HEAP_MIN_BLOCKS: usize = 4;
 /// Most pairs of a heap in shared memory.
 pub const MOST_SHARED: usize = 64;
 /// Most pairs of a heap in registers.
 pub const MOST_REGISTERS: usize = 64;
 
 /// Writes the best `K` pairs of each right point from `first` on, in no order; a thread each.
-#[kernel(family = "join-heaps", block = HEAP_THREADS, hot)]
+#[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
 #[instance(f32, 2, 16)]
 #[instance(f32, 2, 64)]
 #[instance(f32, 3, 16)]
@@ -81,7 +83,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
 }
 
 /// Writes the best `k` pairs of each right point from `first` on, in no order; a thread each.
-#[kernel(family = "join-heaps", block = HEAP_THREADS, shared = HeapSmem, hot)]
+#[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]

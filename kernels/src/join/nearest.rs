@@ -1,14 +1,14 @@
 //! The nearest left points of each right point within a distance, by the cells around it.
 
 use super::around::{Around, Lefts};
-use crate::policy::JOIN_THREADS;
+use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::best_k::BestK;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
 /// Writes the `k` nearest left points of each right point to the row of its id, sorted by (distance, id) and padded with infinity and
 /// `u32::MAX`; a thread each.
-#[kernel(family = "join", block = JOIN_THREADS, hot)]
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]

@@ -1,7 +1,7 @@
 //! The pairs of points within a distance of each other: how many a right point has, then which.
 
 use super::around::{Around, Lefts};
-use crate::policy::JOIN_THREADS;
+use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::operator::Sum;
 use crate::warp::scan::reduce;
@@ -9,7 +9,7 @@ use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
 
 /// Counts the left points near each right point, by its id if counts are wanted, and adds them to the total; a thread a right point.
-#[kernel(family = "join", block = JOIN_THREADS, hot)]
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]
@@ -50,7 +50,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
 }
 
 /// Writes the ids of the left points near each right point from its offset on, as far as there is room; a thread a right point.
-#[kernel(family = "join", block = JOIN_THREADS, hot)]
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]

@@ -4,13 +4,13 @@
 use super::around::{Around, Lefts};
 use super::best::{Best, pair};
 use super::score::Scoring;
-use crate::policy::JOIN_THREADS;
+use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
 /// Offers the pairs of some right points; a thread each. Block `b` of the launch has those of block `(b + first_block) * stride`,
 /// modulo the number of all blocks, of which that is no divisor.
-#[kernel(family = "join", block = JOIN_THREADS, hot)]
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]
