@@ -93,6 +93,25 @@ impl Rows {
         }
     }
 
+    /// Of a part of so many rows that have so many items, how many rows make a batch, and their items. The offsets are read only if not
+    /// all do.
+    ///
+    /// # Errors
+    /// As [`that_fit`](Self::that_fit), and that of the offsets.
+    pub(crate) fn fit(
+        &self,
+        num_rows: usize,
+        total: u64,
+        offsets: impl FnOnce() -> Result<Vec<u64>>,
+    ) -> Result<(usize, u64)> {
+        if total <= self.most_items() {
+            return Ok((num_rows, total));
+        }
+        let offsets = offsets()?;
+        let num_rows = self.that_fit(&offsets)?;
+        Ok((num_rows, offsets[num_rows]))
+    }
+
     /// So many rows with so many items are in a batch.
     pub(crate) fn took(&mut self, rows: usize, items: u64) {
         self.rest.start += rows;

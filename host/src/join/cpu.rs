@@ -1,9 +1,10 @@
 //! The CPU half: the same cells, gone through on all threads.
 
 use super::Near;
-use super::distance::JoinedRows;
+use super::distance::{JoinedRows, ShowRows};
 use super::grid::grid_of;
 use super::scored::Score;
+use crate::batches::{Delivery, Rows};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::primitives::cpu::bounds::bounds;
@@ -15,28 +16,18 @@ use kauri_kernels::thread::measure::along;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::collections::BinaryHeap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Points of a set that one task goes through.
 const TASK: usize = 1 << 10;
-
-/// Runs `$body` with the constant `$D` = `$dims`, which must be 1 to 6.
-macro_rules! with_dims {
-    ($dims:expr, $D:ident => $body:expr) => {
-        with_dims!(@ $dims, $D, $body, 1 2 3 4 5 6)
-    };
-    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
-        match $dims {
-            $($n => { const $D: usize = $n; $body })*
-            dims => unreachable!("{dims} dimensions"),
-        }
-    };
-}
+/// Bytes of a pair of a row.
+const ITEM_BYTES: u64 = size_of::<u32>() as u64;
 
 /// How many pairs there are.
 pub(super) fn count<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<u64> {
-    with_dims!(dims, D => {
+    with_exact_dims!(dims, D => {
         let Some(sets) = Sets::<C, D>::new(coords, near)? else { return Ok(0) };
         Ok(sets.tasks().map(|task| {
             let mut count = 0;
@@ -48,54 +39,62 @@ pub(super) fn count<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) ->
 
 /// The left points near each right point.
 pub(super) fn rows<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<JoinedRows> {
-    with_dims!(dims, D => rows_of::<C, D>(coords, near))
+    with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near)? {
+        Some(sets) => sets.rows(coords[1].len() / D),
+        None => Ok(JoinedRows::new(zeros(coords[1].len() / D + 1)?, Vec::new())),
+    })
 }
 
-fn rows_of<C: Coord, const D: usize>(coords: [&[C]; 2], near: &Near<C>) -> Result<JoinedRows> {
-    let num_rows = coords[1].len() / D;
-    let mut offsets = memory::vec_with_capacity(num_rows + 1, "offsets of rows")?;
-    offsets.resize(num_rows + 1, 0_u64);
-    let Some(sets) = Sets::<C, D>::new(coords, near)? else {
-        return Ok(JoinedRows::new(offsets, Vec::new()));
-    };
-    // Each task has its rows one after the other; then they go to their places.
-    let found: Vec<_> = sets
-        .tasks()
-        .map(|task| {
-            let (mut counts, mut ids, first) = (vec![0_u32; task.len()], Vec::new(), task.start);
-            sets.each(
-                task,
-                |_| true,
-                |right, left| {
-                    counts[right - first] += 1;
-                    ids.push(sets.left.ids[left]);
-                },
-            );
-            (first, counts, ids)
-        })
-        .collect();
-    for (first, counts, _) in &found {
-        for (i, &count) in counts.iter().enumerate() {
-            offsets[sets.right.ids[first + i] as usize + 1] = count.into();
+/// Delivers the left points near each right point, which has the row.
+pub(super) fn deliver<C: Coord>(
+    dims: usize,
+    coords: [&[C]; 2],
+    near: &Near<C>,
+    delivery: &mut Delivery<'_, '_>,
+    show: &mut ShowRows<'_>,
+) -> Result<ControlFlow<()>> {
+    with_exact_dims!(dims, D => deliver_of::<C, D>(coords, near, delivery, show))
+}
+
+fn deliver_of<C: Coord, const D: usize>(
+    coords: [&[C]; 2],
+    near: &Near<C>,
+    delivery: &mut Delivery<'_, '_>,
+    show: &mut ShowRows<'_>,
+) -> Result<ControlFlow<()>> {
+    let [set, rights] = coords.map(|coords| coords.as_chunks::<D>().0);
+    let mut rows = Rows::new(rights.len(), ITEM_BYTES, delivery.limits());
+    // One grid for all batches, so that their rows are in one order.
+    let grid = grid_of_points([set, rights], near);
+    let left = grid.map(|grid| (grid, Arc::new(Cells::new(set, &grid))));
+    while let Some(part) = rows.next_part() {
+        let (found, num_rows) = delivery.make(|| {
+            let found = match &left {
+                Some((grid, left)) => {
+                    let (left, right) = (left.clone(), Cells::new(&rights[part.clone()], grid));
+                    Sets { grid: *grid, near, left, right, num_before: part.start as u32 }.rows(part.len())?
+                }
+                None => JoinedRows::new(zeros(part.len() + 1)?, Vec::new()),
+            };
+            let num_rows = rows.that_fit(found.offsets())?;
+            Ok((found, num_rows))
+        })?;
+        let offsets = &found.offsets()[..=num_rows];
+        let num_items = offsets[num_rows];
+        rows.took(num_rows, num_items);
+        let look = || show(part.start, offsets, &found.ids()[..num_items as usize]);
+        let flow = delivery.hand_over(num_rows, num_items as usize, ITEM_BYTES, look);
+        if flow.is_break() {
+            return Ok(flow);
         }
     }
-    for row in 0..num_rows {
-        offsets[row + 1] += offsets[row];
-    }
-    let (total, bytes) = (offsets[num_rows], offsets[num_rows].saturating_mul(4));
-    let len = usize::try_from(total).unwrap_or(usize::MAX);
-    let mut ids = memory::vec_with_capacity(len, "pairs of a join")
-        .map_err(|error: Error| error.of_result(total, bytes))?;
-    ids.resize(len, 0);
-    for (first, counts, from) in found {
-        let mut begin = 0;
-        for (i, &count) in counts.iter().enumerate() {
-            let (to, count) = (offsets[sets.right.ids[first + i] as usize] as usize, count as usize);
-            ids[to..to + count].copy_from_slice(&from[begin..begin + count]);
-            begin += count;
-        }
-    }
-    Ok(JoinedRows::new(offsets, ids))
+    Ok(ControlFlow::Continue(()))
+}
+
+fn zeros(len: usize) -> Result<Vec<u64>> {
+    let mut zeros = memory::vec_with_capacity(len, "offsets of rows")?;
+    zeros.resize(len, 0);
+    Ok(zeros)
 }
 
 /// The best pairs, the best first.
@@ -110,7 +109,7 @@ pub(super) fn top_k<C: Coord, S: Score>(
     if k == 0 {
         return Ok(Vec::new());
     }
-    with_dims!(dims, D => {
+    with_exact_dims!(dims, D => {
         let Some(sets) = Sets::<C, D>::new(coords, near)? else { return Ok(Vec::new()) };
         Ok(best_of(&sets, scores, scoring, k))
     })
@@ -192,24 +191,71 @@ impl<C: Coord, const D: usize> Cells<C, D> {
     }
 }
 
+/// The grid of two sets, unless no two points can be near each other.
+fn grid_of_points<C: Coord, const D: usize>(points: [&[[C; D]]; 2], near: &Near<C>) -> Option<Grid<D>> {
+    if points.iter().any(|points| points.is_empty()) {
+        return None;
+    }
+    let [left, right] = points.map(bounds);
+    grid_of(D, left, right, near).map(|of| of.grid)
+}
+
 /// Two sets.
 struct Sets<'a, C, const D: usize> {
     grid: Grid<D>,
     near: &'a Near<C>,
-    left: Cells<C, D>,
+    left: Arc<Cells<C, D>>,
     right: Cells<C, D>,
+    /// Right points of the whole set that come before these.
+    num_before: u32,
 }
 
 impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
     fn new(coords: [&[C]; 2], near: &'a Near<C>) -> Result<Option<Self>> {
         let points = coords.map(|coords| coords.as_chunks::<D>().0);
-        if points.iter().any(|points| points.is_empty()) {
-            return Ok(None);
+        let Some(grid) = grid_of_points(points, near) else { return Ok(None) };
+        let [left, right] = points.map(|points| Cells::new(points, &grid));
+        Ok(Some(Self { grid, near, left: Arc::new(left), right, num_before: 0 }))
+    }
+
+    /// The left points near each right point.
+    fn rows(&self, num_rows: usize) -> Result<JoinedRows> {
+        let mut offsets = zeros(num_rows + 1)?;
+        // Each task has its rows one after the other; then they go to their places.
+        let found: Vec<_> = self
+            .tasks()
+            .map(|task| {
+                let (mut counts, mut ids, first) = (vec![0_u32; task.len()], Vec::new(), task.start);
+                let take = |right, left: usize| {
+                    counts[right - first] += 1;
+                    ids.push(self.left.ids[left]);
+                };
+                self.each(task, |_| true, take);
+                (first, counts, ids)
+            })
+            .collect();
+        for (first, counts, _) in &found {
+            for (i, &count) in counts.iter().enumerate() {
+                offsets[self.right.ids[first + i] as usize + 1] = count.into();
+            }
         }
-        let [left, right] = points.map(bounds);
-        let Some(of) = grid_of(D, left, right, near) else { return Ok(None) };
-        let [left, right] = points.map(|points| Cells::new(points, &of.grid));
-        Ok(Some(Self { grid: of.grid, near, left, right }))
+        for row in 0..num_rows {
+            offsets[row + 1] += offsets[row];
+        }
+        let (total, bytes) = (offsets[num_rows], offsets[num_rows].saturating_mul(ITEM_BYTES));
+        let len = usize::try_from(total).unwrap_or(usize::MAX);
+        let mut ids = memory::vec_with_capacity(len, "pairs of a join")
+            .map_err(|error: Error| error.of_result(total, bytes))?;
+        ids.resize(len, 0);
+        for (first, counts, from) in found {
+            let mut begin = 0;
+            for (i, &count) in counts.iter().enumerate() {
+                let (to, count) = (offsets[self.right.ids[first + i] as usize] as usize, count as usize);
+                ids[to..to + count].copy_from_slice(&from[begin..begin + count]);
+                begin += count;
+            }
+        }
+        Ok(JoinedRows::new(offsets, ids))
     }
 
     /// Ranges of right places.
@@ -246,7 +292,7 @@ impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
                         self.near.norm.put_together(D, |axis| along(other[axis], point[axis], C::ZERO));
                     if distance <= self.near.bound
                         && wanted(&of, left)
-                        && self.near.pairing.takes(self.left.ids[left], id)
+                        && self.near.pairing.takes(self.left.ids[left], id + self.num_before)
                     {
                         take(right, left);
                     }

@@ -2,12 +2,18 @@
 
 use super::top_k::check_count;
 use super::{Curve, Near, Norm, cpu, gpu};
+use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
+use crate::kdtree::Coordinate;
 use crate::memory;
 use crate::point::Point;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
+use std::ops::{ControlFlow, Range};
+
+/// Takes the rows from one on: their offsets and ids.
+pub(super) type ShowRows<'s> = dyn FnMut(usize, &[u64], &[u32]) -> ControlFlow<()> + 's;
 
 /// All pairs of a left and a right point within a distance of each other, or of two points of one set.
 ///
@@ -76,7 +82,43 @@ impl JoinedRows {
     }
 }
 
-impl<C: Coord> DistanceJoin<C> {
+/// A batch of rows of what would be [`JoinedRows`]. Rows have the numbers that they have in the whole result.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsBatch<'a> {
+    first: usize,
+    offsets: &'a [u64],
+    ids: &'a [u32],
+}
+
+impl<'a> RowsBatch<'a> {
+    /// The rows of the batch.
+    pub fn rows(&self) -> Range<usize> {
+        self.first..self.first + self.offsets.len() - 1
+    }
+
+    /// Where each row of the batch begins in [`ids`](Self::ids), and where the last ends: one more than rows.
+    pub fn offsets(&self) -> &'a [u64] {
+        self.offsets
+    }
+
+    /// All ids, row after row.
+    pub fn ids(&self) -> &'a [u32] {
+        self.ids
+    }
+
+    /// The ids of row `row` of the whole result.
+    ///
+    /// # Panics
+    /// If the batch does not have it.
+    pub fn row(&self, row: usize) -> &'a [u32] {
+        let rows = self.rows();
+        assert!(rows.contains(&row), "row {row} of a batch of the rows {rows:?}");
+        let row = row - self.first;
+        &self.ids[self.offsets[row] as usize..self.offsets[row + 1] as usize]
+    }
+}
+
+impl<C: Coordinate> DistanceJoin<C> {
     /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
     pub fn new(epsilon: C) -> Self {
         Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear }
@@ -133,6 +175,76 @@ impl<C: Coord> DistanceJoin<C> {
         once: bool,
     ) -> Result<JoinedRows> {
         self.found(device, points, None, of_one(once))
+    }
+
+    /// The right points near each left point, as [`rows`](Self::rows), in batches, in order. There may be any number, also more than 2^32.
+    ///
+    /// Memory: that of [`Batches`]; of a GPU also the right points in the order of cells. The left points come and go.
+    ///
+    /// ```
+    /// use kauri::{Batches, Device, DistanceJoin};
+    /// use std::ops::ControlFlow;
+    /// let points: Vec<[f32; 1]> = (0..100).map(|x| [x as f32]).collect();
+    /// let mut pairs = 0;
+    /// let mut batches = Batches::new().rows(30);
+    /// DistanceJoin::new(1.0).rows_batches(&Device::cpu(), &points, &points, &mut batches, |batch| {
+    ///     pairs += batch.rows().map(|row| batch.row(row).len()).sum::<usize>();
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(pairs, 298);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count), of points before any batch; [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row
+    /// that a batch has no room for, when those before it have been delivered.
+    pub fn rows_batches<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: &[P],
+        batches: &mut Batches<'_>,
+        look: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<Delivered> {
+        self.delivered(device, left, Some(right), Pairing::All, batches, look)
+    }
+
+    /// [`self_rows`](Self::self_rows) in batches, as [`rows_batches`](Self::rows_batches).
+    ///
+    /// # Errors
+    /// Those of [`rows_batches`](Self::rows_batches).
+    pub fn self_rows_batches<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        points: &[P],
+        once: bool,
+        batches: &mut Batches<'_>,
+        look: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<Delivered> {
+        self.delivered(device, points, None, of_one(once), batches, look)
+    }
+
+    fn delivered<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: Option<&[P]>,
+        pairing: Pairing,
+        batches: &mut Batches<'_>,
+        mut look: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<Delivered> {
+        let _span = tracing::debug_span!("distance_join_batches", left = left.len()).entered();
+        let near = self.near::<P>(pairing)?;
+        with_sets(left, right, |coords| {
+            Delivery::run(batches, device, left.len(), |delivery| {
+                let show =
+                    &mut |first: usize, offsets: &[u64], ids: &[u32]| look(RowsBatch { first, offsets, ids });
+                match device.gpu() {
+                    None => cpu::deliver(P::DIMS, coords, &near, delivery, show),
+                    Some(gpu) => gpu::deliver(gpu, P::DIMS, coords, &near, delivery, show),
+                }
+            })
+        })
     }
 
     /// [`count`](Self::count) of sets of points of type `P` in the memory of a GPU, or of the left one with itself, each pair both

@@ -1,5 +1,6 @@
 //! The GPU half: sets in the order of their cells, and what is done with the pairs.
 
+mod batches;
 mod best;
 mod cells;
 mod heaps;
@@ -14,6 +15,8 @@ use super::scored::Score;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::primitives::bounds::Bounds;
+use crate::primitives::cpu;
+pub(super) use batches::deliver;
 use cells::GridOn;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::heaps::{MOST_REGISTERS, MOST_SHARED};
@@ -215,15 +218,18 @@ fn grid_on<C: Coord>(
     if coords.iter().any(|coords| coords.is_empty()) {
         return Ok(None);
     }
-    macro_rules! with_exact_dims {
-        ($($n:literal)*) => {
-            match dims {
-                $($n => of_dims::<C, $n>(stream, workspace, coords, near),)*
-                dims => unreachable!("{dims} dimensions"),
-            }
-        };
+    with_exact_dims!(dims, D => of_dims::<C, D>(stream, workspace, coords, near))
+}
+
+/// The same of sets in host memory.
+fn grid_of_host<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Option<GridOn> {
+    if coords.iter().any(|coords| coords.is_empty()) {
+        return None;
     }
-    with_exact_dims!(1 2 3 4 5 6)
+    with_exact_dims!(dims, D => {
+        let [left, right] = coords.map(|coords| cpu::bounds::bounds(coords.as_chunks::<D>().0));
+        grid_of(D, left, right, near).map(|of| GridOn::new(&of))
+    })
 }
 
 fn of_dims<C: Coord, const D: usize>(

@@ -14,6 +14,19 @@
 //! Distances are compared as an index compares them ([`SpatialIndex::within`](crate::SpatialIndex::within)): in the type of the
 //! coordinates, their squares under the Euclidean norm.
 
+/// Runs `$body` with the constant `$D` = `$dims`, which must be 1 to 6.
+macro_rules! with_exact_dims {
+    ($dims:expr, $D:ident => $body:expr) => {
+        with_exact_dims!(@ $dims, $D, $body, 1 2 3 4 5 6)
+    };
+    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
+        match $dims {
+            $($n => { const $D: usize = $n; $body })*
+            dims => unreachable!("{dims} dimensions"),
+        }
+    };
+}
+
 mod cpu;
 mod distance;
 mod gpu;
@@ -22,7 +35,7 @@ mod nearest;
 mod scored;
 mod top_k;
 
-pub use distance::{DistanceJoin, JoinedRows};
+pub use distance::{DistanceJoin, JoinedRows, RowsBatch};
 pub use gpu::{DeviceScored, Strategy};
 pub use kauri_kernels::join::curve::Curve;
 pub use kauri_kernels::join::score::ScoreFunction;

@@ -39,6 +39,14 @@ pub(super) struct Right<C, const D: usize> {
     cell: [u32; D],
 }
 
+impl<C, const D: usize> Right<C, D> {
+    /// The same, of a set in which so many points come before those of the launch.
+    #[inline(always)]
+    pub(super) fn behind(self, num_before: u32) -> Self {
+        Self { id: self.id + num_before, ..self }
+    }
+}
+
 impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     #[inline(always)]
     pub(super) unsafe fn new(

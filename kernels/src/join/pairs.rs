@@ -8,7 +8,8 @@ use crate::warp::scan::reduce;
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
 
-/// Counts the left points near each right point, by its id if counts are wanted, and adds them to the total; a thread a right point.
+/// Counts the left points near each right point, by its id if counts are wanted, and adds them to the total; a thread a right point, of
+/// a set in which `num_before` come before them.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
@@ -27,6 +28,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
     grid: Slice<f64>,
     shape: u32,
     bound: f64,
+    num_before: u32,
     counts: SliceMut<u32>,
     total: SliceMut<u64>,
 ) {
@@ -36,7 +38,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
     let mut count = 0;
     if i < right_ids.len() {
         if let Some(right) = around.right(right_coords, right_ids, i) {
-            around.each(&right, |_, _| count += 1);
+            around.each(&right.behind(num_before), |_, _| count += 1);
         }
         if !counts.is_empty() {
             counts.store(right_ids.load(i) as usize, count);
@@ -49,7 +51,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
     }
 }
 
-/// Writes the ids of the left points near each right point from its offset on, as far as there is room; a thread a right point.
+/// Writes the ids of the left points near each right point from its offset on, as far as there is room; threads as there.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
@@ -68,6 +70,7 @@ pub unsafe fn join_emit<C: Coord, const D: usize>(
     grid: Slice<f64>,
     shape: u32,
     bound: f64,
+    num_before: u32,
     offsets: Slice<u64>,
     found: SliceMut<u32>,
 ) {
@@ -84,6 +87,6 @@ pub unsafe fn join_emit<C: Coord, const D: usize>(
             }
             place += 1;
         };
-        around.each(&right, take);
+        around.each(&right.behind(num_before), take);
     }
 }

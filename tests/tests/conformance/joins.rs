@@ -8,6 +8,7 @@ use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::{Random, Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape};
+use std::ops::ControlFlow;
 
 const STRATEGIES: [Strategy; 7] = [
     Strategy::Auto,
@@ -505,5 +506,100 @@ fn more_than_four_billion_pairs_are_counted() {
         let join = DistanceJoin::new(0.5);
         assert_eq!(join.count(&device, &points, &points).unwrap(), n * n);
         assert_eq!(join.self_count(&device, &points, true).unwrap(), n * (n - 1) / 2);
+    }
+}
+
+#[test]
+fn pairs_in_batches_are_those_of_the_whole_result() {
+    let (left, right) =
+        (Shape::Clustered.points::<f32, 2>(700, 11), Shape::Clustered.points::<f32, 2>(900, 12));
+    let join = DistanceJoin::new(4e-5);
+    for device in devices() {
+        let whole = [
+            join.rows(&device, &left, &right).unwrap(),
+            join.self_rows(&device, &left, true).unwrap(),
+            join.self_rows(&device, &left, false).unwrap(),
+        ];
+        for (bytes, rows) in [(u64::MAX, 1000), (3000, 50), (1000, usize::MAX)] {
+            for (i, whole) in whole.iter().enumerate() {
+                let (mut ids, mut next) = (Vec::new(), 0);
+                let mut batches = Batches::new().bytes(bytes).rows(rows);
+                let mut look = |batch: RowsBatch<'_>| {
+                    assert!(batch.rows().start == next && batch.rows().len() <= rows);
+                    for row in batch.rows() {
+                        assert_eq!(batch.row(row), whole.row(row), "row {row} on {device}");
+                    }
+                    next = batch.rows().end;
+                    ids.extend_from_slice(batch.ids());
+                    ControlFlow::Continue(())
+                };
+                let delivered = match i {
+                    0 => join.rows_batches(&device, &left, &right, &mut batches, &mut look),
+                    _ => join.self_rows_batches(&device, &left, i == 1, &mut batches, &mut look),
+                };
+                let delivered = delivered.unwrap();
+                assert!(delivered.is_complete && delivered.rows == left.len() as u64);
+                assert!(ids == whole.ids() && delivered.items == ids.len() as u64, "{device}");
+            }
+        }
+        let mut batches = Batches::new().bytes(8);
+        let error = join
+            .rows_batches(&device, &left, &left, &mut batches, |_| ControlFlow::Continue(()))
+            .unwrap_err();
+        assert!(matches!(error, Error::RowTooLarge { most: 8, .. }), "{error}");
+        // Far from everything.
+        let far = [[1e9_f32, 1e9]; 3];
+        let mut num_rows = 0;
+        let look = |batch: RowsBatch<'_>| {
+            num_rows += batch.rows().len();
+            ControlFlow::Continue(())
+        };
+        let delivered = join.rows_batches(&device, &far, &right, &mut Batches::new(), look).unwrap();
+        assert!(delivered.is_complete && delivered.items == 0 && num_rows == 3);
+    }
+}
+
+fn nearest_of_two_sets<C: Scalar, const D: usize>(n: usize)
+where
+    [C; D]: Point<Coord = C>,
+{
+    for (turn, shape) in Shape::ALL.into_iter().enumerate() {
+        let (left, right) = (shape.points::<C, D>(n, 1), shape.points::<C, D>(n + n / 7, 2));
+        let (norm, epsilon) = (NORMS[turn % 3], distance(Norm::Chebyshev, &left[n / 3], &right[n / 2]));
+        let bound = if norm == Norm::Euclidean { epsilon * epsilon } else { epsilon };
+        for k in [1, 8, 40] {
+            let expected = right.iter().map(|point| {
+                let mut all: Vec<_> =
+                    (0..).zip(&left).map(|(id, other)| (distance(norm, other, point), id)).collect();
+                all.retain(|pair| pair.0 <= bound);
+                all.sort_by(|a, b| a.partial_cmp(b).unwrap());
+                let ids = all.iter().map(|pair| pair.1).chain(std::iter::repeat(u32::MAX));
+                ids.take(k).collect::<Vec<u32>>()
+            });
+            let expected: Vec<u32> = expected.flatten().collect();
+            for device in devices_for_shape(shape, n) {
+                for index in [KnnIndex::Auto, KnnIndex::Tree, KnnIndex::Grid] {
+                    let join = KnnJoin::new(k).within(epsilon).norm(norm).index(index);
+                    let found = join.run(&device, &left, &right).unwrap();
+                    assert!(found.ids() == expected, "{shape:?}, {} x {D}, {join:?} on {device}", C::NAME);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nearest_points_of_two_sets() {
+    nearest_of_two_sets::<f32, 2>(200);
+    nearest_of_two_sets::<f64, 3>(33);
+    nearest_of_two_sets::<f32, 7>(33);
+    for device in devices_for(3) {
+        let (left, right) = ([[0.0_f32], [5.0], [7.0]], [[6.1_f32]]);
+        assert_eq!(KnnJoin::new(2).run(&device, &left, &right).unwrap().ids(), [2, 1]);
+        assert!(KnnJoin::new(0).within(1.0).run(&device, &left, &right).unwrap().ids().is_empty());
+        let none: [[f32; 1]; 0] = [];
+        assert_eq!(KnnJoin::new(1).within(1.0).run(&device, &none, &right).unwrap().ids(), [u32::MAX]);
+        let error = KnnJoin::new(1).within(-1.0).run(&device, &left, &right).unwrap_err();
+        assert!(matches!(error, Error::InvalidLength { .. }), "{error}");
     }
 }

@@ -4,6 +4,7 @@ mod balanced;
 mod balanced_several;
 mod batches;
 mod command_line;
+mod command_line_joins;
 mod degenerate;
 mod hard_cases;
 mod integers;

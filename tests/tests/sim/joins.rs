@@ -3,10 +3,12 @@
 use crate::{on_each_schedule_in_turn, upload};
 use kauri::device::{Stream, Workspace};
 use kauri::join::{
-    Curve, DeviceScored, DistanceJoin, Norm, Score, ScoreFunction, Scored, Strategy, TopKDistanceJoin,
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Norm, RowsBatch, Score, ScoreFunction, Scored,
+    Strategy, TopKDistanceJoin,
 };
-use kauri::{Device, Point};
+use kauri::{Batches, Device, Point};
 use kauri_tests::generate::{Random, Scalar, Shape};
+use std::ops::ControlFlow;
 
 /// Two sets with scores.
 struct Sets<C, S, const D: usize> {
@@ -132,5 +134,35 @@ fn pairs_within_a_distance() {
         2 => check::<f32, 3>(stream, Shape::Lattice, 1.0, Curve::ZOrder),
         3 => check::<f64, 2>(stream, Shape::Largest, 1e150, Curve::Linear),
         _ => check::<f32, 6>(stream, Shape::Uniform, 0.3, Curve::Hilbert),
+    });
+}
+
+#[test]
+fn pairs_in_batches_and_nearest_points() {
+    on_each_schedule_in_turn(4, |gpu, _, turn| {
+        let device = Device::from_gpu(gpu.clone());
+        let points = [0, 1].map(|i| Shape::Uniform.points::<f32, 2>(150, i));
+        let epsilon = 0.1;
+        match turn {
+            0 | 1 => {
+                let join = DistanceJoin::new(epsilon).curve([Curve::Linear, Curve::Hilbert][turn]);
+                let whole = join.rows(&Device::cpu(), &points[0], &points[1]).unwrap();
+                let (mut batches, mut ids) = (Batches::new().bytes(600).rows(60), Vec::new());
+                let look = |batch: RowsBatch<'_>| {
+                    ids.extend_from_slice(batch.ids());
+                    ControlFlow::Continue(())
+                };
+                let delivered =
+                    join.rows_batches(&device, &points[0], &points[1], &mut batches, look).unwrap();
+                assert!(delivered.is_complete && delivered.batches > 2);
+                assert!(ids == whole.ids());
+            }
+            _ => {
+                let join = KnnJoin::new([3, 20][turn % 2]).within(epsilon);
+                let expected = join.run(&Device::cpu(), &points[0], &points[1]).unwrap();
+                let found = join.index(KnnIndex::Grid).run(&device, &points[0], &points[1]).unwrap();
+                assert!(found.ids() == expected.ids() && found.dist2() == expected.dist2());
+            }
+        }
     });
 }

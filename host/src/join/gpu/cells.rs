@@ -106,7 +106,13 @@ pub(super) struct CellsOn<'a, C> {
 }
 
 impl<C: Coord> Cells<C> {
-    fn plan(layout: &mut Layout, len: usize, dims: usize, grid: &GridOn, has_scores: bool) -> Self {
+    pub(super) fn plan(
+        layout: &mut Layout,
+        len: usize,
+        dims: usize,
+        grid: &GridOn,
+        has_scores: bool,
+    ) -> Self {
         let parts = (len / POINTS_OF_PART).max(1).ilog2().min(grid.cell_bits);
         let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
         let of_scores = |len| if has_scores { len } else { 0 };

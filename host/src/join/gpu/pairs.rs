@@ -3,7 +3,7 @@
 use super::best::Best;
 use super::cells::{GridOn, Joined, TwoSets, join_args};
 use super::{Asked, ScoredOn, grid_on, with_kernel_dims};
-use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
+use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::Near;
 use crate::primitives::merge::OrderArgs;
@@ -41,7 +41,7 @@ pub(in crate::join) fn count<C: Coord>(
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
     unsafe {
         let joined = plan.run(stream, &temp, dims, &grid, near, sets, None)?;
-        launch_count(stream, &joined, nothing(), temp.view(total))?;
+        launch_count(stream, &joined, 0, nothing(), temp.view(total))?;
         Ok(stream.read(temp.view(total).read_only())?[0])
     }
 }
@@ -73,7 +73,7 @@ pub(in crate::join) fn rows<C: Coord>(
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut found = Buffer::uninitialized(stream.gpu(), len, "ids of points found")
             .map_err(|error| error.of_result(total, bytes))?;
-        let args = join_args!(joined, offsets.slice(), found.slice_mut());
+        let args = join_args!(joined, 0, offsets.slice(), found.slice_mut());
         let n = num_rows as u64;
         with_kernel_dims!(dims, D => stream.launch_items::<join_emit<C, D>>(n, args))?;
         Ok((offsets, found))
@@ -162,20 +162,21 @@ fn best_of(
 }
 
 /// Temporary memory of counts and the offsets that they make.
-struct Counting {
-    counts: crate::device::Region<u32>,
+pub(super) struct Counting {
+    counts: Region<u32>,
     scan: Scan,
 }
 
 impl Counting {
-    fn plan(layout: &mut Layout, num_rows: usize) -> Self {
+    pub(super) fn plan(layout: &mut Layout, num_rows: usize) -> Self {
         Self { counts: layout.reserve(num_rows), scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
     }
 
-    /// Sets the offsets of rows by the ids of right points; how many pairs there are, for which it waits.
+    /// Sets the offsets of rows by the ids of right points, of a set in which some come before them; how many pairs there are, for which
+    /// it waits.
     ///
     /// # Safety
-    /// One more offset than right points; nothing else uses them and the sets until the stream has done the work.
+    /// As of [`start`](Self::start).
     unsafe fn run<C: Coord>(
         &self,
         stream: &Stream,
@@ -183,15 +184,33 @@ impl Counting {
         joined: &Joined<'_, C>,
         offsets: SliceMut<'_, u64>,
     ) -> Result<u64> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.start(stream, temp, joined, 0, offsets)?;
+            Ok(stream.read(offsets.read_only().part(offsets.len() - 1, 1))?[0])
+        }
+    }
+
+    /// Sets the offsets of rows by the ids of right points, of a set in which some come before them.
+    ///
+    /// # Safety
+    /// One more offset than right points; nothing else uses them and the sets until the stream has done the work.
+    pub(super) unsafe fn start<C: Coord>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        joined: &Joined<'_, C>,
+        num_before: u32,
+        offsets: SliceMut<'_, u64>,
+    ) -> Result<()> {
         let counts = temp.view(self.counts);
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            launch_count(stream, joined, counts, nothing())?;
+            launch_count(stream, joined, num_before, counts, nothing())?;
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
-            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)?;
-            Ok(stream.read(from.part(from.len() - 1, 1))?[0])
+            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)
         }
     }
 }
@@ -201,10 +220,11 @@ impl Counting {
 unsafe fn launch_count<C: Coord>(
     stream: &Stream,
     joined: &Joined<'_, C>,
+    num_before: u32,
     counts: SliceMut<'_, u32>,
     total: SliceMut<'_, u64>,
 ) -> Result<()> {
-    let args = join_args!(joined, counts, total);
+    let args = join_args!(joined, num_before, counts, total);
     let n = joined.right.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe { with_kernel_dims!(joined.dims, D => stream.launch_items::<join_count<C, D>>(n, args)) }

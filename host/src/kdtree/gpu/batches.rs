@@ -196,15 +196,11 @@ impl<C: Coord> Work for Finding<'_, C> {
 
     fn settle(&mut self, total: u64, mut place: Place<'_>) -> Result<Made<Self::Batch>> {
         let (part, room) = self.drafted.clone();
-        let (num_rows, num_items) = if total <= self.rows.most_items() {
-            (part.len(), total)
-        } else {
+        let (num_rows, num_items) = self.rows.fit(part.len(), total, || {
             let offsets = place.parts[0].reborrow().of(part.len() + 1, usize::MAX, "offsets of rows")?;
             // SAFETY: they have been written.
-            let offsets: Vec<u64> = unsafe { place.stream.read(offsets.read_only()) }?;
-            let num_rows = self.rows.that_fit(&offsets)?;
-            (num_rows, offsets[num_rows])
-        };
+            unsafe { place.stream.read(offsets.read_only()) }
+        })?;
         if num_items > room {
             // Once more, when what is read is not in use any more.
             place.stream.synchronize()?;
