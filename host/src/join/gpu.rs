@@ -27,6 +27,7 @@ use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 pub(super) use nearest::nearest;
 pub(super) use pairs::{count, rows};
+pub(super) use rising::best_by;
 
 /// Runs `$body` with the constant `$D`, the dimensions of the kernels for `$dims`.
 macro_rules! with_kernel_dims {

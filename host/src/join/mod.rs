@@ -38,11 +38,12 @@ mod top_k;
 pub use distance::{DistanceJoin, JoinedRows, RowsBatch};
 pub use gpu::{DeviceScored, Strategy};
 pub use kauri_kernels::join::curve::Curve;
+pub use kauri_kernels::join::rising::OwnLaunch;
 pub use kauri_kernels::join::score::ScoreFunction;
 pub use kauri_kernels::thread::measure::Norm;
 pub use nearest::{KnnIndex, KnnJoin};
 pub use scored::{PairScore, Score, Scored, ScoredPair};
-pub use top_k::{TopKDistanceJoin, TopPairs};
+pub use top_k::{RankedPair, TopKDistanceJoin, TopPairs};
 
 use crate::error::Result;
 use crate::kdtree::checked_length;

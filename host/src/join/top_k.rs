@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::point::Point;
 use crate::stats::Stats;
 use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::join::rising::OwnLaunch;
 use kauri_kernels::join::score::{ScoreFunction, Scoring};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -44,6 +45,17 @@ pub struct TopKDistanceJoin<C> {
     strategy: Strategy,
     result_bytes: u64,
     best_points: Option<usize>,
+}
+
+/// A pair of points, by their ids, and the rank that a score of your own made of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankedPair {
+    /// Of the left set.
+    pub left: u32,
+    /// Of the right set.
+    pub right: u32,
+    /// The greater the better.
+    pub rank: u64,
 }
 
 /// The best pairs, the best first.
@@ -207,6 +219,36 @@ impl<C: Coord> TopKDistanceJoin<C> {
         }
         let pairs = self.top_k_on(stream, workspace, P::DIMS, [left, right], &near, &scoring)?;
         Ok(as_scored(&pairs, &scoring))
+    }
+
+    /// Joins two sets of points of type `P` in the memory of a GPU by a score of your own: `launch` is to launch a kernel of
+    /// [`JOIN_THREADS`](kauri_kernels::policy::JOIN_THREADS) threads and that many blocks, which calls
+    /// [`offer_all`](kauri_kernels::join::rising::offer_all) with these arguments and its score. Returns the best pairs with the ranks
+    /// that the score made, the best first. Score function and strategy are not used.
+    ///
+    /// # Errors
+    /// As [`run_on`](Self::run_on), and those of `launch`.
+    pub fn run_own_on<P: Point<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        [left, right]: [&Buffer<C>; 2],
+        launch: impl FnMut(u64, OwnLaunch<'_, C>) -> Result<()>,
+    ) -> Result<Vec<RankedPair>> {
+        for set in [left, right] {
+            check_count(set.len() / P::DIMS)?;
+            set.check(stream, "coordinates of the points", set.len() / P::DIMS * P::DIMS)?;
+        }
+        let (near, scoring) = (self.near::<P>()?, self.scoring::<i64>()?);
+        let lens = [left, right].map(|set| (set.len() / P::DIMS) as u128);
+        let k = usize::try_from(lens[0] * lens[1]).map_or(self.k, |all| self.k.min(all));
+        let &Self { result_bytes, best_points, .. } = self;
+        let asked =
+            Asked { stream, dims: P::DIMS, near: &near, scoring: &scoring, k, result_bytes, best_points };
+        let pairs = gpu::best_by(&asked, workspace, [left.slice(), right.slice()], launch)?;
+        let ranked =
+            |bits: Bits128| RankedPair { left: (bits.1 >> 32) as u32, right: bits.1 as u32, rank: !bits.0 };
+        Ok(pairs.into_iter().map(ranked).collect())
     }
 
     fn top_k_on<S: Score>(

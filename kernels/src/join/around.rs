@@ -12,12 +12,15 @@ pub const GROUP: usize = 4;
 
 /// The left points, in the order of their cells.
 #[derive(Clone, Copy)]
-pub(super) struct Lefts<'a, C> {
-    pub(super) codes: Slice<'a, u64>,
+pub struct Lefts<'a, C> {
+    /// The codes of their cells.
+    pub codes: Slice<'a, u64>,
     /// Where parts of the codes begin.
-    pub(super) directory: Slice<'a, u32>,
-    pub(super) coords: Slice<'a, C>,
-    pub(super) ids: Slice<'a, u32>,
+    pub directory: Slice<'a, u32>,
+    /// Their coordinates, one point after the other.
+    pub coords: Slice<'a, C>,
+    /// Their ids.
+    pub ids: Slice<'a, u32>,
 }
 
 /// The left points and what is near.

@@ -1,13 +1,16 @@
 //! The best pairs under a limit that rises.
 
 use super::best::Best;
-use super::cells::{GridOn, TwoSets, join_args};
-use super::{Asked, ScoredOn, with_kernel_dims};
+use super::cells::{CellsOn, GridOn, Joined, TwoSets, join_args};
+use super::{Asked, ScoredOn, grid_on, with_kernel_dims};
 use crate::device::{Layout, Workspace};
 use crate::error::Result;
-use kauri_kernels::join::rising::join_rising;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::join::around::Lefts;
+use kauri_kernels::join::rising::{OwnLaunch, join_rising};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
 /// The best pairs, of those that are not worse than a limit.
@@ -16,43 +19,96 @@ pub(super) fn best<C: Coord>(
     workspace: &mut Workspace,
     sets: [ScoredOn<'_, C>; 2],
     grid: GridOn,
-    mut limit: Bits128,
+    limit: Bits128,
 ) -> Result<Vec<Bits128>> {
-    let &Asked { stream, dims, near, scoring, k, .. } = asked;
+    let &Asked { stream, dims, scoring, .. } = asked;
+    let coords = sets.map(|set| set.coords);
+    rising(asked, workspace, coords, Some(sets), grid, limit, |joined, part| {
+        let args = join_args!(
+            joined,
+            joined.left.ranks,
+            joined.right.ranks,
+            joined.left.extremes,
+            scoring.to_bits(),
+            scoring.weights[0],
+            scoring.weights[1],
+            part.first_block,
+            part.stride,
+            part.pairs,
+            part.state,
+        );
+        // SAFETY: the sets are borrowed, and the memory is the plan's own.
+        unsafe { with_kernel_dims!(dims, D => stream.launch::<join_rising<C, D>>(part.num_blocks, args)) }
+    })
+}
+
+/// The best pairs by kernels of one's own.
+pub(in crate::join) fn best_by<C: Coord>(
+    asked: &Asked<'_, C>,
+    workspace: &mut Workspace,
+    coords: [Slice<'_, C>; 2],
+    mut launch: impl FnMut(u64, OwnLaunch<'_, C>) -> Result<()>,
+) -> Result<Vec<Bits128>> {
+    let grid = grid_on(asked.stream, workspace, asked.dims, coords, asked.near)?;
+    let Some(grid) = grid.filter(|_| asked.k > 0) else { return Ok(Vec::new()) };
+    rising(asked, workspace, coords, None, grid, Bits128::LAST, |joined, part| {
+        let CellsOn { codes, directory, coords, ids, .. } = joined.left;
+        let own = OwnLaunch {
+            lefts: Lefts { codes, directory, coords, ids },
+            right_coords: joined.right.coords,
+            right_ids: joined.right.ids,
+            dims: joined.dims as u32,
+            grid: joined.grid.words,
+            shape: joined.grid.shape,
+            bound: joined.bound,
+            first_block: part.first_block,
+            stride: part.stride,
+            pairs: part.pairs,
+            state: part.state,
+        };
+        launch(part.num_blocks, own)
+    })
+}
+
+/// Right points of a launch, by their blocks, and where their pairs go.
+struct Part<'a> {
+    first_block: u64,
+    num_blocks: u64,
+    stride: u64,
+    pairs: SliceMut<'a, Bits128>,
+    state: SliceMut<'a, u64>,
+}
+
+/// Puts two sets in order, and lets `launch` offer the pairs of more and more right points until none was lost.
+fn rising<C: Coord>(
+    asked: &Asked<'_, C>,
+    workspace: &mut Workspace,
+    coords: [Slice<'_, C>; 2],
+    scores: Option<[ScoredOn<'_, C>; 2]>,
+    grid: GridOn,
+    mut limit: Bits128,
+    mut launch: impl FnMut(&Joined<'_, C>, Part<'_>) -> Result<()>,
+) -> Result<Vec<Bits128>> {
+    let &Asked { stream, dims, near, k, .. } = asked;
+    let lens = coords.map(|coords| coords.len() / dims);
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true);
+    let plan = TwoSets::plan(&mut layout, dims, &grid, lens, false, scores.is_some());
     let best = Best::plan(&mut layout, k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
-    let coords = sets.map(|set| set.coords);
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
-    let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, Some(sets)) }?;
-    let num_blocks = joined.right.ids.len().div_ceil(JOIN_THREADS) as u64;
-    let stride = stride(num_blocks);
+    let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, scores) }?;
+    let all_blocks = lens[1].div_ceil(JOIN_THREADS) as u64;
+    let stride = stride(all_blocks);
     loop {
         let mut keeping = best.begin(stream, &temp, limit)?;
-        let (mut first, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
-        while first < num_blocks {
-            let part = blocks.min(num_blocks - first);
+        let (mut first_block, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
+        while first_block < all_blocks {
+            let num_blocks = blocks.min(all_blocks - first_block);
             let (pairs, state) = keeping.room();
-            let args = join_args!(
-                joined,
-                joined.left.ranks,
-                joined.right.ranks,
-                joined.left.extremes,
-                scoring.to_bits(),
-                scoring.weights[0],
-                scoring.weights[1],
-                first,
-                stride,
-                pairs,
-                state,
-            );
+            launch(&joined, Part { first_block, num_blocks, stride, pairs, state })?;
             // SAFETY: as above.
-            unsafe {
-                with_kernel_dims!(dims, D => stream.launch::<join_rising<C, D>>(part, args))?;
-                keeping.keep_best()?;
-            }
-            first += part;
+            unsafe { keeping.keep_best() }?;
+            first_block += num_blocks;
             blocks = blocks.saturating_mul(JOIN.growth(k) as u64);
         }
         let kept = keeping.kept()?;

@@ -1,0 +1,67 @@
+//! Of people near each other those who have most in common, by a kernel of one's own: on the first GPU, or in the simulator with
+//! `cargo run -- sim`.
+
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::{Device, Result, TopKDistanceJoin};
+use own_kernels::own_shared_interests;
+
+const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/own.ptx"));
+
+/// Random bits number `i`.
+fn noise(i: u64) -> u64 {
+    let x = (i.wrapping_add(1)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x ^ (x >> 27)
+}
+
+fn main() -> Result<()> {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "cuda".into());
+    let device = Device::from_name(&name)?;
+    let gpu = device.gpu().expect("a GPU or the simulator");
+    gpu.load_module("own", PTX)?;
+    let stream = Stream::new(gpu)?;
+
+    // People in a square, each with some of 64 interests.
+    let num = if name == "sim" { 300 } else { 1_000_000 };
+    let coords: Vec<f32> = (0..2 * num).map(|i| (noise(i) >> 40) as f32 / (1 << 24) as f32).collect();
+    let interests: Vec<u64> = (0..num).map(|i| noise(i + 1 << 32) & noise(i + 1 << 33)).collect();
+    let epsilon = (3.0 / num as f32).sqrt();
+    let coords_on = Buffer::from_slice(&stream, &coords, "places of people")?;
+    let interests_on = Buffer::from_slice(&stream, &interests, "interests of people")?;
+
+    let join = TopKDistanceJoin::new(epsilon, 10);
+    let sets = [&coords_on, &coords_on];
+    let best = join.run_own_on::<[f32; 2]>(&stream, &mut Workspace::new(gpu), sets, |num_blocks, own| {
+        let lefts = own.lefts;
+        // SAFETY: the arguments are those of the launch, in their order, and there are as many words as people.
+        unsafe {
+            stream.launch::<own_shared_interests>(
+                num_blocks,
+                (
+                    lefts.codes,
+                    lefts.directory,
+                    lefts.coords,
+                    lefts.ids,
+                    own.right_coords,
+                    own.right_ids,
+                    own.dims,
+                    own.grid,
+                    own.shape,
+                    own.bound,
+                    own.first_block,
+                    own.stride,
+                    own.pairs,
+                    own.state,
+                    interests_on.slice(),
+                    interests_on.slice(),
+                ),
+            )
+        }
+    })?;
+    for pair in &best {
+        println!("{} and {} share {} interests", pair.left, pair.right, pair.rank);
+        let both = interests[pair.left as usize] & interests[pair.right as usize];
+        assert_eq!(u64::from(both.count_ones()), pair.rank);
+    }
+    Ok(())
+}
