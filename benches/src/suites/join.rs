@@ -6,9 +6,12 @@ use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, noise};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::join::{Curve, DeviceScored, DistanceJoin, Score, ScoredPair, Strategy, TopKDistanceJoin};
-use kauri::{Error, Result};
+use kauri::join::{
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Score, ScoredPair, Strategy, TopKDistanceJoin,
+};
+use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
+use std::ops::ControlFlow;
 
 /// The suite of joins.
 pub const SUITES: [(&str, Suite); 1] = [("join", run)];
@@ -60,6 +63,10 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
         bench.self_join((PARTNERS / std::f64::consts::PI / n as f64).sqrt() as f32)?;
     }
     drop(bench);
+    if n <= 10_000_000 {
+        nearest(settings, gpu, n, [&left, &right], report)?;
+        batches(settings, gpu, n, &left, report)?;
+    }
 
     // Where the best scores say little of the best pairs.
     type Change = fn(usize, [f32; 2], u32, bool) -> u32;
@@ -90,6 +97,69 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
         let mut bench = Bench::new(settings, gpu, what, [&left, &right], [&scores[0], &scores[1]], report)?;
         bench.top_k(0.001, 16, "", Strategy::Auto, Curve::Linear)?;
         bench.top_k(0.001, 16, ", cells", Strategy::Cells, Curve::Linear)?;
+    }
+    Ok(())
+}
+
+/// Nearest points within a distance: a grid against a tree, which Løvik 2020 left open. From host memory to host memory.
+fn nearest(
+    settings: &Settings,
+    gpu: &Gpu,
+    n: usize,
+    sets: [&[[f32; 2]]; 2],
+    report: &mut Report,
+) -> Result<()> {
+    let device = Device::from_gpu(gpu.clone());
+    for (k, partners) in [(1, 4.0), (1, 30.0), (8, 30.0), (8, 300.0), (32, 100.0)] {
+        let epsilon = (partners / std::f64::consts::PI / n as f64).sqrt() as f32;
+        let mut last = None;
+        for (name, index) in [("grid", KnnIndex::Grid), ("tree", KnnIndex::Tree)] {
+            let join = KnnJoin::new(k).within(epsilon).index(index);
+            let mut found = Vec::new();
+            let timing = settings.effort.wall(|| {
+                found = join.run(&device, sets[0], sets[1])?.into_parts().0;
+                Ok(())
+            })?;
+            let check = last.as_ref().map(|last| {
+                assert!(*last == found, "grid and tree disagree: {join:?}");
+                "as by the grid"
+            });
+            last = Some(found);
+            report.push(Row {
+                work: format!("{k} nearest of {partners} within a distance, by a {name}"),
+                input: "f32 x 2, uniform, host memory".to_owned(),
+                n: n as u64,
+                timing: Some(timing),
+                items: Some(n as u64),
+                check,
+                ..Row::default()
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Pairs of one set, both ways, from host memory to host memory.
+fn batches(settings: &Settings, gpu: &Gpu, n: usize, points: &[[f32; 2]], report: &mut Report) -> Result<()> {
+    let device = Device::from_gpu(gpu.clone());
+    let join = DistanceJoin::new((PARTNERS / std::f64::consts::PI / n as f64).sqrt() as f32);
+    for mib in [64, 256] {
+        let (mut batches, mut items) = (Batches::new().bytes(mib << 20), 0);
+        let timing = settings.effort.wall(|| {
+            let delivered =
+                join.self_rows_batches(&device, points, false, &mut batches, |_| ControlFlow::Continue(()))?;
+            items = delivered.items;
+            Ok(())
+        })?;
+        report.push(Row {
+            work: format!("self-join in batches of {mib} MiB, 60 a point"),
+            input: "f32 x 2, uniform, host memory".to_owned(),
+            n: n as u64,
+            timing: Some(timing),
+            items: Some(items),
+            bytes: Some(items * 4),
+            ..Row::default()
+        });
     }
     Ok(())
 }
