@@ -112,6 +112,8 @@ pub struct JoinPolicy {
     pub more_best_points_from: usize,
     /// … so many times as many are joined.
     pub more_best_points: usize,
+    /// Up to so many points the work for both sets is done side by side: untuned.
+    pub side_by_side_to: usize,
     /// Most blocks that make ranks of scores.
     pub ranks_max_blocks: u64,
     /// Right points, or pairs, of the first part.
@@ -169,6 +171,7 @@ pub const JOIN: JoinPolicy = JoinPolicy {
     threshold_from: 50,
     more_best_points_from: 1000,
     more_best_points: 4,
+    side_by_side_to: 1 << 23,
     ranks_max_blocks: 1056,
     first_part: 1024,
     first_rows: 32,

@@ -194,6 +194,24 @@ fn is_monotone(scoring: &Scoring, of: ScoreType) -> bool {
     scoring.function != ScoreFunction::Product || of == ScoreType::U32
 }
 
+/// Puts the work for each of two sets on a stream: of small sets side by side, since neither fills the device.
+fn for_both<T>(
+    stream: &Stream,
+    lens: [usize; 2],
+    mut work: impl FnMut(usize, &Stream) -> Result<T>,
+) -> Result<[T; 2]> {
+    if lens[0].saturating_add(lens[1]) > JOIN.side_by_side_to {
+        return Ok([work(0, stream)?, work(1, stream)?]);
+    }
+    let side = Stream::new(stream.gpu())?;
+    side.wait_for(stream)?;
+    let second = work(1, &side);
+    let first = work(0, stream);
+    // In any case: what comes next on the stream may use the same memory.
+    stream.wait_for(&side).or_else(|_| side.synchronize())?;
+    Ok([first?, second?])
+}
+
 /// What `run` makes of the sets with their grid; nothing if there is none.
 fn cells_of<C: Coord>(
     asked: &Asked<'_, C>,

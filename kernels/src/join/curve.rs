@@ -6,12 +6,12 @@ pub const MAX_DIMS: usize = 6;
 /// How the cells of a grid are put in a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Curve {
-    /// Row by row.
+    /// Row by row: cells beside each other on the first axis follow each other.
+    #[default]
     Linear = 0,
     /// By the bits of a cell's numbers, in turn from the highest on (Morton 1966).
     ZOrder = 1,
     /// From each cell to one beside it (Hilbert 1891), as Skilling 2004, *Programming the Hilbert curve*.
-    #[default]
     Hilbert = 2,
 }
 

@@ -1,6 +1,6 @@
 //! Sets in the order of their cells.
 
-use super::{ScoredOn, with_kernel_dims};
+use super::{ScoredOn, for_both, with_kernel_dims};
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::join::Near;
@@ -247,10 +247,15 @@ impl<C: Coord> TwoSets<C> {
         let of = |i: usize| scores.map(|scores| scores[i]);
         // SAFETY: passed on to the caller.
         unsafe {
-            let left = self.left.run(stream, temp, dims, grid, coords[0], of(0))?;
-            let right = match &self.right {
-                Some(right) => right.run(stream, temp, dims, grid, coords[1], of(1))?,
-                None => left,
+            let [left, right] = match &self.right {
+                Some(right) => {
+                    let lens = coords.map(|coords| coords.len() / dims);
+                    for_both(stream, lens, |i, stream| {
+                        let set = if i == 0 { &self.left } else { right };
+                        set.run(stream, temp, dims, grid, coords[i], of(i))
+                    })?
+                }
+                None => [self.left.run(stream, temp, dims, grid, coords[0], of(0))?; 2],
             };
             Ok(Joined { dims, grid, left, right, bound: near.bound.to_f64() })
         }

@@ -1,8 +1,8 @@
 //! The best pairs by a nested loop: of all points, or of those with the best scores.
 
 use super::best::{Best, Keeping};
-use super::{Asked, ScoredOn, with_kernel_dims};
-use crate::device::{Layout, Region, Temp, Workspace};
+use super::{Asked, ScoredOn, for_both, with_kernel_dims};
+use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::nothing;
@@ -82,17 +82,12 @@ fn of_some_best<C: Coord>(
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
     let kept = unsafe {
-        let mut ids = [nothing().read_only(), nothing().read_only()];
-        for (i, top) in top.iter().enumerate() {
+        let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
             let is_largest =
                 asked.scoring.function != ScoreFunction::Weighted || asked.scoring.weights[i] >= 0.0;
-            ids[i] = top.run(
-                asked,
-                &temp,
-                sets[i],
-                if is_largest { BestKeys::Largest } else { BestKeys::Smallest },
-            )?;
-        }
+            let best = if is_largest { BestKeys::Largest } else { BestKeys::Smallest };
+            top[i].run(stream, &temp, sets[i], best)
+        })?;
         let mut keeping = best.begin(stream, &temp, limit)?;
         loops(asked, sets, ids, lens, &mut keeping)?;
         let are_all = [0, 1].map(|i| u32::from(lens[i] == sets[i].len));
@@ -193,7 +188,7 @@ impl Top {
     /// The set is the planned one, and nothing else uses it and the plan's memory until the stream has done the work.
     unsafe fn run<'a, C: Coord>(
         &self,
-        asked: &Asked<'_, C>,
+        stream: &Stream,
         temp: &Temp<'a>,
         set: ScoredOn<'_, C>,
         best: BestKeys,
@@ -201,8 +196,8 @@ impl Top {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Self::Of4(top, keys, ids) => run(asked, temp, set, top, *keys, *ids, order(set.of, best)),
-                Self::Of8(top, keys, ids) => run(asked, temp, set, top, *keys, *ids, order(set.of, best)),
+                Self::Of4(top, keys, ids) => run(stream, temp, set, top, *keys, *ids, order(set.of, best)),
+                Self::Of8(top, keys, ids) => run(stream, temp, set, top, *keys, *ids, order(set.of, best)),
             }
         }
     }
@@ -220,7 +215,7 @@ fn order(of: ScoreType, best: BestKeys) -> KeyOrder {
 /// # Safety
 /// As [`Top::run`].
 unsafe fn run<'a, B: RankBits, C: Coord>(
-    asked: &Asked<'_, C>,
+    stream: &Stream,
     temp: &Temp<'a>,
     set: ScoredOn<'_, C>,
     top: &TopK<B>,
@@ -235,7 +230,7 @@ where
     // SAFETY: the same memory as scores; the rest is passed on to the caller.
     unsafe {
         let scores = Slice::from_raw_parts(set.scores.as_ptr().cast::<B>(), set.len);
-        top.run(asked.stream, temp, scores, order, BestOut { keys, ids })?;
+        top.run(stream, temp, scores, order, BestOut { keys, ids })?;
     }
     Ok(ids.read_only())
 }
