@@ -1,5 +1,6 @@
 //! `kauri demo`: real data, end to end.
 
+mod join;
 mod nearest;
 
 use clap::{Args, Subcommand};
@@ -21,12 +22,15 @@ pub(super) struct Demo {
 enum Which {
     /// The cities nearest to every airport of the world
     Nearest(nearest::Nearest),
+    /// The best pairs of a city and an airport: many people, and not far up
+    Join(join::Join),
 }
 
 impl Demo {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
         match self.which {
             Some(Which::Nearest(nearest)) => nearest.run(out),
+            Some(Which::Join(join)) => join.run(out),
             None => self.nearest.run(out),
         }
     }

@@ -4,6 +4,7 @@
 mod data;
 mod demo;
 mod doctor;
+mod info;
 mod join;
 mod length;
 mod map;
@@ -36,6 +37,8 @@ enum Command {
     Knn(Box<join::Knn>),
     /// Pairs of places of one table within a distance
     SelfJoin(Box<join::SelfJoin>),
+    /// Say what is in a table: its columns and their ranges
+    Info(info::Info),
     /// Run on real data that come with kauri
     Demo(Box<demo::Demo>),
     /// Say what kauri finds on this machine
@@ -81,6 +84,7 @@ pub fn main_with(
         Command::Join(join) => join.run(out),
         Command::Knn(knn) => knn.run(out),
         Command::SelfJoin(join) => join.run(out),
+        Command::Info(info) => info.run(out),
         Command::Demo(demo) => demo.run(out),
         Command::Doctor(doctor) => doctor.run(out),
     };

@@ -1,0 +1,53 @@
+//! `kauri info`: what is in a table.
+
+use clap::Args;
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::Result;
+use super::text::{shortened, table, thousands};
+use crate::io::{Numbers, Table};
+
+/// Characters of an example.
+const SHOWN: usize = 24;
+
+#[derive(Args)]
+pub(super) struct Info {
+    /// CSV file with a header
+    file: PathBuf,
+}
+
+impl Info {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
+        let table_of = Table::read_csv(&self.file)?;
+        writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
+        let places = table_of.lon_lat_columns(None, None).ok();
+        let mut rows = vec![["column", "type", "least", "greatest", "first"].map(String::from)];
+        let first = if table_of.is_empty() { Vec::new() } else { table_of.row(0) };
+        for (i, name) in table_of.columns().iter().enumerate() {
+            let [of, least, greatest] = match table_of.numbers(i) {
+                Ok(Numbers::Integers(all)) => row_of("integers", all.iter().min(), all.iter().max()),
+                Ok(Numbers::Floats(all)) => {
+                    let (least, greatest) =
+                        (all.iter().copied().reduce(f64::min), all.iter().copied().reduce(f64::max));
+                    row_of("numbers", least.as_ref(), greatest.as_ref())
+                }
+                Err(_) => row_of::<i64>("text", None, None),
+            };
+            let of = match places {
+                Some([lon, _]) if lon == i => "longitudes".to_owned(),
+                Some([_, lat]) if lat == i => "latitudes".to_owned(),
+                _ => of,
+            };
+            let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));
+            rows.push([name.clone(), of, least, greatest, first]);
+        }
+        out.write_all(table(&rows).as_bytes())?;
+        Ok(())
+    }
+}
+
+fn row_of<T: ToString>(of: &str, least: Option<&T>, greatest: Option<&T>) -> [String; 3] {
+    let text = |value: Option<&T>| value.map_or(String::new(), ToString::to_string);
+    [of.to_owned(), text(least), text(greatest)]
+}
