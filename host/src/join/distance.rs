@@ -5,7 +5,6 @@ use super::{Curve, Near, Norm, cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
 use crate::memory;
 use crate::point::Point;
 use kauri_kernels::join::cells::Pairing;
@@ -118,7 +117,7 @@ impl<'a> RowsBatch<'a> {
     }
 }
 
-impl<C: Coordinate> DistanceJoin<C> {
+impl<C: Coord> DistanceJoin<C> {
     /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
     pub fn new(epsilon: C) -> Self {
         Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear }

@@ -1,10 +1,10 @@
 //! Joins: every strategy on every device gives what a loop over all pairs gives.
 
 use kauri::join::{
-    Curve, DistanceJoin, Norm, PairScore, Score, ScoreFunction, Scored, ScoredPair, Strategy,
-    TopKDistanceJoin,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, Norm, PairScore, RowsBatch, Score, ScoreFunction, Scored,
+    ScoredPair, Strategy, TopKDistanceJoin,
 };
-use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
+use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::{Random, Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape};

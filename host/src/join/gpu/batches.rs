@@ -8,7 +8,6 @@ use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::Near;
 use crate::join::distance::ShowRows;
-use crate::kdtree::Coordinate;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::join::pairs::join_emit;
 use kauri_kernels::thread::coord::Coord;
@@ -18,7 +17,7 @@ use std::ops::{ControlFlow, Range};
 const ITEM_BYTES: u64 = size_of::<u32>() as u64;
 
 /// Delivers the points of the first set near each of the second, which has the rows; both are in host memory.
-pub(in crate::join) fn deliver<C: Coordinate>(
+pub(in crate::join) fn deliver<C: Coord>(
     gpu: &Gpu,
     dims: usize,
     [set, rows_of]: [&[C]; 2],
@@ -76,7 +75,7 @@ struct Finding<'a, C: Coord> {
     drafted: (Range<usize>, u64),
 }
 
-impl<C: Coordinate> Finding<'_, C> {
+impl<C: Coord> Finding<'_, C> {
     /// Counts the pairs of some rows, tells their number if it is not known, and finds as many as are to have room.
     fn draft(&mut self, place: Place<'_>, part: Range<usize>, room: u64, is_known: bool) -> Result<()> {
         let Self { dims, grid, view, left, bound, .. } = *self;
@@ -109,7 +108,7 @@ impl<C: Coordinate> Finding<'_, C> {
     }
 }
 
-impl<C: Coordinate> Work for Finding<'_, C> {
+impl<C: Coord> Work for Finding<'_, C> {
     /// The rows; the arrays are their offsets and ids.
     type Batch = Range<usize>;
 
