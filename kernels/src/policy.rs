@@ -114,6 +114,8 @@ pub struct JoinPolicy {
     pub more_best_points: usize,
     /// Up to so many points the work for both sets is done side by side: untuned.
     pub side_by_side_to: usize,
+    /// The cells are listed if so many points are in those around one, on average: untuned.
+    pub list_from_around: f64,
     /// Most blocks that make ranks of scores.
     pub ranks_max_blocks: u64,
     /// Right points, or pairs, of the first part.
@@ -172,6 +174,7 @@ pub const JOIN: JoinPolicy = JoinPolicy {
     more_best_points_from: 1000,
     more_best_points: 4,
     side_by_side_to: 1 << 23,
+    list_from_around: 64.0,
     ranks_max_blocks: 1056,
     first_part: 1024,
     first_rows: 32,

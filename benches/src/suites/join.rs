@@ -7,7 +7,8 @@ use crate::points::{self, noise};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::join::{
-    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Score, ScoredPair, Strategy, TopKDistanceJoin,
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Score, ScoredPair, Strategy,
+    TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
@@ -15,6 +16,10 @@ use std::ops::ControlFlow;
 
 /// The suite of joins.
 pub const SUITES: [(&str, Suite); 1] = [("join", run)];
+
+/// How cells are found, and what rows call it.
+const LOOKUPS: [(&str, Lookup); 2] =
+    [("by codes of points", Lookup::Points), ("by a list of cells", Lookup::Cells)];
 
 /// Pairs that a point has on average in a join with itself.
 const PARTNERS: f64 = 60.0;
@@ -59,8 +64,13 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
             bench.top_k(epsilon, 16, ", cells", Strategy::Cells, Curve::Linear)?;
         }
     }
+    for (name, lookup) in LOOKUPS {
+        bench.cells(0.001, &format!(", cells, {name}"), lookup)?;
+    }
     if n <= 10_000_000 {
-        bench.self_join((PARTNERS / std::f64::consts::PI / n as f64).sqrt() as f32)?;
+        for (name, lookup) in LOOKUPS {
+            bench.self_join((PARTNERS / std::f64::consts::PI / n as f64).sqrt() as f32, name, lookup)?;
+        }
     }
     drop(bench);
     if n <= 10_000_000 {
@@ -201,9 +211,18 @@ impl<'a, S: Score> Bench<'a, S> {
     }
 
     fn top_k(&mut self, epsilon: f32, k: usize, name: &str, strategy: Strategy, curve: Curve) -> Result<()> {
+        self.timed(TopKDistanceJoin::new(epsilon, k).strategy(strategy).curve(curve), epsilon, k, name)
+    }
+
+    fn cells(&mut self, epsilon: f32, name: &str, lookup: Lookup) -> Result<()> {
+        let k = 16;
+        let join = TopKDistanceJoin::new(epsilon, k).strategy(Strategy::Cells).lookup(lookup);
+        self.timed(join, epsilon, k, name)
+    }
+
+    fn timed(&mut self, join: TopKDistanceJoin<f32>, epsilon: f32, k: usize, name: &str) -> Result<()> {
         let (stream, mut workspace) = (&self.stream, Workspace::new(self.stream.gpu()));
         let set = |i: usize| DeviceScored { coords: &self.coords[i], scores: &self.scores[i] };
-        let join = TopKDistanceJoin::new(epsilon, k).strategy(strategy).curve(curve);
         let mut found = Vec::new();
         let timing = self.settings.effort.wall(|| {
             found = join.run_on::<[f32; 2], S>(stream, &mut workspace, set(0), set(1))?;
@@ -235,9 +254,9 @@ impl<'a, S: Score> Bench<'a, S> {
     }
 
     /// Pairs of one set, both ways: their number, and their ids.
-    fn self_join(&mut self, epsilon: f32) -> Result<()> {
+    fn self_join(&mut self, epsilon: f32, name: &str, lookup: Lookup) -> Result<()> {
         let (stream, mut workspace) = (&self.stream, Workspace::new(self.stream.gpu()));
-        let (join, points) = (DistanceJoin::new(epsilon), &self.coords[0]);
+        let (join, points) = (DistanceJoin::new(epsilon).lookup(lookup), &self.coords[0]);
         let mut count = 0;
         let counted = self.settings.effort.wall(|| {
             count = join.count_on::<[f32; 2]>(stream, &mut workspace, points, None)?;
@@ -252,11 +271,9 @@ impl<'a, S: Score> Bench<'a, S> {
         })?;
         assert_eq!(count, num_found, "pairs found are those that were counted");
         let n = points.len() as u64 / 2;
-        for (work, timing) in
-            [("self-join counted, 60 a point", counted), ("self-join found, 60 a point", found)]
-        {
+        for (work, timing) in [("self-join counted", counted), ("self-join found", found)] {
             self.report.push(Row {
-                work: work.to_owned(),
+                work: format!("{work}, 60 a point, {name}"),
                 input: self.input.clone(),
                 n,
                 timing: Some(timing),

@@ -8,7 +8,7 @@ use cuda_std::kernel::{Kernel, Params};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Most blocks of a launch.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
@@ -25,6 +25,16 @@ struct Handle {
     gpu: Gpu,
     raw: RawStream,
     owned: bool,
+    /// For work beside this stream's, from the first on.
+    side: OnceLock<Side>,
+}
+
+/// A stream beside another one.
+#[derive(Debug)]
+struct Side {
+    stream: Stream,
+    forked: Event,
+    done: Event,
 }
 
 impl Stream {
@@ -33,8 +43,7 @@ impl Stream {
     /// # Errors
     /// The driver's.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        let handle = Handle { gpu: gpu.clone(), raw: gpu.driver().create_stream()?, owned: true };
-        Ok(Self { handle: Arc::new(handle) })
+        Ok(Self::of(gpu, gpu.driver().create_stream()?, true))
     }
 
     /// The caller's own stream (a `CUstream`, of any library), borrowed: it is not destroyed here.
@@ -43,8 +52,11 @@ impl Stream {
     /// `stream` must be a stream of the primary context of `gpu`, and outlive the result and every
     /// [`Workspace`](super::Workspace) that was last used with it and index that was last built on it.
     pub unsafe fn from_raw(gpu: &Gpu, stream: *mut c_void) -> Self {
-        let handle = Handle { gpu: gpu.clone(), raw: RawStream(stream as usize), owned: false };
-        Self { handle: Arc::new(handle) }
+        Self::of(gpu, RawStream(stream as usize), false)
+    }
+
+    fn of(gpu: &Gpu, raw: RawStream, owned: bool) -> Self {
+        Self { handle: Arc::new(Handle { gpu: gpu.clone(), raw, owned, side: OnceLock::new() }) }
     }
 
     /// The device.
@@ -277,6 +289,31 @@ impl Stream {
         let done = Event::new(other.gpu())?;
         other.record(&done)?;
         self.wait(&done)
+    }
+
+    /// Puts work on this stream and other work on one beside it, after all work so far; later work waits for both.
+    pub(crate) fn fork<A, B>(
+        &self,
+        here: impl FnOnce(&Self) -> Result<A>,
+        beside: impl FnOnce(&Self) -> Result<B>,
+    ) -> Result<(A, B)> {
+        let side = match self.handle.side.get() {
+            Some(side) => side,
+            None => {
+                let gpu = self.gpu();
+                let side = Side { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? };
+                // Another thread may have been faster.
+                self.handle.side.get_or_init(|| side)
+            }
+        };
+        self.record(&side.forked)?;
+        side.stream.wait(&side.forked)?;
+        let other = beside(&side.stream);
+        let own = here(self);
+        // In any case: what comes next may use the same memory.
+        let joined = side.stream.record(&side.done).and_then(|()| self.wait(&side.done));
+        joined.or_else(|_| side.stream.synchronize())?;
+        Ok((own?, other?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! All pairs within a distance of each other.
 
 use super::top_k::check_count;
-use super::{Curve, Near, Norm, cpu, gpu};
+use super::{Curve, Lookup, Near, Norm, cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
@@ -33,6 +33,7 @@ pub struct DistanceJoin<C> {
     epsilon: C,
     norm: Norm,
     curve: Curve,
+    lookup: Lookup,
 }
 
 /// The points of one set near each point of another, a row each.
@@ -120,7 +121,7 @@ impl<'a> RowsBatch<'a> {
 impl<C: Coord> DistanceJoin<C> {
     /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
     pub fn new(epsilon: C) -> Self {
-        Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear }
+        Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Auto }
     }
 
     /// With distances by this norm.
@@ -132,6 +133,12 @@ impl<C: Coord> DistanceJoin<C> {
     /// With the cells of the grid in this order; the rows are the same, the order of ids in a row is not.
     pub fn curve(mut self, curve: Curve) -> Self {
         self.curve = curve;
+        self
+    }
+
+    /// With the points of cells found so on a GPU; results do not depend on it.
+    pub fn lookup(mut self, lookup: Lookup) -> Self {
+        self.lookup = lookup;
         self
     }
 
@@ -324,7 +331,7 @@ impl<C: Coord> DistanceJoin<C> {
     }
 
     fn near<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<Near<C>> {
-        Near::new::<P>(self.epsilon, self.norm, self.curve, pairing)
+        Ok(Near { lookup: self.lookup, ..Near::new::<P>(self.epsilon, self.norm, self.curve, pairing)? })
     }
 }
 

@@ -198,18 +198,13 @@ fn is_monotone(scoring: &Scoring, of: ScoreType) -> bool {
 fn for_both<T>(
     stream: &Stream,
     lens: [usize; 2],
-    mut work: impl FnMut(usize, &Stream) -> Result<T>,
+    work: impl Fn(usize, &Stream) -> Result<T>,
 ) -> Result<[T; 2]> {
     if lens[0].saturating_add(lens[1]) > JOIN.side_by_side_to {
         return Ok([work(0, stream)?, work(1, stream)?]);
     }
-    let side = Stream::new(stream.gpu())?;
-    side.wait_for(stream)?;
-    let second = work(1, &side);
-    let first = work(0, stream);
-    // In any case: what comes next on the stream may use the same memory.
-    stream.wait_for(&side).or_else(|_| side.synchronize())?;
-    Ok([first?, second?])
+    let (first, second) = stream.fork(|here| work(0, here), |side| work(1, side))?;
+    Ok([first, second])
 }
 
 /// What `run` makes of the sets with their grid; nothing if there is none.
@@ -247,7 +242,7 @@ fn grid_of_host<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Opt
     }
     with_exact_dims!(dims, D => {
         let [left, right] = coords.map(|coords| cpu::bounds::bounds(coords.as_chunks::<D>().0));
-        grid_of(D, left, right, near).map(|of| GridOn::new(&of))
+        grid_of(D, left, right, near).map(|of| GridOn::new(&of, near.lookup))
     })
 }
 
@@ -270,5 +265,5 @@ fn of_dims<C: Coord, const D: usize>(
     };
     let corners = corners.as_chunks::<D>().0;
     let grid = grid_of(D, [corners[0], corners[1]], [corners[2], corners[3]], near);
-    Ok(grid.map(|of| GridOn::new(&of)))
+    Ok(grid.map(|of| GridOn::new(&of, near.lookup)))
 }

@@ -60,6 +60,21 @@ pub(crate) struct Near<C> {
     pub(crate) norm: Norm,
     pub(crate) curve: Curve,
     pub(crate) pairing: Pairing,
+    pub(crate) lookup: Lookup,
+}
+
+/// How a GPU finds the points of cells; results do not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lookup {
+    /// By a list of the cells if they have many points.
+    #[default]
+    Auto,
+    /// By a search among the codes of all points.
+    Points,
+    /// By a search in a list of the cells that are not empty (Gowanlock, Karsin 2018, *GPU accelerated self-join for the distance
+    /// similarity metric*), which takes 12 bytes a point.
+    Cells,
 }
 
 impl<C: Coord> Near<C> {
@@ -72,6 +87,6 @@ impl<C: Coord> Near<C> {
     /// The same of points that may have more coordinates.
     fn of<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
         let epsilon = checked_length(epsilon, "distance")?;
-        Ok(Self { bound: P::bound(epsilon, norm), norm, curve, pairing })
+        Ok(Self { bound: P::bound(epsilon, norm), norm, curve, pairing, lookup: Lookup::Auto })
     }
 }

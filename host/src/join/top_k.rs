@@ -2,7 +2,7 @@
 
 use super::gpu::{self, Asked, DeviceScored, Strategy};
 use super::scored::{Score, Scored, ScoredPair};
-use super::{Curve, Near, Norm, cpu};
+use super::{Curve, Lookup, Near, Norm, cpu};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::point::Point;
@@ -42,6 +42,7 @@ pub struct TopKDistanceJoin<C> {
     weights: [f64; 2],
     norm: Norm,
     curve: Curve,
+    lookup: Lookup,
     strategy: Strategy,
     result_bytes: u64,
     best_points: Option<usize>,
@@ -92,6 +93,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
             weights: [1.0, 1.0],
             norm: Norm::Euclidean,
             curve: Curve::Linear,
+            lookup: Lookup::Auto,
             strategy: Strategy::Auto,
             result_bytes: 4 << 30,
             best_points: None,
@@ -119,6 +121,12 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// With the cells of the grid in this order; results do not depend on it.
     pub fn curve(mut self, curve: Curve) -> Self {
         self.curve = curve;
+        self
+    }
+
+    /// With the points of cells found so on a GPU; results do not depend on it.
+    pub fn lookup(mut self, lookup: Lookup) -> Self {
+        self.lookup = lookup;
         self
     }
 
@@ -266,7 +274,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 
     fn near<P: Point<Coord = C>>(&self) -> Result<Near<C>> {
-        Near::new::<P>(self.epsilon, self.norm, self.curve, Pairing::All)
+        Ok(Near { lookup: self.lookup, ..Near::new::<P>(self.epsilon, self.norm, self.curve, Pairing::All)? })
     }
 
     fn scoring<S: Score>(&self) -> Result<Scoring> {

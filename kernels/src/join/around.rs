@@ -13,8 +13,11 @@ pub const GROUP: usize = 4;
 /// The left points, in the order of their cells.
 #[derive(Clone, Copy)]
 pub struct Lefts<'a, C> {
-    /// The codes of their cells.
+    /// The codes of their cells; or of the cells that are not empty, with [`NOWHERE`](super::cells::NOWHERE) behind them up to the number
+    /// of points.
     pub codes: Slice<'a, u64>,
+    /// Where the points of each of these cells begin, and one more; nothing if each point has a code.
+    pub begins: Slice<'a, u32>,
     /// Where parts of the codes begin.
     pub directory: Slice<'a, u32>,
     /// Their coordinates, one point after the other.
@@ -115,8 +118,7 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         let mut run = 0;
         while run < self.grid.num_runs() && goes_on() {
             if let Some((first_code, last_code)) = self.grid.run(right.cell, run) {
-                let mut place = self.begin(first_code);
-                let end = self.end(place, last_code);
+                let (mut place, end) = self.places(first_code, last_code);
                 while place < end {
                     // A bit each; what is behind the end does not count.
                     let (mut hits, left) = (some(place), end - place);
@@ -138,16 +140,29 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         }
     }
 
-    /// The first place of a code or of one behind it.
+    /// Where the points of the cells of some codes begin and end.
     #[inline(always)]
-    unsafe fn begin(&self, code: u64) -> usize {
+    unsafe fn places(&self, first: u64, last: u64) -> (usize, usize) {
+        let begin = self.first_of(first);
+        let end = self.first_behind(begin, last);
+        let begins = self.lefts.begins;
+        if begins.is_empty() {
+            (begin, end)
+        } else {
+            (begins.load(begin) as usize, begins.load(end) as usize)
+        }
+    }
+
+    /// The first of the codes that is this or one behind it.
+    #[inline(always)]
+    unsafe fn first_of(&self, code: u64) -> usize {
         let (low, high) = self.directory.range(code);
         partition_point(low, high, |i| self.lefts.codes.load(i) < code)
     }
 
-    /// The first place from `begin` on whose code is beyond `last`: a few steps away, most often.
+    /// The first of the codes from `begin` on that is beyond `last`: a few steps away, most often.
     #[inline(always)]
-    unsafe fn end(&self, begin: usize, last: u64) -> usize {
+    unsafe fn first_behind(&self, begin: usize, last: u64) -> usize {
         let (mut low, mut step, len) = (begin, 1, self.lefts.codes.len());
         while low + step <= len && self.lefts.codes.load(low + step - 1) <= last {
             low += step;

@@ -133,6 +133,17 @@ pub unsafe fn join_directory(codes: Slice<u64>, code_bits: u32, begins: SliceMut
     }
 }
 
+/// Writes where the points of each cell begin, of as many codes of cells as points, [`NOWHERE`] behind the last, and behind all the number
+/// of points; a thread each.
+#[kernel(family = "join", block = PER_ITEM_THREADS)]
+pub unsafe fn join_cells(codes: Slice<u64>, cells: Slice<u64>, begins: SliceMut<u32>) {
+    let (i, len) = (thread::index_1d_u64() as usize, codes.len());
+    if i < begins.len() {
+        let begin = if i < len { partition_point(0, len, |at| codes.load(at) < cells.load(i)) } else { len };
+        begins.store(i, begin as u32);
+    }
+}
+
 /// Writes the ranks of the scores of points by their ids, zeros behind them, and to `extremes` the least and the greatest, which hold
 /// the greatest and the least number at first; threads go on to further points.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]

@@ -18,6 +18,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 6)]
 pub unsafe fn join_filter<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -35,7 +36,7 @@ pub unsafe fn join_filter<C: Coord, const D: usize>(
     offsets: Slice<u64>,
     pairs: SliceMut<Bits128>,
 ) {
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     if i < right_ids.len()

@@ -35,6 +35,7 @@ pub const MOST_REGISTERS: usize = 64;
 #[instance(f64, 6, 64)]
 pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -58,7 +59,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
         return;
     }
     let i = first as usize + row;
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
     let right_id = right_ids.load(i);
@@ -92,6 +93,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
 #[instance(f64, 6)]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -116,7 +118,7 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
         return;
     }
     let i = first as usize + row;
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
     let right_id = right_ids.load(i);

@@ -17,6 +17,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 6)]
 pub unsafe fn join_nearest<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -34,7 +35,7 @@ pub unsafe fn join_nearest<C: Coord, const D: usize>(
     if i >= right_ids.len() {
         return;
     }
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let begin = right_ids.load(i) as usize * k;
     let row = (nearest_dist2.part(begin, k), nearest_ids.part(begin, k));

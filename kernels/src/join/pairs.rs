@@ -19,6 +19,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 6)]
 pub unsafe fn join_count<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -32,7 +33,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
     counts: SliceMut<u32>,
     total: SliceMut<u64>,
 ) {
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     let mut count = 0;
@@ -61,6 +62,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
 #[instance(f64, 6)]
 pub unsafe fn join_emit<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -74,7 +76,7 @@ pub unsafe fn join_emit<C: Coord, const D: usize>(
     offsets: Slice<u64>,
     found: SliceMut<u32>,
 ) {
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let i = thread::index_1d_u64() as usize;
     if i < right_ids.len()

@@ -20,6 +20,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 6)]
 pub unsafe fn join_rising<C: Coord, const D: usize>(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -46,7 +47,7 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
     let right_rank = right_ranks.load(i);
     let all = [extremes.load(0), extremes.load(1)];
     let Some((first, last)) = scoring.lefts_for(best.least_rank(), right_rank, all) else { return };
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
     let Some(right) = around.right(right_coords, right_ids, i) else { return };
     around.each_wanted(

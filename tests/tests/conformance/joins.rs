@@ -1,7 +1,7 @@
 //! Joins: every strategy on every device gives what a loop over all pairs gives.
 
 use kauri::join::{
-    Curve, DistanceJoin, KnnIndex, KnnJoin, Norm, PairScore, RowsBatch, Score, ScoreFunction, Scored,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, PairScore, RowsBatch, Score, ScoreFunction, Scored,
     ScoredPair, Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
@@ -22,6 +22,7 @@ const STRATEGIES: [Strategy; 7] = [
 const FUNCTIONS: [ScoreFunction; 4] =
     [ScoreFunction::Sum, ScoreFunction::Product, ScoreFunction::Min, ScoreFunction::Max];
 const CURVES: [Curve; 3] = [Curve::Linear, Curve::ZOrder, Curve::Hilbert];
+const LOOKUPS: [Lookup; 3] = [Lookup::Auto, Lookup::Points, Lookup::Cells];
 const NORMS: [Norm; 3] = [Norm::Euclidean, Norm::Manhattan, Norm::Chebyshev];
 
 /// What distances are compared with: the squares of Euclidean ones.
@@ -125,6 +126,7 @@ where
 
     fn join(&self, k: usize, strategy: Strategy, curve: Curve) -> TopKDistanceJoin<C> {
         let join = TopKDistanceJoin::new(self.epsilon, k).norm(self.norm).strategy(strategy).curve(curve);
+        let join = join.lookup(LOOKUPS[k % 3]);
         match self.weights {
             Some([left, right]) => join.weighted(left, right),
             None => join.score(self.function),
@@ -374,7 +376,8 @@ where
             (near_pairs(&left, &right, norm, epsilon), near_pairs(&left, &left, norm, epsilon));
         let mut in_order = Vec::new();
         for device in devices_for_shape(shape, n) {
-            let join = DistanceJoin::new(epsilon).norm(norm).curve(CURVES[turn % 3]);
+            let join =
+                DistanceJoin::new(epsilon).norm(norm).curve(CURVES[turn % 3]).lookup(LOOKUPS[turn / 3 % 3]);
             let rows = join.rows(&device, &left, &right).unwrap();
             for (row, expected) in expected.iter().enumerate() {
                 let mut ids = rows.row(row).to_vec();

@@ -3,8 +3,8 @@
 use crate::{on_each_schedule_in_turn, upload};
 use kauri::device::{Stream, Workspace};
 use kauri::join::{
-    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Norm, RowsBatch, Score, ScoreFunction, Scored,
-    Strategy, TopKDistanceJoin,
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, RowsBatch, Score, ScoreFunction,
+    Scored, Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Point};
 use kauri_tests::generate::{Random, Scalar, Shape};
@@ -39,7 +39,7 @@ where
         let [left, right] = [0, 1].map(|i| DeviceScored { coords: &coords[i], scores: &scores[i] });
         let mut workspace = Workspace::new(stream.gpu());
         for &strategy in strategies {
-            let join = join.clone().strategy(strategy);
+            let join = join.clone().strategy(strategy).lookup(LOOKUPS[points[0].len() / 10 % 2]);
             let found = join.run_on::<[C; D], S>(stream, &mut workspace, left, right);
             let found = found.unwrap_or_else(|error| panic!("{strategy:?}: {error}"));
             assert!(found == expected, "{join:?}: {} pairs, not {}", found.len(), expected.len());
@@ -47,6 +47,7 @@ where
     }
 }
 
+const LOOKUPS: [Lookup; 2] = [Lookup::Points, Lookup::Cells];
 const HEAPS: [Strategy; 2] = [Strategy::RegisterHeap, Strategy::SharedHeap];
 const OTHERS: [Strategy; 4] = [Strategy::NestedLoop, Strategy::Threshold, Strategy::Cells, Strategy::Filter];
 
@@ -108,12 +109,17 @@ fn more_pairs_than_there_is_room_for() {
 
 #[test]
 fn pairs_within_a_distance() {
-    fn check<C: Scalar, const D: usize>(stream: &Stream, shape: Shape, epsilon: f64, curve: Curve)
-    where
+    fn check<C: Scalar, const D: usize>(
+        stream: &Stream,
+        shape: Shape,
+        epsilon: f64,
+        curve: Curve,
+        lookup: Lookup,
+    ) where
         [C; D]: Point<Coord = C>,
     {
         let points = [0, 1].map(|i| shape.points::<C, D>(130 + 10 * i, i as u64));
-        let join = DistanceJoin::new(C::from_f64(epsilon)).curve(curve);
+        let join = DistanceJoin::new(C::from_f64(epsilon)).curve(curve).lookup(lookup);
         let buffers = points.each_ref().map(|points| upload(stream, points.as_flattened()));
         let mut workspace = Workspace::new(stream.gpu());
         let expected = [
@@ -129,11 +135,11 @@ fn pairs_within_a_distance() {
         }
     }
     on_each_schedule_in_turn(5, |_, stream, turn| match turn {
-        0 => check::<f32, 2>(stream, Shape::Uniform, 0.1, Curve::Linear),
-        1 => check::<f64, 3>(stream, Shape::Clustered, 1e-3, Curve::Hilbert),
-        2 => check::<f32, 3>(stream, Shape::Lattice, 1.0, Curve::ZOrder),
-        3 => check::<f64, 2>(stream, Shape::Largest, 1e150, Curve::Linear),
-        _ => check::<f32, 6>(stream, Shape::Uniform, 0.3, Curve::Hilbert),
+        0 => check::<f32, 2>(stream, Shape::Uniform, 0.1, Curve::Linear, LOOKUPS[0]),
+        1 => check::<f64, 3>(stream, Shape::Clustered, 1e-3, Curve::Hilbert, LOOKUPS[1]),
+        2 => check::<f32, 3>(stream, Shape::Lattice, 1.0, Curve::ZOrder, LOOKUPS[1]),
+        3 => check::<f64, 2>(stream, Shape::Largest, 1e150, Curve::Linear, LOOKUPS[0]),
+        _ => check::<f32, 6>(stream, Shape::Uniform, 0.3, Curve::Hilbert, LOOKUPS[1]),
     });
 }
 

@@ -39,6 +39,7 @@ fn main() -> Result<()> {
                 num_blocks,
                 (
                     lefts.codes,
+                    lefts.begins,
                     lefts.directory,
                     lefts.coords,
                     lefts.ids,

@@ -1,6 +1,6 @@
 //! Pairs in batches: the points that are looked in stay on the device, those with rows come and go.
 
-use super::cells::{Cells, CellsOn, GridOn, GridPlan, GridView, Joined, join_args};
+use super::cells::{Cells, CellsOn, GridOn, GridPlan, GridView, Joined, Role, join_args};
 use super::pairs::Counting;
 use super::{grid_of_host, with_kernel_dims};
 use crate::batches::{Delivery, Made, Place, Rows, Work, items};
@@ -31,7 +31,13 @@ pub(in crate::join) fn deliver<C: Coord>(
     let set = Buffer::from_slice(&stream, set, "points of a join")?;
     let mut layout = Layout::new();
     let grid_plan = GridPlan::plan(&mut layout, &grid);
-    let cells = Cells::<C>::plan(&mut layout, set.len() / dims, dims, &grid, false);
+    let cells = Cells::<C>::plan(
+        &mut layout,
+        set.len() / dims,
+        dims,
+        &grid,
+        Role { is_left: true, has_scores: false },
+    );
     let temp = workspace.carve(&stream, &layout, "distance join")?;
     let view = grid_plan.run(&stream, &temp, &grid, near)?;
     // SAFETY: the buffer waits for the device before it is freed, and the memory is the plan's own.
@@ -87,7 +93,8 @@ impl<C: Coord> Finding<'_, C> {
         let coords =
             place.input.upload(&self.rows_of[part.start * dims..part.end * dims], "points of a join")?;
         let mut layout = Layout::new();
-        let cells = Cells::<C>::plan(&mut layout, part.len(), dims, grid, false);
+        let cells =
+            Cells::<C>::plan(&mut layout, part.len(), dims, grid, Role { is_left: false, has_scores: false });
         let counting = Counting::plan(&mut layout, part.len());
         let (stream, num_before) = (place.stream, part.start as u32);
         let temp = place.workspace.carve(stream, &layout, "distance join")?;

@@ -3,16 +3,19 @@
 use super::{ScoredOn, for_both, with_kernel_dims};
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
-use crate::join::Near;
 use crate::join::grid::GridOf;
-use crate::primitives::pairs::Pairs;
+use crate::join::{Lookup, Near};
+use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
+use crate::primitives::select::Select;
 use cuda_std::mem::Slice;
 use kauri_kernels::join::around::GROUP;
-use kauri_kernels::join::cells::{Shape, join_codes, join_directory, join_ranks};
+use kauri_kernels::join::cells::{Shape, join_cells, join_codes, join_directory, join_ranks};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
+use kauri_kernels::primitives::unique::primitives_unique;
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::predicate::EqualBits;
 
 /// Points of a part of the directory, on average.
 const POINTS_OF_PART: usize = 4;
@@ -24,19 +27,29 @@ pub(super) struct GridOn {
     /// Bits of the codes of cells, and of all codes.
     cell_bits: u32,
     code_bits: u32,
+    lookup: Lookup,
 }
 
 impl GridOn {
-    pub(super) fn new<const D: usize>(of: &GridOf<D>) -> Self {
+    pub(super) fn new<const D: usize>(of: &GridOf<D>, lookup: Lookup) -> Self {
         let grid = &of.grid;
         // One bit more for points that are in no cell.
         let (bits, cell_bits) = (grid.bits, grid.code_bits());
         let code_bits = (cell_bits + u32::from(!of.has_all)).min(u64::BITS);
-        Self { words: grid.to_words().collect(), bits, cell_bits, code_bits }
+        Self { words: grid.to_words().collect(), bits, cell_bits, code_bits, lookup }
     }
 }
 
 impl GridOn {
+    /// True if of so many points the cells are listed.
+    fn has_list(&self, len: usize) -> bool {
+        match self.lookup {
+            Lookup::Points => false,
+            Lookup::Cells => true,
+            Lookup::Auto => self.part_around() * len as f64 >= JOIN.list_from_around,
+        }
+    }
+
     /// The part of all cells that are around one.
     pub(super) fn part_around(&self) -> f64 {
         let (per_unit, corners) = (self.words[0], &self.words[1..]);
@@ -80,12 +93,21 @@ impl GridPlan {
     }
 }
 
+/// What a set is for.
+#[derive(Clone, Copy)]
+pub(super) struct Role {
+    /// Points are looked for in it, as among those of the left set.
+    pub(super) is_left: bool,
+    pub(super) has_scores: bool,
+}
+
 /// Temporary memory of a set.
 pub(super) struct Cells<C> {
     /// Codes and ids, and where the sort moves them to.
     codes: [Region<u64>; 2],
     ids: [Region<u32>; 2],
     sort: RadixSort,
+    list: Option<List>,
     directory: Region<u32>,
     coords: Region<C>,
     /// If points have scores.
@@ -97,6 +119,7 @@ pub(super) struct Cells<C> {
 #[derive(Clone, Copy)]
 pub(super) struct CellsOn<'a, C> {
     pub(super) codes: Slice<'a, u64>,
+    pub(super) begins: Slice<'a, u32>,
     pub(super) directory: Slice<'a, u32>,
     pub(super) coords: Slice<'a, C>,
     pub(super) ids: Slice<'a, u32>,
@@ -111,16 +134,18 @@ impl<C: Coord> Cells<C> {
         len: usize,
         dims: usize,
         grid: &GridOn,
-        has_scores: bool,
+        Role { is_left, has_scores }: Role,
     ) -> Self {
         let parts = (len / POINTS_OF_PART).max(1).ilog2().min(grid.cell_bits);
+        let has_list = is_left && grid.has_list(len);
         let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
         let of_scores = |len| if has_scores { len } else { 0 };
         Self {
             codes: [layout.reserve(len), layout.reserve(len)],
             ids: [layout.reserve(len), layout.reserve(len)],
             sort,
-            directory: layout.reserve((1 << parts) + 1),
+            list: has_list.then(|| List::plan(layout, len)),
+            directory: layout.reserve(if is_left { (1 << parts) + 1 } else { 0 }),
             coords: layout.reserve((len + GROUP) * dims),
             ranks: layout.reserve(of_scores(len + GROUP)),
             extremes: layout.reserve(of_scores(2)),
@@ -156,9 +181,13 @@ impl<C: Coord> Cells<C> {
                 self.sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
             let (codes, ids) = (codes.read_only(), ids.read_only());
             permute_parts(stream, Direction::Gather, dims, coords, ids, sorted)?;
+            let (codes, begins) = match &self.list {
+                None => (codes, nothing().read_only()),
+                Some(list) => list.run(stream, temp, codes)?,
+            };
             let directory = temp.view(self.directory);
-            let args = (codes, grid.cell_bits, directory);
-            stream.launch_items::<join_directory>(directory.len() as u64, args)?;
+            stream
+                .launch_items::<join_directory>(directory.len() as u64, (codes, grid.cell_bits, directory))?;
             if let Some(scored) = scores {
                 stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
                 stream.fill_bytes(extremes.part(1, 1), 0)?;
@@ -168,8 +197,46 @@ impl<C: Coord> Cells<C> {
             }
             let (ranks, extremes) = (ranks.read_only(), extremes.read_only());
             let (directory, coords) = (directory.read_only(), room.read_only());
-            Ok(CellsOn { codes, directory, coords, ids, ranks, extremes })
+            Ok(CellsOn { codes, begins, directory, coords, ids, ranks, extremes })
         }
+    }
+}
+
+/// Temporary memory of the cells that are not empty.
+struct List {
+    cells: Region<u64>,
+    begins: Region<u32>,
+    count: Region<u64>,
+    select: Select,
+}
+
+impl List {
+    fn plan(layout: &mut Layout, len: usize) -> Self {
+        let select = Select::plan::<u64>(layout, len);
+        Self { cells: layout.reserve(len), begins: layout.reserve(len + 1), count: layout.reserve(1), select }
+    }
+
+    /// The cells of sorted codes, and where the points of each begin.
+    ///
+    /// # Safety
+    /// As many codes as planned; nothing else uses the plan's memory until the stream has done the work.
+    unsafe fn run<'a>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        codes: Slice<'_, u64>,
+    ) -> Result<(Slice<'a, u64>, Slice<'a, u32>)> {
+        let (cells, begins) = (temp.view(self.cells), temp.view(self.begins));
+        let num_tiles = self.select.prepare::<u64>(stream, temp, codes.len())?;
+        // SAFETY: passed on to the caller; there is room for as many cells as points.
+        unsafe {
+            stream.fill_bytes(cells, 0xFF)?;
+            let args = (codes, cells, nothing(), temp.view(self.count), self.select.words(temp));
+            stream.launch::<primitives_unique<u64, EqualBits>>(num_tiles, args)?;
+            let args = (codes, cells.read_only(), begins);
+            stream.launch_items::<join_cells>(begins.len() as u64, args)?;
+        }
+        Ok((cells.read_only(), begins.read_only()))
     }
 }
 
@@ -189,6 +256,7 @@ macro_rules! join_args {
         let joined = &$joined;
         (
             joined.left.codes,
+            joined.left.begins,
             joined.left.directory,
             joined.left.coords,
             joined.left.ids,
@@ -223,8 +291,9 @@ impl<C: Coord> TwoSets<C> {
     ) -> Self {
         Self {
             grid: GridPlan::plan(layout, grid),
-            left: Cells::plan(layout, lens[0], dims, grid, has_scores),
-            right: (!is_one).then(|| Cells::plan(layout, lens[1], dims, grid, has_scores)),
+            left: Cells::plan(layout, lens[0], dims, grid, Role { is_left: true, has_scores }),
+            right: (!is_one)
+                .then(|| Cells::plan(layout, lens[1], dims, grid, Role { is_left: false, has_scores })),
         }
     }
 

@@ -52,9 +52,9 @@ pub(in crate::join) fn best_by<C: Coord>(
     let grid = grid_on(asked.stream, workspace, asked.dims, coords, asked.near)?;
     let Some(grid) = grid.filter(|_| asked.k > 0) else { return Ok(Vec::new()) };
     rising(asked, workspace, coords, None, grid, Bits128::LAST, |joined, part| {
-        let CellsOn { codes, directory, coords, ids, .. } = joined.left;
+        let CellsOn { codes, begins, directory, coords, ids, .. } = joined.left;
         let own = OwnLaunch {
-            lefts: Lefts { codes, directory, coords, ids },
+            lefts: Lefts { codes, begins, directory, coords, ids },
             right_coords: joined.right.coords,
             right_ids: joined.right.ids,
             dims: joined.dims as u32,

@@ -15,6 +15,7 @@ use kauri_kernels::thread::words::Bits128;
 #[kernel(family = "own", block = JOIN_THREADS)]
 pub unsafe fn own_shared_interests(
     codes: Slice<u64>,
+    begins: Slice<u32>,
     directory: Slice<u32>,
     coords: Slice<f32>,
     ids: Slice<u32>,
@@ -31,11 +32,12 @@ pub unsafe fn own_shared_interests(
     interests: Slice<u64>,
     right_interests: Slice<u64>,
 ) {
-    let lefts = Lefts { codes, directory, coords, ids };
+    let lefts = Lefts { codes, begins, directory, coords, ids };
     let launch =
         OwnLaunch { lefts, right_coords, right_ids, dims, grid, shape, bound, first_block, stride, pairs, state };
     offer_all::<f32, 2>(launch, |left, right| {
         let both = interests.load(left as usize) & right_interests.load(right as usize);
-        u64::from(both.count_ones())
+        // Nobody is a pair with himself.
+        if left == right { 0 } else { u64::from(both.count_ones()) }
     });
 }
