@@ -21,6 +21,7 @@ mod pinned;
 pub(crate) mod ptx;
 #[cfg(feature = "sim")]
 mod sim;
+mod staging;
 mod stream;
 mod watch;
 mod workspace;
@@ -32,6 +33,7 @@ pub use gpu::Gpu;
 pub use pinned::PinnedBuffer;
 #[cfg(feature = "sim")]
 pub use sim::{Schedule, SimOptions};
+pub(crate) use staging::Staging;
 pub use stream::Stream;
 pub use watch::{FaultCall, FaultPlan, MemoryUse};
 pub use workspace::{Layout, Region, Temp, Workspace};

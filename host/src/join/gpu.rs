@@ -4,26 +4,28 @@ mod batches;
 mod best;
 mod cells;
 mod heaps;
+mod host;
 mod nearest;
 mod nested;
 mod pairs;
 mod rising;
+mod slabs;
 
 use super::Near;
 use super::grid::grid_of;
 use super::scored::Score;
+use super::strategy::Strategy;
 use crate::device::{Buffer, Layout, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::cpu;
 pub(super) use batches::deliver;
 use cells::GridOn;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::join::heaps::{MOST_REGISTERS, MOST_SHARED};
-use kauri_kernels::join::score::{ScoreFunction, ScoreType, Scoring};
+pub(super) use host::top_k_of_host;
+use kauri_kernels::join::score::{ScoreType, Scoring};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 pub(super) use nearest::nearest;
 pub(super) use pairs::{count, rows};
@@ -49,29 +51,6 @@ macro_rules! with_kernel_dims {
     };
 }
 use with_kernel_dims;
-
-/// How a GPU finds the best pairs. All give the same result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// [`NestedLoop`](Self::NestedLoop) of few points, [`Threshold`](Self::Threshold) if greater scores never make a lesser one,
-    /// [`Cells`](Self::Cells) otherwise, and [`Filter`](Self::Filter) for more than a million pairs.
-    #[default]
-    Auto,
-    /// All pairs, without a grid.
-    NestedLoop,
-    /// The points with the best scores first: no pair with another one can be better than what these give, or else they say how good the
-    /// pairs have to be that [`Cells`](Self::Cells) looks for.
-    Threshold,
-    /// All points around each right point whose score suffices for a limit, which rises from part to part of the right points.
-    Cells,
-    /// The best pairs of each right point in registers (Løvik 2020); up to 64.
-    RegisterHeap,
-    /// The same in shared memory; up to 64.
-    SharedHeap,
-    /// All pairs, then the best of them (Løvik's baseline, with a selection in place of the sort).
-    Filter,
-}
 
 /// Points in device memory, as the coordinates of one after the other, each with a score.
 #[derive(Debug)]
@@ -101,11 +80,12 @@ impl<'a, C: Coord, S: Score> DeviceScored<'a, C, S> {
     }
 
     fn on(&self) -> ScoredOn<'a, C> {
-        let scores = self.scores.slice();
-        let words = size_of::<S>() / size_of::<u32>() * scores.len();
-        // SAFETY: the same memory as words.
-        let scores = unsafe { Slice::from_raw_parts(scores.as_ptr().cast(), words) };
-        ScoredOn { coords: self.coords.slice(), scores, of: S::TYPE, len: self.scores.len() }
+        ScoredOn {
+            coords: self.coords.slice(),
+            scores: words(self.scores),
+            of: S::TYPE,
+            len: self.scores.len(),
+        }
     }
 }
 
@@ -119,6 +99,13 @@ struct ScoredOn<'a, C> {
     len: usize,
 }
 
+/// Scores as words.
+fn words<S: Score>(scores: &Buffer<S>) -> Slice<'_, u32> {
+    let words = size_of::<S>() / size_of::<u32>() * scores.len();
+    // SAFETY: the same memory.
+    unsafe { Slice::from_raw_parts(scores.slice().as_ptr().cast(), words) }
+}
+
 /// What is asked for.
 pub(super) struct Asked<'a, C> {
     pub(super) stream: &'a Stream,
@@ -130,9 +117,11 @@ pub(super) struct Asked<'a, C> {
     pub(super) result_bytes: u64,
     /// Points of each set that are joined first for a threshold, if that is asked for.
     pub(super) best_points: Option<usize>,
+    /// Pairs behind this one are not wanted.
+    pub(super) limit: Bits128,
 }
 
-/// The best pairs of two sets, the best first.
+/// The best pairs of two sets, the best first; at least one is asked for.
 pub(super) fn top_k<C: Coord, S: Score>(
     mut asked: Asked<'_, C>,
     workspace: &mut Workspace,
@@ -140,58 +129,23 @@ pub(super) fn top_k<C: Coord, S: Score>(
     strategy: Strategy,
 ) -> Result<Vec<Bits128>> {
     let sets = sets.map(|set| set.on());
-    let all_pairs = sets[0].len as u128 * sets[1].len as u128;
-    let k = usize::try_from(all_pairs).map_or(asked.k, |all| asked.k.min(all));
-    let refuse =
-        |strategy, most: usize| Err(Error::StrategyLimit { strategy, k: k as u64, most: most as u64 });
     match strategy {
-        Strategy::RegisterHeap if k > MOST_REGISTERS => return refuse("RegisterHeap", MOST_REGISTERS),
-        Strategy::SharedHeap if k > MOST_SHARED => return refuse("SharedHeap", MOST_SHARED),
-        _ if k == 0 => return Ok(Vec::new()),
+        Strategy::NestedLoop => return nested::all(&asked, workspace, sets),
+        Strategy::Threshold => match nested::of_best_on(&asked, workspace, sets)? {
+            nested::Found::All(pairs) => return Ok(pairs),
+            nested::Found::AtLeast(limit) => asked.limit = limit,
+        },
         _ => {}
     }
-    asked.k = k;
-    let (asked, scoring) = (&asked, asked.scoring);
-    let strategy = match strategy {
-        Strategy::Auto if all_pairs <= JOIN.nested_pairs => Strategy::NestedLoop,
-        Strategy::Auto if k > JOIN.most_kept => Strategy::Filter,
-        Strategy::Auto if is_monotone(scoring, S::TYPE) && are_many(sets, k) => Strategy::Threshold,
-        Strategy::Auto => Strategy::Cells,
-        // Nothing is known of pairs that were left out.
-        Strategy::Threshold if !is_monotone(scoring, S::TYPE) => Strategy::Cells,
-        strategy => strategy,
-    };
+    let coords = sets.map(|set| set.coords);
+    let grid = grid_on(asked.stream, workspace, asked.dims, coords, asked.near)?;
+    let (asked, Some(grid)) = (&asked, grid) else { return Ok(Vec::new()) };
     match strategy {
-        Strategy::NestedLoop => nested::all(asked, workspace, sets),
-        Strategy::Threshold => match nested::of_best(asked, workspace, sets)? {
-            nested::Found::All(pairs) => Ok(pairs),
-            nested::Found::AtLeast(limit) => cells_of(asked, workspace, sets, |asked, workspace, grid| {
-                rising::best(asked, workspace, sets, grid, limit)
-            }),
-        },
-        Strategy::RegisterHeap | Strategy::SharedHeap => {
-            let in_registers = strategy == Strategy::RegisterHeap;
-            cells_of(asked, workspace, sets, |asked, workspace, grid| {
-                heaps::best(asked, workspace, sets, grid, in_registers)
-            })
-        }
-        Strategy::Filter => cells_of(asked, workspace, sets, |asked, workspace, grid| {
-            pairs::filtered(asked, workspace, sets, grid)
-        }),
-        _ => cells_of(asked, workspace, sets, |asked, workspace, grid| {
-            rising::best(asked, workspace, sets, grid, Bits128::LAST)
-        }),
+        Strategy::RegisterHeap => heaps::best(asked, workspace, sets, grid, true),
+        Strategy::SharedHeap => heaps::best(asked, workspace, sets, grid, false),
+        Strategy::Filter => pairs::filtered(asked, workspace, sets, grid),
+        _ => rising::best(asked, workspace, sets, grid),
     }
-}
-
-/// True if sets have so many points that the best of them are few.
-fn are_many<C>(sets: [ScoredOn<'_, C>; 2], k: usize) -> bool {
-    sets.iter().all(|set| set.len / JOIN.threshold_from >= JOIN.best_points(k))
-}
-
-/// True if a greater score of a point never makes a lesser one of a pair, or always does.
-fn is_monotone(scoring: &Scoring, of: ScoreType) -> bool {
-    scoring.function != ScoreFunction::Product || of == ScoreType::U32
 }
 
 /// Puts the work for each of two sets on a stream: of small sets side by side, since neither fills the device.
@@ -205,20 +159,6 @@ fn for_both<T>(
     }
     let (first, second) = stream.fork(|here| work(0, here), |side| work(1, side))?;
     Ok([first, second])
-}
-
-/// What `run` makes of the sets with their grid; nothing if there is none.
-fn cells_of<C: Coord>(
-    asked: &Asked<'_, C>,
-    workspace: &mut Workspace,
-    sets: [ScoredOn<'_, C>; 2],
-    run: impl FnOnce(&Asked<'_, C>, &mut Workspace, GridOn) -> Result<Vec<Bits128>>,
-) -> Result<Vec<Bits128>> {
-    let coords = sets.map(|set| set.coords);
-    match grid_on(asked.stream, workspace, asked.dims, coords, asked.near)? {
-        Some(grid) => run(asked, workspace, grid),
-        None => Ok(Vec::new()),
-    }
 }
 
 /// The grid of two sets; nothing if no two points can be near each other. Waits for their boxes.

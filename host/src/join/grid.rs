@@ -38,7 +38,7 @@ pub(super) fn grid_of<C: Coord, const D: usize>(
 }
 
 /// How far apart on an axis points may be that are near each other.
-fn reach<C: Coord>(near: &Near<C>) -> f64 {
+pub(super) fn reach<C: Coord>(near: &Near<C>) -> f64 {
     let bound = near.bound.to_f64();
     match near.norm {
         // Squares below the least normal number, 2^-126 and 2^-1022, are rounded much, or nothing.

@@ -33,16 +33,18 @@ mod gpu;
 mod grid;
 mod nearest;
 mod scored;
+mod strategy;
 mod top_k;
 
 pub use distance::{DistanceJoin, JoinedRows, RowsBatch};
-pub use gpu::{DeviceScored, Strategy};
+pub use gpu::DeviceScored;
 pub use kauri_kernels::join::curve::Curve;
 pub use kauri_kernels::join::rising::OwnLaunch;
 pub use kauri_kernels::join::score::ScoreFunction;
 pub use kauri_kernels::thread::measure::Norm;
 pub use nearest::{KnnIndex, KnnJoin};
 pub use scored::{PairScore, Score, Scored, ScoredPair};
+pub use strategy::Strategy;
 pub use top_k::{RankedPair, TopKDistanceJoin, TopPairs};
 
 use crate::error::Result;

@@ -1,8 +1,8 @@
 //! The best pairs within a distance of each other.
 
-use super::gpu::{self, Asked, DeviceScored, Strategy};
+use super::gpu::{self, Asked, DeviceScored};
 use super::scored::{Score, Scored, ScoredPair};
-use super::{Curve, Lookup, Near, Norm, cpu};
+use super::{Curve, Lookup, Near, Norm, Strategy, cpu};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::point::Point;
@@ -11,6 +11,7 @@ use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::rising::OwnLaunch;
 use kauri_kernels::join::score::{ScoreFunction, Scoring};
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
 /// Most points of a set: ids are 32-bit, and the last one stands for none.
@@ -46,6 +47,7 @@ pub struct TopKDistanceJoin<C> {
     strategy: Strategy,
     result_bytes: u64,
     best_points: Option<usize>,
+    device_bytes: Option<u64>,
 }
 
 /// A pair of points, by their ids, and the rank that a score of your own made of them.
@@ -97,6 +99,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
             strategy: Strategy::Auto,
             result_bytes: 4 << 30,
             best_points: None,
+            device_bytes: None,
         }
     }
 
@@ -142,6 +145,13 @@ impl<C: Coord> TopKDistanceJoin<C> {
         self
     }
 
+    /// A join of sets in host memory takes at most so many bytes of a GPU's memory: of larger sets points are brought there part by
+    /// part. What is free, unless set; in any case enough for 256 points of each set and the pairs that are looked for.
+    pub fn device_bytes(mut self, bytes: u64) -> Self {
+        self.device_bytes = Some(bytes);
+        self
+    }
+
     /// [`Strategy::Threshold`] joins so many points of each set first: for tests with few points.
     #[doc(hidden)]
     pub fn best_points(mut self, points: usize) -> Self {
@@ -182,22 +192,27 @@ impl<C: Coord> TopKDistanceJoin<C> {
                 )
             })?,
             Some(gpu) => {
-                let stream = Stream::new(gpu)?;
-                let ([left, right], [left_scores, right_scores]) =
-                    stats.phase("upload", || -> Result<_> {
-                        let buffer =
-                            |coords: &[P::Coord]| Buffer::from_slice(&stream, coords, "points of a join");
-                        let scores = |scores: &[S]| Buffer::from_slice(&stream, scores, "scores of a join");
-                        let coords = [buffer(&left_coords)?, buffer(&right_coords)?];
-                        Ok((coords, [scores(left_scores)?, scores(right_scores)?]))
-                    })?;
-                let sets = [
-                    DeviceScored { coords: &left, scores: &left_scores },
-                    DeviceScored { coords: &right, scores: &right_scores },
-                ];
-                let mut workspace = Workspace::new(gpu);
+                let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+                let coords = [&left_coords[..], &right_coords[..]];
                 let pairs = stats.phase("join", || {
-                    self.top_k_on(&stream, &mut workspace, P::DIMS, sets, &near, &scoring)
+                    let Some(asked) = self.asked(
+                        &stream,
+                        P::DIMS,
+                        [left_scores.len(), right_scores.len()],
+                        &near,
+                        &scoring,
+                    ) else {
+                        return Ok(Vec::new());
+                    };
+                    let scores = [left_scores, right_scores];
+                    gpu::top_k_of_host(
+                        asked,
+                        &mut workspace,
+                        coords,
+                        scores,
+                        self.strategy,
+                        self.device_bytes,
+                    )
                 })?;
                 stats.temp_bytes = workspace.bytes();
                 pairs
@@ -225,7 +240,10 @@ impl<C: Coord> TopKDistanceJoin<C> {
             set.check(stream, P::DIMS)?;
             check_count(set.scores.len())?;
         }
-        let pairs = self.top_k_on(stream, workspace, P::DIMS, [left, right], &near, &scoring)?;
+        let lens = [left.scores.len(), right.scores.len()];
+        let Some(asked) = self.asked(stream, P::DIMS, lens, &near, &scoring) else { return Ok(Vec::new()) };
+        let strategy = self.strategy.chosen(&scoring, S::TYPE, lens, asked.k)?;
+        let pairs = gpu::top_k(asked, workspace, [left, right], strategy)?;
         Ok(as_scored(&pairs, &scoring))
     }
 
@@ -248,29 +266,27 @@ impl<C: Coord> TopKDistanceJoin<C> {
             set.check(stream, "coordinates of the points", set.len() / P::DIMS * P::DIMS)?;
         }
         let (near, scoring) = (self.near::<P>()?, self.scoring::<i64>()?);
-        let lens = [left, right].map(|set| (set.len() / P::DIMS) as u128);
-        let k = usize::try_from(lens[0] * lens[1]).map_or(self.k, |all| self.k.min(all));
-        let &Self { result_bytes, best_points, .. } = self;
-        let asked =
-            Asked { stream, dims: P::DIMS, near: &near, scoring: &scoring, k, result_bytes, best_points };
+        let lens = [left, right].map(|set| set.len() / P::DIMS);
+        let Some(asked) = self.asked(stream, P::DIMS, lens, &near, &scoring) else { return Ok(Vec::new()) };
         let pairs = gpu::best_by(&asked, workspace, [left.slice(), right.slice()], launch)?;
         let ranked =
             |bits: Bits128| RankedPair { left: (bits.1 >> 32) as u32, right: bits.1 as u32, rank: !bits.0 };
         Ok(pairs.into_iter().map(ranked).collect())
     }
 
-    fn top_k_on<S: Score>(
+    /// What is asked for of sets of so many points; nothing if that is no pair.
+    fn asked<'a>(
         &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
+        stream: &'a Stream,
         dims: usize,
-        sets: [DeviceScored<'_, C, S>; 2],
-        near: &Near<C>,
-        scoring: &Scoring,
-    ) -> Result<Vec<Bits128>> {
-        let &Self { k, strategy, result_bytes, best_points, .. } = self;
-        let asked = Asked { stream, dims, near, scoring, k, result_bytes, best_points };
-        gpu::top_k(asked, workspace, sets, strategy)
+        lens: [usize; 2],
+        near: &'a Near<C>,
+        scoring: &'a Scoring,
+    ) -> Option<Asked<'a, C>> {
+        let k = usize::try_from(lens[0] as u128 * lens[1] as u128).map_or(self.k, |all| self.k.min(all));
+        let &Self { result_bytes, best_points, .. } = self;
+        let limit = Bits128::LAST;
+        (k > 0).then_some(Asked { stream, dims, near, scoring, k, result_bytes, best_points, limit })
     }
 
     fn near<P: Point<Coord = C>>(&self) -> Result<Near<C>> {

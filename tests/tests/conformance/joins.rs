@@ -230,6 +230,33 @@ fn many_points_by_every_strategy() {
 }
 
 #[test]
+fn sets_that_the_device_has_no_room_for() {
+    let n = 5000;
+    for (turn, shape) in
+        [Shape::Uniform, Shape::Clustered, Shape::Lattice, Shape::AllEqual].into_iter().enumerate()
+    {
+        let (left, right) = (shape.points::<f32, 3>(n, 3), shape.points::<f32, 3>(n / 2, 4));
+        let epsilon = distance(Norm::Chebyshev, &left[n / 3], &right[n / 5]) / 16.0;
+        let mut random = Random::new(turn as u64);
+        for distinct in [3, 1 << 20] {
+            let mut scores = |len| (0..len).map(|_| random.below(distinct) as f64 - 1.0).collect::<Vec<_>>();
+            let (left_scores, right_scores) = (scores(left.len()), scores(right.len()));
+            let sets = [(&left, &left_scores), (&right, &right_scores)];
+            let [left, right] = sets.map(|(points, scores)| Scored::new(points, scores).unwrap());
+            let join = TopKDistanceJoin::new(epsilon, 50).score(FUNCTIONS[turn]).norm(NORMS[turn % 3]);
+            let expected = join.run(&Device::cpu(), left, right).unwrap();
+            for device in devices().into_iter().filter(|device| !device.is_cpu()) {
+                for strategy in STRATEGIES {
+                    let join = join.clone().strategy(strategy).device_bytes(0).best_points(100);
+                    let found = join.run(&device, left, right).unwrap();
+                    assert!(found.pairs() == expected.pairs(), "{shape:?}, {join:?} on {device}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn scores_that_no_threshold_helps_with() {
     // The best of either set are far from all others.
     let n = 3000;

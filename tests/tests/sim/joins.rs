@@ -108,6 +108,23 @@ fn more_pairs_than_there_is_room_for() {
 }
 
 #[test]
+fn sets_that_the_device_has_no_room_for() {
+    on_each_schedule_in_turn(4, |gpu, _, turn| {
+        let device = Device::from_gpu(gpu.clone());
+        let shape = [Shape::Uniform, Shape::Lattice][turn % 2];
+        let sets = Sets::<f32, i64, 2>::new(shape, [700, 600], |bits| (bits % 50) as i64 - 20);
+        let Sets { points, scores } = &sets;
+        let [left, right] = [0, 1].map(|i| Scored::new(&points[i], &scores[i]).unwrap());
+        let join = TopKDistanceJoin::new([0.02, 1.0][turn % 2], 30).score(ScoreFunction::Product);
+        let join = if turn < 2 { join } else { join.score(ScoreFunction::Min).best_points(20) };
+        let expected = join.run(&Device::cpu(), left, right).unwrap();
+        let strategy = [Strategy::Cells, Strategy::Filter, Strategy::Threshold, Strategy::Threshold][turn];
+        let found = join.strategy(strategy).device_bytes(0).run(&device, left, right).unwrap();
+        assert!(found.pairs() == expected.pairs(), "{strategy:?}");
+    });
+}
+
+#[test]
 fn pairs_within_a_distance() {
     fn check<C: Scalar, const D: usize>(
         stream: &Stream,

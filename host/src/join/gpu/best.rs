@@ -34,6 +34,27 @@ impl Best {
         Self { k, pairs: [side(), side()], sort }
     }
 
+    /// The best pairs of those that `offer` offers, not behind a limit; it does so again, with the limit that was found, if there was no
+    /// room for all that were good until then.
+    pub(super) fn of<'p, 'a>(
+        &'p self,
+        stream: &'p Stream,
+        temp: &'p Temp<'a>,
+        mut limit: Bits128,
+        mut offer: impl FnMut(&mut Keeping<'p, 'a>) -> Result<()>,
+    ) -> Result<Vec<Bits128>> {
+        loop {
+            let mut keeping = self.begin(stream, temp, limit)?;
+            offer(&mut keeping)?;
+            let kept = keeping.kept()?;
+            if !kept.has_lost {
+                return Ok(kept.pairs);
+            }
+            // All that was lost was worse, or comes now.
+            limit = kept.limit;
+        }
+    }
+
     /// Begins with no pair and a limit.
     pub(super) fn begin<'p, 'a>(
         &'p self,

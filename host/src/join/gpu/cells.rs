@@ -41,6 +41,12 @@ impl GridOn {
 }
 
 impl GridOn {
+    /// One that takes as much memory as any of points of so many dimensions.
+    pub(super) fn largest(dims: usize, lookup: Lookup) -> Self {
+        let bits = u64::BITS;
+        Self { words: vec![0.0; 1 + 2 * dims], bits, cell_bits: bits, code_bits: bits, lookup }
+    }
+
     /// True if of so many points the cells are listed.
     fn has_list(&self, len: usize) -> bool {
         match self.lookup {

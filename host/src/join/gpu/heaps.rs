@@ -8,7 +8,6 @@ use crate::error::Result;
 use kauri_kernels::join::heaps::{join_in_registers, join_in_shared};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
 /// The best pairs by way of the best of each right point, in batches of right points, of which the first is small: its limit spares the
@@ -21,14 +20,7 @@ pub(super) fn best<C: Coord>(
     in_registers: bool,
 ) -> Result<Vec<Bits128>> {
     let &Asked { stream, dims, near, scoring, k, result_bytes, .. } = asked;
-    // The compiler has to know how many there are in registers.
-    let of_row = if !in_registers {
-        k
-    } else if k <= 16 {
-        16
-    } else {
-        64
-    };
+    let of_row = if in_registers { in_registers_of(k) } else { k };
     let row_bytes = (of_row * size_of::<Bits128>()) as u64;
     let num_rows = sets[1].len;
     let batch = usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows);
@@ -40,9 +32,7 @@ pub(super) fn best<C: Coord>(
     let coords = sets.map(|set| set.coords);
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
     let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, Some(sets)) }?;
-    let mut limit = Bits128::LAST;
-    loop {
-        let mut keeping = best.begin(stream, &temp, limit)?;
+    best.of(stream, &temp, asked.limit, |keeping| {
         let (mut first, mut len) = (0, batch.min(num_rows.div_ceil(JOIN.first_rows)));
         while first < num_rows {
             // SAFETY: as above; there is room for as many rows.
@@ -69,10 +59,16 @@ pub(super) fn best<C: Coord>(
             first += len;
             len = batch.min(num_rows - first);
         }
-        let kept = keeping.kept()?;
-        if !kept.has_lost {
-            return Ok(kept.pairs);
-        }
-        limit = kept.limit;
-    }
+        Ok(())
+    })
+}
+
+/// Pairs of a row in registers, of which the compiler has to know how many there are.
+const fn in_registers_of(k: usize) -> usize {
+    if k <= 16 { 16 } else { 64 }
+}
+
+/// Most bytes of a row.
+pub(super) const fn row_bytes(k: usize) -> u64 {
+    (in_registers_of(k) * size_of::<Bits128>()) as u64
 }

@@ -14,7 +14,7 @@ use kauri_kernels::join::score::{ScoreFunction, ScoreType};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::radix_key::KeyOrder;
-use kauri_kernels::thread::ranked::{RankBits, Ranked};
+use kauri_kernels::thread::ranked::RankBits;
 use kauri_kernels::thread::words::Bits128;
 
 /// What the points with the best scores say.
@@ -34,71 +34,86 @@ pub(super) fn all<C: Coord>(
     let mut layout = Layout::new();
     let best = Best::plan(&mut layout, asked.k);
     let temp = workspace.carve(asked.stream, &layout, "top-k distance join")?;
-    let mut limit = Bits128::LAST;
-    loop {
-        let mut keeping = best.begin(asked.stream, &temp, limit)?;
-        let ids = [nothing().read_only(), nothing().read_only()];
+    let ids = [nothing().read_only(), nothing().read_only()];
+    best.of(asked.stream, &temp, asked.limit, |keeping| {
         // SAFETY: the sets are borrowed, and the memory is the plan's own.
-        unsafe { loops(asked, sets, ids, sets.map(|set| set.len), &mut keeping) }?;
-        let kept = keeping.kept()?;
-        if !kept.has_lost {
-            return Ok(kept.pairs);
-        }
-        limit = kept.limit;
-    }
+        unsafe { loops(asked, sets, ids, sets.map(|set| set.len), keeping) }
+    })
 }
 
-/// The best pairs of the points with the best scores, where greater scores of points make greater ones of pairs, or lesser do.
+/// The best pairs where greater scores of points make greater ones of pairs, or lesser do: `of_some` is told how many of the points with
+/// the best scores to join, and a limit that is known.
 pub(super) fn of_best<C: Coord>(
     asked: &Asked<'_, C>,
-    workspace: &mut Workspace,
-    sets: [ScoredOn<'_, C>; 2],
+    lens: [usize; 2],
+    mut of_some: impl FnMut(usize, Bits128) -> Result<Found>,
 ) -> Result<Found> {
     let points = asked.best_points.unwrap_or(JOIN.best_points(asked.k));
-    let found = of_some_best(asked, workspace, sets, points, Bits128::LAST)?;
-    // Of large sets more of them cost less than cells.
-    match found {
-        Found::AtLeast(limit)
-            if sets.iter().all(|set| set.len >= points.saturating_mul(JOIN.more_best_points_from)) =>
-        {
-            of_some_best(asked, workspace, sets, JOIN.more_best_points * points, limit)
+    match of_some(points, asked.limit)? {
+        // Of large sets more of them cost less than cells.
+        Found::AtLeast(limit) if most_points(asked, lens) > points => {
+            of_some(most_points(asked, lens), limit)
         }
         found => Ok(found),
     }
 }
 
-fn of_some_best<C: Coord>(
+/// Most points of each set that [`of_best`] joins.
+pub(super) fn most_points<C: Coord>(asked: &Asked<'_, C>, lens: [usize; 2]) -> usize {
+    let points = asked.best_points.unwrap_or(JOIN.best_points(asked.k));
+    let are_many = lens.iter().all(|&len| len >= points.saturating_mul(JOIN.more_best_points_from));
+    if are_many { points.saturating_mul(JOIN.more_best_points) } else { points }
+}
+
+/// [`of_best`] of sets on the device: chooses the points there.
+pub(super) fn of_best_on<C: Coord>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
     sets: [ScoredOn<'_, C>; 2],
-    points: usize,
-    limit: Bits128,
 ) -> Result<Found> {
     let stream = asked.stream;
-    let mut layout = Layout::new();
-    let lens = sets.map(|set| set.len.min(points));
-    let top = [0, 1].map(|i| Top::plan(&mut layout, sets[i], lens[i]));
-    let best = Best::plan(&mut layout, asked.k);
-    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
-    // SAFETY: the sets are borrowed, and the memory is the plan's own.
+    of_best(asked, sets.map(|set| set.len), |points, limit| {
+        let mut layout = Layout::new();
+        let lens = sets.map(|set| set.len.min(points));
+        let top = [0, 1].map(|i| Top::plan(&mut layout, sets[i].of, sets[i].len, lens[i]));
+        let best = Best::plan(&mut layout, asked.k);
+        let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+        // SAFETY: the sets are borrowed, and the memory is the plan's own.
+        unsafe {
+            let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
+                top[i].run(stream, &temp, sets[i].scores, sets[i].of, best_keys(asked, i))
+            })?;
+            let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
+            of_chosen(asked, &temp, &best, sets, ids, are_all, limit)
+        }
+    })
+}
+
+/// The best pairs of the points with these ids, those with the best scores of each set first; and whether these are all points.
+///
+/// # Safety
+/// The ids are of points; nothing else uses them, the sets and the memory until the stream has done the work.
+pub(super) unsafe fn of_chosen<C: Coord>(
+    asked: &Asked<'_, C>,
+    temp: &Temp<'_>,
+    best: &Best,
+    sets: [ScoredOn<'_, C>; 2],
+    ids: [Slice<'_, u32>; 2],
+    are_all: [bool; 2],
+    limit: Bits128,
+) -> Result<Found> {
+    let &Asked { stream, scoring, k, .. } = asked;
+    let mut keeping = best.begin(stream, temp, limit)?;
+    // SAFETY: passed on to the caller.
     let kept = unsafe {
-        let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-            let is_largest =
-                asked.scoring.function != ScoreFunction::Weighted || asked.scoring.weights[i] >= 0.0;
-            let best = if is_largest { BestKeys::Largest } else { BestKeys::Smallest };
-            top[i].run(stream, &temp, sets[i], best)
-        })?;
-        let mut keeping = best.begin(stream, &temp, limit)?;
-        loops(asked, sets, ids, lens, &mut keeping)?;
-        let are_all = [0, 1].map(|i| u32::from(lens[i] == sets[i].len));
-        let scoring = asked.scoring;
+        loops(asked, sets, ids, ids.map(|ids| ids.len()), &mut keeping)?;
         let args = (
             ids[0],
             ids[1],
             sets[0].scores,
             sets[1].scores,
-            are_all[0],
-            are_all[1],
+            u32::from(are_all[0]),
+            u32::from(are_all[1]),
             sets[0].of as u32,
             scoring.to_bits(),
             scoring.weights[0],
@@ -109,9 +124,14 @@ fn of_some_best<C: Coord>(
         keeping.kept()?
     };
     // As good is not enough: ids decide then.
-    let is_all =
-        lens == sets.map(|set| set.len) || (kept.pairs.len() == asked.k && !kept.limit.0 > kept.left_out);
+    let is_all = are_all == [true; 2] || (kept.pairs.len() == k && !kept.limit.0 > kept.left_out);
     Ok(if is_all && !kept.has_lost { Found::All(kept.pairs) } else { Found::AtLeast(kept.limit) })
+}
+
+/// Which scores of a set are the best.
+pub(super) fn best_keys<C>(asked: &Asked<'_, C>, set: usize) -> BestKeys {
+    let is_largest = asked.scoring.function != ScoreFunction::Weighted || asked.scoring.weights[set] >= 0.0;
+    if is_largest { BestKeys::Largest } else { BestKeys::Smallest }
 }
 
 /// Offers the pairs of the first points of both sets, of more and more of them, so that the limit rises.
@@ -165,19 +185,20 @@ unsafe fn loops<C: Coord>(
 }
 
 /// Temporary memory of the points of a set with the best scores.
-enum Top {
+pub(super) enum Top {
     Of4(TopK<u32>, Region<u32>, Region<u32>),
     Of8(TopK<u64>, Region<u64>, Region<u32>),
 }
 
 impl Top {
-    fn plan<C: Coord>(layout: &mut Layout, set: ScoredOn<'_, C>, len: usize) -> Self {
-        match set.of {
+    /// Plans the best `len` of `all` scores.
+    pub(super) fn plan(layout: &mut Layout, of: ScoreType, all: usize, len: usize) -> Self {
+        match of {
             ScoreType::U32 | ScoreType::F32 => {
-                Self::Of4(TopK::plan(layout, set.len, len), layout.reserve(len), layout.reserve(len))
+                Self::Of4(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
             }
             ScoreType::I64 | ScoreType::F64 => {
-                Self::Of8(TopK::plan(layout, set.len, len), layout.reserve(len), layout.reserve(len))
+                Self::Of8(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
             }
         }
     }
@@ -185,19 +206,20 @@ impl Top {
     /// Their ids, the best first.
     ///
     /// # Safety
-    /// The set is the planned one, and nothing else uses it and the plan's memory until the stream has done the work.
-    unsafe fn run<'a, C: Coord>(
+    /// The scores are as many as planned, and nothing else uses them and the plan's memory until the stream has done the work.
+    pub(super) unsafe fn run<'a>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
-        set: ScoredOn<'_, C>,
+        scores: Slice<'_, u32>,
+        of: ScoreType,
         best: BestKeys,
     ) -> Result<Slice<'a, u32>> {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Self::Of4(top, keys, ids) => run(stream, temp, set, top, *keys, *ids, order(set.of, best)),
-                Self::Of8(top, keys, ids) => run(stream, temp, set, top, *keys, *ids, order(set.of, best)),
+                Self::Of4(top, keys, ids) => run(stream, temp, scores, top, *keys, *ids, order(of, best)),
+                Self::Of8(top, keys, ids) => run(stream, temp, scores, top, *keys, *ids, order(of, best)),
             }
         }
     }
@@ -214,10 +236,10 @@ fn order(of: ScoreType, best: BestKeys) -> KeyOrder {
 
 /// # Safety
 /// As [`Top::run`].
-unsafe fn run<'a, B: RankBits, C: Coord>(
+unsafe fn run<'a, B: RankBits>(
     stream: &Stream,
     temp: &Temp<'a>,
-    set: ScoredOn<'_, C>,
+    scores: Slice<'_, u32>,
     top: &TopK<B>,
     keys: Region<B>,
     ids: Region<u32>,
@@ -229,7 +251,8 @@ where
     let (keys, ids) = (temp.view(keys), temp.view(ids));
     // SAFETY: the same memory as scores; the rest is passed on to the caller.
     unsafe {
-        let scores = Slice::from_raw_parts(set.scores.as_ptr().cast::<B>(), set.len);
+        let len = scores.len() / (size_of::<B>() / size_of::<u32>());
+        let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
         top.run(stream, temp, scores, order, BestOut { keys, ids })?;
     }
     Ok(ids.read_only())

@@ -148,17 +148,8 @@ fn best_of(
     }
     let best = Best::plan(&mut layout, k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
-    let mut limit = Bits128::LAST;
-    loop {
-        let mut keeping = best.begin(stream, &temp, limit)?;
-        // SAFETY: as above.
-        unsafe { keeping.offer(all.slice()) }?;
-        let kept = keeping.kept()?;
-        if !kept.has_lost {
-            return Ok(kept.pairs);
-        }
-        limit = kept.limit;
-    }
+    // SAFETY: as above.
+    best.of(stream, &temp, Bits128::LAST, |keeping| unsafe { keeping.offer(all.slice()) })
 }
 
 /// Temporary memory of counts and the offsets that they make.

@@ -10,20 +10,18 @@ use kauri_kernels::join::around::Lefts;
 use kauri_kernels::join::rising::{OwnLaunch, join_rising};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
-/// The best pairs, of those that are not worse than a limit.
+/// The best pairs.
 pub(super) fn best<C: Coord>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
     sets: [ScoredOn<'_, C>; 2],
     grid: GridOn,
-    limit: Bits128,
 ) -> Result<Vec<Bits128>> {
     let &Asked { stream, dims, scoring, .. } = asked;
     let coords = sets.map(|set| set.coords);
-    rising(asked, workspace, coords, Some(sets), grid, limit, |joined, part| {
+    rising(asked, workspace, coords, Some(sets), grid, |joined, part| {
         let args = join_args!(
             joined,
             joined.left.ranks,
@@ -50,8 +48,8 @@ pub(in crate::join) fn best_by<C: Coord>(
     mut launch: impl FnMut(u64, OwnLaunch<'_, C>) -> Result<()>,
 ) -> Result<Vec<Bits128>> {
     let grid = grid_on(asked.stream, workspace, asked.dims, coords, asked.near)?;
-    let Some(grid) = grid.filter(|_| asked.k > 0) else { return Ok(Vec::new()) };
-    rising(asked, workspace, coords, None, grid, Bits128::LAST, |joined, part| {
+    let Some(grid) = grid else { return Ok(Vec::new()) };
+    rising(asked, workspace, coords, None, grid, |joined, part| {
         let CellsOn { codes, begins, directory, coords, ids, .. } = joined.left;
         let own = OwnLaunch {
             lefts: Lefts { codes, begins, directory, coords, ids },
@@ -86,7 +84,6 @@ fn rising<C: Coord>(
     coords: [Slice<'_, C>; 2],
     scores: Option<[ScoredOn<'_, C>; 2]>,
     grid: GridOn,
-    mut limit: Bits128,
     mut launch: impl FnMut(&Joined<'_, C>, Part<'_>) -> Result<()>,
 ) -> Result<Vec<Bits128>> {
     let &Asked { stream, dims, near, k, .. } = asked;
@@ -99,8 +96,7 @@ fn rising<C: Coord>(
     let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, scores) }?;
     let all_blocks = lens[1].div_ceil(JOIN_THREADS) as u64;
     let stride = stride(all_blocks);
-    loop {
-        let mut keeping = best.begin(stream, &temp, limit)?;
+    best.of(stream, &temp, asked.limit, |keeping| {
         let (mut first_block, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
         while first_block < all_blocks {
             let num_blocks = blocks.min(all_blocks - first_block);
@@ -111,13 +107,8 @@ fn rising<C: Coord>(
             first_block += num_blocks;
             blocks = blocks.saturating_mul(JOIN.growth(k) as u64);
         }
-        let kept = keeping.kept()?;
-        if !kept.has_lost {
-            return Ok(kept.pairs);
-        }
-        // Once more: all that was lost was worse, or comes now.
-        limit = kept.limit;
-    }
+        Ok(())
+    })
 }
 
 /// A number without a common divisor with `len`, so that its multiples go all over as many blocks.
