@@ -61,6 +61,24 @@ impl Rows {
         Self { limits, item_bytes, rest: 0..num_rows, guess, alike }
     }
 
+    /// The same rows, which are expected to be like some of them that have so many items.
+    pub(crate) fn expecting(mut self, alike: (u64, u64)) -> Self {
+        if alike.0 > 0 {
+            self.alike = alike;
+            self.guess = self.rows_that_fill().clamp(1, self.limits.rows);
+        }
+        self
+    }
+
+    /// How many rows are likely to fill a batch, with a little room left.
+    fn rows_that_fill(&self) -> usize {
+        let (rows, items) = self.alike;
+        // In 128 bits nothing overflows: rows times items.
+        let wanted = u128::from(self.most_items()) * u128::from(FILLED) / 32;
+        let alike = (u128::from(rows) * wanted).checked_div(items.into()).unwrap_or(u128::MAX);
+        usize::try_from(alike).unwrap_or(usize::MAX)
+    }
+
     /// The rows to count next; nothing behind the last.
     pub(crate) fn next_part(&self) -> Option<Range<usize>> {
         let Range { start, end } = self.rest;
@@ -116,11 +134,7 @@ impl Rows {
     pub(crate) fn took(&mut self, rows: usize, items: u64) {
         self.rest.start += rows;
         self.alike = (rows as u64, items);
-        // In 128 bits nothing overflows: rows times items.
-        let wanted = u128::from(self.most_items()) * u128::from(FILLED) / 32;
-        let alike = (rows as u128 * wanted).checked_div(items.into()).unwrap_or(u128::MAX);
-        let alike = usize::try_from(alike).unwrap_or(usize::MAX);
-        self.guess = alike.min(rows.saturating_mul(GROWTH)).clamp(1, self.limits.rows);
+        self.guess = self.rows_that_fill().min(rows.saturating_mul(GROWTH)).clamp(1, self.limits.rows);
     }
 }
 

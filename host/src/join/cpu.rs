@@ -2,6 +2,7 @@
 
 use super::Near;
 use super::distance::{JoinedRows, ShowRows};
+use super::estimate::{self, Sample};
 use super::grid::grid_of;
 use super::scored::Score;
 use crate::batches::{Delivery, Rows};
@@ -28,18 +29,13 @@ const ITEM_BYTES: u64 = size_of::<u32>() as u64;
 /// How many pairs there are.
 pub(super) fn count<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<u64> {
     with_exact_dims!(dims, D => {
-        let Some(sets) = Sets::<C, D>::new(coords, near)? else { return Ok(0) };
-        Ok(sets.tasks().map(|task| {
-            let mut count = 0;
-            sets.each(task, |_| true, |_, _| count += 1);
-            count
-        }).sum())
+        Ok(Sets::<C, D>::new(coords, near).map_or(0, |sets| sets.count()))
     })
 }
 
 /// The left points near each right point.
 pub(super) fn rows<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<JoinedRows> {
-    with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near)? {
+    with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near) {
         Some(sets) => sets.rows(coords[1].len() / D),
         None => Ok(JoinedRows::new(zeros(coords[1].len() / D + 1)?, Vec::new())),
     })
@@ -67,11 +63,18 @@ fn deliver_of<C: Coord, const D: usize>(
     // One grid for all batches, so that their rows are in one order.
     let grid = grid_of_points([set, rights], near);
     let left = grid.map(|grid| (grid, Arc::new(Cells::new(set, &grid))));
+    if let Some((grid, left)) = &left {
+        let sample = Sample::new(D, coords[1], estimate::ROWS, near);
+        let right = Arc::new(Cells::new(sample.coords.as_chunks::<D>().0, grid));
+        let near = &sample.near(near);
+        let count = Sets { grid: *grid, near, left: left.clone(), right, num_before: 0 }.count();
+        rows = rows.expecting(sample.rows_with_items(count));
+    }
     while let Some(part) = rows.next_part() {
         let (found, num_rows) = delivery.make(|| {
             let found = match &left {
                 Some((grid, left)) => {
-                    let (left, right) = (left.clone(), Cells::new(&rights[part.clone()], grid));
+                    let (left, right) = (left.clone(), Arc::new(Cells::new(&rights[part.clone()], grid)));
                     Sets { grid: *grid, near, left, right, num_before: part.start as u32 }.rows(part.len())?
                 }
                 None => JoinedRows::new(zeros(part.len() + 1)?, Vec::new()),
@@ -110,7 +113,7 @@ pub(super) fn top_k<C: Coord, S: Score>(
         return Ok(Vec::new());
     }
     with_exact_dims!(dims, D => {
-        let Some(sets) = Sets::<C, D>::new(coords, near)? else { return Ok(Vec::new()) };
+        let Some(sets) = Sets::<C, D>::new(coords, near) else { return Ok(Vec::new()) };
         Ok(best_of(&sets, scores, scoring, k))
     })
 }
@@ -205,17 +208,29 @@ struct Sets<'a, C, const D: usize> {
     grid: Grid<D>,
     near: &'a Near<C>,
     left: Arc<Cells<C, D>>,
-    right: Cells<C, D>,
+    /// The same if it is one set.
+    right: Arc<Cells<C, D>>,
     /// Right points of the whole set that come before these.
     num_before: u32,
 }
 
 impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
-    fn new(coords: [&[C]; 2], near: &'a Near<C>) -> Result<Option<Self>> {
+    fn new(coords: [&[C]; 2], near: &'a Near<C>) -> Option<Self> {
         let points = coords.map(|coords| coords.as_chunks::<D>().0);
-        let Some(grid) = grid_of_points(points, near) else { return Ok(None) };
-        let [left, right] = points.map(|points| Cells::new(points, &grid));
-        Ok(Some(Self { grid, near, left: Arc::new(left), right, num_before: 0 }))
+        let grid = grid_of_points(points, near)?;
+        let left = Arc::new(Cells::new(points[0], &grid));
+        let right = if near.is_one() { left.clone() } else { Arc::new(Cells::new(points[1], &grid)) };
+        Some(Self { grid, near, left, right, num_before: 0 })
+    }
+
+    /// How many pairs there are.
+    fn count(&self) -> u64 {
+        let of_task = |task| {
+            let mut count = 0;
+            self.each(task, |_, _| count += 1);
+            count
+        };
+        self.tasks().map(of_task).sum()
     }
 
     /// The left points near each right point.
@@ -230,7 +245,7 @@ impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
                     counts[right - first] += 1;
                     ids.push(self.left.ids[left]);
                 };
-                self.each(task, |_| true, take);
+                self.each(task, take);
                 (first, counts, ids)
             })
             .collect();
@@ -265,8 +280,8 @@ impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
     }
 
     /// Calls `take` with the places of the pairs of some right places.
-    fn each(&self, rights: Range<usize>, wanted: impl Fn(usize) -> bool, take: impl FnMut(usize, usize)) {
-        self.each_with(rights, |_| Some(()), |_, left| wanted(left), take);
+    fn each(&self, rights: Range<usize>, take: impl FnMut(usize, usize)) {
+        self.each_with(rights, |_| Some(()), |_, _| true, take);
     }
 
     /// The same of right places of which `of_right` makes something, and of left places that this wants.

@@ -1,5 +1,6 @@
 //! All pairs within a distance of each other.
 
+use super::estimate::Sample;
 use super::top_k::check_count;
 use super::{Curve, Lookup, Near, Norm, cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
@@ -160,6 +161,44 @@ impl<C: Coord> DistanceJoin<C> {
         self.counted(device, points, None, of_one(once))
     }
 
+    /// How many pairs there are likely to be, by the pairs of about `sample` of the left points, which are spread evenly over all; all
+    /// are counted if there are no more.
+    ///
+    /// ```
+    /// use kauri::{Device, DistanceJoin};
+    /// let points: Vec<[f32; 1]> = (0..1000).map(|x| [x as f32]).collect();
+    /// let (join, device) = (DistanceJoin::new(2.0), Device::cpu());
+    /// let estimate = join.estimate(&device, &points, &points, 100)?;
+    /// assert!((4900..=5100).contains(&estimate) && join.count(&device, &points, &points)? == 4994);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count).
+    pub fn estimate<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: &[P],
+        sample: usize,
+    ) -> Result<u64> {
+        self.estimated(device, left, Some(right), Pairing::All, sample)
+    }
+
+    /// [`estimate`](Self::estimate) of the pairs of two points of one set.
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count).
+    pub fn self_estimate<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        points: &[P],
+        once: bool,
+        sample: usize,
+    ) -> Result<u64> {
+        self.estimated(device, points, None, of_one(once), sample)
+    }
+
     /// The right points near each left point, a row of their ids each.
     ///
     /// Ids of a row are in the order of cells, which is the same on every device. Memory: 4 bytes a pair, 8 a left point.
@@ -267,7 +306,7 @@ impl<C: Coord> DistanceJoin<C> {
     ) -> Result<u64> {
         let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
         let sets = sets_on(stream, P::DIMS, left, right)?;
-        gpu::count(stream, workspace, P::DIMS, sets, right.is_none(), &near)
+        gpu::count(stream, workspace, P::DIMS, sets, &near)
     }
 
     /// [`rows`](Self::rows) of sets in the memory of a GPU, as offsets and ids there; as [`count_on`](Self::count_on).
@@ -283,7 +322,23 @@ impl<C: Coord> DistanceJoin<C> {
     ) -> Result<(Buffer<u64>, Buffer<u32>)> {
         let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
         let sets = sets_on(stream, P::DIMS, left, right)?;
-        gpu::rows(stream, workspace, P::DIMS, sets, right.is_none(), &near)
+        gpu::rows(stream, workspace, P::DIMS, sets, &near)
+    }
+
+    fn estimated<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: Option<&[P]>,
+        pairing: Pairing,
+        sample: usize,
+    ) -> Result<u64> {
+        let near = self.near::<P>(pairing)?;
+        with_sets(left, right, |[set, rows_of]| {
+            let sample = Sample::new(P::DIMS, rows_of, sample, &near);
+            let count = count_in(device, P::DIMS, [set, &sample.coords], &sample.near(&near))?;
+            Ok(sample.of_all(count, left.len()))
+        })
     }
 
     fn counted<P: Point<Coord = C>>(
@@ -295,15 +350,7 @@ impl<C: Coord> DistanceJoin<C> {
     ) -> Result<u64> {
         let _span = tracing::debug_span!("distance_join_count", left = left.len()).entered();
         let near = self.near::<P>(pairing)?;
-        with_sets(left, right, |coords| match device.gpu() {
-            None => cpu::count(P::DIMS, coords, &near),
-            Some(gpu) => {
-                let stream = Stream::new(gpu)?;
-                let sets = Uploaded::new(&stream, coords, right.is_none())?;
-                let mut workspace = Workspace::new(gpu);
-                gpu::count(&stream, &mut workspace, P::DIMS, sets.slices(), right.is_none(), &near)
-            }
-        })
+        with_sets(left, right, |coords| count_in(device, P::DIMS, coords, &near))
     }
 
     fn found<P: Point<Coord = C>>(
@@ -319,10 +366,9 @@ impl<C: Coord> DistanceJoin<C> {
             None => cpu::rows(P::DIMS, coords, &near),
             Some(gpu) => {
                 let stream = Stream::new(gpu)?;
-                let sets = Uploaded::new(&stream, coords, right.is_none())?;
+                let sets = Uploaded::new(&stream, coords, near.is_one())?;
                 let mut workspace = Workspace::new(gpu);
-                let (offsets, ids) =
-                    gpu::rows(&stream, &mut workspace, P::DIMS, sets.slices(), right.is_none(), &near)?;
+                let (offsets, ids) = gpu::rows(&stream, &mut workspace, P::DIMS, sets.slices(), &near)?;
                 let (count, bytes) = (ids.len() as u64, (ids.len() * size_of::<u32>()) as u64);
                 memory::check(bytes, "pairs of a join").map_err(|error| error.of_result(count, bytes))?;
                 Ok(JoinedRows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
@@ -333,6 +379,14 @@ impl<C: Coord> DistanceJoin<C> {
     fn near<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<Near<C>> {
         Ok(Near { lookup: self.lookup, ..Near::new::<P>(self.epsilon, self.norm, self.curve, pairing)? })
     }
+}
+
+/// Counts the pairs of sets in host memory.
+fn count_in<C: Coord>(device: &Device, dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<u64> {
+    let Some(gpu) = device.gpu() else { return cpu::count(dims, coords, near) };
+    let stream = Stream::new(gpu)?;
+    let sets = Uploaded::new(&stream, coords, near.is_one())?;
+    gpu::count(&stream, &mut Workspace::new(gpu), dims, sets.slices(), near)
 }
 
 fn of_one(once: bool) -> Pairing {

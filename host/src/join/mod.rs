@@ -29,6 +29,7 @@ macro_rules! with_exact_dims {
 
 mod cpu;
 mod distance;
+mod estimate;
 mod gpu;
 mod grid;
 mod nearest;
@@ -84,6 +85,11 @@ impl<C: Coord> Near<C> {
     fn new<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
         const { assert!(P::DIMS <= MAX_DIMS, "points of a join have 1 to 6 coordinates") };
         Self::of::<P>(epsilon, norm, curve, pairing)
+    }
+
+    /// True if both sets are the same.
+    fn is_one(&self) -> bool {
+        self.pairing != Pairing::All
     }
 
     /// The same of points that may have more coordinates.

@@ -529,6 +529,37 @@ fn nearly_all_points_in_one_cell() {
 }
 
 #[test]
+fn estimates_are_near_the_counts() {
+    let n = 4000;
+    let (left, right) = (Shape::Uniform.points::<f64, 2>(n, 1), Shape::Uniform.points::<f64, 2>(n / 2, 2));
+    let join = DistanceJoin::new(0.05);
+    for device in devices() {
+        let counts = [
+            join.count(&device, &left, &right).unwrap(),
+            join.self_count(&device, &left, false).unwrap(),
+            join.self_count(&device, &left, true).unwrap(),
+        ];
+        for sample in [0, 500, n, usize::MAX] {
+            let estimates = [
+                join.estimate(&device, &left, &right, sample).unwrap(),
+                join.self_estimate(&device, &left, false, sample).unwrap(),
+                join.self_estimate(&device, &left, true, sample).unwrap(),
+            ];
+            for (estimate, count) in estimates.into_iter().zip(counts) {
+                match sample {
+                    0 => assert!(estimate < 4 * count),
+                    500 => {
+                        assert!(estimate.abs_diff(count) < count / 10, "{estimate} for {count} on {device}")
+                    }
+                    _ => assert_eq!(estimate, count, "all of them"),
+                }
+            }
+        }
+        assert_eq!(join.estimate::<[f64; 2]>(&device, &[], &right, 100).unwrap(), 0);
+    }
+}
+
+#[test]
 fn more_than_four_billion_pairs_are_counted() {
     let points = vec![[1.0_f32, 2.0]; 70_000];
     let n = points.len() as u64;

@@ -1,13 +1,14 @@
 //! Pairs in batches: the points that are looked in stay on the device, those with rows come and go.
 
 use super::cells::{Cells, CellsOn, GridOn, GridPlan, GridView, Joined, Role, join_args};
-use super::pairs::Counting;
+use super::pairs::{Counting, count_all};
 use super::{grid_of_host, with_kernel_dims};
 use crate::batches::{Delivery, Made, Place, Rows, Work, items};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::Near;
 use crate::join::distance::ShowRows;
+use crate::join::estimate::{self, Sample};
 use cuda_std::mem::SliceMut;
 use kauri_kernels::join::pairs::join_emit;
 use kauri_kernels::thread::coord::Coord;
@@ -26,23 +27,29 @@ pub(in crate::join) fn deliver<C: Coord>(
     show: &mut ShowRows<'_>,
 ) -> Result<ControlFlow<()>> {
     let rows = Rows::new(rows_of.len() / dims, ITEM_BYTES, delivery.limits());
+    let sample = Sample::new(dims, rows_of, estimate::ROWS, near);
     let Some(grid) = grid_of_host(dims, [set, rows_of], near) else { return nothing(rows, delivery, show) };
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let set = Buffer::from_slice(&stream, set, "points of a join")?;
     let mut layout = Layout::new();
     let grid_plan = GridPlan::plan(&mut layout, &grid);
-    let cells = Cells::<C>::plan(
-        &mut layout,
-        set.len() / dims,
-        dims,
-        &grid,
-        Role { is_left: true, has_scores: false },
-    );
+    let role = |is_left| Role { is_left, has_scores: false };
+    let cells = Cells::<C>::plan(&mut layout, set.len() / dims, dims, &grid, role(true));
+    let sampled = Cells::<C>::plan(&mut layout, sample.coords.len() / dims, dims, &grid, role(false));
+    let total = layout.reserve::<u64>(1);
     let temp = workspace.carve(&stream, &layout, "distance join")?;
-    let view = grid_plan.run(&stream, &temp, &grid, near)?;
-    // SAFETY: the buffer waits for the device before it is freed, and the memory is the plan's own.
-    let left = unsafe { cells.run(&stream, &temp, dims, view, set.slice(), None) }?;
-    let bound = near.bound.to_f64();
+    let (bound, sample_coords) =
+        (near.bound.to_f64(), Buffer::from_slice(&stream, &sample.coords, "a sample")?);
+    let view = |near: &Near<C>| grid_plan.run(&stream, &temp, &grid, near);
+    // SAFETY: buffers wait for the device before they are freed, and the memory is the plan's own.
+    let (left, count) = unsafe {
+        let grid = view(&sample.near(near))?;
+        let left = cells.run(&stream, &temp, dims, grid, set.slice(), None)?;
+        let right = sampled.run(&stream, &temp, dims, grid, sample_coords.slice(), None)?;
+        let total = count_all(&stream, &temp, &Joined { dims, grid, left, right, bound }, total)?;
+        (left, total)
+    };
+    let (rows, view) = (rows.expecting(sample.rows_with_items(count)), view(near)?);
     let mut finding = Finding { dims, grid: &grid, view, left, rows_of, bound, rows, drafted: (0..0, 0) };
     delivery.pipelined(&stream, &mut finding, |delivery, rows, [offsets, ids, _]| {
         // SAFETY: `Finding` makes them so.

@@ -23,26 +23,24 @@ use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 use kauri_kernels::warp::look_back::Decoupled;
 
-/// How many pairs there are; of one set with itself if there is no right one.
+/// How many pairs there are.
 pub(in crate::join) fn count<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
     dims: usize,
     sets: [Slice<'_, C>; 2],
-    is_one: bool,
     near: &Near<C>,
 ) -> Result<u64> {
     let Some(grid) = grid_on(stream, workspace, dims, sets, near)? else { return Ok(0) };
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len() / dims), is_one, false);
+    let plan =
+        TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len() / dims), near.is_one(), false);
     let total = layout.reserve::<u64>(1);
     let temp = workspace.carve(stream, &layout, "distance join")?;
-    temp.clear(stream, total)?;
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
     unsafe {
         let joined = plan.run(stream, &temp, dims, &grid, near, sets, None)?;
-        launch_count(stream, &joined, 0, nothing(), temp.view(total))?;
-        Ok(stream.read(temp.view(total).read_only())?[0])
+        count_all(stream, &temp, &joined, total)
     }
 }
 
@@ -52,7 +50,6 @@ pub(in crate::join) fn rows<C: Coord>(
     workspace: &mut Workspace,
     dims: usize,
     sets: [Slice<'_, C>; 2],
-    is_one: bool,
     near: &Near<C>,
 ) -> Result<(Buffer<u64>, Buffer<u32>)> {
     let num_rows = sets[1].len() / dims;
@@ -62,7 +59,8 @@ pub(in crate::join) fn rows<C: Coord>(
         return Ok((offsets, Buffer::uninitialized(stream.gpu(), 0, "ids of points found")?));
     };
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len() / dims), is_one, false);
+    let plan =
+        TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len() / dims), near.is_one(), false);
     let counting = Counting::plan(&mut layout, num_rows);
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, the memory is the plan's own, and the buffers wait for the device before they are freed.
@@ -203,6 +201,24 @@ impl Counting {
             let from = offsets.read_only();
             self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)
         }
+    }
+}
+
+/// How many pairs there are, for which it waits.
+///
+/// # Safety
+/// The total is of the memory; nothing else uses that and the sets until the stream has done the work.
+pub(super) unsafe fn count_all<C: Coord>(
+    stream: &Stream,
+    temp: &Temp<'_>,
+    joined: &Joined<'_, C>,
+    total: Region<u64>,
+) -> Result<u64> {
+    temp.clear(stream, total)?;
+    // SAFETY: passed on to the caller.
+    unsafe {
+        launch_count(stream, joined, 0, nothing(), temp.view(total))?;
+        Ok(stream.read(temp.view(total).read_only())?[0])
     }
 }
 
