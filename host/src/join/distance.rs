@@ -428,7 +428,8 @@ impl<C: Coord> Uploaded<C> {
     }
 }
 
-fn sets_on<'a, C: Coord>(
+/// Sets in the memory of a GPU: the one that is looked in, and the one that has the rows.
+pub(super) fn sets_on<'a, C: Coord>(
     stream: &Stream,
     dims: usize,
     left: &'a Buffer<C>,

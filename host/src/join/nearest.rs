@@ -1,10 +1,11 @@
 //! The nearest points of one set for each point of another.
 
+use super::distance::sets_on;
 use super::top_k::check_count;
 use super::{Curve, Near, Norm, gpu};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
-use crate::kdtree::{KdTree, KdTreeOptions, Neighbors, QueryOptions, SpatialIndex};
+use crate::kdtree::{DeviceQueries, KdTree, KdTreeOptions, Neighbors, QueryOptions, SpatialIndex};
 use crate::memory;
 use crate::point::Point;
 use kauri_kernels::join::cells::Pairing;
@@ -76,24 +77,59 @@ impl<C: Coord> KnnJoin<C> {
     pub fn run<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Neighbors<P>> {
         let _span =
             tracing::debug_span!("knn_join", k = self.k, left = left.len(), right = right.len()).entered();
-        match (self.within, device.gpu()) {
-            (Some(epsilon), Some(gpu))
-                if P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree =>
-            {
-                let stream = Stream::new(gpu)?;
-                let near = Near::of::<P>(epsilon, self.norm, Curve::Linear, Pairing::All)?;
-                match self.by_grid(&stream, &near, left, right)? {
-                    Some(found) => Ok(found),
-                    None => self.by_tree(device, left, right),
-                }
-            }
-            _ => self.by_tree(device, left, right),
+        if let (Some(near), Some(gpu)) = (self.near_by_grid::<P>()?, device.gpu())
+            && let Some(found) = self.by_grid(&Stream::new(gpu)?, &near, left, right)?
+        {
+            return Ok(found);
         }
+        let tree = KdTree::build(device, left, &KdTreeOptions::default())?;
+        tree.nearest_with(right, self.k, &self.options())
     }
 
-    fn by_tree<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Neighbors<P>> {
-        let options = QueryOptions { radius: self.within, norm: self.norm, ..QueryOptions::default() };
-        KdTree::build(device, left, &KdTreeOptions::default())?.nearest_with(right, self.k, &options)
+    /// Joins two sets of points of type `P` in the memory of a GPU: ids, and distances as an index compares them (their squares under
+    /// the Euclidean norm), in a row of `k` a right point, padded with `u32::MAX` and infinity.
+    ///
+    /// Coordinates have to be finite, which nobody checks.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and those of [`run`](Self::run) that are not of points.
+    pub fn run_on<P: Point<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: &Buffer<C>,
+        right: &Buffer<C>,
+    ) -> Result<(Buffer<u32>, Buffer<C>)> {
+        let sets = sets_on(stream, P::DIMS, right, Some(left))?;
+        if let Some(near) = self.near_by_grid::<P>()?
+            && let Some(found) =
+                gpu::nearest(stream, workspace, P::DIMS, sets, &near, self.k, self.is_grid())?
+        {
+            return Ok(found);
+        }
+        let tree = KdTree::<P>::build_on(stream, workspace, left, &KdTreeOptions::default())?;
+        let prepared = tree.prepare(stream, &self.options())?;
+        let len = (right.len() / P::DIMS).saturating_mul(self.k);
+        let mut ids = Buffer::uninitialized(stream.gpu(), len, "ids of neighbours")?;
+        let mut dist2 = Buffer::uninitialized(stream.gpu(), len, "distances of neighbours")?;
+        let queries = DeviceQueries::Coordinates(right);
+        tree.nearest_on(stream, workspace, queries, self.k, &prepared, &mut ids, &mut dist2)?;
+        Ok((ids, dist2))
+    }
+
+    /// What is near, if a grid may be taken.
+    fn near_by_grid<P: Point<Coord = C>>(&self) -> Result<Option<Near<C>>> {
+        let is_asked = P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree;
+        let near = |epsilon| Near::of::<P>(epsilon, self.norm, Curve::Linear, Pairing::All);
+        self.within.filter(|_| is_asked).map(near).transpose()
+    }
+
+    fn is_grid(&self) -> bool {
+        self.index == KnnIndex::Grid
+    }
+
+    fn options<P: Point<Coord = C>>(&self) -> QueryOptions<P> {
+        QueryOptions { radius: self.within, norm: self.norm, ..QueryOptions::default() }
     }
 
     /// By cells, unless a tree takes less.
@@ -110,9 +146,8 @@ impl<C: Coord> KnnJoin<C> {
         let buffer = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
         let sets = [buffer(&coords[0])?, buffer(&coords[1])?];
         let mut workspace = Workspace::new(stream.gpu());
-        let is_forced = self.index == KnnIndex::Grid;
         let slices = [sets[0].slice(), sets[1].slice()];
-        let found = gpu::nearest(stream, &mut workspace, P::DIMS, slices, near, self.k, is_forced)?;
+        let found = gpu::nearest(stream, &mut workspace, P::DIMS, slices, near, self.k, self.is_grid())?;
         let Some((ids, dist2)) = found else { return Ok(None) };
         let bytes = ids.len() as u64 * (size_of::<u32>() + size_of::<C>()) as u64;
         memory::check(bytes, "nearest points").map_err(|error| error.of_result(ids.len() as u64, bytes))?;
