@@ -2,6 +2,8 @@
 //!
 //! The rival is `benches/rivals/join_lovik.cu`. Of a row that names a strategy it has the time of the same join.
 
+mod on_cpu;
+
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, noise};
 use crate::report::{Report, Row};
@@ -13,8 +15,8 @@ use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// The suite of joins.
-pub const SUITES: [(&str, Suite); 1] = [("join", run)];
+/// Joins on a GPU, and on the CPU.
+pub const SUITES: [(&str, Suite); 2] = [("join", run), ("join-cpu", on_cpu::run)];
 
 /// Pairs that a point has on average in a join with itself.
 const PARTNERS: f64 = 60.0;
