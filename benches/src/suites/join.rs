@@ -3,6 +3,7 @@
 //! The rival is `benches/rivals/join_lovik.cu`. Of a row that names a strategy it has the time of the same join.
 
 mod on_cpu;
+mod thesis;
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, noise};
@@ -15,8 +16,13 @@ use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// Joins on a GPU, and on the CPU.
-pub const SUITES: [(&str, Suite); 2] = [("join", run), ("join-cpu", on_cpu::run)];
+/// Joins on a GPU, and on the CPU; a published experiment, and what of it needs a profiler.
+pub const SUITES: [(&str, Suite); 4] = [
+    ("join", run),
+    ("join-cpu", on_cpu::run),
+    ("join-thesis", thesis::run),
+    ("join-thesis-once", thesis::run_once),
+];
 
 /// Pairs that a point has on average in a join with itself.
 const PARTNERS: f64 = 60.0;
