@@ -70,7 +70,7 @@ fn main() -> Result<()> {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         report.add_rivals(&lines).map_err(anyhow::Error::msg)?;
     }
-    report.explain(&[suites::kdtree::NOTES, suites::primitives::NOTES].concat());
+    report.explain(&[suites::kdtree::NOTES, suites::join::NOTES, suites::primitives::NOTES].concat());
     // What was measured before an error is worth keeping.
     print!("{}", report.to_markdown());
     if let Some(path) = &arguments.table {

@@ -7,7 +7,7 @@ mod thesis;
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, noise};
-use crate::report::{Report, Row};
+use crate::report::{Note, Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::join::{
     Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Score, ScoredPair, Strategy, TopKDistanceJoin,
@@ -15,6 +15,15 @@ use kauri::join::{
 use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+
+/// What bounds the rows that miss a goal.
+pub const NOTES: &[Note] = &[Note::new(
+    "pairs found by a tree built before*",
+    "",
+    0,
+    "a walk from node to node, of one point each, where kiddo looks through 32 points at a time; queries are put in order within the \
+     call; not profiled",
+)];
 
 /// Joins on a GPU, and on the CPU; a published experiment, and what of it needs a profiler.
 pub const SUITES: [(&str, Suite); 4] = [
