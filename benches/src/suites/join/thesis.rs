@@ -401,16 +401,21 @@ mod tests {
     use kauri::Device;
     use kauri::device::SimOptions;
 
-    /// Small sets in the simulator: rows of every figure, checked against each other, and their pictures.
+    fn settings(device: Device, sizes: &[usize]) -> Settings {
+        let effort = Effort { warm_up: 0, runs: 1, limit: Duration::ZERO };
+        Settings { device, sizes: sizes.into(), effort, seed: 1 }
+    }
+
+    /// In the simulator, with little memory, so that little is copied for the bandwidth.
+    fn simulated(sizes: &[usize]) -> Settings {
+        let device = Device::sim(SimOptions::default()).unwrap();
+        settings(Device::from_gpu(device.gpu().unwrap().with_memory_limit(64 << 20)), sizes)
+    }
+
+    /// Small sets: rows of every figure, checked against each other, and their pictures.
     #[test]
     fn figures_of_small_sets() {
-        let gpu = Device::sim(SimOptions::default()).unwrap().gpu().unwrap().with_memory_limit(64 << 20);
-        let settings = Settings {
-            device: Device::from_gpu(gpu),
-            sizes: vec![40, 150],
-            effort: Effort { warm_up: 0, runs: 1, limit: Duration::ZERO },
-            seed: 1,
-        };
+        let settings = simulated(&[40, 150]);
         let mut report = Report::new("join-thesis", Hardware::of(&settings.device), 1);
         run(&settings, &mut report).unwrap();
         let rival = r#"{"system":"rival","work":"top 16 within 0.001, cells","input":"f32 x 2, u24, uniform, 150 left","n":150,
@@ -428,7 +433,11 @@ mod tests {
         let checked = report.rows.iter().filter(|row| row.check.is_some()).count();
         assert!(report.rows.iter().all(|row| row.note.is_none()) && checked > 100, "{checked}");
         assert!(report.to_markdown().contains("| kauri | hash and sort "));
+    }
 
+    #[test]
+    fn once_of_small_sets() {
+        let settings = simulated(&[150]);
         let mut once = Report::new("join-thesis-once", Hardware::of(&settings.device), 1);
         run_once(&settings, &mut once).unwrap();
         assert_eq!(once.rows.len(), (DISTANCES.len() + 2) * (STRATEGIES.len() - 1));
@@ -436,14 +445,9 @@ mod tests {
 
     #[test]
     fn sizes_where_the_axis_is_another() {
-        let settings = |sizes: &[usize]| Settings {
-            device: Device::cpu(),
-            sizes: sizes.into(),
-            effort: Effort { warm_up: 0, runs: 1, limit: Duration::ZERO },
-            seed: 1,
-        };
-        assert_eq!(published(&settings(&[1000, 100_000_000]), 89_545), 89_545);
-        assert_eq!(published(&settings(&[1000]), 89_545), 90);
-        assert_eq!(published(&settings(&[]), 89_545), 0);
+        let of = |sizes: &[usize], len| published(&settings(Device::cpu(), sizes), len);
+        assert_eq!(of(&[1000, 100_000_000], 89_545), 89_545);
+        assert_eq!(of(&[1000], 89_545), 90);
+        assert_eq!(of(&[], 89_545), 0);
     }
 }
