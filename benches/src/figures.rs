@@ -160,12 +160,20 @@ fn draw_panel(
         }};
     }
     let up = range(all().map(|point| point.1));
+    // With room for the names of the lines above them.
+    let up = up.start..up.end * (up.end / up.start).powf(0.5).max(1.5);
     match figure.up {
-        Up::Percent => draw!(0f64..100f64, "% of the time", |y: &f64| format!("{y:.0}")),
-        Up::Milliseconds => draw!(up.log_scale(), "ms", |y: &f64| format!("{y}")),
-        Up::Megabytes => draw!(up.log_scale(), "MB beside the input", |y: &f64| format!("{y}")),
+        Up::Percent => draw!(0f64..140f64, "% of the time", |y: &f64| format!("{y:.0}")),
+        Up::Milliseconds => draw!(up.log_scale(), "ms", short),
+        Up::Megabytes => draw!(up.log_scale(), "MB beside the input", short),
     }
     Ok(())
+}
+
+/// A number with up to three digits behind the point.
+fn short(y: &f64) -> String {
+    let text = format!("{y:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// From the least to the greatest, and a little more.
