@@ -20,10 +20,11 @@
         }                                                                                  \
     } while (0)
 
-// As kauri's benchmarks: 3 runs of warm-up or fewer within 2 seconds, then up to 30 within 4 seconds.
-constexpr int WARM_UP = 3;
-constexpr int RUNS = 30;
-constexpr double LIMIT_MS = 4000;
+// As kauri's benchmarks: 3 runs of warm-up or fewer within 2 seconds, then up to 30 within 4 seconds;
+// a program may want less.
+inline int warm_ups = 3;
+inline int most_runs = 30;
+inline double limit_ms = 4000;
 
 __host__ __device__ inline uint64_t splitmix64(uint64_t x) {
     x += 0x9E3779B97F4A7C15ull;
@@ -61,17 +62,21 @@ void make(Array<T> &out, F item) {
     CHECK(cudaDeviceSynchronize());
 }
 
+// What a row of these programs has more than all have.
+inline std::string nothing_more() { return ""; }
+
 // Times `run`, before each of which `prepare` is called, and prints its row; if rows of other names stand for the same, those too.
-template <class F, class P>
+// `more` gives the end of their text when all runs are done.
+template <class F, class P, class M = std::string (*)()>
 void row(const char *system, const std::string &work, const std::string &input, size_t n, size_t temp_bytes, F run, P prepare,
-         const std::vector<std::string> &names = {""}) {
+         const std::vector<std::string> &names = {""}, M more = nothing_more) {
     cudaEvent_t start, end;
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&end));
     std::vector<float> times;
     double warm_up_ms = 0, total_ms = 0;
-    int warm_up = WARM_UP;
-    for (int i = 0; i < warm_up + RUNS && (i <= warm_up || total_ms < LIMIT_MS); i++) {
+    int warm_up = warm_ups;
+    for (int i = 0; i < warm_up + most_runs && (i <= warm_up || total_ms < limit_ms); i++) {
         prepare();
         CHECK(cudaEventRecord(start));
         run();
@@ -81,7 +86,7 @@ void row(const char *system, const std::string &work, const std::string &input, 
         CHECK(cudaEventElapsedTime(&ms, start, end));
         if (i < warm_up) {
             warm_up_ms += ms;
-            if (warm_up_ms > LIMIT_MS / 2) warm_up = i + 1;
+            if (warm_up_ms > limit_ms / 2) warm_up = i + 1;
             continue;
         }
         times.push_back(ms);
@@ -89,11 +94,12 @@ void row(const char *system, const std::string &work, const std::string &input, 
     }
     CHECK(cudaGetLastError());
     std::sort(times.begin(), times.end());
+    const std::string rest = more();
     for (const std::string &name : names) {
         std::printf("{\"system\":\"%s\",\"work\":\"%s%s\",\"input\":\"%s\",\"n\":%zu,\"median_ms\":%.6f,\"min_ms\":%.6f,"
-                    "\"max_ms\":%.6f,\"runs\":%zu,\"temp_bytes\":%zu}\n",
+                    "\"max_ms\":%.6f,\"runs\":%zu,\"temp_bytes\":%zu%s}\n",
                     system, work.c_str(), name.c_str(), input.c_str(), n, times[times.size() / 2], times.front(),
-                    times.back(), times.size(), temp_bytes);
+                    times.back(), times.size(), temp_bytes, rest.c_str());
     }
     std::fflush(stdout);
     CHECK(cudaEventDestroy(start));

@@ -15,7 +15,8 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "kauri-bench", version)]
 struct Arguments {
-    /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson; kdtree-several; kdtree-wald; join;
+    /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson; kdtree-several; kdtree-wald; join; join-cpu;
+    /// join-thesis; join-thesis-once;
     /// primitives or a part of these: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,
@@ -69,7 +70,7 @@ fn main() -> Result<()> {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         report.add_rivals(&lines).map_err(anyhow::Error::msg)?;
     }
-    report.explain(&[suites::kdtree::NOTES, suites::primitives::NOTES].concat());
+    report.explain(&[suites::kdtree::NOTES, suites::join::NOTES, suites::primitives::NOTES].concat());
     // What was measured before an error is worth keeping.
     print!("{}", report.to_markdown());
     if let Some(path) = &arguments.table {

@@ -1,6 +1,7 @@
 //! Throughput against size as SVG pictures: a picture a kind of work, a panel an input, a line a system, and the copy
 //! bandwidth of the same run as what none of them can pass.
 
+use crate::figures;
 use crate::report::{Report, Row};
 use anyhow::{Context, Result, anyhow};
 use plotters::coord::Shift;
@@ -10,19 +11,30 @@ use std::fs;
 use std::path::Path;
 
 /// Size of a panel.
-const PANEL: (u32, u32) = (460, 320);
+pub(crate) const PANEL: (u32, u32) = (460, 320);
 /// Panels side by side.
-const COLUMNS: usize = 2;
-const KAURI: RGBColor = RGBColor(26, 127, 90);
+pub(crate) const COLUMNS: usize = 2;
+pub(crate) const KAURI: RGBColor = RGBColor(26, 127, 90);
 const RIVALS: [RGBColor; 3] = [RGBColor(200, 80, 40), RGBColor(90, 90, 200), RGBColor(150, 60, 150)];
-const COPY: RGBColor = RGBColor(130, 130, 130);
+pub(crate) const COPY: RGBColor = RGBColor(130, 130, 130);
 
-/// Writes a picture for each kind of work that was measured at two sizes or more.
+/// Writes a picture for each kind of work that was measured at two sizes or more; of a published experiment its own pictures.
 ///
 /// # Errors
 /// If the folder cannot be written.
 pub fn write(report: &Report, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for figure in report.figures {
+        let path = folder.join(format!("{}.svg", file_name(figure.name)));
+        let picture =
+            figures::draw(figure, &report.rows).map_err(|error| anyhow!("{}: {error}", figure.name))?;
+        if let Some(picture) = picture {
+            fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    if !report.figures.is_empty() {
+        return Ok(());
+    }
     let works: BTreeSet<&str> = report.rows.iter().map(|row| row.work.as_str()).collect();
     for work in works {
         let rows: Vec<&Row> = report.rows.iter().filter(|row| row.work == work).collect();
@@ -47,7 +59,7 @@ fn copy_bandwidth(report: &Report) -> Option<f64> {
     Some(row.bytes? as f64 / row.timing.as_ref()?.median_ms * 1e3)
 }
 
-type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub(crate) type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn draw(work: &str, rows: &[&Row], inputs: &[&str], copy: Option<f64>) -> Drawn<String> {
     let (columns, lines) = (inputs.len().min(COLUMNS), inputs.len().div_ceil(COLUMNS));
@@ -122,12 +134,12 @@ fn draw_panel(
     Ok(())
 }
 
-fn swatch((x, y): (i32, i32), color: RGBColor) -> PathElement<(i32, i32)> {
+pub(crate) fn swatch((x, y): (i32, i32), color: RGBColor) -> PathElement<(i32, i32)> {
     PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2))
 }
 
 /// The values, each once, in the order of their first appearance.
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     values.for_each(|value| {
         if !found.contains(&value) {

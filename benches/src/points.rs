@@ -1,7 +1,9 @@
 //! Random input that is the same in every run, on every machine: a point follows from the seed and its number.
 
+mod real_like;
 mod skewed;
 
+pub use real_like::{harbours, inland};
 pub use skewed::{clustered, duplicated, lidar};
 
 use kauri::Scalar;

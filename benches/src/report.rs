@@ -1,5 +1,6 @@
 //! Results: rows of a suite with what they were measured on, as JSON and as a Markdown table.
 
+use crate::figures::{Figure, Place};
 use crate::hardware::Hardware;
 use crate::measure::Timing;
 use serde::Serialize;
@@ -17,6 +18,9 @@ pub struct Report {
     pub seed: u64,
     /// What was measured.
     pub rows: Vec<Row>,
+    /// The pictures of a published experiment, in which rows have places.
+    #[serde(skip)]
+    pub figures: &'static [Figure],
 }
 
 /// Why rows of some work miss their goal.
@@ -75,12 +79,34 @@ pub struct Row {
     pub bound: Option<&'static str>,
     /// What else there is to say, such as why it was left out.
     pub note: Option<String>,
+    /// What its parts took, where they are known one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
+    /// Where it stands in pictures of a published experiment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
+}
+
+/// A part of the work of a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// What it took.
+    pub ms: f64,
+}
+
+impl Phase {
+    /// Parts with what each took, of which none took less than no time: differences of measurements may.
+    pub fn all<const N: usize>(parts: [(&str, f64); N]) -> Vec<Phase> {
+        parts.map(|(name, ms)| Phase { name: name.to_owned(), ms: ms.max(0.0) }).into()
+    }
 }
 
 impl Report {
     /// No results yet.
     pub fn new(suite: &'static str, hardware: Hardware, seed: u64) -> Report {
-        Report { suite, hardware, seed, rows: Vec::new() }
+        Report { suite, hardware, seed, rows: Vec::new(), figures: &[] }
     }
 
     /// Adds a row, and shows it on the error stream: suites take minutes.
@@ -98,7 +124,10 @@ impl Report {
     /// The first line that is no row.
     pub fn add_rivals(&mut self, lines: &str) -> Result<(), String> {
         for line in lines.lines().filter(|line| line.starts_with('{')) {
-            let row = Row::of_rival(line).ok_or_else(|| format!("no row of a rival: {line}"))?;
+            let mut row = Row::of_rival(line).ok_or_else(|| format!("no row of a rival: {line}"))?;
+            let own = self.rows.iter().find(|own| own.is_kauri() && own.is_like(&row));
+            row.places = own.map_or(Vec::new(), |own| own.places.clone());
+            row.places.iter_mut().for_each(|place| place.take(&row.system));
             let last = self.rows.iter().rposition(|other| other.is_like(&row));
             self.rows.insert(last.map_or(self.rows.len(), |last| last + 1), row);
         }
@@ -172,7 +201,28 @@ impl Report {
             )
             .expect("writing to a string");
         }
-        text + &self.skew() + &self.bounds()
+        text + &self.shares() + &self.skew() + &self.bounds()
+    }
+
+    /// The parts of rows whose parts are known.
+    fn shares(&self) -> String {
+        let mut text = String::new();
+        for row in self.rows.iter().filter(|row| !row.phases.is_empty()) {
+            let all: f64 = row.phases.iter().map(|phase| phase.ms).sum();
+            let part =
+                |phase: &Phase| format!("{} {:.3} ms, {:.0} %", phase.name, phase.ms, phase.ms / all * 100.0);
+            let parts: Vec<_> = row.phases.iter().map(part).collect();
+            let system = if row.is_kauri() { "kauri" } else { &row.system };
+            let (work, input, n) = (&row.work, &row.input, row.n);
+            writeln!(text, "| {work} | {input} | {n} | {system} | {} |", parts.join("; "))
+                .expect("writing to a string");
+        }
+        if text.is_empty() {
+            return text;
+        }
+        format!(
+            "\nParts of the work:\n\n| work | input | n | system | parts |\n|---|---|--:|---|---|\n{text}"
+        )
     }
 
     /// What an item of skewed input takes, relative to uniform input of the same size.
@@ -222,7 +272,7 @@ impl Row {
         Some(self.bytes? as f64 / self.timing.as_ref()?.median_ms)
     }
 
-    fn is_kauri(&self) -> bool {
+    pub(crate) fn is_kauri(&self) -> bool {
         self.system.is_empty()
     }
 
@@ -242,6 +292,10 @@ impl Row {
             max_ms: row["max_ms"].as_f64()?,
             spread: f64::NAN,
         };
+        let phase = |phase: &Value| {
+            Some(Phase { name: phase["name"].as_str()?.to_owned(), ms: phase["ms"].as_f64()? })
+        };
+        let phases = row["phases"].as_array().into_iter().flatten().map(phase).collect::<Option<_>>()?;
         Some(Row {
             system: text("system")?,
             work: text("work")?,
@@ -251,6 +305,7 @@ impl Row {
             items: Some(n),
             bytes: row["bytes"].as_u64(),
             temp_bytes: row["temp_bytes"].as_u64(),
+            phases,
             ..Row::default()
         })
     }
@@ -289,6 +344,25 @@ mod tests {
         assert_eq!(report.rows.iter().map(|row| row.system.as_str()).collect::<Vec<_>>(), ["", "CUB", ""]);
         assert!(report.to_markdown().contains("1.50 x as fast"), "{}", report.to_markdown());
         assert!(report.add_rivals("{}").is_err());
+    }
+
+    #[test]
+    fn rivals_have_parts_and_places() {
+        let mut report = Report::new("test", Hardware::of(&Device::cpu()), 1);
+        let place = |panel: &str, line: &str| Place::new("time", panel, line, 10.0);
+        let (work, input) = ("sort".to_owned(), "u32".to_owned());
+        let places = vec![place("all", "registers"), place("registers", "")];
+        report.rows.push(Row { work, input, n: 10, places, ..Row::default() });
+        let line = r#"{"system":"CUB","work":"sort","input":"u32","n":10,"median_ms":3.0,"min_ms":3.0,"max_ms":4.0,"runs":5,
+            "phases":[{"name":"count","ms":1.0},{"name":"move","ms":3.0}]}"#;
+        report.add_rivals(&line.replace('\n', "")).unwrap();
+        assert_eq!(report.rows[1].places, [place("all", "CUB"), place("CUB", "")]);
+        assert_eq!(report.rows[1].phases, Phase::all([("count", 1.0), ("move", 3.0)]));
+        let text = report.to_markdown();
+        assert!(
+            text.contains("| sort | u32 | 10 | CUB | count 1.000 ms, 25 %; move 3.000 ms, 75 % |"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -2,9 +2,12 @@
 //!
 //! The rival is `benches/rivals/join_lovik.cu`. Of a row that names a strategy it has the time of the same join.
 
+mod on_cpu;
+mod thesis;
+
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, noise};
-use crate::report::{Report, Row};
+use crate::report::{Note, Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::join::{
     Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Score, ScoredPair, Strategy,
@@ -14,8 +17,22 @@ use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// The suite of joins.
-pub const SUITES: [(&str, Suite); 1] = [("join", run)];
+/// What bounds the rows that miss a goal.
+pub const NOTES: &[Note] = &[Note::new(
+    "pairs found by a tree built before*",
+    "",
+    0,
+    "a walk from node to node, of one point each, where kiddo looks through 32 points at a time; queries are put in order within the \
+     call; not profiled",
+)];
+
+/// Joins on a GPU, and on the CPU; a published experiment, and what of it needs a profiler.
+pub const SUITES: [(&str, Suite); 4] = [
+    ("join", run),
+    ("join-cpu", on_cpu::run),
+    ("join-thesis", thesis::run),
+    ("join-thesis-once", thesis::run_once),
+];
 
 /// How cells are found, and what rows call it.
 const LOOKUPS: [(&str, Lookup); 2] =

@@ -11,6 +11,9 @@
 #                              first        first calls, with the driver's cache of kernels empty and then not
 #                              kdtree       trees and queries, of $KAURI_TREE_SIZES points
 #                              join         joins, of $KAURI_JOIN_SIZES points a set
+#                              thesis       the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; what needs
+#                                           a profiler by ncu where it is there, in join-thesis-ncu.csv and lovik-ncu.csv
+#                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
 #                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
 #   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first, kdtree and primitives
@@ -147,11 +150,20 @@ suites() {
                 ;;
             kdtree) suite kdtree kdtree ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
             join) suite join join ${KAURI_JOIN_SIZES:-1000000 10000000 100000000} ;;
+            thesis)
+                suite join-thesis thesis ${KAURI_THESIS_SIZES:-1000 10000 100000 1000000 10000000 100000000}
+                profile join-thesis-ncu bin/kauri-bench --suite join-thesis-once --n 1000000
+                profile lovik-ncu env ONCE=1 rivals/bin/thesis_lovik 1 1000000
+                ;;
+            join-cpu)
+                run "bench join-cpu" "$out/bench.log" bin/kauri-bench --suite join-cpu --device cpu \
+                    --n "$(echo ${KAURI_JOIN_CPU_SIZES:-1000000} | tr ' ' ,)" --out "$out/join-cpu.json" --table "$out/join-cpu.md"
+                ;;
             wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
             primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are first, join, kdtree, wald and primitives'
+                note "suite $name" FAILED 'there are first, join, join-cpu, kdtree, primitives, thesis and wald'
                 ;;
         esac
     done
@@ -166,10 +178,34 @@ suite() {
         --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 
+metrics=gpu__time_duration.sum,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread
+metrics=$metrics,launch__occupancy_limit_registers,launch__occupancy_limit_shared_mem,l1tex__t_sector_hit_rate.pct
+metrics=$metrics,lts__t_sector_hit_rate.pct,l1tex__t_bytes_pipe_lsu_mem_global_op_ld.sum,lts__t_bytes.sum
+metrics=$metrics,dram__bytes_read.sum,dram__bytes_write.sum,smsp__inst_executed_op_local_ld.sum,smsp__inst_executed_op_local_st.sum
+
+# profile NAME COMMAND...: what a profiler says of the kernels of joins, in the order of the joins: occupancy, registers, hits of the
+# caches, bytes that go through them, local memory
+profile() {
+    local name=$1 ncu program
+    shift
+    began=$SECONDS
+    ncu=$(PATH=$PATH:/usr/local/cuda/bin:/opt/cuda/bin command -v ncu)
+    for program in "$@"; do
+        case $program in rivals/bin/*) if [ ! -x "$program" ]; then ncu=; fi ;; esac
+    done
+    if [ -z "$ncu" ]; then
+        note "$name" skipped 'ncu is not on the PATH, or there is no such program'
+        return
+    fi
+    run "$name" "$out/ncu.log" "$ncu" --csv --page raw --print-units base --target-processes all --log-file "$out/$name.csv" \
+        --kernel-name 'regex:^(join_rising|join_filter|join_in_registers|join_in_shared|join_count|filter)' \
+        --metrics "$metrics" "$@"
+}
+
 # rivals NAME SIZE...: builds the rivals' programs of that name and runs them with the benchmarks' seed; their rows go to
 # rivals.jsonl
 rivals() {
-    local nvcc arch source program name=$1
+    local nvcc arch source program math name=$1
     shift
     : >"$out/rivals.jsonl"
     began=$SECONDS
@@ -184,9 +220,11 @@ rivals() {
     # They take the compiler up to a minute each, side by side. What an earlier call built stays.
     for source in rivals/"$name"_*.cu; do
         program=rivals/bin/$(basename "$source" .cu)
+        # As it was published.
+        case $program in *_lovik) math=--use_fast_math ;; *) math= ;; esac
         if [ ! -x "$program" ]; then
             run "build $source" "$out/rivals.log" \
-                "$nvcc" -O3 -std=c++17 -arch="sm_${arch:-90}" --extended-lambda "$source" -o "$program" &
+                "$nvcc" -O3 -std=c++17 -arch="sm_${arch:-90}" --extended-lambda $math "$source" -o "$program" &
         fi
     done
     wait

@@ -1,0 +1,453 @@
+//! The experiments that Løvik published (2020, chapter 7), on the axes that they have there: the best pairs over the sizes of both
+//! sets, over the distance, over their number, of real-like sets, and the memory for them. In device memory, by the wall clock.
+//!
+//! Figures 7.1, 7.2 and 7.9 are over `--n`, which both sets go through: published are 1e3 to 1e8. All other sets have the
+//! published sizes, or smaller ones if all of `--n` are. What the thesis has from a profiler (7.4, 7.7 and parts of 7.5: occupancy, traffic,
+//! hits of the cache) no program can tell of itself: the suite `join-thesis-once` makes each of those joins once, for `ncu` to look at.
+//!
+//! Phases are differences, since a join is one call: of kauri's strategies `hash and sort` is the time of joins that put one set in
+//! order and look for the neighbours of two points in it, of either set, less that of four points; the filter's `final selection` is
+//! what the best pairs take longer than the ids of all pairs do (4 bytes a pair, where the filter writes 16). Heaps and cells keep the best
+//! while they filter. The rival's phases are measured by events.
+//!
+//! The rival is `benches/rivals/thesis_lovik.cu`.
+
+use super::STRATEGIES;
+use crate::figures::{Figure, Place, Up};
+use crate::measure::Effort;
+use crate::points::{self, noise};
+use crate::report::{Phase, Report, Row};
+use crate::suites::{Settings, copy};
+use kauri::device::{Buffer, Gpu, Stream, Workspace};
+use kauri::join::{DeviceScored, DistanceJoin, ScoredPair, Strategy, TopKDistanceJoin};
+use kauri::{Error, Result};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::time::Duration;
+
+const OVER_RIGHTS: Figure = Figure { name: "7.1 time", across: "right points", up: Up::Milliseconds };
+const OVER_LEFTS: Figure = Figure { name: "7.2 time", across: "left points", up: Up::Milliseconds };
+const SHARES: Figure = Figure { name: "7.3 phases", across: "distance", up: Up::Percent };
+const OVER_DISTANCE: Figure = Figure { name: "7.3 time", across: "distance", up: Up::Milliseconds };
+const SHARES_OF_K: Figure = Figure { name: "7.5 phases", across: "pairs", up: Up::Percent };
+const OVER_K: Figure = Figure { name: "7.6 time", across: "pairs", up: Up::Milliseconds };
+const REAL: Figure = Figure { name: "7.8 time", across: "distance in degrees", up: Up::Milliseconds };
+const MEMORY: Figure = Figure { name: "7.9 memory", across: "right points", up: Up::Megabytes };
+const MEMORY_OF_LEFTS: Figure =
+    Figure { name: "7.9 memory over left points", across: "left points", up: Up::Megabytes };
+const FIGURES: [Figure; 9] =
+    [OVER_RIGHTS, OVER_LEFTS, SHARES, OVER_DISTANCE, SHARES_OF_K, OVER_K, REAL, MEMORY, MEMORY_OF_LEFTS];
+
+/// Points of a set where the axis is another one.
+const PUBLISHED: usize = 1_000_000;
+const DISTANCE: f32 = 0.001;
+const DISTANCES: [f32; 7] = [0.0001, 0.0003, DISTANCE, 0.003, 0.01, 0.03, 0.1];
+const K: usize = 16;
+/// The largest published one is not known.
+const KS: [usize; 11] = [1, 2, 4, 8, K, 32, 64, 128, 256, 512, 1024];
+/// Most pairs of a heap.
+const MOST_IN_HEAPS: usize = 64;
+/// For the best pairs of each right point: what is taken unless asked for otherwise, and what memory was published of.
+const RESULTS: u64 = 4 << 30;
+const SMALL_RESULTS: u64 = 50 << 20;
+/// A measurement ends with the runs that it has after so long.
+const LIMIT: Duration = Duration::from_millis(500);
+
+/// Makes points of that number and seed.
+type Make = fn(usize, u64) -> Vec<[f32; 2]>;
+
+/// Sets of New York by what they are made like, with the sizes of the real ones.
+const REAL_SETS: [(&str, [(usize, Make); 2]); 2] = [
+    // They touch only past a hundredth of a degree.
+    ("harbours and trees", [(89_545, points::harbours), (683_788, points::inland)]),
+    ("tanks and addresses", [(25_054, points::inland), (964_214, points::inland)]),
+];
+
+pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+    report.figures = &FIGURES;
+    report.push(copy(gpu, settings.effort)?);
+    let settings = Settings {
+        effort: Effort { limit: settings.effort.limit.min(LIMIT), ..settings.effort },
+        ..settings.clone()
+    };
+    over_sizes(&settings, gpu, report)?;
+    over_distances_and_numbers(&settings, gpu, report)?;
+    of_real_sets(&settings, gpu, report)
+}
+
+/// Each join of the figures that need a profiler, once.
+pub(super) fn run_once(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+    let effort = Effort { warm_up: 0, runs: 1, limit: Duration::ZERO };
+    let settings = Settings { effort, ..settings.clone() };
+    let n = published(&settings, PUBLISHED);
+    let stream = Stream::new(gpu)?;
+    let sets = [0, 1].map(|side| Set::uniform(&stream, n, settings.seed + side));
+    let [left, right] = sets;
+    let (left, right) = (left?, right?);
+    let mut bench = Bench::new(&settings, gpu, [&left, &right], uniform(n), report)?;
+    let of_distances = DISTANCES.map(|epsilon| (epsilon, K)).into_iter();
+    for (epsilon, k) in of_distances.chain([32, 64].map(|k| (DISTANCE, k))) {
+        for (name, strategy) in STRATEGIES.into_iter().skip(1) {
+            bench.top_k(Join::new(epsilon, k, name, strategy), vec![])?;
+        }
+    }
+    Ok(())
+}
+
+/// A published number of points, or the same part of less if no size is as much as a million.
+fn published(settings: &Settings, len: usize) -> usize {
+    let most = settings.sizes.iter().copied().max().unwrap_or(0).min(PUBLISHED);
+    (len * most).div_ceil(PUBLISHED)
+}
+
+fn uniform(num_left: usize) -> String {
+    format!("f32 x 2, u24, uniform, {num_left} left")
+}
+
+/// Figures 7.1, 7.2 and 7.9.
+fn over_sizes(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<()> {
+    let stream = Stream::new(gpu)?;
+    let all = |side| {
+        let set = |&n: &usize| Set::uniform(&stream, n, settings.seed + side);
+        settings.sizes.iter().map(set).collect::<Result<Vec<_>>>()
+    };
+    let (lefts, rights) = (all(0)?, all(1)?);
+    for left in &lefts {
+        for right in &rights {
+            let mut bench = Bench::new(settings, gpu, [left, right], uniform(left.len), report)?;
+            let [num_left, num_right] = [left.len as f64, right.len as f64];
+            let [left_panel, right_panel] =
+                [format!("{num_left:.0e} left points"), format!("{num_right:.0e} right points")];
+            let places = |figures: &[Figure], line: &str| -> Vec<Place> {
+                let place = |figure: &Figure| match figure.across {
+                    "right points" => Place::new(figure.name, &left_panel, line, num_right),
+                    _ => Place::new(figure.name, &right_panel, line, num_left),
+                };
+                figures.iter().map(place).collect()
+            };
+            for (name, strategy) in STRATEGIES {
+                let (join, line) = (Join::new(DISTANCE, K, name, strategy), line_of(name));
+                if !join.has_heaps() {
+                    bench.top_k(join, places(&[OVER_RIGHTS, OVER_LEFTS, MEMORY, MEMORY_OF_LEFTS], line))?;
+                    continue;
+                }
+                bench.top_k(join, places(&[OVER_RIGHTS, OVER_LEFTS], line))?;
+                let join = Join { result_bytes: SMALL_RESULTS, ..join };
+                bench.top_k(join, places(&[MEMORY, MEMORY_OF_LEFTS], line))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Figures 7.3, 7.5 and 7.6.
+fn over_distances_and_numbers(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<()> {
+    let (n, stream) = (published(settings, PUBLISHED), Stream::new(gpu)?);
+    let (left, right) =
+        (Set::uniform(&stream, n, settings.seed)?, Set::uniform(&stream, n, settings.seed + 1)?);
+    let mut bench = Bench::new(settings, gpu, [&left, &right], uniform(n), report)?;
+    for epsilon in DISTANCES {
+        for (name, strategy) in STRATEGIES {
+            let line = line_of(name);
+            let across = f64::from(epsilon);
+            let places = vec![
+                Place::new(OVER_DISTANCE.name, "", line, across),
+                Place::new(SHARES.name, line, "", across),
+            ];
+            bench.top_k_in_phases(Join::new(epsilon, K, name, strategy), places)?;
+        }
+    }
+    for k in KS {
+        for (name, strategy) in STRATEGIES {
+            let (join, line) = (Join::new(DISTANCE, k, name, strategy), line_of(name));
+            if join.has_heaps() && k > MOST_IN_HEAPS {
+                continue;
+            }
+            let places = vec![
+                Place::new(OVER_K.name, "", line, k as f64),
+                Place::new(SHARES_OF_K.name, line, "", k as f64),
+            ];
+            bench.top_k_in_phases(join, places)?;
+        }
+    }
+    Ok(())
+}
+
+/// Figure 7.8.
+fn of_real_sets(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<()> {
+    let stream = Stream::new(gpu)?;
+    for (what, sets) in REAL_SETS {
+        let set = |side: usize| {
+            let (len, make) = sets[side];
+            let (n, seed) = (published(settings, len), settings.seed + side as u64);
+            Set::new(&stream, &make(n, seed), seed + 2)
+        };
+        let (left, right) = (set(0)?, set(1)?);
+        let input = format!("f32 x 2, u24, {what}, {} left", left.len);
+        let mut bench = Bench::new(settings, gpu, [&left, &right], input, report)?;
+        for epsilon in DISTANCES {
+            for (name, strategy) in STRATEGIES {
+                let place = Place::new(REAL.name, what, line_of(name), epsilon.into());
+                bench.top_k(Join::new(epsilon, K, name, strategy), vec![place])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What lines are called by the end of the name of a row.
+fn line_of(name: &'static str) -> &'static str {
+    name.strip_prefix(", ").unwrap_or("threshold")
+}
+
+/// A set on the device.
+struct Set {
+    len: usize,
+    coords: Buffer<f32>,
+    scores: Buffer<u32>,
+    /// Two points, between which all others lie.
+    corners: Buffer<f32>,
+}
+
+impl Set {
+    /// The points of the suite `join`, which the rival makes too.
+    fn uniform(stream: &Stream, len: usize, seed: u64) -> Result<Self> {
+        Self::new(stream, &points::uniform(len, seed), seed + 2)
+    }
+
+    fn new(stream: &Stream, points: &[[f32; 2]], seed_of_scores: u64) -> Result<Self> {
+        let score = |i| (noise(seed_of_scores, i) >> 40) as u32;
+        let scores: Vec<u32> = (0..points.len() as u64).into_par_iter().map(score).collect();
+        let mut corners = [[f32::MAX; 2], [f32::MIN; 2]];
+        for point in points {
+            for axis in 0..2 {
+                corners[0][axis] = corners[0][axis].min(point[axis]);
+                corners[1][axis] = corners[1][axis].max(point[axis]);
+            }
+        }
+        Ok(Self {
+            len: points.len(),
+            coords: Buffer::from_slice(stream, points.as_flattened(), "points")?,
+            scores: Buffer::from_slice(stream, &scores, "scores")?,
+            corners: Buffer::from_slice(stream, corners.as_flattened(), "corners")?,
+        })
+    }
+
+    fn scored(&self) -> DeviceScored<'_, f32, u32> {
+        DeviceScored { coords: &self.coords, scores: &self.scores }
+    }
+}
+
+/// A join that is measured.
+#[derive(Clone, Copy)]
+struct Join {
+    epsilon: f32,
+    k: usize,
+    /// The end of the name of its row.
+    name: &'static str,
+    strategy: Strategy,
+    result_bytes: u64,
+}
+
+impl Join {
+    fn new(epsilon: f32, k: usize, name: &'static str, strategy: Strategy) -> Self {
+        Self { epsilon, k, name, strategy, result_bytes: RESULTS }
+    }
+
+    fn has_heaps(&self) -> bool {
+        matches!(self.strategy, Strategy::RegisterHeap | Strategy::SharedHeap)
+    }
+
+    fn work(&self) -> String {
+        let &Self { epsilon, k, name, .. } = self;
+        let results = if self.result_bytes == SMALL_RESULTS { ", 50 MiB of results" } else { "" };
+        format!("top {k} within {epsilon}{name}{results}")
+    }
+}
+
+/// What the rows of two sets share.
+struct Bench<'a> {
+    effort: Effort,
+    gpu: &'a Gpu,
+    stream: Stream,
+    sets: [&'a Set; 2],
+    input: String,
+    report: &'a mut Report,
+    /// The pairs of joins, by distance and number, for other strategies to compare with.
+    found: HashMap<(u32, usize), Vec<ScoredPair>>,
+    /// Milliseconds of phases by distance: of hash and sort, and of that and the ids of all pairs if memory holds them.
+    phases: HashMap<u32, (f64, Option<f64>)>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(
+        settings: &Settings,
+        gpu: &'a Gpu,
+        sets: [&'a Set; 2],
+        input: String,
+        report: &'a mut Report,
+    ) -> Result<Self> {
+        let (stream, effort) = (Stream::new(gpu)?, settings.effort);
+        let (found, phases) = (HashMap::new(), HashMap::new());
+        Ok(Self { effort, gpu, stream, sets, input, report, found, phases })
+    }
+
+    /// The row of a join, with more places if it was measured before.
+    fn top_k(&mut self, join: Join, places: Vec<Place>) -> Result<&mut Row> {
+        let (work, n) = (join.work(), self.sets[1].len as u64);
+        let is_it = |row: &Row| row.is_kauri() && row.work == work && row.input == self.input && row.n == n;
+        let at = match self.report.rows.iter().position(is_it) {
+            Some(at) => at,
+            None => {
+                let row = Row { work, input: self.input.clone(), n, ..Row::default() };
+                let row = match self.measured(join, row.clone()) {
+                    Ok(row) => row,
+                    Err(error @ (Error::OutOfMemory { .. } | Error::ResultTooLarge { .. })) => {
+                        Row { note: Some(format!("left out: {error}")), ..row }
+                    }
+                    Err(error) => return Err(error),
+                };
+                self.report.push(row);
+                self.report.rows.len() - 1
+            }
+        };
+        let row = &mut self.report.rows[at];
+        row.places.extend(places);
+        Ok(row)
+    }
+
+    fn measured(&mut self, join: Join, row: Row) -> Result<Row> {
+        let Join { epsilon, k, strategy, result_bytes, .. } = join;
+        let [left, right] = self.sets.map(Set::scored);
+        let top = TopKDistanceJoin::new(epsilon, k).strategy(strategy).result_bytes(result_bytes);
+        // With an account of its own of the memory that the join takes.
+        let gpu = self.gpu.with_memory_limit(u64::MAX);
+        let (stream, mut workspace) = (Stream::new(&gpu)?, Workspace::new(&gpu));
+        let mut found = Vec::new();
+        let timing = self.effort.wall(|| {
+            found = top.run_on::<[f32; 2], u32>(&stream, &mut workspace, left, right)?;
+            Ok(())
+        })?;
+        let check = match self.found.get(&(epsilon.to_bits(), k)) {
+            Some(other) => {
+                assert!(*other == found, "strategies disagree: {top:?}");
+                Some("as by the other strategies")
+            }
+            None => {
+                self.found.insert((epsilon.to_bits(), k), found);
+                None
+            }
+        };
+        let (items, temp_bytes) = (Some(row.n), Some(gpu.memory_use().peak_bytes));
+        Ok(Row { timing: Some(timing), items, temp_bytes, check, ..row })
+    }
+
+    /// The same with its phases, of strategies that have all points in order.
+    fn top_k_in_phases(&mut self, join: Join, places: Vec<Place>) -> Result<()> {
+        let row = self.top_k(join, places)?;
+        let Some(all) = row.timing.as_ref().map(|timing| timing.median_ms) else { return Ok(()) };
+        if join.strategy == Strategy::Auto || !row.phases.is_empty() {
+            return Ok(());
+        }
+        let (sorted, with_ids) = self.phases_of(join.epsilon)?;
+        let phases = match (join.strategy, with_ids) {
+            (Strategy::Filter, Some(with_ids)) => Phase::all([
+                ("hash and sort", sorted),
+                ("filter", with_ids - sorted),
+                ("final selection", all - with_ids),
+            ]),
+            _ => Phase::all([("hash and sort", sorted), ("filter and selection", all - sorted)]),
+        };
+        self.top_k(join, vec![])?.phases = phases;
+        Ok(())
+    }
+
+    fn phases_of(&mut self, epsilon: f32) -> Result<(f64, Option<f64>)> {
+        if let Some(&phases) = self.phases.get(&epsilon.to_bits()) {
+            return Ok(phases);
+        }
+        let (join, mut workspace) = (DistanceJoin::new(epsilon), Workspace::new(self.gpu));
+        let (stream, [left, right]) = (&self.stream, self.sets);
+        let mut counted = |left: &Buffer<f32>, right: &Buffer<f32>| {
+            let count = || join.count_on::<[f32; 2]>(stream, &mut workspace, left, Some(right));
+            Ok::<_, Error>(self.effort.wall(count)?.median_ms)
+        };
+        // The right ones of a join of all pairs are those that are looked for.
+        let each = [counted(&left.corners, &left.coords)?, counted(&right.corners, &right.coords)?];
+        let sorted = each[0] + each[1] - counted(&left.corners, &right.corners)?;
+        let with_ids = self.effort.wall(|| {
+            let found =
+                join.rows_on::<[f32; 2]>(stream, &mut workspace, &right.coords, Some(&left.coords))?;
+            stream.synchronize()?;
+            Ok(found)
+        });
+        let with_ids = match with_ids {
+            Ok(timing) => Some(timing.median_ms),
+            Err(Error::OutOfMemory { .. } | Error::ResultTooLarge { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        self.phases.insert(epsilon.to_bits(), (sorted, with_ids));
+        Ok((sorted, with_ids))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Hardware;
+    use crate::plots;
+    use kauri::Device;
+    use kauri::device::SimOptions;
+
+    fn settings(device: Device, sizes: &[usize]) -> Settings {
+        let effort = Effort { warm_up: 0, runs: 1, limit: Duration::ZERO };
+        Settings { device, sizes: sizes.into(), effort, seed: 1 }
+    }
+
+    /// In the simulator, with little memory, so that little is copied for the bandwidth.
+    fn simulated(sizes: &[usize]) -> Settings {
+        let device = Device::sim(SimOptions::default()).unwrap();
+        settings(Device::from_gpu(device.gpu().unwrap().with_memory_limit(64 << 20)), sizes)
+    }
+
+    /// Small sets: rows of every figure, checked against each other, and their pictures.
+    #[test]
+    fn figures_of_small_sets() {
+        let settings = simulated(&[40, 150]);
+        let mut report = Report::new("join-thesis", Hardware::of(&settings.device), 1);
+        run(&settings, &mut report).unwrap();
+        let rival = r#"{"system":"rival","work":"top 16 within 0.001, cells","input":"f32 x 2, u24, uniform, 150 left","n":150,
+            "median_ms":3.0,"min_ms":3.0,"max_ms":4.0,"runs":5,"temp_bytes":9,"phases":[{"name":"filter","ms":3.0}]}"#;
+        report.add_rivals(&rival.replace('\n', "")).unwrap();
+        let folder = std::env::temp_dir().join(format!("kauri-figures-{}", std::process::id()));
+        plots::write(&report, &folder).unwrap();
+        let pictures: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+        assert_eq!(pictures.len(), FIGURES.len());
+        for name in ["7-1-time.svg", "7-3-phases.svg", "7-9-memory.svg"] {
+            let picture = std::fs::read_to_string(folder.join(name)).unwrap();
+            assert!(picture.contains("rival") && picture.contains("registers"), "{name}: {picture}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        let checked = report.rows.iter().filter(|row| row.check.is_some()).count();
+        assert!(report.rows.iter().all(|row| row.note.is_none()) && checked > 100, "{checked}");
+        assert!(report.to_markdown().contains("| kauri | hash and sort "));
+    }
+
+    #[test]
+    fn once_of_small_sets() {
+        let settings = simulated(&[150]);
+        let mut once = Report::new("join-thesis-once", Hardware::of(&settings.device), 1);
+        run_once(&settings, &mut once).unwrap();
+        assert_eq!(once.rows.len(), (DISTANCES.len() + 2) * (STRATEGIES.len() - 1));
+    }
+
+    #[test]
+    fn sizes_where_the_axis_is_another() {
+        let of = |sizes: &[usize], len| published(&settings(Device::cpu(), sizes), len);
+        assert_eq!(of(&[1000, 100_000_000], 89_545), 89_545);
+        assert_eq!(of(&[1000], 89_545), 90);
+        assert_eq!(of(&[], 89_545), 0);
+    }
+}
