@@ -2,6 +2,7 @@
 //!
 //! The rival is `benches/rivals/join_lovik.cu`. Of a row that names a strategy it has the time of the same join.
 
+mod from_host;
 mod on_cpu;
 mod thesis;
 
@@ -26,10 +27,11 @@ pub const NOTES: &[Note] = &[Note::new(
      call; not profiled",
 )];
 
-/// Joins on a GPU, and on the CPU; a published experiment, and what of it needs a profiler.
-pub const SUITES: [(&str, Suite); 4] = [
+/// Joins on a GPU, on the CPU, and of sets in host memory; a published experiment, and what of it needs a profiler.
+pub const SUITES: [(&str, Suite); 5] = [
     ("join", run),
     ("join-cpu", on_cpu::run),
+    ("join-host", from_host::run),
     ("join-thesis", thesis::run),
     ("join-thesis-once", thesis::run_once),
 ];
