@@ -11,7 +11,8 @@ use super::{Result, Streams};
 use crate::device::Device;
 use crate::io::Numbers;
 use crate::join::{
-    DistanceJoin, JoinedRows, KnnJoin, PairScore, ScoreFunction, Scored, ScoredPair, TopKDistanceJoin,
+    DistanceJoin, JoinPlan, JoinedRows, KnnJoin, PairScore, Score, ScoreFunction, Scored, ScoredPair,
+    TopKDistanceJoin,
 };
 use crate::point::LonLat;
 
@@ -21,23 +22,46 @@ struct Running {
     /// Where to run: best, cpu, cuda, cuda:N or sim
     #[arg(long, default_value = "best")]
     device: String,
+    /// Say first, on standard error, what will run where and what memory it takes
+    #[arg(long)]
+    plan: bool,
     /// Show no progress, which otherwise is shown on a terminal
     #[arg(long, short)]
     quiet: bool,
 }
 
 impl Running {
-    /// The device, and what shows how far it is.
-    fn begin(&self, output: &Output, streams: &Streams<'_>) -> Result<(Device, Steps)> {
+    /// Checks what can be checked before any work.
+    fn begin<'a, 'b>(&self, output: &Output, streams: &'a mut Streams<'b>) -> Result<Task<'a, 'b>> {
         output.check()?;
         let steps = Steps { are_shown: streams.shows_progress && !self.quiet };
-        Ok((Device::from_name(&self.device)?, steps))
+        Ok(Task { device: Device::from_name(&self.device)?, steps, says_plan: self.plan, streams })
     }
 }
 
-/// Runs a join of so many points.
-fn joined<T>(steps: Steps, num_points: usize, join: impl FnOnce() -> Result<T>) -> Result<T> {
-    steps.step("join", "points", join, |_| num_points)
+/// A join that is about to run.
+struct Task<'a, 'b> {
+    device: Device,
+    steps: Steps,
+    says_plan: bool,
+    streams: &'a mut Streams<'b>,
+}
+
+impl Task<'_, '_> {
+    /// Says the plan if that is wanted, then runs the join of so many points.
+    fn run<T>(
+        &mut self,
+        num_points: usize,
+        plan: impl FnOnce(&Device) -> crate::Result<JoinPlan>,
+        join: impl FnOnce(&Device) -> crate::Result<T>,
+    ) -> Result<T> {
+        let Self { device, steps, says_plan, streams } = self;
+        if *says_plan {
+            // Nothing can be done if it cannot be written.
+            let _ = writeln!(streams.err, "{}", plan(device)?);
+        }
+        steps.step("join", "points", || Ok(join(device)?), |_| num_points)
+    }
 }
 
 #[derive(Args)]
@@ -63,68 +87,56 @@ pub(super) struct Join {
 
 impl Join {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        let (device, steps) = self.running.begin(&self.output, streams)?;
-        let (left, right) = (self.left.read(steps)?, self.right.read(steps)?);
-        let num_points = left.points.len() + right.points.len();
+        let mut task = self.running.begin(&self.output, streams)?;
+        let (left, right) = (self.left.read(task.steps)?, self.right.read(task.steps)?);
         let found = match (self.top, &self.score) {
-            (Some(k), Some(score)) => {
-                let scores = Scores::read(score, &left, &right)?;
-                joined(steps, num_points, || best(&device, &left, &right, self.within.0, k, score, scores))?
-            }
-            _ => joined(steps, num_points, || all(&device, &left.points, &right.points, self.within.0))?,
+            (Some(k), Some(score)) => best(&mut task, [&left, &right], self.within.0, k, score)?,
+            _ => all(&mut task, [&left.points, &right.points], self.within.0)?,
         };
-        self.output.write(streams.out, &left, &right, &found)
-    }
-}
-
-/// The scores of both sets, of one type.
-enum Scores {
-    Integers([Vec<i64>; 2]),
-    Floats([Vec<f64>; 2]),
-}
-
-impl Scores {
-    fn read(score: &ScoreText, left: &Places, right: &Places) -> Result<Self> {
-        let numbers = |places: &Places, column: &Option<String>| match column {
-            Some(name) => places.table.numbers(places.table.column(name)?),
-            None => Ok(Numbers::Integers(vec![0; places.points.len()])),
-        };
-        Ok(match [numbers(left, &score.columns[0])?, numbers(right, &score.columns[1])?] {
-            [Numbers::Integers(a), Numbers::Integers(b)] => Self::Integers([a, b]),
-            both => Self::Floats(both.map(Numbers::into_floats)),
-        })
+        self.output.write(task.streams.out, &left, &right, &found)
     }
 }
 
 /// The pairs with the best scores.
 fn best(
-    device: &Device,
-    left: &Places,
-    right: &Places,
+    task: &mut Task<'_, '_>,
+    sets: [&Places; 2],
     metres: f64,
     k: usize,
     score: &ScoreText,
-    scores: Scores,
 ) -> Result<Found> {
     let join = TopKDistanceJoin::new(metres, k).score(score.function);
-    let join = match score.function {
-        ScoreFunction::Weighted => join.weighted(score.weights[0], score.weights[1]),
-        _ => join,
+    let is_weighted = score.function == ScoreFunction::Weighted;
+    let join = if is_weighted { join.weighted(score.weights[0], score.weights[1]) } else { join };
+    let numbers = |i: usize| match &score.columns[i] {
+        Some(name) => sets[i].table.numbers(sets[i].table.column(name)?),
+        None => Ok(Numbers::Integers(vec![0; sets[i].points.len()])),
     };
-    let (pairs, are_integers) = match &scores {
-        Scores::Integers([a, b]) => {
-            let sets = [Scored::new(&left.points, a)?, Scored::new(&right.points, b)?];
-            (join.run(device, sets[0], sets[1])?, score.function != ScoreFunction::Weighted)
+    let points = sets.map(|places| &places.points[..]);
+    let (pairs, are_integers) = match [numbers(0)?, numbers(1)?] {
+        [Numbers::Integers(a), Numbers::Integers(b)] => {
+            (scored(task, &join, points, [&a, &b])?, !is_weighted)
         }
-        Scores::Floats([a, b]) => {
-            let sets = [Scored::new(&left.points, a)?, Scored::new(&right.points, b)?];
-            (join.run(device, sets[0], sets[1])?, false)
+        both => {
+            let [a, b] = both.map(Numbers::into_floats);
+            (scored(task, &join, points, [&a, &b])?, false)
         }
     };
-    let pairs = pairs.into_pairs();
     let rows = pairs.iter().map(|pair| [pair.left, pair.right]).collect();
     let scores = Some(numbers_of(&pairs, are_integers));
-    Ok(Found { scores, ..Found::of(rows, &left.points, &right.points) })
+    Ok(Found { scores, ..Found::of(rows, points[0], points[1]) })
+}
+
+fn scored<S: Score>(
+    task: &mut Task<'_, '_>,
+    join: &TopKDistanceJoin<f64>,
+    points: [&[LonLat]; 2],
+    scores: [&[S]; 2],
+) -> Result<Vec<ScoredPair>> {
+    let (left, right) = (Scored::new(points[0], scores[0])?, Scored::new(points[1], scores[1])?);
+    let num_points = points[0].len() + points[1].len();
+    let pairs = task.run(num_points, |on| join.plan(on, left, right), |on| join.run(on, left, right))?;
+    Ok(pairs.into_pairs())
 }
 
 /// The scores of pairs; of no pairs, too, they have a type.
@@ -140,8 +152,11 @@ fn numbers_of(pairs: &[ScoredPair], are_integers: bool) -> Numbers {
 }
 
 /// All pairs, by left and then by right row.
-fn all(device: &Device, left: &[LonLat], right: &[LonLat], metres: f64) -> Result<Found> {
-    let rows = DistanceJoin::new(metres).rows(device, left, right)?;
+fn all(task: &mut Task<'_, '_>, [left, right]: [&[LonLat]; 2], metres: f64) -> Result<Found> {
+    let join = DistanceJoin::new(metres);
+    let num_points = left.len() + right.len();
+    let rows =
+        task.run(num_points, |on| join.plan(on, left, Some(right)), |on| join.rows(on, left, right))?;
     Ok(Found::of(pairs_of(&rows), left, right))
 }
 
@@ -175,14 +190,16 @@ pub(super) struct Knn {
 
 impl Knn {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        let (device, steps) = self.running.begin(&self.output, streams)?;
-        let (left, right) = (self.left.read(steps)?, self.right.read(steps)?);
+        let mut task = self.running.begin(&self.output, streams)?;
+        let (left, right) = (self.left.read(task.steps)?, self.right.read(task.steps)?);
         let mut join = KnnJoin::new(self.k);
         if let Some(Metres(metres)) = self.within {
             join = join.within(metres);
         }
-        let num_points = left.points.len() + right.points.len();
-        let near = joined(steps, num_points, || Ok(join.run(&device, &left.points, &right.points)?))?;
+        let (lefts, rights) = (&left.points, &right.points);
+        let num_points = lefts.len() + rights.len();
+        let near =
+            task.run(num_points, |on| join.plan(on, lefts, rights), |on| join.run(on, lefts, rights))?;
         let mut found = Found::default();
         for right in 0..near.len() {
             let ids = near.row(right).0.iter().zip(near.metres(right));
@@ -191,7 +208,7 @@ impl Knn {
                 found.metres.push(metres);
             }
         }
-        self.output.write(streams.out, &left, &right, &found)
+        self.output.write(task.streams.out, &left, &right, &found)
     }
 }
 
@@ -213,20 +230,21 @@ pub(super) struct SelfJoin {
 
 impl SelfJoin {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        let (device, steps) = self.running.begin(&self.output, streams)?;
-        let places = self.left.read(steps)?;
+        let mut task = self.running.begin(&self.output, streams)?;
+        let places = self.left.read(task.steps)?;
         let (points, join) = (&places.points, DistanceJoin::new(self.within.0));
+        let plan = |on: &Device| join.plan(on, points, None);
         if self.count {
-            let count = joined(steps, points.len(), || Ok(join.self_count(&device, points, true)?))?;
-            writeln!(streams.out, "{count}")?;
+            let count = task.run(points.len(), plan, |on| join.self_count(on, points, true))?;
+            writeln!(task.streams.out, "{count}")?;
             return Ok(());
         }
-        let rows = joined(steps, points.len(), || Ok(join.self_rows(&device, points, true)?))?;
+        let rows = task.run(points.len(), plan, |on| join.self_rows(on, points, true))?;
         let mut pairs = pairs_of(&rows);
         // A row has the places before it.
         pairs.iter_mut().for_each(|pair| pair.reverse());
         pairs.sort_unstable();
         let found = Found::of(pairs, points, points);
-        self.output.write(streams.out, &places, &places, &found)
+        self.output.write(task.streams.out, &places, &places, &found)
     }
 }

@@ -7,6 +7,7 @@ mod heaps;
 mod nearest;
 mod nested;
 mod pairs;
+mod plan;
 mod rising;
 
 use super::Near;
@@ -27,6 +28,7 @@ use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 pub(super) use nearest::nearest;
 pub(super) use pairs::{count, rows};
+pub(super) use plan::{Needs, Planned};
 pub(super) use rising::best_by;
 
 /// Runs `$body` with the constant `$D`, the dimensions of the kernels for `$dims`.
@@ -151,17 +153,8 @@ pub(super) fn top_k<C: Coord, S: Score>(
         _ => {}
     }
     asked.k = k;
-    let (asked, scoring) = (&asked, asked.scoring);
-    let strategy = match strategy {
-        Strategy::Auto if all_pairs <= JOIN.nested_pairs => Strategy::NestedLoop,
-        Strategy::Auto if k > JOIN.most_kept => Strategy::Filter,
-        Strategy::Auto if is_monotone(scoring, S::TYPE) && are_many(sets, k) => Strategy::Threshold,
-        Strategy::Auto => Strategy::Cells,
-        // Nothing is known of pairs that were left out.
-        Strategy::Threshold if !is_monotone(scoring, S::TYPE) => Strategy::Cells,
-        strategy => strategy,
-    };
-    match strategy {
+    let asked = &asked;
+    match chosen(strategy, sets.map(|set| set.len), k, asked.scoring, S::TYPE) {
         Strategy::NestedLoop => nested::all(asked, workspace, sets),
         Strategy::Threshold => match nested::of_best(asked, workspace, sets)? {
             nested::Found::All(pairs) => Ok(pairs),
@@ -184,9 +177,22 @@ pub(super) fn top_k<C: Coord, S: Score>(
     }
 }
 
+/// The strategy that is taken for sets of so many points.
+fn chosen(strategy: Strategy, lens: [usize; 2], k: usize, scoring: &Scoring, of: ScoreType) -> Strategy {
+    match strategy {
+        Strategy::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Strategy::NestedLoop,
+        Strategy::Auto if k > JOIN.most_kept => Strategy::Filter,
+        Strategy::Auto if is_monotone(scoring, of) && are_many(lens, k) => Strategy::Threshold,
+        Strategy::Auto => Strategy::Cells,
+        // Nothing is known of pairs that were left out.
+        Strategy::Threshold if !is_monotone(scoring, of) => Strategy::Cells,
+        strategy => strategy,
+    }
+}
+
 /// True if sets have so many points that the best of them are few.
-fn are_many<C>(sets: [ScoredOn<'_, C>; 2], k: usize) -> bool {
-    sets.iter().all(|set| set.len / JOIN.threshold_from >= JOIN.best_points(k))
+fn are_many(lens: [usize; 2], k: usize) -> bool {
+    lens.iter().all(|len| len / JOIN.threshold_from >= JOIN.best_points(k))
 }
 
 /// True if a greater score of a point never makes a lesser one of a pair, or always does.

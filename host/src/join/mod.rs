@@ -32,6 +32,7 @@ mod distance;
 mod gpu;
 mod grid;
 mod nearest;
+mod plan;
 mod scored;
 mod top_k;
 
@@ -42,6 +43,7 @@ pub use kauri_kernels::join::rising::OwnLaunch;
 pub use kauri_kernels::join::score::ScoreFunction;
 pub use kauri_kernels::thread::measure::Norm;
 pub use nearest::{KnnIndex, KnnJoin};
+pub use plan::{JoinMethod, JoinPlan};
 pub use scored::{PairScore, Score, Scored, ScoredPair};
 pub use top_k::{RankedPair, TopKDistanceJoin, TopPairs};
 

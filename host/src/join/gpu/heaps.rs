@@ -11,6 +11,20 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
+/// Pairs of a row, and rows of a batch.
+pub(super) fn rows_of(k: usize, in_registers: bool, num_rows: usize, result_bytes: u64) -> (usize, usize) {
+    // The compiler has to know how many there are in registers.
+    let of_row = if !in_registers {
+        k
+    } else if k <= 16 {
+        16
+    } else {
+        64
+    };
+    let row_bytes = (of_row * size_of::<Bits128>()) as u64;
+    (of_row, usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows))
+}
+
 /// The best pairs by way of the best of each right point, in batches of right points, of which the first is small: its limit spares the
 /// others work.
 pub(super) fn best<C: Coord>(
@@ -21,17 +35,8 @@ pub(super) fn best<C: Coord>(
     in_registers: bool,
 ) -> Result<Vec<Bits128>> {
     let &Asked { stream, dims, near, scoring, k, result_bytes, .. } = asked;
-    // The compiler has to know how many there are in registers.
-    let of_row = if !in_registers {
-        k
-    } else if k <= 16 {
-        16
-    } else {
-        64
-    };
-    let row_bytes = (of_row * size_of::<Bits128>()) as u64;
     let num_rows = sets[1].len;
-    let batch = usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows);
+    let (of_row, batch) = rows_of(k, in_registers, num_rows, result_bytes);
     let mut layout = Layout::new();
     let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true);
     let rows = layout.reserve::<Bits128>(batch * of_row);

@@ -77,7 +77,7 @@ fn of_some_best<C: Coord>(
     let stream = asked.stream;
     let mut layout = Layout::new();
     let lens = sets.map(|set| set.len.min(points));
-    let top = [0, 1].map(|i| Top::plan(&mut layout, sets[i], lens[i]));
+    let top = [0, 1].map(|i| Top::plan(&mut layout, sets[i].of, sets[i].len, lens[i]));
     let best = Best::plan(&mut layout, asked.k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
@@ -165,19 +165,20 @@ unsafe fn loops<C: Coord>(
 }
 
 /// Temporary memory of the points of a set with the best scores.
-enum Top {
+pub(super) enum Top {
     Of4(TopK<u32>, Region<u32>, Region<u32>),
     Of8(TopK<u64>, Region<u64>, Region<u32>),
 }
 
 impl Top {
-    fn plan<C: Coord>(layout: &mut Layout, set: ScoredOn<'_, C>, len: usize) -> Self {
-        match set.of {
+    /// Of `len` of `all` points.
+    pub(super) fn plan(layout: &mut Layout, of: ScoreType, all: usize, len: usize) -> Self {
+        match of {
             ScoreType::U32 | ScoreType::F32 => {
-                Self::Of4(TopK::plan(layout, set.len, len), layout.reserve(len), layout.reserve(len))
+                Self::Of4(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
             }
             ScoreType::I64 | ScoreType::F64 => {
-                Self::Of8(TopK::plan(layout, set.len, len), layout.reserve(len), layout.reserve(len))
+                Self::Of8(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
             }
         }
     }
