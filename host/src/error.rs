@@ -1,5 +1,6 @@
 //! The one error type of the library.
 
+use std::fmt;
 use std::path::{Display, Path, PathBuf};
 
 /// `Result` with kauri's [`Error`].
@@ -376,18 +377,40 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A text file does not hold what it should.
-    #[error("{}:{line}: {}{what}", path.display(), column_prefix(column))]
+    /// A table does not hold what it should.
+    #[error("{}{place}: {}{what}", path.display(), column_prefix(column))]
     Table {
         /// The file.
         path: PathBuf,
-        /// Line in the file, from 1.
-        line: u64,
+        /// Where in it.
+        place: TablePlace,
         /// The column's name, if one is to blame.
         column: Option<String>,
         /// What is wrong and what was expected.
         what: String,
     },
+}
+
+/// Where in a table something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TablePlace {
+    /// A line of a text file, from 1.
+    Line(u64),
+    /// A row of a file without lines, from 0.
+    Row(u64),
+    /// Nowhere in particular.
+    Whole,
+}
+
+impl fmt::Display for TablePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, ":{line}"),
+            Self::Row(row) => write!(f, ": row {row}"),
+            Self::Whole => Ok(()),
+        }
+    }
 }
 
 fn place(path: &Path) -> Display<'_> {

@@ -18,7 +18,7 @@ mod stats;
 
 pub use batches::{Batches, Delivered};
 pub use device::Device;
-pub use error::{Error, Result};
+pub use error::{Error, Result, TablePlace};
 pub use join::{DistanceJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions, Neighbors, SpatialIndex};
 pub use point::{Cartesian, EARTH_RADIUS_M, LonLat, MAX_DIMS, Point, Scalar};

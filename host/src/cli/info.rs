@@ -6,24 +6,24 @@ use std::path::PathBuf;
 
 use super::Result;
 use super::text::{shortened, table, thousands};
-use crate::io::{Numbers, Table};
+use crate::io::{Numbers, PlaceColumns, Table};
 
 /// Characters of an example.
 const SHOWN: usize = 24;
 
 #[derive(Args)]
 pub(super) struct Info {
-    /// CSV file with a header
+    /// CSV file with a header, or Parquet or GeoParquet file
     file: PathBuf,
 }
 
 impl Info {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
-        let table_of = Table::read_csv(&self.file)?;
+        let table_of = Table::read(&self.file)?;
         writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
-        let places = table_of.lon_lat_columns(None, None).ok();
+        let places = table_of.place_columns(None, None).ok();
         let mut rows = vec![["column", "type", "least", "greatest", "first"].map(String::from)];
-        let first = if table_of.is_empty() { Vec::new() } else { table_of.row(0) };
+        let first = if table_of.is_empty() { Vec::new() } else { table_of.rows()?.row(0) };
         for (i, name) in table_of.columns().iter().enumerate() {
             let [of, least, greatest] = match table_of.numbers(i) {
                 Ok(Numbers::Integers(all)) => row_of("integers", all.iter().min(), all.iter().max()),
@@ -35,8 +35,9 @@ impl Info {
                 Err(_) => row_of::<i64>("text", None, None),
             };
             let of = match places {
-                Some([lon, _]) if lon == i => "longitudes".to_owned(),
-                Some([_, lat]) if lat == i => "latitudes".to_owned(),
+                Some(PlaceColumns::LonLat { lon, .. }) if lon == i => "longitudes".to_owned(),
+                Some(PlaceColumns::LonLat { lat, .. }) if lat == i => "latitudes".to_owned(),
+                Some(PlaceColumns::Points(points)) if points == i => "places".to_owned(),
                 _ => of,
             };
             let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));

@@ -8,6 +8,9 @@ mod info;
 mod join;
 mod length;
 mod map;
+mod output;
+mod places;
+mod progress;
 mod score;
 mod text;
 
@@ -56,11 +59,21 @@ enum CliError {
         data::FOLDER_VARIABLE
     )]
     NoData { file: &'static str, flag: &'static str, searched: Vec<PathBuf> },
+    #[error("{0}")]
+    Arguments(&'static str),
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
 }
 
 type Result<T, E = CliError> = std::result::Result<T, E>;
+
+/// Where a command writes to.
+struct Streams<'a> {
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    /// Standard error is drawn on while a command runs.
+    shows_progress: bool,
+}
 
 /// Runs the program with these arguments, the first of which is its name, and returns its exit code: 0 if all went well,
 /// 2 with one message on `err` if not. A reader of `out` that has left is no error.
@@ -69,25 +82,39 @@ pub fn main_with(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
+    run(args, Streams { out, err, shows_progress: false })
+}
+
+/// The same with standard error, which is not locked, and progress on it if it is a terminal.
+pub fn main_on_terminal(
+    args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    out: &mut dyn Write,
+) -> u8 {
+    run(args, Streams { out, err: &mut io::stderr(), shows_progress: true })
+}
+
+fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, mut streams: Streams<'_>) -> u8 {
+    let Streams { out, err, .. } = &mut streams;
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and the version come as errors, too. Those that are errors begin with "error: ".
             let (stream, code): (&mut dyn Write, u8) =
-                if error.use_stderr() { (err, FAILURE) } else { (out, 0) };
+                if error.use_stderr() { (*err, FAILURE) } else { (*out, 0) };
             // Nothing can be done if it cannot be written.
             let _ = write!(stream, "{}", error.render());
             return code;
         }
     };
     let result = match cli.command {
-        Command::Join(join) => join.run(out),
-        Command::Knn(knn) => knn.run(out),
-        Command::SelfJoin(join) => join.run(out),
+        Command::Join(join) => join.run(&mut streams),
+        Command::Knn(knn) => knn.run(&mut streams),
+        Command::SelfJoin(join) => join.run(&mut streams),
         Command::Info(info) => info.run(out),
         Command::Demo(demo) => demo.run(out),
         Command::Doctor(doctor) => doctor.run(out),
     };
+    let Streams { out, err, .. } = streams;
     match result.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => 0,
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,

@@ -63,7 +63,9 @@ fn column(text: &str) -> Option<(usize, String)> {
         (_, Some(name)) => (1, name),
         _ => return None,
     };
-    (!name.is_empty()).then(|| (side, name.to_owned()))
+    // Another column behind this one needs something between them.
+    let is_one = !name.is_empty() && ![" left.", " right."].iter().any(|next| name.contains(next));
+    is_one.then(|| (side, name.to_owned()))
 }
 
 /// A sum of terms, each maybe with a sign and a number before it.

@@ -15,6 +15,14 @@ use crate::error::{Error, Result};
 /// # Errors
 /// [`Error::Io`] with `path`: a folder that is missing or cannot be written to, a full disk, an error of `write`.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    write_file(path, |file| write(file))
+}
+
+/// The same for what wants a file that other threads could write to as well.
+pub(super) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> Result<()> {
     let result = match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         // `/dev/stdout` may lead to a regular file, which others hold open and must not lose.
@@ -26,7 +34,7 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::R
     result.map_err(|source| Error::Io { path: path.into(), source })
 }
 
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn replace(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
@@ -47,7 +55,10 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     Ok(())
 }
 
-fn write_all<W: Write>(file: W, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<W> {
+fn write_all<W: Write + Send>(
+    file: W,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> io::Result<W> {
     let mut buffered = BufWriter::with_capacity(1 << 16, file);
     write(&mut buffered)?;
     buffered.into_inner().map_err(io::IntoInnerError::into_error)

@@ -39,9 +39,11 @@
 
 mod atomic;
 pub(crate) mod index;
-mod lonlat_csv;
+mod lonlat;
+mod pairs;
 mod table;
 
 pub use atomic::write_atomically;
-pub use lonlat_csv::{LonLatTable, read_lonlat_csv};
-pub use table::{Numbers, Table};
+pub use lonlat::{LonLatTable, read_lonlat};
+pub use pairs::PairTable;
+pub use table::{Numbers, PlaceColumns, Table, TableRows};

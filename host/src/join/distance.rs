@@ -376,7 +376,7 @@ impl<C: Coord> DistanceJoin<C> {
         })
     }
 
-    fn near<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<Near<C>> {
+    pub(super) fn near<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<Near<C>> {
         Ok(Near { lookup: self.lookup, ..Near::new::<P>(self.epsilon, self.norm, self.curve, pairing)? })
     }
 }

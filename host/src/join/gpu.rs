@@ -8,6 +8,7 @@ mod host;
 mod nearest;
 mod nested;
 mod pairs;
+mod plan;
 mod rising;
 mod slabs;
 
@@ -29,6 +30,7 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 pub(super) use nearest::nearest;
 pub(super) use pairs::{count, rows};
+pub(super) use plan::{Needs, Planned};
 pub(super) use rising::best_by;
 
 /// Runs `$body` with the constant `$D`, the dimensions of the kernels for `$dims`.

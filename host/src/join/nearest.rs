@@ -39,10 +39,10 @@ pub enum KnnIndex {
 /// ```
 #[derive(Clone, Debug)]
 pub struct KnnJoin<C> {
-    k: usize,
-    within: Option<C>,
-    norm: Norm,
-    index: KnnIndex,
+    pub(super) k: usize,
+    pub(super) within: Option<C>,
+    pub(super) norm: Norm,
+    pub(super) index: KnnIndex,
 }
 
 impl<C: Coord> KnnJoin<C> {

@@ -289,11 +289,16 @@ impl<C: Coord> TopKDistanceJoin<C> {
         (k > 0).then_some(Asked { stream, dims, near, scoring, k, result_bytes, best_points, limit })
     }
 
-    fn near<P: Point<Coord = C>>(&self) -> Result<Near<C>> {
+    /// How many pairs, how on a GPU, and with how much memory and how many points at first.
+    pub(super) fn wanted(&self) -> (usize, Strategy, u64, Option<usize>) {
+        (self.k, self.strategy, self.result_bytes, self.best_points)
+    }
+
+    pub(super) fn near<P: Point<Coord = C>>(&self) -> Result<Near<C>> {
         Ok(Near { lookup: self.lookup, ..Near::new::<P>(self.epsilon, self.norm, self.curve, Pairing::All)? })
     }
 
-    fn scoring<S: Score>(&self) -> Result<Scoring> {
+    pub(super) fn scoring<S: Score>(&self) -> Result<Scoring> {
         match self.weights.iter().position(|weight| !weight.is_finite()) {
             Some(index) => Err(Error::NonFiniteScore { index: index as u64, value: self.weights[index] }),
             None => Ok(Scoring {

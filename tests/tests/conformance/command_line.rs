@@ -122,7 +122,7 @@ fn a_small_table_on_every_device() {
 #[test]
 fn all_airports_and_all_cities() {
     let case = Case::new(CITIES, AIRPORTS);
-    let read = |name| kauri::io::read_lonlat_csv(case.path(name)).unwrap();
+    let read = |name| kauri::io::read_lonlat(case.path(name)).unwrap();
     let (cities, airports) = (read("cities.csv"), read("airports.csv"));
     assert_eq!((cities.points.len(), airports.points.len()), (135_233, 7184));
     let expected = expected_pairs(&cities.points, &airports.points, 5);

@@ -47,8 +47,8 @@ struct Places {
 
 impl Places {
     fn read(path: PathBuf, score: &str) -> Result<Self> {
-        let table = Table::read_csv(path)?;
-        let points = table.places(table.lon_lat_columns(None, None)?)?;
+        let table = Table::read(path)?;
+        let points = table.places(table.place_columns(None, None)?)?;
         let names = match table.find(&["name"]) {
             Some(column) => table.texts(column)?,
             None => (0..table.len()).map(|row| format!("#{row}")).collect(),

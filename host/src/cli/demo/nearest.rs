@@ -9,7 +9,7 @@ use crate::SpatialIndex;
 use crate::cli::text::{milliseconds, shortened, table, thousands};
 use crate::cli::{Result, data, map};
 use crate::device::Device;
-use crate::io::{LonLatTable, read_lonlat_csv, write_atomically};
+use crate::io::{LonLatTable, read_lonlat, write_atomically};
 use crate::kdtree::{KdTree, KdTreeOptions, Neighbors};
 use crate::point::LonLat;
 
@@ -79,7 +79,7 @@ impl Nearest {
     fn read(&self) -> Result<(LonLatTable, LonLatTable)> {
         let cities = data::find(self.cities.as_deref(), "cities.csv", "--cities")?;
         let airports = data::find(self.airports.as_deref(), "airports.csv", "--airports")?;
-        let (cities, mut airports) = (read_lonlat_csv(cities)?, read_lonlat_csv(airports)?);
+        let (cities, mut airports) = (read_lonlat(cities)?, read_lonlat(airports)?);
         if let Some(limit) = self.limit {
             airports.points.truncate(limit);
         }

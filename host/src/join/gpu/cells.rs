@@ -26,7 +26,7 @@ pub(super) struct GridOn {
     bits: u32,
     /// Bits of the codes of cells, and of all codes.
     cell_bits: u32,
-    code_bits: u32,
+    pub(super) code_bits: u32,
     lookup: Lookup,
 }
 
@@ -54,6 +54,13 @@ impl GridOn {
             Lookup::Cells => true,
             Lookup::Auto => self.part_around() * len as f64 >= JOIN.list_from_around,
         }
+    }
+
+    /// How many cells there are, of which many may be empty.
+    pub(super) fn num_cells(&self) -> f64 {
+        let (per_unit, corners) = (self.words[0], &self.words[1..]);
+        let (low, high) = corners.split_at(corners.len() / 2);
+        low.iter().zip(high).map(|(low, high)| ((high - low) * per_unit).floor() + 1.0).product()
     }
 
     /// The part of all cells that are around one.

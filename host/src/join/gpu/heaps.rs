@@ -10,6 +10,18 @@ use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 
+/// Pairs of a row, and rows of a batch.
+pub(super) fn rows_of(k: usize, in_registers: bool, num_rows: usize, result_bytes: u64) -> (usize, usize) {
+    // The compiler has to know how many there are in registers.
+    let of_row = match (in_registers, k) {
+        (false, k) => k,
+        (true, ..=16) => 16,
+        (true, _) => 64,
+    };
+    let row_bytes = (of_row * size_of::<Bits128>()) as u64;
+    (of_row, usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows))
+}
+
 /// The best pairs by way of the best of each right point, in batches of right points, of which the first is small: its limit spares the
 /// others work.
 pub(super) fn best<C: Coord>(
@@ -20,10 +32,8 @@ pub(super) fn best<C: Coord>(
     in_registers: bool,
 ) -> Result<Vec<Bits128>> {
     let &Asked { stream, dims, near, scoring, k, result_bytes, .. } = asked;
-    let of_row = if in_registers { in_registers_of(k) } else { k };
-    let row_bytes = (of_row * size_of::<Bits128>()) as u64;
     let num_rows = sets[1].len;
-    let batch = usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows);
+    let (of_row, batch) = rows_of(k, in_registers, num_rows, result_bytes);
     let mut layout = Layout::new();
     let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true);
     let rows = layout.reserve::<Bits128>(batch * of_row);
@@ -61,14 +71,4 @@ pub(super) fn best<C: Coord>(
         }
         Ok(())
     })
-}
-
-/// Pairs of a row in registers, of which the compiler has to know how many there are.
-const fn in_registers_of(k: usize) -> usize {
-    if k <= 16 { 16 } else { 64 }
-}
-
-/// Most bytes of a row.
-pub(super) const fn row_bytes(k: usize) -> u64 {
-    (in_registers_of(k) * size_of::<Bits128>()) as u64
 }

@@ -5,10 +5,8 @@
 //! [slabs](super::slabs), each with the limit of those before it.
 
 use super::best::Best;
-use super::cells::{GridOn, TwoSets};
-use super::heaps::row_bytes;
 use super::nested::{self, Found, Top};
-use super::pairs::Counting;
+use super::plan::{Needs, Planned};
 use super::slabs::{Ids, Lists, Slabs};
 use super::{Asked, DeviceScored, top_k, words};
 use crate::device::{Buffer, Gpu, Layout, Staging, Stream, Workspace};
@@ -154,7 +152,7 @@ impl<C: Coord, S: Score> OnHost<'_, C, S> {
         bytes: u64,
     ) -> Result<Found> {
         let (stream, lens) = (asked.stream, self.scores.map(<[S]>::len));
-        let most = nested::most_points(asked, lens);
+        let (_, most) = nested::some_points(asked.k, asked.best_points, lens);
         let mut best_ids = |set| self.best_ids(asked, workspace, bring, set, most, bytes);
         let best_ids = [best_ids(0)?, best_ids(1)?];
         nested::of_best(asked, lens, |points, limit| {
@@ -325,49 +323,35 @@ impl Bring<'_> {
 }
 
 /// What a join takes of the device's memory.
-struct Need {
+struct Need<'a> {
     dims: usize,
     lookup: Lookup,
-    k: usize,
-    result_bytes: u64,
-    strategy: Strategy,
+    planned: Planned<'a>,
     point_bytes: usize,
 }
 
-impl Need {
-    fn new<C: Coord, S>(asked: &Asked<'_, C>, strategy: Strategy) -> Self {
-        let &Asked { dims, near, k, result_bytes, .. } = asked;
-        let point_bytes = dims * size_of::<C>() + size_of::<S>();
-        Self { dims, lookup: near.lookup, k, result_bytes, strategy, point_bytes }
+impl<'a> Need<'a> {
+    fn new<C: Coord, S: Score>(asked: &Asked<'a, C>, strategy: Strategy) -> Self {
+        let &Asked { dims, near, k, result_bytes, best_points, scoring, .. } = asked;
+        let planned = Planned { k, strategy, result_bytes, best_points, scoring, of: S::TYPE };
+        Self { dims, lookup: near.lookup, planned, point_bytes: dims * size_of::<C>() + size_of::<S>() }
     }
 
     /// Bytes for sets of so many points, of which there are two generations: one is joined while the next is brought.
     fn of<C: Coord>(&self, lens: [usize; 2]) -> u64 {
-        let mut layout = Layout::new();
-        Best::plan(&mut layout, self.k);
-        if self.strategy != Strategy::NestedLoop {
-            let grid = GridOn::largest(self.dims, self.lookup);
-            TwoSets::<C>::plan(&mut layout, self.dims, &grid, lens, false, true);
-        }
-        let rest = match self.strategy {
-            Strategy::RegisterHeap | Strategy::SharedHeap => {
-                self.result_bytes.min(row_bytes(self.k) * lens[1] as u64)
-            }
-            Strategy::Filter => {
-                Counting::plan(&mut layout, lens[1]);
-                // How many pairs there are nobody knows.
-                layout.bytes()
-            }
-            _ => 0,
-        };
+        let needs = Needs::most(self.dims, lens, self.lookup);
+        // Of a strategy that is too much to ask for it has been said before.
+        let (strategy, bytes) = needs.of_best::<C>(&self.planned).unwrap_or((Strategy::Auto, 0));
+        // How many pairs there are to filter nobody knows.
+        let bytes = if strategy == Strategy::Filter { bytes.saturating_mul(2) } else { bytes };
         let points = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.point_bytes as u64);
-        layout.bytes().saturating_add(rest).saturating_add(points)
+        bytes.saturating_add(points)
     }
 }
 
 /// Points that are joined together.
-struct Parts {
-    need: Need,
+struct Parts<'a> {
+    need: Need<'a>,
     bytes: u64,
     of: PartsOf,
 }
@@ -377,9 +361,9 @@ enum PartsOf {
     Slabs(usize, [Lists; 2]),
 }
 
-impl Parts {
+impl<'a> Parts<'a> {
     fn new<C: Coord>(
-        need: Need,
+        need: Need<'a>,
         bytes: u64,
         near: &Near<C>,
         coords: [&[C]; 2],

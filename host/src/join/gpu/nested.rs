@@ -48,21 +48,19 @@ pub(super) fn of_best<C: Coord>(
     lens: [usize; 2],
     mut of_some: impl FnMut(usize, Bits128) -> Result<Found>,
 ) -> Result<Found> {
-    let points = asked.best_points.unwrap_or(JOIN.best_points(asked.k));
+    let (points, most) = some_points(asked.k, asked.best_points, lens);
     match of_some(points, asked.limit)? {
         // Of large sets more of them cost less than cells.
-        Found::AtLeast(limit) if most_points(asked, lens) > points => {
-            of_some(most_points(asked, lens), limit)
-        }
+        Found::AtLeast(limit) if most > points => of_some(most, limit),
         found => Ok(found),
     }
 }
 
-/// Most points of each set that [`of_best`] joins.
-pub(super) fn most_points<C: Coord>(asked: &Asked<'_, C>, lens: [usize; 2]) -> usize {
-    let points = asked.best_points.unwrap_or(JOIN.best_points(asked.k));
+/// How many points of each set [`of_best`] joins at first, and at most.
+pub(super) fn some_points(k: usize, asked: Option<usize>, lens: [usize; 2]) -> (usize, usize) {
+    let points = asked.unwrap_or(JOIN.best_points(k));
     let are_many = lens.iter().all(|&len| len >= points.saturating_mul(JOIN.more_best_points_from));
-    if are_many { points.saturating_mul(JOIN.more_best_points) } else { points }
+    (points, if are_many { points.saturating_mul(JOIN.more_best_points) } else { points })
 }
 
 /// [`of_best`] of sets on the device: chooses the points there.

@@ -1,4 +1,4 @@
-//! Tables of places: CSV with longitudes and latitudes.
+//! Tables of places: longitudes and latitudes.
 
 use std::path::Path;
 
@@ -22,22 +22,20 @@ pub struct LonLatTable {
     pub codes: Option<Vec<String>>,
 }
 
-/// Reads a CSV file with a header line.
+/// Reads the places of a file, of the forms that a [`Table`] has.
 ///
 /// Columns are found by name, in any case: `lon`, `lng`, `long`, `longitude` or `x`, and `lat`, `latitude` or `y`, in
-/// degrees; `name` and `iata` or `code` are taken along; others are ignored. UTF-8 with or without a byte order mark, any
-/// line ends, fields in quotes where they need them, blank lines skipped. A table without rows is fine. The file is held
-/// in memory while it is read.
+/// degrees; `name` and `iata` or `code` are taken along; others are ignored. Of a GeoParquet file the points are taken. A table without
+/// rows is fine. The file is held in memory while it is read.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::Table`] with line and column for an empty file, a missing column, a
-/// row with too few or too many fields, a value that is not a number, and coordinates out of the range of [`LonLat`].
-pub fn read_lonlat_csv(path: impl AsRef<Path>) -> Result<LonLatTable> {
-    of_table(&Table::read_csv(path)?)
+/// Those of [`Table::read`], [`Table::place_columns`] and [`Table::places`].
+pub fn read_lonlat(path: impl AsRef<Path>) -> Result<LonLatTable> {
+    of_table(&Table::read(path)?)
 }
 
 fn of_table(table: &Table) -> Result<LonLatTable> {
-    let points = table.places(table.lon_lat_columns(None, None)?)?;
+    let points = table.places(table.place_columns(None, None)?)?;
     let texts = |names: &[&str]| table.find(names).map(|column| table.texts(column)).transpose();
     Ok(LonLatTable { points, names: texts(&NAME)?, codes: texts(&CODE)? })
 }
@@ -47,7 +45,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<LonLatTable> {
-        of_table(&Table::of(Path::new("t.csv"), text.into())?)
+        of_table(&Table::of_csv(Path::new("t.csv"), text.into())?)
     }
 
     fn refused(text: &str) -> String {

@@ -1,0 +1,210 @@
+//! CSV tables, held as bytes: columns are read as numbers, rows as they are.
+
+use csv::ByteRecord;
+use std::path::Path;
+
+#[cfg(feature = "parquet")]
+use super::Values;
+use super::{Numbers, PlaceColumns, finite, latitude, longitude};
+use crate::error::{Error, Result, TablePlace};
+use crate::point::LonLat;
+
+/// The bytes of a file with a header line.
+#[derive(Clone, Debug)]
+pub(super) struct Csv {
+    bytes: Vec<u8>,
+    /// Line of the header.
+    header: u64,
+    /// Where the record before each row ends.
+    starts: Vec<u64>,
+}
+
+impl Csv {
+    /// The rows of a file, and the names of its columns.
+    pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Vec<String>)> {
+        let mut csv = Self { bytes, header: 1, starts: Vec::new() };
+        let mut starts = Vec::new();
+        let mut reader = csv.reader(0);
+        let mut record = ByteRecord::new();
+        if !next(&mut reader, &mut record) {
+            return Err(error(path, 1, None, "the file is empty; expected a header".into()));
+        }
+        let name =
+            |name: &[u8]| String::from_utf8_lossy(name).trim_start_matches('\u{feff}').trim().to_owned();
+        let columns: Vec<String> = record.iter().map(name).collect();
+        let header = csv.line(record.position().map_or(0, csv::Position::byte));
+        while next(&mut reader, &mut record) {
+            let start = record.position().map_or(0, csv::Position::byte);
+            if record.len() != columns.len() {
+                let (expected, got) = (columns.len(), record.len());
+                let what = if got < expected {
+                    format!("missing: the row has {got} of {expected} fields")
+                } else {
+                    format!("the row has {got} fields, the header {expected}")
+                };
+                return Err(error(path, csv.line(start), columns.get(got), what));
+            }
+            starts.push(start);
+        }
+        drop(reader);
+        (csv.header, csv.starts) = (header, starts);
+        Ok((csv, columns))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Line of the header.
+    pub(super) fn header(&self) -> u64 {
+        self.header
+    }
+
+    pub(super) fn places(
+        &self,
+        path: &Path,
+        columns: &[String],
+        places: PlaceColumns,
+    ) -> Result<Vec<LonLat>> {
+        let PlaceColumns::LonLat { lon, lat } = places else {
+            return Err(error(path, self.header, None, "no column has points as bytes".into()));
+        };
+        let mut places = crate::memory::vec_with_capacity(self.len(), "places of a table")?;
+        self.each(|start, record| {
+            let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
+                let value = number(&String::from_utf8_lossy(&record[column])).and_then(of);
+                value.map_err(|what| error(path, self.line(start), Some(&columns[column]), what))
+            };
+            places.push(LonLat::new(degrees(lon, longitude)?, degrees(lat, latitude)?));
+            Ok(())
+        })?;
+        Ok(places)
+    }
+
+    pub(super) fn numbers(&self, path: &Path, columns: &[String], column: usize) -> Result<Numbers> {
+        let mut integers = Some(Vec::with_capacity(self.len()));
+        let mut floats = Vec::with_capacity(self.len());
+        self.each(|start, record| {
+            let text = String::from_utf8_lossy(&record[column]);
+            let value = number(&text);
+            floats.push(value.map_err(|what| error(path, self.line(start), Some(&columns[column]), what))?);
+            match (&mut integers, text.trim().parse()) {
+                (Some(integers), Ok(integer)) => integers.push(integer),
+                _ => integers = None,
+            }
+            Ok(())
+        })?;
+        Ok(integers.map_or(Numbers::Floats(floats), Numbers::Integers))
+    }
+
+    /// The fields of a row, as text.
+    pub(super) fn row(&self, row: usize) -> Vec<String> {
+        let mut record = ByteRecord::new();
+        // It has been read before.
+        next(&mut self.reader(self.starts[row]), &mut record);
+        record.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
+    }
+
+    /// The values of all columns: integers or numbers if all fields that are not empty are, else text.
+    #[cfg(feature = "parquet")]
+    pub(super) fn values(&self, num_columns: usize) -> Result<Vec<Values>> {
+        (0..num_columns).map(|column| self.values_of(column)).collect()
+    }
+
+    #[cfg(feature = "parquet")]
+    fn values_of(&self, column: usize) -> Result<Values> {
+        let mut texts = crate::memory::vec_with_capacity(self.len(), "values of a column")?;
+        let (mut integers, mut floats) = (Some(Vec::new()), Some(Vec::new()));
+        self.each(|_, record| {
+            let text = String::from_utf8_lossy(&record[column]);
+            let trimmed = text.trim();
+            if !trimmed.is_empty() {
+                add(
+                    &mut integers,
+                    Some(trimmed).filter(|text| is_plain(text)).and_then(|text| text.parse().ok()),
+                );
+                add(
+                    &mut floats,
+                    Some(trimmed).filter(|text| is_plain(text)).and_then(|text| number(text).ok()),
+                );
+            }
+            texts.push(text.into_owned());
+            Ok(())
+        })?;
+        // Nothing is known of a column without any value.
+        let numbers = match (integers, floats) {
+            (Some(integers), _) if !integers.is_empty() => Values::integers(integers),
+            (_, Some(floats)) if !floats.is_empty() => Values::floats(floats),
+            _ => return Ok(Values::texts(texts.into_iter())),
+        };
+        Ok(numbers.with_nulls(texts.iter().map(|text| !text.trim().is_empty())))
+    }
+
+    /// Calls `look` with each row and where the record before it ends.
+    pub(super) fn each(&self, mut look: impl FnMut(u64, &ByteRecord) -> Result<()>) -> Result<()> {
+        let Some(&first) = self.starts.first() else { return Ok(()) };
+        let (mut reader, mut record) = (self.reader(first), ByteRecord::new());
+        for &start in &self.starts {
+            next(&mut reader, &mut record);
+            look(start, &record)?;
+        }
+        Ok(())
+    }
+
+    fn reader(&self, start: u64) -> csv::Reader<&[u8]> {
+        let bytes = &self.bytes[start as usize..];
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes)
+    }
+
+    /// Line of the record that begins behind a byte, from 1. Counted only for errors, and from the bytes: the reader's own count is
+    /// that of the end of the record before, which blank lines and CRLF separate from the start of this one.
+    fn line(&self, end_of_last: u64) -> u64 {
+        let end_of_last = (end_of_last as usize).min(self.bytes.len());
+        let skipped =
+            self.bytes[end_of_last..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let before = &self.bytes[..end_of_last + skipped];
+        let is_end =
+            |(i, &byte): (usize, &u8)| byte == b'\n' || byte == b'\r' && before.get(i + 1) != Some(&b'\n');
+        1 + before.iter().enumerate().filter(|&at| is_end(at)).count() as u64
+    }
+}
+
+/// Reads the next record; false at the end.
+fn next(reader: &mut csv::Reader<&[u8]>, record: &mut ByteRecord) -> bool {
+    // Bytes in memory, any number of fields, no UTF-8 asked for: nothing is left that could fail.
+    reader.read_byte_record(record).unwrap_or(false)
+}
+
+/// Adds to what all values are, or finds that not all are.
+#[cfg(feature = "parquet")]
+fn add<T>(all: &mut Option<Vec<T>>, value: Option<T>) {
+    match (all.as_mut(), value) {
+        (Some(values), Some(value)) => values.push(value),
+        _ => *all = None,
+    }
+}
+
+/// True for a number that is no more than that: codes may begin with zeros or a plus.
+#[cfg(feature = "parquet")]
+fn is_plain(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    match digits {
+        [b'0', second, ..] => !second.is_ascii_digit(),
+        [first, ..] => first.is_ascii_digit(),
+        [] => false,
+    }
+}
+
+/// The number of a field, or why there is none.
+fn number(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    match text.parse::<f64>() {
+        Ok(value) => finite(value),
+        Err(_) if text.is_empty() => Err("empty; expected a number".into()),
+        Err(_) => Err(format!("'{text}' is not a number")),
+    }
+}
+
+fn error(path: &Path, line: u64, column: Option<&String>, what: String) -> Error {
+    Error::Table { path: path.into(), place: TablePlace::Line(line), column: column.cloned(), what }
+}

@@ -1,0 +1,189 @@
+//! GeoParquet: which column has the points, and points as well-known binary.
+
+use serde_json::{Value, json};
+
+/// What the metadata of a file are called in it.
+pub(super) const KEY: &str = "geo";
+
+/// The column of the places of a file, by its encoding.
+#[derive(Debug, PartialEq)]
+pub(super) enum Primary {
+    /// Well-known binary.
+    Wkb(String),
+    /// A struct of x and y.
+    Point(String),
+}
+
+/// The column that metadata say has the places; or a column, and why it cannot be read.
+pub(super) fn primary(text: &str) -> Result<Primary, (Option<String>, String)> {
+    let metadata: Value = serde_json::from_str(text)
+        .map_err(|error| (None, format!("its geo metadata are no JSON: {error}")))?;
+    let name = metadata["primary_column"].as_str();
+    let name = name.ok_or_else(|| (None, "its geo metadata name no primary_column".to_owned()))?;
+    let refuse = |what| Err((Some(name.to_owned()), what));
+    let Some(column) = metadata["columns"].get(name) else {
+        return refuse("the geo metadata do not say what it has".into());
+    };
+    match column.get("crs") {
+        // Longitudes and latitudes unless it says otherwise.
+        None => {}
+        Some(Value::Null) => return refuse(other_crs("unknown")),
+        Some(crs) => {
+            let id = [&crs["id"]["authority"], &crs["id"]["code"]].map(|part| match part {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            if !is_lon_lat(&id.join(":")) {
+                let name = crs["name"].as_str().unwrap_or("one without a name or an id");
+                let id = crs["id"].is_object().then(|| id.join(":"));
+                return refuse(other_crs(id.as_deref().unwrap_or(name)));
+            }
+        }
+    }
+    match column["encoding"].as_str() {
+        Some("WKB") => Ok(Primary::Wkb(name.to_owned())),
+        Some("point") => Ok(Primary::Point(name.to_owned())),
+        Some(other) => refuse(format!("its encoding is '{other}'; expected points, as WKB or 'point'")),
+        None => refuse("the geo metadata do not say how it is encoded".into()),
+    }
+}
+
+/// True for a reference system of longitudes and latitudes on WGS84. Files have longitudes first whatever its axes are.
+pub(super) fn is_lon_lat(id: &str) -> bool {
+    // With a height, which is not looked at, or without.
+    ["OGC:CRS84", "OGC:CRS84h", "EPSG:4326", "EPSG:4979", "srid:4326"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(id))
+}
+
+pub(super) fn other_crs(name: &str) -> String {
+    format!("its reference system (CRS) is {name}; expected longitudes and latitudes: OGC:CRS84 or EPSG:4326")
+}
+
+/// Metadata of a file with points as well-known binary in the first of these columns, and geometries in the others.
+pub(crate) fn metadata(columns: &[String]) -> (String, String) {
+    let column = |(i, name): (usize, &String)| {
+        let types: &[&str] = if i == 0 { &["Point"] } else { &[] };
+        (name.clone(), json!({ "encoding": "WKB", "geometry_types": types }))
+    };
+    let of_columns: serde_json::Map<String, Value> = columns.iter().enumerate().map(column).collect();
+    let text = json!({ "version": "1.1.0", "primary_column": columns.first(), "columns": of_columns });
+    (KEY.to_owned(), text.to_string())
+}
+
+/// A point in well-known binary.
+pub(super) fn to_wkb([x, y]: [f64; 2]) -> Vec<u8> {
+    let mut bytes = vec![1, 1, 0, 0, 0];
+    bytes.extend(x.to_le_bytes());
+    bytes.extend(y.to_le_bytes());
+    bytes
+}
+
+/// The coordinates x and y of a point in well-known binary, or why there are none. Heights and measures are not looked at.
+pub(super) fn point(bytes: &[u8]) -> Result<[f64; 2], String> {
+    let broken = || format!("{} bytes that are no well-known binary", bytes.len());
+    let (&order, rest) = bytes.split_first().ok_or_else(broken)?;
+    let (of, rest) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
+    let of = match order {
+        0 => u32::from_be_bytes(*of),
+        1 => u32::from_le_bytes(*of),
+        _ => return Err(broken()),
+    };
+    // Dimensions are in thousands (ISO), or in the highest bits (EWKB).
+    let dims = 2 + match of & 0xC000_0000 {
+        0 => [0, 1, 1, 2].get((of / 1000) as usize).copied().ok_or_else(broken)?,
+        0xC000_0000 => 2,
+        _ => 1,
+    };
+    let of = (of & 0x3FFF_FFFF) % 1000;
+    if of != 1 {
+        const NAMES: [&str; 6] = [
+            "a line",
+            "a polygon",
+            "several points",
+            "several lines",
+            "several polygons",
+            "a collection of geometries",
+        ];
+        let name =
+            NAMES.get((of as usize).wrapping_sub(2)).copied().unwrap_or("a geometry of an unknown type");
+        return Err(format!("{name}; expected a point"));
+    }
+    let coords = rest.as_chunks::<8>();
+    if coords.0.len() != dims || !coords.1.is_empty() {
+        return Err(broken());
+    }
+    let number = |at: usize| {
+        let bytes = coords.0[at];
+        if order == 0 { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) }
+    };
+    match [number(0), number(1)] {
+        [x, y] if x.is_nan() && y.is_nan() => Err("an empty point".into()),
+        found => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_as_bytes() {
+        let bytes = to_wkb([18.5, -59.25]);
+        assert_eq!(bytes.len(), 21);
+        assert_eq!(point(&bytes), Ok([18.5, -59.25]));
+        let mut big = vec![0, 0, 0, 0, 1];
+        big.extend([1.5_f64.to_be_bytes(), 2.5_f64.to_be_bytes()].concat());
+        assert_eq!(point(&big), Ok([1.5, 2.5]));
+        // With a height, a measure, and both.
+        for (of, more) in [(1001_u32, 1), (2001, 1), (3001, 2), (0x8000_0001, 1), (0xC000_0001, 2)] {
+            let mut high = bytes.clone();
+            high[1..5].copy_from_slice(&of.to_le_bytes());
+            assert!(point(&high).unwrap_err().contains("no well-known binary"), "{of}");
+            high.extend(vec![0; 8 * more]);
+            assert_eq!(point(&high), Ok([18.5, -59.25]), "{of}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_point() {
+        let bytes = to_wkb([1.0, 2.0]);
+        for len in 0..bytes.len() {
+            assert!(point(&bytes[..len]).is_err(), "{len}");
+        }
+        let of = |of: u32| point(&[&[1], &of.to_le_bytes()[..], &bytes[5..]].concat()).unwrap_err();
+        assert_eq!(of(3), "a polygon; expected a point");
+        assert_eq!(of(1006), "several polygons; expected a point");
+        assert_eq!(of(17), "a geometry of an unknown type; expected a point");
+        assert!(of(u32::MAX).contains("expected a point") && of(0).contains("expected a point"));
+        assert_eq!(point(&to_wkb([f64::NAN; 2])), Err("an empty point".into()));
+        assert!(point(&[7; 21]).is_err());
+    }
+
+    #[test]
+    fn columns_of_metadata() {
+        let (key, text) = metadata(&["geometry".to_owned(), "left.geometry".to_owned()]);
+        assert_eq!((key.as_str(), primary(&text)), ("geo", Ok(Primary::Wkb("geometry".into()))));
+        let with = |column: &str| {
+            primary(&format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{column}}}}}}}"))
+        };
+        let crs = |id: &str| with(&format!("\"encoding\": \"point\", \"crs\": {id}"));
+        assert_eq!(
+            crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 4326}}"),
+            Ok(Primary::Point("g".into()))
+        );
+        assert_eq!(
+            crs("{\"id\": {\"authority\": \"OGC\", \"code\": \"CRS84\"}}"),
+            Ok(Primary::Point("g".into()))
+        );
+        let refused = |found: Result<Primary, (Option<String>, String)>| found.unwrap_err().1;
+        assert!(refused(crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 3857}}")).contains("EPSG:3857"));
+        assert!(refused(crs("{\"name\": \"my own\"}")).contains("my own"));
+        assert!(refused(crs("null")).contains("unknown"));
+        assert!(refused(with("\"encoding\": \"polygon\"")).contains("'polygon'"));
+        assert!(refused(with("")).contains("how it is encoded"));
+        for text in ["", "[]", "{}", "{\"primary_column\": \"g\"}"] {
+            assert!(primary(text).is_err(), "{text}");
+        }
+    }
+}

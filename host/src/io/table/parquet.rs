@@ -1,0 +1,386 @@
+//! Parquet files: their columns, read one at a time.
+
+use parquet::basic::LogicalType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescPtr;
+use std::fmt;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::geo::{self, Primary};
+use super::values::{Reading, Refused, Values};
+use super::{PlaceColumns, latitude, longitude};
+use crate::error::{Error, Result, TablePlace};
+use crate::memory;
+use crate::point::LonLat;
+
+/// A file and the columns of it that are not within lists or maps.
+#[derive(Clone)]
+pub(super) struct Parquet {
+    file: Arc<SerializedFileReader<File>>,
+    /// Their numbers in the file.
+    leaves: Vec<usize>,
+    num_rows: usize,
+}
+
+impl fmt::Debug for Parquet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parquet").field("num_rows", &self.num_rows).finish_non_exhaustive()
+    }
+}
+
+impl Parquet {
+    /// A file, and the names of its columns.
+    pub(super) fn new(path: &Path, file: File) -> Result<(Self, Vec<String>)> {
+        let error = |what| Error::Table { path: path.into(), place: TablePlace::Whole, column: None, what };
+        let file = guarded(|| SerializedFileReader::new(file)).map_err(error)?;
+        let metadata = file.metadata().file_metadata();
+        // Rows have 32-bit ids everywhere else, and a number in a broken file may be any.
+        let num_rows = u32::try_from(metadata.num_rows()).map_err(|_| {
+            error(format!("it has {} rows; expected at most {}", metadata.num_rows(), u32::MAX))
+        })?;
+        let columns = metadata.schema_descr().columns();
+        let leaves: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].max_rep_level() == 0).collect();
+        let names = leaves.iter().map(|&leaf| columns[leaf].path().string()).collect();
+        Ok((Self { file: Arc::new(file), leaves, num_rows: num_rows as usize }, names))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.num_rows
+    }
+
+    fn leaf(&self, column: usize) -> ColumnDescPtr {
+        self.file.metadata().file_metadata().schema_descr().column(self.leaves[column])
+    }
+
+    /// All values of a column.
+    pub(super) fn values(&self, path: &Path, columns: &[String], column: usize) -> Result<Values> {
+        let refuse = |what| Refused { row: None, what }.of(path, &columns[column]);
+        let of = self.leaf(column);
+        // Few bytes may stand for very many values.
+        memory::check(self.num_rows as u64 * Values::bytes_each(&of), "values of a column")?;
+        let mut reading = Reading::new(&of);
+        for group in 0..self.file.num_row_groups() {
+            guarded(|| {
+                let group = self.file.get_row_group(group)?;
+                let left = self.num_rows - reading.len();
+                reading.read(group.get_column_reader(self.leaves[column])?, left)
+            })
+            .map_err(refuse)?;
+        }
+        if reading.len() != self.num_rows {
+            return Err(refuse(format!("it has {} values in {} rows", reading.len(), self.num_rows)));
+        }
+        Ok(reading.done())
+    }
+
+    /// The columns of the points of a GeoParquet file; nothing if it is none.
+    pub(super) fn points(&self, path: &Path, columns: &[String]) -> Result<Option<PlaceColumns>> {
+        let error = |column: Option<String>, what| {
+            let place = TablePlace::Whole;
+            Err(Error::Table { path: path.into(), place, column, what })
+        };
+        let metadata = self.file.metadata().file_metadata();
+        let pairs = metadata.key_value_metadata().into_iter().flatten();
+        let Some(text) = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref())
+        else {
+            return self
+                .typed_points()
+                .map_or_else(|(column, what)| error(Some(columns[column].clone()), what), Ok);
+        };
+        let find = |name: &str| columns.iter().position(|column| column == name);
+        match geo::primary(text) {
+            Ok(Primary::Wkb(name)) => match find(&name) {
+                Some(column) => Ok(Some(PlaceColumns::Points(column))),
+                None => error(None, format!("no column '{name}', which its geo metadata name")),
+            },
+            Ok(Primary::Point(name)) => match [".x", ".y"].map(|axis| find(&(name.clone() + axis))) {
+                [Some(lon), Some(lat)] => Ok(Some(PlaceColumns::LonLat { lon, lat })),
+                _ => error(Some(name), "points without fields x and y".into()),
+            },
+            Err((column, what)) => error(column, what),
+        }
+    }
+
+    /// The column that Parquet itself says has geometries, if there is one.
+    fn typed_points(&self) -> Result<Option<PlaceColumns>, (usize, String)> {
+        let crs_of = |column: &usize| match self.leaf(*column).logical_type_ref() {
+            Some(LogicalType::Geometry(of)) => Some(of.crs.clone()),
+            Some(LogicalType::Geography(of)) => Some(of.crs.clone()),
+            _ => None,
+        };
+        let Some((column, crs)) = (0..self.leaves.len()).find_map(|column| Some((column, crs_of(&column)?)))
+        else {
+            return Ok(None);
+        };
+        match crs {
+            Some(crs) if !geo::is_lon_lat(&crs) => Err((column, geo::other_crs(&crs))),
+            _ => Ok(Some(PlaceColumns::Points(column))),
+        }
+    }
+
+    pub(super) fn places(
+        &self,
+        path: &Path,
+        columns: &[String],
+        places: PlaceColumns,
+    ) -> Result<Vec<LonLat>> {
+        let mut found = memory::vec_with_capacity(self.num_rows, "places of a table")?;
+        match places {
+            PlaceColumns::Points(column) => {
+                let values = self.values(path, columns, column)?;
+                for row in 0..self.num_rows {
+                    let place = values
+                        .bytes(row)
+                        .and_then(geo::point)
+                        .and_then(|[lon, lat]| Ok(LonLat::new(longitude(lon)?, latitude(lat)?)));
+                    let refused = |what| Refused { row: Some(row), what }.of(path, &columns[column]);
+                    found.push(place.map_err(refused)?);
+                }
+            }
+            PlaceColumns::LonLat { lon, lat } => {
+                let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
+                    let numbers = self.values(path, columns, column)?.numbers();
+                    let refused = |refused: Refused| refused.of(path, &columns[column]);
+                    let degrees = numbers.map_err(refused)?.into_floats();
+                    for (row, &value) in degrees.iter().enumerate() {
+                        of(value).map_err(|what| refused(Refused { row: Some(row), what }))?;
+                    }
+                    Ok::<_, Error>(degrees)
+                };
+                let (lon, lat) = (degrees(lon, longitude)?, degrees(lat, latitude)?);
+                found.extend(lon.into_iter().zip(lat).map(|(lon, lat)| LonLat::new(lon, lat)));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What `read` gives. The decoder asserts here and there what a broken file does not hold to: that is an error of the file as well.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(read) => read.map_err(|error| format!("the Parquet file cannot be read: {error}")),
+        Err(_) => Err("the Parquet file cannot be read: its bytes are broken".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Column, Numbers, Table, Values, geo_metadata, write_parquet};
+    use super::*;
+    use crate::io::PairTable;
+    use std::fs;
+    use std::path::PathBuf;
+    use tempfile::TempDir;
+
+    /// A file in a folder of its own.
+    fn written(columns: &[(&str, Values)], metadata: Option<&str>) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let num_rows = columns.first().map_or(0, |(_, values)| values.len());
+        let named = columns.iter().map(|(name, values)| Column { name: (*name).into(), values, rows: None });
+        let metadata = metadata.map(|text| ("geo".to_owned(), text.to_owned()));
+        write_parquet(&path, num_rows, &named.collect::<Vec<_>>(), metadata).unwrap();
+        (folder, path)
+    }
+
+    fn texts(values: &[&str]) -> Values {
+        Values::texts(values.iter().map(|text| (*text).to_owned()))
+    }
+
+    /// The error of the places of a file, without its folder.
+    fn refused(columns: &[(&str, Values)], metadata: Option<&str>) -> String {
+        let (folder, path) = written(columns, metadata);
+        let table = Table::read(&path).unwrap();
+        let places = table.place_columns(None, None).and_then(|columns| table.places(columns));
+        let error = places.unwrap_err();
+        assert!(matches!(error, Error::Table { .. }), "{error:?}");
+        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+    }
+
+    #[test]
+    fn columns_of_all_types() {
+        let nulls = [true, false, true].into_iter();
+        let (_folder, path) = written(
+            &[
+                ("id", Values::integers(vec![3, -4, 5])),
+                ("Lon", Values::floats(vec![1.5, 2.5, 3.5])),
+                ("LAT", Values::floats(vec![-1.0, -2.0, -3.0])),
+                ("name", texts(&["a", "b, \"c\"", "ü"])),
+                ("some", Values::integers(vec![7, 9]).with_nulls(nulls)),
+            ],
+            None,
+        );
+        let table = Table::read(&path).unwrap();
+        assert_eq!((table.len(), table.columns().join(" ")), (3, "id Lon LAT name some".to_owned()));
+        let columns = table.place_columns(None, None).unwrap();
+        assert_eq!(columns, PlaceColumns::LonLat { lon: 1, lat: 2 });
+        assert_eq!(table.places(columns).unwrap()[1], LonLat::new(2.5, -2.0));
+        assert_eq!(table.numbers(0).unwrap(), Numbers::Integers(vec![3, -4, 5]));
+        assert_eq!(table.numbers(1).unwrap(), Numbers::Floats(vec![1.5, 2.5, 3.5]));
+        assert_eq!(table.texts(3).unwrap(), ["a", "b, \"c\"", "ü"]);
+        assert_eq!(table.rows().unwrap().row(1), ["-4", "2.5", "-2", "b, \"c\"", ""]);
+        let error = |column| table.numbers(column).unwrap_err().to_string();
+        assert!(
+            error(3).ends_with("t.parquet: column 'name': it has text; expected numbers"),
+            "{}",
+            error(3)
+        );
+        assert!(error(4).ends_with("t.parquet: row 1: column 'some': null; expected a number"));
+        let error = table.column("none").unwrap_err().to_string();
+        assert!(error.ends_with("t.parquet: no column 'none'; the columns are: id, Lon, LAT, name, some"));
+    }
+
+    #[test]
+    fn places_of_geoparquet() {
+        let places = [LonLat::new(18.07, 59.33), LonLat::new(-179.5, -90.0)];
+        let (_, text) = geo_metadata(&["at".to_owned()]);
+        // What its metadata name comes before what looks like it.
+        let columns = [("lon", Values::floats(vec![0.0; 2])), ("lat", Values::floats(vec![0.0; 2]))];
+        let columns = [columns[0].clone(), columns[1].clone(), ("at", Values::points(&places))];
+        let (_folder, path) = written(&columns, Some(&text));
+        let table = Table::read(&path).unwrap();
+        assert_eq!(table.place_columns(None, None).unwrap(), PlaceColumns::Points(2));
+        assert_eq!(table.places(PlaceColumns::Points(2)).unwrap(), places);
+        let named = table.place_columns(Some("lon"), None).unwrap();
+        assert_eq!(named, PlaceColumns::LonLat { lon: 0, lat: 1 });
+        assert_eq!(crate::io::read_lonlat(&path).unwrap().points, places);
+    }
+
+    #[test]
+    fn places_that_are_refused() {
+        let floats = |values: [f64; 2]| Values::floats(values.to_vec());
+        let of = |lon: Values, lat: Values| refused(&[("lon", lon), ("lat", lat)], None);
+        assert_eq!(
+            of(floats([1.0, 2.0]), floats([3.0, 91.0])),
+            "t.parquet: row 1: column 'lat': latitude 91 is not within ±90 degrees"
+        );
+        assert_eq!(
+            of(floats([f64::NAN, 2.0]), floats([3.0, 4.0])),
+            "t.parquet: row 0: column 'lon': NaN is not a finite number"
+        );
+        assert_eq!(
+            of(texts(&["1", "2"]), floats([3.0, 4.0])),
+            "t.parquet: column 'lon': it has text; expected numbers"
+        );
+        assert_eq!(
+            of(Values::floats(vec![1.0]).with_nulls([true, false].into_iter()), floats([3.0, 4.0])),
+            "t.parquet: row 1: column 'lon': null; expected a number"
+        );
+        assert_eq!(
+            refused(&[("a", floats([1.0, 2.0]))], None),
+            "t.parquet: no column for the longitude (lon, lng, long, longitude, x); the columns are: a"
+        );
+    }
+
+    #[test]
+    fn geometries_that_are_refused() {
+        let points = || Values::points(&[LonLat::new(1.0, 2.0), LonLat::new(3.0, 400.0)]);
+        let with = |text: &str| {
+            let text = format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{text}}}}}}}");
+            refused(&[("g", points())], Some(&text))
+        };
+        let wkb = "\"encoding\": \"WKB\"";
+        assert_eq!(with(wkb), "t.parquet: row 1: column 'g': latitude 400 is not within ±90 degrees");
+        let crs = format!("{wkb}, \"crs\": {{\"id\": {{\"authority\": \"EPSG\", \"code\": 25833}}}}");
+        assert_eq!(
+            with(&crs),
+            "t.parquet: column 'g': its reference system (CRS) is EPSG:25833; expected longitudes and latitudes: \
+             OGC:CRS84 or EPSG:4326"
+        );
+        assert_eq!(
+            with("\"encoding\": \"multipolygon\""),
+            "t.parquet: column 'g': its encoding is 'multipolygon'; expected points, as WKB or 'point'"
+        );
+        assert_eq!(with("\"encoding\": \"point\""), "t.parquet: column 'g': points without fields x and y");
+        let other = geo_metadata(&["h".to_owned()]).1;
+        assert_eq!(
+            refused(&[("g", points())], Some(&other)),
+            "t.parquet: no column 'h', which its geo metadata name"
+        );
+        assert!(
+            refused(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are no JSON")
+        );
+        let named = geo_metadata(&["g".to_owned()]).1;
+        assert_eq!(
+            refused(&[("g", Values::integers(vec![1, 2]))], Some(&named)),
+            "t.parquet: row 0: column 'g': it has numbers; expected points as bytes"
+        );
+        assert_eq!(
+            refused(&[("g", texts(&["", ""]))], Some(&named)),
+            "t.parquet: row 0: column 'g': 0 bytes that are no well-known binary"
+        );
+    }
+
+    /// Pairs written as Parquet, read again.
+    fn pairs(left: &Table, right: &Table, path: &Path) -> Table {
+        let places = vec![LonLat::new(5.0, 6.0); left.len()];
+        let scores = Numbers::Integers(vec![7, 8, 9]);
+        let pairs = PairTable {
+            left,
+            right,
+            places: &places,
+            rows: &[[1, 0], [0, 0], [1, 1]],
+            metres: &[0.5, 1.25, 1e6],
+            scores: Some(&scores),
+        };
+        pairs.write(path).unwrap();
+        Table::read(path).unwrap()
+    }
+
+    #[test]
+    fn pairs_of_tables_and_of_what_came_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("a.csv"), "code,n,x\n007,1,\n+8,,2.5\n").unwrap();
+        fs::write(path("b.csv"), "t,e\nb,\n\"c\nd\",\n").unwrap();
+        let [left, right] = ["a.csv", "b.csv"].map(|name| Table::read(path(name)).unwrap());
+        let table = pairs(&left, &right, &path("out.parquet"));
+        let names = "left_row right_row distance_m score left.code left.n left.x right.t right.e geometry";
+        assert_eq!(table.columns().join(" "), names);
+        let rows = table.rows().unwrap();
+        // Codes are no numbers, and what is missing is null.
+        assert_eq!(rows.row(0)[..9], ["1", "0", "0.5", "7", "+8", "", "2.5", "b", ""]);
+        assert_eq!(rows.row(1)[..9], ["0", "0", "1.25", "8", "007", "1", "", "b", ""]);
+        assert_eq!(rows.row(2)[..9], ["1", "1", "1000000", "9", "+8", "", "2.5", "c\nd", ""]);
+        assert_eq!(table.numbers(0).unwrap(), Numbers::Integers(vec![1, 0, 1]));
+        let columns = table.place_columns(None, None).unwrap();
+        assert_eq!(table.places(columns).unwrap(), [LonLat::new(5.0, 6.0); 3]);
+        // Types are kept, and geometries too.
+        let again = pairs(&table, &right, &path("again.geoparquet"));
+        assert_eq!(again.columns()[4 + 9], "left.geometry");
+        assert_eq!(again.rows().unwrap().row(1)[4..13], rows.row(0)[..9]);
+    }
+
+    #[test]
+    fn no_bytes_do_harm() {
+        let places = [LonLat::new(1.0, 2.0), LonLat::new(3.0, 4.0)];
+        let nulls = [true, false].into_iter();
+        let columns = [
+            ("g", Values::points(&places)),
+            ("n", Values::integers(vec![5]).with_nulls(nulls)),
+            ("t", texts(&["a", "a"])),
+        ];
+        let (_folder, path) = written(&columns, Some(&geo_metadata(&["g".to_owned()]).1));
+        let bytes = fs::read(&path).unwrap();
+        let look = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            let Ok(table) = Table::read(&path) else { return };
+            if let Ok(columns) = table.place_columns(None, None) {
+                let _ = table.places(columns);
+            }
+            (0..table.columns().len()).for_each(|column| drop(table.texts(column)));
+        };
+        (0..bytes.len()).for_each(|len| look(&bytes[..len]));
+        for at in 0..bytes.len() {
+            for bit in [0x01, 0x10, 0x80, 0xFF] {
+                let mut other = bytes.clone();
+                other[at] ^= bit;
+                look(&other);
+            }
+        }
+    }
+}

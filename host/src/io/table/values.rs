@@ -1,0 +1,446 @@
+//! The values of a column in memory, of any type that Parquet has.
+
+use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
+use parquet::errors::ParquetError;
+use parquet::record::Field;
+use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Numbers, finite, geo};
+use crate::error::{Error, TablePlace};
+use crate::point::LonLat;
+
+/// Values that are read at a time.
+const BATCH: usize = 1 << 16;
+/// The place of a null.
+const NULL: u32 = u32::MAX;
+/// Milliseconds that dates with a calendar are for, to both sides of 1970.
+const CALENDAR: i64 = 8_000_000_000_000_000;
+
+/// The values of a column, a row each.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    /// Name and type in a file.
+    pub(super) of: TypePtr,
+    pub(super) data: Data,
+    /// For each row the place of its value; nothing if no row has a null.
+    places: Option<Vec<u32>>,
+}
+
+/// Values that are not null, by their types in a file.
+#[derive(Clone, Debug)]
+pub(super) enum Data {
+    Bools(Vec<bool>),
+    Int32s(Vec<i32>),
+    Int64s(Vec<i64>),
+    Int96s(Vec<Int96>),
+    Floats(Vec<f32>),
+    Doubles(Vec<f64>),
+    Bytes(Vec<ByteArray>),
+    Fixed(Vec<FixedLenByteArray>),
+}
+
+/// What values mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Meaning {
+    Integers,
+    Unsigned,
+    /// With so many digits behind the point.
+    Decimals(i32),
+    Floats,
+    Texts,
+    Dates,
+    /// So many in a second.
+    Moments(i64),
+    Other,
+}
+
+/// A value that is refused, and why.
+pub(super) struct Refused {
+    pub(super) row: Option<usize>,
+    pub(super) what: String,
+}
+
+impl Refused {
+    pub(super) fn of(self, path: &Path, column: &str) -> Error {
+        let place = self.row.map_or(TablePlace::Whole, |row| TablePlace::Row(row as u64));
+        Error::Table { path: path.into(), place, column: Some(column.to_owned()), what: self.what }
+    }
+}
+
+impl Values {
+    /// Values of which none is null.
+    pub(crate) fn integers(values: Vec<i64>) -> Self {
+        Self::new(Physical::INT64, None, Data::Int64s(values))
+    }
+
+    pub(crate) fn floats(values: Vec<f64>) -> Self {
+        Self::new(Physical::DOUBLE, None, Data::Doubles(values))
+    }
+
+    pub(crate) fn texts(values: impl Iterator<Item = String>) -> Self {
+        let values = values.map(|text| ByteArray::from(text.into_bytes())).collect();
+        Self::new(Physical::BYTE_ARRAY, Some(LogicalType::String), Data::Bytes(values))
+    }
+
+    /// Points as well-known binary.
+    pub(crate) fn points(places: &[LonLat]) -> Self {
+        let values =
+            places.iter().map(|place| ByteArray::from(geo::to_wkb([place.lon, place.lat]))).collect();
+        Self::new(Physical::BYTE_ARRAY, None, Data::Bytes(values))
+    }
+
+    /// The same with nulls in the rows that have no value.
+    pub(super) fn with_nulls(mut self, has_value: impl Iterator<Item = bool>) -> Self {
+        let mut places = Places::default();
+        has_value.for_each(|has_value| places.push(has_value));
+        self.places = places.done();
+        self
+    }
+
+    fn new(physical: Physical, logical: Option<LogicalType>, data: Data) -> Self {
+        let of = Type::primitive_type_builder("values", physical).with_logical_type(logical).build();
+        Self { of: Arc::new(of.expect("a type of Parquet")), data, places: None }
+    }
+
+    /// Number of rows.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let num_values = match &self.data {
+            Data::Bools(all) => all.len(),
+            Data::Int32s(all) => all.len(),
+            Data::Int64s(all) => all.len(),
+            Data::Int96s(all) => all.len(),
+            Data::Floats(all) => all.len(),
+            Data::Doubles(all) => all.len(),
+            Data::Bytes(all) => all.len(),
+            Data::Fixed(all) => all.len(),
+        };
+        self.places.as_ref().map_or(num_values, Vec::len)
+    }
+
+    /// Bytes that a value takes at least.
+    pub(super) fn bytes_each(of: &ColumnDescPtr) -> u64 {
+        let bytes = match of.physical_type() {
+            Physical::BOOLEAN => size_of::<bool>(),
+            Physical::INT32 | Physical::FLOAT => size_of::<i32>(),
+            Physical::INT64 | Physical::DOUBLE => size_of::<i64>(),
+            Physical::INT96 => size_of::<Int96>(),
+            Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY => size_of::<ByteArray>(),
+        };
+        bytes as u64
+    }
+
+    /// The type of a column of this name that has some of these values.
+    pub(super) fn type_in_file(&self, name: &str) -> Result<Type, ParquetError> {
+        let info = self.of.get_basic_info();
+        let has_nulls = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
+        let repetition =
+            if has_nulls || self.places.is_some() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let mut builder = Type::primitive_type_builder(name, self.of.get_physical_type())
+            .with_repetition(repetition)
+            .with_converted_type(info.converted_type())
+            .with_logical_type(info.logical_type_ref().cloned());
+        if let Type::PrimitiveType { type_length, scale, precision, .. } = &*self.of {
+            builder = builder.with_length(*type_length).with_scale(*scale).with_precision(*precision);
+        }
+        builder.build()
+    }
+
+    /// The place of a row's value among those that are not null.
+    pub(super) fn place(&self, row: usize) -> Option<usize> {
+        match &self.places {
+            None => Some(row),
+            Some(places) => Some(places[row]).filter(|&place| place != NULL).map(|place| place as usize),
+        }
+    }
+
+    /// Numbers, of which each row has one.
+    pub(super) fn numbers(&self) -> Result<Numbers, Refused> {
+        if let Some(row) =
+            self.places.as_ref().and_then(|places| places.iter().position(|&place| place == NULL))
+        {
+            return Err(Refused { row: Some(row), what: "null; expected a number".into() });
+        }
+        let floats = |floats: Vec<f64>| {
+            let first = floats.iter().enumerate().find_map(|(row, &value)| Some((row, finite(value).err()?)));
+            match first {
+                None => Ok(Numbers::Floats(floats)),
+                Some((row, what)) => Err(Refused { row: Some(row), what }),
+            }
+        };
+        match (&self.data, self.meaning()) {
+            (Data::Int32s(all), Meaning::Integers) => {
+                Ok(Numbers::Integers(all.iter().map(|&value| value.into()).collect()))
+            }
+            (Data::Int32s(all), Meaning::Unsigned) => {
+                Ok(Numbers::Integers(all.iter().map(|&value| (value as u32).into()).collect()))
+            }
+            (Data::Int32s(all), Meaning::Decimals(scale)) => {
+                floats(all.iter().map(|&value| f64::from(value) / 10_f64.powi(scale)).collect())
+            }
+            (Data::Int64s(all), Meaning::Integers) => Ok(Numbers::Integers(all.clone())),
+            (Data::Int64s(all), Meaning::Unsigned) if all.iter().all(|&value| value >= 0) => {
+                Ok(Numbers::Integers(all.clone()))
+            }
+            (Data::Int64s(all), Meaning::Unsigned) => {
+                floats(all.iter().map(|&value| value as u64 as f64).collect())
+            }
+            (Data::Int64s(all), Meaning::Decimals(scale)) => {
+                floats(all.iter().map(|&value| value as f64 / 10_f64.powi(scale)).collect())
+            }
+            (Data::Floats(all), _) => floats(all.iter().map(|&value| value.into()).collect()),
+            (Data::Doubles(all), _) => floats(all.clone()),
+            _ => Err(Refused { row: None, what: format!("it has {}; expected numbers", self.described()) }),
+        }
+    }
+
+    /// The bytes of a row, or why there are none.
+    pub(super) fn bytes(&self, row: usize) -> Result<&[u8], String> {
+        match (&self.data, self.place(row)) {
+            (_, None) => Err("null; expected a point".into()),
+            (Data::Bytes(all), Some(place)) => Ok(all[place].data()),
+            _ => Err(format!("it has {}; expected points as bytes", self.described())),
+        }
+    }
+
+    /// The value of a row as text; a null is empty.
+    pub(super) fn text(&self, row: usize) -> String {
+        let Some(place) = self.place(row) else { return String::new() };
+        let moment = |value: i64, in_second: i64| {
+            let millis = i128::from(value) * 1000 / i128::from(in_second);
+            match i64::try_from(millis) {
+                Ok(millis) if millis.abs() < CALENDAR => match in_second {
+                    1_000_000 => Field::TimestampMicros(value).to_string(),
+                    _ => Field::TimestampMillis(millis).to_string(),
+                },
+                _ => value.to_string(),
+            }
+        };
+        let meaning = self.meaning();
+        match &self.data {
+            Data::Bools(all) => all[place].to_string(),
+            Data::Int32s(all) => match (all[place], meaning) {
+                (value, Meaning::Unsigned) => (value as u32).to_string(),
+                (value, Meaning::Decimals(scale)) => decimal(value.into(), scale),
+                (value, Meaning::Dates) if i64::from(value).abs() < CALENDAR / 86_400_000 => {
+                    Field::Date(value).to_string()
+                }
+                (value, _) => value.to_string(),
+            },
+            Data::Int64s(all) => match (all[place], meaning) {
+                (value, Meaning::Unsigned) => (value as u64).to_string(),
+                (value, Meaning::Decimals(scale)) => decimal(value, scale),
+                (value, Meaning::Moments(in_second)) => moment(value, in_second),
+                (value, _) => value.to_string(),
+            },
+            Data::Int96s(all) => moment(all[place].to_millis(), 1000),
+            Data::Floats(all) => all[place].to_string(),
+            Data::Doubles(all) => all[place].to_string(),
+            Data::Bytes(all) if meaning == Meaning::Texts => {
+                String::from_utf8_lossy(all[place].data()).into_owned()
+            }
+            Data::Bytes(all) => hexadecimal(all[place].data()),
+            Data::Fixed(all) => hexadecimal(all[place].data()),
+        }
+    }
+
+    fn described(&self) -> &'static str {
+        match (&self.data, self.meaning()) {
+            (_, Meaning::Texts) => "text",
+            (_, Meaning::Dates) => "dates",
+            (_, Meaning::Moments(_)) | (Data::Int96s(_), _) => "points in time",
+            (_, Meaning::Integers | Meaning::Unsigned | Meaning::Decimals(_) | Meaning::Floats) => "numbers",
+            (Data::Bools(_), _) => "truth values",
+            (Data::Bytes(_) | Data::Fixed(_), _) => "bytes",
+            _ => "values of another type",
+        }
+    }
+
+    fn meaning(&self) -> Meaning {
+        let info = self.of.get_basic_info();
+        let in_second = |unit: &TimeUnit| match unit {
+            TimeUnit::MILLIS => 1000,
+            TimeUnit::MICROS => 1_000_000,
+            TimeUnit::NANOS => 1_000_000_000,
+        };
+        match info.logical_type_ref() {
+            Some(LogicalType::Integer(of)) if of.is_signed => return Meaning::Integers,
+            Some(LogicalType::Integer(_)) => return Meaning::Unsigned,
+            Some(LogicalType::Decimal(of)) if of.scale == 0 => return Meaning::Integers,
+            Some(LogicalType::Decimal(of)) => return Meaning::Decimals(of.scale),
+            Some(LogicalType::Date) => return Meaning::Dates,
+            Some(LogicalType::Timestamp(of)) => return Meaning::Moments(in_second(&of.unit)),
+            Some(LogicalType::String | LogicalType::Enum | LogicalType::Json) => return Meaning::Texts,
+            Some(_) => return Meaning::Other,
+            None => {}
+        }
+        match (info.converted_type(), self.of.get_physical_type()) {
+            (ConvertedType::UINT_8 | ConvertedType::UINT_16, _)
+            | (ConvertedType::UINT_32 | ConvertedType::UINT_64, _) => Meaning::Unsigned,
+            (ConvertedType::DECIMAL, _) if self.of.get_scale() == 0 => Meaning::Integers,
+            (ConvertedType::DECIMAL, _) => Meaning::Decimals(self.of.get_scale()),
+            (ConvertedType::DATE, _) => Meaning::Dates,
+            (ConvertedType::TIMESTAMP_MILLIS, _) => Meaning::Moments(1000),
+            (ConvertedType::TIMESTAMP_MICROS, _) => Meaning::Moments(1_000_000),
+            (ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON, _) => Meaning::Texts,
+            (ConvertedType::INT_8 | ConvertedType::INT_16, _)
+            | (ConvertedType::INT_32 | ConvertedType::INT_64, _)
+            | (ConvertedType::NONE, Physical::INT32 | Physical::INT64) => Meaning::Integers,
+            (ConvertedType::NONE, Physical::FLOAT | Physical::DOUBLE) => Meaning::Floats,
+            _ => Meaning::Other,
+        }
+    }
+}
+
+/// The places of the values of rows.
+#[derive(Default)]
+struct Places {
+    places: Vec<u32>,
+    num_values: u32,
+}
+
+impl Places {
+    fn push(&mut self, has_value: bool) {
+        self.places.push(if has_value { self.num_values } else { NULL });
+        self.num_values += u32::from(has_value);
+    }
+
+    /// Nothing if no row has a null.
+    fn done(self) -> Option<Vec<u32>> {
+        (self.places.len() > self.num_values as usize).then_some(self.places)
+    }
+}
+
+/// A column while its values come in, from part to part of a file.
+pub(super) struct Reading {
+    values: Values,
+    places: Places,
+    /// The level of values that are not null.
+    max_level: i16,
+    len: usize,
+}
+
+impl Reading {
+    pub(super) fn new(of: &ColumnDescPtr) -> Self {
+        let data = match of.physical_type() {
+            Physical::BOOLEAN => Data::Bools(Vec::new()),
+            Physical::INT32 => Data::Int32s(Vec::new()),
+            Physical::INT64 => Data::Int64s(Vec::new()),
+            Physical::INT96 => Data::Int96s(Vec::new()),
+            Physical::FLOAT => Data::Floats(Vec::new()),
+            Physical::DOUBLE => Data::Doubles(Vec::new()),
+            Physical::BYTE_ARRAY => Data::Bytes(Vec::new()),
+            Physical::FIXED_LEN_BYTE_ARRAY => Data::Fixed(Vec::new()),
+        };
+        let values = Values { of: of.self_type_ptr(), data, places: None };
+        Self { values, places: Places::default(), max_level: of.max_def_level(), len: 0 }
+    }
+
+    /// Rows so far.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn done(self) -> Values {
+        Values { places: self.places.done(), ..self.values }
+    }
+
+    /// Appends at most so many values.
+    pub(super) fn read(&mut self, reader: ColumnReader, most: usize) -> Result<(), ParquetError> {
+        let Self { values, places, max_level, len } = self;
+        let mut rows = Rows { places, max_level: *max_level, len, most };
+        match (reader, &mut values.data) {
+            (ColumnReader::BoolColumnReader(reader), Data::Bools(all)) => rows.append(reader, all),
+            (ColumnReader::Int32ColumnReader(reader), Data::Int32s(all)) => rows.append(reader, all),
+            (ColumnReader::Int64ColumnReader(reader), Data::Int64s(all)) => rows.append(reader, all),
+            (ColumnReader::Int96ColumnReader(reader), Data::Int96s(all)) => rows.append(reader, all),
+            (ColumnReader::FloatColumnReader(reader), Data::Floats(all)) => rows.append(reader, all),
+            (ColumnReader::DoubleColumnReader(reader), Data::Doubles(all)) => rows.append(reader, all),
+            (ColumnReader::ByteArrayColumnReader(reader), Data::Bytes(all)) => rows.append(reader, all),
+            (ColumnReader::FixedLenByteArrayColumnReader(reader), Data::Fixed(all)) => {
+                rows.append(reader, all)
+            }
+            _ => Err(ParquetError::General("the type of a column is not the same in all its parts".into())),
+        }
+    }
+}
+
+/// Where rows are appended.
+struct Rows<'a> {
+    places: &'a mut Places,
+    max_level: i16,
+    len: &'a mut usize,
+    /// Rows that may still come.
+    most: usize,
+}
+
+impl Rows<'_> {
+    fn append<T: DataType>(
+        &mut self,
+        mut reader: ColumnReaderImpl<T>,
+        values: &mut Vec<T::T>,
+    ) -> Result<(), ParquetError> {
+        let mut levels = Vec::new();
+        // One more than there may be, to see that there are more.
+        let mut left = self.most + 1;
+        while left > 0 {
+            levels.clear();
+            let batch = left.min(BATCH);
+            let levels_too = (self.max_level > 0).then_some(&mut levels);
+            let (num_rows, _, _) = reader.read_records(batch, levels_too, None, values)?;
+            if num_rows == 0 {
+                break;
+            }
+            if self.max_level > 0 {
+                levels.iter().for_each(|&level| self.places.push(level == self.max_level));
+            }
+            *self.len += num_rows;
+            left -= num_rows.min(left);
+        }
+        Ok(())
+    }
+}
+
+/// A number with a point before its last digits.
+fn decimal(value: i64, scale: i32) -> String {
+    let scale = scale.max(0) as usize;
+    let digits = format!("{:0width$}", value.unsigned_abs(), width = scale + 1);
+    let (whole, part) = digits.split_at(digits.len() - scale);
+    let sign = if value < 0 { "-" } else { "" };
+    if part.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(physical: Physical, logical: LogicalType, data: Data) -> Values {
+        Values::new(physical, Some(logical), data)
+    }
+
+    #[test]
+    fn values_as_text() {
+        assert_eq!([decimal(-12345, 2), decimal(5, 3), decimal(7, 0)].join(" "), "-123.45 0.005 7");
+        let dates = typed(Physical::INT32, LogicalType::Date, Data::Int32s(vec![0, -1, i32::MAX]));
+        assert_eq!([0, 1, 2].map(|row| dates.text(row)).join(" "), "1970-01-01 1969-12-31 2147483647");
+        let of = LogicalType::timestamp(true, TimeUnit::MICROS);
+        let moments = typed(Physical::INT64, of, Data::Int64s(vec![1_500_000, i64::MIN]));
+        assert!(moments.text(0).starts_with("1970-01-01 00:00:01.5"), "{}", moments.text(0));
+        assert_eq!(moments.text(1), i64::MIN.to_string());
+        let large = typed(Physical::INT64, LogicalType::integer(64, false), Data::Int64s(vec![-1]));
+        assert_eq!(large.text(0), u64::MAX.to_string());
+        assert_eq!(large.numbers().ok(), Some(Numbers::Floats(vec![u64::MAX as f64])));
+        assert_eq!(Values::points(&[LonLat::new(0.0, 0.0)]).text(0), format!("0101{}", "0".repeat(38)));
+        let texts = Values::texts(["a".to_owned(), "ü".to_owned()].into_iter());
+        let texts = texts.with_nulls([true, false, true].into_iter());
+        assert_eq!([0, 1, 2].map(|row| texts.text(row)), ["a", "", "ü"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Parquet files out.
+
+use parquet::basic::Compression;
+use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::values::{Data, Values};
+use crate::error::Result;
+use crate::io::atomic::write_file;
+
+/// Rows that are written at a time, which others can read by themselves.
+const ROWS_OF_GROUP: usize = 1 << 20;
+
+/// A column of a file.
+pub(crate) struct Column<'a> {
+    pub(crate) name: String,
+    pub(crate) values: &'a Values,
+    /// The rows of the values that it has; all in order if none are named.
+    pub(crate) rows: Option<&'a [u32]>,
+}
+
+/// Writes a file with these columns of `num_rows` rows each, compressed by Snappy, all of it or nothing.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io).
+pub(crate) fn write_parquet(
+    path: &Path,
+    num_rows: usize,
+    columns: &[Column<'_>],
+    metadata: Option<(String, String)>,
+) -> Result<()> {
+    write_file(path, |file| write(file, num_rows, columns, metadata).map_err(io::Error::other))
+}
+
+fn write(
+    file: &mut (dyn Write + Send),
+    num_rows: usize,
+    columns: &[Column<'_>],
+    metadata: Option<(String, String)>,
+) -> Result<(), ParquetError> {
+    let types = columns.iter().map(|column| column.values.type_in_file(&column.name).map(Arc::new));
+    let schema = Type::group_type_builder("schema").with_fields(types.collect::<Result<_, _>>()?).build()?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(concat!("kauri version ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_key_value_metadata(metadata.map(|(key, value)| vec![KeyValue::new(key, value)]))
+        .build();
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+    for first in (0..num_rows).step_by(ROWS_OF_GROUP) {
+        let mut group = writer.next_row_group()?;
+        for column in columns {
+            let Some(mut to) = group.next_column()? else { break };
+            column.write(first..num_rows.min(first + ROWS_OF_GROUP), to.untyped())?;
+            to.close()?;
+        }
+        group.close()?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+impl Column<'_> {
+    fn write(&self, rows: Range<usize>, to: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
+        match (to, &self.values.data) {
+            (ColumnWriter::BoolColumnWriter(to), Data::Bools(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::Int32ColumnWriter(to), Data::Int32s(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::Int64ColumnWriter(to), Data::Int64s(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::Int96ColumnWriter(to), Data::Int96s(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::FloatColumnWriter(to), Data::Floats(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::DoubleColumnWriter(to), Data::Doubles(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::ByteArrayColumnWriter(to), Data::Bytes(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::FixedLenByteArrayColumnWriter(to), Data::Fixed(all)) => {
+                self.write_of(rows, all, to)
+            }
+            // The column's type was made of its data.
+            _ => Err(ParquetError::General(format!("the type of column '{}'", self.name))),
+        }
+    }
+
+    fn write_of<T: DataType>(
+        &self,
+        rows: Range<usize>,
+        all: &[T::T],
+        to: &mut ColumnWriterImpl<'_, T>,
+    ) -> Result<(), ParquetError> {
+        let places = rows.map(|row| {
+            let row = self.rows.map_or(row, |rows| rows[row] as usize);
+            self.values.place(row)
+        });
+        let (mut values, mut levels) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
+        for place in places {
+            levels.push(i16::from(place.is_some()));
+            values.extend(place.map(|place| all[place].clone()));
+        }
+        // Of a column that may have no nulls they are not looked at.
+        to.write_batch(&values, Some(&levels), None)?;
+        Ok(())
+    }
+}

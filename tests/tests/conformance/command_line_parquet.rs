@@ -1,0 +1,210 @@
+//! Parquet files on the command line, run in this process.
+
+use kauri::LonLat;
+use kauri::io::{Numbers, Table};
+use kauri_tests::device_names;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const CITIES: &str = "\
+name,lon,lat,population,code
+Stockholm,18.07,59.33,984000,010
+Helsinki,24.94,60.17,675000,
+\"Oslo, the city\",10.75,59.91,717000,030
+";
+const AIRPORTS: &str = "\
+iata,Longitude,Latitude,altitude_ft,runways
+ARN,17.92,59.65,137,3
+HEL,24.96,60.32,179.5,
+OSL,11.10,60.20,681,2
+";
+
+/// A folder with two tables.
+struct Case {
+    folder: TempDir,
+}
+
+impl Case {
+    fn new() -> Self {
+        let case = Self { folder: tempfile::tempdir().unwrap() };
+        fs::write(case.path("cities.csv"), CITIES).unwrap();
+        fs::write(case.path("airports.csv"), AIRPORTS).unwrap();
+        case
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs the program; `@` in arguments is the folder. Exit code, and what it wrote to both streams.
+    fn run(&self, arguments: &str) -> (u8, String, String) {
+        let at = self.folder.path().display().to_string();
+        let arguments = format!("kauri {arguments}");
+        let arguments = arguments.split_whitespace().map(|argument| argument.replace('@', &at));
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = kauri::cli::main_with(arguments, &mut out, &mut err);
+        let text = |bytes| String::from_utf8(bytes).unwrap().replace(&at, "@");
+        (code, text(out), text(err))
+    }
+
+    fn answer(&self, arguments: &str) -> String {
+        let (code, out, err) = self.run(arguments);
+        assert_eq!((code, err.as_str()), (0, ""), "{arguments}");
+        out
+    }
+
+    fn refused(&self, arguments: &str) -> String {
+        let (code, out, err) = self.run(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments}: {err}");
+        err
+    }
+}
+
+const TABLES: &str = "--left @/cities.csv --right @/airports.csv";
+
+#[test]
+fn pairs_as_parquet_and_as_csv() {
+    let score = "--top 2 --score left.population+right.altitude_ft";
+    for device in device_names() {
+        let case = Case::new();
+        let join = format!("join {TABLES} --within 45km {score} --device {device}");
+        assert_eq!(case.answer(&format!("{join} --out @/pairs.parquet")), "");
+        case.answer(&format!("{join} --out @/pairs.csv"));
+        let read = |name| Table::read(case.path(name)).unwrap();
+        let (parquet, csv) = (read("pairs.parquet"), read("pairs.csv"));
+        let names = "left_row right_row distance_m score left.name left.lon left.lat left.population left.code right.iata \
+                     right.Longitude right.Latitude right.altitude_ft right.runways";
+        assert_eq!(csv.columns().join(" "), names);
+        assert_eq!(parquet.columns().join(" "), format!("{names} geometry"));
+        assert_eq!((parquet.len(), csv.len()), (2, 2));
+        let column = |name: &str| parquet.numbers(parquet.column(name).unwrap()).unwrap();
+        assert_eq!(column("left_row"), Numbers::Integers(vec![0, 2]));
+        assert_eq!(column("score"), Numbers::Floats(vec![984_137.0, 717_681.0]));
+        assert_eq!(column("left.population"), Numbers::Integers(vec![984_000, 717_000]));
+        let metres = LonLat::new(18.07, 59.33).metres_to(&LonLat::new(17.92, 59.65));
+        assert_eq!(column("distance_m").into_floats()[0], metres);
+        let places = parquet.places(parquet.place_columns(None, None).unwrap()).unwrap();
+        assert_eq!(places, [LonLat::new(18.07, 59.33), LonLat::new(10.75, 59.91)]);
+        for (row, expected) in [(0, "ARN,17.92"), (1, "OSL,11.1")] {
+            let fields = parquet.rows().unwrap().row(row);
+            assert_eq!(fields[9..11].join(","), expected);
+            assert_eq!(fields[8], ["010", "030"][row], "codes are no numbers");
+        }
+    }
+}
+
+#[test]
+fn parquet_in_gives_what_csv_gives() {
+    let case = Case::new();
+    // Each city with itself, so that there is a Parquet file of the cities, and the same of airports.
+    case.answer("knn --left @/cities.csv --right @/cities.csv --device cpu --out @/cities.parquet");
+    case.answer("knn --left @/airports.csv --right @/airports.csv --device cpu --out @/airports.parquet");
+    let rows = |text: String| {
+        let rows = text.lines().map(|line| line.split(',').take(3).collect::<Vec<_>>().join(","));
+        rows.collect::<Vec<_>>()
+    };
+    let expected = rows(case.answer(&format!("join {TABLES} --within 500km --device cpu")));
+    assert!(expected.len() > 4, "{expected:?}");
+    for tables in [
+        // By the points, of both or of one, and by columns.
+        "--left @/cities.parquet --right @/airports.parquet",
+        "--left @/cities.csv --right @/airports.parquet",
+        "--left @/cities.parquet --left-lon left.lon --left-lat left.lat --right @/airports.csv",
+    ] {
+        let found = rows(case.answer(&format!("join {tables} --within 500km --device cpu")));
+        assert_eq!(found, expected, "{tables}");
+    }
+    // What a file holds is told from its bytes.
+    fs::copy(case.path("cities.parquet"), case.path("cities.data")).unwrap();
+    assert_eq!(case.answer("self-join --left @/cities.data --within 430km --count --device cpu"), "2\n");
+    case.answer(
+        "join --left @/cities.parquet --right @/airports.csv --within 45km --device cpu --out @/out.parquet",
+    );
+    let out = Table::read(case.path("out.parquet")).unwrap();
+    assert!(out.column("left.geometry").is_ok() && out.len() == 3);
+    let info = case.answer("info @/cities.parquet");
+    for text in ["3 rows", "left.name", "geometry", "places", "984000", "integers"] {
+        assert!(info.contains(text), "'{text}' is not in\n{info}");
+    }
+}
+
+#[test]
+fn mistakes_name_file_row_and_column() {
+    let case = Case::new();
+    case.answer("knn --left @/cities.csv --right @/airports.csv --device cpu --out @/t.parquet");
+    let right = "--right @/airports.csv --within 45km --device cpu";
+    let with = |columns: &str| case.refused(&format!("join --left @/t.parquet {columns} {right}"));
+    for (columns, expected) in [
+        (
+            "--left-lon left.name --left-lat left.lat",
+            "@/t.parquet: column 'left.name': it has text; expected numbers",
+        ),
+        (
+            "--left-lon left.lon --left-lat left.population",
+            "@/t.parquet: row 0: column 'left.population': latitude 984000 is not within ±90 degrees",
+        ),
+        (
+            "--left-lon left.lon --left-lat right.runways",
+            "@/t.parquet: row 1: column 'right.runways': null; expected a number",
+        ),
+        (
+            "--left-lon lon --left-lat left.lat",
+            "@/t.parquet: no column 'lon'; the columns are: left_row, right_row, distance_m, left.name",
+        ),
+        (
+            "--top 1 --score left.right.runways",
+            "@/t.parquet: row 1: column 'right.runways': null; expected a number",
+        ),
+    ] {
+        let error = with(columns);
+        assert!(error.starts_with(&format!("error: {expected}")), "{columns}: {error}");
+    }
+    // Files that are cut, broken, or none.
+    let bytes = fs::read(case.path("t.parquet")).unwrap();
+    for broken in [&bytes[..4], &bytes[..bytes.len() / 2], &bytes[..bytes.len() - 1], b"PAR1PAR1"] {
+        fs::write(case.path("t.parquet"), broken).unwrap();
+        let error = with("");
+        assert!(error.starts_with("error: @/t.parquet: the Parquet file cannot be read: "), "{error}");
+    }
+    fs::write(case.path("t.parquet"), b"").unwrap();
+    assert_eq!(with(""), "error: @/t.parquet:1: the file is empty; expected a header\n");
+}
+
+#[test]
+fn outputs_that_are_refused() {
+    let case = Case::new();
+    let join = format!("join {TABLES} --within 45km --device cpu");
+    let error = case.refused(&format!("{join} --json --out @/out.parquet"));
+    assert!(error.starts_with("error: --json and an --out of Parquet"), "{error}");
+    let error = case.refused(&format!("{join} --out @/missing/out.parquet"));
+    assert!(error.starts_with("error: @/missing/out.parquet: No such file or directory"), "{error}");
+    let count = "self-join --left @/cities.csv --within 1km --count --device cpu";
+    assert!(case.refused(&format!("{count} --json")).contains("cannot be used with"));
+    let entries = fs::read_dir(case.folder.path()).unwrap().count();
+    assert_eq!(entries, 2, "nothing is left behind");
+}
+
+#[test]
+fn plans_come_before_results() {
+    let case = Case::new();
+    for device in device_names() {
+        for (command, points) in [
+            (format!("join {TABLES} --within 45km"), "3 left, 3 right"),
+            (
+                format!("join {TABLES} --within 45km --top 2 --score left.population+right.altitude_ft"),
+                "3 left, 3 right",
+            ),
+            (format!("knn {TABLES}"), "3 left, 3 right"),
+            ("self-join --left @/cities.csv --within 500km".to_owned(), "3 left, 3 right"),
+        ] {
+            let (code, out, err) = case.run(&format!("{command} --device {device} --plan"));
+            assert_eq!(code, 0, "{err}");
+            assert_eq!(out, case.answer(&format!("{command} --device {device}")), "{command}");
+            for line in ["device    ", "points    ", "grid      ", "strategy  ", "memory    "] {
+                assert!(err.lines().any(|other| other.starts_with(line)), "no {line}in\n{err}");
+            }
+            assert!(err.contains(points), "{err}");
+        }
+    }
+}
