@@ -42,6 +42,10 @@ impl Test {
             outcome
         });
         parts.run("cargo test", || self.cargo_test());
+        parts.run("own kernel", || match &kernels {
+            None => Skipped("there is no toolchain for kernels".to_owned()),
+            Some(_) => own_kernel(&workspace),
+        });
         parts.run("ptxas", || match &kernels {
             None => Skipped("there is no PTX".to_owned()),
             Some(built) => assemble_kernels(&workspace, built, self.bless),
@@ -85,6 +89,22 @@ fn build_kernels(workspace: &Workspace) -> (Option<Vec<Built>>, Outcome) {
             (Some(built), Passed(files))
         }
         Ok((built, findings)) => (Some(built), Bad(format!("{findings} findings in the PTX"))),
+    }
+}
+
+/// The example that is a project of its own, in the simulator.
+fn own_kernel(workspace: &Workspace) -> Outcome {
+    let mut command = cargo();
+    command
+        .args(["run", "--quiet", "--manifest-path"])
+        .arg(workspace.root.join("host/examples/own-kernel/Cargo.toml"))
+        .args(["--", "sim"])
+        .env("CARGO_TARGET_DIR", workspace.target.join("own-kernel"))
+        // The simulator runs what is compiled for the CPU.
+        .env("KAURI_EMBED_PTX", "0");
+    match cargo::run(&mut command) {
+        Ok(()) => Passed("host/examples/own-kernel".to_owned()),
+        Err(error) => Bad(format!("host/examples/own-kernel: {error:#}")),
     }
 }
 
