@@ -176,7 +176,7 @@ pub(super) struct Knn {
     left: Left,
     #[command(flatten)]
     right: Right,
-    /// So many left places for each right one, the nearest first
+    /// How many left places for each right one, the nearest first
     #[arg(long, value_name = "N", default_value_t = 1)]
     k: usize,
     /// Only those up to this distance: 50km, 800m, 3mi, 10nmi, 500ft

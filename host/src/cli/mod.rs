@@ -33,12 +33,12 @@ struct Cli {
 enum Command {
     /// Pairs of places of two tables within a distance: all, or those with the best scores
     #[command(
-        after_help = "kauri join --left cities.csv --right airports.csv --within 50km --top 10 --score left.population+right.altitude_ft"
+        after_help = "Example: kauri join --left cities.csv --right airports.csv --within 50km --top 10 --score left.population+right.altitude_ft"
     )]
     Join(Box<join::Join>),
-    /// The nearest left places of each right place
+    /// The nearest places of the left table for each place of the right one
     Knn(Box<join::Knn>),
-    /// Pairs of places of one table within a distance
+    /// Pairs of places of one table within a distance, each once
     SelfJoin(Box<join::SelfJoin>),
     /// Say what is in a table: its columns and their ranges
     Info(info::Info),

@@ -36,11 +36,11 @@ impl Steps {
         bar.set_message(name.to_owned());
         bar.enable_steady_tick(TICK);
         let done = work();
-        match &done {
-            Ok(done) => bar.finish_with_message(rate(name, of, count(done), begin.elapsed())),
-            // The message of the error says it all.
-            Err(_) => bar.finish_and_clear(),
+        // The message of an error says it all.
+        if let Ok(done) = &done {
+            bar.println(rate(name, of, count(done), begin.elapsed()));
         }
+        bar.finish_and_clear();
         done
     }
 }

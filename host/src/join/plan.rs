@@ -115,7 +115,7 @@ impl<C: Coord> Sets<C> {
         check_count(right.len())?;
         let coords = [P::coordinates(left, "left point")?, P::coordinates(right, "right point")?];
         Ok(Self {
-            device: on(device),
+            device: device.to_string(),
             num_points: [left.len(), right.len()],
             dims: P::DIMS,
             needs: Needs::new(P::DIMS, [&coords[0], &coords[1]], near),
@@ -148,14 +148,6 @@ impl<C: Coord> Sets<C> {
             temp_bytes: if self.is_on_gpu { temp } else { on_cpu },
             pair_bytes: pair,
         }
-    }
-}
-
-fn on(device: &Device) -> String {
-    if device.is_cpu() {
-        format!("{device}, {} threads", rayon::current_num_threads())
-    } else {
-        device.to_string()
     }
 }
 
@@ -241,7 +233,7 @@ impl<C: Coord> KnnJoin<C> {
         let tree = KdTree::<P>::plan(device, left.len(), &KdTreeOptions::default());
         let queries = (right.len() * P::DIMS * size_of::<C>()) as u64;
         Ok(JoinPlan {
-            device: on(device),
+            device: device.to_string(),
             num_points: [left.len(), right.len()],
             grid: None,
             method: JoinMethod::Tree,

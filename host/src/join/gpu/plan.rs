@@ -76,6 +76,9 @@ impl Needs {
         if k == 0 {
             return Ok((strategy, 0));
         }
+        let best = |layout: &mut Layout| {
+            Best::plan(layout, k);
+        };
         let bytes = match strategy {
             Strategy::NestedLoop => {
                 let mut layout = Layout::new();
@@ -89,7 +92,7 @@ impl Needs {
                     Top::plan(&mut layout, of, len, len.min(points));
                 }
                 Best::plan(&mut layout, k);
-                layout.bytes().max(self.of_cells::<C>(|layout| drop(Best::plan(layout, k))))
+                layout.bytes().max(self.of_cells::<C>(best))
             }
             Strategy::RegisterHeap | Strategy::SharedHeap => self.of_cells::<C>(|layout| {
                 let in_registers = strategy == Strategy::RegisterHeap;
@@ -105,7 +108,7 @@ impl Needs {
                     layout.reserve::<u64>(self.lens[1] + 1);
                 }))
             }
-            _ => self.of_cells::<C>(|layout| drop(Best::plan(layout, k))),
+            _ => self.of_cells::<C>(best),
         };
         Ok((strategy, bytes.max(self.of_boxes::<C>())))
     }
