@@ -4,7 +4,7 @@
 use crate::{noise, on_cuda};
 use kauri::device::SimOptions;
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace};
-use kauri::join::{DistanceJoin, Scored, Strategy, TopKDistanceJoin};
+use kauri::join::{DistanceJoin, KnnIndex, KnnJoin, Scored, Strategy, TopKDistanceJoin};
 use kauri::kdtree::{
     BalancedBuilder, BalancedKdTree, BalancedOptions, Builder, Norm, PointMask, Queries, QueryOptions,
 };
@@ -275,50 +275,88 @@ fn every_call_of_a_query_may_fail_on_a_simulated_device() {
     }
 }
 
-/// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.
-/// Joins two sets on a device whose `nth` call fails; true if no call failed.
-fn join_survives(gpu: &Gpu, points: &[[f32; 2]], strategy: Strategy, plan: FaultPlan) -> bool {
+/// A join of a set with itself.
+#[derive(Clone, Copy, Debug)]
+enum Join {
+    Best(Strategy),
+    /// In parts, if the set is large.
+    BestInParts,
+    Rows,
+    RowsInBatches,
+    Nearest,
+    Estimate,
+}
+
+/// Joins on a device whose `nth` call fails; true if no call failed.
+fn join_survives(gpu: &Gpu, points: &[[f32; 2]], join: Join, plan: FaultPlan) -> bool {
     let scores: Vec<u32> = (0..points.len() as u32).map(|i| i * 7919 % 1000).collect();
     let sets = Scored::new(points, &scores).unwrap();
-    let top_k = TopKDistanceJoin::new(40.0, 3).strategy(strategy).best_points(points.len() / 2);
-    let (expected, all) =
-        (top_k.run(&Device::cpu(), sets, sets).unwrap().into_pairs(), DistanceJoin::new(40.0));
-    let expected_rows = all.rows(&Device::cpu(), points, points).unwrap();
-
+    let best = TopKDistanceJoin::new(40.0, 3).best_points(points.len() / 2);
+    let (all, nearest) = (DistanceJoin::new(40.0), KnnJoin::new(2).within(40.0));
+    // What it finds, as numbers.
+    let found = |device: &Device| -> Result<Vec<u32>> {
+        let ids = |best: &TopKDistanceJoin<f32>| {
+            let found = best.run(device, sets, sets)?;
+            Ok(found.pairs().iter().flat_map(|pair| [pair.left, pair.right]).collect())
+        };
+        match join {
+            Join::Best(strategy) => ids(&best.clone().strategy(strategy)),
+            Join::BestInParts => ids(&best.clone().strategy(Strategy::Cells).device_bytes(0)),
+            Join::Rows => Ok(all.rows(device, points, points)?.into_parts().1),
+            Join::RowsInBatches => {
+                let (mut ids, mut batches) = (Vec::new(), Batches::new().rows(points.len() / 2));
+                all.rows_batches(device, points, points, &mut batches, |batch| {
+                    ids.extend_from_slice(batch.ids());
+                    ControlFlow::Continue(())
+                })?;
+                Ok(ids)
+            }
+            Join::Nearest => {
+                Ok(nearest.clone().index(KnnIndex::Grid).run(device, points, points)?.into_parts().0)
+            }
+            Join::Estimate => Ok(vec![all.estimate(device, points, points, 10)? as u32]),
+        }
+    };
+    let expected = found(&Device::cpu()).unwrap();
     let faulty = gpu.with_faults(plan);
-    let device = Device::from_gpu(faulty.clone());
-    let results = [
-        top_k.run(&device, sets, sets).map(|found| assert_eq!(found.pairs(), expected, "{plan:?}")),
-        all.rows(&device, points, points).map(|found| assert!(found == expected_rows, "{plan:?}")),
-    ];
-    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
-    results.into_iter().all(|result| match result {
-        Ok(()) => true,
+    let result = found(&Device::from_gpu(faulty.clone()));
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{join:?}, {plan:?}");
+    match result {
+        Ok(found) => {
+            assert!(found == expected, "{join:?}, {plan:?}");
+            true
+        }
         Err(error) => {
-            assert!(is_expected(&error), "{plan:?}: {error}");
+            assert!(is_expected(&error), "{join:?}, {plan:?}: {error}");
             false
         }
-    })
+    }
 }
 
 #[test]
 fn every_call_of_a_join_may_fail() {
+    const OTHERS: [Join; 5] =
+        [Join::BestInParts, Join::Rows, Join::RowsInBatches, Join::Nearest, Join::Estimate];
     on_cuda(|gpu, _| {
-        for strategy in [
+        let strategies = [
             Strategy::NestedLoop,
             Strategy::Threshold,
             Strategy::Cells,
             Strategy::RegisterHeap,
             Strategy::SharedHeap,
             Strategy::Filter,
-        ] {
-            each_call_fails(|plan| join_survives(gpu, &points(3000), strategy, plan));
+        ];
+        for join in strategies.map(Join::Best).into_iter().chain(OTHERS) {
+            each_call_fails(|plan| join_survives(gpu, &points(3000), join, plan));
         }
     });
     let device = Device::sim(SimOptions::default()).unwrap();
-    each_call_fails(|plan| join_survives(device.gpu().unwrap(), &points(6), Strategy::Threshold, plan));
+    for join in [Join::Best(Strategy::Threshold)].into_iter().chain(OTHERS) {
+        each_call_fails(|plan| join_survives(device.gpu().unwrap(), &points(6), join, plan));
+    }
 }
 
+/// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.
 fn sort_survives(gpu: &Gpu, keys: &[u32], plan: FaultPlan) -> bool {
     let mut expected = keys.to_vec();
     expected.sort_unstable();

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::join::grid::reach;
 use crate::join::scored::Score;
 use crate::join::{Lookup, Near, Strategy};
-use crate::memory::vec_with_capacity;
+use crate::memory::{self, vec_with_capacity};
 use crate::primitives::top_k::Best as BestKeys;
 use cust_core::DeviceCopy;
 use kauri_kernels::join::score::Scoring;
@@ -71,7 +71,7 @@ pub(in crate::join) fn top_k_of_host<C: Coord, S: Score>(
             Found::AtLeast(limit) => (strategy, asked.limit) = (Strategy::Cells, of_rank(limit.0)),
         }
         sets.extremes = scores.map(extremes);
-        ids = sets.that_may_be_of(ids, asked.limit);
+        ids = sets.that_may_be_of(ids, asked.limit)?;
     }
     let need = Need::new::<C, S>(&asked, strategy);
     let bytes = bytes.max(need.of::<C>([LEAST; 2]));
@@ -98,7 +98,7 @@ pub(in crate::join) fn top_k_of_host<C: Coord, S: Score>(
         scope.spawn(move || {
             for ids in parts.iter::<C>() {
                 let limit = of_rank(rank.load(Ordering::Relaxed));
-                let part = sets.bring(&mut bring, sets.that_may_be_of(ids, limit));
+                let part = sets.that_may_be_of(ids, limit).and_then(|ids| sets.bring(&mut bring, ids));
                 let has_failed = part.is_err();
                 if sender.send(part).is_err() || has_failed {
                     return;
@@ -242,11 +242,13 @@ impl<C: Coord, S: Score> OnHost<'_, C, S> {
     }
 
     /// Those of the points that may be of such a pair.
-    fn that_may_be_of(&self, ids: [Ids; 2], limit: Bits128) -> [Ids; 2] {
+    fn that_may_be_of(&self, ids: [Ids; 2], limit: Bits128) -> Result<[Ids; 2]> {
         if limit.0 == u64::MAX {
-            return ids;
+            return Ok(ids);
         }
-        [0, 1].map(|set| ids[set].filter(|id| self.may_be_of(set, id, limit)))
+        let num = ids[0].len() + ids[1].len();
+        memory::check((num * size_of::<u32>()) as u64, "points of a join that are looked at")?;
+        Ok([0, 1].map(|set| ids[set].filter(|id| self.may_be_of(set, id, limit))))
     }
 
     fn bring(&self, bring: &mut Bring<'_>, ids: [Ids; 2]) -> Result<Brought<C, S>> {
