@@ -122,7 +122,7 @@ impl<'a> RowsBatch<'a> {
 impl<C: Coord> DistanceJoin<C> {
     /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
     pub fn new(epsilon: C) -> Self {
-        Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Auto }
+        Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Points }
     }
 
     /// With distances by this norm.

@@ -95,7 +95,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
             weights: [1.0, 1.0],
             norm: Norm::Euclidean,
             curve: Curve::Linear,
-            lookup: Lookup::Auto,
+            lookup: Lookup::Points,
             strategy: Strategy::Auto,
             result_bytes: 4 << 30,
             best_points: None,

@@ -47,15 +47,6 @@ impl GridOn {
         Self { words: vec![0.0; 1 + 2 * dims], bits, cell_bits: bits, code_bits: bits, lookup }
     }
 
-    /// True if of so many points the cells are listed.
-    fn has_list(&self, len: usize) -> bool {
-        match self.lookup {
-            Lookup::Points => false,
-            Lookup::Cells => true,
-            Lookup::Auto => self.part_around() * len as f64 >= JOIN.list_from_around,
-        }
-    }
-
     /// How many cells there are, of which many may be empty.
     pub(super) fn num_cells(&self) -> f64 {
         let (per_unit, corners) = (self.words[0], &self.words[1..]);
@@ -150,7 +141,7 @@ impl<C: Coord> Cells<C> {
         Role { is_left, has_scores }: Role,
     ) -> Self {
         let parts = (len / POINTS_OF_PART).max(1).ilog2().min(grid.cell_bits);
-        let has_list = is_left && grid.has_list(len);
+        let has_list = is_left && grid.lookup == Lookup::Cells;
         let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
         let of_scores = |len| if has_scores { len } else { 0 };
         Self {

@@ -56,7 +56,7 @@ pub(super) struct Lists(Vec<Vec<Vec<u32>>>);
 impl Lists {
     /// The points of a slab.
     pub(super) fn ids(&self, slab: usize) -> Ids {
-        Ids::Some(self.0.iter().flat_map(|lists| &lists[slab]).copied().collect())
+        Ids::Some(self.0.par_iter().flat_map_iter(|lists| lists[slab].iter().copied()).collect())
     }
 }
 
@@ -128,7 +128,9 @@ impl Slabs {
         };
         let shares = (0..ids.len().div_ceil(SHARE)).into_par_iter();
         let sorted = shares.map(|share| {
-            let mut lists = vec![Vec::new(); self.len()];
+            // With room for a quarter more than each slab has on average.
+            let room = SHARE.min(ids.len()) / self.len() * 5 / 4;
+            let mut lists: Vec<_> = (0..self.len()).map(|_| Vec::with_capacity(room)).collect();
             for i in share * SHARE..ids.len().min((share + 1) * SHARE) {
                 let id = ids.get(i);
                 for slab in slabs(coords[id * dims + self.axis].to_f64()) {
