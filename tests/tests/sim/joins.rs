@@ -59,18 +59,18 @@ fn best_pairs() {
         let some = &[[HEAPS[0], HEAPS[1], OTHERS[0], OTHERS[1], OTHERS[2], OTHERS[3]][turn % 6]];
         match turn % 5 {
             0 => {
-                let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [150, 135], |bits| (bits >> 40) as u32);
+                let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [70, 135], |bits| (bits >> 40) as u32);
                 let join = TopKDistanceJoin::new(0.1, 20).curve(curve).best_points(40);
                 sets.check(stream, &join, some);
             }
             1 => {
                 // Few scores, and many points in few cells.
-                let sets = Sets::<f64, i64, 3>::new(Shape::Lattice, [130, 140], |bits| (bits % 5) as i64 - 2);
+                let sets = Sets::<f64, i64, 3>::new(Shape::Lattice, [60, 140], |bits| (bits % 5) as i64 - 2);
                 let join = TopKDistanceJoin::new(1.0, 15).curve(curve).score(ScoreFunction::Product);
                 sets.check(stream, &join, some);
             }
             2 => {
-                let sets = Sets::<f32, f32, 3>::new(Shape::Flat, [140, 130], |bits| (bits >> 40) as f32);
+                let sets = Sets::<f32, f32, 3>::new(Shape::Flat, [70, 130], |bits| (bits >> 40) as f32);
                 let join = TopKDistanceJoin::new(0.1, 40).curve(curve).norm(Norm::Manhattan);
                 sets.check(stream, &join.score(ScoreFunction::Min).best_points(30), some);
             }
@@ -80,9 +80,9 @@ fn best_pairs() {
                 sets.check(stream, &join, some);
             }
             _ => {
-                let sets = Sets::<f64, u32, 2>::new(Shape::AllEqual, [130, 129], |bits| bits as u32);
+                let sets = Sets::<f64, u32, 2>::new(Shape::AllEqual, [40, 129], |bits| bits as u32);
                 let join = TopKDistanceJoin::new(0.0, 10).curve(curve).score(ScoreFunction::Max);
-                sets.check(stream, &join.best_points(50), some);
+                sets.check(stream, &join.best_points(20), some);
             }
         }
     });
