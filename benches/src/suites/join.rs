@@ -27,6 +27,13 @@ pub const NOTES: &[Note] = &[
         "a walk from node to node, of one point each, where kiddo looks through 32 points at a time; queries are put in order within the \
          call; not profiled",
     ),
+    Note::new(
+        "pairs*",
+        "f32 x 2, uniform, host memory",
+        0,
+        "kiddo's tree has been built before, and where queries are sorted, they too; with \
+         its tree built in the call it is slower",
+    ),
     Note::new("top 16 within 0.01, filter", "", 0, FILTERED),
     Note::new("top 16 within 0.03, filter", "", 0, FILTERED),
     Note::new("top 16 within 0.1, filter", "", 0, FILTERED),
