@@ -38,9 +38,7 @@ impl GridOn {
         let code_bits = (cell_bits + u32::from(!of.has_all)).min(u64::BITS);
         Self { words: grid.to_words().collect(), bits, cell_bits, code_bits, lookup }
     }
-}
 
-impl GridOn {
     /// One that takes as much memory as any of points of so many dimensions.
     pub(super) fn largest(dims: usize, lookup: Lookup) -> Self {
         let bits = u64::BITS;

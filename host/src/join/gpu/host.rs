@@ -22,6 +22,8 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -30,6 +32,8 @@ use std::thread;
 const STAGED: usize = 256 << 20;
 /// There is room for so many points of each set in any case.
 const LEAST: usize = 256;
+/// Bytes that there are for the best pairs of right points in any case.
+const LEAST_RESULT: u64 = 1 << 20;
 /// Most parts of a set for which room is looked for.
 const MOST_SLABS: u64 = 4096;
 
@@ -39,8 +43,8 @@ struct OnHost<'a, C, S> {
     coords: [&'a [C]; 2],
     scores: [&'a [S]; 2],
     scoring: &'a Scoring,
-    /// The ranks of the least and the greatest score.
-    extremes: [[u64; 2]; 2],
+    /// The ranks of the least and the greatest score, from when they are needed.
+    extremes: [OnceLock<[u64; 2]>; 2],
 }
 
 /// The best pairs of sets in host memory, with at most so many bytes of the device's.
@@ -58,19 +62,18 @@ pub(in crate::join) fn top_k_of_host<C: Coord, S: Score>(
         // Allocations are rounded up.
         None => gpu.free_memory()? / 16 * 15,
     };
-    asked.result_bytes = asked.result_bytes.min(bytes / 4);
+    asked.result_bytes = asked.result_bytes.min((bytes / 4).max(LEAST_RESULT));
     let lens = scores.map(<[S]>::len);
     let mut strategy = strategy.chosen(asked.scoring, S::TYPE, lens, asked.k)?;
     let mut bring = Bring { gpu, stream: asked.stream, staging: None };
-    let mut sets =
-        OnHost { dims: asked.dims, coords, scores, scoring: asked.scoring, extremes: [[0, u64::MAX]; 2] };
+    let (dims, scoring) = (asked.dims, asked.scoring);
+    let sets = OnHost { dims, coords, scores, scoring, extremes: Default::default() };
     let mut ids = lens.map(Ids::First);
     if strategy == Strategy::Threshold {
         match sets.of_best(&asked, workspace, &mut bring, bytes)? {
             Found::All(pairs) => return Ok(pairs),
             Found::AtLeast(limit) => (strategy, asked.limit) = (Strategy::Cells, of_rank(limit.0)),
         }
-        sets.extremes = scores.map(extremes);
         ids = sets.that_may_be_of(ids, asked.limit)?;
     }
     let need = Need::new::<C, S>(&asked, strategy);
@@ -85,25 +88,28 @@ pub(in crate::join) fn top_k_of_host<C: Coord, S: Score>(
         }
         Ok(found.limit)
     };
-    if let PartsOf::Whole(ids) = parts.of {
-        join(sets.bring(&mut bring, ids)?)?;
-        return Ok(found.pairs);
-    }
-    sets.extremes = scores.map(extremes);
+    let slabs = match parts {
+        Parts::Whole(ids) => {
+            join(sets.bring(&mut bring, ids)?)?;
+            return Ok(found.pairs);
+        }
+        Parts::Slabs(slabs) => slabs,
+    };
     // One part is brought while another is joined.
     let rank = AtomicU64::new(asked.limit.0);
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(0);
         let (sets, rank) = (&sets, &rank);
         scope.spawn(move || {
-            for ids in parts.iter::<C>() {
+            slabs.each::<C>(|ids| {
                 let limit = of_rank(rank.load(Ordering::Relaxed));
                 let part = sets.that_may_be_of(ids, limit).and_then(|ids| sets.bring(&mut bring, ids));
                 let has_failed = part.is_err();
                 if sender.send(part).is_err() || has_failed {
-                    return;
+                    return ControlFlow::Break(());
                 }
-            }
+                ControlFlow::Continue(())
+            })
         });
         for part in receiver {
             rank.store(join(part?)?.0, Ordering::Relaxed);
@@ -235,7 +241,8 @@ impl<C: Coord, S: Score> OnHost<'_, C, S> {
     fn may_be_of(&self, set: usize, id: usize, limit: Bits128) -> bool {
         let own = self.scores[set][id].score_rank();
         // With either the least or the greatest score a point makes the best pair, by every function.
-        self.extremes[1 - set].into_iter().any(|other| {
+        let others = self.extremes[1 - set].get_or_init(|| extremes(self.scores[1 - set]));
+        others.iter().any(|&other| {
             let (left, right) = if set == 0 { (own, other) } else { (other, own) };
             self.scoring.rank(left, right) >= !limit.0
         })
@@ -351,16 +358,19 @@ impl<'a> Need<'a> {
     }
 }
 
-/// Points that are joined together.
-struct Parts<'a> {
-    need: Need<'a>,
-    bytes: u64,
-    of: PartsOf,
+/// How two sets are joined.
+enum Parts<'a> {
+    /// All of them at once.
+    Whole([Ids; 2]),
+    Slabs(InSlabs<'a>),
 }
 
-enum PartsOf {
-    Whole([Ids; 2]),
-    Slabs(usize, [Lists; 2]),
+/// Two sets in slabs.
+struct InSlabs<'a> {
+    need: Need<'a>,
+    bytes: u64,
+    num: usize,
+    lists: [Lists; 2],
 }
 
 impl<'a> Parts<'a> {
@@ -374,39 +384,50 @@ impl<'a> Parts<'a> {
         let (dims, lens) = (need.dims, [ids[0].len(), ids[1].len()]);
         let (all, none) = (need.of::<C>(lens), need.of::<C>([0, 0]));
         if all <= bytes {
-            return Ok(Self { need, bytes, of: PartsOf::Whole(ids) });
+            return Ok(Self::Whole(ids));
         }
         // A quarter more slabs than there is room for, since there are left points in several of them.
         let num = (all - none).saturating_mul(5) / 4 / bytes.saturating_sub(none).max(1) + 2;
         let reach = reach(near);
         let slabs = Slabs::new(num.min(MOST_SLABS) as usize, dims, coords, [&ids[0], &ids[1]], reach);
         let sort = |set: usize| slabs.sort(dims, coords[set], &ids[set], set == 0);
-        Ok(Self { need, bytes, of: PartsOf::Slabs(slabs.len(), [sort(0)?, sort(1)?]) })
+        let lists = [sort(0)?, sort(1)?];
+        Ok(Self::Slabs(InSlabs { need, bytes, num: slabs.len(), lists }))
+    }
+}
+
+impl InSlabs<'_> {
+    /// Calls `take` with the points of each part: a pair of points that are near each other is in one of them.
+    fn each<C: Coord>(&self, mut take: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
+        for slab in 0..self.num {
+            let sets = [self.lists[0].ids(slab), self.lists[1].ids(slab)];
+            if self.of_slab::<C>(sets, &mut take).is_break() {
+                return;
+            }
+        }
     }
 
-    /// All parts: a pair of points that are near each other is in one of them.
-    fn iter<C: Coord>(&self) -> impl Iterator<Item = [Ids; 2]> {
-        let num = match &self.of {
-            PartsOf::Whole(_) => 1,
-            PartsOf::Slabs(num, _) => *num,
-        };
-        (0..num).flat_map(|slab| {
-            let sets = match &self.of {
-                PartsOf::Whole(ids) => ids.clone(),
-                PartsOf::Slabs(_, lists) => [lists[0].ids(slab), lists[1].ids(slab)],
-            };
-            let lens = [sets[0].len(), sets[1].len()];
-            let mut part = lens.map(|len| len.max(1));
-            // Too many points near each other: each part of one set with each part of the other.
-            while self.need.of::<C>(part) > self.bytes && part != [1, 1] {
-                let larger = usize::from(part[1] > part[0]);
-                part[larger] = part[larger].div_ceil(2);
+    /// The same for a slab: as it is, or each part of one set with each part of the other if too many points are near each other.
+    fn of_slab<C: Coord>(
+        &self,
+        sets: [Ids; 2],
+        mut take: impl FnMut([Ids; 2]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let lens = [sets[0].len(), sets[1].len()];
+        let mut part = lens.map(|len| len.max(1));
+        if self.need.of::<C>(part) <= self.bytes {
+            return take(sets);
+        }
+        while self.need.of::<C>(part) > self.bytes && part != [1, 1] {
+            let larger = usize::from(part[1] > part[0]);
+            part[larger] = part[larger].div_ceil(2);
+        }
+        for left in (0..lens[0]).step_by(part[0]) {
+            for right in (0..lens[1]).step_by(part[1]) {
+                let len = |set: usize, begin: usize| part[set].min(lens[set] - begin);
+                take([sets[0].part(left, len(0, left)), sets[1].part(right, len(1, right))])?;
             }
-            let begins = move |set: usize| (0..lens[set]).step_by(part[set]);
-            let pairs = begins(0).flat_map(move |left| begins(1).map(move |right| [left, right]));
-            pairs.map(move |first| {
-                [0, 1].map(|set: usize| sets[set].part(first[set], part[set].min(lens[set] - first[set])))
-            })
-        })
+        }
+        ControlFlow::Continue(())
     }
 }

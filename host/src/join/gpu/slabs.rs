@@ -37,10 +37,7 @@ impl Ids {
 
     /// Those from one on, `len` of them.
     pub(super) fn part(&self, begin: usize, len: usize) -> Self {
-        match self {
-            Self::First(all) if begin == 0 && len == *all => self.clone(),
-            _ => Self::Some((begin..begin + len).map(|i| self.get(i) as u32).collect()),
-        }
+        Self::Some((begin..begin + len).map(|i| self.get(i) as u32).collect())
     }
 
     /// Those that are wanted.
