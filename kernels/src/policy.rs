@@ -98,6 +98,9 @@ pub const JOIN_THREADS: usize = 128;
 /// Blocks of such joins that a multiprocessor is to hold: without it the assembler aims higher and spills.
 pub const JOIN_MIN_BLOCKS: usize = 5;
 
+/// Left points that a thread goes through for a right point before the rest of them is divided among all: untuned.
+pub const JOIN_SEGMENT: usize = 2048;
+
 /// How the best pairs of a join are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinPolicy {
@@ -116,6 +119,10 @@ pub struct JoinPolicy {
     pub side_by_side_to: usize,
     /// Most blocks that make ranks of scores.
     pub ranks_max_blocks: u64,
+    /// Most tasks that are left to all.
+    pub tasks: usize,
+    /// Blocks that do them: untuned, as many as a large GPU holds.
+    pub task_blocks: u64,
     /// Right points, or pairs, of the first part.
     pub first_part: usize,
     /// One of so many right points is of the first batch of heaps.
@@ -154,6 +161,12 @@ impl JoinPolicy {
         128.0 / k as f64
     }
 
+    /// True if a set stays in its order, of which each point looks in another: that is small enough for the L2 cache, and much smaller:
+    /// untuned.
+    pub const fn asks_as_it_lies(&self, len: usize, other: usize) -> bool {
+        other <= 1 << 20 && len / 8 >= other
+    }
+
     /// By so much a part may be larger than all before it, so that what is better than their limit most often has room.
     pub const fn growth(&self, k: usize) -> usize {
         let growth = self.room(k) / k / 4;
@@ -175,6 +188,8 @@ pub const JOIN: JoinPolicy = JoinPolicy {
     more_best_points: 4,
     side_by_side_to: 1 << 23,
     ranks_max_blocks: 1056,
+    tasks: 1 << 20,
+    task_blocks: 660,
     first_part: 1024,
     first_rows: 32,
     counted_pairs: 1024,

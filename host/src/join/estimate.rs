@@ -34,7 +34,7 @@ impl<C: Copy> Sample<C> {
     pub(super) fn rows_with_items(&self, count: u64) -> (u64, u64) {
         // Every point is near itself, and of two points one is the lesser.
         let items = match self.pairing {
-            Pairing::All => count,
+            Pairing::All | Pairing::Turned => count,
             Pairing::Both => count.saturating_sub(self.num_rows),
             Pairing::Once => count.saturating_sub(self.num_rows).div_ceil(2),
         };

@@ -89,7 +89,7 @@ impl<C: Coord> Near<C> {
 
     /// True if both sets are the same.
     fn is_one(&self) -> bool {
-        self.pairing != Pairing::All
+        matches!(self.pairing, Pairing::Both | Pairing::Once)
     }
 
     /// The same of points that may have more coordinates.

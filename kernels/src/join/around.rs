@@ -1,10 +1,12 @@
 //! The points of one set around a point of another: those of the runs of cells around its cell, each found by search.
 
+use super::best::pair;
 use super::cells::{Pairing, Shape, load_point};
 use super::grid::Grid;
 use crate::thread::coord::Coord;
 use crate::thread::measure::{Norm, along};
 use crate::thread::search::partition_point;
+use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
 /// Places that are looked at together, so that none waits for another's loads; behind the last point there is room for so many.
@@ -83,18 +85,21 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
     /// Calls `take` with the place and id of each left point that is near.
     #[inline(always)]
     pub(super) unsafe fn each(&self, right: &Right<C, D>, take: impl FnMut(usize, u32)) {
-        self.look(right, || true, |place| self.near(&right.point, place), |_| true, take);
+        let near = |place| self.near(&right.point, place);
+        self.look(right, (0, usize::MAX), || true, near, |_| true, take);
     }
 
-    /// The same of places that are `wanted`, as few are, and as long as `goes_on`.
+    /// The same of places that are `wanted`, as few are, of the points in the cells around those from number `from` to below `to`, and as
+    /// long as `goes_on`. Returns how many points there are.
     #[inline(always)]
     pub(super) unsafe fn each_wanted(
         &self,
         right: &Right<C, D>,
+        (from, to): (usize, usize),
         goes_on: impl Fn() -> bool,
         wanted: impl Fn(usize) -> bool,
         take: impl FnMut(usize, u32),
-    ) {
+    ) -> usize {
         let some = |place| {
             let (mut some, mut i) = (0, 0);
             while i < GROUP {
@@ -103,22 +108,33 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
             }
             some
         };
-        self.look(right, goes_on, some, |place| self.is_near(&right.point, place), take);
+        self.look(right, (from, to), goes_on, some, |place| self.is_near(&right.point, place), take)
     }
 
     #[inline(always)]
     unsafe fn look(
         &self,
         right: &Right<C, D>,
+        (from, to): (usize, usize),
         goes_on: impl Fn() -> bool,
         some: impl Fn(usize) -> u32,
         then: impl Fn(usize) -> bool,
         mut take: impl FnMut(usize, u32),
-    ) {
-        let mut run = 0;
+    ) -> usize {
+        // Points of the runs before.
+        let (mut run, mut before) = (0, 0);
         while run < self.grid.num_runs() && goes_on() {
             if let Some((first_code, last_code)) = self.grid.run(right.cell, run) {
-                let (mut place, end) = self.places(first_code, last_code);
+                let (begin, all) = self.places(first_code, last_code);
+                // Of the run what is in the part.
+                let (mut place, mut end) = (begin, all);
+                if from > before {
+                    place = if from - before < all - begin { begin + (from - before) } else { all };
+                }
+                if to < before + (all - begin) {
+                    end = if to > before { begin + (to - before) } else { begin };
+                }
+                before += all - begin;
                 while place < end {
                     // A bit each; what is behind the end does not count.
                     let (mut hits, left) = (some(place), end - place);
@@ -138,6 +154,7 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
             }
             run += 1;
         }
+        before
     }
 
     /// Where the points of the cells of some codes begin and end.
@@ -170,6 +187,12 @@ impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
         }
         let high = if low + step - 1 < len { low + step - 1 } else { len };
         partition_point(low, high, |i| self.lefts.codes.load(i) <= last)
+    }
+
+    /// A left and a right point with the rank of their score, or the other way round if the sets have changed sides.
+    #[inline(always)]
+    pub(super) fn pair(&self, rank: u64, left: u32, right: u32) -> Bits128 {
+        if self.pairing == Pairing::Turned { pair(rank, right, left) } else { pair(rank, left, right) }
     }
 
     /// The distance of a left point, as distances are compared.

@@ -20,7 +20,9 @@ pub mod state {
     pub const LIMIT: usize = 2;
     /// The rank of the best score that a pair may have of which a point was left out; 0 if there is none.
     pub const LEFT_OUT: usize = 4;
-    /// Number of words, the last of which has no use.
+    /// How many tasks were left to the launch after this one.
+    pub const TASKS: usize = 5;
+    /// Number of words.
     pub const LEN: usize = 6;
 }
 
@@ -137,7 +139,7 @@ unsafe fn settle(room: usize, state: Slice<'_, u64>, k: u64, best_state: SliceMu
         best_state.store(state::COUNT, if count < k { count } else { k });
         best_state.store(state::LOST, state.load(state::LOST) | u64::from(all > count));
         best_state.store(state::LEFT_OUT, state.load(state::LEFT_OUT));
-        best_state.store(state::LEN - 1, 0);
+        best_state.store(state::TASKS, 0);
         if count < k {
             set_limit(best_state, Bits128(state.load(state::LIMIT), state.load(state::LIMIT + 1)));
         }

@@ -49,6 +49,8 @@ pub enum Pairing {
     Both = 1,
     /// Of one set those of two points, the lesser id first.
     Once = 2,
+    /// All; the sets have changed sides.
+    Turned = 3,
 }
 
 impl Shape {
@@ -63,7 +65,8 @@ impl Shape {
         let pairing = match word >> 24 {
             0 => Pairing::All,
             1 => Pairing::Both,
-            _ => Pairing::Once,
+            2 => Pairing::Once,
+            _ => Pairing::Turned,
         };
         Self {
             bits: word & 0xFF,
@@ -79,7 +82,7 @@ impl Pairing {
     #[inline(always)]
     pub const fn takes(self, left: u32, right: u32) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Turned => true,
             Self::Both => left != right,
             Self::Once => left < right,
         }

@@ -156,7 +156,8 @@ unsafe fn look<C: Coord, const D: usize>(
     take: impl FnMut(usize, u32),
 ) {
     let is_quick = scoring.is_quick();
-    around.each_wanted(right, || true, |place| !is_quick | (ranks.load(place) >= first.get()), take);
+    let suffices = |place| !is_quick | (ranks.load(place) >= first.get());
+    around.each_wanted(right, (0, usize::MAX), || true, suffices, take);
 }
 
 /// The least left rank that is not worse than the worst of a heap, whose key is given.

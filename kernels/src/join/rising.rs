@@ -1,16 +1,21 @@
 //! The best pairs under a limit that rises: right points in parts, larger and larger, each with the limit that those before it made.
-//! A part is of blocks from all over the grid. Of the left points in the cells around only those are looked at whose scores suffice.
+//! A part is of blocks from all over the grid, and what takes a warp long is divided among all. Of the left points in the cells around only those are looked at whose scores suffice.
 
 use super::around::{Around, Lefts};
-use super::best::{Best, pair};
+use super::best::{Best, pair, state};
 use super::score::Scoring;
-use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
+use crate::policy::{JOIN_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS};
 use crate::thread::coord::Coord;
+use crate::thread::operator::Max;
 use crate::thread::words::Bits128;
+use crate::warp::scan::reduce;
+use crate::warp::shuffle::shuffle_idx;
+use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
 
 /// Offers the pairs of some right points; a thread each. Block `b` of the launch has those of block `(b + first_block) * stride`,
-/// modulo the number of all blocks, of which that is no divisor.
+/// modulo the number of all blocks, of which that is no divisor. A thread goes through so many left points as are in a
+/// [segment](JOIN_SEGMENT); if a lane of a warp has more, the further segments become tasks, as far as there is room for tasks.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
@@ -40,22 +45,158 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
     stride: u64,
     pairs: SliceMut<Bits128>,
     state: SliceMut<u64>,
+    tasks: SliceMut<u64>,
 ) {
-    let Some(i) = right_of_thread(right_ids.len(), first_block, stride) else { return };
-    let best = Best::new(pairs, state);
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
-    let right_rank = right_ranks.load(i);
-    let all = [extremes.load(0), extremes.load(1)];
-    let Some((first, last)) = scoring.lefts_for(best.least_rank(), right_rank, all) else { return };
+    let best = Best::new(pairs, state);
     let lefts = Lefts { codes, begins, directory, coords, ids };
-    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
-    let Some(right) = around.right(right_coords, right_ids, i) else { return };
-    around.each_wanted(
-        &right,
-        || best.has_room(),
-        |place| ranks.load(place).wrapping_sub(first) <= last - first,
-        |place, id| best.offer(pair(scoring.rank(ranks.load(place), right_rank), id, right.id)),
-    );
+    let rising = Rising {
+        lefts,
+        right_coords,
+        right_ids,
+        dims,
+        grid,
+        shape,
+        bound,
+        ranks,
+        right_ranks,
+        extremes,
+        scoring,
+        best,
+    };
+    let right = right_of_thread(right_ids.len(), first_block, stride);
+    let all = match right {
+        Some(i) => rising.offer::<D>(i, (0, JOIN_SEGMENT)),
+        None => 0,
+    };
+    let most = reduce::<u64, Max>(all as u64);
+    if most > JOIN_SEGMENT as u64 {
+        // The first lane has a right point, if any has.
+        let first = shuffle_idx(right.unwrap_or(0) as u64, 0);
+        let num = most.div_ceil(JOIN_SEGMENT as u64) - 1;
+        let room = leave(first / 32, num, state, tasks);
+        if let Some(i) = right
+            && room < num
+        {
+            rising.offer::<D>(i, (JOIN_SEGMENT * (room as usize + 1), usize::MAX));
+        }
+    }
+}
+
+/// Leaves the segments of a warp's right points behind the first to the next launch; returns for how many there was room. All lanes call.
+#[inline(always)]
+unsafe fn leave(warp: u64, num: u64, state: SliceMut<'_, u64>, tasks: SliceMut<'_, u64>) -> u64 {
+    let mut begin = 0;
+    if warp::lane_id() == 0 {
+        begin = state.atomic_add(state::TASKS, num, Ordering::Relaxed, Scope::Device);
+    }
+    let begin = shuffle_idx(begin, 0);
+    let room = (tasks.len() as u64).saturating_sub(begin);
+    let num = if num < room { num } else { room };
+    let mut task = u64::from(warp::lane_id());
+    while task < num {
+        tasks.store((begin + task) as usize, warp << 32 | (task + 1));
+        task += 32;
+    }
+    num
+}
+
+/// Does what [`join_rising`] left: a warp a task, then the task as many further on as there are warps.
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f32, 6)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+#[instance(f64, 6)]
+pub unsafe fn join_rising_rest<C: Coord, const D: usize>(
+    codes: Slice<u64>,
+    begins: Slice<u32>,
+    directory: Slice<u32>,
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    right_coords: Slice<C>,
+    right_ids: Slice<u32>,
+    dims: u32,
+    grid: Slice<f64>,
+    shape: u32,
+    bound: f64,
+    ranks: Slice<u64>,
+    right_ranks: Slice<u64>,
+    extremes: Slice<u64>,
+    scoring: u32,
+    left_weight: f64,
+    right_weight: f64,
+    pairs: SliceMut<Bits128>,
+    state: SliceMut<u64>,
+    tasks: Slice<u64>,
+) {
+    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
+    let best = Best::new(pairs, state);
+    let lefts = Lefts { codes, begins, directory, coords, ids };
+    let rising = Rising {
+        lefts,
+        right_coords,
+        right_ids,
+        dims,
+        grid,
+        shape,
+        bound,
+        ranks,
+        right_ranks,
+        extremes,
+        scoring,
+        best,
+    };
+    let (all, room) = (state.load(state::TASKS), tasks.len() as u64);
+    let all = if all < room { all } else { room };
+    let mut task = thread::index_1d_u64() / 32;
+    while task < all {
+        let word = tasks.load(task as usize);
+        let (i, segment) = ((word >> 32) as usize * 32 + warp::lane_id() as usize, word as u32 as usize);
+        if i < right_ids.len() {
+            rising.offer::<D>(i, (JOIN_SEGMENT * segment, JOIN_SEGMENT * (segment + 1)));
+        }
+        task += u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64;
+    }
+}
+
+/// What both have.
+#[derive(Clone, Copy)]
+struct Rising<'a, C> {
+    lefts: Lefts<'a, C>,
+    right_coords: Slice<'a, C>,
+    right_ids: Slice<'a, u32>,
+    dims: u32,
+    grid: Slice<'a, f64>,
+    shape: u32,
+    bound: f64,
+    ranks: Slice<'a, u64>,
+    right_ranks: Slice<'a, u64>,
+    extremes: Slice<'a, u64>,
+    scoring: Scoring,
+    best: Best<'a>,
+}
+
+impl<C: Coord> Rising<'_, C> {
+    /// Offers the pairs of a right point with some of the left points in the cells around it, by their numbers; how many those are, or
+    /// none if its score does not suffice.
+    #[inline(always)]
+    unsafe fn offer<const D: usize>(&self, i: usize, part: (usize, usize)) -> usize {
+        let Self { ranks, scoring, best, .. } = *self;
+        let right_rank = self.right_ranks.load(i);
+        let all = [self.extremes.load(0), self.extremes.load(1)];
+        let Some((first, last)) = scoring.lefts_for(best.least_rank(), right_rank, all) else { return 0 };
+        let around = Around::<C, D>::new(self.lefts, self.dims, self.grid, self.shape, self.bound);
+        let Some(right) = around.right(self.right_coords, self.right_ids, i) else { return 0 };
+        around.each_wanted(
+            &right,
+            part,
+            || best.has_room(),
+            |place| ranks.load(place).wrapping_sub(first) <= last - first,
+            |place, id| best.offer(around.pair(scoring.rank(ranks.load(place), right_rank), id, right.id)),
+        )
+    }
 }
 
 /// The place of the right point that a thread has, if there is one.
@@ -82,6 +223,7 @@ pub unsafe fn offer_all<C: Coord, const D: usize>(launch: OwnLaunch<'_, C>, scor
     let Some(right) = around.right(right_coords, right_ids, i) else { return };
     around.each_wanted(
         &right,
+        (0, usize::MAX),
         || best.has_room(),
         |_| true,
         |_, id| best.offer(pair(score(id, right.id), id, right.id)),

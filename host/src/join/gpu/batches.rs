@@ -33,7 +33,7 @@ pub(in crate::join) fn deliver<C: Coord>(
     let set = Buffer::from_slice(&stream, set, "points of a join")?;
     let mut layout = Layout::new();
     let grid_plan = GridPlan::plan(&mut layout, &grid);
-    let role = |is_left| Role { is_left, has_scores: false };
+    let role = |is_left| Role { is_left, lies: false, has_scores: false };
     let cells = Cells::<C>::plan(&mut layout, set.len() / dims, dims, &grid, role(true));
     let sampled = Cells::<C>::plan(&mut layout, sample.coords.len() / dims, dims, &grid, role(false));
     let total = layout.reserve::<u64>(1);
@@ -100,8 +100,13 @@ impl<C: Coord> Finding<'_, C> {
         let coords =
             place.input.upload(&self.rows_of[part.start * dims..part.end * dims], "points of a join")?;
         let mut layout = Layout::new();
-        let cells =
-            Cells::<C>::plan(&mut layout, part.len(), dims, grid, Role { is_left: false, has_scores: false });
+        let cells = Cells::<C>::plan(
+            &mut layout,
+            part.len(),
+            dims,
+            grid,
+            Role { is_left: false, lies: false, has_scores: false },
+        );
         let counting = Counting::plan(&mut layout, part.len());
         let (stream, num_before) = (place.stream, part.start as u32);
         let temp = place.workspace.carve(stream, &layout, "distance join")?;

@@ -5,6 +5,7 @@ use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::join::grid::GridOf;
 use crate::join::{Lookup, Near};
+use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
@@ -100,6 +101,8 @@ impl GridPlan {
 pub(super) struct Role {
     /// Points are looked for in it, as among those of the left set.
     pub(super) is_left: bool,
+    /// It stays in its order.
+    pub(super) lies: bool,
     pub(super) has_scores: bool,
 }
 
@@ -108,7 +111,8 @@ pub(super) struct Cells<C> {
     /// Codes and ids, and where the sort moves them to.
     codes: [Region<u64>; 2],
     ids: [Region<u32>; 2],
-    sort: RadixSort,
+    /// Nothing if it stays in its order.
+    sort: Option<RadixSort>,
     list: Option<List>,
     directory: Region<u32>,
     coords: Region<C>,
@@ -136,19 +140,23 @@ impl<C: Coord> Cells<C> {
         len: usize,
         dims: usize,
         grid: &GridOn,
-        Role { is_left, has_scores }: Role,
+        Role { is_left, lies, has_scores }: Role,
     ) -> Self {
         let parts = (len / POINTS_OF_PART).max(1).ilog2().min(grid.cell_bits);
         let has_list = is_left && grid.lookup == Lookup::Cells;
-        let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
+        let sort = (!lies).then(|| {
+            let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
+            sort
+        });
         let of_scores = |len| if has_scores { len } else { 0 };
+        let of_order = |len| if lies { 0 } else { len };
         Self {
-            codes: [layout.reserve(len), layout.reserve(len)],
-            ids: [layout.reserve(len), layout.reserve(len)],
+            codes: [layout.reserve(of_order(len)), layout.reserve(of_order(len))],
+            ids: [layout.reserve(len), layout.reserve(of_order(len))],
             sort,
             list: has_list.then(|| List::plan(layout, len)),
             directory: layout.reserve(if is_left { (1 << parts) + 1 } else { 0 }),
-            coords: layout.reserve((len + GROUP) * dims),
+            coords: layout.reserve(of_order(len + GROUP) * dims),
             ranks: layout.reserve(of_scores(len + GROUP)),
             extremes: layout.reserve(of_scores(2)),
         }
@@ -164,12 +172,14 @@ impl<C: Coord> Cells<C> {
         temp: &Temp<'a>,
         dims: usize,
         grid: GridView<'_>,
-        coords: Slice<'_, C>,
+        coords: Slice<'a, C>,
         scores: Option<ScoredOn<'_, C>>,
     ) -> Result<CellsOn<'a, C>> {
+        let Some(sort) = &self.sort else {
+            return unsafe { self.run_as_it_lies(stream, temp, coords, scores) };
+        };
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
-        let (room, ranks, extremes) =
-            (temp.view(self.coords), temp.view(self.ranks), temp.view(self.extremes));
+        let room = temp.view(self.coords);
         let len = pairs[1].keys.len();
         // SAFETY: planned so.
         let (sorted, behind) = unsafe { (room.part(0, len * dims), room.part(len * dims, GROUP * dims)) };
@@ -180,7 +190,7 @@ impl<C: Coord> Cells<C> {
             with_kernel_dims!(dims, D => stream.launch_items::<join_codes<C, D>>(num_threads, args))?;
             let by = SortBy::low_bits(grid.code_bits);
             let [Pairs { keys: codes, values: ids }, _] =
-                self.sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
+                sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
             let (codes, ids) = (codes.read_only(), ids.read_only());
             permute_parts(stream, Direction::Gather, dims, coords, ids, sorted)?;
             let (codes, begins) = match &self.list {
@@ -190,16 +200,56 @@ impl<C: Coord> Cells<C> {
             let directory = temp.view(self.directory);
             stream
                 .launch_items::<join_directory>(directory.len() as u64, (codes, grid.cell_bits, directory))?;
-            if let Some(scored) = scores {
-                stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
-                stream.fill_bytes(extremes.part(1, 1), 0)?;
-                let args = (scored.scores, scored.of as u32, ids, ranks, extremes);
-                let num_blocks = (ranks.len().div_ceil(PER_ITEM_THREADS) as u64).min(JOIN.ranks_max_blocks);
-                stream.launch::<join_ranks>(num_blocks, args)?;
-            }
-            let (ranks, extremes) = (ranks.read_only(), extremes.read_only());
+            self.rank(stream, temp, ids, scores)?;
+            let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
             let (directory, coords) = (directory.read_only(), room.read_only());
             Ok(CellsOn { codes, begins, directory, coords, ids, ranks, extremes })
+        }
+    }
+
+    /// The same of points that stay in their order.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn run_as_it_lies<'a>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        coords: Slice<'a, C>,
+        scores: Option<ScoredOn<'_, C>>,
+    ) -> Result<CellsOn<'a, C>> {
+        let ids = temp.view(self.ids[0]);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            iota_on(stream, 0, ids)?;
+            self.rank(stream, temp, ids.read_only(), scores)?;
+        }
+        let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
+        let (codes, begins, directory) =
+            (nothing().read_only(), nothing().read_only(), nothing().read_only());
+        Ok(CellsOn { codes, begins, directory, coords, ids: ids.read_only(), ranks, extremes })
+    }
+
+    /// Writes the ranks of scores in the order of these ids, and the extremes, if there are scores.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn rank(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        ids: Slice<'_, u32>,
+        scores: Option<ScoredOn<'_, C>>,
+    ) -> Result<()> {
+        let Some(scored) = scores else { return Ok(()) };
+        let (ranks, extremes) = (temp.view(self.ranks), temp.view(self.extremes));
+        let args = (scored.scores, scored.of as u32, ids, ranks, extremes);
+        let num_blocks = (ranks.len().div_ceil(PER_ITEM_THREADS) as u64).min(JOIN.ranks_max_blocks);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
+            stream.fill_bytes(extremes.part(1, 1), 0)?;
+            stream.launch::<join_ranks>(num_blocks, args)
         }
     }
 }
@@ -291,11 +341,12 @@ impl<C: Coord> TwoSets<C> {
         is_one: bool,
         has_scores: bool,
     ) -> Self {
+        let role = |is_left, lies| Role { is_left, lies, has_scores };
+        let lies = JOIN.asks_as_it_lies(lens[1], lens[0]);
         Self {
             grid: GridPlan::plan(layout, grid),
-            left: Cells::plan(layout, lens[0], dims, grid, Role { is_left: true, has_scores }),
-            right: (!is_one)
-                .then(|| Cells::plan(layout, lens[1], dims, grid, Role { is_left: false, has_scores })),
+            left: Cells::plan(layout, lens[0], dims, grid, role(true, false)),
+            right: (!is_one).then(|| Cells::plan(layout, lens[1], dims, grid, role(false, lies))),
         }
     }
 
@@ -311,7 +362,7 @@ impl<C: Coord> TwoSets<C> {
         dims: usize,
         grid: &GridOn,
         near: &Near<C>,
-        coords: [Slice<'_, C>; 2],
+        coords: [Slice<'a, C>; 2],
         scores: Option<[ScoredOn<'_, C>; 2]>,
     ) -> Result<Joined<'a, C>> {
         let grid = self.grid.run(stream, temp, grid, near)?;

@@ -5,10 +5,12 @@ use super::cells::{CellsOn, GridOn, Joined, TwoSets, join_args};
 use super::{Asked, ScoredOn, grid_on, with_kernel_dims};
 use crate::device::{Layout, Workspace};
 use crate::error::Result;
+use crate::join::Near;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::around::Lefts;
-use kauri_kernels::join::rising::{OwnLaunch, join_rising};
-use kauri_kernels::policy::{JOIN, JOIN_THREADS};
+use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::join::rising::{OwnLaunch, join_rising, join_rising_rest};
+use kauri_kernels::policy::{JOIN, JOIN_SEGMENT, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 
@@ -19,24 +21,47 @@ pub(super) fn best<C: Coord>(
     sets: [ScoredOn<'_, C>; 2],
     grid: GridOn,
 ) -> Result<Vec<Bits128>> {
-    let &Asked { stream, dims, scoring, .. } = asked;
+    // The smaller set is the one that is looked in.
+    let is_turned = JOIN.asks_as_it_lies(sets[0].len, sets[1].len);
+    let near = Near { pairing: if is_turned { Pairing::Turned } else { asked.near.pairing }, ..*asked.near };
+    let (mut sets, mut scoring) = (sets, *asked.scoring);
+    if is_turned {
+        sets.reverse();
+        scoring.weights.reverse();
+    }
+    let asked = &Asked { near: &near, scoring: &scoring, ..*asked };
+    let &Asked { stream, dims, .. } = asked;
     let coords = sets.map(|set| set.coords);
     rising(asked, workspace, coords, Some(sets), grid, |joined, part| {
+        let (ranks, right_ranks, extremes) = (joined.left.ranks, joined.right.ranks, joined.left.extremes);
+        let (bits, [left, right]) = (scoring.to_bits(), scoring.weights);
+        let (first, stride, pairs, state) = (part.first_block, part.stride, part.pairs, part.state);
         let args = join_args!(
             joined,
-            joined.left.ranks,
-            joined.right.ranks,
-            joined.left.extremes,
-            scoring.to_bits(),
-            scoring.weights[0],
-            scoring.weights[1],
-            part.first_block,
-            part.stride,
-            part.pairs,
-            part.state,
+            ranks,
+            right_ranks,
+            extremes,
+            bits,
+            left,
+            right,
+            first,
+            stride,
+            pairs,
+            state,
+            part.tasks
         );
         // SAFETY: the sets are borrowed, and the memory is the plan's own.
-        unsafe { with_kernel_dims!(dims, D => stream.launch::<join_rising<C, D>>(part.num_blocks, args)) }
+        unsafe {
+            with_kernel_dims!(dims, D => stream.launch::<join_rising<C, D>>(part.num_blocks, args))?;
+            // A point goes through a segment at least.
+            if sets[0].len <= JOIN_SEGMENT {
+                return Ok(());
+            }
+            let tasks = part.tasks.read_only();
+            let args =
+                join_args!(joined, ranks, right_ranks, extremes, bits, left, right, pairs, state, tasks);
+            with_kernel_dims!(dims, D => stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, args))
+        }
     })
 }
 
@@ -75,6 +100,8 @@ struct Part<'a> {
     stride: u64,
     pairs: SliceMut<'a, Bits128>,
     state: SliceMut<'a, u64>,
+    /// What one part of a launch leaves to the other.
+    tasks: SliceMut<'a, u64>,
 }
 
 /// Puts two sets in order, and lets `launch` offer the pairs of more and more right points until none was lost.
@@ -91,6 +118,7 @@ fn rising<C: Coord>(
     let mut layout = Layout::new();
     let plan = TwoSets::plan(&mut layout, dims, &grid, lens, false, scores.is_some());
     let best = Best::plan(&mut layout, k);
+    let tasks = layout.reserve::<u64>(most_tasks(lens));
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
     let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, scores) }?;
@@ -100,8 +128,8 @@ fn rising<C: Coord>(
         let (mut first_block, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
         while first_block < all_blocks {
             let num_blocks = blocks.min(all_blocks - first_block);
-            let (pairs, state) = keeping.room();
-            launch(&joined, Part { first_block, num_blocks, stride, pairs, state })?;
+            let ((pairs, state), tasks) = (keeping.room(), temp.view(tasks));
+            launch(&joined, Part { first_block, num_blocks, stride, pairs, state, tasks })?;
             // SAFETY: as above.
             unsafe { keeping.keep_best() }?;
             first_block += num_blocks;
@@ -109,6 +137,12 @@ fn rising<C: Coord>(
         }
         Ok(())
     })
+}
+
+/// Most tasks of sets of so many points: a segment of the left points of each warp of right points.
+fn most_tasks(lens: [usize; 2]) -> usize {
+    let of_warp = lens[0].div_ceil(JOIN_SEGMENT) - 1;
+    lens[1].div_ceil(32).saturating_mul(of_warp).min(JOIN.tasks)
 }
 
 /// A number without a common divisor with `len`, so that its multiples go all over as many blocks.
