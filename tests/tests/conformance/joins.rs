@@ -230,6 +230,34 @@ fn many_points_by_every_strategy() {
 }
 
 #[test]
+fn sets_of_very_different_sizes() {
+    let (n, few) = (3000, 100);
+    let shapes = [Shape::Uniform, Shape::Clustered, Shape::Lattice];
+    for (turn, shape) in shapes.into_iter().enumerate() {
+        let points = [shape.points::<f64, 2>(n, 1), shape.points::<f64, 2>(few, 2)];
+        let mut random = Random::new(turn as u64);
+        let mut scores = |len| (0..len).map(|_| i64::random(&mut random, 9)).collect::<Vec<_>>();
+        let scores = [scores(n), scores(few)];
+        let epsilon = distance(Norm::Chebyshev, &points[0][1], &points[1][1]) / 4.0;
+        for sides in [[0, 1], [1, 0]] {
+            let [left, right] = sides.map(|side| &points[side][..]);
+            let scores = sides.map(|side| &scores[side][..]);
+            let (function, norm, weights) =
+                (FUNCTIONS[turn], NORMS[turn], (turn == 1).then_some([-1.5, 2.0]));
+            let case = Case { left, right, scores, epsilon, norm, function, weights };
+            let all = case.all();
+            for device in devices() {
+                for strategy in STRATEGIES {
+                    case.check(&device, &case.join(50, strategy, CURVES[turn]), 50, &all, "sizes");
+                }
+                let join = DistanceJoin::new(epsilon).norm(norm);
+                assert_eq!(join.count(&device, left, right).unwrap(), all.len() as u64, "{device}");
+            }
+        }
+    }
+}
+
+#[test]
 fn sets_that_the_device_has_no_room_for() {
     let n = 2000;
     for (turn, shape) in
