@@ -1,10 +1,12 @@
 //! Host memory: allocation that can fail, and what is free.
 
 mod items;
+mod parts;
 
 pub(crate) use items::Items;
 #[cfg(feature = "io")]
 pub(crate) use items::OfFile;
+pub(crate) use parts::Parts;
 
 use crate::error::{Error, Result};
 

@@ -7,7 +7,7 @@ use super::grid::grid_of;
 use super::scored::Score;
 use crate::batches::{Delivery, Rows};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::memory::{self, Parts};
 use crate::primitives::cpu::bounds::bounds;
 use kauri_kernels::join::best::pair;
 use kauri_kernels::join::grid::Grid;
@@ -259,17 +259,20 @@ impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
         }
         let (total, bytes) = (offsets[num_rows], offsets[num_rows].saturating_mul(ITEM_BYTES));
         let len = usize::try_from(total).unwrap_or(usize::MAX);
-        let mut ids = memory::vec_with_capacity(len, "pairs of a join")
+        let mut ids: Vec<u32> = memory::vec_with_capacity(len, "pairs of a join")
             .map_err(|error: Error| error.of_result(total, bytes))?;
-        ids.resize(len, 0);
-        for (first, counts, from) in found {
+        let parts = Parts::new(&mut ids.spare_capacity_mut()[..len]);
+        found.into_par_iter().for_each(|(first, counts, from)| {
             let mut begin = 0;
             for (i, &count) in counts.iter().enumerate() {
                 let (to, count) = (offsets[self.right.ids[first + i] as usize] as usize, count as usize);
-                ids[to..to + count].copy_from_slice(&from[begin..begin + count]);
+                // SAFETY: rows are apart, and each has one right point.
+                unsafe { parts.part(to..to + count) }.write_copy_of_slice(&from[begin..begin + count]);
                 begin += count;
             }
-        }
+        });
+        // SAFETY: the rows are all that there is.
+        unsafe { ids.set_len(len) };
         Ok(JoinedRows::new(offsets, ids))
     }
 

@@ -5,9 +5,10 @@ use std::collections::BinaryHeap;
 use std::mem::MaybeUninit;
 
 use super::best::{Best, BoundedHeap, Candidate, SortedRow};
-use super::order::{self, Order, Parts};
+use super::order::{self, Order};
 use super::walk::{Nodes, Rules, Stack, walk};
 use crate::error::Result;
+use crate::memory::Parts;
 
 /// Up to this k the best are kept as a sorted row; shifting a short row beats a heap.
 const MAX_SORTED_K: usize = 64;

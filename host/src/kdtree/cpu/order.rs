@@ -7,8 +7,6 @@
 use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
-use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::walk::{Nodes, descend};
@@ -87,30 +85,5 @@ impl Rows<'_> {
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = usize> {
         self.by_cell.iter().map(|&row| self.begin + row as u32 as usize)
-    }
-}
-
-/// Parts of a slice, written by several threads.
-pub(super) struct Parts<'a, T> {
-    start: *mut MaybeUninit<T>,
-    len: usize,
-    slice: PhantomData<&'a mut [MaybeUninit<T>]>,
-}
-
-// SAFETY: a shared `Parts` gives access only through `part`, whose caller keeps threads to different parts.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
-
-impl<'a, T> Parts<'a, T> {
-    pub(super) fn new(slice: &'a mut [MaybeUninit<T>]) -> Self {
-        Self { start: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
-    }
-
-    /// # Safety
-    /// The range is in the slice, and no other reference to anything in it is in use.
-    #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn part(&self, range: Range<usize>) -> &'a mut [MaybeUninit<T>] {
-        debug_assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: the range is inside the slice, which is borrowed for 'a, and the caller has it alone.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 }

@@ -4,12 +4,12 @@ use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::ops::Range;
 
-use super::order::{self, Order, Parts};
+use super::order::{self, Order};
 use super::walk::{Nodes, Rules, next_axis};
 use crate::error::{Error, Result};
 use crate::kdtree::within::Found;
 use crate::kdtree::{PointMask, item_bytes};
-use crate::memory;
+use crate::memory::{self, Parts};
 
 /// Rows that are found together at most.
 const MAX_ROWS: usize = 1 << 20;

@@ -1,0 +1,30 @@
+//! A slice that several threads write.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Parts of a slice, written by several threads.
+pub(crate) struct Parts<'a, T> {
+    start: *mut MaybeUninit<T>,
+    len: usize,
+    slice: PhantomData<&'a mut [MaybeUninit<T>]>,
+}
+
+// SAFETY: a shared `Parts` gives access only through `part`, whose caller keeps threads to different parts.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    pub(crate) fn new(slice: &'a mut [MaybeUninit<T>]) -> Self {
+        Self { start: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
+    }
+
+    /// # Safety
+    /// The range is in the slice, and no other reference to anything in it is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [MaybeUninit<T>] {
+        debug_assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: the range is inside the slice, which is borrowed for 'a, and the caller has it alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+}
