@@ -40,22 +40,30 @@ pub const NOTES: &[Note] = &[
     Note::new("top 16 within 0.001, filter", "", 1_000_000, FILTERED),
     Note::new("top 16 within 0.03, shared memory*", "", 0, SHARED),
     Note::new("top 16 within 0.1, shared memory*", "", 0, SHARED),
-    Note::new("top 16 within 0.03*", "f32 x 2, u24, harbours", 0, FEW),
-    Note::new("top 16 within 0.1*", "f32 x 2, u24, harbours", 0, FEW),
     Note::new(
-        "top 16 within 0.001*",
-        "f32 x 2, u24, uniform, 10000000",
+        "top 16 within 0.001, *",
+        "f32 x 2, u24, uniform, 100000000",
         0,
-        "the left set is put in order, with codes of 8 bytes, coordinates and scores, where the rival sorts numbers of 4; to index the \
-         smaller set and ask with the larger as it lies would spare that, and is not built yet",
+        "both sets are put in order, with codes of 8 bytes, coordinates and scores, where the rival sorts numbers of 4; strategies that rise \
+         leave the larger one as it lies",
+    ),
+    Note::new(
+        "top 16 within *",
+        "f32 x 2, u24, tanks",
+        0,
+        "all pairs of few left points by heaps or a filter; not profiled",
+    ),
+    Note::new(
+        "top 16 within 0.001, *",
+        "f32 x 2, u24, uniform, 1000 left",
+        0,
+        "launches, of which a thousand points do not fill one",
     ),
 ];
 
 const FILTERED: &str =
     "all pairs are written, 16 bytes each, and read again, which a limit spares the other strategies";
 const SHARED: &str = "heaps in shared memory beside the rival's in registers; not profiled";
-const FEW: &str = "few right points have all pairs: a thread each goes through thousands of left points, and all begins anew where more pairs \
-                   than there is room for were as good as the limit; warps do not share such points yet";
 
 /// Joins on a GPU, on the CPU, and of sets in host memory; a published experiment, and what of it needs a profiler.
 pub const SUITES: [(&str, Suite); 5] = [

@@ -65,21 +65,25 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
         best,
     };
     let right = right_of_thread(right_ids.len(), first_block, stride);
-    let all = match right {
-        Some(i) => rising.offer::<D>(i, (0, JOIN_SEGMENT)),
-        None => 0,
-    };
-    let most = reduce::<u64, Max>(all as u64);
-    if most > JOIN_SEGMENT as u64 {
+    let mut part = (0, JOIN_SEGMENT);
+    loop {
+        let all = match right {
+            Some(i) => rising.offer::<D>(i, part),
+            None => 0,
+        };
+        let most = reduce::<u64, Max>(all as u64);
+        if part.0 > 0 || most <= JOIN_SEGMENT as u64 {
+            return;
+        }
         // The first lane has a right point, if any has.
         let first = shuffle_idx(right.unwrap_or(0) as u64, 0);
         let num = most.div_ceil(JOIN_SEGMENT as u64) - 1;
         let room = leave(first / 32, num, state, tasks);
-        if let Some(i) = right
-            && room < num
-        {
-            rising.offer::<D>(i, (JOIN_SEGMENT * (room as usize + 1), usize::MAX));
+        if room == num {
+            return;
         }
+        // What there is no room for is done now.
+        part = (JOIN_SEGMENT * (room as usize + 1), usize::MAX);
     }
 }
 

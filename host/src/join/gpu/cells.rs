@@ -340,9 +340,9 @@ impl<C: Coord> TwoSets<C> {
         lens: [usize; 2],
         is_one: bool,
         has_scores: bool,
+        lies: bool,
     ) -> Self {
         let role = |is_left, lies| Role { is_left, lies, has_scores };
-        let lies = JOIN.asks_as_it_lies(lens[1], lens[0]);
         Self {
             grid: GridPlan::plan(layout, grid),
             left: Cells::plan(layout, lens[0], dims, grid, role(true, false)),

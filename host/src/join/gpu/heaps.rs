@@ -35,7 +35,7 @@ pub(super) fn best<C: Coord>(
     let num_rows = sets[1].len;
     let (of_row, batch) = rows_of(k, in_registers, num_rows, result_bytes);
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true);
+    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true, false);
     let rows = layout.reserve::<Bits128>(batch * of_row);
     let best = Best::plan(&mut layout, k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;

@@ -39,7 +39,7 @@ pub(in crate::join) fn nearest<C: Coord>(
         return Ok(Some((ids, dist2)));
     };
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, lens, false, false);
+    let plan = TwoSets::plan(&mut layout, dims, &grid, lens, false, false, false);
     let temp = workspace.carve(stream, &layout, "nearest points")?;
     // SAFETY: the sets are borrowed, the memory is the plan's own, and buffers wait for the device before they are freed.
     unsafe {

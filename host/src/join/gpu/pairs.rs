@@ -33,8 +33,15 @@ pub(in crate::join) fn count<C: Coord>(
 ) -> Result<u64> {
     let Some(grid) = grid_on(stream, workspace, dims, sets, near)? else { return Ok(0) };
     let mut layout = Layout::new();
-    let plan =
-        TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len() / dims), near.is_one(), false);
+    let plan = TwoSets::plan(
+        &mut layout,
+        dims,
+        &grid,
+        sets.map(|set| set.len() / dims),
+        near.is_one(),
+        false,
+        false,
+    );
     let total = layout.reserve::<u64>(1);
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
@@ -59,8 +66,15 @@ pub(in crate::join) fn rows<C: Coord>(
         return Ok((offsets, Buffer::uninitialized(stream.gpu(), 0, "ids of points found")?));
     };
     let mut layout = Layout::new();
-    let plan =
-        TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len() / dims), near.is_one(), false);
+    let plan = TwoSets::plan(
+        &mut layout,
+        dims,
+        &grid,
+        sets.map(|set| set.len() / dims),
+        near.is_one(),
+        false,
+        false,
+    );
     let counting = Counting::plan(&mut layout, num_rows);
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, the memory is the plan's own, and the buffers wait for the device before they are freed.
@@ -88,7 +102,7 @@ pub(super) fn filtered<C: Coord>(
     let &Asked { stream, dims, near, scoring, k, .. } = asked;
     let num_rows = sets[1].len;
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true);
+    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true, false);
     let counting = Counting::plan(&mut layout, num_rows);
     let offsets = layout.reserve::<u64>(num_rows + 1);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;

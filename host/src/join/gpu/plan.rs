@@ -4,7 +4,7 @@ use super::best::Best;
 use super::cells::{GridOn, TwoSets};
 use super::nested::{self, Top};
 use super::pairs::Counting;
-use super::{Strategy, grid_of_host, heaps};
+use super::{Strategy, grid_of_host, heaps, rising};
 use crate::device::Layout;
 use crate::error::Result;
 use crate::join::{Lookup, Near};
@@ -56,7 +56,7 @@ impl Needs {
     pub(in crate::join) fn of_pairs<C: Coord>(&self, is_one: bool, has_rows: bool) -> u64 {
         let Some(grid) = &self.grid else { return self.of_boxes::<C>() };
         let mut layout = Layout::new();
-        TwoSets::<C>::plan(&mut layout, self.dims, grid, self.lens, is_one, false);
+        TwoSets::<C>::plan(&mut layout, self.dims, grid, self.lens, is_one, false, false);
         if has_rows {
             Counting::plan(&mut layout, self.lens[1]);
             layout.reserve::<u64>(self.lens[1] + 1);
@@ -76,9 +76,6 @@ impl Needs {
         if k == 0 {
             return Ok((strategy, 0));
         }
-        let best = |layout: &mut Layout| {
-            Best::plan(layout, k);
-        };
         let bytes = match strategy {
             Strategy::NestedLoop => {
                 let mut layout = Layout::new();
@@ -92,7 +89,7 @@ impl Needs {
                     Top::plan(&mut layout, of, len, len.min(points));
                 }
                 Best::plan(&mut layout, k);
-                layout.bytes().max(self.of_cells::<C>(best))
+                layout.bytes().max(self.of_rising::<C>(k))
             }
             Strategy::RegisterHeap | Strategy::SharedHeap => self.of_cells::<C>(|layout| {
                 let in_registers = strategy == Strategy::RegisterHeap;
@@ -108,16 +105,25 @@ impl Needs {
                     layout.reserve::<u64>(self.lens[1] + 1);
                 }))
             }
-            _ => self.of_cells::<C>(best),
+            _ => self.of_rising::<C>(k),
         };
         Ok((strategy, bytes.max(self.of_boxes::<C>())))
+    }
+
+    /// Of the best pairs under a limit that rises.
+    fn of_rising<C: Coord>(&self, k: usize) -> u64 {
+        let mut layout = Layout::new();
+        if let Some(grid) = &self.grid {
+            rising::plan::<C>(&mut layout, self.dims, grid, self.lens, k);
+        }
+        layout.bytes()
     }
 
     /// Of two sets with scores, and more.
     fn of_cells<C: Coord>(&self, more: impl FnOnce(&mut Layout)) -> u64 {
         let Some(grid) = &self.grid else { return 0 };
         let mut layout = Layout::new();
-        TwoSets::<C>::plan(&mut layout, self.dims, grid, self.lens, false, true);
+        TwoSets::<C>::plan(&mut layout, self.dims, grid, self.lens, false, true, false);
         more(&mut layout);
         layout.bytes()
     }

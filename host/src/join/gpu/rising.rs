@@ -3,7 +3,7 @@
 use super::best::Best;
 use super::cells::{CellsOn, GridOn, Joined, TwoSets, join_args};
 use super::{Asked, ScoredOn, grid_on, with_kernel_dims};
-use crate::device::{Layout, Workspace};
+use crate::device::{Layout, Region, Workspace};
 use crate::error::Result;
 use crate::join::Near;
 use cuda_std::mem::{Slice, SliceMut};
@@ -22,7 +22,7 @@ pub(super) fn best<C: Coord>(
     grid: GridOn,
 ) -> Result<Vec<Bits128>> {
     // The smaller set is the one that is looked in.
-    let is_turned = JOIN.asks_as_it_lies(sets[0].len, sets[1].len);
+    let is_turned = JOIN.is_small_beside(sets[1].len, sets[0].len);
     let near = Near { pairing: if is_turned { Pairing::Turned } else { asked.near.pairing }, ..*asked.near };
     let (mut sets, mut scoring) = (sets, *asked.scoring);
     if is_turned {
@@ -116,12 +116,10 @@ fn rising<C: Coord>(
     let &Asked { stream, dims, near, k, .. } = asked;
     let lens = coords.map(|coords| coords.len() / dims);
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, lens, false, scores.is_some());
-    let best = Best::plan(&mut layout, k);
-    let tasks = layout.reserve::<u64>(most_tasks(lens));
+    let Plan { sets, best, tasks } = Plan::new(&mut layout, dims, &grid, lens, k, scores.is_some());
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: the sets are borrowed, and the memory is the plan's own.
-    let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, scores) }?;
+    let joined = unsafe { sets.run(stream, &temp, dims, &grid, near, coords, scores) }?;
     let all_blocks = lens[1].div_ceil(JOIN_THREADS) as u64;
     let stride = stride(all_blocks);
     best.of(stream, &temp, asked.limit, |keeping| {
@@ -137,6 +135,41 @@ fn rising<C: Coord>(
         }
         Ok(())
     })
+}
+
+/// Temporary memory.
+struct Plan<C> {
+    sets: TwoSets<C>,
+    best: Best,
+    tasks: Region<u64>,
+}
+
+impl<C: Coord> Plan<C> {
+    fn new(
+        layout: &mut Layout,
+        dims: usize,
+        grid: &GridOn,
+        lens: [usize; 2],
+        k: usize,
+        has_scores: bool,
+    ) -> Self {
+        // Few look for many, and most of them in vain: no order makes up for what it takes.
+        let lies = has_scores
+            && JOIN.is_small_beside(lens[0], lens[1])
+            && grid.part_around() * lens[0] as f64 <= JOIN.unordered_to;
+        Self {
+            sets: TwoSets::plan(layout, dims, grid, lens, false, has_scores, lies),
+            best: Best::plan(layout, k),
+            tasks: layout.reserve(most_tasks(lens)),
+        }
+    }
+}
+
+/// Plans the best `k` pairs of sets of so many points.
+pub(super) fn plan<C: Coord>(layout: &mut Layout, dims: usize, grid: &GridOn, lens: [usize; 2], k: usize) {
+    let [left, right] = lens;
+    let lens = if JOIN.is_small_beside(right, left) { [right, left] } else { lens };
+    Plan::<C>::new(layout, dims, grid, lens, k, true);
 }
 
 /// Most tasks of sets of so many points: a segment of the left points of each warp of right points.
