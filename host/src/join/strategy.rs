@@ -18,7 +18,8 @@ pub enum Strategy {
     /// The points with the best scores first: no pair with another one can be better than what these give, or else they say how good the
     /// pairs have to be that [`Cells`](Self::Cells) looks for.
     Threshold,
-    /// All points around each right point whose score suffices for a limit, which rises from part to part of the right points.
+    /// All points around each right point whose score suffices for a limit, which rises from part to part of the right points. What takes
+    /// a warp long is divided among all; of sets of very different sizes the points of the larger one look in the smaller.
     Cells,
     /// The best pairs of each right point in registers (Løvik 2020); up to 64.
     RegisterHeap,

@@ -73,6 +73,7 @@ const SELECTION: Kernel = Kernel { file: "kernels/src/kdtree/selection.rs", test
 const JOIN_GRID: Kernel = Kernel { file: "kernels/src/join/grid.rs", tests: &["joins::"] };
 const JOIN_AROUND: Kernel = Kernel { file: "kernels/src/join/around.rs", tests: &["joins::"] };
 const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["joins::"] };
+const JOIN_RISING: Kernel = Kernel { file: "kernels/src/join/rising.rs", tests: &["joins::"] };
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["joins::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
@@ -687,6 +688,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: JOIN_AROUND,
         from: "hits &= if left < GROUP { (1 << left) - 1 } else { (1 << GROUP) - 1 };",
         to: "hits &= (1 << GROUP) - 1;",
+    },
+    Mutant {
+        what: "joins: of sets that have changed sides pairs do not",
+        kernel: JOIN_AROUND,
+        from: "if self.pairing == Pairing::Turned {",
+        to: "if false {",
+    },
+    Mutant {
+        what: "joins: of what a warp leaves the first segment is done again, and the last is not",
+        kernel: JOIN_RISING,
+        from: "warp << 32 | (task + 1)",
+        to: "warp << 32 | task",
     },
     Mutant {
         what: "joins: a pair that is as good as the limit is dropped",
