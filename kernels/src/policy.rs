@@ -98,6 +98,9 @@ pub const JOIN_THREADS: usize = 128;
 /// Blocks of such joins that a multiprocessor is to hold: without it the assembler aims higher and spills.
 pub const JOIN_MIN_BLOCKS: usize = 5;
 
+/// The same of those that do what others left.
+pub const JOIN_REST_MIN_BLOCKS: usize = 4;
+
 /// Left points that a thread goes through for a right point before the rest of them is divided among all: untuned.
 pub const JOIN_SEGMENT: usize = 2048;
 
@@ -119,8 +122,10 @@ pub struct JoinPolicy {
     pub side_by_side_to: usize,
     /// Most blocks that make ranks of scores.
     pub ranks_max_blocks: u64,
-    /// Most tasks that are left to all.
+    /// Room for tasks that are left to all …
     pub tasks: usize,
+    /// … and for so many of a warp.
+    pub tasks_of_warp: usize,
     /// Blocks that do them: untuned, as many as a large GPU holds.
     pub task_blocks: u64,
     /// The larger set stays in its order then if no more points of the small one are around each of its points: with 500 around (25,054
@@ -192,7 +197,8 @@ pub const JOIN: JoinPolicy = JoinPolicy {
     side_by_side_to: 1 << 23,
     ranks_max_blocks: 1056,
     tasks: 1 << 20,
-    task_blocks: 660,
+    tasks_of_warp: 8,
+    task_blocks: 528,
     unordered_to: 32.0,
     first_part: 1024,
     first_rows: 32,

@@ -4,7 +4,7 @@
 use super::around::{Around, Lefts};
 use super::best::{Best, pair, state};
 use super::score::Scoring;
-use crate::policy::{JOIN_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS};
+use crate::policy::{JOIN_MIN_BLOCKS, JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::operator::Max;
 use crate::thread::words::Bits128;
@@ -15,7 +15,7 @@ use cuda_std::prelude::*;
 
 /// Offers the pairs of some right points; a thread each. Block `b` of the launch has those of block `(b + first_block) * stride`,
 /// modulo the number of all blocks, of which that is no divisor. A thread goes through so many left points as are in a
-/// [segment](JOIN_SEGMENT); if a lane of a warp has more, the further segments become tasks, as far as there is room for tasks.
+/// [segment](JOIN_SEGMENT); if a lane of a warp has more, the further segments become tasks, for all of which there is room.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
@@ -45,6 +45,7 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
     stride: u64,
     pairs: SliceMut<Bits128>,
     state: SliceMut<u64>,
+    tasks_per_warp: u32,
     tasks: SliceMut<u64>,
 ) {
     let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
@@ -65,48 +66,46 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
         best,
     };
     let right = right_of_thread(right_ids.len(), first_block, stride);
-    let mut part = (0, JOIN_SEGMENT);
-    loop {
-        let all = match right {
-            Some(i) => rising.offer::<D>(i, part),
-            None => 0,
-        };
-        let most = reduce::<u64, Max>(all as u64);
-        if part.0 > 0 || most <= JOIN_SEGMENT as u64 {
-            return;
-        }
+    let all = match right {
+        Some(i) => rising.offer::<D>(i, (0, JOIN_SEGMENT)),
+        None => 0,
+    };
+    let most = reduce::<u64, Max>(all as u64);
+    if most > JOIN_SEGMENT as u64 {
         // The first lane has a right point, if any has.
-        let first = shuffle_idx(right.unwrap_or(0) as u64, 0);
-        let num = most.div_ceil(JOIN_SEGMENT as u64) - 1;
-        let room = leave(first / 32, num, state, tasks);
-        if room == num {
-            return;
-        }
-        // What there is no room for is done now.
-        part = (JOIN_SEGMENT * (room as usize + 1), usize::MAX);
+        let warp = shuffle_idx(right.unwrap_or(0) as u64, 0) / 32;
+        leave(warp, most.div_ceil(JOIN_SEGMENT as u64) - 1, tasks_per_warp.into(), state, tasks);
     }
 }
 
-/// Leaves the segments of a warp's right points behind the first to the next launch; returns for how many there was room. All lanes call.
+/// Leaves the segments of a warp's right points behind the first to the next launch, as not more tasks than a warp may have, each of as
+/// many segments, a power of two. All lanes call.
 #[inline(always)]
-unsafe fn leave(warp: u64, num: u64, state: SliceMut<'_, u64>, tasks: SliceMut<'_, u64>) -> u64 {
+unsafe fn leave(warp: u64, num_segments: u64, most: u64, state: SliceMut<'_, u64>, tasks: SliceMut<'_, u64>) {
+    let mut shift = 0;
+    while (num_segments - 1) >> shift >= most {
+        shift += 1;
+    }
+    let num = ((num_segments - 1) >> shift) + 1;
     let mut begin = 0;
     if warp::lane_id() == 0 {
         begin = state.atomic_add(state::TASKS, num, Ordering::Relaxed, Scope::Device);
     }
     let begin = shuffle_idx(begin, 0);
-    let room = (tasks.len() as u64).saturating_sub(begin);
-    let num = if num < room { num } else { room };
     let mut task = u64::from(warp::lane_id());
     while task < num {
-        tasks.store((begin + task) as usize, warp << 32 | (task + 1));
+        let segment = 1 + (task << shift);
+        tasks.store((begin + task) as usize, warp << WARP_SHIFT | segment << SEGMENT_SHIFT | shift);
         task += 32;
     }
-    num
 }
 
+/// In the word of a task: its warp, with 27 bits; its first segment, with 32; and with 5 the logarithm of how many these are.
+const WARP_SHIFT: u32 = 37;
+const SEGMENT_SHIFT: u32 = 5;
+
 /// Does what [`join_rising`] left: a warp a task, then the task as many further on as there are warps.
-#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_REST_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]
@@ -152,14 +151,15 @@ pub unsafe fn join_rising_rest<C: Coord, const D: usize>(
         scoring,
         best,
     };
-    let (all, room) = (state.load(state::TASKS), tasks.len() as u64);
-    let all = if all < room { all } else { room };
+    let all = state.load(state::TASKS);
     let mut task = thread::index_1d_u64() / 32;
     while task < all {
         let word = tasks.load(task as usize);
-        let (i, segment) = ((word >> 32) as usize * 32 + warp::lane_id() as usize, word as u32 as usize);
+        let i = (word >> WARP_SHIFT) as usize * 32 + warp::lane_id() as usize;
+        let segment = (word >> SEGMENT_SHIFT) as u32 as usize;
+        let end = segment + (1 << (word & 31));
         if i < right_ids.len() {
-            rising.offer::<D>(i, (JOIN_SEGMENT * segment, JOIN_SEGMENT * (segment + 1)));
+            rising.offer::<D>(i, (JOIN_SEGMENT * segment, JOIN_SEGMENT * end));
         }
         task += u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64;
     }

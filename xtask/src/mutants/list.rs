@@ -698,8 +698,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "joins: of what a warp leaves the first segment is done again, and the last is not",
         kernel: JOIN_RISING,
-        from: "warp << 32 | (task + 1)",
-        to: "warp << 32 | task",
+        from: "let segment = 1 + (task << shift);",
+        to: "let segment = task << shift;",
     },
     Mutant {
         what: "joins: a pair that is as good as the limit is dropped",

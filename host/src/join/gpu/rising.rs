@@ -36,6 +36,8 @@ pub(super) fn best<C: Coord>(
         let (ranks, right_ranks, extremes) = (joined.left.ranks, joined.right.ranks, joined.left.extremes);
         let (bits, [left, right]) = (scoring.to_bits(), scoring.weights);
         let (first, stride, pairs, state) = (part.first_block, part.stride, part.pairs, part.state);
+        let num_warps = part.num_blocks as usize * (JOIN_THREADS / 32);
+        let tasks_per_warp = u32::try_from(part.tasks.len() / num_warps).unwrap_or(u32::MAX);
         let args = join_args!(
             joined,
             ranks,
@@ -48,6 +50,7 @@ pub(super) fn best<C: Coord>(
             stride,
             pairs,
             state,
+            tasks_per_warp,
             part.tasks
         );
         // SAFETY: the sets are borrowed, and the memory is the plan's own.
@@ -172,10 +175,13 @@ pub(super) fn plan<C: Coord>(layout: &mut Layout, dims: usize, grid: &GridOn, le
     Plan::<C>::new(layout, dims, grid, lens, k, true);
 }
 
-/// Most tasks of sets of so many points: a segment of the left points of each warp of right points.
+/// Room for the tasks of any launch with sets of so many points, none if there are none.
 fn most_tasks(lens: [usize; 2]) -> usize {
-    let of_warp = lens[0].div_ceil(JOIN_SEGMENT) - 1;
-    lens[1].div_ceil(32).saturating_mul(of_warp).min(JOIN.tasks)
+    if lens[0] <= JOIN_SEGMENT {
+        return 0;
+    }
+    let num_warps = lens[1].div_ceil(JOIN_THREADS) * (JOIN_THREADS / 32);
+    JOIN.tasks.max(num_warps.saturating_mul(JOIN.tasks_of_warp))
 }
 
 /// A number without a common divisor with `len`, so that its multiples go all over as many blocks.
