@@ -98,6 +98,16 @@ pub const JOIN_THREADS: usize = 128;
 /// Blocks of such joins that a multiprocessor is to hold: without it the assembler aims higher and spills.
 pub const JOIN_MIN_BLOCKS: usize = 5;
 
+/// The same of those that look for the best pairs, of so many dimensions and bytes of a coordinate: 64 registers of 2-D points where they
+/// had 72 (100M points on an H200, most of whose pairs have good scores: 254 ms with those, 229 with 64).
+pub const fn join_rising_min_blocks(dims: usize, coord_bytes: usize) -> usize {
+    match dims * coord_bytes {
+        0..=8 => 8,
+        9..=16 => 7,
+        _ => JOIN_MIN_BLOCKS,
+    }
+}
+
 /// The same of those that do what others left.
 pub const JOIN_REST_MIN_BLOCKS: usize = 4;
 

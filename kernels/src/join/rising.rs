@@ -4,7 +4,7 @@
 use super::around::{Around, Lefts};
 use super::best::{Best, pair, state};
 use super::score::Scoring;
-use crate::policy::{JOIN_MIN_BLOCKS, JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS};
+use crate::policy::{JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS, join_rising_min_blocks};
 use crate::thread::coord::Coord;
 use crate::thread::operator::Max;
 use crate::thread::words::Bits128;
@@ -16,7 +16,7 @@ use cuda_std::prelude::*;
 /// Offers the pairs of some right points; a thread each. Block `b` of the launch has those of block `(b + first_block) * stride`,
 /// modulo the number of all blocks, of which that is no divisor. A thread goes through so many left points as are in a
 /// [segment](JOIN_SEGMENT); if a lane of a warp has more, the further segments become tasks, for all of which there is room.
-#[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
+#[kernel(family = "join", block = JOIN_THREADS, min_blocks = join_rising_min_blocks(D, size_of::<C>()), hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 6)]
