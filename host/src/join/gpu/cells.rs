@@ -176,6 +176,7 @@ impl<C: Coord> Cells<C> {
         scores: Option<ScoredOn<'_, C>>,
     ) -> Result<CellsOn<'a, C>> {
         let Some(sort) = &self.sort else {
+            // SAFETY: passed on to the caller.
             return unsafe { self.run_as_it_lies(stream, temp, coords, scores) };
         };
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
