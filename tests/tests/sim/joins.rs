@@ -110,7 +110,7 @@ fn more_pairs_than_there_is_room_for() {
 #[test]
 fn sets_of_very_different_sizes_and_long_searches() {
     on_each_schedule_in_turn(3, |_, stream, turn| {
-        let lens = [[40, 400], [400, 40], [2500, 320]][turn];
+        let lens = [[40, 400], [400, 40], [2100, 33]][turn];
         let sets = Sets::<f32, i64, 2>::new(Shape::Uniform, lens, |bits| (bits % 90) as i64 - 20);
         let join = TopKDistanceJoin::new([0.2, 0.2, 9.0][turn], 30).weighted(-1.0, 2.0);
         sets.check(stream, &join, &[Strategy::Cells]);
