@@ -111,6 +111,18 @@ pub enum Error {
         /// The size given.
         got: u64,
     },
+    /// A number is not in the range that it must be in.
+    #[error("{what} {value}: expected {least} to {most}")]
+    OutOfRange {
+        /// What it is.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// The least that is accepted.
+        least: u64,
+        /// The greatest.
+        most: u64,
+    },
     /// A length is negative or not a number.
     #[error("{what} {value}: expected a number that is not negative")]
     InvalidLength {

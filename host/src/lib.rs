@@ -14,6 +14,7 @@ mod memory;
 mod point;
 pub mod primitives;
 mod progress;
+pub mod quadtree;
 mod stats;
 
 pub use batches::{Batches, Delivered};
@@ -23,4 +24,5 @@ pub use join::{DistanceJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions, Neighbors, SpatialIndex};
 pub use point::{Cartesian, EARTH_RADIUS_M, LonLat, MAX_DIMS, Point, Scalar};
 pub use progress::{Progress, Step};
+pub use quadtree::{Octree, Quadtree, QuadtreeOptions};
 pub use stats::{Phase, Stats};

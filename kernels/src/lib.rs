@@ -12,5 +12,6 @@ pub mod join;
 pub mod kdtree;
 pub mod policy;
 pub mod primitives;
+pub mod quadtree;
 pub mod thread;
 pub mod warp;

@@ -114,6 +114,9 @@ pub const JOIN_REST_MIN_BLOCKS: usize = 4;
 /// Left points that a thread goes through for a right point before the rest of them is divided among all: untuned.
 pub const JOIN_SEGMENT: usize = 2048;
 
+/// Points in whose keys a warp looks for nodes of a quadtree that split: untuned.
+pub const QUADTREE_WARP_POINTS: usize = 1024;
+
 /// How the best pairs of a join are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinPolicy {

@@ -21,6 +21,7 @@ use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::Result;
 #[cfg(feature = "io")]
 use crate::io::index::IndexFile;
+use crate::quadtree::{self, GpuTree as GpuQuadtree, HostTree, QuadtreeOptions};
 use crate::stats::Stats;
 
 /// A type of coordinates, `f32` or `f64`, and the trees over it.
@@ -62,6 +63,29 @@ pub trait Coordinate: Coord + bytemuck::Pod {
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Box<dyn BalancedTree<Self>>>;
+
+    /// A quadtree on the CPU.
+    #[doc(hidden)]
+    fn quadtree(
+        coords: &[Self],
+        dims: usize,
+        options: &QuadtreeOptions,
+        stats: &mut Stats,
+    ) -> Result<HostTree<Self>>;
+
+    /// A quadtree of points on a GPU.
+    #[doc(hidden)]
+    fn quadtree_on(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<Self>,
+        dims: usize,
+        options: &QuadtreeOptions,
+    ) -> Result<GpuQuadtree<Self>>;
+
+    /// Checks one.
+    #[doc(hidden)]
+    fn verify_quadtree(tree: &HostTree<Self>) -> Result<()>;
 
     /// A balanced tree over several GPUs.
     #[doc(hidden)]
@@ -138,6 +162,29 @@ macro_rules! coordinates {
                 stats: &mut Stats,
             ) -> Result<Box<dyn BalancedTree<Self>>> {
                 balanced::build_tree(device, coords, dims, options, stats)
+            }
+
+            fn quadtree(
+                coords: &[Self],
+                dims: usize,
+                options: &QuadtreeOptions,
+                stats: &mut Stats,
+            ) -> Result<HostTree<Self>> {
+                quadtree::build(coords, dims, options, stats)
+            }
+
+            fn quadtree_on(
+                stream: &Stream,
+                workspace: &mut Workspace,
+                coords: &Buffer<Self>,
+                dims: usize,
+                options: &QuadtreeOptions,
+            ) -> Result<GpuQuadtree<Self>> {
+                quadtree::build_on(stream, workspace, coords, dims, options)
+            }
+
+            fn verify_quadtree(tree: &HostTree<Self>) -> Result<()> {
+                quadtree::verify(tree)
             }
 
             fn balanced_tree_over(

@@ -1,0 +1,436 @@
+//! The tree on a GPU: rounds of some levels each, from sorted codes.
+
+use super::host::HostTree;
+use super::{QuadtreeOptions, frame_over, level_begins};
+use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
+use crate::error::Result;
+use crate::kdtree::Coordinate;
+use crate::primitives::bounds::Bounds;
+use crate::primitives::pairs::Pairs;
+use crate::primitives::permute::{Direction, permute_parts};
+use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::primitives::scan::{Ends, Scan};
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::policy::QUADTREE_WARP_POINTS;
+use kauri_kernels::quadtree::codes::{quadtree_codes, quadtree_deep_codes, quadtree_place};
+use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::quadtree::order::quadtree_order;
+use kauri_kernels::quadtree::splits::{quadtree_children, quadtree_count, quadtree_rows, quadtree_splits};
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::operator::Sum;
+use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
+use kauri_kernels::thread::words::Bits128;
+use kauri_kernels::warp::look_back::Decoupled;
+
+/// Bits of the codes of a round: no more, so that the number of a root fits in front of them.
+const MAX_CODE_BITS: u32 = 32;
+
+/// A tree in device memory.
+pub struct GpuTree<C> {
+    pub(super) frame: Vec<u64>,
+    pub(super) level_begins: Vec<u32>,
+    options: QuadtreeOptions,
+    dims: usize,
+    nodes: Buffer<Bits128>,
+    cells: Buffer<u32>,
+    coords: Buffer<C>,
+    ids: Buffer<u32>,
+}
+
+impl<C: Coordinate> GpuTree<C> {
+    /// Builds the tree over points in device memory.
+    pub(super) fn build<const D: usize>(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let (gpu, n) = (stream.gpu(), coords.len() / D);
+        let frame = frame::<C, D>(stream, workspace, coords.slice(), options)?;
+        let words: Vec<u64> = frame.to_words().collect();
+        let mut rounds = Rounds {
+            stream,
+            coords: coords.slice(),
+            frame,
+            words: Buffer::from_slice(stream, &words, "quadtree frame")?,
+            most: options.leaf_points,
+            ids: Buffer::uninitialized(gpu, n, "quadtree ids")?,
+            nodes: Buffer::from_slice(stream, &[root(n).to_bits()], "quadtree nodes")?,
+            cells: Buffer::from_slice(stream, &[0; D], "quadtree cells")?,
+            splits: Vec::new(),
+        };
+        let depth = frame.levels.min(options.max_depth);
+        // SAFETY: the buffers are the rounds' own or borrowed, and wait for the device before they are freed.
+        unsafe {
+            if depth == 0 || n <= options.leaf_points as usize {
+                crate::primitives::generate::iota_on(stream, 0, rounds.ids.slice_mut())?;
+            } else {
+                let mut level = first_levels(n, D, options).min(depth);
+                let mut roots = rounds.first(workspace, level, level < depth)?;
+                while let Some(of) = roots {
+                    let num_levels = later_levels(D).min(depth - level);
+                    let goes_on = level + num_levels < depth;
+                    roots = rounds.later(workspace, of, level, num_levels, goes_on)?;
+                    level += num_levels;
+                }
+            }
+            rounds.order(workspace)?;
+            let mut in_order = Buffer::uninitialized(gpu, coords.len(), "quadtree points")?;
+            permute_parts(
+                stream,
+                Direction::Gather,
+                D,
+                coords.slice(),
+                rounds.ids.slice(),
+                in_order.slice_mut(),
+            )?;
+            Ok(Self {
+                frame: words,
+                level_begins: level_begins(&rounds.splits, D),
+                options: options.clone(),
+                dims: D,
+                nodes: rounds.nodes,
+                cells: rounds.cells,
+                coords: in_order,
+                ids: rounds.ids,
+            })
+        }
+    }
+
+    pub(super) fn num_points(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(super) fn nodes(&self) -> Result<Vec<Node>> {
+        let bits = self.nodes.to_vec(&Stream::new(self.gpu())?)?;
+        Ok(bits.into_iter().map(Node::from_bits).collect())
+    }
+
+    pub(super) fn ids(&self) -> Result<Vec<u32>> {
+        self.ids.to_vec(&Stream::new(self.gpu())?)
+    }
+
+    pub(super) fn coords(&self) -> Result<Vec<C>> {
+        self.coords.to_vec(&Stream::new(self.gpu())?)
+    }
+
+    /// The low corner of a node's cell.
+    pub(super) fn cell(&self, node: u32) -> Result<Vec<u32>> {
+        let begin = node as usize * self.dims;
+        self.cells.part_to_vec(&Stream::new(self.gpu())?, begin..begin + self.dims)
+    }
+
+    /// A copy in host memory.
+    pub(super) fn to_host(&self) -> Result<HostTree<C>> {
+        Ok(HostTree {
+            frame: self.frame.clone(),
+            dims: self.dims,
+            options: self.options.clone(),
+            nodes: self.nodes()?,
+            cells: self.cells.to_vec(&Stream::new(self.gpu())?)?,
+            level_begins: self.level_begins.clone(),
+            coords: self.coords()?,
+            ids: self.ids()?,
+        })
+    }
+
+    fn gpu(&self) -> &Gpu {
+        self.ids.gpu()
+    }
+}
+
+/// The root before it splits.
+fn root(num_points: usize) -> Node {
+    Node { start: 0, end: num_points as u32, first_child: 0, level: 0 }
+}
+
+/// The frame over points in device memory. Waits for their box.
+fn frame<C: Coordinate, const D: usize>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    coords: Slice<'_, C>,
+    options: &QuadtreeOptions,
+) -> Result<Frame<D>> {
+    let mut layout = Layout::new();
+    let (bounds, corners) = (Bounds::<C>::plan(&mut layout, D), layout.reserve::<C>(2 * D));
+    let temp = workspace.carve(stream, &layout, "box of points")?;
+    let corners = temp.view(corners);
+    // SAFETY: twice the dimensions, and coordinates of whole points; nothing else uses the plan's memory.
+    let corners = unsafe {
+        bounds.run::<D>(stream, &temp, coords, corners)?;
+        stream.read(corners.read_only())?
+    };
+    let corners = corners.as_chunks::<D>().0;
+    frame_over([corners[0], corners[1]], coords.is_empty(), options.max_depth)
+}
+
+/// Levels of the first round: as many as points in even cells need, one more, and those that take no further pass of the sort.
+fn first_levels(num_points: usize, dims: usize, options: &QuadtreeOptions) -> u32 {
+    let full = (num_points / options.leaf_points as usize).max(1).ilog2().div_ceil(dims as u32) + 1;
+    let bits = (full * dims as u32).next_multiple_of(RADIX_BITS).min(MAX_CODE_BITS);
+    bits / dims as u32
+}
+
+/// Most levels of a later one.
+fn later_levels(dims: usize) -> u32 {
+    MAX_CODE_BITS / dims as u32
+}
+
+/// Nodes that have too many points at the end of a round.
+struct Deep {
+    /// Which nodes they are.
+    nodes: Buffer<u32>,
+    /// Where the points of each begin, and how many these are, with one 0 more.
+    starts: Buffer<u32>,
+    lens: Buffer<u32>,
+}
+
+/// A tree that is being built.
+struct Rounds<'a, C, const D: usize> {
+    stream: &'a Stream,
+    coords: Slice<'a, C>,
+    frame: Frame<D>,
+    words: Buffer<u64>,
+    /// A node with more points splits.
+    most: u32,
+    ids: Buffer<u32>,
+    nodes: Buffer<Bits128>,
+    cells: Buffer<u32>,
+    /// How many nodes split on each level so far.
+    splits: Vec<u32>,
+}
+
+/// The roots of a round, on the device.
+#[derive(Clone, Copy)]
+struct RootsOn<'a> {
+    nodes: Slice<'a, u32>,
+    starts: Slice<'a, u32>,
+    offsets: Slice<'a, u32>,
+}
+
+/// Temporary memory of a round: keys and ids, and where the sort moves them to; what is counted.
+struct Round<K> {
+    keys: [Region<K>; 2],
+    ids: [Region<u32>; 2],
+    sort: RadixSort,
+    counts: Region<u32>,
+    scan: Scan,
+    rows: Region<u32>,
+}
+
+impl<K: RadixKey> Round<K> {
+    fn plan(layout: &mut Layout, len: usize, num_ids: [usize; 2], num_levels: u32) -> Self {
+        let [sort] = RadixSort::plan(layout, len, [Shape::of::<K, u32>(len)]);
+        let num_rows = num_levels as usize + 1;
+        let num_counts = num_rows * len.div_ceil(QUADTREE_WARP_POINTS) + 1;
+        Self {
+            keys: [layout.reserve(len), layout.reserve(len)],
+            ids: num_ids.map(|len| layout.reserve(len)),
+            sort,
+            counts: layout.reserve(num_counts),
+            scan: Scan::plan::<u32, Decoupled>(layout, num_counts),
+            rows: layout.reserve(num_rows + 1),
+        }
+    }
+}
+
+impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
+    /// The levels from the root on.
+    ///
+    /// # Safety
+    /// Nothing else uses the buffers until the stream has done the work.
+    unsafe fn first(
+        &mut self,
+        workspace: &mut Workspace,
+        num_levels: u32,
+        goes_on: bool,
+    ) -> Result<Option<Deep>> {
+        let (stream, n) = (self.stream, self.ids.len());
+        let mut layout = Layout::new();
+        let round = Round::<u32>::plan(&mut layout, n, [0, n], num_levels);
+        let zeros: Region<u32> = layout.reserve(1);
+        let temp = workspace.carve(stream, &layout, "quadtree")?;
+        temp.clear(stream, zeros)?;
+        let zero = temp.view(zeros).read_only();
+        let roots = RootsOn { nodes: zero, starts: zero, offsets: zero };
+        let by = SortBy::low_bits(num_levels * D as u32);
+        let [keys, room] = round.keys.map(|keys| temp.view(keys));
+        // The last pass is to write to the tree's ids, and what a sort reads may be the second of what it writes.
+        let own = Pairs { keys, values: self.ids.slice_mut() };
+        let room = Pairs { keys: room, values: temp.view(round.ids[1]) };
+        let to = if by.num_passes() % 2 == 1 { [own, room] } else { [room, own] };
+        // SAFETY: the plan's memory and the caller's.
+        unsafe {
+            let args = (self.coords, self.words.slice(), num_levels, to[1].keys, to[1].values);
+            stream.launch_items::<quadtree_codes<C, D>>(n as u64, args)?;
+            let [sorted, room] = round.sort.run(stream, &temp, by, to[1].read_only(), to)?;
+            self.cut(&temp, &round, sorted.keys.read_only(), room.keys, roots, 0, num_levels, goes_on)
+        }
+    }
+
+    /// The levels from level `level` on, of nodes that have too many points there.
+    ///
+    /// # Safety
+    /// As [`first`](Self::first).
+    unsafe fn later(
+        &mut self,
+        workspace: &mut Workspace,
+        of: Deep,
+        level: u32,
+        num_levels: u32,
+        goes_on: bool,
+    ) -> Result<Option<Deep>> {
+        let stream = self.stream;
+        let num_roots = of.nodes.len();
+        let offsets = self.scanned(workspace, &of.lens)?;
+        let len = offsets.part_to_vec(stream, num_roots..num_roots + 1)?[0] as usize;
+        let mut layout = Layout::new();
+        let round = Round::<u64>::plan(&mut layout, len, [len, len], num_levels);
+        let temp = workspace.carve(stream, &layout, "quadtree")?;
+        // SAFETY: the buffer has one more.
+        let of_roots = unsafe { offsets.slice().part(0, num_roots) };
+        let roots = RootsOn { nodes: of.nodes.slice(), starts: of.starts.slice(), offsets: of_roots };
+        let code_bits = num_levels * D as u32;
+        let by = SortBy::low_bits(code_bits + (num_roots as u32).next_power_of_two().ilog2());
+        let pairs = [0, 1].map(|i| Pairs { keys: temp.view(round.keys[i]), values: temp.view(round.ids[i]) });
+        // SAFETY: the plan's memory and the caller's.
+        unsafe {
+            let args = (
+                self.coords,
+                self.words.slice(),
+                level,
+                num_levels,
+                roots.starts,
+                roots.offsets,
+                self.ids.slice(),
+                pairs[1].keys,
+                pairs[1].values,
+            );
+            stream.launch_items::<quadtree_deep_codes<C, D>>(len as u64, args)?;
+            let [sorted, room] = round.sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
+            let sorted = sorted.read_only();
+            let args = (sorted.keys, sorted.values, code_bits, roots.starts, roots.offsets, self.ids.slice_mut());
+            stream.launch_items::<quadtree_place>(len as u64, args)?;
+            self.cut(&temp, &round, sorted.keys, room.keys, roots, level, num_levels, goes_on)
+        }
+    }
+
+    /// Numbers of points, scanned.
+    fn scanned(&self, workspace: &mut Workspace, lens: &Buffer<u32>) -> Result<Buffer<u32>> {
+        let mut layout = Layout::new();
+        let scan = Scan::plan::<u32, Decoupled>(&mut layout, lens.len());
+        let temp = workspace.carve(self.stream, &layout, "quadtree")?;
+        let mut offsets = Buffer::uninitialized(self.stream.gpu(), lens.len(), "points of a quadtree")?;
+        // SAFETY: of one length, and they wait for the device before they are freed.
+        unsafe {
+            let (from, to) = (lens.slice(), offsets.slice_mut());
+            scan.run::<u32, Sum, Decoupled>(self.stream, &temp, from, to, Ends::Exclusive)?;
+        }
+        Ok(offsets)
+    }
+
+    /// Cuts the nodes of a round from its sorted keys; what has too many points at its end, if that goes on. `room` is as long as the
+    /// keys.
+    ///
+    /// # Safety
+    /// As [`first`](Self::first).
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn cut<K: RadixKey>(
+        &mut self,
+        temp: &Temp<'_>,
+        round: &Round<K>,
+        keys: Slice<'_, K>,
+        room: SliceMut<'_, K>,
+        roots: RootsOn<'_>,
+        level: u32,
+        num_levels: u32,
+        goes_on: bool,
+    ) -> Result<Option<Deep>> {
+        let (stream, gpu, most) = (self.stream, self.stream.gpu(), self.most);
+        let (counts, rows) = (temp.view(round.counts), temp.view(round.rows));
+        let num_threads = 32 * keys.len().div_ceil(QUADTREE_WARP_POINTS) as u64;
+        // SAFETY: passed on to the caller; as many rows and counts as planned, and nodes as are counted.
+        unsafe {
+            stream.launch_items::<quadtree_count<K, D>>(num_threads, (keys, num_levels, most, counts))?;
+            let from = counts.read_only();
+            round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, Ends::Exclusive)?;
+            stream.launch::<quadtree_rows>(1, (counts.read_only(), rows))?;
+            let begins = stream.read(rows.read_only())?;
+            let (inner, all) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
+            self.splits.extend(begins.windows(2).take(num_levels as usize).map(|row| row[1] - row[0]));
+            // As words there is room for most lists of them.
+            let words = size_of::<K>() / size_of::<u32>() * room.len();
+            let own;
+            let splits = if all as usize <= words {
+                SliceMut::from_raw_parts(room.as_ptr().cast::<u32>(), all as usize)
+            } else {
+                own = Buffer::<u32>::uninitialized(gpu, all as usize, "nodes of a quadtree that split")?;
+                SliceMut::from_raw_parts(own.slice().as_ptr().cast_mut(), all as usize)
+            };
+            let args = (keys, num_levels, most, counts.read_only(), splits);
+            stream.launch_items::<quadtree_splits<K, D>>(num_threads, args)?;
+            let first_node = self.nodes.len();
+            self.grow((inner as usize) << D)?;
+            let num_deep = if goes_on { (all - inner) as usize } else { 0 };
+            let mut deep = Deep {
+                nodes: Buffer::uninitialized(gpu, num_deep, "nodes of a quadtree")?,
+                starts: Buffer::uninitialized(gpu, num_deep, "nodes of a quadtree")?,
+                lens: Buffer::uninitialized(gpu, num_deep + 1, "nodes of a quadtree")?,
+            };
+            deep.lens.fill_bytes(stream, 0)?;
+            let args = (
+                keys,
+                num_levels,
+                most,
+                self.words.slice(),
+                level,
+                splits.read_only(),
+                rows.read_only(),
+                roots.nodes,
+                roots.starts,
+                roots.offsets,
+                first_node as u32,
+                self.nodes.slice_mut(),
+                self.cells.slice_mut(),
+                deep.nodes.slice_mut(),
+                deep.starts.slice_mut(),
+                deep.lens.slice_mut(),
+            );
+            stream.launch_items::<quadtree_children<K, D>>(all.into(), args)?;
+            Ok((num_deep > 0).then_some(deep))
+        }
+    }
+
+    /// Makes room for more nodes.
+    fn grow(&mut self, more: usize) -> Result<()> {
+        let (stream, len) = (self.stream, self.nodes.len());
+        let mut nodes = Buffer::uninitialized(stream.gpu(), len + more, "quadtree nodes")?;
+        let mut cells = Buffer::uninitialized(stream.gpu(), (len + more) * D, "quadtree cells")?;
+        // SAFETY: parts of the new ones, and they wait for the device before they are freed.
+        unsafe {
+            stream.copy(nodes.slice_mut().part(0, len), self.nodes.slice())?;
+            stream.copy(cells.slice_mut().part(0, len * D), self.cells.slice())?;
+        }
+        (self.nodes, self.cells) = (nodes, cells);
+        Ok(())
+    }
+
+    /// Puts the points of each leaf in the order of the input.
+    ///
+    /// # Safety
+    /// As [`first`](Self::first).
+    unsafe fn order(&mut self, workspace: &mut Workspace) -> Result<()> {
+        let mut layout = Layout::new();
+        let ids = layout.reserve::<u32>(self.ids.len());
+        let temp = workspace.carve(self.stream, &layout, "quadtree")?;
+        let ids = temp.view(ids);
+        // SAFETY: the plan's memory and the caller's.
+        unsafe {
+            self.stream.copy(ids, self.ids.slice())?;
+            let args = (self.nodes.slice(), self.most, ids.read_only(), self.ids.slice_mut());
+            let num_threads = self.nodes.len().next_multiple_of(32) as u64;
+            self.stream.launch_items::<quadtree_order>(num_threads, args)
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Quadtrees over x and y, octrees over x, y and z.
+//!
+//! A node with more points than a leaf may have splits into four (eight) equal cells, all of which exist, the empty ones as leaves without
+//! points; none has children below the greatest depth. Nodes are in breadth-first order, the children of a node one after the other, so
+//! that there is exactly one tree over a set of points, and every device builds it, to the last bit.
+//!
+//! Cells are cut in integers ([`frame`](kauri_kernels::quadtree::frame)): the root is a square (a cube) whose side is a power of two of
+//! units, each a power of two long, with the low corner where the least coordinates are. So it is up to four times as long as the box of the
+//! points; in exchange a coordinate is below a border or it is not, and nothing is rounded. What is on a border belongs to the upper cell.
+//! The points of a node follow each other; those of a leaf are in the order of the input.
+//!
+//! A GPU builds a tree from codes: the ways to the cells of the points on the next levels are sorted, nodes that split are found in the sorted
+//! codes place by place, without going from level to level, and so are their children; where cells of the last of these levels have
+//! too many points, their points go on in the same way. Level by level, with a bucket sort a node, is how Gluck 2014 does it.
+
+mod cpu;
+mod gpu;
+mod host;
+
+pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
+pub use kauri_kernels::quadtree::node::Node;
+
+use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::kdtree::{Coordinate, MAX_POINTS};
+use crate::memory;
+use crate::point::{Cartesian, Scalar};
+use crate::stats::Stats;
+pub(crate) use gpu::GpuTree;
+pub(crate) use host::HostTree;
+use kauri_kernels::quadtree::frame::Frame;
+use std::borrow::Cow;
+
+/// How a tree is built.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QuadtreeOptions {
+    /// Most points of a leaf, at least 1: a node with more splits. Gluck's z. 20 by default.
+    pub leaf_points: u32,
+    /// Levels below the root, at most [`MAX_DEPTH`], which is the default. Leaves of that level may have more points.
+    pub max_depth: u32,
+}
+
+impl Default for QuadtreeOptions {
+    fn default() -> Self {
+        Self { leaf_points: 20, max_depth: MAX_DEPTH }
+    }
+}
+
+impl QuadtreeOptions {
+    /// With so many points in a leaf at most.
+    pub fn leaf_points(mut self, leaf_points: u32) -> Self {
+        self.leaf_points = leaf_points;
+        self
+    }
+
+    /// With so many levels below the root at most.
+    pub fn max_depth(mut self, max_depth: u32) -> Self {
+        self.max_depth = max_depth;
+        self
+    }
+
+    fn check(&self) -> Result<()> {
+        let out_of_range = |what, value: u32, least, most| {
+            Err(Error::OutOfRange { what, value: value.into(), least, most })
+        };
+        if self.leaf_points == 0 {
+            return out_of_range("points of a leaf", 0, 1, MAX_POINTS);
+        }
+        if self.max_depth > MAX_DEPTH {
+            return out_of_range("levels of a quadtree", self.max_depth, 0, MAX_DEPTH.into());
+        }
+        Ok(())
+    }
+}
+
+/// A quadtree over points of two coordinates, an octree over points of three. The id of a point is its index in the input.
+///
+/// The points are copied; nothing of the caller's is borrowed. What else belongs to a point is found by its id, or put in the order of
+/// the tree by [`payloads_in_order`](Quadtree::payloads_in_order).
+///
+/// ```
+/// use kauri::quadtree::{Quadtree, QuadtreeOptions};
+/// use kauri::Device;
+/// let points = [[0.0f32, 0.0], [7.0, 7.0], [1.0, 1.0], [6.0, 1.0]];
+/// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default().leaf_points(2))?;
+/// let nodes = tree.nodes()?;
+/// // The root, and its four children.
+/// assert_eq!(nodes.len(), 5);
+/// assert_eq!((nodes[0].first_child, nodes[0].len()), (1, 4));
+/// assert_eq!(nodes[1..].iter().map(|node| node.len()).collect::<Vec<_>>(), [2, 0, 1, 1]);
+/// assert_eq!(tree.ids()?, [0, 2, 3, 1]);
+/// assert_eq!(tree.bounds(1)?, [[0.0, 0.0], [4.0, 4.0]]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+pub struct Quadtree<P: Cartesian> {
+    device: Device,
+    stats: Stats,
+    storage: Storage<P::Coord>,
+}
+
+/// A quadtree of points with three coordinates.
+pub type Octree<P> = Quadtree<P>;
+
+/// The tree where its device can read it.
+enum Storage<C> {
+    Cpu(HostTree<C>),
+    Gpu(GpuTree<C>),
+}
+
+/// Runs `$body` with the constant `$D` = `$dims`, which are 2 or 3.
+macro_rules! with_plane_or_space {
+    ($dims:expr, $D:ident => $body:expr) => {
+        match $dims {
+            2 => {
+                const $D: usize = 2;
+                $body
+            }
+            3 => {
+                const $D: usize = 3;
+                $body
+            }
+            dims => unreachable!("{dims} dimensions"),
+        }
+    };
+}
+use with_plane_or_space;
+
+impl<P: Cartesian> Quadtree<P> {
+    /// Builds the tree over `points` on `device`.
+    ///
+    /// - Cost: O(n log n) at most; on a GPU a radix sort of the codes of as many levels as n points in even cells need, and of those
+    ///   points that need more.
+    /// - Memory: coordinates and ids again, 24 bytes a node (28 of an octree); of a node that splits there are four children.
+    /// - Result: the same bits on every device and in every run.
+    /// - Degenerate input: no points, one point, all points equal, points on a line are all fine. More points than a leaf may have in
+    ///   one place make a leaf of the greatest depth with all of them.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for options beyond their bounds; [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
+    /// [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
+    pub fn build(device: &Device, points: &[P], options: &QuadtreeOptions) -> Result<Self> {
+        const { assert!(P::DIMS == 2 || P::DIMS == 3, "quadtrees have points of 2 coordinates, octrees of 3") };
+        options.check()?;
+        if points.len() as u64 > MAX_POINTS {
+            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+        }
+        let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = P::DIMS).entered();
+        let mut stats = Stats::new(device);
+        let coords = stats.phase("validate", || P::coordinates(points, "point"))?;
+        let storage = match device.gpu() {
+            None => Storage::Cpu(P::Coord::quadtree(&coords, P::DIMS, options, &mut stats)?),
+            Some(gpu) => {
+                let stream = Stream::new(gpu)?;
+                let coords =
+                    stats.phase("copy to device", || Buffer::from_slice(&stream, &coords, "points"))?;
+                let mut workspace = Workspace::new(gpu);
+                let tree = stats.phase("build", || {
+                    let tree =
+                        P::Coord::quadtree_on(&stream, &mut workspace, &coords, P::DIMS, options)?;
+                    stream.synchronize().map(|()| tree)
+                })?;
+                stats.temp_bytes = workspace.bytes() + (coords.len() * size_of::<P::Coord>()) as u64;
+                Storage::Gpu(tree)
+            }
+        };
+        Ok(Self { device: device.clone(), stats, storage })
+    }
+
+    /// Builds the tree over coordinates in device memory, point after point, in the order of the stream; waits for numbers of nodes.
+    /// A coordinate that is not a number counts for the box of the points no more than one that is infinite may be there.
+    ///
+    /// # Errors
+    /// As [`build`](Quadtree::build), and [`Error::Shape`] for part of a point.
+    pub fn build_on(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<P::Coord>,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        const { assert!(P::DIMS == 2 || P::DIMS == 3, "quadtrees have points of 2 coordinates, octrees of 3") };
+        options.check()?;
+        let num_points = coords.len() / P::DIMS;
+        coords.check(stream, "coordinates of points", num_points * P::DIMS)?;
+        if num_points as u64 > MAX_POINTS {
+            return Err(Error::TooManyPoints { count: num_points as u64, max: MAX_POINTS });
+        }
+        let device = Device::from_gpu(stream.gpu().clone());
+        let tree = P::Coord::quadtree_on(stream, workspace, coords, P::DIMS, options)?;
+        Ok(Self { stats: Stats::new(&device), device, storage: Storage::Gpu(tree) })
+    }
+
+    /// The nodes in breadth-first order, the root first.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; errors of the device.
+    pub fn nodes(&self) -> Result<Cow<'_, [Node]>> {
+        match &self.storage {
+            Storage::Cpu(tree) => Ok(Cow::Borrowed(&tree.nodes)),
+            Storage::Gpu(tree) => tree.nodes().map(Cow::Owned),
+        }
+    }
+
+    /// The ids of the points in the order of the tree: those of a node are from its [`start`](Node::start) up to its
+    /// [`end`](Node::end).
+    ///
+    /// # Errors
+    /// As [`nodes`](Quadtree::nodes).
+    pub fn ids(&self) -> Result<Cow<'_, [u32]>> {
+        match &self.storage {
+            Storage::Cpu(tree) => Ok(Cow::Borrowed(&tree.ids)),
+            Storage::Gpu(tree) => tree.ids().map(Cow::Owned),
+        }
+    }
+
+    /// The coordinates of the points in the order of the tree, point after point.
+    ///
+    /// # Errors
+    /// As [`nodes`](Quadtree::nodes).
+    pub fn coords(&self) -> Result<Cow<'_, [P::Coord]>> {
+        match &self.storage {
+            Storage::Cpu(tree) => Ok(Cow::Borrowed(&tree.coords)),
+            Storage::Gpu(tree) => tree.coords().map(Cow::Owned),
+        }
+    }
+
+    /// Payloads in the order of the tree, of payloads in the order of ids.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless there is one for every point; [`Error::OutOfMemory`]; errors of the device.
+    pub fn payloads_in_order<T: Copy>(&self, payloads: &[T]) -> Result<Vec<T>> {
+        if payloads.len() != self.len() {
+            let (expected, got) = (self.len() as u64, payloads.len() as u64);
+            return Err(Error::Shape { what: "payloads of the points", expected, got });
+        }
+        let mut in_order = memory::vec_with_capacity(payloads.len(), "payloads of the points")?;
+        in_order.extend(self.ids()?.iter().map(|&id| payloads[id as usize]));
+        Ok(in_order)
+    }
+
+    /// Checks that the tree is what [`build`](Quadtree::build) promises: every id once, every point in its cell, every node with too many
+    /// points split and no other, leaves in the order of ids. On the host.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with the node and the reason; [`Error::OutOfMemory`]; errors of the device.
+    pub fn verify(&self) -> Result<()> {
+        match &self.storage {
+            Storage::Cpu(tree) => P::Coord::verify_quadtree(tree),
+            Storage::Gpu(tree) => P::Coord::verify_quadtree(&tree.to_host()?),
+        }
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        match &self.storage {
+            Storage::Cpu(tree) => tree.ids.len(),
+            Storage::Gpu(tree) => tree.num_points(),
+        }
+    }
+
+    /// True if there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of nodes, at least 1.
+    pub fn num_nodes(&self) -> usize {
+        self.level_begins().last().map_or(0, |&end| end as usize)
+    }
+
+    /// The level of the deepest nodes.
+    pub fn depth(&self) -> u32 {
+        self.level_begins().len() as u32 - 2
+    }
+
+    /// The first node of each level, and one more: the number of nodes.
+    pub fn level_begins(&self) -> &[u32] {
+        match &self.storage {
+            Storage::Cpu(tree) => &tree.level_begins,
+            Storage::Gpu(tree) => &tree.level_begins,
+        }
+    }
+
+    /// The device that the tree lives on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What the build cost.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+impl<S: Scalar, const D: usize> Quadtree<[S; D]> {
+    /// The cell of a node: its low corner, which is in it, and its high corner, which is not; exact.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless there is that node; errors of the device.
+    pub fn bounds(&self, node: u32) -> Result<[[f64; D]; 2]> {
+        let level_begins = self.level_begins();
+        let level = level_begins.partition_point(|&begin| begin <= node);
+        if level == level_begins.len() {
+            let most = self.num_nodes() as u64 - 1;
+            return Err(Error::OutOfRange { what: "node", value: node.into(), least: 0, most });
+        }
+        let (cell, words) = match &self.storage {
+            Storage::Cpu(tree) => (tree.cell(node).to_vec(), &tree.frame),
+            Storage::Gpu(tree) => (tree.cell(node)?, &tree.frame),
+        };
+        let frame = frame_of::<D>(words);
+        let side = 1 << (frame.levels - (level as u32 - 1));
+        let low = std::array::from_fn(|axis| u64::from(cell[axis]));
+        Ok([frame.corner(low), frame.corner(low.map(|unit| unit + side))])
+    }
+}
+
+impl<P: Cartesian> std::fmt::Debug for Quadtree<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Quadtree")
+            .field("len", &self.len())
+            .field("num_nodes", &self.num_nodes())
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a tree on the CPU.
+pub(crate) fn build<C: Coordinate>(
+    coords: &[C],
+    dims: usize,
+    options: &QuadtreeOptions,
+    stats: &mut Stats,
+) -> Result<HostTree<C>> {
+    with_plane_or_space!(dims, D => cpu::build(coords.as_chunks::<D>().0, options, stats))
+}
+
+/// Builds a tree of points on a GPU.
+pub(crate) fn build_on<C: Coordinate>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    coords: &Buffer<C>,
+    dims: usize,
+    options: &QuadtreeOptions,
+) -> Result<GpuTree<C>> {
+    with_plane_or_space!(dims, D => GpuTree::build::<D>(stream, workspace, coords, options))
+}
+
+/// Checks a tree.
+pub(crate) fn verify<C: Coordinate>(tree: &HostTree<C>) -> Result<()> {
+    with_plane_or_space!(tree.dims, D => tree.verify::<D>())
+}
+
+/// The frame of words that are those of one.
+fn frame_of<const D: usize>(words: &[u64]) -> Frame<D> {
+    Frame::from_words(words).expect("a tree has the frame that it was built with")
+}
+
+/// The frame of points in a box, of which there may be none; infinite corners are refused.
+fn frame_over<C: Coordinate, const D: usize>(corners: [[C; D]; 2], is_empty: bool, max_depth: u32) -> Result<Frame<D>> {
+    let [low, high] = if is_empty { [[0.0; D]; 2] } else { corners.map(|corner| corner.map(|x| x.to_f64())) };
+    let limit = C::LIMIT.to_f64();
+    for (axis, (low, high)) in low.into_iter().zip(high).enumerate() {
+        for value in [low, high] {
+            if !(value.abs() <= limit) {
+                return Err(Error::CoordinateTooLarge { what: "least or greatest coordinate", index: 0, axis, value, limit });
+            }
+        }
+    }
+    Ok(Frame::new(low, high, max_depth.max(1)))
+}
+
+/// Where the levels of a tree begin, given how many nodes split on each.
+fn level_begins(splits: &[u32], dims: usize) -> Vec<u32> {
+    let mut begins = vec![0, 1];
+    for &num in splits.iter().take_while(|&&num| num > 0) {
+        begins.push(begins[begins.len() - 1] + (num << dims));
+    }
+    begins
+}
