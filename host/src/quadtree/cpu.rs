@@ -134,9 +134,8 @@ fn cut<K: Code, const D: usize>(keyed: &[(K, u32)], frame: &Frame<D>, depth: u32
             .flat_map_iter(|&i| {
                 let node = nodes[i];
                 let keyed = &keyed[node.start as usize..node.end as usize];
-                let ends = move |child| {
-                    keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32
-                };
+                let ends =
+                    move |child| keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32;
                 let corner: [u32; D] = std::array::from_fn(|axis| cells[i * D + axis]);
                 (0..1 << D).map(move |child: u32| {
                     let start = if child == 0 { 0 } else { ends(child - 1) };

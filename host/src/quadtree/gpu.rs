@@ -6,6 +6,7 @@ use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::primitives::bounds::Bounds;
+use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::Pairs;
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
@@ -17,7 +18,6 @@ use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::quadtree::order::quadtree_order;
 use kauri_kernels::quadtree::splits::{quadtree_children, quadtree_count, quadtree_rows, quadtree_splits};
-use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
 use kauri_kernels::thread::words::Bits128;
@@ -49,11 +49,10 @@ impl<C: Coordinate> GpuTree<C> {
         let (gpu, n) = (stream.gpu(), coords.len() / D);
         let frame = frame::<C, D>(stream, workspace, coords.slice(), options)?;
         let words: Vec<u64> = frame.to_words().collect();
-        let mut rounds = Rounds {
+        let mut rounds: Rounds<'_, C, D> = Rounds {
             stream,
             coords: coords.slice(),
-            frame,
-            words: Buffer::from_slice(stream, &words, "quadtree frame")?,
+            frame: Buffer::from_slice(stream, &words, "quadtree frame")?,
             most: options.leaf_points,
             ids: Buffer::uninitialized(gpu, n, "quadtree ids")?,
             nodes: Buffer::from_slice(stream, &[root(n).to_bits()], "quadtree nodes")?,
@@ -64,7 +63,7 @@ impl<C: Coordinate> GpuTree<C> {
         // SAFETY: the buffers are the rounds' own or borrowed, and wait for the device before they are freed.
         unsafe {
             if depth == 0 || n <= options.leaf_points as usize {
-                crate::primitives::generate::iota_on(stream, 0, rounds.ids.slice_mut())?;
+                iota_on(stream, 0, rounds.ids.slice_mut())?;
             } else {
                 let mut level = first_levels(n, D, options).min(depth);
                 let mut roots = rounds.first(workspace, level, level < depth)?;
@@ -190,8 +189,8 @@ struct Deep {
 struct Rounds<'a, C, const D: usize> {
     stream: &'a Stream,
     coords: Slice<'a, C>,
-    frame: Frame<D>,
-    words: Buffer<u64>,
+    /// The frame's words.
+    frame: Buffer<u64>,
     /// A node with more points splits.
     most: u32,
     ids: Buffer<u32>,
@@ -257,12 +256,14 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         let by = SortBy::low_bits(num_levels * D as u32);
         let [keys, room] = round.keys.map(|keys| temp.view(keys));
         // The last pass is to write to the tree's ids, and what a sort reads may be the second of what it writes.
-        let own = Pairs { keys, values: self.ids.slice_mut() };
+        // SAFETY: the whole buffer, which stays where it is.
+        let ids = unsafe { SliceMut::from_raw_parts(self.ids.as_raw() as *mut u32, n) };
+        let own = Pairs { keys, values: ids };
         let room = Pairs { keys: room, values: temp.view(round.ids[1]) };
         let to = if by.num_passes() % 2 == 1 { [own, room] } else { [room, own] };
         // SAFETY: the plan's memory and the caller's.
         unsafe {
-            let args = (self.coords, self.words.slice(), num_levels, to[1].keys, to[1].values);
+            let args = (self.coords, self.frame.slice(), num_levels, to[1].keys, to[1].values);
             stream.launch_items::<quadtree_codes<C, D>>(n as u64, args)?;
             let [sorted, room] = round.sort.run(stream, &temp, by, to[1].read_only(), to)?;
             self.cut(&temp, &round, sorted.keys.read_only(), room.keys, roots, 0, num_levels, goes_on)
@@ -298,7 +299,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         unsafe {
             let args = (
                 self.coords,
-                self.words.slice(),
+                self.frame.slice(),
                 level,
                 num_levels,
                 roots.starts,
@@ -310,7 +311,8 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
             stream.launch_items::<quadtree_deep_codes<C, D>>(len as u64, args)?;
             let [sorted, room] = round.sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
             let sorted = sorted.read_only();
-            let args = (sorted.keys, sorted.values, code_bits, roots.starts, roots.offsets, self.ids.slice_mut());
+            let args =
+                (sorted.keys, sorted.values, code_bits, roots.starts, roots.offsets, self.ids.slice_mut());
             stream.launch_items::<quadtree_place>(len as u64, args)?;
             self.cut(&temp, &round, sorted.keys, room.keys, roots, level, num_levels, goes_on)
         }
@@ -383,7 +385,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
                 keys,
                 num_levels,
                 most,
-                self.words.slice(),
+                self.frame.slice(),
                 level,
                 splits.read_only(),
                 rows.read_only(),

@@ -52,9 +52,11 @@ impl<C: Coordinate> HostTree<C> {
         if next as usize != self.nodes.len() {
             return corrupt(0, format!("{} nodes, of which {next} are children", self.nodes.len()));
         }
-        let wrong = self.nodes.par_iter().enumerate().find_map_first(|(i, node)| {
-            self.wrong::<D>(i, node).map(|what| (i, what))
-        });
+        let wrong = self
+            .nodes
+            .par_iter()
+            .enumerate()
+            .find_map_first(|(i, node)| self.wrong::<D>(i, node).map(|what| (i, what)));
         wrong.map_or(Ok(()), |(i, what)| corrupt(i, what))
     }
 
@@ -67,7 +69,11 @@ impl<C: Coordinate> HostTree<C> {
             return Some(format!("level {}, but it is among those of level {of_level}", node.level));
         }
         if node.is_leaf() == (node.len() > most && node.level < deepest) {
-            return Some(format!("{} points, of which a leaf has at most {most}, and first child {}", node.len(), node.first_child));
+            return Some(format!(
+                "{} points, of which a leaf has at most {most}, and first child {}",
+                node.len(),
+                node.first_child
+            ));
         }
         let shift = frame.levels - node.level;
         let cell: [u32; D] = std::array::from_fn(|axis| self.cells[i * D + axis]);

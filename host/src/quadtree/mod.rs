@@ -61,9 +61,8 @@ impl QuadtreeOptions {
     }
 
     fn check(&self) -> Result<()> {
-        let out_of_range = |what, value: u32, least, most| {
-            Err(Error::OutOfRange { what, value: value.into(), least, most })
-        };
+        let out_of_range =
+            |what, value: u32, least, most| Err(Error::OutOfRange { what, value: value.into(), least, most });
         if self.leaf_points == 0 {
             return out_of_range("points of a leaf", 0, 1, MAX_POINTS);
         }
@@ -124,7 +123,6 @@ macro_rules! with_plane_or_space {
         }
     };
 }
-use with_plane_or_space;
 
 impl<P: Cartesian> Quadtree<P> {
     /// Builds the tree over `points` on `device`.
@@ -156,8 +154,7 @@ impl<P: Cartesian> Quadtree<P> {
                     stats.phase("copy to device", || Buffer::from_slice(&stream, &coords, "points"))?;
                 let mut workspace = Workspace::new(gpu);
                 let tree = stats.phase("build", || {
-                    let tree =
-                        P::Coord::quadtree_on(&stream, &mut workspace, &coords, P::DIMS, options)?;
+                    let tree = P::Coord::quadtree_on(&stream, &mut workspace, &coords, P::DIMS, options)?;
                     stream.synchronize().map(|()| tree)
                 })?;
                 stats.temp_bytes = workspace.bytes() + (coords.len() * size_of::<P::Coord>()) as u64;
@@ -357,13 +354,23 @@ fn frame_of<const D: usize>(words: &[u64]) -> Frame<D> {
 }
 
 /// The frame of points in a box, of which there may be none; infinite corners are refused.
-fn frame_over<C: Coordinate, const D: usize>(corners: [[C; D]; 2], is_empty: bool, max_depth: u32) -> Result<Frame<D>> {
+fn frame_over<C: Coordinate, const D: usize>(
+    corners: [[C; D]; 2],
+    is_empty: bool,
+    max_depth: u32,
+) -> Result<Frame<D>> {
     let [low, high] = if is_empty { [[0.0; D]; 2] } else { corners.map(|corner| corner.map(|x| x.to_f64())) };
     let limit = C::LIMIT.to_f64();
     for (axis, (low, high)) in low.into_iter().zip(high).enumerate() {
         for value in [low, high] {
-            if !(value.abs() <= limit) {
-                return Err(Error::CoordinateTooLarge { what: "least or greatest coordinate", index: 0, axis, value, limit });
+            if value.is_nan() || value.abs() > limit {
+                return Err(Error::CoordinateTooLarge {
+                    what: "least or greatest coordinate",
+                    index: 0,
+                    axis,
+                    value,
+                    limit,
+                });
             }
         }
     }

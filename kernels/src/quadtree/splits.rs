@@ -12,7 +12,7 @@ use super::node::Node;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_WARP_POINTS};
 use crate::thread::radix_key::RadixKey;
 use crate::thread::search::partition_point;
-use crate::thread::words::Bits128;
+use crate::thread::words::{Bits128, computed};
 use cuda_std::prelude::*;
 
 /// Most levels of a round: a lane has the counter of each, and of the one below them.
@@ -57,9 +57,9 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
     /// these its place. All lanes call.
     #[inline(always)]
     unsafe fn each_level(&self, warp: usize, mut found: impl FnMut(u32, u32, Option<usize>)) {
-        let mut group = 0;
-        while group < QUADTREE_WARP_POINTS {
-            let place = warp * QUADTREE_WARP_POINTS + group + warp::lane_id() as usize;
+        let mut group = warp::lane_id();
+        while group < QUADTREE_WARP_POINTS as u32 {
+            let place = warp * QUADTREE_WARP_POINTS + group as usize;
             let (first, last) = self.levels(place);
             if warp::warp_vote_any(warp::FULL_MASK, first <= last) {
                 let mut level = 0;
@@ -70,7 +70,8 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
                     level += 1;
                 }
             }
-            group += 32;
+            // Opaque, so that there is one vote for all groups.
+            group = computed(group + 32);
         }
     }
 }
@@ -136,7 +137,8 @@ pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
     let mut next = if lane <= num_levels { counts.load(lane as usize * num_warps + warp) } else { 0 };
     let keys = Keys::<K, D> { keys, num_levels, most: most as usize };
     keys.each_level(warp, |level, lanes, place| {
-        let before = warp::shuffle_idx(warp::FULL_MASK, next, level) + (lanes & warp::lane_mask_lt()).count_ones();
+        let before =
+            warp::shuffle_idx(warp::FULL_MASK, next, level) + (lanes & warp::lane_mask_lt()).count_ones();
         if let Some(place) = place {
             splits.store(before as usize, place as u32);
         }

@@ -20,6 +20,7 @@ mod lonlat;
 mod primitives;
 mod primitives_ordered;
 mod properties;
+mod quadtree;
 mod save;
 
 use kauri::kdtree::{Builder, SplitRule};

@@ -13,6 +13,7 @@ mod kdtree_within;
 mod merge;
 mod moves;
 mod partition;
+mod quadtree;
 mod radix_sort;
 mod scan;
 mod search;
