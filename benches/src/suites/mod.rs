@@ -3,6 +3,7 @@
 pub mod join;
 pub mod kdtree;
 pub mod primitives;
+pub mod quadtree;
 
 use crate::measure::Effort;
 use crate::report::{Report, Row};
@@ -27,7 +28,7 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 
 /// The suites by name.
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
-    kdtree::SUITES.into_iter().chain(join::SUITES).chain(primitives::SUITES)
+    kdtree::SUITES.into_iter().chain(join::SUITES).chain(quadtree::SUITES).chain(primitives::SUITES)
 }
 
 /// Leaves out work that the device has no memory for: the largest sizes of the widest items.

@@ -1,0 +1,205 @@
+//! Quadtrees and octrees against a naive recursive build, and across devices.
+
+use kauri::quadtree::{Node, Quadtree, QuadtreeOptions};
+use kauri::{Cartesian, Error};
+use kauri_tests::devices_for_shape;
+use kauri_tests::generate::{Scalar, Shape};
+
+const SIZES: [usize; 9] = [0, 1, 2, 21, 33, 100, 1025, 3000, 5000];
+
+/// A tree as lists.
+#[derive(Debug, PartialEq)]
+struct Lists<const D: usize> {
+    nodes: Vec<Node>,
+    cells: Vec<[[f64; D]; 2]>,
+    ids: Vec<u32>,
+}
+
+impl<const D: usize> Lists<D> {
+    fn of<C: Scalar>(tree: &Quadtree<[C; D]>) -> Self {
+        let nodes = tree.nodes().unwrap().into_owned();
+        let cells = (0..nodes.len()).map(|i| tree.bounds(i as u32).unwrap()).collect();
+        Self { nodes, cells, ids: tree.ids().unwrap().into_owned() }
+    }
+}
+
+/// Cuts cells in halves that are exact, and moves ids to one or the other, until few are left.
+fn naive<C: Scalar, const D: usize>(
+    points: &[[C; D]],
+    root: [[f64; D]; 2],
+    depth: u32,
+    options: &QuadtreeOptions,
+) -> Lists<D> {
+    struct Cell<const D: usize> {
+        corners: [[f64; D]; 2],
+        ids: Vec<u32>,
+        start: u32,
+        level: u32,
+    }
+    let ids = (0..points.len() as u32).collect();
+    let mut level_cells = vec![Cell { corners: root, ids, start: 0, level: 0 }];
+    let (mut lists, mut leaves) = (Lists { nodes: vec![], cells: vec![], ids: vec![] }, vec![]);
+    let mut next = 1;
+    while !level_cells.is_empty() {
+        let mut children = vec![];
+        for cell in level_cells {
+            let splits = cell.ids.len() > options.leaf_points as usize && cell.level < depth;
+            let end = cell.start + cell.ids.len() as u32;
+            let first_child = if splits { next } else { 0 };
+            lists.nodes.push(Node { start: cell.start, end, first_child, level: cell.level });
+            lists.cells.push(cell.corners);
+            if !splits {
+                leaves.push((cell.start, cell.ids));
+                continue;
+            }
+            next += 1 << D;
+            let [low, high] = cell.corners;
+            let middle: [f64; D] = std::array::from_fn(|axis| low[axis] + (high[axis] - low[axis]) / 2.0);
+            let mut start = cell.start;
+            for child in 0..1_usize << D {
+                let is_upper = |axis: usize| child >> (D - 1 - axis) & 1 == 1;
+                let is_inside = |&id: &u32| {
+                    (0..D).all(|axis| (points[id as usize][axis].to_f64() >= middle[axis]) == is_upper(axis))
+                };
+                let ids: Vec<u32> = cell.ids.iter().copied().filter(is_inside).collect();
+                let corners = [
+                    std::array::from_fn(|axis| if is_upper(axis) { middle[axis] } else { low[axis] }),
+                    std::array::from_fn(|axis| if is_upper(axis) { high[axis] } else { middle[axis] }),
+                ];
+                let len = ids.len() as u32;
+                children.push(Cell { corners, ids, start, level: cell.level + 1 });
+                start += len;
+            }
+        }
+        level_cells = children;
+    }
+    leaves.sort();
+    lists.ids = leaves.into_iter().flat_map(|(_, ids)| ids).collect();
+    lists
+}
+
+/// Levels that there are before cells are too small for an `f64`.
+fn depth<C: Scalar, const D: usize>(points: &[[C; D]], side: f64, options: &QuadtreeOptions) -> u32 {
+    let exponent = |x: f64| (x.to_bits() >> 52 & 0x7FF) as i32 - 1023;
+    let largest = points.iter().flatten().map(|x| x.to_f64().abs()).fold(0.0, f64::max);
+    let least = (exponent(largest).max(-1022) - 52).max(-1021);
+    (exponent(side) - least).clamp(0, options.max_depth as i32) as u32
+}
+
+fn check<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+where
+    [C; D]: Cartesian<Coord = C>,
+{
+    let mut expected = None;
+    for device in devices_for_shape(shape, points.len()) {
+        let what =
+            || format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
+        let tree =
+            Quadtree::build(&device, points, options).unwrap_or_else(|error| panic!("{}: {error}", what()));
+        tree.verify().unwrap_or_else(|error| panic!("{}: {error}", what()));
+        let expected = expected.get_or_insert_with(|| {
+            let root = tree.bounds(0).unwrap();
+            naive(points, root, depth(points, root[1][0] - root[0][0], options), options)
+        });
+        let lists = Lists::of(&tree);
+        assert!(lists == *expected, "{}:\n{lists:?}\n{expected:?}", what());
+        let coords: Vec<C> = lists.ids.iter().flat_map(|&id| points[id as usize]).collect();
+        assert!(*tree.coords().unwrap() == coords, "{}", what());
+        assert_eq!(tree.depth(), lists.nodes.last().unwrap().level, "{}", what());
+    }
+}
+
+fn equal_to_the_naive_build<C: Scalar, const D: usize>()
+where
+    [C; D]: Cartesian<Coord = C>,
+{
+    for (i, n) in SIZES.into_iter().enumerate() {
+        for shape in Shape::ALL {
+            let points = shape.points::<C, D>(n, i as u64);
+            let options = QuadtreeOptions::default();
+            let options = match i % 3 {
+                0 => options,
+                1 => options.leaf_points(1),
+                _ => options.leaf_points(200).max_depth(5),
+            };
+            check(&points, shape, &options);
+        }
+    }
+}
+
+#[test]
+fn quadtrees_equal_the_naive_build_f32() {
+    equal_to_the_naive_build::<f32, 2>();
+}
+
+#[test]
+fn quadtrees_equal_the_naive_build_f64() {
+    equal_to_the_naive_build::<f64, 2>();
+}
+
+#[test]
+fn octrees_equal_the_naive_build_f32() {
+    equal_to_the_naive_build::<f32, 3>();
+}
+
+#[test]
+fn octrees_equal_the_naive_build_f64() {
+    equal_to_the_naive_build::<f64, 3>();
+}
+
+/// Rows of the table of degenerate input: what is deep, what is at one place, what is on borders.
+#[test]
+fn degenerate_points() {
+    let options = QuadtreeOptions::default().leaf_points(3);
+    let depths = [0, 1, 2, 3, 11, 16, 17, 31, 32].map(|depth| options.clone().max_depth(depth));
+    // Two places as near each other as can be, and one far away.
+    let near = [1.0_f32, 1.0_f32.next_up(), -7.5];
+    let points: Vec<[f32; 2]> = (0..40).map(|i| [near[i * i % 3], near[i % 2]]).collect();
+    depths.iter().for_each(|options| check(&points, Shape::FewDistinct, options));
+    // Borders of cells, and just below them.
+    let borders: Vec<[f64; 3]> = (0..200)
+        .map(|i| {
+            [i % 8, i / 8 % 8, i % 5]
+                .map(|x| if i % 3 == 0 { f64::from(x) } else { f64::from(x).next_down() })
+        })
+        .collect();
+    depths.iter().for_each(|options| check(&borders, Shape::Lattice, options));
+    // Powers of two: a level each.
+    let powers: Vec<[f64; 2]> = (0..60).map(|i| [0.5_f64.powi(i), -0.5_f64.powi(2 * i)]).collect();
+    depths.iter().for_each(|options| check(&powers, Shape::Scales, options));
+}
+
+#[test]
+fn bad_input_is_named() {
+    let options = QuadtreeOptions::default();
+    for device in devices_for_shape(Shape::Uniform, 10) {
+        let build = |points: &[[f32; 2]], options: &QuadtreeOptions| {
+            Quadtree::build(&device, points, options).unwrap_err().to_string()
+        };
+        let points = [[0.0, 1.0], [0.0, f32::NAN]];
+        let error = Quadtree::build(&device, &points, &options).unwrap_err();
+        assert!(matches!(error, Error::NonFinite { index: 1, axis: 1, .. }), "{error}");
+        assert_eq!(
+            build(&[], &options.clone().leaf_points(0)),
+            "points of a leaf 0: expected 1 to 4294967294"
+        );
+        assert_eq!(build(&[], &options.clone().max_depth(33)), "levels of a quadtree 33: expected 0 to 32");
+        let tree = Quadtree::build(&device, &[[1.0_f32, 2.0]], &options).unwrap();
+        assert_eq!(tree.bounds(1).unwrap_err().to_string(), "node 1: expected 0 to 0");
+        assert!(matches!(tree.payloads_in_order(&[1, 2]), Err(Error::Shape { .. })));
+        assert_eq!(tree.payloads_in_order(&["a"]).unwrap(), ["a"]);
+    }
+}
+
+/// Integers are cut as they are.
+#[test]
+fn integers() {
+    let points: Vec<[i32; 2]> = (0..500).map(|i| [i % 23 - 11, i32::MAX - i / 23]).collect();
+    for device in devices_for_shape(Shape::Uniform, 500) {
+        let tree = Quadtree::build(&device, &points, &QuadtreeOptions::default().leaf_points(4)).unwrap();
+        tree.verify().unwrap();
+        let [low, high] = tree.bounds(0).unwrap();
+        assert_eq!(low, [-11.0, f64::from(i32::MAX) - 21.0]);
+        assert_eq!([high[0] - low[0], high[1] - low[1]], [32.0, 32.0]);
+    }
+}

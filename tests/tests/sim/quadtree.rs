@@ -1,0 +1,37 @@
+//! Quadtrees and octrees on a GPU: what the CPU builds.
+
+use crate::on_each_schedule_in_turn;
+use kauri::device::Gpu;
+use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::{Cartesian, Device};
+use kauri_tests::generate::{Scalar, Shape};
+
+fn check<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
+where
+    [C; D]: Cartesian<Coord = C>,
+{
+    let [cpu, sim] = [Device::cpu(), Device::from_gpu(gpu.clone())]
+        .map(|device| Quadtree::build(&device, points, options).unwrap());
+    sim.verify().unwrap();
+    assert_eq!(sim.nodes().unwrap(), cpu.nodes().unwrap());
+    assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap());
+    assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap());
+    assert_eq!(sim.level_begins(), cpu.level_begins());
+}
+
+#[test]
+fn trees_of_every_shape() {
+    let options = QuadtreeOptions::default();
+    on_each_schedule_in_turn(10, |gpu, _, turn| match turn {
+        0 => check(gpu, &Shape::Uniform.points::<f32, 2>(1500, 1), &options),
+        1 => check(gpu, &Shape::Clustered.points::<f32, 3>(400, 2), &options.clone().leaf_points(1)),
+        2 => check(gpu, &Shape::FewDistinct.points::<f64, 2>(300, 3), &options.clone().leaf_points(5)),
+        3 => check(gpu, &Shape::Scales.points::<f64, 3>(300, 4), &options.clone().leaf_points(2)),
+        4 => check(gpu, &Shape::AllEqual.points::<f32, 2>(100, 5), &options),
+        5 => check(gpu, &Shape::Collinear.points::<f32, 3>(1100, 6), &options.clone().leaf_points(100)),
+        6 => check(gpu, &Shape::Lattice.points::<f64, 2>(200, 7), &options.clone().max_depth(2)),
+        7 => check(gpu, &Shape::Subnormal.points::<f64, 3>(100, 8), &options.clone().leaf_points(1)),
+        8 => check(gpu, &Shape::Largest.points::<f64, 2>(70, 9), &options.clone().leaf_points(33)),
+        _ => check(gpu, &Shape::Uniform.points::<f32, 2>(21, 10), &options.clone().max_depth(0)),
+    });
+}
