@@ -5,7 +5,7 @@ use super::ptx;
 use super::watch::{FaultPlan, MemoryUse, Rules, Watch, limit_from_env};
 use crate::error::Result;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A GPU. A handle: clones are the same device and share the account of its memory.
 #[derive(Clone)]
@@ -68,8 +68,14 @@ impl Gpu {
         self.driver.load_module(family, &|| Ok(ptx.into()))
     }
 
-    /// Loads a family of this build if it is not loaded yet.
+    /// Loads a family of this build if it is not loaded yet. Of threads that need one at the same time the first loads it, and the others
+    /// wait: a driver takes up to 20 seconds for a family, and loads one after another.
     pub(super) fn require_module(&self, family: &'static str) -> Result<()> {
+        if self.driver.has_module(family) {
+            return Ok(());
+        }
+        static LOADING: Mutex<()> = Mutex::new(());
+        let _one = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         if self.driver.has_module(family) {
             return Ok(());
         }

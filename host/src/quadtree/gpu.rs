@@ -58,6 +58,7 @@ impl<C: Coordinate> GpuTree<C> {
             nodes: Buffer::from_slice(stream, &[root(n).to_bits()], "quadtree nodes")?,
             cells: Buffer::from_slice(stream, &[0; D], "quadtree cells")?,
             splits: Vec::new(),
+            ends: 0,
         };
         let depth = frame.levels.min(options.max_depth);
         // SAFETY: the buffers are the rounds' own or borrowed, and wait for the device before they are freed.
@@ -198,6 +199,8 @@ struct Rounds<'a, C, const D: usize> {
     cells: Buffer<u32>,
     /// How many nodes split on each level so far.
     splits: Vec<u32>,
+    /// The levels that rounds ended with, a bit each.
+    ends: u64,
 }
 
 /// The roots of a round, on the device.
@@ -351,6 +354,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
     ) -> Result<Option<Deep>> {
         let (stream, gpu, most) = (self.stream, self.stream.gpu(), self.most);
         let (counts, rows) = (temp.view(round.counts), temp.view(round.rows));
+        self.ends |= 1 << (level + num_levels);
         let num_threads = 32 * keys.len().div_ceil(QUADTREE_WARP_POINTS) as u64;
         // SAFETY: passed on to the caller; as many rows and counts as planned, and nodes as are counted.
         unsafe {
@@ -430,7 +434,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         // SAFETY: the plan's memory and the caller's.
         unsafe {
             self.stream.copy(ids, self.ids.slice())?;
-            let args = (self.nodes.slice(), self.most, ids.read_only(), self.ids.slice_mut());
+            let args = (self.nodes.slice(), self.most, self.ends, ids.read_only(), self.ids.slice_mut());
             let num_threads = self.nodes.len().next_multiple_of(32) as u64;
             self.stream.launch_items::<quadtree_order>(num_threads, args)
         }

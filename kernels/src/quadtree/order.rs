@@ -7,15 +7,23 @@ use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
 /// Writes the ids of each leaf of up to `most` points in ascending order, each to the place that as many lesser ones have before it; a warp
-/// 32 nodes. Leaves with more points, all of one unit, are in order, and are not written.
+/// 32 nodes. Leaves of the levels that `in_order` has a bit of are those of one key, and in order, as are leaves with more points, all of
+/// one unit: these are not written.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-pub unsafe fn quadtree_order(nodes: Slice<Bits128>, most: u32, ids: Slice<u32>, sorted: SliceMut<u32>) {
+pub unsafe fn quadtree_order(
+    nodes: Slice<Bits128>,
+    most: u32,
+    in_order: u64,
+    ids: Slice<u32>,
+    sorted: SliceMut<u32>,
+) {
     let i = thread::index_1d_u64() as usize;
     let (mut start, mut len) = (0, 0);
     if i < nodes.len() {
         let node = Node::from_bits(nodes.load(i));
         start = node.start;
-        len = if node.is_leaf() && node.len() <= most { node.len() } else { 0 };
+        let is_mixed = node.is_leaf() && node.len() <= most && in_order >> node.level & 1 == 0;
+        len = if is_mixed { node.len() } else { 0 };
     }
     // The leaves of a warp, one after the other.
     let end = inclusive_sum(len);

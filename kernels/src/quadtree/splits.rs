@@ -14,9 +14,7 @@ use crate::thread::radix_key::RadixKey;
 use crate::thread::search::partition_point;
 use crate::thread::words::{Bits128, computed};
 use cuda_std::prelude::*;
-
-/// Most levels of a round: a lane has the counter of each, and of the one below them.
-pub const MAX_ROUND_LEVELS: u32 = 31;
+use cuda_std::warp::WarpReductionOp;
 
 /// The sorted keys of a round.
 #[derive(Clone, Copy)]
@@ -42,15 +40,17 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
         if below > self.num_levels { -1 } else { (self.num_levels - below) as i32 }
     }
 
-    /// The first and the last level on which a node that splits begins at a place; none if they are the wrong way round.
+    /// The levels on which a node that splits begins at a place, a bit each.
     #[inline(always)]
-    unsafe fn levels(&self, place: usize) -> (i32, i32) {
+    unsafe fn levels(&self, place: usize) -> u32 {
         let len = self.keys.len();
         if place >= len || len - place <= self.most {
-            return (0, -1);
+            return 0;
         }
+        // Bits from the first of them on, and those behind the last.
+        let from = |level: i32| u32::MAX << level;
         let above = if place == 0 { -1 } else { self.shared(place - 1, place) };
-        (above + 1, self.shared(place, place + self.most))
+        from(above + 1) & !from(self.shared(place, place + self.most) + 1)
     }
 
     /// Calls `found` with each of the places of a warp at which nodes begin that split: the level, the lanes, and if the caller's is one of
@@ -60,15 +60,14 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
         let mut group = warp::lane_id();
         while group < QUADTREE_WARP_POINTS as u32 {
             let place = warp * QUADTREE_WARP_POINTS + group as usize;
-            let (first, last) = self.levels(place);
-            if warp::warp_vote_any(warp::FULL_MASK, first <= last) {
-                let mut level = 0;
-                while level <= self.num_levels {
-                    let begins = first <= level as i32 && level as i32 <= last;
-                    let lanes = warp::warp_vote_ballot(warp::FULL_MASK, begins);
-                    found(level, lanes, begins.then_some(place));
-                    level += 1;
-                }
+            let own = self.levels(place);
+            let mut all = warp::warp_reduce(warp::FULL_MASK, own, WarpReductionOp::Or);
+            while all != 0 {
+                let level = all.trailing_zeros();
+                all &= all - 1;
+                let begins = own >> level & 1 == 1;
+                let lanes = warp::warp_vote_ballot(warp::FULL_MASK, begins);
+                found(level, lanes, begins.then_some(place));
             }
             // Opaque, so that there is one vote for all groups.
             group = computed(group + 32);
@@ -76,7 +75,7 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
     }
 }
 
-/// Counts the nodes that split, on each level of a round and the one below: a row a level, in it a number a warp, which has as many
+/// Counts the nodes that split, on each level of a round, of at most 30, and the one below: a row a level, in it a number a warp, which has as many
 /// [points](QUADTREE_WARP_POINTS); behind all rows a 0.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instance(u32, 2)]

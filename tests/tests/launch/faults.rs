@@ -124,6 +124,25 @@ fn each_call_fails(survives: impl Fn(FaultPlan) -> bool) {
     assert!(survives(FaultPlan { call: FaultCall::Any, nth: u64::MAX, repeat: false }));
 }
 
+/// The second load of a module would fail.
+#[test]
+fn threads_load_a_module_once() {
+    let load_once = FaultPlan { call: FaultCall::LoadModule, nth: 2, repeat: false };
+    let gpu = Device::sim(SimOptions::default()).unwrap().gpu().unwrap().with_faults(load_once);
+    let barrier = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let stream = Stream::new(&gpu).unwrap();
+                let mut numbers = Buffer::<u32>::uninitialized(&gpu, 3, "numbers").unwrap();
+                barrier.wait();
+                kauri::primitives::generate::iota(&stream, 5, 1, &mut numbers).unwrap();
+                assert_eq!(numbers.to_vec(&stream).unwrap(), [5, 6, 7]);
+            });
+        }
+    });
+}
+
 #[test]
 fn every_call_may_fail_on_a_gpu() {
     on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), Builder::Selection));
