@@ -8,7 +8,7 @@ mod stored;
 use kauri_kernels::kdtree::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use super::backend::Answers;
 use super::{Coordinate, MAX_POINTS, MemoryPlan, SpatialIndex, checked_coordinates};
@@ -136,23 +136,19 @@ pub trait BalancedTree<C: Coord>: Send + Sync {
     fn stored(&self) -> Result<stored::Stored<'_, C>>;
 }
 
-/// What is made when it is first asked for.
+/// What is made when it is first asked for. Nothing is held while it is made: a thread of a pool takes up other work while it waits for
+/// its own, and that may ask for the same. So several may make it, of which one is kept.
 struct Once<T> {
     made: OnceLock<T>,
-    making: Mutex<()>,
 }
 
 impl<T> Once<T> {
     fn new() -> Self {
-        Self { made: OnceLock::new(), making: Mutex::new(()) }
+        Self { made: OnceLock::new() }
     }
 
     /// What was made, or is now; if that fails it is tried again the next time.
     fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-        if let Some(made) = self.made.get() {
-            return Ok(made);
-        }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = self.made.get() {
             return Ok(made);
         }

@@ -85,9 +85,18 @@ impl<C: Coord> CpuTree<C> {
 
     /// The least and the greatest corner of the box of the points.
     fn bounds<const D: usize>(&self) -> [[C; D]; 2] {
-        let bounds = self.bounds.get_or_init(|| bounds(self.nodes::<D>().points).concat());
-        let corners = points(bounds);
-        [corners[0], corners[1]]
+        let corners = |bounds| {
+            let corners = points(bounds);
+            [corners[0], corners[1]]
+        };
+        match self.bounds.get() {
+            Some(bounds) => corners(bounds),
+            None => {
+                // Not while others wait for it: threads of a pool take up other work in between, which may come to here.
+                let bounds = bounds(self.nodes::<D>().points).concat();
+                corners(self.bounds.get_or_init(|| bounds))
+            }
+        }
     }
 
     fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {

@@ -1,9 +1,10 @@
 //! Balanced trees against a naive build and across devices.
 
-use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
-use kauri::{Device, Error, LonLat, Point};
+use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, QueryOptions, Removed};
+use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for_shape, for_each_dims, oracle};
+use rayon::prelude::*;
 
 const SIZES: [usize; 12] = [0, 1, 2, 3, 4, 5, 31, 32, 33, 100, 1000, 1025];
 
@@ -143,5 +144,26 @@ fn a_million_points() {
         assert!(tree.medians().unwrap() == expected.medians().unwrap(), "{device}");
         let plan = BalancedKdTree::<[f32; 4]>::plan(&device, points.len(), &BalancedOptions::default());
         assert_eq!(tree.stats().temp_bytes, plan.temp_bytes);
+    }
+}
+
+/// The first queries make what all of them need; threads of a pool take up each other's while they wait.
+#[test]
+fn first_queries_from_a_pool() {
+    let points = Shape::Uniform.points::<f32, 3>(50_000, 1);
+    let expected = oracle::BruteForce::new(&points);
+    let options = QueryOptions::default().periods(&[10.0, 10.0, 10.0]);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+    for device in devices() {
+        let balanced = BalancedKdTree::build(&device, &points, &BalancedOptions::default()).unwrap();
+        let tree = KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
+        pool.install(|| {
+            points[..64].par_iter().for_each(|&query| {
+                let found = [balanced.nearest(&[query], 2), tree.nearest_with(&[query], 2, &options)];
+                for found in found {
+                    assert_eq!(found.unwrap().row(0).0, expected.row(query, 2).0, "{device}");
+                }
+            });
+        });
     }
 }

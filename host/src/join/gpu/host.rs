@@ -237,25 +237,30 @@ impl<C: Coord, S: Score> OnHost<'_, C, S> {
         Ok(ids)
     }
 
-    /// True if a point may be of a pair that is not behind a limit.
-    fn may_be_of(&self, set: usize, id: usize, limit: Bits128) -> bool {
-        let own = self.scores[set][id].score_rank();
-        // With either the least or the greatest score a point makes the best pair, by every function.
-        let others = self.extremes[1 - set].get_or_init(|| extremes(self.scores[1 - set]));
-        others.iter().any(|&other| {
-            let (left, right) = if set == 0 { (own, other) } else { (other, own) };
-            self.scoring.rank(left, right) >= !limit.0
-        })
-    }
-
-    /// Those of the points that may be of such a pair.
+    /// Those of the points that may be of a pair that is not behind a limit.
     fn that_may_be_of(&self, ids: [Ids; 2], limit: Bits128) -> Result<[Ids; 2]> {
         if limit.0 == u64::MAX {
             return Ok(ids);
         }
         let num = ids[0].len() + ids[1].len();
         memory::check((num * size_of::<u32>()) as u64, "points of a join that are looked at")?;
-        Ok([0, 1].map(|set| ids[set].filter(|id| self.may_be_of(set, id, limit))))
+        let extremes = [0, 1].map(|set| match self.extremes[set].get() {
+            Some(extremes) => *extremes,
+            None => {
+                // Not while others wait for it: threads of a pool take up other work in between, which may come to here.
+                let extremes = extremes(self.scores[set]);
+                *self.extremes[set].get_or_init(|| extremes)
+            }
+        });
+        // With either the least or the greatest score of the others a point makes the best pair, by every function.
+        let may_be_of = |set: usize, id: usize| {
+            let own = self.scores[set][id].score_rank();
+            extremes[1 - set].iter().any(|&other| {
+                let (left, right) = if set == 0 { (own, other) } else { (other, own) };
+                self.scoring.rank(left, right) >= !limit.0
+            })
+        };
+        Ok([0, 1].map(|set| ids[set].filter(|id| may_be_of(set, id))))
     }
 
     fn bring(&self, bring: &mut Bring<'_>, ids: [Ids; 2]) -> Result<Brought<C, S>> {
