@@ -152,7 +152,7 @@ fn a_million_points() {
 fn first_queries_from_a_pool() {
     let points = Shape::Uniform.points::<f32, 3>(50_000, 1);
     let expected = oracle::BruteForce::new(&points);
-    let options = QueryOptions::default().periods(&[10.0, 10.0, 10.0]);
+    let options = QueryOptions::default().periods([10.0, 10.0, 10.0]);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
     for device in devices() {
         let balanced = BalancedKdTree::build(&device, &points, &BalancedOptions::default()).unwrap();
