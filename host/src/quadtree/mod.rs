@@ -88,7 +88,7 @@ impl QuadtreeOptions {
 /// assert_eq!(nodes.len(), 5);
 /// assert_eq!((nodes[0].first_child, nodes[0].len()), (1, 4));
 /// assert_eq!(nodes[1..].iter().map(|node| node.len()).collect::<Vec<_>>(), [2, 0, 1, 1]);
-/// assert_eq!(tree.ids()?, [0, 2, 3, 1]);
+/// assert_eq!(*tree.ids()?, [0, 2, 3, 1]);
 /// assert_eq!(tree.bounds(1)?, [[0.0, 0.0], [4.0, 4.0]]);
 /// # Ok::<(), kauri::Error>(())
 /// ```
