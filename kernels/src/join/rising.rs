@@ -104,7 +104,7 @@ unsafe fn leave(warp: u64, num_segments: u64, most: u64, state: SliceMut<'_, u64
 const WARP_SHIFT: u32 = 37;
 const SEGMENT_SHIFT: u32 = 5;
 
-/// Does what [`join_rising`] left: a warp a task, then the task as many further on as there are warps.
+/// Does what [`join_rising()`] left: a warp a task, then the task as many further on as there are warps.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_REST_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]

@@ -114,7 +114,7 @@ pub unsafe fn quadtree_rows(counts: Slice<u32>, begins: SliceMut<u32>) {
 }
 
 /// Writes the place at which each node begins that splits, in the order of levels, then of places; as
-/// [`quadtree_count`], whose counts have been scanned.
+/// [`quadtree_count()`], whose counts have been scanned.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instance(u32, 2)]
 #[instance(u32, 3)]
