@@ -1,7 +1,7 @@
 //! The tree on the CPU: codes of all levels sorted by all threads, then cut level by level.
 
 use super::host::HostTree;
-use super::{QuadtreeOptions, frame_over, level_begins};
+use super::{QuadtreeOptions, check_num_nodes, frame_over, level_begins};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::memory;
@@ -125,6 +125,7 @@ fn cut<K: Code, const D: usize>(keyed: &[(K, u32)], frame: &Frame<D>, depth: u32
         if parents.is_empty() {
             break;
         }
+        check_num_nodes(nodes.len(), parents.len() as u64, D)?;
         let num_children = parents.len() << D;
         memory::reserve(&mut nodes, num_children, "nodes of a quadtree")?;
         memory::reserve(&mut cells, num_children * D, "cells of a quadtree")?;

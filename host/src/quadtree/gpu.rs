@@ -1,7 +1,7 @@
 //! The tree on a GPU: rounds of some levels each, from sorted codes.
 
 use super::host::HostTree;
-use super::{QuadtreeOptions, frame_over, level_begins};
+use super::{QuadtreeOptions, check_num_nodes, frame_over, level_begins};
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
@@ -364,7 +364,13 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
             stream.launch::<quadtree_rows>(1, (counts.read_only(), rows))?;
             let begins = stream.read(rows.read_only())?;
             let (inner, all) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
-            self.splits.extend(begins.windows(2).take(num_levels as usize).map(|row| row[1] - row[0]));
+            // A level never has more than 32 bits count, but all of them might.
+            let of_levels: Vec<_> = begins.windows(2).map(|row| row[1].wrapping_sub(row[0])).collect();
+            let num = |of: &[u32]| of.iter().map(|&num| u64::from(num)).sum();
+            check_num_nodes(0, num(&of_levels), 0)?;
+            let of_levels = &of_levels[..num_levels as usize];
+            check_num_nodes(self.nodes.len(), num(of_levels), D)?;
+            self.splits.extend(of_levels);
             // As words there is room for most lists of them.
             let words = size_of::<K>() / size_of::<u32>() * room.len();
             let own;

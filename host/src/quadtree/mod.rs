@@ -136,7 +136,8 @@ impl<P: Cartesian> Quadtree<P> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for options beyond their bounds; [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
-    /// [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::TooManyItems`] for 2^32 nodes;
+    /// [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &QuadtreeOptions) -> Result<Self> {
         const { assert!(P::DIMS == 2 || P::DIMS == 3, "quadtrees have points of 2 coordinates, octrees of 3") };
         options.check()?;
@@ -165,7 +166,8 @@ impl<P: Cartesian> Quadtree<P> {
     }
 
     /// Builds the tree over coordinates in device memory, point after point, in the order of the stream; waits for numbers of nodes.
-    /// A coordinate that is not a number counts for the box of the points no more than one that is infinite may be there.
+    /// Nobody looks at each coordinate: where one is not a number its point is in some leaf, and one that is too large is known by its axis
+    /// alone.
     ///
     /// # Errors
     /// As [`build`](Quadtree::build), and [`Error::Shape`] for part of a point.
@@ -375,6 +377,12 @@ fn frame_over<C: Coordinate, const D: usize>(
         }
     }
     Ok(Frame::new(low, high, max_depth.max(1)))
+}
+
+/// Checks that nodes have numbers of 32 bits, given how many there are and how many more of these split.
+fn check_num_nodes(num: usize, splits: u64, dims: usize) -> Result<()> {
+    let (count, max) = (num as u64 + (splits << dims), u64::from(u32::MAX));
+    if count > max { Err(Error::TooManyItems { what: "nodes of a quadtree", count, max }) } else { Ok(()) }
 }
 
 /// Where the levels of a tree begin, given how many nodes split on each.

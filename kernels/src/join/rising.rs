@@ -1,5 +1,6 @@
 //! The best pairs under a limit that rises: right points in parts, larger and larger, each with the limit that those before it made.
-//! A part is of blocks from all over the grid, and what takes a warp long is divided among all. Of the left points in the cells around only those are looked at whose scores suffice.
+//! A part is of blocks from all over the grid, and what takes a warp long is divided among all. Of the left points in the cells around only
+//! those are looked at whose scores suffice.
 
 use super::around::{Around, Lefts};
 use super::best::{Best, pair, state};

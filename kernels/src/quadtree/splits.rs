@@ -75,8 +75,8 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
     }
 }
 
-/// Counts the nodes that split, on each level of a round, of at most 30, and the one below: a row a level, in it a number a warp, which has as many
-/// [points](QUADTREE_WARP_POINTS); behind all rows a 0.
+/// Counts the nodes that split, on each level of a round, of at most 30, and the one below: a row a level, in it a number a warp, which
+/// has as many [points](QUADTREE_WARP_POINTS); behind all rows a 0.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instance(u32, 2)]
 #[instance(u32, 3)]
