@@ -39,11 +39,54 @@ pub struct QuadtreeOptions {
     pub leaf_points: u32,
     /// Levels below the root, at most [`MAX_DEPTH`], which is the default. Leaves of that level may have more points.
     pub max_depth: u32,
+    /// How it is built; the tree is the same.
+    pub builder: Builder,
+    /// Shape of [`Builder::Levels`], to compare.
+    #[doc(hidden)]
+    pub levels: LevelsOptions,
 }
+
+/// How a tree is built. All build the same, to the last bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Builder {
+    /// From codes, which are sorted; the fastest.
+    #[default]
+    Codes,
+    /// Level by level, with a bucket sort a node (Gluck 2014): on a GPU by blocks, and by threads as soon as all nodes are small; on the
+    /// CPU by one thread.
+    Levels,
+}
+
+/// Shape of the builder level by level on a GPU.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelsOptions {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Points of a block at most.
+    pub tile_points: u32,
+    /// Points of a node that is not too large for a thread.
+    pub thread_points: u32,
+}
+
+impl Default for LevelsOptions {
+    fn default() -> Self {
+        QUADTREE_LEVELS
+    }
+}
+
+/// Untuned.
+const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: 256, tile_points: 2048, thread_points: 64 };
 
 impl Default for QuadtreeOptions {
     fn default() -> Self {
-        Self { leaf_points: 20, max_depth: MAX_DEPTH }
+        Self {
+            leaf_points: 20,
+            max_depth: MAX_DEPTH,
+            builder: Builder::default(),
+            levels: LevelsOptions::default(),
+        }
     }
 }
 
@@ -57,6 +100,12 @@ impl QuadtreeOptions {
     /// With so many levels below the root at most.
     pub fn max_depth(mut self, max_depth: u32) -> Self {
         self.max_depth = max_depth;
+        self
+    }
+
+    /// By this builder.
+    pub fn builder(mut self, builder: Builder) -> Self {
+        self.builder = builder;
         self
     }
 

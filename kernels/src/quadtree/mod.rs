@@ -1,7 +1,8 @@
-//! Quadtrees and octrees: nodes cut from sorted codes.
+//! Quadtrees and octrees: nodes cut from sorted codes, or level by level.
 
 pub mod codes;
 pub mod frame;
+pub mod levels;
 pub mod node;
 pub mod order;
 pub mod splits;

@@ -1,6 +1,6 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
-use kauri::quadtree::{Node, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{Builder, Node, Quadtree, QuadtreeOptions};
 use kauri::{Cartesian, Error};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
@@ -91,11 +91,14 @@ where
     [C; D]: Cartesian<Coord = C>,
 {
     let mut expected = None;
-    for device in devices_for_shape(shape, points.len()) {
+    let builders = [Builder::Codes, Builder::Levels];
+    let devices = devices_for_shape(shape, points.len());
+    for (device, builder) in devices.iter().flat_map(|device| builders.map(|builder| (device, builder))) {
+        let options = &options.clone().builder(builder);
         let what =
             || format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
         let tree =
-            Quadtree::build(&device, points, options).unwrap_or_else(|error| panic!("{}: {error}", what()));
+            Quadtree::build(device, points, options).unwrap_or_else(|error| panic!("{}: {error}", what()));
         tree.verify().unwrap_or_else(|error| panic!("{}: {error}", what()));
         let expected = expected.get_or_insert_with(|| {
             let root = tree.bounds(0).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::on_each_schedule_in_turn;
 use kauri::device::Gpu;
-use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
 use kauri::{Cartesian, Device};
 use kauri_tests::generate::{Scalar, Shape};
 
@@ -10,13 +10,16 @@ fn check<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &Quad
 where
     [C; D]: Cartesian<Coord = C>,
 {
-    let [cpu, sim] = [Device::cpu(), Device::from_gpu(gpu.clone())]
-        .map(|device| Quadtree::build(&device, points, options).unwrap());
-    sim.verify().unwrap();
-    assert_eq!(sim.nodes().unwrap(), cpu.nodes().unwrap());
-    assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap());
-    assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap());
-    assert_eq!(sim.level_begins(), cpu.level_begins());
+    let cpu = Quadtree::build(&Device::cpu(), points, options).unwrap();
+    for builder in [Builder::Codes, Builder::Levels] {
+        let options = options.clone().builder(builder);
+        let sim = Quadtree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap();
+        sim.verify().unwrap();
+        assert_eq!(sim.nodes().unwrap(), cpu.nodes().unwrap(), "{builder:?}");
+        assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap(), "{builder:?}");
+        assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap(), "{builder:?}");
+        assert_eq!(sim.level_begins(), cpu.level_begins(), "{builder:?}");
+    }
 }
 
 #[test]

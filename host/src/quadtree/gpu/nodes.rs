@@ -1,0 +1,37 @@
+//! The nodes of a tree that is being built.
+
+use crate::device::{Buffer, Stream};
+use crate::error::Result;
+use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::words::Bits128;
+
+/// Nodes, and the low corners of their cells.
+pub(super) struct Nodes<const D: usize> {
+    pub(super) nodes: Buffer<Bits128>,
+    pub(super) cells: Buffer<u32>,
+}
+
+impl<const D: usize> Nodes<D> {
+    /// The root before it splits, with so many points.
+    pub(super) fn of_root(stream: &Stream, num_points: usize) -> Result<Self> {
+        let root = Node { start: 0, end: num_points as u32, first_child: 0, level: 0 };
+        Ok(Self {
+            nodes: Buffer::from_slice(stream, &[root.to_bits()], "quadtree nodes")?,
+            cells: Buffer::from_slice(stream, &[0; D], "quadtree cells")?,
+        })
+    }
+
+    /// Makes room for more; the first of them.
+    pub(super) fn grow(&mut self, stream: &Stream, more: usize) -> Result<u32> {
+        let len = self.nodes.len();
+        let mut nodes = Buffer::uninitialized(stream.gpu(), len + more, "quadtree nodes")?;
+        let mut cells = Buffer::uninitialized(stream.gpu(), (len + more) * D, "quadtree cells")?;
+        // SAFETY: parts of the new ones, and all of them wait for the device before they are freed.
+        unsafe {
+            stream.copy(nodes.slice_mut().part(0, len), self.nodes.slice())?;
+            stream.copy(cells.slice_mut().part(0, len * D), self.cells.slice())?;
+        }
+        (self.nodes, self.cells) = (nodes, cells);
+        Ok(len as u32)
+    }
+}
