@@ -20,6 +20,9 @@ use kauri_kernels::primitives::segmented_sort::warps::primitives_segmented_sort_
 use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 
+/// Items of a segment of keys of 4 bytes that fit in shared memory.
+pub(crate) const SEGMENT_TILE_ITEMS: usize = 32 * 8 * 8;
+
 /// Bytes of temporary memory that [`sort_keys`] takes for `len` keys in `num_segments` segments.
 ///
 /// # Errors
@@ -95,29 +98,81 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
 /// Temporary memory of a sort.
 struct Plan<K, V> {
     layout: Layout,
+    listed: Listed<K, V>,
+}
+
+impl<K: RadixKey, V: Carried> Plan<K, V> {
+    fn new(len: usize, num_segments: usize) -> Self {
+        let mut layout = Layout::new();
+        let (shorts, longs) = (len / 33, len / (SEGMENT_SHORT_ITEMS + 1));
+        let room = if longs > 0 { len } else { 0 };
+        let listed = Listed::plan(&mut layout, [shorts, longs].map(|most| most.min(num_segments)), room);
+        Self { layout, listed }
+    }
+}
+
+/// Temporary memory of sorts of segments on two lists: of up to [`SEGMENT_SHORT_ITEMS`] items, and of more.
+pub(crate) struct Listed<K, V> {
     /// Entries of the two lists, then how many of them blocks have taken.
     counters: Region<u64>,
-    short: Region<u64>,
-    long: Region<u64>,
+    lists: [Region<u64>; 2],
     /// Where segments go that do not fit in shared memory.
     keys: Region<K>,
     values: Region<V>,
 }
 
-impl<K: RadixKey, V: Carried> Plan<K, V> {
-    fn new(len: usize, num_segments: usize) -> Self {
+impl<K: RadixKey, V: Carried> Listed<K, V> {
+    /// Plans lists of so many segments, and room for all items, or none if all segments fit in shared memory.
+    pub(crate) fn plan(layout: &mut Layout, nums: [usize; 2], room: usize) -> Self {
         const { assert!(size_of::<V>() <= 8, "segments are sorted with values of 4 or 8 bytes") };
-        let mut layout = Layout::new();
         // Regions without items come last, since they begin where others do.
-        let (shorts, longs) = (len / 33, len / (SEGMENT_SHORT_ITEMS + 1));
-        let room = if longs > 0 { len } else { 0 };
         Self {
             counters: layout.reserve(4),
-            short: layout.reserve(shorts.min(num_segments).max(1)),
-            long: layout.reserve(longs.min(num_segments).max(1)),
+            lists: nums.map(|num| layout.reserve(num.max(1))),
             keys: layout.reserve(room),
             values: layout.reserve(if V::IS_CARRIED { room } else { 0 }),
-            layout,
+        }
+    }
+
+    /// The two lists, and how many entries they have: none yet.
+    pub(crate) fn empty<'a>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+    ) -> Result<([SliceMut<'a, u64>; 2], SliceMut<'a, u64>)> {
+        temp.clear(stream, self.counters)?;
+        // SAFETY: the first half of them.
+        Ok((self.lists.map(|list| temp.view(list)), unsafe { temp.view(self.counters).part(0, 2) }))
+    }
+
+    /// Sorts the segments on the lists, of which none has more than `longest` items. Segment `s` begins at `offsets[s]` and ends at the
+    /// next of them.
+    ///
+    /// # Safety
+    /// As [`sort`].
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) unsafe fn run(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        from: Source<'_, K, V>,
+        offsets: Slice<'_, u64>,
+        to: Pairs<'_, K, V>,
+        by: SortBy,
+        longest: usize,
+    ) -> Result<()> {
+        let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
+        let sort = Lists { stream, listed: self, temp, from, offsets, to, by, order };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if longest > 32 {
+                sort.sort::<2>(0)?;
+            }
+            match size_of::<K>().max(size_of::<V>()) {
+                _ if longest <= SEGMENT_SHORT_ITEMS => Ok(()),
+                4 => sort.sort::<8>(1),
+                _ => sort.sort::<6>(1),
+            }
         }
     }
 }
@@ -145,33 +200,23 @@ unsafe fn sort<K: RadixKey, V: Carried>(
     }
     let plan = Plan::<K, V>::new(len, num_segments);
     let temp = workspace.carve(stream, &plan.layout, "segmented sort")?;
-    let (counters, short, long) = (temp.view(plan.counters), temp.view(plan.short), temp.view(plan.long));
+    let ([short, long], listed) = plan.listed.empty(stream, &temp)?;
     let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
     // SAFETY: the temporary memory is the plan's own; the rest is the caller's.
     unsafe {
-        stream.fill_bytes(counters, 0)?;
         let (keys, values) = (from.keys, from.values);
-        let listed = counters.part(0, 2);
         let args =
             (keys, values, offsets, to.keys, to.values, short, long, listed, by.begin_bit, by.end_bit, order);
         let num_warps = num_segments.div_ceil(SEGMENTS_OF_WARP) as u64;
         stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
-        let lists = Lists { stream, plan: &plan, temp: &temp, from, offsets, to, by, order };
-        if len > 32 {
-            lists.sort::<2>(0, short)?;
-        }
-        match size_of::<K>().max(size_of::<V>()) {
-            _ if len <= SEGMENT_SHORT_ITEMS => Ok(()),
-            4 => lists.sort::<8>(1, long),
-            _ => lists.sort::<6>(1, long),
-        }
+        plan.listed.run(stream, &temp, from, offsets, to, by, len)
     }
 }
 
 /// Segments on lists, to be sorted by blocks.
 struct Lists<'a, K, V> {
     stream: &'a Stream,
-    plan: &'a Plan<K, V>,
+    listed: &'a Listed<K, V>,
     temp: &'a Temp<'a>,
     from: Source<'a, K, V>,
     offsets: Slice<'a, u64>,
@@ -183,9 +228,9 @@ struct Lists<'a, K, V> {
 impl<K: RadixKey, V: Carried> Lists<'_, K, V> {
     /// # Safety
     /// As [`sort`].
-    unsafe fn sort<const ITEMS: usize>(&self, which: u32, list: SliceMut<'_, u64>) -> Result<()> {
-        let Self { stream, plan, temp, from, offsets, to, by, order } = *self;
-        let counters = temp.view(plan.counters);
+    unsafe fn sort<const ITEMS: usize>(&self, which: u32) -> Result<()> {
+        let Self { stream, listed, temp, from, offsets, to, by, order } = *self;
+        let (counters, list) = (temp.view(listed.counters), temp.view(listed.lists[which as usize]));
         // SAFETY: the caller's.
         unsafe {
             let args = (
@@ -194,8 +239,8 @@ impl<K: RadixKey, V: Carried> Lists<'_, K, V> {
                 offsets,
                 to.keys,
                 to.values,
-                temp.view(plan.keys),
-                temp.view(plan.values),
+                temp.view(listed.keys),
+                temp.view(listed.values),
                 list.read_only(),
                 counters.part(0, 2).read_only(),
                 counters.part(2, 2),

@@ -1,7 +1,7 @@
 //! The points of a leaf in the order of the input: a leaf above the last level of a round has them in the order of their codes.
 
 use super::node::Node;
-use crate::policy::PER_ITEM_THREADS;
+use crate::policy::{PER_ITEM_THREADS, QUADTREE_COUNTED_POINTS, SEGMENT_SHORT_ITEMS};
 use crate::thread::words::Bits128;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
@@ -16,6 +16,10 @@ pub unsafe fn quadtree_order(
     in_order: u64,
     ids: Slice<u32>,
     sorted: SliceMut<u32>,
+    offsets: SliceMut<u64>,
+    short: SliceMut<u64>,
+    long: SliceMut<u64>,
+    num_listed: SliceMut<u64>,
 ) {
     let i = thread::index_1d_u64() as usize;
     let (mut start, mut len) = (0, 0);
@@ -23,7 +27,17 @@ pub unsafe fn quadtree_order(
         let node = Node::from_bits(nodes.load(i));
         start = node.start;
         let is_mixed = node.is_leaf() && node.len() <= most && in_order >> node.level & 1 == 0;
-        len = if is_mixed { node.len() } else { 0 };
+        if is_mixed && node.len() > QUADTREE_COUNTED_POINTS {
+            let is_long = node.len() as usize > SEGMENT_SHORT_ITEMS;
+            let (list, begin) = if is_long { (long, short.len()) } else { (short, 0) };
+            let at = num_listed.atomic_add(is_long.into(), 1, Ordering::Relaxed, Scope::Device) as usize;
+            let entry = 2 * (begin + at);
+            offsets.store(entry, node.start.into());
+            offsets.store(entry + 1, node.end.into());
+            list.store(at, entry as u64);
+        } else if is_mixed {
+            len = node.len();
+        }
     }
     // The leaves of a warp, one after the other.
     let end = inclusive_sum(len);

@@ -5,16 +5,18 @@ use super::{Asked, Room};
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
-use crate::primitives::pairs::Pairs;
+use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::segmented_sort::{Listed, SEGMENT_TILE_ITEMS};
 use crate::quadtree::check_num_nodes;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::QUADTREE_WARP_POINTS;
+use kauri_kernels::policy::{QUADTREE_COUNTED_POINTS, QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
 use kauri_kernels::quadtree::codes::{quadtree_codes, quadtree_deep_codes, quadtree_place};
 use kauri_kernels::quadtree::order::quadtree_order;
 use kauri_kernels::quadtree::splits::{quadtree_children, quadtree_count, quadtree_rows, quadtree_splits};
+use kauri_kernels::thread::carried::NoValue;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
 use kauri_kernels::warp::look_back::Decoupled;
@@ -300,16 +302,30 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
     /// As [`first`](Self::first).
     unsafe fn order(&mut self, workspace: &mut Workspace) -> Result<()> {
         let &Asked { stream, most, .. } = self.asked;
-        let mut layout = Layout::new();
-        let ids = layout.reserve::<u32>(self.ids.len());
+        let (num, mut layout) = (self.ids.len(), Layout::new());
+        // Leaves that are sorted, of few and of many points.
+        let nums = [QUADTREE_COUNTED_POINTS as usize, SEGMENT_SHORT_ITEMS]
+            .map(|from| if most as usize > from { num / (from + 1) } else { 0 });
+        let ids = layout.reserve::<u32>(num);
+        let offsets = layout.reserve::<u64>(2 * (nums[0] + nums[1]).max(1));
+        let room = if most as usize > SEGMENT_TILE_ITEMS { num } else { 0 };
+        let listed = Listed::<u32, NoValue>::plan(&mut layout, nums, room);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
-        let ids = temp.view(ids);
+        let (ids, offsets) = (temp.view(ids), temp.view(offsets));
+        let ([short, long], num_listed) = listed.empty(stream, &temp)?;
         // SAFETY: the plan's memory and the caller's.
         unsafe {
             stream.copy(ids, self.ids.slice())?;
-            let args = (self.nodes.nodes.slice(), most, self.ends, ids.read_only(), self.ids.slice_mut());
-            let num_threads = self.nodes.nodes.len().next_multiple_of(32) as u64;
-            stream.launch_items::<quadtree_order>(num_threads, args)
+            let (from, to) = (ids.read_only(), self.ids.slice_mut());
+            let nodes = self.nodes.nodes.slice();
+            let args = (nodes, most, self.ends, from, to, offsets, short, long, num_listed);
+            stream.launch_items::<quadtree_order>(nodes.len().next_multiple_of(32) as u64, args)?;
+            if nums[0] > 0 {
+                let by = SortBy::low_bits(u32::BITS - (num as u32).leading_zeros());
+                let (from, to) = (Source::of_keys(from), Pairs::of_keys(to));
+                listed.run(stream, &temp, from, offsets.read_only(), to, by, most as usize)?;
+            }
+            Ok(())
         }
     }
 }
