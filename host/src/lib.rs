@@ -10,6 +10,7 @@ mod error;
 pub mod io;
 pub mod join;
 pub mod kdtree;
+pub mod lidar;
 mod memory;
 mod point;
 pub mod primitives;

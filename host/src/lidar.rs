@@ -1,0 +1,353 @@
+//! Points as an aircraft's laser scanner gives them, made from a seed: for tests, benchmarks and demonstrations of any size.
+//!
+//! A point follows from the seed and its number, so that a set of any size is made in any order, by any number of threads, and needs no
+//! memory: what is needed next is made next. What is in it: flight strips that overlap by a fifth, scan lines to and fro, an aircraft that
+//! flies faster and slower (up to 4 x in density); relief by fractal noise (Perlin 1985; value noise, eight octaves); lakes, from which few
+//! pulses return; settlements with gabled roofs; woods whose crowns let some pulses through to the ground; classes as in the LAS format
+//! (ASPRS 2019).
+
+use crate::error::Result;
+use crate::memory;
+use crate::primitives::generate::splitmix64;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Metres between the middles of two strips, and how wide each is.
+const STRIP_SPACING: f64 = 400.0;
+const STRIP_WIDTH: f64 = 500.0;
+/// Half the angle that a scan line covers, in radians.
+const SCAN_ANGLE: f64 = 0.35;
+/// Points of a scan line, at most.
+const LINE_POINTS: u64 = 1000;
+/// Where the low corner is, as in a projection with metres.
+const ORIGIN: [f64; 3] = [450_000.0, 4_400_000.0, 0.0];
+/// Metres of a step of integer coordinates.
+const SCALE: f64 = 0.01;
+/// Water is as high as that above the lowest ground, in metres.
+const WATER: f64 = 42.0;
+/// One of so many pulses returns from water.
+const WATER_RETURNS: u64 = 8;
+
+/// What a point is of, by the numbers that LAS files have for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum LidarClass {
+    /// The ground.
+    Ground = 2,
+    /// Up to half a metre above it.
+    LowVegetation = 3,
+    /// Up to two metres.
+    MediumVegetation = 4,
+    /// Trees.
+    HighVegetation = 5,
+    /// Roofs.
+    Building = 6,
+    /// Lakes.
+    Water = 9,
+}
+
+/// A point of a scan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LidarPoint {
+    /// x, y and height in metres.
+    pub position: [f64; 3],
+    /// How much light came back.
+    pub intensity: u16,
+    /// What it is of.
+    pub class: LidarClass,
+    /// The flight strip, from 0.
+    pub strip: u16,
+}
+
+/// A scan of a square of land.
+///
+/// ```
+/// use kauri::lidar::Lidar;
+/// let scan = Lidar::new(1_000_000, 1);
+/// let points = scan.points(0..1000)?;
+/// // Any part of it by itself.
+/// assert_eq!(scan.point(999), points[999]);
+/// assert!(points.iter().all(|point| (0..2).all(|axis| {
+///     let [low, high] = scan.bounds();
+///     (low[axis]..=high[axis]).contains(&point.position[axis])
+/// })));
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lidar {
+    seed: u64,
+    num_points: u64,
+    /// Metres.
+    side: f64,
+    num_strips: u64,
+}
+
+impl Lidar {
+    /// A scan with so many points, 8 a square metre on average.
+    pub fn new(num_points: u64, seed: u64) -> Self {
+        Self::with_density(num_points, 8.0, seed)
+    }
+
+    /// A scan with so many points, and so many a square metre on average; a number above 0.
+    pub fn with_density(num_points: u64, density: f64, seed: u64) -> Self {
+        let side = (num_points.max(1) as f64 / density.max(f64::MIN_POSITIVE)).sqrt();
+        let num_strips = ((side / STRIP_SPACING).ceil() as u64).clamp(1, 1 << 16);
+        Self { seed, num_points, side, num_strips }
+    }
+
+    /// Number of points.
+    pub fn len(&self) -> u64 {
+        self.num_points
+    }
+
+    /// True if there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.num_points == 0
+    }
+
+    /// The least and the greatest x and y that points may have, in metres.
+    pub fn bounds(&self) -> [[f64; 2]; 2] {
+        [[ORIGIN[0], ORIGIN[1]], [ORIGIN[0] + self.side, ORIGIN[1] + self.side]]
+    }
+
+    /// Metres of a step of integer coordinates, and the position of 0: what [`to_integers`](Self::to_integers) has.
+    pub fn scale_and_offset(&self) -> ([f64; 3], [f64; 3]) {
+        ([SCALE; 3], ORIGIN)
+    }
+
+    /// A position as LAS files have it.
+    pub fn to_integers(&self, position: [f64; 3]) -> [i32; 3] {
+        std::array::from_fn(|axis| ((position[axis] - ORIGIN[axis]) / SCALE).round() as i32)
+    }
+
+    /// Some points by their numbers, which are in the order of time; made by all threads.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn points(&self, range: Range<u64>) -> Result<Vec<LidarPoint>> {
+        assert!(range.end <= self.num_points, "points {range:?} of {}", self.num_points);
+        let len = range.end.saturating_sub(range.start) as usize;
+        let mut points = memory::vec_with_capacity(len, "points of a scan")?;
+        (0..len).into_par_iter().map(|i| self.point(range.start + i as u64)).collect_into_vec(&mut points);
+        Ok(points)
+    }
+
+    /// A point by its number.
+    pub fn point(&self, i: u64) -> LidarPoint {
+        let per_strip = self.num_points.div_ceil(self.num_strips).max(1);
+        let (strip, mut of_strip) = (i / per_strip, i % per_strip);
+        let mut random = Random::of(self.seed, i);
+        let [mut x, mut y] = self.place(strip, of_strip, per_strip, &mut random);
+        let mut ground = self.ground(x, y);
+        for _ in 0..16 {
+            if ground >= WATER || random.below(WATER_RETURNS) == 0 {
+                break;
+            }
+            // The pulse was lost: one from elsewhere.
+            of_strip = random.below(per_strip);
+            [x, y] = self.place(strip, of_strip, per_strip, &mut random);
+            ground = self.ground(x, y);
+        }
+        let (above, class) = self.above(x, y, ground, &mut random);
+        let height = ground.max(WATER) + above + 0.03 * random.about_normal();
+        let reflects = match class {
+            LidarClass::Ground => 900.0,
+            LidarClass::LowVegetation => 1100.0,
+            LidarClass::MediumVegetation => 1000.0,
+            LidarClass::HighVegetation => 700.0,
+            LidarClass::Building => 1400.0,
+            LidarClass::Water => 120.0,
+        };
+        let intensity = (reflects * (1.0 + 0.2 * random.about_normal())).max(0.0) as u16;
+        let position = [ORIGIN[0] + x, ORIGIN[1] + y, ORIGIN[2] + height];
+        LidarPoint { position, intensity, class, strip: strip as u16 }
+    }
+
+    /// Where a pulse goes, from the low corner.
+    fn place(&self, strip: u64, of_strip: u64, per_strip: u64, random: &mut Random) -> [f64; 2] {
+        // Lines so long that along and across pulses are as near each other.
+        let width = STRIP_WIDTH.min(self.side);
+        let per_line = ((per_strip as f64 * width / self.side).sqrt() as u64).clamp(1, LINE_POINTS);
+        let (line, of_line) = (of_strip / per_line, of_strip % per_line);
+        let num_lines = per_strip.div_ceil(per_line);
+        let part = |number: u64, of: u64, random: &mut Random| (number as f64 + random.unit()) / of as f64;
+        let mut along = part(line, num_lines, random);
+        // Faster and slower, which ends where it began.
+        for (frequency, change) in [(3.0, 0.3), (11.0, 0.2), (37.0, 0.1)] {
+            let sign =
+                if splitmix64(self.seed ^ strip << 8 ^ frequency as u64) & 1 == 0 { 1.0 } else { -1.0 };
+            let turns = std::f64::consts::TAU * frequency;
+            along += sign * change * (turns * along).sin() / turns;
+        }
+        let mut across = part(of_line, per_line, random);
+        across = if line % 2 == 1 { 1.0 - across } else { across };
+        // Even steps of the mirror's angle.
+        let across = ((2.0 * across - 1.0) * SCAN_ANGLE).tan() / SCAN_ANGLE.tan() * 0.5 + 0.5;
+        let along = if strip % 2 == 1 { 1.0 - along } else { along };
+        let first = match self.num_strips {
+            1 => 0.0,
+            strips => strip as f64 / (strips - 1) as f64 * (self.side - width),
+        };
+        [first + across * width, along * self.side].map(|at| at.clamp(0.0, self.side))
+    }
+
+    /// The height of the ground.
+    fn ground(&self, x: f64, y: f64) -> f64 {
+        let octave = |octave: u32| {
+            let scale = f64::from(1_u32 << octave);
+            self.lattice(octave.into(), x * scale / 2000.0, y * scale / 2000.0) * 75.0 / scale
+        };
+        (0..8).map(octave).sum()
+    }
+
+    /// What is above the ground: how high it is there, and its class.
+    fn above(&self, x: f64, y: f64, ground: f64, random: &mut Random) -> (f64, LidarClass) {
+        if ground < WATER {
+            return (0.0, LidarClass::Water);
+        }
+        if let Some(roof) = self.roof(x, y) {
+            return (roof, LidarClass::Building);
+        }
+        let (height, through) = (self.crown(x, y), random.unit());
+        if height > 2.0 && through < 0.7 {
+            return (height * (0.7 + 0.3 * random.unit()), LidarClass::HighVegetation);
+        }
+        match random.below(20) {
+            0 => (0.5 + 1.5 * random.unit(), LidarClass::MediumVegetation),
+            1..=3 => (0.05 + 0.45 * random.unit(), LidarClass::LowVegetation),
+            _ => (0.0, LidarClass::Ground),
+        }
+    }
+
+    /// The height of a roof over a place: one house a lot of 40 metres in settlements.
+    fn roof(&self, x: f64, y: f64) -> Option<f64> {
+        let lot = [x / 40.0, y / 40.0].map(|at| at as u64);
+        let house = splitmix64(self.seed ^ 0x5E77 ^ splitmix64(lot[0] << 32 | lot[1]));
+        let of_house = |bits: u32| (house >> bits & 0xFF) as f64 / 256.0;
+        let middle = [0, 1].map(|axis| (lot[axis] as f64 + 0.4 + 0.2 * of_house(8 * axis as u32)) * 40.0);
+        if self.lattice(21, middle[0] / 1500.0, middle[1] / 1500.0) < 0.55 || of_house(16) > 0.8 {
+            return None;
+        }
+        let half = [5.0 + 5.0 * of_house(24), 6.0 + 8.0 * of_house(32)];
+        let from_middle = [(x - middle[0]).abs(), (y - middle[1]).abs()];
+        let is_inside = from_middle[0] <= half[0] && from_middle[1] <= half[1];
+        // Highest along its middle.
+        is_inside.then(|| 3.0 + 9.0 * of_house(40) + 0.6 * (half[0] - from_middle[0]))
+    }
+
+    /// The height of a tree's crown over a place: one tree each 6 metres in woods.
+    fn crown(&self, x: f64, y: f64) -> f64 {
+        let cell = [x / 6.0, y / 6.0].map(|at| at as u64);
+        let tree = splitmix64(self.seed ^ 0x7E3E ^ splitmix64(cell[0] << 32 | cell[1]));
+        let of_tree = |bits: u32| (tree >> bits & 0xFF) as f64 / 256.0;
+        let middle = [0, 1].map(|axis| (cell[axis] as f64 + 0.35 + 0.3 * of_tree(8 * axis as u32)) * 6.0);
+        if self.lattice(22, middle[0] / 700.0, middle[1] / 700.0) < 0.5 {
+            return 0.0;
+        }
+        let (radius, height) = (2.0 + 1.8 * of_tree(16), 8.0 + 20.0 * of_tree(24));
+        let from_middle = ((x - middle[0]).powi(2) + (y - middle[1]).powi(2)) / radius.powi(2);
+        height * (1.0 - from_middle).max(0.0)
+    }
+
+    /// Random numbers from 0 to 1 on a lattice, smoothly between its places.
+    fn lattice(&self, which: u64, x: f64, y: f64) -> f64 {
+        let (i, j) = (x as u64, y as u64);
+        let corner = |i: u64, j: u64| {
+            let bits = splitmix64(self.seed ^ which << 56 ^ splitmix64(i << 32 | j));
+            (bits >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let smooth = |t: f64| t * t * (3.0 - 2.0 * t);
+        let (s, t) = (smooth(x.fract()), smooth(y.fract()));
+        let along = |j| (1.0 - s) * corner(i, j) + s * corner(i + 1, j);
+        (1.0 - t) * along(j) + t * along(j + 1)
+    }
+}
+
+/// The random numbers of a point.
+struct Random(u64);
+
+impl Random {
+    fn of(seed: u64, i: u64) -> Self {
+        Self(splitmix64(seed ^ splitmix64(i)))
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        splitmix64(self.0)
+    }
+
+    /// From 0 to below 1.
+    fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.bits() % end
+    }
+
+    /// Of mean 0 and variance 1, about normal: a sum of uniform numbers.
+    fn about_normal(&mut self) -> f64 {
+        (0..3).map(|_| self.unit() + self.unit() + self.unit() + self.unit()).sum::<f64>() - 6.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_classes_are_there_and_heights_are_in_order() {
+        let scan = Lidar::with_density(400_000, 0.05, 3);
+        let points = scan.points(0..scan.len()).unwrap();
+        let of = |class| points.iter().filter(|point| point.class == class).collect::<Vec<_>>();
+        let all = [
+            (LidarClass::Ground, 0.2..0.9),
+            (LidarClass::LowVegetation, 0.02..0.3),
+            (LidarClass::MediumVegetation, 0.005..0.2),
+            (LidarClass::HighVegetation, 0.02..0.5),
+            (LidarClass::Building, 0.002..0.3),
+            (LidarClass::Water, 0.0005..0.3),
+        ];
+        for (class, share) in all {
+            let found = of(class).len() as f64 / points.len() as f64;
+            assert!(share.contains(&found), "{class:?}: {found}");
+        }
+        assert!(of(LidarClass::Water).iter().all(|point| (point.position[2] - WATER).abs() < 1.0));
+        assert!(points.iter().all(|point| (0.0..400.0).contains(&point.position[2])));
+    }
+
+    #[test]
+    fn density_changes_along_and_across() {
+        let scan = Lidar::with_density(400_000, 0.4, 5);
+        let [low, high] = scan.bounds();
+        let mut counts = [[0_u32; 20]; 20];
+        for point in scan.points(0..scan.len()).unwrap() {
+            let cell = [0, 1].map(|axis| {
+                let part = (point.position[axis] - low[axis]) / (high[axis] - low[axis]);
+                (part * 20.0).min(19.0) as usize
+            });
+            counts[cell[0]][cell[1]] += 1;
+        }
+        let all = counts.as_flattened();
+        let (least, most) = (all.iter().min().unwrap(), all.iter().max().unwrap());
+        assert!(*most > 2 * least.max(&1), "{least} to {most}");
+    }
+
+    #[test]
+    fn parts_are_those_of_the_whole() {
+        let scan = Lidar::new(10_000, 7);
+        let whole = scan.points(0..10_000).unwrap();
+        assert_eq!(scan.points(4000..4100).unwrap(), whole[4000..4100]);
+        assert_ne!(Lidar::new(10_000, 8).point(5), whole[5]);
+        for point in &whole {
+            let [x, ..] = scan.to_integers(point.position);
+            assert!((f64::from(x) * SCALE + ORIGIN[0] - point.position[0]).abs() <= 0.5 * SCALE + 1e-9);
+        }
+        assert!(Lidar::new(0, 1).points(0..0).unwrap().is_empty());
+    }
+}
