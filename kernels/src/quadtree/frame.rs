@@ -48,15 +48,12 @@ impl<const D: usize> Frame<D> {
         }
     }
 
-    /// The numbers of a point.
+    /// The numbers of a point that is not far from the root.
     #[inline(always)]
     fn numbers<C: Coord>(&self, point: [C; D]) -> [i64; D] {
         let (mut numbers, mut axis) = ([0; D], 0);
         while axis < D {
-            let units = point[axis].to_f64() * self.per_length;
-            // Towards 0, then down.
-            let whole = units as i64;
-            numbers[axis] = whole - i64::from(whole as f64 > units);
+            numbers[axis] = number(point[axis].to_f64() * self.per_length);
             axis += 1;
         }
         numbers
@@ -73,14 +70,16 @@ impl<const D: usize> Frame<D> {
         unit.map(|number| number as u32)
     }
 
-    /// The unit of any point: of one that is not in the root, that which is nearest on each axis.
+    /// The unit of any point on each axis: -1 of one below the root, and as many as the root has of one above it.
     #[inline(always)]
-    pub fn nearest_unit<C: Coord>(&self, point: [C; D]) -> [u32; D] {
-        let (numbers, last) = (self.numbers(point), (1_i64 << self.levels) - 1);
-        let (mut unit, mut axis) = ([0; D], 0);
+    pub fn unit_of_any<C: Coord>(&self, point: [C; D]) -> [i64; D] {
+        let (mut unit, above, mut axis) = ([0; D], 1 << self.levels, 0);
         while axis < D {
-            let number = numbers[axis].saturating_sub(self.origin[axis]);
-            unit[axis] = if number < 0 { 0 } else { (if number < last { number } else { last }) as u32 };
+            // Farther than any root is.
+            let units = (point[axis].to_f64() * self.per_length).clamp(-FAR, FAR);
+            let of_root = number(units) - self.origin[axis];
+            unit[axis] = if of_root < -1 { -1 } else { of_root };
+            unit[axis] = if of_root < above { unit[axis] } else { above };
             axis += 1;
         }
         unit
@@ -89,10 +88,9 @@ impl<const D: usize> Frame<D> {
     /// True if a point is in the root.
     #[inline(always)]
     pub fn has<C: Coord>(&self, point: [C; D]) -> bool {
-        let (numbers, mut is_inside, mut axis) = (self.numbers(point), true, 0);
+        let (unit, mut is_inside, mut axis) = (self.unit_of_any(point), true, 0);
         while axis < D {
-            let number = numbers[axis].saturating_sub(self.origin[axis]);
-            is_inside &= number >= 0 && number < 1 << self.levels;
+            is_inside &= unit[axis] >= 0 && unit[axis] < 1 << self.levels;
             axis += 1;
         }
         is_inside
@@ -157,6 +155,17 @@ impl<const D: usize> Frame<D> {
     }
 }
 
+/// 2^60 units: more than the 2^54 that a root may be from 0.
+const FAR: f64 = (1_u64 << 60) as f64;
+
+/// The greatest integer that is not above a number.
+#[inline(always)]
+fn number(units: f64) -> i64 {
+    // Towards 0, then down.
+    let whole = units as i64;
+    whole - i64::from(whole as f64 > units)
+}
+
 /// The exponent of a number's highest bit, of less than the least normal number that one's.
 fn exponent(x: f64) -> i32 {
     ((x.to_bits() >> 52 & 0x7FF) as i32 - 1023).max(-1022)
@@ -214,6 +223,8 @@ mod tests {
         assert_eq!(frame.code(unit, 0, 4), 0b10_01_11_10);
         assert_eq!(frame.code(unit, 1, 2), 0b01_11);
         assert_eq!(frame.code(unit, 4, 0), 0);
-        assert_eq!(frame.nearest_unit([-3.0_f32, 99.0]), [0, 15]);
+        assert_eq!(frame.unit_of_any([-3.0_f32, 99.0]), [-1, 16]);
+        assert_eq!(frame.unit_of_any([f64::NEG_INFINITY, f64::INFINITY]), [-1, 16]);
+        assert_eq!(frame.unit_of_any([0.0_f32, 15.5]), [0, 15]);
     }
 }

@@ -5,4 +5,5 @@ pub mod frame;
 pub mod levels;
 pub mod node;
 pub mod order;
+pub mod queries;
 pub mod splits;
