@@ -110,6 +110,18 @@ impl<const D: usize> Frame<D> {
         Curve::ZOrder.code(part, D, num_levels) as u32
     }
 
+    /// The square of how far a point is from a place in the root, in units; rounded.
+    #[inline(always)]
+    pub fn units_from<C: Coord>(&self, point: [C; D], place: [f64; D]) -> f64 {
+        let (mut sum, mut axis) = (0.0, 0);
+        while axis < D {
+            let units = point[axis].to_f64() * self.per_length - self.origin[axis] as f64;
+            sum += (units - place[axis]) * (units - place[axis]);
+            axis += 1;
+        }
+        sum
+    }
+
     /// A corner of units in the lengths of points; exact, or infinite beyond what there is.
     pub fn corner(&self, units: [u64; D]) -> [f64; D] {
         let length = 1.0 / self.per_length;

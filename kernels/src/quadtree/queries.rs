@@ -1,4 +1,4 @@
-//! Queries: the leaf of a point, the points in boxes.
+//! Queries: the leaf of a point, the points in boxes, the leaves around a node, a sample of each node.
 //!
 //! A walk goes through nodes in the order of depth first without a stack: the children of a node follow each other, and from the last of
 //! them the next node is found by way of its parents.
@@ -9,6 +9,7 @@ use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::point::load_point;
 use crate::thread::words::Bits128;
+use core::cell::Cell;
 use cuda_std::prelude::*;
 
 /// The number of no node.
@@ -75,21 +76,36 @@ enum Lies {
 }
 
 impl<C: Coord, const D: usize> Tree<'_, C, D> {
-    /// Calls `take` with the places of the points in a box with these corners, its border included: those from one to another.
+    /// Goes to every node that `goes_into` says, and to the children of those that it does; `leaf` is called with the leaves among them.
     #[inline(always)]
-    unsafe fn each_in_box(&self, low: [C; D], high: [C; D], mut take: impl FnMut(usize, usize)) {
-        let (low_unit, high_unit) = (self.frame.unit_of_any(low), self.frame.unit_of_any(high));
+    unsafe fn walk(&self, mut goes_into: impl FnMut(u32, &Node) -> bool, mut leaf: impl FnMut(u32, &Node)) {
         let mut at = 0;
         while at != NO_NODE {
             let node = Node::from_bits(self.nodes.load(at as usize));
-            let lies = self.lies(at, &node, low_unit, high_unit);
-            if lies == Lies::Across && !node.is_leaf() {
-                at = node.first_child;
-                continue;
+            if goes_into(at, &node) {
+                if !node.is_leaf() {
+                    at = node.first_child;
+                    continue;
+                }
+                leaf(at, &node);
             }
-            if lies == Lies::Inside {
-                take(node.start as usize, node.end as usize);
-            } else if lies == Lies::Across {
+            at = self.next(at);
+        }
+    }
+
+    /// Calls `take` with the places of the points in a box with these corners, its border included: those from one to another.
+    #[inline(always)]
+    unsafe fn each_in_box(&self, low: [C; D], high: [C; D], take: impl Fn(usize, usize)) {
+        let (low_unit, high_unit) = (self.frame.unit_of_any(low), self.frame.unit_of_any(high));
+        self.walk(
+            |at, node| {
+                let lies = self.lies(at, node, low_unit, high_unit);
+                if lies == Lies::Inside {
+                    take(node.start as usize, node.end as usize);
+                }
+                lies == Lies::Across
+            },
+            |_, node| {
                 let mut place = node.start as usize;
                 while place < node.end as usize {
                     let point = load_point::<C, D>(self.coords, place, D);
@@ -103,9 +119,37 @@ impl<C: Coord, const D: usize> Tree<'_, C, D> {
                     }
                     place += 1;
                 }
-            }
-            at = self.next(at);
+            },
+        );
+    }
+
+    /// The first and the last unit of a node's cell on each axis.
+    #[inline(always)]
+    unsafe fn units(&self, at: u32, node: &Node) -> [[i64; D]; 2] {
+        let (mut ends, more, mut axis) = ([[0; D]; 2], (1 << (self.frame.levels - node.level)) - 1, 0);
+        while axis < D {
+            ends[0][axis] = self.cells.load(at as usize * D + axis).into();
+            ends[1][axis] = ends[0][axis] + more;
+            axis += 1;
         }
+        ends
+    }
+
+    /// Calls `take` with the leaves outside of a node's cell that touch it, be it with a corner.
+    #[inline(always)]
+    unsafe fn each_around(&self, of: u32, mut take: impl FnMut(u32)) {
+        let [first, last] = self.units(of, &Node::from_bits(self.nodes.load(of as usize)));
+        self.walk(
+            |at, node| {
+                let ([from, to], mut touches, mut axis) = (self.units(at, node), true, 0);
+                while axis < D {
+                    touches &= from[axis] <= last[axis] + 1 && to[axis] + 1 >= first[axis];
+                    axis += 1;
+                }
+                touches && at != of
+            },
+            |at, _| take(at),
+        );
     }
 
     /// How a node's cell lies to a box between two units. A point in a unit between them is inside.
@@ -114,14 +158,11 @@ impl<C: Coord, const D: usize> Tree<'_, C, D> {
         if node.is_empty() {
             return Lies::Outside;
         }
-        // Units behind the first on an axis.
-        let more = (1_i64 << (self.frame.levels - node.level)) - 1;
-        let (mut is_inside, mut is_outside, mut axis) = (true, false, 0);
+        let ([first, last], mut is_inside, mut is_outside) = (self.units(at, node), true, false);
+        let mut axis = 0;
         while axis < D {
-            let first = i64::from(self.cells.load(at as usize * D + axis));
-            let last = first + more;
-            is_inside &= first > low[axis] && last < high[axis];
-            is_outside |= last < low[axis] || first > high[axis];
+            is_inside &= first[axis] > low[axis] && last[axis] < high[axis];
+            is_outside |= last[axis] < low[axis] || first[axis] > high[axis];
             axis += 1;
         }
         if is_outside {
@@ -171,9 +212,9 @@ pub unsafe fn quadtree_count_in_boxes<C: Coord, const D: usize>(
     let i = thread::index_1d_u64() as usize;
     if i < counts.len() {
         let tree = Tree::<C, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
-        let ([low, high], mut count) = (load_box(corners, i), 0);
-        tree.each_in_box(low, high, |begin, end| count += (end - begin) as u32);
-        counts.store(i, count);
+        let ([low, high], count) = (load_box(corners, i), Cell::new(0));
+        tree.each_in_box(low, high, |begin, end| count.set(count.get() + (end - begin) as u32));
+        counts.store(i, count.get());
     }
 }
 
@@ -197,13 +238,117 @@ pub unsafe fn quadtree_emit_in_boxes<C: Coord, const D: usize>(
     let i = thread::index_1d_u64() as usize;
     if i + 1 < offsets.len() {
         let tree = Tree::<C, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
-        let ([low, high], mut to) = (load_box(corners, i), offsets.load(i) as usize);
+        let ([low, high], to) = (load_box(corners, i), Cell::new(offsets.load(i) as usize));
         tree.each_in_box(low, high, |begin, end| {
             let mut place = begin;
             while place < end {
-                found.store(to, ids.load(place));
-                (to, place) = (to + 1, place + 1);
+                found.store(to.get(), ids.load(place));
+                to.set(to.get() + 1);
+                place += 1;
             }
         });
+    }
+}
+
+/// Writes how many leaves there are around each node; a thread a node.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
+#[instance(2)]
+#[instance(3)]
+pub unsafe fn quadtree_count_around<const D: usize>(
+    frame: Slice<u64>,
+    nodes: Slice<Bits128>,
+    cells: Slice<u32>,
+    parents: Slice<u32>,
+    of: Slice<u32>,
+    counts: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < counts.len() {
+        let coords = Slice::<f32>::from_raw_parts(core::ptr::null(), 0);
+        let tree = Tree::<f32, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
+        let mut count = 0;
+        tree.each_around(of.load(i), |_| count += 1);
+        counts.store(i, count);
+    }
+}
+
+/// Writes the leaves around each node in the order of depth first, from the node's offset on; a thread a node.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
+#[instance(2)]
+#[instance(3)]
+pub unsafe fn quadtree_emit_around<const D: usize>(
+    frame: Slice<u64>,
+    nodes: Slice<Bits128>,
+    cells: Slice<u32>,
+    parents: Slice<u32>,
+    of: Slice<u32>,
+    offsets: Slice<u64>,
+    found: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i + 1 < offsets.len() {
+        let coords = Slice::<f32>::from_raw_parts(core::ptr::null(), 0);
+        let tree = Tree::<f32, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
+        let mut to = offsets.load(i) as usize;
+        tree.each_around(of.load(i), |leaf| {
+            found.store(to, leaf);
+            to += 1;
+        });
+    }
+}
+
+/// Writes the sample of each node of a level, from node `first` on: of a leaf the point that is nearest to the middle of its cell, or its
+/// first point if it has more than `most`, which are all in one unit; of another node of its children's samples the one that is nearest to
+/// its own. Of equally near ones the first, by its place; [`NO_NODE`] where there is no point. A thread a node.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
+    frame: Slice<u64>,
+    nodes: Slice<Bits128>,
+    cells: Slice<u32>,
+    coords: Slice<C>,
+    most: u32,
+    first: u32,
+    end: u32,
+    samples: SliceMut<u32>,
+) {
+    let at = u64::from(first) + thread::index_1d_u64();
+    if at < end.into() {
+        let (frame, node) = (Frame::<D>::load(frame), Node::from_bits(nodes.load(at as usize)));
+        let (mut middle, mut axis) = ([0.0; D], 0);
+        while axis < D {
+            let half = 0.5 * (1_u64 << (frame.levels - node.level)) as f64;
+            middle[axis] = f64::from(cells.load(at as usize * D + axis)) + half;
+            axis += 1;
+        }
+        let (mut best, mut best_distance) = (NO_NODE, f64::INFINITY);
+        let mut look = |place: u32| {
+            let distance = frame.units_from(load_point::<C, D>(coords, place as usize, D), middle);
+            if distance < best_distance {
+                (best, best_distance) = (place, distance);
+            }
+        };
+        if !node.is_leaf() {
+            let mut child = 0;
+            while child < 1 << D {
+                let sample = samples.load((node.first_child + child) as usize);
+                if sample != NO_NODE {
+                    look(sample);
+                }
+                child += 1;
+            }
+        } else if node.len() > most {
+            best = node.start;
+        } else {
+            let mut place = node.start;
+            while place < node.end {
+                look(place);
+                place += 1;
+            }
+        }
+        samples.store(at as usize, best);
     }
 }
