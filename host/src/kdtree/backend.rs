@@ -21,7 +21,7 @@ use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::Result;
 #[cfg(feature = "io")]
 use crate::io::index::IndexFile;
-use crate::quadtree::{self, GpuTree as GpuQuadtree, HostTree, QuadtreeOptions};
+use crate::quadtree::{self, GpuTree as GpuQuadtree, HostTree, LeafRows, QuadtreeOptions};
 use crate::stats::Stats;
 
 /// A type of coordinates, `f32` or `f64`, and the trees over it.
@@ -86,6 +86,18 @@ pub trait Coordinate: Coord + bytemuck::Pod {
     /// Checks one.
     #[doc(hidden)]
     fn verify_quadtree(tree: &HostTree<Self>) -> Result<()>;
+
+    /// The leaves of points in one.
+    #[doc(hidden)]
+    fn quadtree_leaves(tree: &quadtree::Tree<Self>, queries: &[Self]) -> Result<Vec<u32>>;
+
+    /// The leaves around nodes.
+    #[doc(hidden)]
+    fn quadtree_leaves_around(tree: &quadtree::Tree<Self>, nodes: &[u32]) -> Result<LeafRows>;
+
+    /// The places of the samples of nodes.
+    #[doc(hidden)]
+    fn quadtree_samples(tree: &quadtree::Tree<Self>) -> Result<Vec<u32>>;
 
     /// A balanced tree over several GPUs.
     #[doc(hidden)]
@@ -185,6 +197,18 @@ macro_rules! coordinates {
 
             fn verify_quadtree(tree: &HostTree<Self>) -> Result<()> {
                 quadtree::verify(tree)
+            }
+
+            fn quadtree_leaves(tree: &quadtree::Tree<Self>, queries: &[Self]) -> Result<Vec<u32>> {
+                quadtree::leaves_of(tree, queries)
+            }
+
+            fn quadtree_leaves_around(tree: &quadtree::Tree<Self>, nodes: &[u32]) -> Result<LeafRows> {
+                quadtree::leaves_around(tree, nodes)
+            }
+
+            fn quadtree_samples(tree: &quadtree::Tree<Self>) -> Result<Vec<u32>> {
+                quadtree::samples(tree)
             }
 
             fn balanced_tree_over(

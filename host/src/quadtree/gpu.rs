@@ -3,6 +3,7 @@
 mod codes;
 mod levels;
 mod nodes;
+mod queries;
 
 use super::host::HostTree;
 use super::{Builder, QuadtreeOptions, frame_over, level_begins};
@@ -22,7 +23,7 @@ pub struct GpuTree<C> {
     pub(super) frame: Vec<u64>,
     pub(super) level_begins: Vec<u32>,
     options: QuadtreeOptions,
-    dims: usize,
+    pub(super) dims: usize,
     nodes: Buffer<Bits128>,
     cells: Buffer<u32>,
     coords: Buffer<C>,

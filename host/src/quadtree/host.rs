@@ -1,5 +1,7 @@
 //! A tree in host memory, and its check.
 
+mod queries;
+
 use super::{QuadtreeOptions, frame_of};
 use crate::error::{Error, Result};
 use crate::kdtree::Coordinate;

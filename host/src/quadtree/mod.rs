@@ -19,6 +19,7 @@ mod host;
 
 pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
 pub use kauri_kernels::quadtree::node::Node;
+pub use kauri_kernels::quadtree::queries::NO_NODE;
 
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
@@ -144,15 +145,18 @@ impl QuadtreeOptions {
 pub struct Quadtree<P: Cartesian> {
     device: Device,
     stats: Stats,
-    storage: Storage<P::Coord>,
+    tree: Tree<P::Coord>,
 }
 
 /// A quadtree of points with three coordinates.
 pub type Octree<P> = Quadtree<P>;
 
 /// The tree where its device can read it.
-enum Storage<C> {
+#[doc(hidden)]
+pub enum Tree<C> {
+    /// In host memory.
     Cpu(HostTree<C>),
+    /// In that of a GPU.
     Gpu(GpuTree<C>),
 }
 
@@ -196,8 +200,8 @@ impl<P: Cartesian> Quadtree<P> {
         let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         let coords = stats.phase("validate", || P::coordinates(points, "point"))?;
-        let storage = match device.gpu() {
-            None => Storage::Cpu(P::Coord::quadtree(&coords, P::DIMS, options, &mut stats)?),
+        let tree = match device.gpu() {
+            None => Tree::Cpu(P::Coord::quadtree(&coords, P::DIMS, options, &mut stats)?),
             Some(gpu) => {
                 let stream = Stream::new(gpu)?;
                 let coords =
@@ -208,10 +212,10 @@ impl<P: Cartesian> Quadtree<P> {
                     stream.synchronize().map(|()| tree)
                 })?;
                 stats.temp_bytes = workspace.bytes() + (coords.len() * size_of::<P::Coord>()) as u64;
-                Storage::Gpu(tree)
+                Tree::Gpu(tree)
             }
         };
-        Ok(Self { device: device.clone(), stats, storage })
+        Ok(Self { device: device.clone(), stats, tree })
     }
 
     /// Builds the tree over coordinates in device memory, point after point, in the order of the stream; waits for numbers of nodes.
@@ -235,7 +239,7 @@ impl<P: Cartesian> Quadtree<P> {
         }
         let device = Device::from_gpu(stream.gpu().clone());
         let tree = P::Coord::quadtree_on(stream, workspace, coords, P::DIMS, options)?;
-        Ok(Self { stats: Stats::new(&device), device, storage: Storage::Gpu(tree) })
+        Ok(Self { stats: Stats::new(&device), device, tree: Tree::Gpu(tree) })
     }
 
     /// The nodes in breadth-first order, the root first.
@@ -243,9 +247,9 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn nodes(&self) -> Result<Cow<'_, [Node]>> {
-        match &self.storage {
-            Storage::Cpu(tree) => Ok(Cow::Borrowed(&tree.nodes)),
-            Storage::Gpu(tree) => tree.nodes().map(Cow::Owned),
+        match &self.tree {
+            Tree::Cpu(tree) => Ok(Cow::Borrowed(&tree.nodes)),
+            Tree::Gpu(tree) => tree.nodes().map(Cow::Owned),
         }
     }
 
@@ -255,9 +259,9 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// As [`nodes`](Quadtree::nodes).
     pub fn ids(&self) -> Result<Cow<'_, [u32]>> {
-        match &self.storage {
-            Storage::Cpu(tree) => Ok(Cow::Borrowed(&tree.ids)),
-            Storage::Gpu(tree) => tree.ids().map(Cow::Owned),
+        match &self.tree {
+            Tree::Cpu(tree) => Ok(Cow::Borrowed(&tree.ids)),
+            Tree::Gpu(tree) => tree.ids().map(Cow::Owned),
         }
     }
 
@@ -266,9 +270,9 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// As [`nodes`](Quadtree::nodes).
     pub fn coords(&self) -> Result<Cow<'_, [P::Coord]>> {
-        match &self.storage {
-            Storage::Cpu(tree) => Ok(Cow::Borrowed(&tree.coords)),
-            Storage::Gpu(tree) => tree.coords().map(Cow::Owned),
+        match &self.tree {
+            Tree::Cpu(tree) => Ok(Cow::Borrowed(&tree.coords)),
+            Tree::Gpu(tree) => tree.coords().map(Cow::Owned),
         }
     }
 
@@ -292,17 +296,57 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; [`Error::OutOfMemory`]; errors of the device.
     pub fn verify(&self) -> Result<()> {
-        match &self.storage {
-            Storage::Cpu(tree) => P::Coord::verify_quadtree(tree),
-            Storage::Gpu(tree) => P::Coord::verify_quadtree(&tree.to_host()?),
+        match &self.tree {
+            Tree::Cpu(tree) => P::Coord::verify_quadtree(tree),
+            Tree::Gpu(tree) => P::Coord::verify_quadtree(&tree.to_host()?),
         }
+    }
+
+    /// The leaf that each of the `queries` is in, by the number of its node; [`NO_NODE`] of one that is not in the root.
+    ///
+    /// # Errors
+    /// Those of [`build`](Quadtree::build) for the first query that cannot be used; [`Error::OutOfMemory`]; errors of the device.
+    pub fn leaves_of(&self, queries: &[P]) -> Result<Vec<u32>> {
+        let queries = P::coordinates(queries, "query")?;
+        P::Coord::quadtree_leaves(&self.tree, &queries)
+    }
+
+    /// The leaves around each of the `nodes`: those outside of its cell that touch it, be it with a corner, of any size, also without
+    /// points. Of leaves they are the neighbours that an interpolation over each leaf needs, so that it does not jump at borders
+    /// (Agarwal, Arge, Danner 2006). A row is in the order of depth first, so that points of its leaves follow each other in the tree.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for the first that is not the number of a node; [`Error::ResultTooLarge`] if they do not fit in memory;
+    /// [`Error::OutOfMemory`]; errors of the device.
+    pub fn leaves_around(&self, nodes: &[u32]) -> Result<LeafRows> {
+        let most = self.num_nodes() as u64 - 1;
+        if let Some(&node) = nodes.iter().find(|&&node| u64::from(node) > most) {
+            return Err(Error::OutOfRange { what: "node", value: node.into(), least: 0, most });
+        }
+        P::Coord::quadtree_leaves_around(&self.tree, nodes)
+    }
+
+    /// The ids of points that stand for all of them at a level: a sample of each node of that level that has points, and of each leaf
+    /// above, in the order of nodes. The sample of a leaf is the point that is nearest to the middle of its cell; that of another node the one
+    /// of its children's samples that is nearest to its own, so that every level has the points of those above.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; errors of the device.
+    pub fn level_of_detail(&self, level: u32) -> Result<Vec<u32>> {
+        let samples = P::Coord::quadtree_samples(&self.tree)?;
+        let (nodes, ids, begins) = (self.nodes()?, self.ids()?, self.level_begins());
+        let level = (level as usize).min(begins.len() - 2);
+        let up_to = nodes[..begins[level + 1] as usize].iter().zip(&samples).enumerate();
+        let of_level = up_to.filter(|(i, (node, _))| *i >= begins[level] as usize || node.is_leaf());
+        let places = of_level.filter(|(_, (_, place))| **place != NO_NODE);
+        Ok(places.map(|(_, (_, &place))| ids[place as usize]).collect())
     }
 
     /// Number of points.
     pub fn len(&self) -> usize {
-        match &self.storage {
-            Storage::Cpu(tree) => tree.ids.len(),
-            Storage::Gpu(tree) => tree.num_points(),
+        match &self.tree {
+            Tree::Cpu(tree) => tree.ids.len(),
+            Tree::Gpu(tree) => tree.num_points(),
         }
     }
 
@@ -323,9 +367,9 @@ impl<P: Cartesian> Quadtree<P> {
 
     /// The first node of each level, and one more: the number of nodes.
     pub fn level_begins(&self) -> &[u32] {
-        match &self.storage {
-            Storage::Cpu(tree) => &tree.level_begins,
-            Storage::Gpu(tree) => &tree.level_begins,
+        match &self.tree {
+            Tree::Cpu(tree) => &tree.level_begins,
+            Tree::Gpu(tree) => &tree.level_begins,
         }
     }
 
@@ -352,9 +396,9 @@ impl<S: Scalar, const D: usize> Quadtree<[S; D]> {
             let most = self.num_nodes() as u64 - 1;
             return Err(Error::OutOfRange { what: "node", value: node.into(), least: 0, most });
         }
-        let (cell, words) = match &self.storage {
-            Storage::Cpu(tree) => (tree.cell(node).to_vec(), &tree.frame),
-            Storage::Gpu(tree) => (tree.cell(node)?, &tree.frame),
+        let (cell, words) = match &self.tree {
+            Tree::Cpu(tree) => (tree.cell(node).to_vec(), &tree.frame),
+            Tree::Gpu(tree) => (tree.cell(node)?, &tree.frame),
         };
         let frame = frame_of::<D>(words);
         let side = 1 << (frame.levels - (level as u32 - 1));
@@ -370,6 +414,80 @@ impl<P: Cartesian> std::fmt::Debug for Quadtree<P> {
             .field("num_nodes", &self.num_nodes())
             .field("device", &self.device)
             .finish_non_exhaustive()
+    }
+}
+
+/// Leaves, a row a node, one behind the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafRows {
+    offsets: Vec<u64>,
+    leaves: Vec<u32>,
+}
+
+impl LeafRows {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where each row begins in [`leaves`](Self::leaves), and where the last ends: one more than rows.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// The numbers of all leaves, row after row.
+    pub fn leaves(&self) -> &[u32] {
+        &self.leaves
+    }
+
+    /// The leaves of row `row`.
+    ///
+    /// # Panics
+    /// If there are not that many rows.
+    pub fn row(&self, row: usize) -> &[u32] {
+        assert!(row < self.len(), "row {row} of {} rows", self.len());
+        &self.leaves[self.offsets[row] as usize..self.offsets[row + 1] as usize]
+    }
+}
+
+/// The leaves of points.
+pub(crate) fn leaves_of<C: Coordinate>(tree: &Tree<C>, queries: &[C]) -> Result<Vec<u32>> {
+    with_plane_or_space!(tree.dims(), D => {
+        let queries = queries.as_chunks::<D>().0;
+        match tree {
+            Tree::Cpu(tree) => tree.leaves_of(queries),
+            Tree::Gpu(tree) => tree.leaves_of(queries),
+        }
+    })
+}
+
+/// The leaves around nodes.
+pub(crate) fn leaves_around<C: Coordinate>(tree: &Tree<C>, nodes: &[u32]) -> Result<LeafRows> {
+    with_plane_or_space!(tree.dims(), D => match tree {
+        Tree::Cpu(tree) => tree.leaves_around::<D>(nodes),
+        Tree::Gpu(tree) => tree.leaves_around::<D>(nodes),
+    })
+}
+
+/// The places of the samples of nodes.
+pub(crate) fn samples<C: Coordinate>(tree: &Tree<C>) -> Result<Vec<u32>> {
+    with_plane_or_space!(tree.dims(), D => match tree {
+        Tree::Cpu(tree) => tree.samples::<D>(),
+        Tree::Gpu(tree) => tree.samples::<D>(),
+    })
+}
+
+impl<C> Tree<C> {
+    fn dims(&self) -> usize {
+        match self {
+            Self::Cpu(tree) => tree.dims,
+            Self::Gpu(tree) => tree.dims,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
-use kauri::quadtree::{Builder, Node, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{Builder, NO_NODE, Node, Quadtree, QuadtreeOptions};
 use kauri::{Cartesian, Error};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
@@ -172,6 +172,88 @@ fn degenerate_points() {
     depths.iter().for_each(|options| check(&powers, Shape::Scales, options));
 }
 
+/// Leaves that are counted out, sorted in one tile, or by more.
+#[test]
+fn leaves_of_many_points() {
+    for (n, most) in [(3000, 256), (3000, 257), (9000, 700), (9000, 2049), (30_000, 5000)] {
+        for shape in [Shape::Uniform, Shape::Clustered, Shape::FewDistinct] {
+            let options = QuadtreeOptions::default().leaf_points(most);
+            check(&shape.points::<f32, 2>(n, 1), shape, &options);
+            check(&shape.points::<f64, 3>(n, 2), shape, &options);
+        }
+    }
+}
+
+fn queries<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+where
+    [C; D]: Cartesian<Coord = C>,
+{
+    for device in devices_for_shape(shape, points.len()) {
+        let what = format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
+        let tree = Quadtree::build(&device, points, options).unwrap();
+        let Lists { nodes, cells, ids } = Lists::of(&tree);
+        let leaves = (0..nodes.len() as u32).filter(|&i| nodes[i as usize].is_leaf()).collect::<Vec<_>>();
+        // Points of the tree, and others.
+        let mut asked = kauri_tests::generate::queries(points, 50, 3);
+        asked.extend(&points[..points.len().min(50)]);
+        asked.push([C::LIMIT; D]);
+        for (query, found) in asked.iter().zip(tree.leaves_of(&asked).unwrap()) {
+            let has = |&&leaf: &&u32| {
+                let [low, high] = cells[leaf as usize];
+                (0..D).all(|axis| (low[axis]..high[axis]).contains(&query[axis].to_f64()))
+            };
+            assert_eq!(leaves.iter().find(has).copied().unwrap_or(NO_NODE), found, "{query:?}, {what}");
+        }
+        let of: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 60).collect();
+        let around = tree.leaves_around(&of).unwrap();
+        assert_eq!(around.len(), of.len());
+        for (row, &of) in of.iter().enumerate() {
+            let own = cells[of as usize];
+            let overlaps = |leaf: u32, with_border: bool| {
+                let other = cells[leaf as usize];
+                (0..D).all(|axis| {
+                    let (begin, end) = (own[0][axis].max(other[0][axis]), own[1][axis].min(other[1][axis]));
+                    if with_border { begin <= end } else { begin < end }
+                })
+            };
+            let touch = leaves.iter().copied().filter(|&leaf| overlaps(leaf, true) && !overlaps(leaf, false));
+            let mut found = around.row(row).to_vec();
+            found.sort_unstable();
+            assert_eq!(found, touch.collect::<Vec<_>>(), "around {of}, {what}");
+        }
+        let mut above: Vec<u32> = Vec::new();
+        for level in 0..=tree.depth() + 1 {
+            let mut sample = tree.level_of_detail(level).unwrap();
+            let ends = |node: &Node| node.level == level || node.is_leaf() && node.level < level;
+            let with_points = nodes.iter().filter(|node| ends(node) && !node.is_empty());
+            let mut stand =
+                with_points.map(|node| &ids[node.start as usize..node.end as usize]).collect::<Vec<_>>();
+            assert_eq!(sample.len(), stand.len(), "level {level}, {what}");
+            sample.sort_unstable();
+            // Each part of the points has one of them, and what stood for all above is among them.
+            stand.retain(|ids| ids.iter().filter(|id| sample.binary_search(id).is_ok()).count() != 1);
+            assert!(stand.is_empty() && above.iter().all(|id| sample.binary_search(id).is_ok()), "{what}");
+            above = sample;
+        }
+        let first = devices_for_shape(Shape::Uniform, points.len())[0].clone();
+        let other = Quadtree::build(&first, points, options).unwrap();
+        assert_eq!(tree.level_of_detail(3).unwrap(), other.level_of_detail(3).unwrap(), "{what}");
+        assert_eq!(around, other.leaves_around(&of).unwrap(), "{what}");
+    }
+}
+
+#[test]
+fn leaves_and_samples() {
+    let options = QuadtreeOptions::default();
+    for shape in Shape::ALL {
+        queries(&shape.points::<f32, 2>(900, 1), shape, &options);
+        queries(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
+        queries(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
+        queries(&shape.points::<f32, 3>(33, 4), shape, &options.clone().leaf_points(2));
+        queries(&shape.points::<f32, 2>(0, 5), shape, &options);
+    }
+}
+
 #[test]
 fn bad_input_is_named() {
     let options = QuadtreeOptions::default();
@@ -189,6 +271,9 @@ fn bad_input_is_named() {
         assert_eq!(build(&[], &options.clone().max_depth(33)), "levels of a quadtree 33: expected 0 to 32");
         let tree = Quadtree::build(&device, &[[1.0_f32, 2.0]], &options).unwrap();
         assert_eq!(tree.bounds(1).unwrap_err().to_string(), "node 1: expected 0 to 0");
+        assert_eq!(tree.leaves_around(&[0, 1]).unwrap_err().to_string(), "node 1: expected 0 to 0");
+        let error = tree.leaves_of(&[[0.0, f32::INFINITY]]).unwrap_err();
+        assert!(matches!(error, Error::NonFinite { what: "query", index: 0, axis: 1, .. }), "{error}");
         assert!(matches!(tree.payloads_in_order(&[1, 2]), Err(Error::Shape { .. })));
         assert_eq!(tree.payloads_in_order(&["a"]).unwrap(), ["a"]);
     }

@@ -19,13 +19,20 @@ where
         assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap(), "{builder:?}");
         assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap(), "{builder:?}");
         assert_eq!(sim.level_begins(), cpu.level_begins(), "{builder:?}");
+        if builder == Builder::Codes {
+            let nodes: Vec<u32> = (0..cpu.num_nodes() as u32).step_by(1 + cpu.num_nodes() / 40).collect();
+            assert_eq!(sim.leaves_around(&nodes).unwrap(), cpu.leaves_around(&nodes).unwrap());
+            let few = &points[..points.len().min(40)];
+            assert_eq!(sim.leaves_of(few).unwrap(), cpu.leaves_of(few).unwrap());
+            assert_eq!(sim.level_of_detail(2).unwrap(), cpu.level_of_detail(2).unwrap());
+        }
     }
 }
 
 #[test]
 fn trees_of_every_shape() {
     let options = QuadtreeOptions::default();
-    on_each_schedule_in_turn(10, |gpu, _, turn| match turn {
+    on_each_schedule_in_turn(11, |gpu, _, turn| match turn {
         0 => check(gpu, &Shape::Uniform.points::<f32, 2>(1500, 1), &options),
         1 => check(gpu, &Shape::Clustered.points::<f32, 3>(400, 2), &options.clone().leaf_points(1)),
         2 => check(gpu, &Shape::FewDistinct.points::<f64, 2>(300, 3), &options.clone().leaf_points(5)),
@@ -34,6 +41,7 @@ fn trees_of_every_shape() {
         5 => check(gpu, &Shape::Collinear.points::<f32, 3>(1100, 6), &options.clone().leaf_points(100)),
         6 => check(gpu, &Shape::Lattice.points::<f64, 2>(200, 7), &options.clone().max_depth(2)),
         7 => check(gpu, &Shape::Subnormal.points::<f64, 3>(100, 8), &options.clone().leaf_points(1)),
+        10 => check(gpu, &Shape::Uniform.points::<f32, 2>(3000, 10), &options.clone().leaf_points(700)),
         8 => check(gpu, &Shape::Largest.points::<f64, 2>(70, 9), &options.clone().leaf_points(33)),
         _ => check(gpu, &Shape::Uniform.points::<f32, 2>(21, 10), &options.clone().max_depth(0)),
     });
