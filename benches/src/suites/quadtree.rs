@@ -1,4 +1,5 @@
-//! Quadtrees and octrees: builds from device memory to device memory, by the wall clock, since the host waits for numbers of nodes.
+//! Quadtrees and octrees: builds from device memory to device memory, by the wall clock, since the host waits for numbers of nodes; from
+//! codes and level by level.
 //!
 //! The rival is `benches/rivals/quadtree_cub.cu`: CUB's sort of codes of 64 bits alone, which is a part of a build.
 
@@ -6,7 +7,7 @@ use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, Number, noise};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
 use kauri::{Cartesian, Error, Result};
 use rayon::prelude::*;
 
@@ -66,28 +67,28 @@ where
 {
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     for &z in leaf_points {
-        unless_too_large((|| {
-            let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-            let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
-            let options = QuadtreeOptions::default().leaf_points(z);
-            let mut num_nodes = 0;
-            let timing = settings.effort.wall(|| {
-                let tree = Quadtree::<[C; D]>::build_on(&stream, &mut workspace, &coords, &options)?;
-                stream.synchronize()?;
-                num_nodes = tree.num_nodes();
-                Ok(tree)
-            })?;
-            report.push(Row {
-                work: format!("build, {z} points a leaf"),
-                input: format!("{} x {D}, {input}", C::NAME),
-                n: points.len() as u64,
-                timing: Some(timing),
-                items: Some(points.len() as u64),
-                temp_bytes: Some(workspace.bytes()),
-                ..Row::default()
-            });
-            Ok(())
-        })())?;
+        for (builder, how) in [(Builder::Codes, "build"), (Builder::Levels, "build level by level")] {
+            unless_too_large((|| {
+                let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+                let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
+                let options = QuadtreeOptions::default().leaf_points(z).builder(builder);
+                let timing = settings.effort.wall(|| {
+                    let tree = Quadtree::<[C; D]>::build_on(&stream, &mut workspace, &coords, &options)?;
+                    stream.synchronize()?;
+                    Ok(tree)
+                })?;
+                report.push(Row {
+                    work: format!("{how}, {z} points a leaf"),
+                    input: format!("{} x {D}, {input}", C::NAME),
+                    n: points.len() as u64,
+                    timing: Some(timing),
+                    items: Some(points.len() as u64),
+                    temp_bytes: Some(workspace.bytes()),
+                    ..Row::default()
+                });
+                Ok(())
+            })())?;
+        }
     }
     Ok(())
 }
