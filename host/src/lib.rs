@@ -12,6 +12,7 @@ pub mod join;
 pub mod kdtree;
 pub mod lidar;
 mod memory;
+mod once;
 mod point;
 pub mod primitives;
 mod progress;

@@ -95,6 +95,10 @@ pub trait Coordinate: Coord + bytemuck::Pod {
     #[doc(hidden)]
     fn quadtree_leaves_around(tree: &quadtree::Tree<Self>, nodes: &[u32]) -> Result<LeafRows>;
 
+    /// What answers queries to one on a GPU.
+    #[doc(hidden)]
+    fn quadtree_answers(tree: &GpuQuadtree<Self>) -> Result<&dyn Answers<Self>>;
+
     /// The places of the samples of nodes.
     #[doc(hidden)]
     fn quadtree_samples(tree: &quadtree::Tree<Self>) -> Result<Vec<u32>>;
@@ -205,6 +209,10 @@ macro_rules! coordinates {
 
             fn quadtree_leaves_around(tree: &quadtree::Tree<Self>, nodes: &[u32]) -> Result<LeafRows> {
                 quadtree::leaves_around(tree, nodes)
+            }
+
+            fn quadtree_answers(tree: &GpuQuadtree<Self>) -> Result<&dyn Answers<Self>> {
+                tree.answers()
             }
 
             fn quadtree_samples(tree: &quadtree::Tree<Self>) -> Result<Vec<u32>> {

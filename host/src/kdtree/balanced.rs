@@ -8,7 +8,6 @@ mod stored;
 use kauri_kernels::kdtree::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
-use std::sync::OnceLock;
 
 use super::backend::Answers;
 use super::{Coordinate, MAX_POINTS, MemoryPlan, SpatialIndex, checked_coordinates};
@@ -134,27 +133,6 @@ pub trait BalancedTree<C: Coord>: Send + Sync {
     /// What a file holds of the tree.
     #[cfg(feature = "io")]
     fn stored(&self) -> Result<stored::Stored<'_, C>>;
-}
-
-/// What is made when it is first asked for. Nothing is held while it is made: a thread of a pool takes up other work while it waits for
-/// its own, and that may ask for the same. So several may make it, of which one is kept.
-struct Once<T> {
-    made: OnceLock<T>,
-}
-
-impl<T> Once<T> {
-    fn new() -> Self {
-        Self { made: OnceLock::new() }
-    }
-
-    /// What was made, or is now; if that fails it is tried again the next time.
-    fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-        if let Some(made) = self.made.get() {
-            return Ok(made);
-        }
-        let made = make()?;
-        Ok(self.made.get_or_init(|| made))
-    }
 }
 
 /// A tree on a device.

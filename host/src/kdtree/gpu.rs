@@ -4,6 +4,7 @@ mod ask;
 mod balanced;
 mod batches;
 mod boxes;
+mod cells;
 mod nearest;
 mod order;
 mod selection;
@@ -32,6 +33,7 @@ use crate::stats::Stats;
 pub(super) use ask::Asked;
 use ask::QueriesOn;
 pub(super) use balanced::Balanced;
+pub(crate) use cells::Cells;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::buckets::{Cut, boxes_len, levels};
 use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank};
@@ -52,7 +54,7 @@ use within::{Call, Within};
 const BATCH_BYTES: usize = 1 << 30;
 
 /// A tree in the memory of a GPU: points in the order of a walk in order, and what walks over buckets need.
-pub(super) struct GpuTree<C> {
+pub(crate) struct GpuTree<C> {
     gpu: Gpu,
     dims: usize,
     /// Point after point, and room for as many as a whole group takes.
@@ -65,6 +67,8 @@ pub(super) struct GpuTree<C> {
     /// The axes of the nodes that have children; empty if they go by levels.
     axes: Buffer<u8>,
     rule: SplitRule,
+    /// What tells in place of `splits` and `axes` where queries are, if the tree is a quadtree.
+    cells: Option<Cells>,
     /// Places of each bucket, some of them without a point; 0 if the tree is left-balanced.
     bucket_len: u32,
     /// The coordinates of the points by id, if the tree was given some that it does not have.
@@ -186,6 +190,7 @@ impl<C: Coord> GpuTree<C> {
             splits: Buffer::uninitialized(gpu, full_tree(levels) as usize, "k-d tree splits")?,
             axes: Buffer::uninitialized(gpu, 0, "k-d tree axes")?,
             rule: SplitRule::RoundRobin,
+            cells: None,
             bucket_len: 0,
             given: None,
             built_on: None,

@@ -16,7 +16,8 @@ use crate::point::{Cartesian, Point};
 
 type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 
-/// An index that answers queries for points: [`KdTree`](super::KdTree), [`BalancedKdTree`](super::BalancedKdTree).
+/// An index that answers queries for points: [`KdTree`](super::KdTree), [`BalancedKdTree`](super::BalancedKdTree),
+/// [`Quadtree`](crate::quadtree::Quadtree).
 ///
 /// Results do not depend on the index, but for the order of points found within a distance or in boxes. Queries only read, so threads
 /// may share one index.

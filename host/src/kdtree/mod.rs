@@ -27,11 +27,11 @@ macro_rules! with_dims {
     };
 }
 
-mod backend;
+pub(crate) mod backend;
 mod balanced;
 mod batches;
-mod cpu;
-mod gpu;
+pub(crate) mod cpu;
+pub(crate) mod gpu;
 mod ids;
 mod index;
 mod neighbors;

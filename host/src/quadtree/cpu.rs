@@ -7,6 +7,7 @@ use super::host::HostTree;
 use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
+use crate::kdtree::cpu::Corners;
 use crate::primitives::cpu::bounds::bounds;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::node::Node;
@@ -36,6 +37,7 @@ pub(super) fn build<C: Coordinate, const D: usize>(
         cells,
         coords,
         ids,
+        corners: Corners::new(),
     })
 }
 

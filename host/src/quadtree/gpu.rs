@@ -9,7 +9,10 @@ use super::host::HostTree;
 use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
+use crate::kdtree::backend::Answers;
+use crate::kdtree::cpu::Corners;
+use crate::kdtree::{Coordinate, gpu as walked};
+use crate::once::Once;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::generate::iota_on;
 use cuda_std::mem::Slice;
@@ -17,6 +20,7 @@ use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::words::Bits128;
 use nodes::Nodes;
+use std::sync::Arc;
 
 /// A tree in device memory.
 pub struct GpuTree<C> {
@@ -24,10 +28,11 @@ pub struct GpuTree<C> {
     pub(super) level_begins: Vec<u32>,
     options: QuadtreeOptions,
     pub(super) dims: usize,
-    nodes: Buffer<Bits128>,
+    nodes: Arc<Buffer<Bits128>>,
     cells: Buffer<u32>,
     coords: Buffer<C>,
     ids: Buffer<u32>,
+    walked: Once<walked::GpuTree<C>>,
 }
 
 impl<C: Coordinate> GpuTree<C> {
@@ -73,11 +78,22 @@ impl<C: Coordinate> GpuTree<C> {
             level_begins: level_begins(&splits, D),
             options: options.clone(),
             dims: D,
-            nodes: nodes.nodes,
+            nodes: nodes.nodes.into(),
             cells: nodes.cells,
             coords: room.coords,
             ids: room.ids,
+            walked: Once::new(),
         })
+    }
+
+    /// What answers queries, which the first one makes.
+    pub(crate) fn answers(&self) -> Result<&dyn Answers<C>> {
+        let walked = self.walked.get_or_make(|| {
+            let frame = Buffer::from_slice(&Stream::new(self.gpu())?, &self.frame, "quadtree frame")?;
+            let cells = walked::Cells { frame, nodes: self.nodes.clone() };
+            walked::GpuTree::of_cells(self.dims, &self.coords, &self.ids, cells)
+        })?;
+        Ok(walked)
     }
 
     pub(super) fn num_points(&self) -> usize {
@@ -114,6 +130,7 @@ impl<C: Coordinate> GpuTree<C> {
             level_begins: self.level_begins.clone(),
             coords: self.coords()?,
             ids: self.ids()?,
+            corners: Corners::new(),
         })
     }
 

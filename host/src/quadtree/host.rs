@@ -5,20 +5,22 @@ mod queries;
 use super::{QuadtreeOptions, frame_of};
 use crate::error::{Error, Result};
 use crate::kdtree::Coordinate;
+use crate::kdtree::cpu::Corners;
 use kauri_kernels::quadtree::node::Node;
 use rayon::prelude::*;
 
 /// A tree in host memory.
 pub struct HostTree<C> {
-    pub(super) frame: Vec<u64>,
-    pub(super) dims: usize,
+    pub(crate) frame: Vec<u64>,
+    pub(crate) dims: usize,
     pub(super) options: QuadtreeOptions,
-    pub(super) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     /// The low corner of each node's cell, in units.
-    pub(super) cells: Vec<u32>,
+    pub(crate) cells: Vec<u32>,
     pub(super) level_begins: Vec<u32>,
-    pub(super) coords: Vec<C>,
-    pub(super) ids: Vec<u32>,
+    pub(crate) coords: Vec<C>,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) corners: Corners<C>,
 }
 
 impl<C: Coordinate> HostTree<C> {

@@ -23,7 +23,8 @@ pub use kauri_kernels::quadtree::queries::NO_NODE;
 
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::kdtree::{Coordinate, MAX_POINTS};
+use crate::kdtree::backend::Answers;
+use crate::kdtree::{Coordinate, MAX_POINTS, SpatialIndex};
 use crate::memory;
 use crate::point::{Cartesian, Scalar};
 use crate::stats::Stats;
@@ -176,6 +177,8 @@ macro_rules! with_plane_or_space {
         }
     };
 }
+
+pub(crate) use with_plane_or_space;
 
 impl<P: Cartesian> Quadtree<P> {
     /// Builds the tree over `points` on `device`.
@@ -407,6 +410,37 @@ impl<S: Scalar, const D: usize> Quadtree<[S; D]> {
     }
 }
 
+/// Queries go through the cells on the CPU. On a GPU they go through boxes over runs of the points in the order of the tree, which the first
+/// query makes: it takes the memory of the points again, and a tenth more. [`Traversal`](crate::kdtree::Traversal)s by nodes are the same walks.
+///
+/// ```
+/// use kauri::quadtree::{Quadtree, QuadtreeOptions};
+/// use kauri::{Device, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [7.0, 7.0], [1.0, 1.0], [6.0, 1.0]];
+/// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
+/// assert_eq!(tree.nearest(&[[6.0, 6.0]], 2)?.row(0).0, [1, 3]);
+/// assert_eq!(tree.count_in_boxes(&[[[0.0, 0.0], [6.0, 2.0]]], None)?, [3]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+impl<P: Cartesian> SpatialIndex for Quadtree<P> {
+    type Point = P;
+
+    fn device(&self) -> &Device {
+        self.device()
+    }
+
+    fn num_points(&self) -> usize {
+        self.len()
+    }
+
+    fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
+        match &self.tree {
+            Tree::Cpu(tree) => Ok(tree),
+            Tree::Gpu(tree) => P::Coord::quadtree_answers(tree),
+        }
+    }
+}
+
 impl<P: Cartesian> std::fmt::Debug for Quadtree<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Quadtree")
@@ -518,7 +552,7 @@ pub(crate) fn verify<C: Coordinate>(tree: &HostTree<C>) -> Result<()> {
 }
 
 /// The frame of words that are those of one.
-fn frame_of<const D: usize>(words: &[u64]) -> Frame<D> {
+pub(crate) fn frame_of<const D: usize>(words: &[u64]) -> Frame<D> {
     Frame::from_words(words).expect("a tree has the frame that it was built with")
 }
 

@@ -70,6 +70,14 @@ impl Cut {
         let begin = above * self.stride + if above < self.more { above } else { self.more };
         if begin < self.end { begin } else { self.end }
     }
+
+    /// Number of the bucket that has point `i` of a left-balanced tree.
+    #[inline(always)]
+    pub const fn bucket_of(&self, i: u32) -> u32 {
+        // Up to the end of the lowest level every second point is of it.
+        let above = if i / 2 < self.more { i / 2 } else { i - self.more };
+        above >> (self.base - self.levels)
+    }
 }
 
 /// Coordinates of all boxes of a tree with so many levels above the buckets.
@@ -121,10 +129,7 @@ impl<'a, C: Coord> Buckets<'a, C> {
     /// Number of the bucket that has point `i` of a left-balanced tree.
     #[inline(always)]
     pub fn bucket_of(&self, i: u32) -> u32 {
-        let Cut { base, more, .. } = self.cut;
-        // Up to the end of the lowest level every second point is of it.
-        let above = if i / 2 < more { i / 2 } else { i - more };
-        above >> (base - self.levels)
+        self.cut.bucket_of(i)
     }
 
     /// The points from `first` on, a multiple of [`GROUP`]; the last group ends in room that there is behind the points.

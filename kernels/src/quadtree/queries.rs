@@ -1,15 +1,15 @@
-//! Queries: the leaf of a point, the points in boxes, the leaves around a node, a sample of each node.
+//! Queries: the leaf of a point, the leaves around a node, a sample of each node; and where other queries are in the order of points.
 //!
 //! A walk goes through nodes in the order of depth first without a stack: the children of a node follow each other, and from the last of
 //! them the next node is found by way of its parents.
 
 use super::frame::Frame;
 use super::node::Node;
+use crate::kdtree::buckets::Cut;
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::point::load_point;
 use crate::thread::words::Bits128;
-use core::cell::Cell;
 use cuda_std::prelude::*;
 
 /// The number of no node.
@@ -27,6 +27,21 @@ pub unsafe fn quadtree_parents(nodes: Slice<Bits128>, dims: u32, parents: SliceM
     }
 }
 
+/// The number of the leaf that a unit is in, and the leaf.
+#[inline(always)]
+unsafe fn leaf_of<const D: usize>(
+    frame: &Frame<D>,
+    nodes: Slice<'_, Bits128>,
+    unit: [u32; D],
+) -> (u32, Node) {
+    let (mut leaf, mut node) = (0, Node::from_bits(nodes.load(0)));
+    while !node.is_leaf() {
+        leaf = node.first_child + frame.code(unit, node.level, 1);
+        node = Node::from_bits(nodes.load(leaf as usize));
+    }
+    (leaf, node)
+}
+
 /// Writes the leaf that each query is in, [`NO_NODE`] for one that is not in the root; a thread a query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instance(f32, 2)]
@@ -42,40 +57,51 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     let i = thread::index_1d_u64() as usize;
     if i < leaves.len() {
         let (frame, query) = (Frame::<D>::load(frame), load_point::<C, D>(queries, i, D));
-        let mut leaf = NO_NODE;
-        if frame.has(query) {
-            let unit = frame.unit(query);
-            leaf = 0;
-            let mut node = Node::from_bits(nodes.load(0));
-            while !node.is_leaf() {
-                leaf = node.first_child + frame.code(unit, node.level, 1);
-                node = Node::from_bits(nodes.load(leaf as usize));
-            }
-        }
+        let leaf = if frame.has(query) { leaf_of(&frame, nodes, frame.unit(query)).0 } else { NO_NODE };
         leaves.store(i, leaf);
     }
 }
 
+/// Writes the [bucket](crate::kdtree::buckets) that has the first point of each query's leaf, of the points in their order, and the query's
+/// number; of a query outside of the root that of the leaf next to it. A thread a query.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
+    frame: Slice<u64>,
+    nodes: Slice<Bits128>,
+    num_points: u32,
+    queries: Slice<C>,
+    buckets: SliceMut<u32>,
+    numbers: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < numbers.len() {
+        let frame = Frame::<D>::load(frame);
+        let (any, mut unit, mut axis) = (frame.unit_of_any(load_point::<C, D>(queries, i, D)), [0; D], 0);
+        while axis < D {
+            unit[axis] = any[axis].max(0).min((1 << frame.levels) - 1) as u32;
+            axis += 1;
+        }
+        let (_, leaf) = leaf_of(&frame, nodes, unit);
+        // An empty leaf may be behind all points.
+        let place = if leaf.start < num_points { leaf.start } else { num_points - 1 };
+        buckets.store(i, Cut::left_balanced(num_points).bucket_of(place));
+        numbers.store(i, i as u32);
+    }
+}
+
 /// The tree.
-#[derive(Clone, Copy)]
-struct Tree<'a, C, const D: usize> {
+struct Tree<'a, const D: usize> {
     frame: Frame<D>,
     nodes: Slice<'a, Bits128>,
     cells: Slice<'a, u32>,
     parents: Slice<'a, u32>,
-    coords: Slice<'a, C>,
 }
 
-/// How a cell lies to what is looked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lies {
-    Inside,
-    Outside,
-    /// Across its border.
-    Across,
-}
-
-impl<C: Coord, const D: usize> Tree<'_, C, D> {
+impl<const D: usize> Tree<'_, D> {
     /// Goes to every node that `goes_into` says, and to the children of those that it does; `leaf` is called with the leaves among them.
     #[inline(always)]
     unsafe fn walk(&self, mut goes_into: impl FnMut(u32, &Node) -> bool, mut leaf: impl FnMut(u32, &Node)) {
@@ -91,36 +117,6 @@ impl<C: Coord, const D: usize> Tree<'_, C, D> {
             }
             at = self.next(at);
         }
-    }
-
-    /// Calls `take` with the places of the points in a box with these corners, its border included: those from one to another.
-    #[inline(always)]
-    unsafe fn each_in_box(&self, low: [C; D], high: [C; D], take: impl Fn(usize, usize)) {
-        let (low_unit, high_unit) = (self.frame.unit_of_any(low), self.frame.unit_of_any(high));
-        self.walk(
-            |at, node| {
-                let lies = self.lies(at, node, low_unit, high_unit);
-                if lies == Lies::Inside {
-                    take(node.start as usize, node.end as usize);
-                }
-                lies == Lies::Across
-            },
-            |_, node| {
-                let mut place = node.start as usize;
-                while place < node.end as usize {
-                    let point = load_point::<C, D>(self.coords, place, D);
-                    let (mut is_inside, mut axis) = (true, 0);
-                    while axis < D {
-                        is_inside &= point[axis] >= low[axis] && point[axis] <= high[axis];
-                        axis += 1;
-                    }
-                    if is_inside {
-                        take(place, place + 1);
-                    }
-                    place += 1;
-                }
-            },
-        );
     }
 
     /// The first and the last unit of a node's cell on each axis.
@@ -152,28 +148,6 @@ impl<C: Coord, const D: usize> Tree<'_, C, D> {
         );
     }
 
-    /// How a node's cell lies to a box between two units. A point in a unit between them is inside.
-    #[inline(always)]
-    unsafe fn lies(&self, at: u32, node: &Node, low: [i64; D], high: [i64; D]) -> Lies {
-        if node.is_empty() {
-            return Lies::Outside;
-        }
-        let ([first, last], mut is_inside, mut is_outside) = (self.units(at, node), true, false);
-        let mut axis = 0;
-        while axis < D {
-            is_inside &= first[axis] > low[axis] && last[axis] < high[axis];
-            is_outside |= last[axis] < low[axis] || first[axis] > high[axis];
-            axis += 1;
-        }
-        if is_outside {
-            Lies::Outside
-        } else if is_inside {
-            Lies::Inside
-        } else {
-            Lies::Across
-        }
-    }
-
     /// The node behind all below a node.
     #[inline(always)]
     unsafe fn next(&self, mut at: u32) -> u32 {
@@ -185,68 +159,6 @@ impl<C: Coord, const D: usize> Tree<'_, C, D> {
             at = self.parents.load(((at - 1) >> D) as usize);
         }
         NO_NODE
-    }
-}
-
-/// The corners of a box, the least coordinates first.
-#[inline(always)]
-unsafe fn load_box<C: Coord, const D: usize>(corners: Slice<'_, C>, i: usize) -> [[C; D]; 2] {
-    [load_point(corners, 2 * i, D), load_point(corners, 2 * i + 1, D)]
-}
-
-/// Writes how many points are in each box; a thread a box.
-#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-pub unsafe fn quadtree_count_in_boxes<C: Coord, const D: usize>(
-    frame: Slice<u64>,
-    nodes: Slice<Bits128>,
-    cells: Slice<u32>,
-    parents: Slice<u32>,
-    coords: Slice<C>,
-    corners: Slice<C>,
-    counts: SliceMut<u32>,
-) {
-    let i = thread::index_1d_u64() as usize;
-    if i < counts.len() {
-        let tree = Tree::<C, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
-        let ([low, high], count) = (load_box(corners, i), Cell::new(0));
-        tree.each_in_box(low, high, |begin, end| count.set(count.get() + (end - begin) as u32));
-        counts.store(i, count.get());
-    }
-}
-
-/// Writes the ids of the points in each box, in the order of the tree, from the box's offset on; a thread a box.
-#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-pub unsafe fn quadtree_emit_in_boxes<C: Coord, const D: usize>(
-    frame: Slice<u64>,
-    nodes: Slice<Bits128>,
-    cells: Slice<u32>,
-    parents: Slice<u32>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    corners: Slice<C>,
-    offsets: Slice<u64>,
-    found: SliceMut<u32>,
-) {
-    let i = thread::index_1d_u64() as usize;
-    if i + 1 < offsets.len() {
-        let tree = Tree::<C, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
-        let ([low, high], to) = (load_box(corners, i), Cell::new(offsets.load(i) as usize));
-        tree.each_in_box(low, high, |begin, end| {
-            let mut place = begin;
-            while place < end {
-                found.store(to.get(), ids.load(place));
-                to.set(to.get() + 1);
-                place += 1;
-            }
-        });
     }
 }
 
@@ -264,8 +176,7 @@ pub unsafe fn quadtree_count_around<const D: usize>(
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < counts.len() {
-        let coords = Slice::<f32>::from_raw_parts(core::ptr::null(), 0);
-        let tree = Tree::<f32, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
+        let tree = Tree::<D> { frame: Frame::load(frame), nodes, cells, parents };
         let mut count = 0;
         tree.each_around(of.load(i), |_| count += 1);
         counts.store(i, count);
@@ -287,8 +198,7 @@ pub unsafe fn quadtree_emit_around<const D: usize>(
 ) {
     let i = thread::index_1d_u64() as usize;
     if i + 1 < offsets.len() {
-        let coords = Slice::<f32>::from_raw_parts(core::ptr::null(), 0);
-        let tree = Tree::<f32, D> { frame: Frame::load(frame), nodes, cells, parents, coords };
+        let tree = Tree::<D> { frame: Frame::load(frame), nodes, cells, parents };
         let mut to = offsets.load(i) as usize;
         tree.each_around(of.load(i), |leaf| {
             found.store(to, leaf);

@@ -1,7 +1,8 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
+use kauri::kdtree::{Neighbors, Norm, PointMask, Queries, QueryOptions};
 use kauri::quadtree::{Builder, NO_NODE, Node, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Error};
+use kauri::{Cartesian, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
 
@@ -252,6 +253,98 @@ fn leaves_and_samples() {
         queries(&shape.points::<f32, 3>(33, 4), shape, &options.clone().leaf_points(2));
         queries(&shape.points::<f32, 2>(0, 5), shape, &options);
     }
+}
+
+fn answers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+where
+    [C; D]: Cartesian<Coord = C>,
+{
+    let index = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
+    let rows = |rows: kauri::Result<Neighbors<[C; D]>>| match rows {
+        Ok(rows) => Ok((rows.ids().to_vec(), rows.dist2().to_vec())),
+        Err(error) => Err(error.to_string()),
+    };
+    let mut asked = kauri_tests::generate::queries(points, 60, 3);
+    asked.extend(&points[..points.len().min(20)]);
+    let mask = PointMask::from_fn(points.len(), |id| id % 3 > 0).unwrap();
+    let extent = |axis: usize| {
+        let of_axis = points.iter().map(|point| point[axis].to_f64());
+        of_axis.clone().fold(0.0, f64::max) - of_axis.fold(0.0, f64::min)
+    };
+    let radius = C::from_f64(0.1 * extent(0));
+    let plain = QueryOptions::<[C; D]>::default();
+    let all_rules =
+        plain.clone().norm(Norm::Manhattan).mask(mask.clone()).radius(C::from_f64(0.6 * extent(0)));
+    let periods: Vec<C> = (0..D).map(|axis| C::from_f64(1.25 * extent(axis))).collect();
+    let periodic = plain.clone().periods(periods);
+    let boxes: Vec<[[C; D]; 2]> = asked
+        .windows(2)
+        .map(|pair| {
+            [
+                std::array::from_fn(|i| pair[0][i].min(pair[1][i])),
+                std::array::from_fn(|i| pair[0][i].max(pair[1][i])),
+            ]
+        })
+        .collect();
+    for device in devices_for_shape(shape, points.len()) {
+        let what =
+            || format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
+        let tree = Quadtree::build(&device, points, options).unwrap();
+        for (k, options) in [(1, &plain), (7, &plain), (40, &all_rules), (100, &plain)] {
+            let [found, expected] =
+                [tree.nearest_with(&asked, k, options), index.nearest_with(&asked, k, options)];
+            let [found, expected] = [found, expected].map(rows);
+            assert!(found == expected, "{k} nearest, {}", what());
+        }
+        for options in [&plain, &periodic] {
+            let own = Queries::Own { itself: false };
+            let [found, expected] = [tree.nearest_with(own, 3, options), index.nearest_with(own, 3, options)];
+            // What cannot repeat is refused by both.
+            let [found, expected] = [found, expected].map(rows);
+            assert!(found == expected, "nearest of their own, {}", what());
+        }
+        for options in [&plain, &all_rules] {
+            let counts = tree.count_within(&asked, radius, options).unwrap();
+            assert_eq!(counts, index.count_within(&asked, radius, options).unwrap(), "{}", what());
+            let sorted = options.clone().sorted();
+            let [found, expected] =
+                [tree.within(&asked, radius, &sorted), index.within(&asked, radius, &sorted)];
+            let [found, expected] = [found, expected].map(|found| {
+                let found = found.unwrap();
+                (found.offsets().to_vec(), found.ids().to_vec(), found.dist2().to_vec())
+            });
+            assert!(found == expected, "within, {}", what());
+        }
+        for mask in [None, Some(&mask)] {
+            let counts = tree.count_in_boxes(&boxes, mask).unwrap();
+            assert_eq!(counts, index.count_in_boxes(&boxes, mask).unwrap(), "{}", what());
+            let [found, expected] =
+                [tree.in_boxes(&boxes, mask), index.in_boxes(&boxes, mask)].map(Result::unwrap);
+            let places = tree.ids().unwrap();
+            for row in 0..boxes.len() {
+                let (mut ids, mut others) = (found.row(row).to_vec(), expected.row(row).to_vec());
+                let place = |id: &u32| places.iter().position(|other| other == id);
+                assert!(ids.is_sorted_by_key(place), "not in the order of the tree, {}", what());
+                ids.sort_unstable();
+                others.sort_unstable();
+                assert_eq!(ids, others, "box {row}, {}", what());
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_are_those_of_a_kd_tree() {
+    let options = QuadtreeOptions::default();
+    for shape in Shape::ALL {
+        answers(&shape.points::<f32, 2>(900, 1), shape, &options);
+        answers(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
+        answers(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
+        answers(&shape.points::<f32, 3>(70, 4), shape, &options.clone().leaf_points(2));
+        answers(&shape.points::<f32, 2>(0, 5), shape, &options);
+    }
+    // Enough to be put in order.
+    answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::on_each_schedule_in_turn;
 use kauri::device::Gpu;
 use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Device};
+use kauri::{Cartesian, Device, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 
 fn check<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
@@ -24,6 +24,10 @@ where
             assert_eq!(sim.leaves_around(&nodes).unwrap(), cpu.leaves_around(&nodes).unwrap());
             let few = &points[..points.len().min(40)];
             assert_eq!(sim.leaves_of(few).unwrap(), cpu.leaves_of(few).unwrap());
+            let [found, expected] = [&sim, &cpu].map(|tree| tree.nearest(few, 3).unwrap().into_parts());
+            assert!(found == expected);
+            let boxes: Vec<_> = few.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+            assert_eq!(sim.count_in_boxes(&boxes, None).unwrap(), cpu.count_in_boxes(&boxes, None).unwrap());
             assert_eq!(sim.level_of_detail(2).unwrap(), cpu.level_of_detail(2).unwrap());
         }
     }

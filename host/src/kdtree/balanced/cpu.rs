@@ -8,13 +8,14 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use super::BalancedTree;
 #[cfg(feature = "io")]
 use super::stored::{Loaded, Stored};
-use super::{BalancedTree, Once};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::Answers;
 use crate::kdtree::cpu as walked;
 use crate::memory::{self, Items};
+use crate::once::Once;
 use crate::stats::Stats;
 
 /// Runs of at most this many points are partitioned by one task.

@@ -16,11 +16,12 @@ use kauri_kernels::kdtree::balanced::verify::{LEVELS, kdtree_verify_balanced, wr
 use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 
-use super::{BalancedBuilder, BalancedOptions, BalancedTree, Once};
+use super::{BalancedBuilder, BalancedOptions, BalancedTree};
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::Answers;
 use crate::kdtree::gpu as walked;
+use crate::once::Once;
 use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 
 use super::best::{Best, BoundedHeap, Candidate, SortedRow};
 use super::order::{self, Order};
-use super::walk::{Nodes, Rules, Stack, walk};
+use super::walk::{Rules, Walked};
 use crate::error::Result;
 use crate::memory::Parts;
 
@@ -31,7 +31,7 @@ impl<C: Coord, const D: usize> Asked<'_, C, D> {
 
 /// Fills rows of `k` neighbours into the two vectors, which come empty and with room for them.
 pub(super) fn nearest<C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
+    tree: impl Walked<C, D>,
     queries: &[[C; D]],
     asked: &Asked<'_, C, D>,
     mut ids: Vec<u32>,
@@ -65,16 +65,16 @@ pub(super) fn nearest<C: Coord, const D: usize>(
 }
 
 /// What one thread needs for its queries.
-struct Search<'a, C: Coord, const D: usize> {
-    tree: Nodes<'a, C, D>,
+struct Search<'a, C: Coord, T: Walked<C, D>, const D: usize> {
+    tree: T,
     asked: &'a Asked<'a, C, D>,
-    stack: Stack<C, D>,
+    stack: T::Stack,
     heap: BinaryHeap<Candidate<C>>,
 }
 
-impl<'a, C: Coord, const D: usize> Search<'a, C, D> {
-    fn new(tree: Nodes<'a, C, D>, asked: &'a Asked<'a, C, D>) -> Self {
-        Self { tree, asked, stack: Stack::new(), heap: BinaryHeap::new() }
+impl<'a, C: Coord, T: Walked<C, D>, const D: usize> Search<'a, C, T, D> {
+    fn new(tree: T, asked: &'a Asked<'a, C, D>) -> Self {
+        Self { tree, asked, stack: T::Stack::default(), heap: BinaryHeap::new() }
     }
 
     /// Writes the row of a query, to its end.
@@ -92,7 +92,7 @@ impl<'a, C: Coord, const D: usize> Search<'a, C, D> {
         if k <= MAX_SORTED_K {
             self.walk(query, except, &mut SortedRow { ids, distances, bound });
         } else {
-            let len = k.min(self.tree.points.len());
+            let len = k.min(self.tree.points().len());
             let mut best = BoundedHeap { heap: std::mem::take(&mut self.heap), len, bound };
             self.walk(query, except, &mut best);
             self.heap = best.write(ids, distances);
@@ -102,9 +102,9 @@ impl<'a, C: Coord, const D: usize> Search<'a, C, D> {
     fn walk(&mut self, query: &[C; D], except: u32, best: &mut impl Best<C>) {
         let rules = &self.asked.rules;
         if self.asked.is_plain() {
-            walk::<C, _, D, true>(self.tree, rules, query, except, &mut self.stack, best);
+            self.tree.nearest::<_, true>(rules, query, except, &mut self.stack, best);
         } else {
-            walk::<C, _, D, false>(self.tree, rules, query, except, &mut self.stack, best);
+            self.tree.nearest::<_, false>(rules, query, except, &mut self.stack, best);
         }
     }
 }

@@ -1,18 +1,49 @@
-//! One query's walk through the tree.
+//! One query's walk through a tree.
 
 use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::{Coord, dist2};
 use kauri_kernels::thread::measure::{along, along_to_range};
 
 use super::best::Best;
+use super::within::Look;
 use crate::kdtree::query::Wanted;
 
 /// Levels of subtrees whose nodes are looked at one after the other: fewer branches make up for more distances.
 const SMALL_LEVELS: u32 = 3;
 /// A walk never waits at more than one far child a level.
 const MAX_LEVELS: usize = 32;
+/// Levels of the nodes that queries are ordered by: those above fit in a core's cache.
+const MAX_HOME_LEVELS: u32 = 15;
 
-/// A tree: nodes in level order and their ids.
+/// A tree that walks go through.
+pub(super) trait Walked<C: Coord, const D: usize>: Copy + Sync {
+    /// What a walk keeps from query to query for its memory.
+    type Stack: Default;
+
+    /// The points in the order of the tree.
+    fn points(&self) -> &[[C; D]];
+
+    /// A number that places near each other have in common, or nearly.
+    fn home(&self, place: &[C; D]) -> u32;
+
+    /// Offers every point that may be among the best, subtrees on the query's side of a plane first. If the walk is `PLAIN`, the
+    /// rules are, and no point is left out.
+    ///
+    /// A far child is skipped only if its bound is greater than the worst of the best: at equal distance a smaller id may be there.
+    fn nearest<B: Best<C>, const PLAIN: bool>(
+        self,
+        rules: &Rules<'_, C, D>,
+        query: &[C; D],
+        except: u32,
+        stack: &mut Self::Stack,
+        best: &mut B,
+    );
+
+    /// Shows the points of a row, with their distances, in the order of the tree.
+    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl FnMut(u32, C));
+}
+
+/// A k-d tree: nodes in level order and their ids.
 #[derive(Clone, Copy)]
 pub(super) struct Nodes<'a, C, const D: usize> {
     pub(super) points: &'a [[C; D]],
@@ -58,7 +89,7 @@ pub(super) fn next_axis<const D: usize>(level_axis: usize) -> usize {
     if level_axis + 1 == D { 0 } else { level_axis + 1 }
 }
 
-/// The far children that a walk has yet to visit; kept from query to query for its memory.
+/// The far children that a walk has yet to visit.
 pub(super) struct Stack<C, const D: usize>([Waiting<C, D>; MAX_LEVELS]);
 
 /// A far child to visit later.
@@ -72,8 +103,8 @@ struct Waiting<C, const D: usize> {
     bound: C,
 }
 
-impl<C: Coord, const D: usize> Stack<C, D> {
-    pub(super) fn new() -> Self {
+impl<C: Coord, const D: usize> Default for Stack<C, D> {
+    fn default() -> Self {
         Self([Waiting { node: 0, level_axis: 0, offsets: [C::ZERO; D], bound: C::ZERO }; MAX_LEVELS])
     }
 }
@@ -139,53 +170,73 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     }
 }
 
-/// Offers every point that may be among the best, subtrees on the query's side of a plane first. If the walk is `PLAIN`, the
-/// rules are, and no point is left out.
-///
-/// A far child is skipped only if its bound is greater than the worst of the best: at equal distance a smaller id may be there.
-#[inline(always)]
-pub(super) fn walk<C: Coord, B: Best<C>, const D: usize, const PLAIN: bool>(
-    tree: Nodes<'_, C, D>,
-    rules: &Rules<'_, C, D>,
-    query: &[C; D],
-    except: u32,
-    Stack(stack): &mut Stack<C, D>,
-    best: &mut B,
-) {
-    let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
-    let mut waiting = 0;
-    let first_small = tree.first_small();
-    loop {
-        while node < first_small {
-            offer::<C, B, D, PLAIN>(tree, rules, query, except, node, best);
-            let axis = tree.axis(node, level_axis);
-            let plane = tree.points[node][axis];
-            let is_right = usize::from(query[axis] - plane > C::ZERO);
-            let far = 2 * node + 2 - is_right;
-            node = 2 * node + 1 + is_right;
+impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
+    type Stack = Stack<C, D>;
+
+    fn points(&self) -> &[[C; D]] {
+        self.points
+    }
+
+    /// The node on the last level of those whose nodes fit in a core's cache that a walk would come to first.
+    fn home(&self, place: &[C; D]) -> u32 {
+        let levels = MAX_HOME_LEVELS.min(num_levels(self.points.len() as u32) - 1);
+        let (mut node, mut level_axis) = (0, 0);
+        for _ in 0..levels {
+            let axis = self.axis(node, level_axis);
+            node = 2 * node + 1 + usize::from(place[axis] - self.points[node][axis] > C::ZERO);
             level_axis = next_axis::<D>(level_axis);
-            if far < tree.points.len() {
-                let (offsets, bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
-                if bound <= best.worst() {
-                    stack[waiting] = Waiting { node: far, level_axis, offsets, bound };
-                    waiting += 1;
+        }
+        node as u32
+    }
+
+    #[inline(always)]
+    fn nearest<B: Best<C>, const PLAIN: bool>(
+        self,
+        rules: &Rules<'_, C, D>,
+        query: &[C; D],
+        except: u32,
+        Stack(stack): &mut Stack<C, D>,
+        best: &mut B,
+    ) {
+        let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
+        let mut waiting = 0;
+        let first_small = self.first_small();
+        loop {
+            while node < first_small {
+                offer::<C, B, D, PLAIN>(self, rules, query, except, node, best);
+                let axis = self.axis(node, level_axis);
+                let plane = self.points[node][axis];
+                let is_right = usize::from(query[axis] - plane > C::ZERO);
+                let far = 2 * node + 2 - is_right;
+                node = 2 * node + 1 + is_right;
+                level_axis = next_axis::<D>(level_axis);
+                if far < self.points.len() {
+                    let (offsets, bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
+                    if bound <= best.worst() {
+                        stack[waiting] = Waiting { node: far, level_axis, offsets, bound };
+                        waiting += 1;
+                    }
+                }
+            }
+            for node in self.small(node) {
+                offer::<C, B, D, PLAIN>(self, rules, query, except, node, best);
+            }
+            loop {
+                if waiting == 0 {
+                    return;
+                }
+                waiting -= 1;
+                let next = &stack[waiting];
+                if next.bound <= best.worst() {
+                    (node, level_axis, offsets) = (next.node, next.level_axis, next.offsets);
+                    break;
                 }
             }
         }
-        for node in tree.small(node) {
-            offer::<C, B, D, PLAIN>(tree, rules, query, except, node, best);
-        }
-        loop {
-            if waiting == 0 {
-                return;
-            }
-            waiting -= 1;
-            let next = &stack[waiting];
-            if next.bound <= best.worst() {
-                (node, level_axis, offsets) = (next.node, next.level_axis, next.offsets);
-                break;
-            }
-        }
+    }
+
+    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl FnMut(u32, C)) {
+        Walk { tree: self, first_small: self.first_small(), look, row, show }.subtree(0, 0, L::EVERYWHERE);
     }
 }
 
@@ -205,14 +256,37 @@ fn offer<C: Coord, B: Best<C>, const D: usize, const PLAIN: bool>(
     }
 }
 
-/// The node on level `levels` that a walk for `query` would come to first; the nodes of the levels above must all be in
-/// the tree.
-pub(super) fn descend<C: Coord, const D: usize>(tree: Nodes<'_, C, D>, query: &[C; D], levels: u32) -> usize {
-    let (mut node, mut level_axis) = (0, 0);
-    for _ in 0..levels {
-        let axis = tree.axis(node, level_axis);
-        node = 2 * node + 1 + usize::from(query[axis] - tree.points[node][axis] > C::ZERO);
-        level_axis = next_axis::<D>(level_axis);
+/// What all steps of a walk in order have in common.
+struct Walk<'a, C, L, S, const D: usize> {
+    tree: Nodes<'a, C, D>,
+    first_small: usize,
+    look: &'a L,
+    row: usize,
+    show: &'a mut S,
+}
+
+impl<C: Coord, L: Look<C, D>, S: FnMut(u32, C), const D: usize> Walk<'_, C, L, S, D> {
+    /// Shows the points of the subtree of a node on a level of `level_axis`.
+    fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
+        if node >= self.first_small {
+            return self.tree.small(node).for_each(|node| self.show(node));
+        }
+        let (axis, next) = (self.tree.axis(node, level_axis), next_axis::<D>(level_axis));
+        let [left, right] = self.look.parts(self.row, region, axis, self.tree.points[node][axis]);
+        if let Some(region) = left {
+            self.subtree(2 * node + 1, next, region);
+        }
+        self.show(node);
+        if let Some(region) = right {
+            self.subtree(2 * node + 2, next, region);
+        }
     }
-    node
+
+    #[inline(always)]
+    fn show(&mut self, node: usize) {
+        let id = self.tree.ids[node];
+        if let Some(distance) = self.look.distance(self.row, &self.tree.points[node], id) {
+            (self.show)(id, distance);
+        }
+    }
 }

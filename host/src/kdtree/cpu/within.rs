@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 use super::order::{self, Order};
-use super::walk::{Nodes, Rules, next_axis};
+use super::walk::{Rules, Walked};
 use crate::error::{Error, Result};
 use crate::kdtree::within::Found;
 use crate::kdtree::{PointMask, item_bytes};
@@ -49,7 +49,7 @@ impl<C: Coord, const D: usize> Around<'_, C, D> {
     }
 
     /// How many points each row has.
-    pub(super) fn count(&self, tree: Nodes<'_, C, D>) -> Result<Vec<u32>> {
+    pub(super) fn count(&self, tree: impl Walked<C, D>) -> Result<Vec<u32>> {
         if self.is_plain() {
             count(tree, &ByDistance::<C, D, true>(self))
         } else {
@@ -58,7 +58,7 @@ impl<C: Coord, const D: usize> Around<'_, C, D> {
     }
 
     /// The points of each row in the order of the tree.
-    pub(super) fn find(&self, tree: Nodes<'_, C, D>) -> Result<Found<C>> {
+    pub(super) fn find(&self, tree: impl Walked<C, D>) -> Result<Found<C>> {
         if self.is_plain() {
             find(tree, &ByDistance::<C, D, true>(self))
         } else {
@@ -134,7 +134,7 @@ impl<C: Coord, const D: usize> Look<C, D> for Inside<'_, C, D> {
 
 /// How many points each row has.
 pub(super) fn count<C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
+    tree: impl Walked<C, D>,
     look: &impl Look<C, D>,
 ) -> Result<Vec<u32>> {
     let mut counts = memory::vec_with_capacity(look.len(), "counts of points")?;
@@ -147,7 +147,7 @@ pub(super) fn count<C: Coord, const D: usize>(
 
 /// The points of each row in the order of the tree.
 pub(super) fn find<C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
+    tree: impl Walked<C, D>,
     look: &impl Look<C, D>,
 ) -> Result<Found<C>> {
     find_as_they_come(tree, look).map_err(|error| match error {
@@ -164,7 +164,7 @@ pub(super) fn find<C: Coord, const D: usize>(
 }
 
 fn find_as_they_come<C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
+    tree: impl Walked<C, D>,
     look: &impl Look<C, D>,
 ) -> Result<Found<C>> {
     let mut found = Found { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
@@ -194,7 +194,7 @@ struct Kept<C> {
 /// Appends how many points each of some rows has, for which there is room. Returns the points of the batches that have at most so
 /// many a row.
 fn look_at<C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
+    tree: impl Walked<C, D>,
     look: &impl Look<C, D>,
     order: &Order,
     rows: &Range<usize>,
@@ -207,7 +207,7 @@ fn look_at<C: Coord, const D: usize>(
         let mut kept = Kept { ids: Vec::new(), dist2: Vec::new() };
         for row in batch.iter() {
             let before = total;
-            walk(tree, look, row, &mut |id, distance| {
+            tree.look(look, row, &mut |id, distance| {
                 if total < max {
                     kept.ids.push(id);
                     kept.dist2.push(distance);
@@ -228,7 +228,7 @@ fn look_at<C: Coord, const D: usize>(
 
 /// Appends the points of some rows, the last that the offsets tell of: what was kept of them, or what another walk shows.
 fn append<C: Coord, const D: usize>(
-    tree: Nodes<'_, C, D>,
+    tree: impl Walked<C, D>,
     look: &impl Look<C, D>,
     order: &Order,
     kept: &[Option<Kept<C>>],
@@ -260,7 +260,7 @@ fn append<C: Coord, const D: usize>(
                 taken = row.end;
                 kept.ids[row.clone()].iter().zip(&kept.dist2[row]).for_each(|(&id, &dist2)| write(id, dist2));
             } else {
-                walk(tree, look, row, &mut write);
+                tree.look(look, row, &mut write);
             }
             // A walk shows as many points as it did before, so nothing is left.
             entries.for_each(|(id, distance)| {
@@ -275,49 +275,4 @@ fn append<C: Coord, const D: usize>(
         dist2.set_len(end);
     }
     Ok(())
-}
-
-/// Shows the points of a row, with their distances, in the order of the tree.
-fn walk<C: Coord, L: Look<C, D>, const D: usize>(
-    tree: Nodes<'_, C, D>,
-    look: &L,
-    row: usize,
-    show: &mut impl FnMut(u32, C),
-) {
-    Walk { tree, first_small: tree.first_small(), look, row, show }.subtree(0, 0, L::EVERYWHERE);
-}
-
-/// What all steps of a walk have in common.
-struct Walk<'a, C, L, S, const D: usize> {
-    tree: Nodes<'a, C, D>,
-    first_small: usize,
-    look: &'a L,
-    row: usize,
-    show: &'a mut S,
-}
-
-impl<C: Coord, L: Look<C, D>, S: FnMut(u32, C), const D: usize> Walk<'_, C, L, S, D> {
-    /// Shows the points of the subtree of a node on a level of `level_axis`.
-    fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
-        if node >= self.first_small {
-            return self.tree.small(node).for_each(|node| self.show(node));
-        }
-        let (axis, next) = (self.tree.axis(node, level_axis), next_axis::<D>(level_axis));
-        let [left, right] = self.look.parts(self.row, region, axis, self.tree.points[node][axis]);
-        if let Some(region) = left {
-            self.subtree(2 * node + 1, next, region);
-        }
-        self.show(node);
-        if let Some(region) = right {
-            self.subtree(2 * node + 2, next, region);
-        }
-    }
-
-    #[inline(always)]
-    fn show(&mut self, node: usize) {
-        let id = self.tree.ids[node];
-        if let Some(distance) = self.look.distance(self.row, &self.tree.points[node], id) {
-            (self.show)(id, distance);
-        }
-    }
 }

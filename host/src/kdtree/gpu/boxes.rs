@@ -1,4 +1,4 @@
-//! The boxes of the nodes above the buckets, from the buckets up, and where these nodes split.
+//! The boxes of the nodes above the buckets, from the buckets up, and where these nodes split, unless cells tell that.
 
 use super::GpuTree;
 use crate::device::Stream;
@@ -29,6 +29,9 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
             let root = end.saturating_sub(BOXES_LEVELS).max(1);
             stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, dims, root, end))?;
             end = root;
+        }
+        if tree.cells.is_some() {
+            return Ok(());
         }
         let args = (coords, ids, tree.axes.slice(), dims, bucket_len, splits);
         stream.launch_items::<kdtree_splits<C>>(splits.len() as u64, args)

@@ -77,7 +77,7 @@ impl Nearest {
 fn walks_alone<C: Coord>(tree: &GpuTree<C>, asked: &Asked<C>) -> bool {
     use Traversal::{ClosestCorner, Stack, StackFree};
     let goes_by_nodes = matches!(asked.wanted.traversal, StackFree | Stack | ClosestCorner);
-    goes_by_nodes && asked.wanted.is_plain() && tree.bucket_len == 0
+    goes_by_nodes && asked.wanted.is_plain() && tree.bucket_len == 0 && tree.cells.is_none()
 }
 
 unsafe fn walk_alone<C: Coord>(

@@ -117,9 +117,15 @@ impl Order {
             [0, 1].map(|i| Pairs { keys: temp.view(self.buckets[i]), values: temp.view(self.numbers[i]) });
         // SAFETY: passed on to the caller.
         unsafe {
-            let (splits, axes, dims) = (tree.splits.slice(), tree.axes.slice(), tree.dims as u32);
-            let args = (splits, axes, queries, dims, levels, pairs.keys, pairs.values);
-            stream.launch_items::<kdtree_query_buckets<C>>(pairs.values.len() as u64, args)?;
+            let (buckets, numbers) = (pairs.keys, pairs.values);
+            if let Some(cells) = &tree.cells {
+                let points = (tree.num_points(), tree.dims);
+                cells.query_buckets(stream, points, queries, buckets, numbers)?;
+            } else {
+                let (splits, axes, dims) = (tree.splits.slice(), tree.axes.slice(), tree.dims as u32);
+                let args = (splits, axes, queries, dims, levels, buckets, numbers);
+                stream.launch_items::<kdtree_query_buckets<C>>(numbers.len() as u64, args)?;
+            }
             let [sorted, _] =
                 self.sort.run(stream, temp, SortBy::low_bits(levels), pairs.read_only(), [room, pairs])?;
             Ok(sorted.read_only())

@@ -9,11 +9,12 @@ use super::{Subtree, Top, compare};
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::Answers;
-use crate::kdtree::balanced::{BalancedTree, Once};
+use crate::kdtree::balanced::BalancedTree;
 use crate::kdtree::several::Several;
 use crate::kdtree::threads::each;
 use crate::kdtree::{cpu as walked_on_cpu, gpu as walked, ids};
 use crate::memory;
+use crate::once::Once;
 use std::sync::Arc;
 
 /// A tree of which the first nodes are in host memory, and the subtrees below on devices.
