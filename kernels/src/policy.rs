@@ -117,6 +117,12 @@ pub const JOIN_SEGMENT: usize = 2048;
 /// Points in whose keys a warp looks for nodes of a quadtree that split: untuned.
 pub const QUADTREE_WARP_POINTS: usize = 1024;
 
+/// Threads that move a tile of a large node's points, level by level: untuned.
+pub const QUADTREE_TILE_THREADS: usize = 256;
+
+/// Points that a thread of a block has at one time there: untuned.
+pub const QUADTREE_PIECE_POINTS: usize = 8;
+
 /// Points of a leaf up to which their order is found by counting, which for each takes as many loads: untuned. (80M points in leaves of up
 /// to 2000 took 33 ms so.)
 pub const QUADTREE_COUNTED_POINTS: u32 = 256;

@@ -15,6 +15,7 @@ use crate::kdtree::{Coordinate, gpu as walked};
 use crate::once::Once;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::generate::iota_on;
+use crate::primitives::permute::{Direction, permute_parts};
 use cuda_std::mem::Slice;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
@@ -44,6 +45,7 @@ impl<C: Coordinate> GpuTree<C> {
         options: &QuadtreeOptions,
     ) -> Result<Self> {
         let (gpu, n) = (stream.gpu(), coords.len() / D);
+        options.levels.check(D)?;
         let frame = frame::<C, D>(stream, workspace, coords.slice(), options)?;
         let frame_words: Vec<u64> = frame.to_words().collect();
         let asked = Asked {
@@ -65,12 +67,15 @@ impl<C: Coordinate> GpuTree<C> {
                 stream.copy(room.coords.slice_mut(), coords.slice())?;
                 Vec::new()
             } else {
-                match options.builder {
-                    Builder::Codes => codes::build(&asked, workspace, &mut room, &mut nodes),
+                let splits = match options.builder {
+                    Builder::Codes => codes::build(&asked, workspace, &mut room.ids, &mut nodes),
                     Builder::Levels => {
-                        levels::build(&asked, workspace, &mut room, &mut nodes, options.levels)
+                        levels::build(&asked, workspace, &mut room.ids, &mut nodes, options.levels)
                     }
-                }?
+                }?;
+                let (ids, in_order) = (room.ids.slice(), room.coords.slice_mut());
+                permute_parts(stream, Direction::Gather, D, coords.slice(), ids, in_order)?;
+                splits
             }
         };
         Ok(Self {

@@ -64,10 +64,10 @@ pub enum Builder {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelsOptions {
-    /// Threads of a block.
+    /// Threads of a block that has a node; 32 in three dimensions, and from 4 to 512 in two.
     pub threads: u32,
-    /// Points of a block at most.
-    pub tile_points: u32,
+    /// Points of a node that is not too large for a block.
+    pub block_points: u32,
     /// Points of a node that is not too large for a thread.
     pub thread_points: u32,
 }
@@ -78,8 +78,19 @@ impl Default for LevelsOptions {
     }
 }
 
+impl LevelsOptions {
+    fn check(&self, dims: usize) -> Result<()> {
+        let (least, most) = if dims == 2 { (4, 512) } else { (32, 32) };
+        if self.threads.is_power_of_two() && (least..=most).contains(&self.threads) {
+            return Ok(());
+        }
+        let (value, most) = (self.threads.into(), most.into());
+        Err(Error::OutOfRange { what: "threads of a block", value, least: least.into(), most })
+    }
+}
+
 /// Untuned.
-const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: 256, tile_points: 2048, thread_points: 64 };
+const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: 32, block_points: 1024, thread_points: 24 };
 
 impl Default for QuadtreeOptions {
     fn default() -> Self {

@@ -2,21 +2,26 @@
 //! blocks or by a single thread.
 //!
 //! By blocks it has four steps, where a thread owns a piece of points that follow each other, so that their order stays: count the points
-//! of each child, add the counts up, find how many come before each thread's, move. In the paper a block has a whole node; here it has a
-//! tile of it, and the second step goes over all tiles, so that the few nodes of the upper levels keep the whole device busy.
-//! By threads, each has a whole node: for when all nodes are small.
+//! of each child, add the counts up, find how many come before each thread's, move. As in the paper a block has a whole node; but of nodes
+//! that are too large for that it has a tile, and the second step goes over all tiles, so that the few nodes of the upper levels keep the
+//! whole device busy. By threads, each has a whole node: for when all nodes are small.
+//!
+//! What is moved are ids with the [codes](Frame::code) of the next levels, in which the child that a point is in has its digit; in the paper
+//! points are moved, and compared with the middle of their node on each level.
 //!
 //! Nodes without points are made where their siblings have some, and never split, so that Gluck's null nodes do not exist.
 
 use super::frame::Frame;
 use super::node::Node;
-use crate::policy::PER_ITEM_THREADS;
+use crate::policy::{PER_ITEM_THREADS, QUADTREE_PIECE_POINTS, QUADTREE_TILE_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::point::load_point;
 use crate::thread::search::partition_point;
-use crate::thread::words::Bits128;
+use crate::thread::words::{Bits128, computed};
 use cuda_std::prelude::*;
 
+/// Points of a tile.
+pub const TILE_POINTS: u32 = (QUADTREE_TILE_THREADS * QUADTREE_PIECE_POINTS) as u32;
 /// Most children of a node.
 const MOST_CHILDREN: usize = 8;
 
@@ -28,8 +33,10 @@ pub mod told {
     pub const TILES: usize = 1;
     /// 1 if one of them is too large for a thread.
     pub const LARGE: usize = 2;
+    /// 1 if one of them is too large for a block.
+    pub const HUGE: usize = 3;
     /// Number of words.
-    pub const LEN: usize = 3;
+    pub const LEN: usize = 4;
 }
 
 /// Writes how many tiles each of the nodes on a list has, of which there are as many as `told` says; 0 behind them. A thread a number.
@@ -38,14 +45,13 @@ pub unsafe fn quadtree_tiles(
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
     told: Slice<u64>,
-    tile_points: u32,
     tiles: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < tiles.len() {
         let is_there = (i as u64) < told.load(told::SPLITS);
         let node = |i| Node::from_bits(nodes.load(parents.load(i) as usize));
-        tiles.store(i, if is_there { node(i).len().div_ceil(tile_points) } else { 0 });
+        tiles.store(i, if is_there { node(i).len().div_ceil(TILE_POINTS) } else { 0 });
     }
 }
 
@@ -57,126 +63,354 @@ pub unsafe fn quadtree_tell(tiles: Slice<u32>, told: SliceMut<u64>) {
     }
 }
 
-/// Shared memory of a tile's counts: of each child a row, a number a thread.
-#[repr(C)]
-pub struct CountsSmem<const THREADS: usize> {
-    counts: [[u32; THREADS]; MOST_CHILDREN],
-}
-
-/// Counts the points of each child in each tile: behind those of the parents before a row a child, a number a tile; at last a 0. A block
-/// a tile.
-#[kernel(family = "quadtree-levels", block = THREADS, shared = CountsSmem<THREADS>, hot)]
-#[instance(f32, 2, 256)]
-#[instance(f32, 3, 256)]
-#[instance(f64, 2, 256)]
-#[instance(f64, 3, 256)]
-#[instance(f32, 2, 4)]
-#[instance(f32, 2, 8)]
-#[instance(f32, 2, 16)]
-#[instance(f32, 2, 32)]
-#[instance(f32, 2, 64)]
-#[instance(f32, 2, 128)]
-#[instance(f32, 2, 512)]
-pub unsafe fn quadtree_level_count<C: Coord, const D: usize, const THREADS: usize>(
+/// Writes the codes of the points of nodes that split, from `level` on; a block a tile.
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,
+    level: u32,
+    num_levels: u32,
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
     tiles: Slice<u32>,
-    tile_points: u32,
-    counts: SliceMut<u32>,
+    ids: Slice<u32>,
+    codes: SliceMut<u32>,
 ) {
-    let tile = Tile::<D>::new(nodes, parents, tiles, tile_points);
-    let smem = shared_mem::<CountsSmem<THREADS>>();
-    let (own, thread) = (shared_field!(smem, counts), thread::thread_idx_x() as usize);
-    tile.count::<C, THREADS>(&Frame::load(frame), coords, own);
+    let (tile, frame) = (Tile::<D>::new(nodes, parents, tiles), Frame::<D>::load(frame));
+    let mut i = tile.begin + thread::thread_idx_x() as usize;
+    while i < tile.end {
+        let unit = frame.unit(load_point::<C, D>(coords, ids.load(i) as usize, D));
+        codes.store(i, frame.code(unit, level, num_levels));
+        i += QUADTREE_TILE_THREADS;
+    }
+}
+
+/// The points of a level: codes and ids of those whose nodes split.
+#[derive(Clone, Copy)]
+struct Points<'a, const D: usize> {
+    codes: Slice<'a, u32>,
+    ids: Slice<'a, u32>,
+    /// Bits of a code behind the digit of the level.
+    shift: u32,
+}
+
+impl<const D: usize> Points<'_, D> {
+    /// The child that a point is in.
+    #[inline(always)]
+    fn child(&self, code: u32) -> u32 {
+        code >> self.shift & ((1 << D) - 1)
+    }
+}
+
+/// Where points go: those of leaves to the tree, others to where the next level finds them.
+struct Targets<'a> {
+    next_codes: SliceMut<'a, u32>,
+    next_ids: SliceMut<'a, u32>,
+    tree_ids: SliceMut<'a, u32>,
+}
+
+impl Targets<'_> {
+    #[inline(always)]
+    unsafe fn store(&self, splits: bool, place: u32, code: u32, id: u32) {
+        if splits {
+            self.next_codes.store(place as usize, code);
+            self.next_ids.store(place as usize, id);
+        } else {
+            self.tree_ids.store(place as usize, id);
+        }
+    }
+}
+
+/// Shared memory of a block.
+#[repr(C)]
+pub struct LevelSmem<const THREADS: usize> {
+    /// Codes and ids of a piece a thread, with one free word in 32; or of each child a row, a count a thread.
+    codes: [[u32; THREADS]; QUADTREE_PIECE_POINTS + 1],
+    ids: [[u32; THREADS]; QUADTREE_PIECE_POINTS + 1],
+    counts: [[u64; THREADS]; 2],
+    /// Where the points of each child begin, and those of the next piece of them.
+    begins: [u32; MOST_CHILDREN],
+    next: [u32; MOST_CHILDREN],
+    /// What a place among the points of the block, in the order of children, is to be added to.
+    bases: [u32; MOST_CHILDREN],
+}
+
+/// The place of point `i` in shared memory, so that the threads' pieces begin in different banks.
+#[inline(always)]
+fn padded(i: usize) -> usize {
+    i + i / 32
+}
+
+/// A number of up to 16 bits a child.
+#[derive(Clone, Copy)]
+struct Counts<const D: usize>([u64; 2]);
+
+impl<const D: usize> Counts<D> {
+    #[inline(always)]
+    fn add(&mut self, child: u32) {
+        let one = 1 << (16 * (child % 4));
+        if D == 2 || child < 4 {
+            self.0[0] += one;
+        } else {
+            self.0[1] += one;
+        }
+    }
+
+    #[inline(always)]
+    fn of(&self, child: u32) -> u32 {
+        let word = if D == 2 || child < 4 { self.0[0] } else { self.0[1] };
+        (word >> (16 * (child % 4))) as u32 & 0xFFFF
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        Self([self.0[0] + other.0[0], self.0[1] + other.0[1]])
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        Self([self.0[0] - other.0[0], self.0[1] - other.0[1]])
+    }
+
+    /// Of each child the sum of those before it.
+    #[inline(always)]
+    fn begins(self) -> Self {
+        // A product with 1 in all places adds up what is before each and itself.
+        const ONES: u64 = 0x0001_0001_0001_0001;
+        let sums = self.0.map(|word| word.wrapping_mul(ONES));
+        Self([sums[0] << 16, (sums[1] << 16).wrapping_add((sums[0] >> 48) * ONES)])
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: SharedSlice<'_, u64>, thread: usize, threads: usize) -> Self {
+        Self([from.load(thread), if D == 2 { 0 } else { from.load(threads + thread) }])
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: SharedSlice<'_, u64>, thread: usize, threads: usize) {
+        to.store(thread, self.0[0]);
+        if D > 2 {
+            to.store(threads + thread, self.0[1]);
+        }
+    }
+}
+
+/// Points of a node that follow each other, as many as a block has at one time.
+struct Chunk<'a, const D: usize, const THREADS: usize> {
+    smem: *mut LevelSmem<THREADS>,
+    points: &'a Points<'a, D>,
+    len: usize,
+    /// Those of the thread.
+    codes: [u32; QUADTREE_PIECE_POINTS],
+    ids: [u32; QUADTREE_PIECE_POINTS],
+    /// How many of each child the threads before have, and all.
+    before: Counts<D>,
+    total: Counts<D>,
+}
+
+impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
+    const MOST_POINTS: usize = THREADS * QUADTREE_PIECE_POINTS;
+
+    /// Brings points to their threads, and counts them. All threads call.
+    #[inline(always)]
+    unsafe fn load(
+        smem: *mut LevelSmem<THREADS>,
+        points: &'a Points<'a, D>,
+        begin: usize,
+        len: usize,
+    ) -> Self {
+        let (codes, ids) = (shared_field!(smem, codes), shared_field!(smem, ids));
+        let (counts, thread) = (shared_field!(smem, counts), thread::thread_idx_x() as usize);
+        let mut j = 0;
+        while j < QUADTREE_PIECE_POINTS {
+            let i = j * THREADS + thread;
+            if i < len {
+                codes.store(padded(i), points.codes.load(begin + i));
+                ids.store(padded(i), points.ids.load(begin + i));
+            }
+            j += 1;
+        }
+        thread::sync_threads();
+        let (mut own_codes, mut own_ids) = ([0; QUADTREE_PIECE_POINTS], [0; QUADTREE_PIECE_POINTS]);
+        let (mut own, mut j) = (Counts([0; 2]), 0);
+        while j < QUADTREE_PIECE_POINTS {
+            let i = thread * QUADTREE_PIECE_POINTS + j;
+            if i < len {
+                own_codes[j] = codes.load(padded(i));
+                own_ids[j] = ids.load(padded(i));
+                own.add(points.child(own_codes[j]));
+            }
+            j += 1;
+        }
+        let (mut up_to, mut distance) = (own, 1_u32);
+        own.store(counts, thread, THREADS);
+        while distance < THREADS as u32 {
+            thread::sync_threads();
+            if thread >= distance as usize {
+                up_to = up_to.plus(Counts::load(counts, thread - distance as usize, THREADS));
+            }
+            thread::sync_threads();
+            up_to.store(counts, thread, THREADS);
+            distance = computed(2 * distance);
+        }
+        thread::sync_threads();
+        let total = Counts::load(counts, THREADS - 1, THREADS);
+        Self { smem, points, len, codes: own_codes, ids: own_ids, before: up_to.minus(own), total }
+    }
+
+    /// Moves the points to the `next` of their children, which then follows them; of the children `splits` has a bit for those that split.
+    /// All threads call.
+    #[inline(always)]
+    unsafe fn place(self, splits: u32, to: &Targets<'_>) {
+        let (codes, ids) = (shared_field!(self.smem, codes), shared_field!(self.smem, ids));
+        let (next, bases) = (shared_field!(self.smem, next), shared_field!(self.smem, bases));
+        let (thread, begins) = (thread::thread_idx_x() as usize, self.total.begins());
+        let mut child = thread;
+        while child < 1 << D {
+            let at = next.load(child);
+            bases.store(child, at.wrapping_sub(begins.of(child as u32)));
+            next.store(child, at + self.total.of(child as u32));
+            child += THREADS;
+        }
+        let (mut places, mut j) = (self.before.plus(begins), 0);
+        while j < QUADTREE_PIECE_POINTS {
+            if thread * QUADTREE_PIECE_POINTS + j < self.len {
+                let child = self.points.child(self.codes[j]);
+                let place = padded(places.of(child) as usize);
+                codes.store(place, self.codes[j]);
+                ids.store(place, self.ids[j]);
+                places.add(child);
+            }
+            j += 1;
+        }
+        thread::sync_threads();
+        let mut j = 0;
+        while j < QUADTREE_PIECE_POINTS {
+            let i = j * THREADS + thread;
+            if i < self.len {
+                let (code, id) = (codes.load(padded(i)), ids.load(padded(i)));
+                let child = self.points.child(code);
+                let place = bases.load(child as usize).wrapping_add(i as u32);
+                to.store(splits >> child & 1 == 1, place, code, id);
+            }
+            j += 1;
+        }
+        thread::sync_threads();
+    }
+}
+
+/// Counts the points of each child among some that follow each other, into the first number of each row of `codes`. All threads call.
+#[inline(always)]
+unsafe fn count<const D: usize, const THREADS: usize>(
+    smem: *mut LevelSmem<THREADS>,
+    points: &Points<'_, D>,
+    begin: usize,
+    end: usize,
+) {
+    let (rows, thread) = (shared_field!(smem, codes), thread::thread_idx_x() as usize);
+    let (mut counts, mut i) = ([0; MOST_CHILDREN], begin + thread);
+    while i < end {
+        count_child(&mut counts, points, points.codes.load(i));
+        i += THREADS;
+    }
+    let mut child = 0;
+    while child < 1 << D {
+        rows.store(child * THREADS + thread, counts[child]);
+        child += 1;
+    }
+    thread::sync_threads();
     // The threads of the upper half give theirs to those of the lower.
-    let mut half = THREADS / 2;
+    let mut half = THREADS as u32 / 2;
     while half > 0 {
-        if thread < half {
+        if thread < half as usize {
             let mut child = 0;
             while child < 1 << D {
                 let at = child * THREADS + thread;
-                own.store(at, own.load(at) + own.load(at + half));
+                rows.store(at, rows.load(at) + rows.load(at + half as usize));
                 child += 1;
             }
         }
         thread::sync_threads();
-        half /= 2;
+        half = computed(half / 2);
     }
-    let mut child = thread;
+}
+
+/// Adds a point to the counts of children, which stay in registers.
+#[inline(always)]
+fn count_child<const D: usize>(counts: &mut [u32; MOST_CHILDREN], points: &Points<'_, D>, code: u32) {
+    let (of, mut child) = (points.child(code), 0);
     while child < 1 << D {
-        counts.store(tile.of_child(child), own.load(child * THREADS));
-        child += THREADS;
+        counts[child] += u32::from(of == child as u32);
+        child += 1;
     }
-    if thread::block_idx_x() == 0 && thread == 0 {
+}
+
+/// Counts the points of each child in each tile: behind those of the parents before a row a child, a number a tile; at last a 0. A block
+/// a tile.
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[instance(2)]
+#[instance(3)]
+pub unsafe fn quadtree_level_count<const D: usize>(
+    codes: Slice<u32>,
+    shift: u32,
+    nodes: Slice<Bits128>,
+    parents: Slice<u32>,
+    tiles: Slice<u32>,
+    counts: SliceMut<u32>,
+) {
+    let (tile, smem) =
+        (Tile::<D>::new(nodes, parents, tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
+    let points = Points { codes, ids: codes, shift };
+    count::<D, QUADTREE_TILE_THREADS>(smem, &points, tile.begin, tile.end);
+    let (child, rows) = (thread::thread_idx_x() as usize, shared_field!(smem, codes));
+    if child < 1 << D {
+        counts.store(tile.of_child(child), rows.load(child * QUADTREE_TILE_THREADS));
+    }
+    if thread::block_idx_x() == 0 && child == 0 {
         counts.store(counts.len() - 1, 0);
     }
 }
 
-/// Moves the points of each tile to where those of its children are, given such counts, scanned: points of leaves to the tree, others to
-/// where the next level finds them. Without ids a point's place is its id. A block a tile.
-#[kernel(family = "quadtree-levels", block = THREADS, shared = CountsSmem<THREADS>, hot)]
-#[instance(f32, 2, 256)]
-#[instance(f32, 3, 256)]
-#[instance(f64, 2, 256)]
-#[instance(f64, 3, 256)]
-#[instance(f32, 2, 4)]
-#[instance(f32, 2, 8)]
-#[instance(f32, 2, 16)]
-#[instance(f32, 2, 32)]
-#[instance(f32, 2, 64)]
-#[instance(f32, 2, 128)]
-#[instance(f32, 2, 512)]
-pub unsafe fn quadtree_level_move<C: Coord, const D: usize, const THREADS: usize>(
-    coords: Slice<C>,
+/// Moves the points of each tile to where those of its children are, given such counts, scanned: those of leaves to the tree, others to
+/// where the next level finds them. A block a tile.
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[instance(2)]
+#[instance(3)]
+pub unsafe fn quadtree_level_move<const D: usize>(
+    codes: Slice<u32>,
     ids: Slice<u32>,
-    frame: Slice<u64>,
+    shift: u32,
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
     tiles: Slice<u32>,
-    tile_points: u32,
     offsets: Slice<u32>,
     splits_from: u32,
-    next_coords: SliceMut<C>,
+    next_codes: SliceMut<u32>,
     next_ids: SliceMut<u32>,
-    tree_coords: SliceMut<C>,
     tree_ids: SliceMut<u32>,
 ) {
-    let tile = Tile::<D>::new(nodes, parents, tiles, tile_points);
-    let (frame, smem) = (Frame::load(frame), shared_mem::<CountsSmem<THREADS>>());
-    let (own, thread) = (shared_field!(smem, counts), thread::thread_idx_x() as usize);
-    tile.count::<C, THREADS>(&frame, coords, own);
-    // A thread a child goes over what the threads have counted.
-    let mut child = thread;
-    while child < 1 << D {
-        let (mut before, mut i) = (tile.begin_of(offsets, child), child * THREADS);
-        while i < (child + 1) * THREADS {
-            let count = own.load(i);
-            own.store(i, before);
-            before += count;
-            i += 1;
-        }
-        child += THREADS;
+    let (tile, smem) =
+        (Tile::<D>::new(nodes, parents, tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
+    let (next, points) = (shared_field!(smem, next), Points { codes, ids, shift });
+    let child = thread::thread_idx_x() as usize;
+    if child < 1 << D {
+        next.store(child, tile.begin_of(offsets, child));
     }
-    thread::sync_threads();
-    let to = Targets { next_coords, next_ids, tree_coords, tree_ids };
-    let mut next = [0; MOST_CHILDREN];
+    let chunk = Chunk::<D, QUADTREE_TILE_THREADS>::load(smem, &points, tile.begin, tile.end - tile.begin);
     let (mut splits, mut child) = (0, 0);
     while child < 1 << D {
-        next[child] = own.load(child * THREADS + thread);
         splits |= u32::from(tile.len_of(offsets, child) >= splits_from) << child;
         child += 1;
     }
-    let points = Points { coords, ids };
-    let (first, end) = tile.piece::<THREADS>();
-    move_points::<C, D>(&frame, tile.level, &points, first, end, next, splits, &to);
+    chunk.place(splits, &Targets { next_codes, next_ids, tree_ids });
 }
 
 /// A tile of a parent's points.
 struct Tile<const D: usize> {
-    /// The parent's.
-    level: u32,
     /// Where the parent's points begin.
     start: u32,
     /// The parent's first tile, how many there are, and which of them this is.
@@ -191,21 +425,15 @@ struct Tile<const D: usize> {
 impl<const D: usize> Tile<D> {
     /// The block's.
     #[inline(always)]
-    unsafe fn new(
-        nodes: Slice<'_, Bits128>,
-        parents: Slice<'_, u32>,
-        tiles: Slice<'_, u32>,
-        tile_points: u32,
-    ) -> Self {
+    unsafe fn new(nodes: Slice<'_, Bits128>, parents: Slice<'_, u32>, tiles: Slice<'_, u32>) -> Self {
         let block = thread::block_idx_x();
         let k = partition_point(0, parents.len(), |k| tiles.load(k) <= block) - 1;
         let (first, next) = (tiles.load(k), tiles.load(k + 1));
         let node = Node::from_bits(nodes.load(parents.load(k) as usize));
-        let begin = u64::from(node.start) + u64::from(block - first) * u64::from(tile_points);
-        let end = begin + u64::from(tile_points);
+        let begin = u64::from(node.start) + u64::from(block - first) * u64::from(TILE_POINTS);
+        let end = begin + u64::from(TILE_POINTS);
         let end = if end < node.end.into() { end } else { node.end.into() };
         Self {
-            level: node.level,
             start: node.start,
             first: first as usize,
             num: (next - first) as usize,
@@ -233,120 +461,6 @@ impl<const D: usize> Tile<D> {
         let first = (self.first << D) + child * self.num;
         offsets.load(first + self.num) - offsets.load(first)
     }
-
-    /// The thread's points.
-    #[inline(always)]
-    fn piece<const THREADS: usize>(&self) -> (usize, usize) {
-        let per_thread = (self.end - self.begin).div_ceil(THREADS);
-        let first = self.begin + thread::thread_idx_x() as usize * per_thread;
-        let end = first + per_thread;
-        (first, if end < self.end { end } else { self.end })
-    }
-
-    /// Counts the points of each child in the thread's piece. Ends with a barrier.
-    #[inline(always)]
-    unsafe fn count<C: Coord, const THREADS: usize>(
-        &self,
-        frame: &Frame<D>,
-        coords: Slice<'_, C>,
-        counts: SharedSlice<'_, u32>,
-    ) {
-        let (first, end) = self.piece::<THREADS>();
-        let own = count_children::<C, D>(frame, self.level, coords, first, end);
-        let mut child = 0;
-        while child < 1 << D {
-            counts.store(child * THREADS + thread::thread_idx_x() as usize, own[child]);
-            child += 1;
-        }
-        thread::sync_threads();
-    }
-}
-
-/// Counts the points of each child among some that follow each other.
-#[inline(always)]
-unsafe fn count_children<C: Coord, const D: usize>(
-    frame: &Frame<D>,
-    level: u32,
-    coords: Slice<'_, C>,
-    first: usize,
-    end: usize,
-) -> [u32; MOST_CHILDREN] {
-    let (mut counts, mut i) = ([0; MOST_CHILDREN], first);
-    while i < end {
-        let of = child_of::<C, D>(frame, level, load_point(coords, i, D));
-        let mut child = 0;
-        // So that they stay in registers.
-        while child < 1 << D {
-            counts[child] += u32::from(of == child as u32);
-            child += 1;
-        }
-        i += 1;
-    }
-    counts
-}
-
-/// The child of a node of this level that a point is in.
-#[inline(always)]
-fn child_of<C: Coord, const D: usize>(frame: &Frame<D>, level: u32, point: [C; D]) -> u32 {
-    frame.code(frame.unit(point), level, 1)
-}
-
-/// Points on their way down; without ids a point's place is its id.
-struct Points<'a, C> {
-    coords: Slice<'a, C>,
-    ids: Slice<'a, u32>,
-}
-
-/// Where points go.
-struct Targets<'a, C> {
-    next_coords: SliceMut<'a, C>,
-    next_ids: SliceMut<'a, u32>,
-    tree_coords: SliceMut<'a, C>,
-    tree_ids: SliceMut<'a, u32>,
-}
-
-impl<C: Coord> Targets<'_, C> {
-    #[inline(always)]
-    unsafe fn store<const D: usize>(&self, splits: bool, place: usize, point: [C; D], id: u32) {
-        let (coords, ids) =
-            if splits { (self.next_coords, self.next_ids) } else { (self.tree_coords, self.tree_ids) };
-        let mut axis = 0;
-        while axis < D {
-            coords.store(place * D + axis, point[axis]);
-            axis += 1;
-        }
-        ids.store(place, id);
-    }
-}
-
-/// Moves points that follow each other, those of each child to `next` of it and what follows; of the children `splits` has a bit for those
-/// that split.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn move_points<C: Coord, const D: usize>(
-    frame: &Frame<D>,
-    level: u32,
-    points: &Points<'_, C>,
-    first: usize,
-    end: usize,
-    mut next: [u32; MOST_CHILDREN],
-    splits: u32,
-    to: &Targets<'_, C>,
-) {
-    let mut i = first;
-    while i < end {
-        let point = load_point::<C, D>(points.coords, i, D);
-        let id = if points.ids.is_empty() { i as u32 } else { points.ids.load(i) };
-        let of = child_of::<C, D>(frame, level, point);
-        let (mut place, mut child) = (0, 0);
-        while child < 1 << D {
-            place = if of == child as u32 { next[child] } else { place };
-            next[child] += u32::from(of == child as u32);
-            child += 1;
-        }
-        to.store(splits >> of & 1 == 1, place as usize, point, id);
-        i += 1;
-    }
 }
 
 /// Where the children of the nodes that split are written, and which of them split in turn.
@@ -357,8 +471,9 @@ struct Children<'a, const D: usize> {
     cells: SliceMut<'a, u32>,
     /// A node with as many points splits.
     splits_from: u32,
-    /// And is too large for a thread with more than that.
+    /// And is too large for a thread with more than that, and for a block.
     thread_points: u32,
+    block_points: u32,
     first_node: u32,
     /// Of each child its node, and whether it splits.
     numbers: SliceMut<'a, u32>,
@@ -367,41 +482,40 @@ struct Children<'a, const D: usize> {
 }
 
 impl<const D: usize> Children<'_, D> {
-    /// Writes the children of parent `k`, given where the points of each begin.
+    /// Writes a child of parent `k`.
     #[inline(always)]
-    unsafe fn write(&self, k: usize, parent: u32, begin_of: impl Fn(usize) -> u32) {
-        let node = Node::from_bits(self.nodes.load(parent as usize));
+    unsafe fn write(&self, k: usize, parent: u32, child: usize, level: u32, start: u32, end: u32) {
+        let (own, at) = (Node { start, end, first_child: 0, level }, (k << D) + child);
+        let number = self.first_node as usize + at;
+        self.nodes.store(number, own.to_bits());
+        let (side, mut axis) = (1 << (Frame::<D>::load(self.frame).levels - level), 0);
+        while axis < D {
+            let is_upper = (child >> (D - 1 - axis) & 1) as u32;
+            let corner = self.cells.load(parent as usize * D + axis);
+            self.cells.store(number * D + axis, corner + is_upper * side);
+            axis += 1;
+        }
+        let splits = own.len() >= self.splits_from;
+        self.numbers.store(at, number as u32);
+        self.flags.store(at, u8::from(splits));
+        // The one flag of Gluck's; whoever sets it says the same.
+        if splits && own.len() > self.thread_points {
+            self.told.atomic_max(told::LARGE, 1, Ordering::Relaxed, Scope::Device);
+            if own.len() > self.block_points {
+                self.told.atomic_max(told::HUGE, 1, Ordering::Relaxed, Scope::Device);
+            }
+        }
+    }
+
+    /// Writes where the children of parent `k` are.
+    #[inline(always)]
+    unsafe fn write_parent(&self, k: usize, parent: u32, node: Node) {
         let first_child = self.first_node + ((k as u32) << D);
         self.nodes.store(parent as usize, Node { first_child, ..node }.to_bits());
-        let side = 1 << (Frame::<D>::load(self.frame).levels - node.level - 1);
-        let (mut child, mut is_large) = (0, false);
-        while child < 1 << D {
-            let start = begin_of(child);
-            let end = if child + 1 < 1 << D { begin_of(child + 1) } else { node.end };
-            let own = Node { start, end, first_child: 0, level: node.level + 1 };
-            let number = first_child as usize + child;
-            self.nodes.store(number, own.to_bits());
-            let mut axis = 0;
-            while axis < D {
-                let is_upper = (child >> (D - 1 - axis) & 1) as u32;
-                let corner = self.cells.load(parent as usize * D + axis);
-                self.cells.store(number * D + axis, corner + is_upper * side);
-                axis += 1;
-            }
-            let (splits, at) = (own.len() >= self.splits_from, (k << D) + child);
-            self.numbers.store(at, number as u32);
-            self.flags.store(at, u8::from(splits));
-            is_large |= splits && own.len() > self.thread_points;
-            child += 1;
-        }
-        if is_large {
-            // The one flag of Gluck's; whoever sets it says the same.
-            self.told.atomic_max(told::LARGE, 1, Ordering::Relaxed, Scope::Device);
-        }
     }
 }
 
-/// Writes the children of the nodes that split, given the scanned counts of their tiles; a thread a node that splits.
+/// Writes the children of the nodes that split, given the scanned counts of their tiles; a thread a child.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instance(2)]
 #[instance(3)]
@@ -414,59 +528,169 @@ pub unsafe fn quadtree_level_children<const D: usize>(
     offsets: Slice<u32>,
     splits_from: u32,
     thread_points: u32,
+    block_points: u32,
     first_node: u32,
     numbers: SliceMut<u32>,
     flags: SliceMut<u8>,
     told: SliceMut<u64>,
 ) {
-    let k = thread::index_1d_u64() as usize;
+    let i = thread::index_1d_u64() as usize;
+    let (k, child) = (i >> D, i & ((1 << D) - 1));
+    let children = Children::<D> {
+        frame,
+        nodes,
+        cells,
+        splits_from,
+        thread_points,
+        block_points,
+        first_node,
+        numbers,
+        flags,
+        told,
+    };
+    let (mut parent, mut node) = (0, Node { start: 0, end: 0, first_child: 0, level: 0 });
     if k < parents.len() {
-        let children = Children::<D> {
-            frame,
-            nodes,
-            cells,
-            splits_from,
-            thread_points,
-            first_node,
-            numbers,
-            flags,
-            told,
-        };
-        let parent = parents.load(k);
+        parent = parents.load(k);
+        node = Node::from_bits(nodes.load(parent as usize));
         let (first, num) = (tiles.load(k) as usize, (tiles.load(k + 1) - tiles.load(k)) as usize);
-        let start = Node::from_bits(nodes.load(parent as usize)).start;
-        children.write(k, parent, |child| {
-            start + (offsets.load((first << D) + child * num) - offsets.load(first << D))
-        });
+        let offset = |child| offsets.load((first << D) + child * num) - offsets.load(first << D);
+        let (begin, end) = (node.start + offset(child), node.start + offset(child + 1));
+        children.write(k, parent, child, node.level + 1, begin, end);
+    }
+    // All children are of one warp, and have read their parent.
+    warp::sync_warp(warp::FULL_MASK);
+    if k < parents.len() && child == 0 {
+        children.write_parent(k, parent, node);
     }
 }
 
-/// The same with the moves, a thread a node with all its points.
-#[kernel(family = "quadtree-levels", block = THREADS, hot)]
-#[instance(f32, 2, 256)]
-#[instance(f32, 3, 256)]
-#[instance(f64, 2, 256)]
-#[instance(f64, 3, 256)]
-#[instance(f32, 2, 4)]
-#[instance(f32, 2, 8)]
-#[instance(f32, 2, 16)]
-#[instance(f32, 2, 32)]
-#[instance(f32, 2, 64)]
-#[instance(f32, 2, 128)]
-#[instance(f32, 2, 512)]
-pub unsafe fn quadtree_level_by_thread<C: Coord, const D: usize, const THREADS: usize>(
-    coords: Slice<C>,
+/// The same with the moves, a block a node with all its points.
+#[kernel(family = "quadtree-levels", block = THREADS, shared = LevelSmem<THREADS>, hot)]
+#[instance(2, 32)]
+#[instance(3, 32)]
+#[instance(2, 4)]
+#[instance(2, 8)]
+#[instance(2, 16)]
+#[instance(2, 64)]
+#[instance(2, 128)]
+#[instance(2, 256)]
+#[instance(2, 512)]
+pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(
+    codes: Slice<u32>,
     ids: Slice<u32>,
+    shift: u32,
     frame: Slice<u64>,
     nodes: SliceMut<Bits128>,
     cells: SliceMut<u32>,
     parents: Slice<u32>,
     splits_from: u32,
     thread_points: u32,
+    block_points: u32,
     first_node: u32,
-    next_coords: SliceMut<C>,
+    next_codes: SliceMut<u32>,
     next_ids: SliceMut<u32>,
-    tree_coords: SliceMut<C>,
+    tree_ids: SliceMut<u32>,
+    numbers: SliceMut<u32>,
+    flags: SliceMut<u8>,
+    told: SliceMut<u64>,
+) {
+    let smem = shared_mem::<LevelSmem<THREADS>>();
+    let (begins, next) = (shared_field!(smem, begins), shared_field!(smem, next));
+    let (k, thread) = (thread::block_idx_x() as usize, thread::thread_idx_x() as usize);
+    let (parent, points) = (parents.load(k), Points { codes, ids, shift });
+    let node = Node::from_bits(nodes.load(parent as usize));
+    let (mut at, end) = (node.start as usize, node.end as usize);
+    let fits = end - at <= Chunk::<D, THREADS>::MOST_POINTS;
+    if !fits {
+        count::<D, THREADS>(smem, &points, at, end);
+        let rows = shared_field!(smem, codes);
+        if thread == 0 {
+            let (mut begin, mut child) = (node.start, 0);
+            while child < 1 << D {
+                begins.store(child, begin);
+                next.store(child, begin);
+                begin += rows.load(child * THREADS);
+                child += 1;
+            }
+        }
+        thread::sync_threads();
+    }
+    let to = Targets { next_codes, next_ids, tree_ids };
+    let mut splits = 0;
+    while at < end {
+        let left = end - at;
+        let most = Chunk::<D, THREADS>::MOST_POINTS;
+        let len = if left < most { left } else { most };
+        let chunk = Chunk::<D, THREADS>::load(smem, &points, at, len);
+        if fits {
+            let of_children = chunk.total.begins();
+            let mut child = thread;
+            while child < 1 << D {
+                let begin = node.start + of_children.of(child as u32);
+                begins.store(child, begin);
+                next.store(child, begin);
+                child += THREADS;
+            }
+            thread::sync_threads();
+        }
+        if at == node.start as usize {
+            let mut child = 0;
+            while child < 1 << D {
+                let len = end_of::<D>(begins, child, node.end) - begins.load(child);
+                splits |= u32::from(len >= splits_from) << child;
+                child += 1;
+            }
+        }
+        chunk.place(splits, &to);
+        at += len;
+    }
+    let children = Children::<D> {
+        frame,
+        nodes,
+        cells,
+        splits_from,
+        thread_points,
+        block_points,
+        first_node,
+        numbers,
+        flags,
+        told,
+    };
+    let mut child = thread;
+    while child < 1 << D {
+        let (begin, end) = (begins.load(child), end_of::<D>(begins, child, node.end));
+        children.write(k, parent, child, node.level + 1, begin, end);
+        child += THREADS;
+    }
+    if thread == 0 {
+        children.write_parent(k, parent, node);
+    }
+}
+
+/// Where the points of a child end.
+#[inline(always)]
+unsafe fn end_of<const D: usize>(begins: SharedSlice<'_, u32>, child: usize, end: u32) -> u32 {
+    if child + 1 < 1 << D { begins.load(child + 1) } else { end }
+}
+
+/// The same, a thread a node with all its points.
+#[kernel(family = "quadtree-levels", block = PER_ITEM_THREADS, hot)]
+#[instance(2)]
+#[instance(3)]
+pub unsafe fn quadtree_level_by_thread<const D: usize>(
+    codes: Slice<u32>,
+    ids: Slice<u32>,
+    shift: u32,
+    frame: Slice<u64>,
+    nodes: SliceMut<Bits128>,
+    cells: SliceMut<u32>,
+    parents: Slice<u32>,
+    splits_from: u32,
+    thread_points: u32,
+    block_points: u32,
+    first_node: u32,
+    next_codes: SliceMut<u32>,
+    next_ids: SliceMut<u32>,
     tree_ids: SliceMut<u32>,
     numbers: SliceMut<u32>,
     flags: SliceMut<u8>,
@@ -474,42 +698,49 @@ pub unsafe fn quadtree_level_by_thread<C: Coord, const D: usize, const THREADS: 
 ) {
     let k = thread::index_1d_u64() as usize;
     if k < parents.len() {
-        let parent = parents.load(k);
+        let (parent, points) = (parents.load(k), Points::<D> { codes, ids, shift });
         let node = Node::from_bits(nodes.load(parent as usize));
-        let cut = Frame::<D>::load(frame);
-        let (first, end) = (node.start as usize, node.end as usize);
-        let counts = count_children::<C, D>(&cut, node.level, coords, first, end);
-        let (mut begins, mut splits) = ([node.start; MOST_CHILDREN], 0);
-        let mut child = 0;
-        while child < 1 << D {
-            if child > 0 {
-                begins[child] = begins[child - 1] + counts[child - 1];
-            }
-            splits |= u32::from(counts[child] >= splits_from) << child;
-            child += 1;
+        let (mut counts, mut i) = ([0; MOST_CHILDREN], node.start);
+        while i < node.end {
+            count_child(&mut counts, &points, codes.load(i as usize));
+            i += 1;
         }
-        let to = Targets { next_coords, next_ids, tree_coords, tree_ids };
-        let points = Points { coords, ids };
-        move_points::<C, D>(&cut, node.level, &points, first, end, begins, splits, &to);
         let children = Children::<D> {
             frame,
             nodes,
             cells,
             splits_from,
             thread_points,
+            block_points,
             first_node,
             numbers,
             flags,
             told,
         };
-        children.write(k, parent, |child| {
+        let (mut next, mut splits, mut begin, mut child) = ([0; MOST_CHILDREN], 0, node.start, 0);
+        while child < 1 << D {
+            let end = begin + counts[child];
+            children.write(k, parent, child, node.level + 1, begin, end);
+            splits |= u32::from(counts[child] >= splits_from) << child;
+            next[child] = begin;
+            begin = end;
+            child += 1;
+        }
+        children.write_parent(k, parent, node);
+        let to = Targets { next_codes, next_ids, tree_ids };
+        let mut i = node.start;
+        while i < node.end {
+            let (code, id) = (codes.load(i as usize), ids.load(i as usize));
+            let of = points.child(code);
             // In registers, which no number of a child finds by itself.
-            let (mut begin, mut other) = (0, 0);
-            while other < 1 << D {
-                begin = if other == child { begins[other] } else { begin };
-                other += 1;
+            let (mut place, mut child) = (0, 0);
+            while child < 1 << D {
+                place = if of == child as u32 { next[child] } else { place };
+                next[child] += u32::from(of == child as u32);
+                child += 1;
             }
-            begin
-        });
+            to.store(splits >> of & 1 == 1, place, code, id);
+            i += 1;
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
 use kauri::kdtree::{Neighbors, Norm, PointMask, Queries, QueryOptions};
-use kauri::quadtree::{Builder, NO_NODE, Node, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{Builder, NO_NODE, Node, Octree, Quadtree, QuadtreeOptions};
 use kauri::{Cartesian, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
@@ -171,6 +171,33 @@ fn degenerate_points() {
     // Powers of two: a level each.
     let powers: Vec<[f64; 2]> = (0..60).map(|i| [0.5_f64.powi(i), -0.5_f64.powi(2 * i)]).collect();
     depths.iter().for_each(|options| check(&powers, Shape::Scales, options));
+}
+
+/// Blocks with whole nodes, of whatever number of threads, and nodes that are too small for them.
+#[test]
+fn shapes_of_the_builder_level_by_level() {
+    let points = Shape::Clustered.points::<f32, 2>(3000, 1);
+    let in_space = Shape::Clustered.points::<f64, 3>(3000, 1);
+    let expected = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
+    for device in devices_for_shape(Shape::Clustered, 1000) {
+        for (i, threads) in [4, 8, 16, 32, 64, 128, 256, 512].into_iter().enumerate() {
+            let mut options = QuadtreeOptions::default().builder(Builder::Levels);
+            options.levels.threads = threads;
+            options.levels.block_points = [u32::MAX, 200][i % 2];
+            options.levels.thread_points = [0, 30, 100, u32::MAX][i % 4];
+            let tree = Quadtree::build(&device, &points, &options).unwrap();
+            assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{:?} on {device}", options.levels);
+            assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{:?} on {device}", options.levels);
+            assert_eq!(
+                tree.coords().unwrap(),
+                expected.coords().unwrap(),
+                "{:?} on {device}",
+                options.levels
+            );
+            let in_space = Octree::build(&device, &in_space, &options);
+            assert_eq!(in_space.is_ok(), threads == 32 || device.is_cpu());
+        }
+    }
 }
 
 /// Leaves that are counted out, sorted in one tile, or by more.

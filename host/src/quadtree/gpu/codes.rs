@@ -1,12 +1,11 @@
 //! The builder by codes.
 
+use super::Asked;
 use super::nodes::Nodes;
-use super::{Asked, Room};
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::primitives::pairs::{Pairs, Source};
-use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::segmented_sort::{Listed, SEGMENT_TILE_ITEMS};
@@ -31,12 +30,12 @@ const MAX_CODE_BITS: u32 = 32;
 pub(super) unsafe fn build<C: Coordinate, const D: usize>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
-    room: &mut Room<C>,
+    ids: &mut Buffer<u32>,
     nodes: &mut Nodes<D>,
 ) -> Result<Vec<u32>> {
-    let &Asked { stream, coords, depth, most, .. } = asked;
-    let mut level = first_levels(room.ids.len(), D, most).min(depth);
-    let mut rounds = Rounds { asked, ids: &mut room.ids, nodes, splits: Vec::new(), ends: 0 };
+    let &Asked { depth, most, .. } = asked;
+    let mut level = first_levels(ids.len(), D, most).min(depth);
+    let mut rounds = Rounds { asked, ids, nodes, splits: Vec::new(), ends: 0 };
     // SAFETY: passed on to the caller.
     unsafe {
         let mut roots = rounds.first(workspace, level, level < depth)?;
@@ -47,9 +46,7 @@ pub(super) unsafe fn build<C: Coordinate, const D: usize>(
             level += num_levels;
         }
         rounds.order(workspace)?;
-        let splits = rounds.splits;
-        permute_parts(stream, Direction::Gather, D, coords, room.ids.slice(), room.coords.slice_mut())?;
-        Ok(splits)
+        Ok(rounds.splits)
     }
 }
 

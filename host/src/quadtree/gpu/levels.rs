@@ -1,8 +1,8 @@
 //! The builder level by level.
 
+use super::Asked;
 use super::nodes::Nodes;
-use super::{Asked, Room};
-use crate::device::{Layout, Region, Temp, Workspace};
+use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::primitives::pairs::nothing;
@@ -10,17 +10,19 @@ use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::select::{Select, Selected};
 use crate::quadtree::{LevelsOptions, check_num_nodes};
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::quadtree::codes::quadtree_codes;
 use kauri_kernels::quadtree::levels::{
-    quadtree_level_by_thread, quadtree_level_children, quadtree_level_count, quadtree_level_move,
-    quadtree_tell, quadtree_tiles, told,
+    TILE_POINTS, quadtree_level_by_block, quadtree_level_by_thread, quadtree_level_children,
+    quadtree_level_codes, quadtree_level_count, quadtree_level_move, quadtree_tell, quadtree_tiles, told,
 };
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
+use std::ops::Range;
 
 /// Runs `$body` with the constant `$T` = `$threads`.
 macro_rules! with_threads {
     ($threads:expr, $T:ident => $body:expr) => {
-        with_threads!(@ $threads, $T, $body, 256)
+        with_threads!(@ $threads, $T, $body, 4 8 16 32 64 128 256 512)
     };
     (@ $threads:expr, $T:ident, $body:expr, $($n:literal)*) => {
         match $threads {
@@ -37,28 +39,35 @@ macro_rules! with_threads {
 pub(super) unsafe fn build<C: Coordinate, const D: usize>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
-    room: &mut Room<C>,
+    ids: &mut Buffer<u32>,
     nodes: &mut Nodes<D>,
     options: LevelsOptions,
 ) -> Result<Vec<u32>> {
     let stream = asked.stream;
     let mut layout = Layout::new();
-    let plan = Plan::new::<D>(&mut layout, room.ids.len(), asked.most, options);
+    let plan = Plan::new::<D>(&mut layout, ids.len(), asked.most);
     let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
-    let mut work = Work { asked, temp: &temp, plan: &plan, room, nodes, options };
-    let mut level = Level { parents: temp.view(plan.parents[0]), num: 1, num_tiles: 0, by_thread: false };
-    temp.upload(stream, temp.view(plan.told), &[1, 0, 1])?;
+    let (parents, room_len) = (temp.view(plan.parents[0]), ids.len());
+    let mut work = Work { asked, temp: &temp, plan: &plan, ids: ids, nodes, options, codes: 0..0 };
+    // The root is taken for a large node, which it is unless options say otherwise.
+    let is_huge = room_len > options.block_points as usize;
+    temp.upload(stream, temp.view(plan.told), &[1, 0, 1, is_huge.into()])?;
     // SAFETY: passed on to the caller; the list has room for a parent.
-    unsafe {
-        stream.fill_bytes(level.parents, 0)?;
-        level.num_tiles = work.tiles(level.parents, 1)?.num_tiles;
-    }
-    let (mut splits, mut depth) = (Vec::new(), 0);
+    let mut level = unsafe {
+        stream.fill_bytes(parents, 0)?;
+        work.tiles(parents, 1)?
+    };
+    let mut splits = Vec::new();
     while level.num > 0 {
-        splits.push(level.num as u32);
-        depth += 1;
         // SAFETY: passed on to the caller.
-        level = unsafe { work.split(&level, depth) }?;
+        unsafe {
+            let depth = splits.len() as u32;
+            if depth == work.codes.end {
+                work.make_codes(&level, depth)?;
+            }
+            splits.push(level.num as u32);
+            level = work.split(&level, depth)?;
+        }
     }
     Ok(splits)
 }
@@ -68,13 +77,21 @@ struct Level<'a> {
     parents: SliceMut<'a, u32>,
     num: usize,
     num_tiles: usize,
-    by_thread: bool,
+    by: By,
+}
+
+/// What splits the nodes of a level.
+#[derive(Clone, Copy)]
+enum By {
+    Tiles,
+    Blocks,
+    Threads,
 }
 
 /// Temporary memory.
-struct Plan<C> {
-    /// Points that go on, of this level and of the next; those of leaves are where they stay.
-    points: [(Region<C>, Region<u32>); 2],
+struct Plan {
+    /// Codes and ids of points that go on, of this level and of the next; those of leaves are where they stay.
+    points: [(Region<u32>, Region<u32>); 2],
     /// Nodes that split, of this level and of the next.
     parents: [Region<u32>; 2],
     tiles: Region<u32>,
@@ -86,14 +103,14 @@ struct Plan<C> {
     select: Select,
 }
 
-impl<C> Plan<C> {
-    fn new<const D: usize>(layout: &mut Layout, len: usize, most: u32, options: LevelsOptions) -> Self {
+impl Plan {
+    fn new<const D: usize>(layout: &mut Layout, len: usize, most: u32) -> Self {
         // No level has more that split, or more tiles of them.
         let parents = (len / (most as usize + 1)).max(1);
-        let tiles = len / options.tile_points as usize + parents;
+        let tiles = len / TILE_POINTS as usize + parents;
         let children = parents << D;
         Self {
-            points: [0; 2].map(|_| (layout.reserve(len * D), layout.reserve(len))),
+            points: [0; 2].map(|_| (layout.reserve(len), layout.reserve(len))),
             parents: [layout.reserve(children), layout.reserve(children)],
             tiles: layout.reserve(parents + 1),
             counts: layout.reserve((tiles << D) + 1),
@@ -110,14 +127,46 @@ impl<C> Plan<C> {
 struct Work<'a, C, const D: usize> {
     asked: &'a Asked<'a, C>,
     temp: &'a Temp<'a>,
-    plan: &'a Plan<C>,
-    room: &'a mut Room<C>,
+    plan: &'a Plan,
+    ids: &'a mut Buffer<u32>,
     nodes: &'a mut Nodes<D>,
     options: LevelsOptions,
+    /// The levels that codes have digits of.
+    codes: Range<u32>,
 }
 
 impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
-    /// Splits the nodes of a level, whose children are of level `depth`; those of these that split.
+    /// The points of the nodes of a level.
+    fn points(&self, depth: u32) -> (SliceMut<'a, u32>, SliceMut<'a, u32>) {
+        let (codes, ids) = self.plan.points[depth as usize % 2];
+        (self.temp.view(codes), self.temp.view(ids))
+    }
+
+    /// Makes codes from level `depth` on.
+    ///
+    /// # Safety
+    /// As [`build`].
+    unsafe fn make_codes(&mut self, level: &Level<'a>, depth: u32) -> Result<()> {
+        let &Asked { stream, coords, ref frame, .. } = self.asked;
+        let num_levels = (u32::BITS / D as u32).min(self.asked.depth - depth);
+        self.codes = depth..depth + num_levels;
+        let (codes, ids) = self.points(depth);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if depth == 0 {
+                let args = (coords, frame.slice(), num_levels, codes, ids);
+                return stream.launch_items::<quadtree_codes<C, D>>(codes.len() as u64, args);
+            }
+            let parents = level.parents.part(0, level.num).read_only();
+            let tiles = self.temp.view(self.plan.tiles).part(0, level.num + 1).read_only();
+            let nodes = self.nodes.nodes.slice();
+            let args =
+                (coords, frame.slice(), depth, num_levels, nodes, parents, tiles, ids.read_only(), codes);
+            stream.launch::<quadtree_level_codes<C, D>>(level.num_tiles as u64, args)
+        }
+    }
+
+    /// Splits the nodes of level `depth`; their children that split.
     ///
     /// # Safety
     /// As [`build`].
@@ -127,17 +176,11 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
         let (numbers, flags, told) = (temp.view(plan.numbers), temp.view(plan.flags), temp.view(plan.told));
         check_num_nodes(self.nodes.nodes.len(), level.num as u64, D)?;
         let num_children = level.num << D;
-        let [points, next] = [depth - 1, depth].map(|depth| {
-            let (coords, ids) = plan.points[depth as usize % 2];
-            (temp.view(coords), temp.view(ids))
-        });
-        // Those of the root are where they are given, without ids.
-        let from = match depth {
-            1 => (asked.coords, nothing().read_only()),
-            _ => (points.0.read_only(), points.1.read_only()),
-        };
-        let tree = (self.room.coords.slice_mut(), self.room.ids.slice_mut());
-        let splits_from = if depth < asked.depth { most + 1 } else { u32::MAX };
+        let [(codes, ids), (next_codes, next_ids)] = [depth, depth + 1].map(|depth| self.points(depth));
+        let (codes, ids, tree_ids) = (codes.read_only(), ids.read_only(), self.ids.slice_mut());
+        let shift = D as u32 * (self.codes.end - 1 - depth);
+        let splits_from = if depth + 1 < asked.depth { most + 1 } else { u32::MAX };
+        let LevelsOptions { thread_points, block_points, .. } = options;
         let first_node = self.nodes.grow(stream, num_children)?;
         // SAFETY: passed on to the caller; lists are as long as planned at most.
         unsafe {
@@ -146,75 +189,73 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
             let (nodes, cells) = (self.nodes.nodes.slice_mut(), self.nodes.cells.slice_mut());
             let frame = asked.frame.slice();
             stream.fill_bytes(told, 0)?;
-            if level.by_thread {
-                let args = (
-                    from.0,
-                    from.1,
-                    frame,
-                    nodes,
-                    cells,
-                    parents,
-                    splits_from,
-                    options.thread_points,
-                    first_node,
-                    next.0,
-                    next.1,
-                    tree.0,
-                    tree.1,
-                    numbers,
-                    flags,
-                    told,
-                );
-                with_threads!(options.threads, T => {
-                    stream.launch_items::<quadtree_level_by_thread<C, D, T>>(level.num as u64, args)
-                })?;
-            } else {
+            if let By::Tiles = level.by {
                 let tiles = temp.view(plan.tiles).part(0, level.num + 1).read_only();
                 let counts = temp.view(plan.counts).part(0, (level.num_tiles << D) + 1);
-                let (num_blocks, tile_points) = (level.num_tiles as u64, options.tile_points);
-                let args = (from.0, frame, nodes.read_only(), parents, tiles, tile_points, counts);
-                with_threads!(options.threads, T => stream.launch::<quadtree_level_count<C, D, T>>(num_blocks, args))?;
-                plan.scan.run::<u32, Sum, Decoupled>(
-                    stream,
-                    temp,
-                    counts.read_only(),
-                    counts,
-                    Ends::Exclusive,
-                )?;
-                let offsets = counts.read_only();
+                let num_blocks = level.num_tiles as u64;
+                let args = (codes, shift, nodes.read_only(), parents, tiles, counts);
+                stream.launch::<quadtree_level_count<D>>(num_blocks, args)?;
+                let from = counts.read_only();
+                plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, Ends::Exclusive)?;
                 let args = (
-                    from.0,
-                    from.1,
-                    frame,
+                    codes,
+                    ids,
+                    shift,
                     nodes.read_only(),
                     parents,
                     tiles,
-                    tile_points,
-                    offsets,
+                    from,
                     splits_from,
-                    next.0,
-                    next.1,
-                    tree.0,
-                    tree.1,
+                    next_codes,
+                    next_ids,
+                    tree_ids,
                 );
-                with_threads!(options.threads, T => stream.launch::<quadtree_level_move<C, D, T>>(num_blocks, args))?;
+                stream.launch::<quadtree_level_move<D>>(num_blocks, args)?;
                 let args = (
                     frame,
                     nodes,
                     cells,
                     parents,
                     tiles,
-                    offsets,
+                    from,
                     splits_from,
-                    options.thread_points,
+                    thread_points,
+                    block_points,
                     first_node,
                     numbers,
                     flags,
                     told,
                 );
-                stream.launch_items::<quadtree_level_children<D>>(level.num as u64, args)?;
+                stream.launch_items::<quadtree_level_children<D>>(num_children as u64, args)?;
+            } else {
+                let args = (
+                    codes,
+                    ids,
+                    shift,
+                    frame,
+                    nodes,
+                    cells,
+                    parents,
+                    splits_from,
+                    thread_points,
+                    block_points,
+                    first_node,
+                    next_codes,
+                    next_ids,
+                    tree_ids,
+                    numbers,
+                    flags,
+                    told,
+                );
+                let num = level.num as u64;
+                match level.by {
+                    By::Threads => stream.launch_items::<quadtree_level_by_thread<D>>(num, args),
+                    _ => with_threads!(options.threads, T => {
+                        stream.launch::<quadtree_level_by_block<D, T>>(num, args)
+                    }),
+                }?;
             }
-            let kept = temp.view(plan.parents[depth as usize % 2]).part(0, num_children);
+            let kept = temp.view(plan.parents[(depth as usize + 1) % 2]).part(0, num_children);
             let to = Selected { kept, others: nothing(), count: told.part(told::SPLITS, 1) };
             plan.select.run_flagged(stream, temp, numbers.read_only(), flags.read_only(), to)?;
             self.tiles(kept, num_children.min(temp.view(plan.tiles).len() - 1))
@@ -231,17 +272,17 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
         // SAFETY: passed on to the caller.
         let words = unsafe {
             let tiles = temp.view(plan.tiles).part(0, most + 1);
-            let args = (nodes, parents.read_only(), told.read_only(), self.options.tile_points, tiles);
+            let args = (nodes, parents.read_only(), told.read_only(), tiles);
             stream.launch_items::<quadtree_tiles>(tiles.len() as u64, args)?;
             plan.scan.run::<u32, Sum, Decoupled>(stream, temp, tiles.read_only(), tiles, Ends::Exclusive)?;
             stream.launch::<quadtree_tell>(1, (tiles.read_only(), told))?;
             stream.read(told.read_only())?
         };
-        Ok(Level {
-            parents,
-            num: words[told::SPLITS] as usize,
-            num_tiles: words[told::TILES] as usize,
-            by_thread: words[told::LARGE] == 0,
-        })
+        let by = match (words[told::HUGE], words[told::LARGE]) {
+            (1, _) => By::Tiles,
+            (_, 1) => By::Blocks,
+            _ => By::Threads,
+        };
+        Ok(Level { parents, num: words[told::SPLITS] as usize, num_tiles: words[told::TILES] as usize, by })
     }
 }
