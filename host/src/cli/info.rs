@@ -1,4 +1,4 @@
-//! `kauri info`: what is in a table.
+//! `kauri info`: what is in a table, or in the file of an index.
 
 use clap::Args;
 use std::io::Write;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::Result;
 use super::text::{shortened, table, thousands};
+use crate::io::index::{self, About};
 use crate::io::{Numbers, PlaceColumns, Table};
 
 /// Characters of an example.
@@ -13,12 +14,15 @@ const SHOWN: usize = 24;
 
 #[derive(Args)]
 pub(super) struct Info {
-    /// CSV file with a header, or Parquet or GeoParquet file
+    /// CSV file with a header, Parquet or GeoParquet file, or saved index
     file: PathBuf,
 }
 
 impl Info {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
+        if let Some(about) = index::about(&self.file)? {
+            return self.of_index(&about, out);
+        }
         let table_of = Table::read(&self.file)?;
         writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
         let places = table_of.place_columns(None, None).ok();
@@ -43,6 +47,17 @@ impl Info {
             let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));
             rows.push([name.clone(), of, least, greatest, first]);
         }
+        out.write_all(table(&rows).as_bytes())?;
+        Ok(())
+    }
+
+    /// By the header alone: what the sections hold is for whoever loads them.
+    fn of_index(&self, about: &About, out: &mut dyn Write) -> Result<()> {
+        let [num_points, num_nodes] = [about.num_points, about.num_nodes].map(|num| thousands(num as usize));
+        let (file, kind, points) = (self.file.display(), &about.kind, &about.points);
+        writeln!(out, "{file}: index '{kind}' of {num_points} points, {points}, in {num_nodes} nodes")?;
+        let mut rows = vec![["section", "bytes"].map(String::from)];
+        rows.extend(about.sections.iter().map(|(tag, bytes)| [tag.clone(), thousands(*bytes as usize)]));
         out.write_all(table(&rows).as_bytes())?;
         Ok(())
     }

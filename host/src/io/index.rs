@@ -134,6 +134,27 @@ pub(crate) unsafe fn map<I: Index>(device: &Device, path: &Path) -> Result<I> {
     opened(device, || unsafe { IndexFile::map(path, &expected::<I>()) })
 }
 
+/// What the header of a file says.
+#[cfg(feature = "cli")]
+pub(crate) struct About {
+    pub(crate) kind: String,
+    pub(crate) points: PointType,
+    pub(crate) num_points: u64,
+    pub(crate) num_nodes: u64,
+    /// The tag of each section, and its bytes.
+    pub(crate) sections: Vec<(String, u64)>,
+}
+
+/// Reads the header of a file of any index; nothing of a file that does not begin as one.
+#[cfg(feature = "cli")]
+pub(crate) fn about(path: &Path) -> Result<Option<About>> {
+    let Some(Header { kind, points, num_points, num_nodes, sections }) = file::header_of(path)? else {
+        return Ok(None);
+    };
+    let sections = sections.into_iter().map(|section| (section.tag, section.bytes)).collect();
+    Ok(Some(About { kind, points, num_points, num_nodes, sections }))
+}
+
 fn opened<I: Index>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) -> Result<I> {
     let _span = tracing::debug_span!("load", kind = I::KIND).entered();
     let mut stats = Stats::new(device);
@@ -141,10 +162,16 @@ fn opened<I: Index>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) -
     I::from_file(device, file, stats)
 }
 
-/// Gives an index over points its calls of files.
+/// Gives an index over points its calls of files. Their documentation differs in what is checked beside points, in what memory loading
+/// takes beside the file, and in an example.
 macro_rules! files_of_index {
-    ($Index:ident) => {
-        impl<P: $crate::Point> $Index<P> {
+    (
+        $Index:ident<P: $Points:path>;
+        checks: $checks:literal;
+        memory: $memory:literal;
+        $(example: $example:literal;)?
+    ) => {
+        impl<P: $Points> $Index<P> {
             /// Writes the index to a file, from which [`load`](Self::load) and [`map`](Self::map) make it again, on any device.
             ///
             /// The file has the same bytes whichever device built the index; the [format] is documented. It is written under another
@@ -158,6 +185,10 @@ macro_rules! files_of_index {
             /// [`Error::Io`](crate::Error::Io): a folder that is missing, a full disk; [`Error::NonFinite`](crate::Error::NonFinite) or
             /// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) for a point that came from device memory and could not be
             /// loaded; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
+            $(
+                ///
+                #[doc = $example]
+            )?
             pub fn save(&self, path: impl AsRef<std::path::Path>) -> $crate::Result<()> {
                 $crate::io::index::save(self, path.as_ref())
             }
@@ -173,9 +204,12 @@ macro_rules! files_of_index {
             /// Reads a file to an index on `device`, whichever device it was saved from.
             ///
             /// The answers are those of the index that was saved, to the last bit. Checksums are compared, and all that queries rely on
-            /// is checked, so that no bytes make them go wrong: that every point is there once, and its coordinates are finite.
-            /// [`verify`](Self::verify) checks their order too. Cost: O(n). Memory: the file in host memory and 1 bit a point, where the
-            /// CPU keeps the file and a GPU takes a copy; nothing is allocated that the file is not as large as.
+            /// is checked, so that no bytes make them go wrong: that every point is there once, that its coordinates are finite,
+            #[doc = $checks]
+            ///
+            /// Cost: O(n). Memory: the file in host memory, which the CPU keeps and a GPU takes a copy of, and beside it
+            #[doc = $memory]
+            /// Nothing is allocated that the file is not as large as.
             ///
             /// # Errors
             /// [`Error::Io`](crate::Error::Io); [`Error::WrongFile`](crate::Error::WrongFile) for another kind of index, another type of
@@ -198,8 +232,7 @@ macro_rules! files_of_index {
             }
 
             /// The same of a file that is mapped, not read: on the CPU the index has its nodes in the pages of the file, which any number
-            /// of processes share; a GPU copies them from there. Beside that 1 bit a point of host memory is taken while they are
-            /// checked, which reads all of them once.
+            /// of processes share; a GPU copies them from there. They are checked as by [`load`](Self::load), which reads all of them.
             ///
             /// # Errors
             /// Those of [`load`](Self::load).

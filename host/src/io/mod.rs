@@ -9,7 +9,7 @@
 //! | 0 | magic, 8 bytes: `89 4B 41 55 52 49 0D 0A` |
 //! | 8 | version of the format, `u32`: 1 |
 //! | 12 | number of sections, `u32` |
-//! | 16 | kind of index, 16 bytes of ASCII with zeros behind it: `kdtree`, `balanced` |
+//! | 16 | kind of index, 16 bytes of ASCII with zeros behind it: `kdtree`, `balanced`, `quadtree` |
 //! | 32 | name of the type of points ([`Point::NAME`](crate::Point::NAME)), 16 bytes |
 //! | 48 | type of the coordinates inside, 8 bytes: `f32` or `f64` |
 //! | 56 | number of coordinates of a point, `u32`; then 4 zeros |

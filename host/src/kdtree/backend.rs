@@ -137,6 +137,16 @@ pub trait Coordinate: Coord + bytemuck::Pod {
         dims: usize,
         stats: &mut Stats,
     ) -> Result<(Box<dyn BalancedTree<Self>>, usize)>;
+
+    /// The quadtree of a file.
+    #[cfg(feature = "io")]
+    #[doc(hidden)]
+    fn loaded_quadtree(
+        device: &Device,
+        file: IndexFile,
+        dims: usize,
+        stats: &mut Stats,
+    ) -> Result<quadtree::Tree<Self>>;
 }
 
 macro_rules! coordinates {
@@ -258,6 +268,16 @@ macro_rules! coordinates {
                 stats: &mut Stats,
             ) -> Result<(Box<dyn BalancedTree<Self>>, usize)> {
                 balanced::loaded_tree(device, file, dims, stats)
+            }
+
+            #[cfg(feature = "io")]
+            fn loaded_quadtree(
+                device: &Device,
+                file: IndexFile,
+                dims: usize,
+                stats: &mut Stats,
+            ) -> Result<quadtree::Tree<Self>> {
+                quadtree::loaded_tree(device, file, dims, stats)
             }
         }
     )*};

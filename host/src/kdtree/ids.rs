@@ -11,13 +11,13 @@ const SEQUENTIAL: usize = 1 << 14;
 
 /// The first place whose id is not below the number of ids, or that of a place before it, and what is wrong with it. O(n); takes a bit
 /// an id.
-pub(super) fn first_wrong(ids: &[u32]) -> Result<Option<(usize, String)>> {
+pub(crate) fn first_wrong(ids: &[u32]) -> Result<Option<(usize, String)>> {
     let num_points = ids.len();
     let place = first_unlike(ids, num_points, |id, is_new| (id as usize) < num_points && is_new)?;
     Ok(place.map(|place| {
         let id = ids[place];
         let what = match (id as usize) < num_points {
-            true => format!("id {id} is also the id of another node"),
+            true => format!("id {id} is also the id of another point"),
             false => format!("id {id}, but there are {num_points} points"),
         };
         (place, what)
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(wrong(&[]), None);
         assert_eq!(wrong(&[2, 0, 1]), None);
         assert_eq!(wrong(&[2, 3, 1]), Some((1, "id 3, but there are 3 points".into())));
-        assert_eq!(wrong(&[2, 1, 1]), Some((2, "id 1 is also the id of another node".into())));
+        assert_eq!(wrong(&[2, 1, 1]), Some((2, "id 1 is also the id of another point".into())));
         for n in [SEQUENTIAL, SEQUENTIAL + 1, 5 * SEQUENTIAL + 3] {
             let mut ids: Vec<u32> = (0..n as u32).rev().collect();
             assert_eq!(wrong(&ids), None);

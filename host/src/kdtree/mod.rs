@@ -32,14 +32,14 @@ mod balanced;
 mod batches;
 pub(crate) mod cpu;
 pub(crate) mod gpu;
-mod ids;
+pub(crate) mod ids;
 mod index;
 mod neighbors;
 mod on_device;
 mod query;
 mod several;
 #[cfg(feature = "io")]
-mod stored;
+pub(crate) mod stored;
 mod threads;
 mod within;
 

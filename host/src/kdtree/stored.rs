@@ -53,7 +53,7 @@ fn is_usable<C: Coord>(x: C) -> bool {
 }
 
 /// Checks that coordinates of a file are such that distances are numbers.
-pub(super) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result<()> {
+pub(crate) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result<()> {
     match first_unusable(&coords.items, is_usable) {
         None => Ok(()),
         Some(i) => {
@@ -66,7 +66,7 @@ pub(super) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result
 
 /// Checks the same of coordinates that are to be saved and come from device memory, where the host did not look at them. `id` is that of
 /// a place.
-pub(super) fn check_unseen<C: Coord>(coords: &[C], dims: usize, id: impl Fn(usize) -> u32) -> Result<()> {
+pub(crate) fn check_unseen<C: Coord>(coords: &[C], dims: usize, id: impl Fn(usize) -> u32) -> Result<()> {
     let Some(i) = first_unusable(coords, is_usable) else { return Ok(()) };
     let (what, index, axis) = ("point", u64::from(id(i / dims)), i % dims);
     let (value, limit) = (coords[i].to_f64(), C::LIMIT.to_f64());
@@ -102,4 +102,8 @@ impl<P: Point> Index for KdTree<P> {
     }
 }
 
-files_of_index!(KdTree);
+files_of_index! {
+    KdTree<P: Point>;
+    checks: "and that axes are there. [`verify`](Self::verify) checks the order of points too.";
+    memory: "1 bit a point.";
+}

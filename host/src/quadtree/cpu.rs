@@ -3,7 +3,7 @@
 mod codes;
 mod levels;
 
-use super::host::HostTree;
+use super::host::{HostTree, NodeWords};
 use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
@@ -33,10 +33,10 @@ pub(super) fn build<C: Coordinate, const D: usize>(
         dims: D,
         options: options.clone(),
         level_begins: level_begins(&splits, D),
-        nodes,
+        nodes: NodeWords::of_nodes(nodes),
         cells,
-        coords,
-        ids,
+        coords: coords.into(),
+        ids: ids.into(),
         corners: Corners::new(),
     })
 }

@@ -4,8 +4,10 @@ mod codes;
 mod levels;
 mod nodes;
 mod queries;
+#[cfg(feature = "io")]
+mod stored;
 
-use super::host::HostTree;
+use super::host::{HostTree, NodeWords};
 use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
@@ -130,11 +132,11 @@ impl<C: Coordinate> GpuTree<C> {
             frame: self.frame.clone(),
             dims: self.dims,
             options: self.options.clone(),
-            nodes: self.nodes()?,
+            nodes: NodeWords::of_nodes(self.nodes()?),
             cells: self.cells.to_vec(&Stream::new(self.gpu())?)?,
             level_begins: self.level_begins.clone(),
-            coords: self.coords()?,
-            ids: self.ids()?,
+            coords: self.coords()?.into(),
+            ids: self.ids()?.into(),
             corners: Corners::new(),
         })
     }

@@ -16,6 +16,8 @@
 mod cpu;
 mod gpu;
 mod host;
+#[cfg(feature = "io")]
+mod stored;
 
 pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
 pub use kauri_kernels::quadtree::node::Node;
@@ -32,6 +34,8 @@ pub(crate) use gpu::GpuTree;
 pub(crate) use host::HostTree;
 use kauri_kernels::quadtree::frame::Frame;
 use std::borrow::Cow;
+#[cfg(feature = "io")]
+pub(crate) use stored::loaded_tree;
 
 /// How a tree is built.
 #[derive(Clone, Debug)]
@@ -188,7 +192,7 @@ macro_rules! with_plane_or_space {
         }
     };
 }
-
+#[cfg(feature = "io")]
 pub(crate) use with_plane_or_space;
 
 impl<P: Cartesian> Quadtree<P> {
@@ -262,7 +266,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn nodes(&self) -> Result<Cow<'_, [Node]>> {
         match &self.tree {
-            Tree::Cpu(tree) => Ok(Cow::Borrowed(&tree.nodes)),
+            Tree::Cpu(tree) => Ok(Cow::Borrowed(tree.nodes())),
             Tree::Gpu(tree) => tree.nodes().map(Cow::Owned),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::thread::words::{Bits128, join, split};
 
-/// A node: which points it has, and where its children are.
+/// A node: which points it has, and where its children are. Its fields are in memory and in files as they are here.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// The first of its points.

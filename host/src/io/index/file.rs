@@ -66,13 +66,8 @@ impl IndexFile {
         expected: &Expected,
     ) -> Result<Self> {
         let at = At(path);
-        let mut front = vec![0; HEADER_BYTES];
-        let got = read_full(reader, &mut front).map_err(|error| at.io(error))?;
-        front.truncate(got);
-        let front_bytes = header::front_bytes(&front).map_err(|wrong| at.wrong(wrong))?;
-        front.resize(front_bytes, 0);
-        let got = read_full(reader, &mut front[HEADER_BYTES..]).map_err(|error| at.io(error))?;
-        let (header, offsets, file_bytes) = at.header(&front[..HEADER_BYTES + got], front_bytes, expected)?;
+        let (front, front_bytes) = at.read_front(reader)?;
+        let (header, offsets, file_bytes) = at.expected_header(&front, front_bytes, expected)?;
         if let Some(len) = len {
             at.check_len(len, file_bytes)?;
         }
@@ -101,7 +96,7 @@ impl IndexFile {
         let start = &bytes[..bytes.len().min(HEADER_BYTES)];
         let front_bytes = header::front_bytes(start).map_err(|wrong| at.wrong(wrong))?;
         let front = &bytes[..bytes.len().min(front_bytes)];
-        let (header, offsets, file_bytes) = at.header(front, front_bytes, expected)?;
+        let (header, offsets, file_bytes) = at.expected_header(front, front_bytes, expected)?;
         Self::checked(path, header, offsets, file_bytes, bytes)
     }
 
@@ -184,6 +179,27 @@ impl IndexFile {
     }
 }
 
+/// The header of a file of any index, which has as many bytes as it says; nothing if it does not begin as one. Sections are not read.
+#[cfg(feature = "cli")]
+pub(super) fn header_of(path: &Path) -> Result<Option<Header>> {
+    let at = At(path);
+    // What is read from a pipe is gone for others.
+    let there = path.metadata().map_err(|error| at.io(error))?;
+    if !there.is_file() {
+        return Ok(None);
+    }
+    let mut file = File::open(path).map_err(|error| at.io(error))?;
+    let mut start = [0; 8];
+    let got = read_full(&mut file, &mut start).map_err(|error| at.io(error))?;
+    if !header::begins_index(&start[..got]) {
+        return Ok(None);
+    }
+    let (front, front_bytes) = at.read_front(&mut start.as_slice().chain(&mut file))?;
+    let (header, _, file_bytes) = at.header(&front, front_bytes)?;
+    at.check_len(there.len(), file_bytes)?;
+    Ok(Some(header))
+}
+
 /// Errors of a file.
 struct At<'a>(&'a Path);
 
@@ -213,18 +229,37 @@ impl At<'_> {
         self.corrupt(0, format!("{bytes} bytes are more than can be addressed"))
     }
 
-    /// The header of a file that holds what is expected, where its sections begin, and its length.
-    fn header(
-        &self,
-        front: &[u8],
-        front_bytes: usize,
-        expected: &Expected,
-    ) -> Result<(Header, Vec<u64>, u64)> {
+    /// Reads header and table, as far as they are there, and how many bytes there should be.
+    fn read_front(&self, reader: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
+        let mut front = vec![0; HEADER_BYTES];
+        let got = read_full(reader, &mut front).map_err(|error| self.io(error))?;
+        front.truncate(got);
+        let front_bytes = header::front_bytes(&front).map_err(|wrong| self.wrong(wrong))?;
+        front.resize(front_bytes, 0);
+        let got = read_full(reader, &mut front[HEADER_BYTES..]).map_err(|error| self.io(error))?;
+        front.truncate(HEADER_BYTES + got);
+        Ok((front, front_bytes))
+    }
+
+    /// The header of a file, where its sections begin, and its length.
+    fn header(&self, front: &[u8], front_bytes: usize) -> Result<(Header, Vec<u64>, u64)> {
         if front.len() < front_bytes {
             let what = format!("the file ends here, within a table up to byte {front_bytes}");
             return Err(self.corrupt(front.len() as u64, what));
         }
         let header = Header::from_bytes(front).map_err(|wrong| self.wrong(wrong))?;
+        let (offsets, file_bytes) = header.layout().expect("the header has been checked");
+        Ok((header, offsets, file_bytes))
+    }
+
+    /// The same of a file that holds what is expected.
+    fn expected_header(
+        &self,
+        front: &[u8],
+        front_bytes: usize,
+        expected: &Expected,
+    ) -> Result<(Header, Vec<u64>, u64)> {
+        let (header, offsets, file_bytes) = self.header(front, front_bytes)?;
         if header.kind != expected.kind {
             return Err(self.other("kind of index", expected.kind.into(), header.kind));
         }
@@ -232,7 +267,6 @@ impl At<'_> {
             let (expected, found) = (expected.points.to_string(), header.points.to_string());
             return Err(self.other("type of points", expected, found));
         }
-        let (offsets, file_bytes) = header.layout().expect("the header has been checked");
         Ok((header, offsets, file_bytes))
     }
 

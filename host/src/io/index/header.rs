@@ -168,6 +168,12 @@ impl Header {
     }
 }
 
+/// True for bytes that no other file begins with.
+#[cfg(feature = "cli")]
+pub(super) fn begins_index(bytes: &[u8]) -> bool {
+    bytes == MAGIC
+}
+
 /// Bytes of header and table, by the first [`HEADER_BYTES`] of a file, or all that it has if it has not as many.
 pub(super) fn front_bytes(header: &[u8]) -> Result<usize, Wrong> {
     let common = header.len().min(MAGIC.len());

@@ -146,4 +146,8 @@ impl<P: Point> Index for BalancedKdTree<P> {
     }
 }
 
-files_of_index!(BalancedKdTree);
+files_of_index! {
+    BalancedKdTree<P: Point>;
+    checks: "and that nodes are where they must be. [`verify`](Self::verify) checks the order of points too.";
+    memory: "1 bit a point.";
+}

@@ -19,7 +19,7 @@ impl<C: Coord> HostTree<C> {
     pub(super) fn walked<const D: usize>(&self) -> Cells<'_, C, D> {
         Cells {
             frame: frame_of(&self.frame),
-            nodes: &self.nodes,
+            nodes: self.nodes(),
             corners: points(&self.cells),
             points: points(&self.coords),
             ids: &self.ids,

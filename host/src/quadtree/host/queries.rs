@@ -21,9 +21,9 @@ impl<C: Coordinate> HostTree<C> {
         if !frame.has(query) {
             return NO_NODE;
         }
-        let (unit, mut leaf) = (frame.unit(query), 0);
-        while !self.nodes[leaf as usize].is_leaf() {
-            let node = self.nodes[leaf as usize];
+        let (nodes, unit, mut leaf) = (self.nodes(), frame.unit(query), 0);
+        while !nodes[leaf as usize].is_leaf() {
+            let node = nodes[leaf as usize];
             leaf = node.first_child + frame.code(unit, node.level, 1);
         }
         leaf
@@ -46,9 +46,10 @@ impl<C: Coordinate> HostTree<C> {
 
     /// The leaves around a node, depth first.
     fn around<const D: usize>(&self, levels: u32, of: u32) -> Vec<u32> {
+        let nodes = self.nodes();
         // The first unit of a cell on each axis, and the one behind the last.
         let units = |at: u32| {
-            let side = 1_u64 << (levels - self.nodes[at as usize].level);
+            let side = 1_u64 << (levels - nodes[at as usize].level);
             let first: [u64; D] = std::array::from_fn(|axis| self.cell(at)[axis].into());
             (first, first.map(|unit| unit + side))
         };
@@ -60,7 +61,7 @@ impl<C: Coordinate> HostTree<C> {
             if at == of || !touches {
                 continue;
             }
-            let node = self.nodes[at as usize];
+            let node = nodes[at as usize];
             if node.is_leaf() {
                 found.push(at);
             } else {
@@ -73,15 +74,15 @@ impl<C: Coordinate> HostTree<C> {
     /// The place of the sample of each node of all levels up to one, and of all below these.
     pub(in crate::quadtree) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
         let frame = frame_of::<D>(&self.frame);
-        let points = self.coords.as_chunks::<D>().0;
-        let mut samples = vec_with_capacity(self.nodes.len(), "samples of nodes")?;
-        samples.resize(self.nodes.len(), NO_NODE);
+        let (nodes, points) = (self.nodes(), self.coords.as_chunks::<D>().0);
+        let mut samples = vec_with_capacity(nodes.len(), "samples of nodes")?;
+        samples.resize(nodes.len(), NO_NODE);
         // From the leaves up: children are behind their parents.
         for level in self.level_begins.windows(2).rev() {
             let (of_level, below) = samples[level[0] as usize..].split_at_mut((level[1] - level[0]) as usize);
             of_level.par_iter_mut().enumerate().for_each(|(i, sample)| {
                 let at = level[0] as usize + i;
-                let node = self.nodes[at];
+                let node = nodes[at];
                 let half = 0.5 * (1_u64 << (frame.levels - node.level)) as f64;
                 let middle: [f64; D] =
                     std::array::from_fn(|axis| f64::from(self.cells[at * D + axis]) + half);

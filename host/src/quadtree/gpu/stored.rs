@@ -1,0 +1,44 @@
+//! Trees to files and from them.
+
+use super::GpuTree;
+use crate::device::{Buffer, Gpu, Stream};
+use crate::error::Result;
+use crate::kdtree::Coordinate;
+use crate::kdtree::stored::check_unseen;
+use crate::once::Once;
+use crate::quadtree::host::HostTree;
+use crate::quadtree::stored::Stored;
+
+impl<C: Coordinate> GpuTree<C> {
+    /// A copy in host memory.
+    pub(in crate::quadtree) fn to_stored(&self) -> Result<Stored<'_, C>> {
+        let (coords, ids) = (self.coords()?, self.ids()?);
+        check_unseen(&coords, self.dims, |place| ids[place])?;
+        Ok(Stored {
+            coords: coords.into(),
+            ids: ids.into(),
+            nodes: self.nodes()?.into(),
+            frame: &self.frame,
+            options: &self.options,
+        })
+    }
+
+    /// A tree in host memory, on the device.
+    pub(in crate::quadtree) fn loaded(gpu: &Gpu, tree: &HostTree<C>) -> Result<Self> {
+        let stream = Stream::new(gpu)?;
+        let mut nodes = Buffer::uninitialized(gpu, tree.nodes().len(), "quadtree nodes")?;
+        // SAFETY: nobody else has the buffer yet. A node has the bytes of its bits.
+        unsafe { stream.upload(nodes.bits_mut(), tree.nodes())? };
+        Ok(Self {
+            frame: tree.frame.clone(),
+            level_begins: tree.level_begins.clone(),
+            options: tree.options.clone(),
+            dims: tree.dims,
+            nodes: nodes.into(),
+            cells: Buffer::from_slice(&stream, &tree.cells, "quadtree cells")?,
+            coords: Buffer::from_slice(&stream, &tree.coords, "quadtree points")?,
+            ids: Buffer::from_slice(&stream, &tree.ids, "quadtree ids")?,
+            walked: Once::new(),
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether nodes are those that a build makes of points.
+
+use crate::error::{Error, Result};
+use crate::kdtree::Coordinate;
+use crate::memory::vec_with_capacity;
+use crate::quadtree::QuadtreeOptions;
+use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::quadtree::node::Node;
+use rayon::prelude::*;
+
+/// A tree whose nodes and ids may be anything; there is a node, and as many ids as points.
+pub(in crate::quadtree) struct Unchecked<'a, C, const D: usize> {
+    pub(in crate::quadtree) frame: Frame<D>,
+    pub(in crate::quadtree) options: &'a QuadtreeOptions,
+    pub(in crate::quadtree) nodes: &'a [Node],
+    pub(in crate::quadtree) points: &'a [[C; D]],
+    pub(in crate::quadtree) ids: &'a [u32],
+}
+
+/// What follows from which nodes split.
+pub(in crate::quadtree) struct Cells {
+    /// The low corner of each node's cell, in units.
+    pub(in crate::quadtree) corners: Vec<u32>,
+    /// The first node of each level, and the number of nodes.
+    pub(in crate::quadtree) level_begins: Vec<u32>,
+}
+
+impl<C: Coordinate, const D: usize> Unchecked<'_, C, D> {
+    /// The cells of the nodes, if these are the tree over the points in breadth-first order; if not, `corrupt` of the first node that is
+    /// wrong. O(n), and memory for the cells.
+    pub(in crate::quadtree) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Cells> {
+        let cells = self.cells(&corrupt)?;
+        let leaves = self.nodes.par_iter().enumerate().filter(|(_, node)| node.is_leaf());
+        let wrong = leaves
+            .find_map_first(|(i, leaf)| Some((i, self.wrong_points(leaf, &cells.corners.as_chunks().0[i])?)));
+        wrong.map_or(Ok(cells), |(i, what)| Err(corrupt(i, what)))
+    }
+
+    /// Goes from level to level. A node is looked at when its parent has said which points are its own.
+    fn cells(&self, corrupt: &impl Fn(usize, String) -> Error) -> Result<Cells> {
+        let Self { nodes, options, .. } = *self;
+        let (root, num_points) = (nodes[0], self.points.len());
+        if (root.start, root.end as usize, root.level) != (0, num_points, 0) {
+            return Err(corrupt(0, format!("the root is {root:?}, and there are {num_points} points")));
+        }
+        let deepest = options.max_depth.min(self.frame.levels);
+        let mut corners: Vec<u32> = vec_with_capacity(nodes.len() * D, "cells of a quadtree")?;
+        corners.extend([0; D]);
+        let mut level_begins = vec![0, 1];
+        for (i, node) in nodes.iter().enumerate() {
+            // Nodes up to here are children of those before this one.
+            let next = corners.len() / D;
+            if i == next {
+                return Err(corrupt(i, "it is the child of no node".into()));
+            }
+            if i == level_begins[level_begins.len() - 1] as usize {
+                level_begins.push(next as u32);
+            }
+            if node.is_leaf() == (node.len() > options.leaf_points && node.level < deepest) {
+                let (len, most, level) = (node.len(), options.leaf_points, node.level);
+                let is = if node.is_leaf() { "a leaf" } else { "split" };
+                let what = format!(
+                    "it is {is} with {len} points on level {level}, where leaves have at most {most} but on level {deepest}"
+                );
+                return Err(corrupt(i, what));
+            }
+            if node.is_leaf() {
+                continue;
+            }
+            if node.first_child as usize != next {
+                return Err(corrupt(i, format!("the first child is {}, not {next}", node.first_child)));
+            }
+            let Some(children) = nodes.get(next..next + (1 << D)) else {
+                return Err(corrupt(i, format!("its children begin at {next} of {} nodes", nodes.len())));
+            };
+            let (mut at, half) = (node.start, 1 << (self.frame.levels - node.level - 1));
+            for (k, child) in children.iter().enumerate() {
+                let ends_well = if k + 1 < 1 << D { child.end >= at } else { child.end == node.end };
+                if child.start != at || !ends_well || child.level != node.level + 1 {
+                    return Err(corrupt(next + k, format!("it is {child:?}, a child of {node:?}")));
+                }
+                at = child.end;
+                for axis in 0..D {
+                    let is_upper = (k >> (D - 1 - axis) & 1) as u32;
+                    corners.push(corners[i * D + axis] + is_upper * half);
+                }
+            }
+        }
+        Ok(Cells { corners, level_begins })
+    }
+
+    /// What is wrong with the points of a leaf.
+    fn wrong_points(&self, leaf: &Node, corner: &[u32; D]) -> Option<String> {
+        let range = leaf.start as usize..leaf.end as usize;
+        let (ids, points) = (&self.ids[range.clone()], &self.points[range]);
+        if !ids.is_sorted() {
+            return Some("its points are not in the order of the input".into());
+        }
+        let shift = self.frame.levels - leaf.level;
+        let is_inside = |&point: &[C; D]| {
+            self.frame.has(point) && {
+                let unit = self.frame.unit(point);
+                (0..D).all(|axis| u64::from(unit[axis]) >> shift == u64::from(corner[axis]) >> shift)
+            }
+        };
+        let outside = points.iter().position(|point| !is_inside(point))?;
+        Some(format!("point {} is not in its cell", ids[outside]))
+    }
+}

@@ -1,0 +1,163 @@
+//! Quadtrees in files.
+
+use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::quadtree::node::Node;
+use std::borrow::Cow;
+
+use super::host::{HostTree, NodeWords, Unchecked};
+use super::{GpuTree, MAX_DEPTH, Quadtree, QuadtreeOptions, Tree, frame_over, with_plane_or_space};
+use crate::device::Device;
+use crate::error::Result;
+use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
+use crate::kdtree::cpu::Corners;
+use crate::kdtree::stored::check_coords;
+use crate::kdtree::{Coordinate, ids};
+use crate::point::Cartesian;
+use crate::primitives::cpu::bounds::bounds;
+use crate::stats::Stats;
+
+/// What a file holds of a tree. Cells and levels follow from which nodes split.
+pub(super) struct Stored<'a, C: Coordinate> {
+    /// In the order of the tree, as ids are.
+    pub(super) coords: Cow<'a, [C]>,
+    pub(super) ids: Cow<'a, [u32]>,
+    pub(super) nodes: Cow<'a, [Node]>,
+    pub(super) frame: &'a [u64],
+    pub(super) options: &'a QuadtreeOptions,
+}
+
+impl<C: Coordinate> HostTree<C> {
+    fn stored(&self) -> Stored<'_, C> {
+        Stored {
+            coords: Cow::Borrowed(&self.coords),
+            ids: Cow::Borrowed(&self.ids),
+            nodes: Cow::Borrowed(self.nodes()),
+            frame: &self.frame,
+            options: &self.options,
+        }
+    }
+
+    /// Reads a tree, which is to be the one over its points, to the last node.
+    fn of_file<const D: usize>(mut file: IndexFile) -> Result<Self> {
+        let num_points = file.num_points()?;
+        let num_nodes = file.num_nodes(1..=u32::MAX as usize)?;
+        let coords: Section<C> = file.section("coords", &[num_points * D])?;
+        let point_ids = file.section("ids", &[num_points])?;
+        let nodes: Section<NodeWords> = file.section("nodes", &[num_nodes])?;
+        let frame = file.section("frame", &[Frame::<D>::WORDS])?;
+        let options = file.section("options", &[2])?;
+        file.end()?;
+        check_coords(&coords, D)?;
+        if let Some((place, what)) = ids::first_wrong(&point_ids.items)? {
+            return Err(point_ids.corrupt(place, what));
+        }
+        let (points, options) = (coords.items.as_chunks().0, checked_options(&options)?);
+        let tree = Unchecked::<C, D> {
+            frame: checked_frame(&frame, points, &options)?,
+            options: &options,
+            nodes: NodeWords::nodes(&nodes.items),
+            points,
+            ids: &point_ids.items,
+        };
+        let cells = tree.check(|node, what| nodes.corrupt(node, format!("node {node}: {what}")))?;
+        Ok(Self {
+            frame: frame.items.to_vec(),
+            dims: D,
+            options,
+            nodes: nodes.items,
+            cells: cells.corners,
+            level_begins: cells.level_begins,
+            coords: coords.items,
+            ids: point_ids.items,
+            corners: Corners::new(),
+        })
+    }
+}
+
+/// Most points of a leaf, and most levels.
+fn checked_options(section: &Section<u32>) -> Result<QuadtreeOptions> {
+    let [leaf_points, max_depth] = [section.items[0], section.items[1]];
+    if leaf_points == 0 {
+        return Err(section.corrupt(0, "leaves have at most 0 points, and are to have at least 1".into()));
+    }
+    if max_depth > MAX_DEPTH {
+        return Err(section.corrupt(1, format!("{max_depth} levels, where there are at most {MAX_DEPTH}")));
+    }
+    Ok(QuadtreeOptions::default().leaf_points(leaf_points).max_depth(max_depth))
+}
+
+/// The frame, which is to be the one that the points have.
+fn checked_frame<C: Coordinate, const D: usize>(
+    section: &Section<u64>,
+    points: &[[C; D]],
+    options: &QuadtreeOptions,
+) -> Result<Frame<D>> {
+    let frame = frame_over(bounds(points), points.is_empty(), options.max_depth)?;
+    match frame.to_words().zip(section.items.iter()).position(|(expected, &found)| expected != found) {
+        None => Ok(frame),
+        Some(i) => Err(section.corrupt(i, format!("the points have another frame: {frame:?}"))),
+    }
+}
+
+/// The tree of a file on a device.
+pub(crate) fn loaded_tree<C: Coordinate>(
+    device: &Device,
+    file: IndexFile,
+    dims: usize,
+    stats: &mut Stats,
+) -> Result<Tree<C>> {
+    let tree = stats.phase("check", || with_plane_or_space!(dims, D => HostTree::of_file::<D>(file)))?;
+    match device.gpu() {
+        None => Ok(Tree::Cpu(tree)),
+        Some(gpu) => stats.phase("upload", || GpuTree::loaded(gpu, &tree)).map(Tree::Gpu),
+    }
+}
+
+impl<P: Cartesian> Index for Quadtree<P> {
+    const KIND: &'static str = "quadtree";
+    type Point = P;
+
+    fn show(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
+        let Stored { coords, ids, nodes, frame, options } = match &self.tree {
+            Tree::Cpu(tree) => tree.stored(),
+            Tree::Gpu(tree) => tree.to_stored()?,
+        };
+        write(&Contents {
+            num_points: ids.len(),
+            num_nodes: nodes.len(),
+            sections: &[
+                ("coords", bytemuck::cast_slice(&coords)),
+                ("ids", bytemuck::cast_slice(&ids)),
+                ("nodes", NodeWords::bytes(&nodes)),
+                ("frame", bytemuck::cast_slice(frame)),
+                ("options", bytemuck::cast_slice(&[options.leaf_points, options.max_depth])),
+            ],
+        })
+    }
+
+    fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
+        const { assert!(P::DIMS == 2 || P::DIMS == 3, "quadtrees have points of 2 coordinates, octrees of 3") };
+        let tree = P::Coord::loaded_quadtree(device, file, P::DIMS, &mut stats)?;
+        Ok(Self { device: device.clone(), stats, tree })
+    }
+}
+
+files_of_index! {
+    Quadtree<P: Cartesian>;
+    checks: "and that the tree is the one over its points, so that [`verify`](Self::verify) has nothing more to find.";
+    memory: "1 bit a point, and 8 bytes a node, of an octree 12, which the tree keeps.";
+    example: "
+```
+use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::Device;
+let points = [[0.0f32, 0.0], [7.0, 7.0], [1.0, 1.0], [6.0, 1.0]];
+let device = Device::cpu();
+let tree = Quadtree::build(&device, &points, &QuadtreeOptions::default().leaf_points(2))?;
+# let folder = tempfile::tempdir().map_err(|source| kauri::Error::Io { path: Default::default(), source })?;
+# let path = folder.path().join(\"cities.kauri\");
+tree.save(&path)?;
+let loaded = Quadtree::<[f32; 2]>::load(&device, &path)?;
+assert_eq!(loaded.nodes()?, tree.nodes()?);
+# Ok::<(), kauri::Error>(())
+```";
+}
