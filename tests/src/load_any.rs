@@ -2,7 +2,8 @@
 //! target and its twin in the conformance suite share it.
 
 use kauri::kdtree::{BalancedKdTree, Queries, QueryOptions};
-use kauri::{Device, KdTree, LonLat, Point, SpatialIndex};
+use kauri::quadtree::{NO_NODE, Quadtree};
+use kauri::{Cartesian, Device, KdTree, LonLat, Point, SpatialIndex};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Loads the bytes as many indexes; true if one of them was in there.
@@ -27,6 +28,8 @@ pub fn load_any(bytes: &[u8]) -> bool {
         balanced::<[f32; 2]>(&device, bytes),
         balanced::<[f32; 3]>(&device, bytes),
         balanced::<[f64; 2]>(&device, bytes),
+        quadtree::<[f32; 2]>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]]),
+        quadtree::<[f64; 3]>(&device, bytes, &[[0.0; 3], [-1e150, 5.0, 1e150]]),
     ];
     found.contains(&true)
 }
@@ -86,6 +89,24 @@ fn balanced<P: Point>(device: &Device, bytes: &[u8]) -> bool {
     let removed = tree.removed().expect("there is memory for them");
     assert_eq!(removed.len(), tree.num_points() - tree.len());
     let _ = tree.verify();
+    let mut saved = Vec::new();
+    tree.write_to(&mut saved).expect("memory takes any bytes");
+    assert!(bytes.starts_with(&saved), "other bytes are saved than were loaded");
+    true
+}
+
+fn quadtree<P: Cartesian>(device: &Device, bytes: &[u8], queries: &[P]) -> bool {
+    let Ok(tree) = Quadtree::<P>::read_from(device, bytes) else { return false };
+    tree.verify().expect("all that it checks has been checked");
+    let num_nodes = tree.num_nodes() as u32;
+    let leaves = tree.leaves_of(queries).expect("queries are answered");
+    assert!(leaves.iter().all(|&leaf| leaf == NO_NODE || leaf < num_nodes));
+    let all: Vec<u32> = (0..num_nodes).collect();
+    let around = tree.leaves_around(&all).expect("there is memory for them");
+    assert!(around.leaves().iter().all(|&leaf| leaf < num_nodes));
+    for level in 0..=tree.depth() {
+        assert!(tree.level_of_detail(level).expect("there is memory for them").len() <= tree.len());
+    }
     let mut saved = Vec::new();
     tree.write_to(&mut saved).expect("memory takes any bytes");
     assert!(bytes.starts_with(&saved), "other bytes are saved than were loaded");

@@ -130,6 +130,30 @@ fn parquet_in_gives_what_csv_gives() {
 }
 
 #[test]
+fn files_of_indexes_are_told() {
+    use kauri::quadtree::{Quadtree, QuadtreeOptions};
+    let case = Case::new();
+    let points: Vec<[f32; 2]> = (0..1200).map(|i| [i as f32, (i % 7) as f32]).collect();
+    let options = QuadtreeOptions::default().leaf_points(2000);
+    Quadtree::build(&kauri::Device::cpu(), &points, &options).unwrap().save(case.path("tree.kauri")).unwrap();
+    let expected = "@/tree.kauri: index 'quadtree' of 1,200 points, f32 as 2 x f32, in 1 nodes\n\
+                    section  bytes\n\
+                    coords   9,600\n\
+                    ids      4,800\n\
+                    nodes    16\n\
+                    frame    32\n\
+                    options  8\n";
+    assert_eq!(case.answer("info @/tree.kauri"), expected);
+    let mut bytes = fs::read(case.path("tree.kauri")).unwrap();
+    bytes.pop();
+    fs::write(case.path("tree.kauri"), &bytes).unwrap();
+    assert!(case.refused("info @/tree.kauri").contains("the file ends here"));
+    fs::write(case.path("tree.kauri"), &bytes[..100]).unwrap();
+    assert!(case.refused("info @/tree.kauri").contains("within a header"));
+    assert!(case.refused("info @/none.kauri").contains("@/none.kauri"));
+}
+
+#[test]
 fn mistakes_name_file_row_and_column() {
     let case = Case::new();
     case.answer("knn --left @/cities.csv --right @/airports.csv --device cpu --out @/t.parquet");

@@ -3,9 +3,11 @@
 mod damaged;
 mod files;
 mod forged;
+mod quadtrees;
 
 use kauri::kdtree::{BalancedKdTree, BalancedOptions, Builder, Queries, QueryOptions, SplitRule};
-use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
+use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::{Cartesian, Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, for_each_dims, simulated};
 use std::path::Path;
@@ -140,6 +142,30 @@ impl<P: Point> Saved for BalancedKdTree<P> {
         let own = Queries::Own { itself: false };
         let near = self.nearest_with(own, 2, &QueryOptions::default()).unwrap();
         answers.extend(near.ids().iter().map(|&id| u64::from(id)));
+        answers
+    }
+}
+
+impl<P: Cartesian> Saved for Quadtree<P> {
+    type Points = P;
+    files!();
+
+    fn build(device: &Device, points: &[P]) -> Self {
+        Self::build(device, points, &QuadtreeOptions::default().leaf_points(3)).unwrap()
+    }
+
+    fn answers(&self) -> Vec<u64> {
+        let nodes = self.nodes().unwrap();
+        let words = nodes.iter().flat_map(|node| [node.start, node.end, node.first_child, node.level]);
+        let mut answers: Vec<u64> = words.map(u64::from).collect();
+        answers.extend(self.level_begins().iter().map(|&begin| u64::from(begin)));
+        answers.extend(self.ids().unwrap().iter().map(|&id| u64::from(id)));
+        answers.extend(self.coords().unwrap().iter().map(|&x| bits(x)));
+        let some: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 50).collect();
+        let around = self.leaves_around(&some).unwrap();
+        answers.extend(around.offsets());
+        answers.extend(around.leaves().iter().map(|&leaf| u64::from(leaf)));
+        answers.extend(self.level_of_detail(self.depth() / 2).unwrap().into_iter().map(u64::from));
         answers
     }
 }
@@ -329,5 +355,6 @@ fn faults_of_the_device() {
     for device in devices_for(points.len()).iter().filter(|device| !device.is_cpu()) {
         survives::<Widest<[f32; 2]>>(device, &points);
         survives::<BalancedKdTree<[f32; 2]>>(device, &points);
+        survives::<Quadtree<[f32; 2]>>(device, &points);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Saved, Widest};
 use kauri::kdtree::BalancedKdTree;
+use kauri::quadtree::Quadtree;
 use kauri::{Device, Error, KdTree, LonLat};
 use kauri_tests::generate::Shape;
 use kauri_tests::load_any::{load_any, reseal};
@@ -48,6 +49,9 @@ fn every_single_flipped_bit() {
     every_bit::<BalancedKdTree<[f32; 2]>>(&Shape::Lattice.points::<f32, 2>(90, 3));
     every_bit::<BalancedKdTree<[f64; 3]>>(&Shape::Uniform.points::<f64, 3>(63, 4));
     every_bit::<BalancedKdTree<[f64; 3]>>(&[]);
+    every_bit::<Quadtree<[f32; 2]>>(&Shape::Clustered.points::<f32, 2>(40, 5));
+    every_bit::<Quadtree<[f64; 3]>>(&Shape::Lattice.points::<f64, 3>(17, 6));
+    every_bit::<Quadtree<[f64; 2]>>(&[]);
 }
 
 /// Any length but the right one; as a file too, by a path.
@@ -89,6 +93,7 @@ fn every_length<T: Saved>(points: &[T::Points], step: usize) {
 fn every_length_but_the_right_one() {
     every_length::<KdTree<[f32; 3]>>(&Shape::Uniform.points::<f32, 3>(20, 1), 1);
     every_length::<BalancedKdTree<[f64; 2]>>(&Shape::Lattice.points::<f64, 2>(40, 1), 1);
+    every_length::<Quadtree<[f32; 2]>>(&Shape::Clustered.points::<f32, 2>(20, 1), 1);
     every_length::<Widest<[f64; 3]>>(&Shape::Uniform.points::<f64, 3>(10_000, 1), 4096);
     every_length::<BalancedKdTree<[f32; 3]>>(&Shape::Uniform.points::<f32, 3>(10_000, 1), 4096);
 }
@@ -136,6 +141,9 @@ fn seeds() -> Vec<Vec<u8>> {
         bytes::<BalancedKdTree<[f32; 3]>>(&Shape::Uniform.points(33, 5)),
         bytes::<BalancedKdTree<[f64; 2]>>(&Shape::Lattice.points(70, 6)),
         bytes::<KdTree<[f32; 2]>>(&[]),
+        bytes::<Quadtree<[f32; 2]>>(&Shape::Uniform.points(50, 7)),
+        bytes::<Quadtree<[f32; 2]>>(&flat),
+        bytes::<Quadtree<[f64; 3]>>(&Shape::Lattice.points(40, 8)),
     ]
 }
 

@@ -12,18 +12,18 @@ use std::cell::Cell;
 const MAGIC: &[u8; 8] = b"\x89KAURI\r\n";
 const FRONT: usize = 128;
 
-struct Forged {
-    kind: &'static str,
-    points: &'static str,
-    coord: &'static str,
-    dims: u32,
-    num_points: u64,
-    num_nodes: u64,
-    sections: Vec<(&'static str, Vec<u8>)>,
+pub(super) struct Forged {
+    pub(super) kind: &'static str,
+    pub(super) points: &'static str,
+    pub(super) coord: &'static str,
+    pub(super) dims: u32,
+    pub(super) num_points: u64,
+    pub(super) num_nodes: u64,
+    pub(super) sections: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Forged {
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; FRONT + 32 * self.sections.len()];
         bytes[..8].copy_from_slice(MAGIC);
         put(&mut bytes, 8, &1u32.to_le_bytes());
@@ -49,7 +49,7 @@ impl Forged {
     }
 }
 
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+pub(super) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
@@ -134,7 +134,7 @@ fn some_balanced() -> Forged {
 }
 
 #[track_caller]
-fn corrupt<T: Saved>(bytes: &[u8], offset: u64, words: &str) {
+pub(super) fn corrupt<T: Saved>(bytes: &[u8], offset: u64, words: &str) {
     for device in kauri_tests::devices_for(4) {
         match T::read(&device, bytes) {
             Err(Error::CorruptFile { offset: at, what, .. }) => {
@@ -147,7 +147,7 @@ fn corrupt<T: Saved>(bytes: &[u8], offset: u64, words: &str) {
 }
 
 /// Where section `i` begins.
-fn section(bytes: &[u8], i: usize) -> u64 {
+pub(super) fn section(bytes: &[u8], i: usize) -> u64 {
     number(bytes, FRONT + 32 * i + 8)
 }
 
@@ -433,7 +433,7 @@ unsafe impl GlobalAlloc for Watch {
 static WATCH: Watch = Watch;
 
 /// What a call returns, and the most bytes that it asked for at once on this thread.
-fn largest_allocation<R>(call: &dyn Fn() -> R) -> (R, usize) {
+pub(super) fn largest_allocation<R>(call: &dyn Fn() -> R) -> (R, usize) {
     LARGEST.with(|largest| largest.set(0));
     let result = call();
     (result, LARGEST.with(Cell::get))
