@@ -40,7 +40,7 @@ enum Command {
     Knn(Box<join::Knn>),
     /// Pairs of places of one table within a distance, each once
     SelfJoin(Box<join::SelfJoin>),
-    /// Say what is in a table: its columns and their ranges
+    /// Say what is in a table, its columns and their ranges, or in the file of an index
     Info(info::Info),
     /// Run on real data that come with kauri
     Demo(Box<demo::Demo>),
