@@ -40,6 +40,16 @@ pub enum Error {
         /// The largest magnitude accepted.
         limit: f64,
     },
+    /// A position is farther from the offset of a LAS file than integers of 32 bits reach.
+    #[error(
+        "{value} on axis {axis} is beyond integers of 32 bits: take an offset that is nearer, or a larger scale"
+    )]
+    BeyondIntegers {
+        /// The axis, from 0.
+        axis: usize,
+        /// The position on it, in metres.
+        value: f64,
+    },
     /// A lon/lat point is outside the range of its coordinates.
     #[error("{what} {index} has {axis} {value}: {axis} must be within ±{limit} degrees")]
     InvalidLonLat {

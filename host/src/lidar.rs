@@ -6,7 +6,7 @@
 //! pulses return; settlements with gabled roofs; woods whose crowns let some pulses through to the ground; classes as in the LAS format
 //! (ASPRS 2019).
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::primitives::generate::splitmix64;
 use rayon::prelude::*;
@@ -112,14 +112,9 @@ impl Lidar {
         [[ORIGIN[0], ORIGIN[1]], [ORIGIN[0] + self.side, ORIGIN[1] + self.side]]
     }
 
-    /// Metres of a step of integer coordinates, and the position of 0: what [`to_integers`](Self::to_integers) has.
-    pub fn scale_and_offset(&self) -> ([f64; 3], [f64; 3]) {
-        ([SCALE; 3], ORIGIN)
-    }
-
-    /// A position as LAS files have it.
-    pub fn to_integers(&self, position: [f64; 3]) -> [i32; 3] {
-        std::array::from_fn(|axis| ((position[axis] - ORIGIN[axis]) / SCALE).round() as i32)
+    /// The integers of a LAS file of this scan: centimetres from the low corner of its [`bounds`](Self::bounds).
+    pub fn scale_offset(&self) -> ScaleOffset {
+        ScaleOffset { scale: [SCALE; 3], offset: ORIGIN }
     }
 
     /// Some points by their numbers, which are in the order of time; made by all threads.
@@ -268,6 +263,69 @@ impl Lidar {
     }
 }
 
+/// Positions as LAS files have them: integers of 32 bits, which are steps of so many metres from an offset.
+///
+/// A tree over the integers is exact: its cells are cut in them.
+///
+/// ```
+/// use kauri::lidar::Lidar;
+/// use kauri::quadtree::{Quadtree, QuadtreeOptions};
+/// use kauri::Device;
+/// let scan = Lidar::new(1000, 1);
+/// let file = scan.scale_offset();
+/// let mut points: Vec<[i32; 2]> = Vec::new();
+/// for point in scan.points(0..1000)? {
+///     let [x, y, _] = file.to_integers(point.position)?;
+///     points.push([x, y]);
+/// }
+/// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
+///
+/// // The cell of the leaf that the first point is in, in metres.
+/// let leaf = tree.leaves_of(&points[..1])?[0];
+/// let [low, high] = tree.bounds(leaf)?.map(|corner| file.to_metres(corner));
+/// let point = file.to_metres(points[0]);
+/// assert!((0..2).all(|axis| low[axis] <= point[axis] && point[axis] < high[axis]));
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScaleOffset {
+    /// Metres of a step on each axis.
+    pub scale: [f64; 3],
+    /// Where the integers are 0, in metres.
+    pub offset: [f64; 3],
+}
+
+impl ScaleOffset {
+    /// The integers nearest to a position in metres, or to its x and y alone.
+    ///
+    /// # Errors
+    /// [`Error::BeyondIntegers`] for the first axis on which 32 bits do not reach that far, or the position is not a number.
+    pub fn to_integers<const D: usize>(&self, position: [f64; D]) -> Result<[i32; D]> {
+        const { assert!(D <= 3, "LAS files have three coordinates") };
+        let mut integers = [0; D];
+        for axis in 0..D {
+            let steps = ((position[axis] - self.offset[axis]) / self.scale[axis]).round();
+            // Written so that what is not a number is refused.
+            if !(steps >= i32::MIN.into() && steps <= i32::MAX.into()) {
+                return Err(Error::BeyondIntegers { axis, value: position[axis] });
+            }
+            integers[axis] = steps as i32;
+        }
+        Ok(integers)
+    }
+
+    /// The position in metres of integers, or of their x and y alone: as [`i32`], or as [`f64`] like corners of cells, which may be beyond
+    /// 32 bits.
+    pub fn to_metres<T: Into<f64>, const D: usize>(&self, integers: [T; D]) -> [f64; D] {
+        const { assert!(D <= 3, "LAS files have three coordinates") };
+        let mut axis = 0..D;
+        integers.map(|steps| {
+            let axis = axis.next().unwrap_or_default();
+            steps.into() * self.scale[axis] + self.offset[axis]
+        })
+    }
+}
+
 /// The random numbers of a point.
 struct Random(u64);
 
@@ -344,10 +402,47 @@ mod tests {
         let whole = scan.points(0..10_000).unwrap();
         assert_eq!(scan.points(4000..4100).unwrap(), whole[4000..4100]);
         assert_ne!(Lidar::new(10_000, 8).point(5), whole[5]);
-        for point in &whole {
-            let [x, ..] = scan.to_integers(point.position);
-            assert!((f64::from(x) * SCALE + ORIGIN[0] - point.position[0]).abs() <= 0.5 * SCALE + 1e-9);
-        }
         assert!(Lidar::new(0, 1).points(0..0).unwrap().is_empty());
+    }
+    #[test]
+    fn any_part_by_any_number_of_threads() {
+        let scan = Lidar::with_density(20_000, 0.02, 11);
+        let whole = scan.points(0..scan.len()).unwrap();
+        let [low, high] = scan.bounds();
+        let is_inside = |at: [f64; 3]| (0..2).all(|axis| low[axis] <= at[axis] && at[axis] <= high[axis]);
+        assert!(whole.iter().all(|point| is_inside(point.position)));
+        for (threads, part) in [(1, 20_000), (2, 7001), (3, 64), (5, 1)] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let parts = pool.install(|| {
+                let begins = (0..scan.len()).step_by(part);
+                begins
+                    .flat_map(|begin| scan.points(begin..scan.len().min(begin + part as u64)).unwrap())
+                    .collect()
+            });
+            let parts: Vec<LidarPoint> = parts;
+            assert!(parts == whole, "{threads} threads, {part} points each");
+        }
+    }
+
+    #[test]
+    fn integers_are_the_nearest_or_an_error() {
+        let scan = Lidar::new(1000, 7);
+        let file = scan.scale_offset();
+        for point in scan.points(0..1000).unwrap() {
+            let metres = file.to_metres(file.to_integers(point.position).unwrap());
+            assert!((0..3).all(|axis| (metres[axis] - point.position[axis]).abs() <= 0.5 * SCALE + 1e-9));
+        }
+        let metre = ScaleOffset { scale: [1.0; 3], offset: [0.0, -10.0, 0.0] };
+        let ends = [i32::MIN, i32::MAX];
+        assert_eq!(metre.to_integers(metre.to_metres(ends)).unwrap(), ends);
+        assert_eq!(metre.to_metres([2.0_f64.powi(32), 0.0]), [2.0_f64.powi(32), -10.0]);
+        for (position, of) in [([0.0, 2.0_f64.powi(31) - 10.0], 1), ([-2.0_f64.powi(31) - 1.0, 0.0], 0)] {
+            let error = metre.to_integers(position).unwrap_err();
+            assert!(matches!(error, Error::BeyondIntegers { axis, .. } if axis == of), "{error}");
+        }
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(metre.to_integers([value]).is_err());
+        }
+        assert!(ScaleOffset { scale: [0.0; 3], ..metre }.to_integers([0.0]).is_err());
     }
 }
