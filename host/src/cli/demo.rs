@@ -1,12 +1,13 @@
-//! `kauri demo`: real data, end to end.
+//! `kauri demo`: real data, or such as could be, end to end.
 
 mod join;
 mod nearest;
+mod quadtree;
+mod times;
 
 use clap::{Args, Subcommand};
-use std::io::Write;
 
-use super::Result;
+use super::{Result, Streams};
 
 /// Without a name, the demo is `nearest`.
 #[derive(Args)]
@@ -24,14 +25,17 @@ enum Which {
     Nearest(nearest::Nearest),
     /// The best pairs of a city and an airport: many people, and not far up
     Join(join::Join),
+    /// A quadtree of a laser scan of some land, and pictures of it
+    Quadtree(quadtree::QuadtreeDemo),
 }
 
 impl Demo {
-    pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
+    pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
         match self.which {
-            Some(Which::Nearest(nearest)) => nearest.run(out),
-            Some(Which::Join(join)) => join.run(out),
-            None => self.nearest.run(out),
+            Some(Which::Nearest(nearest)) => nearest.run(streams.out),
+            Some(Which::Join(join)) => join.run(streams.out),
+            Some(Which::Quadtree(quadtree)) => quadtree.run(streams),
+            None => self.nearest.run(streams.out),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! A map of the world as a PNG picture, equirectangular and without text.
 
 use plotters::prelude::*;
-use std::io;
 use std::path::Path;
 
-use crate::error::{Error, Result};
-use crate::io::write_atomically;
+use super::picture::{self, Area, Drawn};
+use crate::error::Result;
 use crate::point::LonLat;
 
 /// Pixels of a degree, and of the picture.
@@ -30,27 +29,10 @@ pub(super) fn write(
     marks: &[LonLat],
     lines: &[(LonLat, LonLat)],
 ) -> Result<()> {
-    let mut pixels = vec![0; (WIDTH * HEIGHT * 3) as usize];
-    // In memory every pixel can be drawn, so this cannot fail; if it does the picture is not written.
-    let drawn = draw(&mut pixels, places, marks, lines).map_err(|error| io::Error::other(error.to_string()));
-    drawn.map_err(|source| Error::Io { path: path.into(), source })?;
-    write_atomically(path, |file| {
-        let mut encoder = png::Encoder::new(file, WIDTH as u32, HEIGHT as u32);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(&pixels)?;
-        Ok(writer.finish()?)
-    })
+    picture::write(path, [WIDTH as u32, HEIGHT as u32], |area| draw(area, places, marks, lines))
 }
 
-fn draw(
-    pixels: &mut [u8],
-    places: &[LonLat],
-    marks: &[LonLat],
-    lines: &[(LonLat, LonLat)],
-) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let area = BitMapBackend::with_buffer(pixels, (WIDTH as u32, HEIGHT as u32)).into_drawing_area();
+fn draw(area: &Area<'_>, places: &[LonLat], marks: &[LonLat], lines: &[(LonLat, LonLat)]) -> Drawn {
     area.fill(&BACKGROUND)?;
     for degrees in (GRID..360).step_by(GRID as usize) {
         area.draw(&PathElement::new([(degrees * SCALE, 0), (degrees * SCALE, HEIGHT)], GRID_LINE))?;
@@ -68,7 +50,6 @@ fn draw(
         let (x, y) = pixel(mark);
         area.draw(&Circle::new((x, y), 1, AIRPORT.filled()))?;
     }
-    area.present()?;
     Ok(())
 }
 
@@ -127,7 +108,7 @@ mod tests {
         let path = folder.path().join("map.png");
         let places = [LonLat::new(0.0, 0.0), LonLat::new(179.9, 10.0), LonLat::new(-179.9, 12.0)];
         write(&path, &places, &places[1..2], &[(places[1], places[2])]).unwrap();
-        let decoder = png::Decoder::new(io::BufReader::new(std::fs::File::open(&path).unwrap()));
+        let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&path).unwrap()));
         let mut reader = decoder.read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut pixels).unwrap();

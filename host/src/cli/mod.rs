@@ -9,6 +9,7 @@ mod join;
 mod length;
 mod map;
 mod output;
+mod picture;
 mod places;
 mod progress;
 mod score;
@@ -111,7 +112,7 @@ fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, mut streams:
         Command::Knn(knn) => knn.run(&mut streams),
         Command::SelfJoin(join) => join.run(&mut streams),
         Command::Info(info) => info.run(out),
-        Command::Demo(demo) => demo.run(out),
+        Command::Demo(demo) => demo.run(&mut streams),
         Command::Doctor(doctor) => doctor.run(out),
     };
     let Streams { out, err, .. } = streams;

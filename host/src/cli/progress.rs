@@ -1,6 +1,7 @@
 //! How far a command is, for people at a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::Result;
@@ -28,13 +29,7 @@ impl Steps {
             return work();
         }
         let begin = Instant::now();
-        // Draws nothing where nobody looks.
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
-        }
-        bar.set_message(name.to_owned());
-        bar.enable_steady_tick(TICK);
+        let bar = bar(name, None);
         let done = work();
         // The message of an error says it all.
         if let Ok(done) = &done {
@@ -43,6 +38,44 @@ impl Steps {
         bar.finish_and_clear();
         done
     }
+
+    /// Runs a step over `total` of `of`, `part` at a time, and shows how far it is.
+    pub(super) fn parts(
+        self,
+        name: &str,
+        of: &str,
+        total: usize,
+        part: usize,
+        mut work: impl FnMut(Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let begin = Instant::now();
+        let bar = if self.are_shown { bar(name, Some(total)) } else { ProgressBar::hidden() };
+        let mut done = Ok(());
+        for first in (0..total).step_by(part) {
+            done = work(first..total.min(first + part));
+            if done.is_err() {
+                break;
+            }
+            bar.inc(part as u64);
+        }
+        if done.is_ok() {
+            bar.println(rate(name, of, total, begin.elapsed()));
+        }
+        bar.finish_and_clear();
+        done
+    }
+}
+
+/// What is drawn of a step: that it goes on, or how much of `total` is done. Nothing where nobody looks.
+fn bar(name: &str, total: Option<usize>) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(total.map(|total| total as u64), ProgressDrawTarget::stderr());
+    let template = if total.is_some() { "{spinner} {msg} {percent} %" } else { "{spinner} {msg}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
+    }
+    bar.set_message(name.to_owned());
+    bar.enable_steady_tick(TICK);
+    bar
 }
 
 fn rate(name: &str, of: &str, count: usize, time: Duration) -> String {
@@ -63,5 +96,12 @@ mod tests {
         );
         let steps = Steps { are_shown: false };
         assert_eq!(steps.step("join", "points", || Ok(7), |_| unreachable!()).ok(), Some(7));
+        let mut seen = Vec::new();
+        let parts = steps.parts("scan", "points", 10, 4, |range| {
+            seen.push(range);
+            Ok(())
+        });
+        assert!(parts.is_ok());
+        assert_eq!(seen, [0..4, 4..8, 8..10]);
     }
 }

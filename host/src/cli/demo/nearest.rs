@@ -3,10 +3,10 @@
 use clap::Args;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
+use super::times::Times;
 use crate::SpatialIndex;
-use crate::cli::text::{milliseconds, shortened, table, thousands};
+use crate::cli::text::{shortened, table, thousands};
 use crate::cli::{Result, data, map};
 use crate::device::Device;
 use crate::io::{LonLatTable, read_lonlat, write_atomically};
@@ -153,24 +153,5 @@ fn name(table: &LonLatTable, row: usize) -> String {
     match &table.names {
         Some(names) if !names[row].is_empty() => names[row].clone(),
         _ => format!("#{row}"),
-    }
-}
-
-/// Wall clock times of the phases.
-#[derive(Default)]
-struct Times(Vec<(&'static str, Duration)>);
-
-impl Times {
-    fn of<R>(&mut self, phase: &'static str, work: impl FnOnce() -> R) -> R {
-        let start = Instant::now();
-        let result = work();
-        self.0.push((phase, start.elapsed()));
-        result
-    }
-
-    fn text(&self) -> String {
-        let phases: Vec<String> =
-            self.0.iter().map(|(phase, time)| format!("{phase} {}", milliseconds(*time))).collect();
-        phases.join("   ")
     }
 }
