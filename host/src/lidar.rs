@@ -23,8 +23,10 @@ const LINE_POINTS: u64 = 1000;
 const ORIGIN: [f64; 3] = [450_000.0, 4_400_000.0, 0.0];
 /// Metres of a step of integer coordinates.
 const SCALE: f64 = 0.01;
+/// Metres from one large hill to the next.
+const HILLS: f64 = 1200.0;
 /// Water is as high as that above the lowest ground, in metres.
-const WATER: f64 = 42.0;
+const WATER: f64 = 52.0;
 /// One of so many pulses returns from water.
 const WATER_RETURNS: u64 = 8;
 
@@ -195,7 +197,7 @@ impl Lidar {
     fn ground(&self, x: f64, y: f64) -> f64 {
         let octave = |octave: u32| {
             let scale = f64::from(1_u32 << octave);
-            self.lattice(octave.into(), x * scale / 2000.0, y * scale / 2000.0) * 75.0 / scale
+            self.lattice(octave.into(), x * scale / HILLS, y * scale / HILLS) * 75.0 / scale
         };
         (0..8).map(octave).sum()
     }
@@ -225,7 +227,7 @@ impl Lidar {
         let house = splitmix64(self.seed ^ 0x5E77 ^ splitmix64(lot[0] << 32 | lot[1]));
         let of_house = |bits: u32| (house >> bits & 0xFF) as f64 / 256.0;
         let middle = [0, 1].map(|axis| (lot[axis] as f64 + 0.4 + 0.2 * of_house(8 * axis as u32)) * 40.0);
-        if self.lattice(21, middle[0] / 1500.0, middle[1] / 1500.0) < 0.55 || of_house(16) > 0.8 {
+        if self.patches(21, middle, 900.0) < 0.6 || of_house(16) > 0.8 {
             return None;
         }
         let half = [5.0 + 5.0 * of_house(24), 6.0 + 8.0 * of_house(32)];
@@ -241,12 +243,19 @@ impl Lidar {
         let tree = splitmix64(self.seed ^ 0x7E3E ^ splitmix64(cell[0] << 32 | cell[1]));
         let of_tree = |bits: u32| (tree >> bits & 0xFF) as f64 / 256.0;
         let middle = [0, 1].map(|axis| (cell[axis] as f64 + 0.35 + 0.3 * of_tree(8 * axis as u32)) * 6.0);
-        if self.lattice(22, middle[0] / 700.0, middle[1] / 700.0) < 0.5 {
+        if self.patches(22, middle, 700.0) < 0.5 {
             return 0.0;
         }
         let (radius, height) = (2.0 + 1.8 * of_tree(16), 8.0 + 20.0 * of_tree(24));
         let from_middle = ((x - middle[0]).powi(2) + (y - middle[1]).powi(2)) / radius.powi(2);
         height * (1.0 - from_middle).max(0.0)
+    }
+
+    /// Numbers from 0 to 1 in patches of some metres with frayed borders.
+    fn patches(&self, which: u64, [x, y]: [f64; 2], metres: f64) -> f64 {
+        let [broad, fine] = [(0, 1.0), (64, 5.0)]
+            .map(|(more, parts)| self.lattice(which + more, x * parts / metres, y * parts / metres));
+        0.75 * broad + 0.25 * fine
     }
 
     /// Random numbers from 0 to 1 on a lattice, smoothly between its places.

@@ -135,6 +135,46 @@ fn all_airports_and_all_cities() {
 }
 
 #[test]
+fn a_scan_and_its_quadtree() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let demo = |arguments: &str| {
+        let all = format!("kauri demo quadtree --tree @/tree.png --density @/density.png {arguments}");
+        run(all.split_whitespace().map(|one| one.replace('@', &folder.path().display().to_string())))
+    };
+    let mut found = Vec::new();
+    for device in device_names() {
+        let answer =
+            demo(&format!("--device {device} --points 30000 --per-square-metre 0.05 --leaf-points 8"));
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+        for text in
+            ["30,000 points", "0.05 a square metre", "775 by 775 metres", "ground ", "scan ", "build "]
+        {
+            assert!(answer.out.contains(text), "'{text}' is not in\n{}", answer.out);
+        }
+        let (summary, _) = answer.out.split_once("\ndevice").unwrap();
+        let pictures = ["tree.png", "density.png"].map(|name| fs::read(path(name)).unwrap());
+        assert!(pictures.iter().all(|picture| picture.starts_with(b"\x89PNG")));
+        found.push((summary.to_owned(), pictures));
+    }
+    assert!(found.iter().all(|one| *one == found[0]));
+    for points in [0, 1, 21] {
+        let answer = demo(&format!("--device cpu --points {points}"));
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    }
+    for (arguments, what) in [
+        ("--per-square-metre 0", "--per-square-metre"),
+        ("--per-square-metre NaN", "--per-square-metre"),
+        ("--leaf-points 0", "points of a leaf"),
+        ("--points 5000000000", "--points"),
+    ] {
+        let answer = demo(&format!("--device cpu {arguments}"));
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+        assert!(answer.err.contains(what), "{}", answer.err);
+    }
+}
+
+#[test]
 fn options() {
     let case = Case::new(SMALL_CITIES, SMALL_AIRPORTS);
     for (arguments, k, limit) in

@@ -19,3 +19,21 @@ fn the_rows_are_those_of_the_cpu() {
     assert_eq!(rows[0].lines().count(), 1 + 20 * 5);
     assert!(rows[0] == rows[1]);
 }
+
+#[test]
+fn a_quadtree_is_that_of_the_cpu() {
+    let pictures = tempfile::tempdir().unwrap();
+    let found = ["cpu", "sim"].map(|device| {
+        let tree = pictures.path().join(device).display().to_string();
+        let arguments =
+            ["kauri", "demo", "quadtree", "--device", device, "--points", "1500", "--tree", &tree];
+        let (mut out, mut messages) = (Vec::new(), Vec::new());
+        let code = kauri::cli::main_with(arguments, &mut out, &mut messages);
+        assert_eq!(code, 0, "{}", String::from_utf8_lossy(&messages));
+        let text = String::from_utf8(out).unwrap();
+        let (summary, _) = text.split_once("\ndevice").unwrap();
+        (summary.to_owned(), fs::read(tree).unwrap())
+    });
+    assert_eq!(found[0].0, found[1].0);
+    assert!(found[0].1 == found[1].1);
+}

@@ -30,7 +30,7 @@ pub(super) struct QuadtreeDemo {
     #[arg(long, value_name = "POINTS", default_value_t = 0.5)]
     per_square_metre: f64,
     /// Another number, another scan
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 4)]
     seed: u64,
     /// Most points of a leaf
     #[arg(long, value_name = "N", default_value_t = 20)]

@@ -7,8 +7,8 @@ use crate::cli::Result;
 use crate::lidar::{LidarClass, ScaleOffset};
 use crate::quadtree::{NO_NODE, Node, Quadtree};
 
-/// Windows of the land along x and y: a place is in the middle of one.
-const WINDOWS: usize = 8;
+/// Points of a window, on average.
+const WINDOW_POINTS: usize = 3000;
 
 pub(super) struct Land<'a> {
     pub(super) tree: &'a Quadtree<[i32; 2]>,
@@ -145,18 +145,20 @@ fn cells(nodes: &[Node], root: Cell) -> Vec<Cell> {
 /// The window of the land that shows most: where of ground, trees, houses and water the one that is least is the most.
 fn varied_window(bounds: [[f64; 2]; 2], points: &[[f64; 2]], returns: &[Return]) -> [[f64; 2]; 2] {
     let [low, high] = bounds;
-    let side = [0, 1].map(|axis| (high[axis] - low[axis]) / WINDOWS as f64);
-    let mut counts = [[0_u32; 4]; WINDOWS * WINDOWS];
+    // So many along x, and along y.
+    let windows = (points.len() / WINDOW_POINTS).max(1).isqrt();
+    let side = [0, 1].map(|axis| (high[axis] - low[axis]) / windows as f64);
+    let mut counts = vec![[0_u32; 4]; windows * windows];
     for (point, back) in points.iter().zip(returns) {
         let [column, row] =
-            [0, 1].map(|axis| (((point[axis] - low[axis]) / side[axis]) as usize).min(WINDOWS - 1));
+            [0, 1].map(|axis| (((point[axis] - low[axis]) / side[axis]) as usize).min(windows - 1));
         let kind = match back.class {
             LidarClass::HighVegetation => 1,
             LidarClass::Building => 2,
             LidarClass::Water => 3,
             _ => 0,
         };
-        counts[row * WINDOWS + column][kind] += 1;
+        counts[row * windows + column][kind] += 1;
     }
     let least = |window: usize| {
         let mut counts = counts[window];
@@ -166,7 +168,7 @@ fn varied_window(bounds: [[f64; 2]; 2], points: &[[f64; 2]], returns: &[Return])
     let best = (0..counts.len()).max_by_key(|&window| least(window)).unwrap_or(0);
     let corner =
         |column: usize, row: usize| [low[0] + column as f64 * side[0], low[1] + row as f64 * side[1]];
-    let (column, row) = (best % WINDOWS, best / WINDOWS);
+    let (column, row) = (best % windows, best / windows);
     [corner(column, row), corner(column + 1, row + 1)]
 }
 

@@ -2,6 +2,7 @@
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;
 
 use super::land::{Cell, Land, Place};
@@ -19,10 +20,12 @@ const DENSITY_MAP: u32 = 1200;
 const LABELS: u32 = 112;
 const LINE: u32 = 34;
 const MARGIN: u32 = 16;
+/// Pixels to the right of a map: half a label.
+const RIGHT: u32 = 48;
 /// Pixels of the scale of the density, and of its labels.
 const SCALE: u32 = 30;
 const SCALE_LABELS: u32 = 64;
-/// Pixels of the side of a cell in the map of all land, where there are as many points as on average.
+/// Pixels of the side of a cell in the map of all land, at least, where there are as many points as on average.
 const CELL: f64 = 20.0;
 
 const BACKGROUND: RGBColor = RGBColor(9, 14, 26);
@@ -58,12 +61,11 @@ pub(super) fn draw_tree(path: &Path, land: &Land<'_>) -> Result<()> {
         Some(shaded(color_of(back.class), light))
     });
     let colors: Vec<_> = colors.map(|color| color.unwrap_or(BACKGROUND)).collect();
-    let half = MARGIN + LABELS + TREE_MAP + MARGIN;
-    let height = MARGIN + LINE + TREE_MAP + LINE;
-    Ok(picture::write(path, [2 * half, height + LINE + MARGIN], |area| {
+    let [width, height] = map_size(TREE_MAP);
+    Ok(picture::write(path, [2 * width, height + LINE + MARGIN], |area| {
         area.fill(&BACKGROUND)?;
         let (maps, legend) = area.split_vertically(height);
-        let (left, right) = maps.split_horizontally(half);
+        let (left, right) = maps.split_horizontally(width);
         draw_all(&left, land, &colors)?;
         draw_window(&right, land)?;
         draw_legend(&legend)
@@ -73,47 +75,58 @@ pub(super) fn draw_tree(path: &Path, land: &Land<'_>) -> Result<()> {
 /// Draws how many points a square metre the leaves have.
 pub(super) fn draw_density(path: &Path, land: &Land<'_>) -> Result<()> {
     let raster = Raster::of(land, DENSITY_MAP)?;
-    let densities = land.densities();
+    let of_nodes = land.densities();
+    // Nothing where there is no leaf.
+    let of_leaf = |&leaf: &u32| of_nodes.get(leaf as usize).copied().unwrap_or(0.0);
+    let densities: Vec<f64> = raster.leaves.iter().map(of_leaf).collect();
     let [least, most] = usual(&densities);
     let color = |density: f64| {
         let share = (density / least).ln() / (most / least).ln();
         ViridisRGB.get_color_normalized(share.clamp(0.0, 1.0), 0.0, 1.0)
     };
-    let of_leaf = |&leaf: &u32| match densities.get(leaf as usize) {
-        Some(&density) if density > 0.0 => color(density),
-        _ => BACKGROUND,
-    };
-    let colors: Vec<_> = raster.leaves.iter().map(of_leaf).collect();
-    let map = [MARGIN + LABELS + DENSITY_MAP + MARGIN, MARGIN + LINE + DENSITY_MAP + LINE + MARGIN];
-    let scale = SCALE_LABELS + SCALE + 3 * MARGIN;
-    Ok(picture::write(path, [map[0] + scale, map[1]], |area| {
+    let colors: Vec<_> =
+        densities.iter().map(|&density| if density > 0.0 { color(density) } else { BACKGROUND }).collect();
+    let [width, height] = map_size(DENSITY_MAP);
+    let scale = MARGIN + SCALE + SCALE_LABELS;
+    Ok(picture::write(path, [width + scale, height + MARGIN], |area| {
         area.fill(&BACKGROUND)?;
-        let (map, scale) = area.split_horizontally(map[0]);
+        let (above, _) = area.split_vertically(height);
+        let (map, scale) = above.split_horizontally(width);
         let map = draw_map(&map, "Points a square metre of each leaf", land.bounds)?;
         fill(&map, DENSITY_MAP, &colors)?;
-        let mut chart = ChartBuilder::on(&scale)
-            .margin_top(MARGIN + LINE)
-            .margin_bottom(LINE + MARGIN)
-            .margin_right(3 * MARGIN)
-            .y_label_area_size(SCALE_LABELS)
-            .build_cartesian_2d(0.0..1.0, (least..most).log_scale())?;
-        let pixels = chart.plotting_area().strip_coord_spec();
-        let (width, height) = pixels.dim_in_pixel();
-        for row in 0..height {
-            let share = 1.0 - f64::from(row) / f64::from(height);
-            let color = color(least * (most / least).powf(share));
-            pixels.draw(&PathElement::new([(0, row as i32), (width as i32, row as i32)], color))?;
-        }
-        let text = TextStyle::from(("", LINE)).color(&INK);
-        chart.configure_mesh().disable_mesh().disable_x_axis().axis_style(INK).y_label_style(text).draw()?;
-        Ok(())
+        draw_scale(&scale, [least, most], color)
     })?)
+}
+
+/// Colours of densities, and what they stand for.
+fn draw_scale(area: &Area<'_>, [least, most]: [f64; 2], color: impl Fn(f64) -> RGBColor) -> Drawn {
+    let (left, top) = (MARGIN as i32, (MARGIN + LINE) as i32);
+    let right = left + SCALE as i32;
+    for row in 0..=DENSITY_MAP as i32 {
+        let share = 1.0 - f64::from(row) / f64::from(DENSITY_MAP);
+        let color = color(least * (most / least).powf(share));
+        area.draw(&PathElement::new([(left, top + row), (right, top + row)], color))?;
+    }
+    let text = TextStyle::from(("", LINE)).color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
+    let decades = least.log10().floor() as i32..=most.log10().floor() as i32;
+    let labels = decades.flat_map(|decade| [1.0, 2.0, 3.0, 5.0].map(|times| times * 10.0_f64.powi(decade)));
+    for density in labels.filter(|density| (least..=most).contains(density)) {
+        let share = 1.0 - (density / least).ln() / (most / least).ln();
+        let row = top + (share * f64::from(DENSITY_MAP)) as i32;
+        area.draw(&PathElement::new([(right, row), (right + 5, row)], INK))?;
+        let label = format!("{}", (density * 1e6).round() / 1e6);
+        area.draw(&Text::new(label, (right + 10, row), text.clone()))?;
+    }
+    Ok(())
 }
 
 /// All land, and cells: those of leaves of the tree that would be if more points were in a leaf, since a tree with fewer has them all.
 fn draw_all(area: &Area<'_>, land: &Land<'_>, colors: &[RGBColor]) -> Drawn {
-    let average = land.points.len() as f64 * (CELL / f64::from(TREE_MAP)).powi(2);
-    let most = land.leaf_points.max(average as u32);
+    let metres = CELL / f64::from(TREE_MAP) * (land.bounds[1][0] - land.bounds[0][0]);
+    let wide = land.cells.iter().rev().find(|cell| cell.side >= metres).unwrap_or(&land.cells[0]);
+    // As many as cells of this width have on average, so that about half of them split.
+    let share = (wide.side / (land.bounds[1][0] - land.bounds[0][0])).powi(2);
+    let most = land.leaf_points.max((land.points.len() as f64 * share) as u32);
     let title = format!("Cells of up to {} points", thousands(most as usize));
     let map = draw_map(area, &title, land.bounds)?;
     fill(&map, TREE_MAP, colors)?;
@@ -122,11 +135,11 @@ fn draw_all(area: &Area<'_>, land: &Land<'_>, colors: &[RGBColor]) -> Drawn {
     for node in land.nodes.iter().filter(|node| split(node)) {
         for child in node.first_child..node.first_child + 4 {
             if !split(&land.nodes[child as usize]) {
-                draw_cell(&map, land.bounds, &land.cells[child as usize], &BLACK.mix(0.45))?;
+                draw_cell(&map, land.bounds, &land.cells[child as usize], BLACK.mix(0.5))?;
             }
         }
     }
-    draw_box(&map, land.bounds, land.window, &PLACE)
+    draw_box(&map, land.bounds, land.window, PLACE.stroke_width(3))
 }
 
 /// All leaves and points of the window, and the place in it.
@@ -136,20 +149,25 @@ fn draw_window(area: &Area<'_>, land: &Land<'_>) -> Drawn {
     let map = draw_map(area, &title, window)?;
     let leaves = || land.leaves_in(window);
     for leaf in leaves() {
-        draw_cell(&map, window, &land.cells[leaf as usize], &BORDER)?;
+        draw_cell(&map, window, &land.cells[leaf as usize], BORDER)?;
     }
     for (at, back) in leaves().flat_map(|leaf| land.points_of(leaf)) {
         if (0..2).all(|axis| window[0][axis] <= at[axis] && at[axis] < window[1][axis]) {
-            map.draw(&Circle::new(at.into(), 1, color_of(back.class).filled()))?;
+            map.draw(&Circle::new(at.into(), 2, color_of(back.class).filled()))?;
         }
     }
     if let Some(Place { leaf, around, .. }) = &land.place {
         for &leaf in around {
-            draw_cell(&map, window, &land.cells[leaf as usize], &AROUND)?;
+            draw_cell(&map, window, &land.cells[leaf as usize], AROUND.stroke_width(2))?;
         }
-        draw_cell(&map, window, &land.cells[*leaf as usize], &PLACE)?;
+        draw_cell(&map, window, &land.cells[*leaf as usize], PLACE.stroke_width(3))?;
     }
     Ok(())
+}
+
+/// Pixels of a map with its axes and its title.
+fn map_size(side: u32) -> [u32; 2] {
+    [MARGIN + LABELS + side + RIGHT, MARGIN + LINE + side + LINE]
 }
 
 /// The axes of a map, and a title.
@@ -160,7 +178,7 @@ fn draw_map<'a>(area: &Area<'a>, title: &str, [low, high]: [[f64; 2]; 2]) -> Dra
     let mut chart = ChartBuilder::on(area)
         .margin_top(MARGIN + LINE)
         .margin_left(MARGIN)
-        .margin_right(MARGIN)
+        .margin_right(RIGHT)
         .x_label_area_size(LINE)
         .y_label_area_size(LABELS)
         .build_cartesian_2d(low[0]..high[0], low[1]..high[1])?;
@@ -190,12 +208,12 @@ fn fill(map: &Map<'_>, side: u32, colors: &[RGBColor]) -> Drawn {
     Ok(())
 }
 
-fn draw_cell(map: &Map<'_>, bounds: [[f64; 2]; 2], cell: &Cell, style: &impl Color) -> Drawn {
+fn draw_cell(map: &Map<'_>, bounds: [[f64; 2]; 2], cell: &Cell, style: impl Into<ShapeStyle>) -> Drawn {
     draw_box(map, bounds, [cell.low, cell.low.map(|at| at + cell.side)], style)
 }
 
 /// What of a box is within bounds.
-fn draw_box(map: &Map<'_>, bounds: [[f64; 2]; 2], of: [[f64; 2]; 2], style: &impl Color) -> Drawn {
+fn draw_box(map: &Map<'_>, bounds: [[f64; 2]; 2], of: [[f64; 2]; 2], style: impl Into<ShapeStyle>) -> Drawn {
     let [low, high] = of.map(|corner| {
         let axis = |axis: usize| corner[axis].clamp(bounds[0][axis], bounds[1][axis]);
         (axis(0), axis(1))
@@ -208,7 +226,7 @@ fn draw_box(map: &Map<'_>, bounds: [[f64; 2]; 2], of: [[f64; 2]; 2], style: &imp
 
 fn draw_legend(area: &Area<'_>) -> Drawn {
     let text = TextStyle::from(("", LINE)).color(&INK);
-    let marks = [("its leaf, of a place", PLACE), ("leaves around", AROUND)];
+    let marks = [("leaf of a place", PLACE), ("leaves around it", AROUND)];
     let classes = CLASSES.map(|(_, name, color)| (name, color, true));
     let marks = marks.map(|(name, color)| (name, color, false));
     let mut x = (MARGIN + LABELS) as i32;
@@ -222,7 +240,7 @@ fn draw_legend(area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-/// Densities as they usually are: all but the least and the most of a hundred.
+/// Densities as they usually are: all but the hundredth that is least, and that which is most.
 fn usual(densities: &[f64]) -> [f64; 2] {
     let mut some: Vec<f64> = densities.iter().copied().filter(|&density| density > 0.0).collect();
     some.sort_unstable_by(f64::total_cmp);
