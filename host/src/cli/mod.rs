@@ -43,7 +43,7 @@ enum Command {
     SelfJoin(Box<join::SelfJoin>),
     /// Say what is in a table, its columns and their ranges, or in the file of an index
     Info(info::Info),
-    /// Run on real data that come with kauri
+    /// Run on real data that come with kauri, or on a laser scan that is made up
     Demo(Box<demo::Demo>),
     /// Say what kauri finds on this machine
     Doctor(doctor::Doctor),

@@ -14,7 +14,7 @@ use crate::lidar::LidarClass;
 use crate::quadtree::Node;
 
 /// Pixels of the side of a map: two are in the picture of the tree, one in that of the density.
-const TREE_MAP: u32 = 670;
+const TREE_MAP: u32 = 620;
 const DENSITY_MAP: u32 = 1200;
 /// Pixels beside a map for the labels of its axes, below and above it, and around all.
 const LABELS: u32 = 112;
