@@ -32,6 +32,7 @@ use crate::point::{Cartesian, Scalar};
 use crate::stats::Stats;
 pub(crate) use gpu::GpuTree;
 pub(crate) use host::HostTree;
+use kauri_kernels::policy::QUADTREE_PIECE_POINTS;
 use kauri_kernels::quadtree::frame::Frame;
 use std::borrow::Cow;
 #[cfg(feature = "io")]
@@ -68,8 +69,8 @@ pub enum Builder {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelsOptions {
-    /// Threads of a block that has a node; 32 in three dimensions, and from 4 to 512 in two.
-    pub threads: u32,
+    /// Threads of a block that has a node: from 32 to 128 in three dimensions, from 4 to 512 in two; as many as nodes ask for if not given.
+    pub threads: Option<u32>,
     /// Points of a node that is not too large for a block.
     pub block_points: u32,
     /// Points of a node that is not too large for a thread.
@@ -84,17 +85,25 @@ impl Default for LevelsOptions {
 
 impl LevelsOptions {
     fn check(&self, dims: usize) -> Result<()> {
-        let (least, most) = if dims == 2 { (4, 512) } else { (32, 32) };
-        if self.threads.is_power_of_two() && (least..=most).contains(&self.threads) {
-            return Ok(());
+        let (least, most) = if dims == 2 { (4, 512) } else { (32, 128) };
+        match self.threads {
+            Some(threads) if !(threads.is_power_of_two() && (least..=most).contains(&threads)) => {
+                let (value, least, most) = (threads.into(), least.into(), most.into());
+                Err(Error::OutOfRange { what: "threads of a block", value, least, most })
+            }
+            _ => Ok(()),
         }
-        let (value, most) = (self.threads.into(), most.into());
-        Err(Error::OutOfRange { what: "threads of a block", value, least: least.into(), most })
+    }
+
+    /// Threads of a block that has a node of up to so many points.
+    fn threads_for(&self, points: u32) -> u32 {
+        let of_pieces = points.div_ceil(QUADTREE_PIECE_POINTS as u32).next_power_of_two();
+        self.threads.unwrap_or(of_pieces.clamp(32, 128))
     }
 }
 
 /// Untuned.
-const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: 32, block_points: 1024, thread_points: 24 };
+const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: None, block_points: 1024, thread_points: 8 };
 
 impl Default for QuadtreeOptions {
     fn default() -> Self {

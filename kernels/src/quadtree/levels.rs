@@ -15,10 +15,13 @@ use super::frame::Frame;
 use super::node::Node;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_PIECE_POINTS, QUADTREE_TILE_THREADS};
 use crate::thread::coord::Coord;
+use crate::thread::operator::Sum;
 use crate::thread::point::load_point;
 use crate::thread::search::partition_point;
 use crate::thread::words::{Bits128, computed};
+use crate::warp::scan::inclusive;
 use cuda_std::prelude::*;
+use cuda_std::warp::WarpReductionOp;
 
 /// Points of a tile.
 pub const TILE_POINTS: u32 = (QUADTREE_TILE_THREADS * QUADTREE_PIECE_POINTS) as u32;
@@ -31,27 +34,32 @@ pub mod told {
     pub const SPLITS: usize = 0;
     /// How many tiles these have.
     pub const TILES: usize = 1;
-    /// 1 if one of them is too large for a thread.
-    pub const LARGE: usize = 2;
-    /// 1 if one of them is too large for a block.
-    pub const HUGE: usize = 3;
+    /// How many points the largest of them has.
+    pub const LARGEST: usize = 2;
     /// Number of words.
-    pub const LEN: usize = 4;
+    pub const LEN: usize = 3;
 }
 
-/// Writes how many tiles each of the nodes on a list has, of which there are as many as `told` says; 0 behind them. A thread a number.
+/// Writes how many tiles each of the nodes on a list has, of which there are as many as `told` says, and tells how many points the largest
+/// has; 0 behind them. A thread a number.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
 pub unsafe fn quadtree_tiles(
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
-    told: Slice<u64>,
+    told: SliceMut<u64>,
     tiles: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
+    let mut len = 0;
     if i < tiles.len() {
-        let is_there = (i as u64) < told.load(told::SPLITS);
-        let node = |i| Node::from_bits(nodes.load(parents.load(i) as usize));
-        tiles.store(i, if is_there { node(i).len().div_ceil(TILE_POINTS) } else { 0 });
+        if (i as u64) < told.load(told::SPLITS) {
+            len = Node::from_bits(nodes.load(parents.load(i) as usize)).len();
+        }
+        tiles.store(i, len.div_ceil(TILE_POINTS));
+    }
+    let largest = warp::warp_reduce(warp::FULL_MASK, len, WarpReductionOp::Max);
+    if warp::lane_id() == 0 && largest > 0 {
+        told.atomic_max(told::LARGEST, largest.into(), Ordering::Relaxed, Scope::Device);
     }
 }
 
@@ -60,6 +68,15 @@ pub unsafe fn quadtree_tiles(
 pub unsafe fn quadtree_tell(tiles: Slice<u32>, told: SliceMut<u64>) {
     if thread::index_1d() == 0 {
         told.store(told::TILES, tiles.load(tiles.len() - 1).into());
+    }
+}
+
+/// Writes which node on the list each tile is of, given the scanned numbers; a thread a tile.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
+pub unsafe fn quadtree_tile_nodes(tiles: Slice<u32>, of_tiles: SliceMut<u32>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < of_tiles.len() {
+        of_tiles.store(i, partition_point(0, tiles.len() - 1, |k| tiles.load(k) as usize <= i) as u32 - 1);
     }
 }
 
@@ -77,10 +94,11 @@ pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
     tiles: Slice<u32>,
+    of_tiles: Slice<u32>,
     ids: Slice<u32>,
     codes: SliceMut<u32>,
 ) {
-    let (tile, frame) = (Tile::<D>::new(nodes, parents, tiles), Frame::<D>::load(frame));
+    let (tile, frame) = (Tile::<D>::new(nodes, parents, tiles, of_tiles), Frame::<D>::load(frame));
     let mut i = tile.begin + thread::thread_idx_x() as usize;
     while i < tile.end {
         let unit = frame.unit(load_point::<C, D>(coords, ids.load(i) as usize, D));
@@ -226,7 +244,7 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         let (codes, ids) = (shared_field!(smem, codes), shared_field!(smem, ids));
         let (counts, thread) = (shared_field!(smem, counts), thread::thread_idx_x() as usize);
         let mut j = 0;
-        while j < QUADTREE_PIECE_POINTS {
+        while j < QUADTREE_PIECE_POINTS && j * THREADS < len {
             let i = j * THREADS + thread;
             if i < len {
                 codes.store(padded(i), points.codes.load(begin + i));
@@ -236,30 +254,25 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         }
         thread::sync_threads();
         let (mut own_codes, mut own_ids) = ([0; QUADTREE_PIECE_POINTS], [0; QUADTREE_PIECE_POINTS]);
+        let (first, per_thread) = Self::piece(len);
         let (mut own, mut j) = (Counts([0; 2]), 0);
-        while j < QUADTREE_PIECE_POINTS {
-            let i = thread * QUADTREE_PIECE_POINTS + j;
-            if i < len {
-                own_codes[j] = codes.load(padded(i));
-                own_ids[j] = ids.load(padded(i));
+        while j < QUADTREE_PIECE_POINTS && j < per_thread {
+            if first + j < len {
+                own_codes[j] = codes.load(padded(first + j));
+                own_ids[j] = ids.load(padded(first + j));
                 own.add(points.child(own_codes[j]));
             }
             j += 1;
         }
-        let (mut up_to, mut distance) = (own, 1_u32);
-        own.store(counts, thread, THREADS);
-        while distance < THREADS as u32 {
-            thread::sync_threads();
-            if thread >= distance as usize {
-                up_to = up_to.plus(Counts::load(counts, thread - distance as usize, THREADS));
-            }
-            thread::sync_threads();
-            up_to.store(counts, thread, THREADS);
-            distance = computed(2 * distance);
-        }
-        thread::sync_threads();
-        let total = Counts::load(counts, THREADS - 1, THREADS);
+        let (up_to, total) = scan::<D, THREADS>(own, counts);
         Self { smem, points, len, codes: own_codes, ids: own_ids, before: up_to.minus(own), total }
+    }
+
+    /// Where the thread's piece begins among so many points, and how long it is; beyond them there is nothing.
+    #[inline(always)]
+    fn piece(len: usize) -> (usize, usize) {
+        let per_thread = len.div_ceil(THREADS);
+        (thread::thread_idx_x() as usize * per_thread, per_thread)
     }
 
     /// Moves the points to the `next` of their children, which then follows them; of the children `splits` has a bit for those that split.
@@ -276,9 +289,10 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
             next.store(child, at + self.total.of(child as u32));
             child += THREADS;
         }
+        let (first, per_thread) = Self::piece(self.len);
         let (mut places, mut j) = (self.before.plus(begins), 0);
-        while j < QUADTREE_PIECE_POINTS {
-            if thread * QUADTREE_PIECE_POINTS + j < self.len {
+        while j < QUADTREE_PIECE_POINTS && j < per_thread {
+            if first + j < self.len {
                 let child = self.points.child(self.codes[j]);
                 let place = padded(places.of(child) as usize);
                 codes.store(place, self.codes[j]);
@@ -289,7 +303,7 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         }
         thread::sync_threads();
         let mut j = 0;
-        while j < QUADTREE_PIECE_POINTS {
+        while j < QUADTREE_PIECE_POINTS && j * THREADS < self.len {
             let i = j * THREADS + thread;
             if i < self.len {
                 let (code, id) = (codes.load(padded(i)), ids.load(padded(i)));
@@ -301,6 +315,49 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         }
         thread::sync_threads();
     }
+}
+
+/// The sums of the threads' counts up to each and its own, and of all. All threads call.
+#[inline(always)]
+unsafe fn scan<const D: usize, const THREADS: usize>(
+    own: Counts<D>,
+    counts: SharedSlice<'_, u64>,
+) -> (Counts<D>, Counts<D>) {
+    let (mut up_to, thread) = (own, thread::thread_idx_x() as usize);
+    if THREADS < 32 {
+        let mut distance = 1;
+        own.store(counts, thread, THREADS);
+        while distance < THREADS as u32 {
+            thread::sync_threads();
+            if thread >= distance as usize {
+                up_to = up_to.plus(Counts::load(counts, thread - distance as usize, THREADS));
+            }
+            thread::sync_threads();
+            up_to.store(counts, thread, THREADS);
+            distance = computed(2 * distance);
+        }
+        thread::sync_threads();
+        return (up_to, Counts::load(counts, THREADS - 1, THREADS));
+    }
+    up_to.0[0] = inclusive::<u64, Sum>(own.0[0]);
+    if D > 2 {
+        up_to.0[1] = inclusive::<u64, Sum>(own.0[1]);
+    }
+    let (of_warp, mut total) = (thread / 32, Counts([0; 2]));
+    if warp::lane_id() == 31 {
+        up_to.store(counts, of_warp, THREADS);
+    }
+    thread::sync_threads();
+    let mut other = 0;
+    while other < THREADS / 32 {
+        let of_other = Counts::load(counts, other, THREADS);
+        total = total.plus(of_other);
+        if other < of_warp {
+            up_to = up_to.plus(of_other);
+        }
+        other += 1;
+    }
+    (up_to, total)
 }
 
 /// Counts the points of each child among some that follow each other, into the first number of each row of `codes`. All threads call.
@@ -360,17 +417,25 @@ pub unsafe fn quadtree_level_count<const D: usize>(
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
     tiles: Slice<u32>,
+    of_tiles: Slice<u32>,
     counts: SliceMut<u32>,
 ) {
     let (tile, smem) =
-        (Tile::<D>::new(nodes, parents, tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
-    let points = Points { codes, ids: codes, shift };
-    count::<D, QUADTREE_TILE_THREADS>(smem, &points, tile.begin, tile.end);
-    let (child, rows) = (thread::thread_idx_x() as usize, shared_field!(smem, codes));
-    if child < 1 << D {
-        counts.store(tile.of_child(child), rows.load(child * QUADTREE_TILE_THREADS));
+        (Tile::<D>::new(nodes, parents, tiles, of_tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
+    let (points, thread) = (Points::<D> { codes, ids: codes, shift }, thread::thread_idx_x() as usize);
+    let (mut own, mut j) = (Counts::<D>([0; 2]), 0);
+    while j < QUADTREE_PIECE_POINTS {
+        let i = tile.begin + j * QUADTREE_TILE_THREADS + thread;
+        if i < tile.end {
+            own.add(points.child(codes.load(i)));
+        }
+        j += 1;
     }
-    if thread::block_idx_x() == 0 && child == 0 {
+    let (_, total) = scan::<D, QUADTREE_TILE_THREADS>(own, shared_field!(smem, counts));
+    if thread < 1 << D {
+        counts.store(tile.of_child(thread), total.of(thread as u32));
+    }
+    if thread::block_idx_x() == 0 && thread == 0 {
         counts.store(counts.len() - 1, 0);
     }
 }
@@ -387,6 +452,7 @@ pub unsafe fn quadtree_level_move<const D: usize>(
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
     tiles: Slice<u32>,
+    of_tiles: Slice<u32>,
     offsets: Slice<u32>,
     splits_from: u32,
     next_codes: SliceMut<u32>,
@@ -394,7 +460,7 @@ pub unsafe fn quadtree_level_move<const D: usize>(
     tree_ids: SliceMut<u32>,
 ) {
     let (tile, smem) =
-        (Tile::<D>::new(nodes, parents, tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
+        (Tile::<D>::new(nodes, parents, tiles, of_tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
     let (next, points) = (shared_field!(smem, next), Points { codes, ids, shift });
     let child = thread::thread_idx_x() as usize;
     if child < 1 << D {
@@ -425,9 +491,14 @@ struct Tile<const D: usize> {
 impl<const D: usize> Tile<D> {
     /// The block's.
     #[inline(always)]
-    unsafe fn new(nodes: Slice<'_, Bits128>, parents: Slice<'_, u32>, tiles: Slice<'_, u32>) -> Self {
+    unsafe fn new(
+        nodes: Slice<'_, Bits128>,
+        parents: Slice<'_, u32>,
+        tiles: Slice<'_, u32>,
+        of_tiles: Slice<'_, u32>,
+    ) -> Self {
         let block = thread::block_idx_x();
-        let k = partition_point(0, parents.len(), |k| tiles.load(k) <= block) - 1;
+        let k = of_tiles.load(block as usize) as usize;
         let (first, next) = (tiles.load(k), tiles.load(k + 1));
         let node = Node::from_bits(nodes.load(parents.load(k) as usize));
         let begin = u64::from(node.start) + u64::from(block - first) * u64::from(TILE_POINTS);
@@ -471,14 +542,10 @@ struct Children<'a, const D: usize> {
     cells: SliceMut<'a, u32>,
     /// A node with as many points splits.
     splits_from: u32,
-    /// And is too large for a thread with more than that, and for a block.
-    thread_points: u32,
-    block_points: u32,
     first_node: u32,
     /// Of each child its node, and whether it splits.
     numbers: SliceMut<'a, u32>,
     flags: SliceMut<'a, u8>,
-    told: SliceMut<'a, u64>,
 }
 
 impl<const D: usize> Children<'_, D> {
@@ -495,16 +562,8 @@ impl<const D: usize> Children<'_, D> {
             self.cells.store(number * D + axis, corner + is_upper * side);
             axis += 1;
         }
-        let splits = own.len() >= self.splits_from;
         self.numbers.store(at, number as u32);
-        self.flags.store(at, u8::from(splits));
-        // The one flag of Gluck's; whoever sets it says the same.
-        if splits && own.len() > self.thread_points {
-            self.told.atomic_max(told::LARGE, 1, Ordering::Relaxed, Scope::Device);
-            if own.len() > self.block_points {
-                self.told.atomic_max(told::HUGE, 1, Ordering::Relaxed, Scope::Device);
-            }
-        }
+        self.flags.store(at, u8::from(own.len() >= self.splits_from));
     }
 
     /// Writes where the children of parent `k` are.
@@ -527,27 +586,13 @@ pub unsafe fn quadtree_level_children<const D: usize>(
     tiles: Slice<u32>,
     offsets: Slice<u32>,
     splits_from: u32,
-    thread_points: u32,
-    block_points: u32,
     first_node: u32,
     numbers: SliceMut<u32>,
     flags: SliceMut<u8>,
-    told: SliceMut<u64>,
 ) {
     let i = thread::index_1d_u64() as usize;
     let (k, child) = (i >> D, i & ((1 << D) - 1));
-    let children = Children::<D> {
-        frame,
-        nodes,
-        cells,
-        splits_from,
-        thread_points,
-        block_points,
-        first_node,
-        numbers,
-        flags,
-        told,
-    };
+    let children = Children::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
     let (mut parent, mut node) = (0, Node { start: 0, end: 0, first_child: 0, level: 0 });
     if k < parents.len() {
         parent = parents.load(k);
@@ -568,6 +613,8 @@ pub unsafe fn quadtree_level_children<const D: usize>(
 #[kernel(family = "quadtree-levels", block = THREADS, shared = LevelSmem<THREADS>, hot)]
 #[instance(2, 32)]
 #[instance(3, 32)]
+#[instance(3, 64)]
+#[instance(3, 128)]
 #[instance(2, 4)]
 #[instance(2, 8)]
 #[instance(2, 16)]
@@ -584,15 +631,12 @@ pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(
     cells: SliceMut<u32>,
     parents: Slice<u32>,
     splits_from: u32,
-    thread_points: u32,
-    block_points: u32,
     first_node: u32,
     next_codes: SliceMut<u32>,
     next_ids: SliceMut<u32>,
     tree_ids: SliceMut<u32>,
     numbers: SliceMut<u32>,
     flags: SliceMut<u8>,
-    told: SliceMut<u64>,
 ) {
     let smem = shared_mem::<LevelSmem<THREADS>>();
     let (begins, next) = (shared_field!(smem, begins), shared_field!(smem, next));
@@ -644,18 +688,7 @@ pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(
         chunk.place(splits, &to);
         at += len;
     }
-    let children = Children::<D> {
-        frame,
-        nodes,
-        cells,
-        splits_from,
-        thread_points,
-        block_points,
-        first_node,
-        numbers,
-        flags,
-        told,
-    };
+    let children = Children::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
     let mut child = thread;
     while child < 1 << D {
         let (begin, end) = (begins.load(child), end_of::<D>(begins, child, node.end));
@@ -686,15 +719,12 @@ pub unsafe fn quadtree_level_by_thread<const D: usize>(
     cells: SliceMut<u32>,
     parents: Slice<u32>,
     splits_from: u32,
-    thread_points: u32,
-    block_points: u32,
     first_node: u32,
     next_codes: SliceMut<u32>,
     next_ids: SliceMut<u32>,
     tree_ids: SliceMut<u32>,
     numbers: SliceMut<u32>,
     flags: SliceMut<u8>,
-    told: SliceMut<u64>,
 ) {
     let k = thread::index_1d_u64() as usize;
     if k < parents.len() {
@@ -705,18 +735,7 @@ pub unsafe fn quadtree_level_by_thread<const D: usize>(
             count_child(&mut counts, &points, codes.load(i as usize));
             i += 1;
         }
-        let children = Children::<D> {
-            frame,
-            nodes,
-            cells,
-            splits_from,
-            thread_points,
-            block_points,
-            first_node,
-            numbers,
-            flags,
-            told,
-        };
+        let children = Children::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
         let (mut next, mut splits, mut begin, mut child) = ([0; MOST_CHILDREN], 0, node.start, 0);
         while child < 1 << D {
             let end = begin + counts[child];

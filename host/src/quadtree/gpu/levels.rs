@@ -13,7 +13,8 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::quadtree::codes::quadtree_codes;
 use kauri_kernels::quadtree::levels::{
     TILE_POINTS, quadtree_level_by_block, quadtree_level_by_thread, quadtree_level_children,
-    quadtree_level_codes, quadtree_level_count, quadtree_level_move, quadtree_tell, quadtree_tiles, told,
+    quadtree_level_codes, quadtree_level_count, quadtree_level_move, quadtree_tell, quadtree_tile_nodes,
+    quadtree_tiles, told,
 };
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
@@ -47,11 +48,9 @@ pub(super) unsafe fn build<C: Coordinate, const D: usize>(
     let mut layout = Layout::new();
     let plan = Plan::new::<D>(&mut layout, ids.len(), asked.most);
     let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
-    let (parents, room_len) = (temp.view(plan.parents[0]), ids.len());
+    let parents = temp.view(plan.parents[0]);
     let mut work = Work { asked, temp: &temp, plan: &plan, ids: ids, nodes, options, codes: 0..0 };
-    // The root is taken for a large node, which it is unless options say otherwise.
-    let is_huge = room_len > options.block_points as usize;
-    temp.upload(stream, temp.view(plan.told), &[1, 0, 1, is_huge.into()])?;
+    temp.upload(stream, temp.view(plan.told), &[1, 0, 0])?;
     // SAFETY: passed on to the caller; the list has room for a parent.
     let mut level = unsafe {
         stream.fill_bytes(parents, 0)?;
@@ -77,15 +76,8 @@ struct Level<'a> {
     parents: SliceMut<'a, u32>,
     num: usize,
     num_tiles: usize,
-    by: By,
-}
-
-/// What splits the nodes of a level.
-#[derive(Clone, Copy)]
-enum By {
-    Tiles,
-    Blocks,
-    Threads,
+    /// Points of the largest.
+    largest: u32,
 }
 
 /// Temporary memory.
@@ -95,6 +87,7 @@ struct Plan {
     /// Nodes that split, of this level and of the next.
     parents: [Region<u32>; 2],
     tiles: Region<u32>,
+    of_tiles: Region<u32>,
     counts: Region<u32>,
     numbers: Region<u32>,
     flags: Region<u8>,
@@ -113,6 +106,7 @@ impl Plan {
             points: [0; 2].map(|_| (layout.reserve(len), layout.reserve(len))),
             parents: [layout.reserve(children), layout.reserve(children)],
             tiles: layout.reserve(parents + 1),
+            of_tiles: layout.reserve(tiles),
             counts: layout.reserve((tiles << D) + 1),
             numbers: layout.reserve(children),
             flags: layout.reserve(children),
@@ -157,11 +151,20 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
                 let args = (coords, frame.slice(), num_levels, codes, ids);
                 return stream.launch_items::<quadtree_codes<C, D>>(codes.len() as u64, args);
             }
-            let parents = level.parents.part(0, level.num).read_only();
-            let tiles = self.temp.view(self.plan.tiles).part(0, level.num + 1).read_only();
             let nodes = self.nodes.nodes.slice();
-            let args =
-                (coords, frame.slice(), depth, num_levels, nodes, parents, tiles, ids.read_only(), codes);
+            let (parents, tiles, of_tiles) = self.tiles_of(level)?;
+            let args = (
+                coords,
+                frame.slice(),
+                depth,
+                num_levels,
+                nodes,
+                parents,
+                tiles,
+                of_tiles,
+                ids.read_only(),
+                codes,
+            );
             stream.launch::<quadtree_level_codes<C, D>>(level.num_tiles as u64, args)
         }
     }
@@ -177,23 +180,24 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
         check_num_nodes(self.nodes.nodes.len(), level.num as u64, D)?;
         let num_children = level.num << D;
         let [(codes, ids), (next_codes, next_ids)] = [depth, depth + 1].map(|depth| self.points(depth));
-        let (codes, ids, tree_ids) = (codes.read_only(), ids.read_only(), self.ids.slice_mut());
+        let (codes, ids) = (codes.read_only(), ids.read_only());
         let shift = D as u32 * (self.codes.end - 1 - depth);
         let splits_from = if depth + 1 < asked.depth { most + 1 } else { u32::MAX };
-        let LevelsOptions { thread_points, block_points, .. } = options;
         let first_node = self.nodes.grow(stream, num_children)?;
         // SAFETY: passed on to the caller; lists are as long as planned at most.
         unsafe {
             let (numbers, flags) = (numbers.part(0, num_children), flags.part(0, num_children));
             let parents = level.parents.part(0, level.num).read_only();
+            let by_tiles = level.largest > options.block_points;
+            let by_tiles = by_tiles.then(|| self.tiles_of(level)).transpose()?;
+            let tree_ids = self.ids.slice_mut();
             let (nodes, cells) = (self.nodes.nodes.slice_mut(), self.nodes.cells.slice_mut());
             let frame = asked.frame.slice();
             stream.fill_bytes(told, 0)?;
-            if let By::Tiles = level.by {
-                let tiles = temp.view(plan.tiles).part(0, level.num + 1).read_only();
+            if let Some((_, tiles, of_tiles)) = by_tiles {
                 let counts = temp.view(plan.counts).part(0, (level.num_tiles << D) + 1);
                 let num_blocks = level.num_tiles as u64;
-                let args = (codes, shift, nodes.read_only(), parents, tiles, counts);
+                let args = (codes, shift, nodes.read_only(), parents, tiles, of_tiles, counts);
                 stream.launch::<quadtree_level_count<D>>(num_blocks, args)?;
                 let from = counts.read_only();
                 plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, Ends::Exclusive)?;
@@ -204,6 +208,7 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
                     nodes.read_only(),
                     parents,
                     tiles,
+                    of_tiles,
                     from,
                     splits_from,
                     next_codes,
@@ -211,21 +216,8 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
                     tree_ids,
                 );
                 stream.launch::<quadtree_level_move<D>>(num_blocks, args)?;
-                let args = (
-                    frame,
-                    nodes,
-                    cells,
-                    parents,
-                    tiles,
-                    from,
-                    splits_from,
-                    thread_points,
-                    block_points,
-                    first_node,
-                    numbers,
-                    flags,
-                    told,
-                );
+                let args =
+                    (frame, nodes, cells, parents, tiles, from, splits_from, first_node, numbers, flags);
                 stream.launch_items::<quadtree_level_children<D>>(num_children as u64, args)?;
             } else {
                 let args = (
@@ -237,23 +229,21 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
                     cells,
                     parents,
                     splits_from,
-                    thread_points,
-                    block_points,
                     first_node,
                     next_codes,
                     next_ids,
                     tree_ids,
                     numbers,
                     flags,
-                    told,
                 );
                 let num = level.num as u64;
-                match level.by {
-                    By::Threads => stream.launch_items::<quadtree_level_by_thread<D>>(num, args),
-                    _ => with_threads!(options.threads, T => {
+                if level.largest <= options.thread_points {
+                    stream.launch_items::<quadtree_level_by_thread<D>>(num, args)?;
+                } else {
+                    with_threads!(options.threads_for(level.largest), T => {
                         stream.launch::<quadtree_level_by_block<D, T>>(num, args)
-                    }),
-                }?;
+                    })?;
+                }
             }
             let kept = temp.view(plan.parents[(depth as usize + 1) % 2]).part(0, num_children);
             let to = Selected { kept, others: nothing(), count: told.part(told::SPLITS, 1) };
@@ -272,17 +262,30 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
         // SAFETY: passed on to the caller.
         let words = unsafe {
             let tiles = temp.view(plan.tiles).part(0, most + 1);
-            let args = (nodes, parents.read_only(), told.read_only(), tiles);
+            let args = (nodes, parents.read_only(), told, tiles);
             stream.launch_items::<quadtree_tiles>(tiles.len() as u64, args)?;
             plan.scan.run::<u32, Sum, Decoupled>(stream, temp, tiles.read_only(), tiles, Ends::Exclusive)?;
             stream.launch::<quadtree_tell>(1, (tiles.read_only(), told))?;
             stream.read(told.read_only())?
         };
-        let by = match (words[told::HUGE], words[told::LARGE]) {
-            (1, _) => By::Tiles,
-            (_, 1) => By::Blocks,
-            _ => By::Threads,
-        };
-        Ok(Level { parents, num: words[told::SPLITS] as usize, num_tiles: words[told::TILES] as usize, by })
+        let [num, num_tiles, largest] = [told::SPLITS, told::TILES, told::LARGEST].map(|i| words[i]);
+        Ok(Level { parents, num: num as usize, num_tiles: num_tiles as usize, largest: largest as u32 })
+    }
+
+    /// The nodes of a level, where their tiles begin, and which of them each tile is of.
+    ///
+    /// # Safety
+    /// As [`build`].
+    unsafe fn tiles_of(&self, level: &Level<'a>) -> Result<(Slice<'a, u32>, Slice<'a, u32>, Slice<'a, u32>)> {
+        let (temp, plan) = (self.temp, self.plan);
+        // SAFETY: as many as planned at most.
+        unsafe {
+            let parents = level.parents.part(0, level.num).read_only();
+            let tiles = temp.view(plan.tiles).part(0, level.num + 1).read_only();
+            let of_tiles = temp.view(plan.of_tiles).part(0, level.num_tiles);
+            let num_tiles = level.num_tiles as u64;
+            self.asked.stream.launch_items::<quadtree_tile_nodes>(num_tiles, (tiles, of_tiles))?;
+            Ok((parents, tiles, of_tiles.read_only()))
+        }
     }
 }
