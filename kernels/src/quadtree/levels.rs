@@ -244,7 +244,7 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         let (codes, ids) = (shared_field!(smem, codes), shared_field!(smem, ids));
         let (counts, thread) = (shared_field!(smem, counts), thread::thread_idx_x() as usize);
         let mut j = 0;
-        while j < QUADTREE_PIECE_POINTS && j * THREADS < len {
+        while j < QUADTREE_PIECE_POINTS {
             let i = j * THREADS + thread;
             if i < len {
                 codes.store(padded(i), points.codes.load(begin + i));
@@ -256,8 +256,8 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         let (mut own_codes, mut own_ids) = ([0; QUADTREE_PIECE_POINTS], [0; QUADTREE_PIECE_POINTS]);
         let (first, per_thread) = Self::piece(len);
         let (mut own, mut j) = (Counts([0; 2]), 0);
-        while j < QUADTREE_PIECE_POINTS && j < per_thread {
-            if first + j < len {
+        while j < QUADTREE_PIECE_POINTS {
+            if j < per_thread && first + j < len {
                 own_codes[j] = codes.load(padded(first + j));
                 own_ids[j] = ids.load(padded(first + j));
                 own.add(points.child(own_codes[j]));
@@ -291,8 +291,8 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         }
         let (first, per_thread) = Self::piece(self.len);
         let (mut places, mut j) = (self.before.plus(begins), 0);
-        while j < QUADTREE_PIECE_POINTS && j < per_thread {
-            if first + j < self.len {
+        while j < QUADTREE_PIECE_POINTS {
+            if j < per_thread && first + j < self.len {
                 let child = self.points.child(self.codes[j]);
                 let place = padded(places.of(child) as usize);
                 codes.store(place, self.codes[j]);
@@ -303,7 +303,7 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
         }
         thread::sync_threads();
         let mut j = 0;
-        while j < QUADTREE_PIECE_POINTS && j * THREADS < self.len {
+        while j < QUADTREE_PIECE_POINTS {
             let i = j * THREADS + thread;
             if i < self.len {
                 let (code, id) = (codes.load(padded(i)), ids.load(padded(i)));
