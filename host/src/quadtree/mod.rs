@@ -201,7 +201,6 @@ macro_rules! with_plane_or_space {
         }
     };
 }
-#[cfg(feature = "io")]
 pub(crate) use with_plane_or_space;
 
 impl<P: Cartesian> Quadtree<P> {
