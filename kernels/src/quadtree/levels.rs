@@ -25,6 +25,12 @@ use cuda_std::warp::WarpReductionOp;
 
 /// Points of a tile.
 pub const TILE_POINTS: u32 = (QUADTREE_TILE_THREADS * QUADTREE_PIECE_POINTS) as u32;
+/// Blocks of so many threads that a multiprocessor has at least: up to half of its threads, with 64 registers each, or 80 in space.
+const fn min_blocks(dims: usize, threads: usize) -> usize {
+    let most = if dims == 2 { 1024 } else { 768 };
+    if threads < 32 { 32 } else { most / threads }
+}
+
 /// Most children of a node.
 const MOST_CHILDREN: usize = 8;
 
@@ -271,7 +277,9 @@ impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
     /// Where the thread's piece begins among so many points, and how long it is; beyond them there is nothing.
     #[inline(always)]
     fn piece(len: usize) -> (usize, usize) {
-        let per_thread = len.div_ceil(THREADS);
+        // Tiles are full, but for the last of a node.
+        let is_tile = THREADS >= QUADTREE_TILE_THREADS;
+        let per_thread = if is_tile { QUADTREE_PIECE_POINTS } else { len.div_ceil(THREADS) };
         (thread::thread_idx_x() as usize * per_thread, per_thread)
     }
 
@@ -442,7 +450,7 @@ pub unsafe fn quadtree_level_count<const D: usize>(
 
 /// Moves the points of each tile to where those of its children are, given such counts, scanned: those of leaves to the tree, others to
 /// where the next level finds them. A block a tile.
-#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, min_blocks = min_blocks(D, QUADTREE_TILE_THREADS), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
 #[instance(2)]
 #[instance(3)]
 pub unsafe fn quadtree_level_move<const D: usize>(
@@ -610,7 +618,7 @@ pub unsafe fn quadtree_level_children<const D: usize>(
 }
 
 /// The same with the moves, a block a node with all its points.
-#[kernel(family = "quadtree-levels", block = THREADS, shared = LevelSmem<THREADS>, hot)]
+#[kernel(family = "quadtree-levels", block = THREADS, min_blocks = min_blocks(D, THREADS), shared = LevelSmem<THREADS>, hot)]
 #[instance(2, 32)]
 #[instance(3, 32)]
 #[instance(3, 64)]
