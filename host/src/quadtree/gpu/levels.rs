@@ -49,7 +49,7 @@ pub(super) unsafe fn build<C: Coordinate, const D: usize>(
     let plan = Plan::new::<D>(&mut layout, ids.len(), asked.most);
     let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
     let parents = temp.view(plan.parents[0]);
-    let mut work = Work { asked, temp: &temp, plan: &plan, ids: ids, nodes, options, codes: 0..0 };
+    let mut work = Work { asked, temp: &temp, plan: &plan, ids, nodes, options, codes: 0..0 };
     temp.upload(stream, temp.view(plan.told), &[1, 0, 0])?;
     // SAFETY: passed on to the caller; the list has room for a parent.
     let mut level = unsafe {
