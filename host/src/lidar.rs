@@ -122,7 +122,7 @@ impl Lidar {
     /// Some points by their numbers, which are in the order of time; made by all threads.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// [`Error::OutOfMemory`].
     ///
     /// # Panics
     /// If there are not so many.
