@@ -28,6 +28,16 @@ pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> R
     vec.try_reserve_exact(len).map_err(|_| out_of_memory(requested, label))
 }
 
+/// Room for `len` more values, and more of it where more and more are added; or [`Error::OutOfMemory`].
+pub(crate) fn reserve_more<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> Result<()> {
+    if vec.capacity() - vec.len() >= len {
+        return Ok(());
+    }
+    let requested = ((vec.len() + len) as u64).saturating_mul(size_of::<T>() as u64);
+    check(requested, label)?;
+    vec.try_reserve(len).map_err(|_| out_of_memory(requested, label))
+}
+
 /// [`Error::OutOfMemory`] if `bytes`, of all that is wanted now, are certainly more than this machine can give.
 pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
     #[cfg(test)]

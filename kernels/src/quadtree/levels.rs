@@ -25,6 +25,7 @@ use cuda_std::warp::WarpReductionOp;
 
 /// Points of a tile.
 pub const TILE_POINTS: u32 = (QUADTREE_TILE_THREADS * QUADTREE_PIECE_POINTS) as u32;
+
 /// Blocks of so many threads that a multiprocessor has at least: up to half of its threads, with 64 registers each, or 80 in space.
 const fn min_blocks(dims: usize, threads: usize) -> usize {
     let most = if dims == 2 { 1024 } else { 768 };

@@ -10,6 +10,7 @@ use kauri::kdtree::{
 };
 use kauri::primitives::radix_sort::{self, RadixSortOptions};
 use kauri::primitives::segmented_sort;
+use kauri::quadtree::{self, Quadtree, QuadtreeOptions};
 use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
 use std::ops::ControlFlow;
 
@@ -372,6 +373,39 @@ fn every_call_of_a_join_may_fail() {
     let device = Device::sim(SimOptions::default()).unwrap();
     for join in [Join::Best(Strategy::Threshold), Join::RowsInBatches] {
         each_call_fails(|plan| join_survives(device.gpu().unwrap(), &points(6), join, plan));
+    }
+}
+
+/// Builds and asks a quadtree on a device whose `nth` call fails; true if no call failed.
+fn quadtree_survives(gpu: &Gpu, points: &Points, options: &QuadtreeOptions, plan: FaultPlan) -> bool {
+    let expected = Quadtree::build(&Device::cpu(), points, options).unwrap();
+    let faulty = gpu.with_faults(plan);
+    let found = Quadtree::build(&Device::from_gpu(faulty.clone()), points, options).and_then(|tree| {
+        assert!(tree.nodes()? == expected.nodes()? && tree.ids()? == expected.ids()?, "{plan:?}");
+        assert_eq!(tree.leaves_of(points)?, expected.leaves_of(points)?, "{plan:?}");
+        assert_eq!(tree.leaves_around(&[1])?, expected.leaves_around(&[1])?, "{plan:?}");
+        assert_eq!(tree.level_of_detail(2)?, expected.level_of_detail(2)?, "{plan:?}");
+        assert_eq!(
+            tree.nearest(&points[..5], 3)?.ids(),
+            expected.nearest(&points[..5], 3)?.ids(),
+            "{plan:?}"
+        );
+        Ok(())
+    });
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}: {found:?}");
+    if let Err(error) = &found {
+        assert!(is_expected(error), "{plan:?}: {error}");
+    }
+    found.is_ok()
+}
+
+#[test]
+fn every_call_of_a_quadtree_may_fail() {
+    let device = Device::sim(SimOptions::default()).unwrap();
+    for builder in [quadtree::Builder::Codes, quadtree::Builder::Levels] {
+        let options = QuadtreeOptions::default().leaf_points(2).builder(builder);
+        on_cuda(|gpu, _| each_call_fails(|plan| quadtree_survives(gpu, &points(3000), &options, plan)));
+        each_call_fails(|plan| quadtree_survives(device.gpu().unwrap(), &points(6), &options, plan));
     }
 }
 

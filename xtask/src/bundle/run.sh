@@ -13,6 +13,7 @@
 #                              join         joins, of $KAURI_JOIN_SIZES points a set
 #                              thesis       the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; what needs
 #                                           a profiler by ncu where it is there, in join-thesis-ncu.csv and lovik-ncu.csv
+#                              quadtree     quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
 #                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
 #                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
@@ -155,6 +156,7 @@ suites() {
                 profile join-thesis-ncu bin/kauri-bench --suite join-thesis-once --n 1000000
                 profile lovik-ncu env ONCE=1 rivals/bin/thesis_lovik 1 1000000
                 ;;
+            quadtree) suite quadtree quadtree ${KAURI_QUADTREE_SIZES:-1000000 10000000 80000000 1000000000} ;;
             join-cpu)
                 run "bench join-cpu" "$out/bench.log" bin/kauri-bench --suite join-cpu --device cpu \
                     --n "$(echo ${KAURI_JOIN_CPU_SIZES:-1000000} | tr ' ' ,)" --out "$out/join-cpu.json" --table "$out/join-cpu.md"
@@ -163,7 +165,7 @@ suites() {
             primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are first, join, join-cpu, kdtree, primitives, thesis and wald'
+                note "suite $name" FAILED 'there are first, join, join-cpu, kdtree, primitives, quadtree, thesis and wald'
                 ;;
         esac
     done

@@ -69,12 +69,18 @@ pub(super) fn by_id<C: Coord>(coords: &[C], ids: &[u32], dims: usize) -> Result<
 /// `own()`, the coordinates by id if queries are of these.
 macro_rules! answers_by_walks {
     ($Tree:ident, $with_dims:ident) => {
+        impl<C: Coord> $Tree<C> {
+            /// Checks queries, of which the points' own have these coordinates.
+            fn check_with(&self, queries: Checked<'_, C>, own: &[C], wanted: &Wanted<C>) -> Result<()> {
+                $with_dims!(self.dims, D => {
+                    around::<C, D>(self.walked(), &self.corners, wanted, queries, own).map(drop)
+                })
+            }
+        }
+
         impl<C: Coord> Answers<C> for $Tree<C> {
             fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
-                let own = self.own(queries)?;
-                $with_dims!(self.dims, D => {
-                    around::<C, D>(self.walked(), &self.corners, wanted, queries, &own).map(drop)
-                })
+                self.check_with(queries, &self.own(queries)?, wanted)
             }
 
             fn nearest(
@@ -134,8 +140,8 @@ macro_rules! answers_by_walks {
             ) -> Result<ControlFlow<()>> {
                 match sought {
                     Sought::Within(queries, wanted) => {
-                        self.check_queries(queries, &wanted)?;
                         let own = self.own(queries)?;
+                        self.check_with(queries, &own, &wanted)?;
                         let sought = Sought::Within(queries.with_own(&own), wanted);
                         deliver_found(self, self.dims, &sought, delivery, show)
                     }
@@ -151,8 +157,8 @@ macro_rules! answers_by_walks {
                 delivery: &mut Delivery<'_, '_>,
                 show: &mut ShowNearest<'_, C>,
             ) -> Result<ControlFlow<()>> {
-                self.check_queries(queries, &wanted)?;
                 let own = self.own(queries)?;
+                self.check_with(queries, &own, &wanted)?;
                 deliver_nearest(self, self.dims, queries.with_own(&own), k, &wanted, delivery, show)
             }
         }

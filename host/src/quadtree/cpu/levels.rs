@@ -57,8 +57,8 @@ pub(super) fn build<C: Coordinate, const D: usize>(
             in_order[range.clone()].copy_from_slice(&moved[range.clone()]);
             ids[range.clone()].copy_from_slice(&moved_ids[range]);
 
-            memory::reserve(&mut nodes, 1 << D, "nodes of a quadtree")?;
-            memory::reserve(&mut cells, D << D, "cells of a quadtree")?;
+            memory::reserve_more(&mut nodes, 1 << D, "nodes of a quadtree")?;
+            memory::reserve_more(&mut cells, D << D, "cells of a quadtree")?;
             nodes[i].first_child = nodes.len() as u32;
             let side = 1 << (frame.levels - level - 1);
             for child in 0..1_usize << D {

@@ -337,16 +337,18 @@ fn memory_of_what_is_right() {
     assert!(mapped.is_ok() && largest < file_bytes / 20, "{largest} of {file_bytes}");
 }
 
+/// Bytes are of another index than was asked for.
+pub(super) fn refused<T: Saved>(bytes: &[u8], what: &str, expected: &str, found: &str) {
+    match T::read(&Device::cpu(), bytes).err() {
+        Some(Error::WrongFile { what: w, expected: e, found: f, .. }) => {
+            assert_eq!((w, &*e, &*f), (what, expected, found));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn another_index_than_was_asked_for() {
-    fn refused<T: Saved>(bytes: &[u8], what: &str, expected: &str, found: &str) {
-        match T::read(&Device::cpu(), bytes).err() {
-            Some(Error::WrongFile { what: w, expected: e, found: f, .. }) => {
-                assert_eq!((w, &*e, &*f), (what, expected, found));
-            }
-            other => panic!("{other:?}"),
-        }
-    }
     fn bytes<P: Point>(points: &[P]) -> Vec<u8> {
         crate::build(&Device::cpu(), points).write()
     }

@@ -1,6 +1,6 @@
 //! Quadtrees and octrees: files of every device and builder, and files that somebody made on purpose.
 
-use super::forged::{Forged, corrupt, largest_allocation, put, section};
+use super::forged::{Forged, corrupt, largest_allocation, put, refused, section};
 use super::{Saved, goes_round};
 use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
 use kauri::{Cartesian, Device, Error, KdTree, Point};
@@ -246,14 +246,6 @@ fn words_that_are_wrong_together() {
 
 #[test]
 fn another_index_than_was_asked_for() {
-    fn refused<T: Saved>(bytes: &[u8], what: &str, expected: &str, found: &str) {
-        match T::read(&Device::cpu(), bytes).err() {
-            Some(Error::WrongFile { what: w, expected: e, found: f, .. }) => {
-                assert_eq!((w, &*e, &*f), (what, expected, found));
-            }
-            other => panic!("{other:?}"),
-        }
-    }
     fn kdtree<P: Point>(points: &[P]) -> Vec<u8> {
         crate::build(&Device::cpu(), points).write()
     }
