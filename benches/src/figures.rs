@@ -24,6 +24,8 @@ pub enum Up {
     Milliseconds,
     /// Temporary memory, by factors.
     Megabytes,
+    /// How many times as fast as another it is, by factors.
+    TimesAsFast,
     /// What part of the time the phases of a row take; a line for each.
     Percent,
 }
@@ -36,12 +38,20 @@ pub struct Place {
     /// Nothing where phases have the lines.
     line: String,
     across: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times_as_fast: Option<f64>,
 }
 
 impl Place {
     /// In the figure of that name.
     pub fn new(figure: &'static str, panel: &str, line: &str, across: f64) -> Self {
-        Self { figure, panel: panel.to_owned(), line: line.to_owned(), across }
+        Self { figure, panel: panel.to_owned(), line: line.to_owned(), across, times_as_fast: None }
+    }
+
+    /// In a figure that shows this.
+    pub fn times_as_fast(mut self, factor: f64) -> Self {
+        self.times_as_fast = Some(factor);
+        self
     }
 
     /// For another system: on a line of its own, or in a panel of its own where phases have the lines.
@@ -102,6 +112,7 @@ fn points(up: Up, row: &Row, place: &Place) -> Vec<(String, (f64, f64))> {
     match up {
         Up::Milliseconds => one(row.timing.as_ref().map(|timing| timing.median_ms)),
         Up::Megabytes => one(row.temp_bytes.filter(|&bytes| bytes > 0).map(|bytes| bytes as f64 / 1e6)),
+        Up::TimesAsFast => one(place.times_as_fast),
         Up::Percent => {
             let all: f64 = row.phases.iter().map(|phase| phase.ms).sum();
             let part = |ms: f64| (place.across, if all > 0.0 { ms / all * 100.0 } else { 0.0 });
@@ -165,6 +176,7 @@ fn draw_panel(
     match figure.up {
         Up::Percent => draw!(0f64..140f64, "% of the time", |y: &f64| format!("{y:.0}")),
         Up::Milliseconds => draw!(up.log_scale(), "ms", short),
+        Up::TimesAsFast => draw!(up.log_scale(), "times as fast as one core", short),
         Up::Megabytes => draw!(up.log_scale(), "MB beside the input", short),
     }
     Ok(())

@@ -205,6 +205,16 @@ pub enum Error {
         /// What the allocation was for.
         label: &'static str,
     },
+    /// Who was told of the progress stopped the call.
+    #[error("stopped in phase '{phase}': {done} of {total} done")]
+    Stopped {
+        /// The phase.
+        phase: &'static str,
+        /// How much of it was done.
+        done: u64,
+        /// How much there was to do.
+        total: u64,
+    },
     /// A device name that cannot be understood.
     #[error("unknown device '{name}': expected best, cpu, cuda, cuda:N or sim")]
     UnknownDevice {

@@ -3,6 +3,9 @@
 //!
 //! The rival is `benches/rivals/quadtree_cub.cu`: CUB's sort of codes of 64 bits alone, which is a part of a build.
 
+mod gluck;
+mod host;
+
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, Number, noise};
 use crate::report::{Report, Row};
@@ -12,7 +15,8 @@ use kauri::{Cartesian, Error, Result};
 use rayon::prelude::*;
 
 /// The builds.
-pub const SUITES: [(&str, Suite); 1] = [("quadtree", run)];
+pub const SUITES: [(&str, Suite); 3] =
+    [("quadtree", run), ("quadtree-host", host::run), ("quadtree-gluck", gluck::run)];
 
 /// Most points of a leaf, Gluck's z.
 const LEAF_POINTS: [u32; 3] = [20, 200, 2000];

@@ -1,4 +1,5 @@
-//! Large arrays on their way to the device by way of page-locked memory, piece after piece: one is made while another is copied.
+//! Large arrays on their way to the device and back by way of page-locked memory, piece after piece: one is made, or taken, while another
+//! is copied.
 
 use super::buffer::Buffer;
 use super::event::Event;
@@ -6,13 +7,16 @@ use super::gpu::Gpu;
 use super::pinned::PinnedBuffer;
 use super::stream::Stream;
 use crate::error::Result;
+use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::slice;
 
-/// Bytes of a piece.
+/// Bytes of a piece, where there is room.
 const PIECE: usize = 16 << 20;
+/// A piece has a multiple of that.
+const SMALLEST: usize = 4 << 10;
 /// Bytes of it that one thread makes at a time.
 const SHARE: usize = 256 << 10;
 
@@ -26,8 +30,14 @@ pub(crate) struct Staging {
 impl Staging {
     /// Locks memory, which takes as long as copying some hundred megabytes.
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
+        Self::within(gpu, u64::MAX)
+    }
+
+    /// The same with no more bytes locked than that, at least 8192.
+    pub(crate) fn within(gpu: &Gpu, bytes: u64) -> Result<Self> {
+        let len = (bytes as usize / 2 / SMALLEST * SMALLEST).clamp(SMALLEST, PIECE);
         let piece =
-            || Ok((PinnedBuffer::zeroed(gpu, PIECE, "arrays on their way to the device")?, Event::new(gpu)?));
+            || Ok((PinnedBuffer::zeroed(gpu, len, "arrays on their way to the device")?, Event::new(gpu)?));
         Ok(Self { stream: Stream::new(gpu)?, pieces: [piece()?, piece()?] })
     }
 
@@ -46,13 +56,70 @@ impl Staging {
         copied.map(|()| buffer)
     }
 
+    /// Items on the device, copied there in whole rows; returns when they are there.
+    pub(crate) fn upload_slice<T: DeviceCopy + Send + Sync>(
+        &mut self,
+        items: &[T],
+        width: usize,
+        label: &'static str,
+    ) -> Result<Buffer<T>> {
+        self.upload(items.len() / width, width, label, |first, to| {
+            to.write_copy_of_slice(&items[first * width..][..to.len()]);
+        })
+    }
+
+    /// Shows `num_rows` rows of `width` items of the device, after the work of `stream` so far: `take` is given all of some from one on.
+    /// Returns when all have been taken.
+    ///
+    /// # Safety
+    /// The view is of device memory that has been written.
+    pub(crate) unsafe fn download<T: DeviceCopy + Sync>(
+        &mut self,
+        stream: &Stream,
+        from: Slice<'_, T>,
+        width: usize,
+        take: impl Fn(usize, &[T]) + Sync,
+    ) -> Result<()> {
+        self.stream.wait_for(stream)?;
+        let [len, share] = self.lens::<T>(width);
+        let num_pieces = from.len().div_ceil(len);
+        // One more turn, in which the last piece is taken.
+        for turn in 0..=num_pieces {
+            if turn < num_pieces {
+                let begin = turn * len;
+                let (piece, copied) = &mut self.pieces[turn % 2];
+                let len = len.min(from.len() - begin);
+                // SAFETY: passed on to the caller; the piece was taken two turns ago, and is looked at when it has been copied.
+                unsafe { self.stream.start_reading(from.part(begin, len), items(piece, len))? };
+                self.stream.record(copied)?;
+            }
+            if let Some(before) = turn.checked_sub(1) {
+                let (piece, copied) = &mut self.pieces[before % 2];
+                copied.synchronize()?;
+                let begin = before * len;
+                // SAFETY: they have been copied.
+                let items: &[T] = unsafe { items(piece, len.min(from.len() - begin)) };
+                items
+                    .par_chunks(share)
+                    .enumerate()
+                    .for_each(|(i, items)| take((begin + i * share) / width, items));
+            }
+        }
+        Ok(())
+    }
+
+    /// Items of a piece, and of a thread's share of it: whole rows.
+    fn lens<T>(&self, width: usize) -> [usize; 2] {
+        [self.pieces[0].0.len(), SHARE].map(|bytes| bytes / size_of::<T>() / width * width)
+    }
+
     fn copy<T: DeviceCopy + Send>(
         &mut self,
         to: &mut Buffer<T>,
         width: usize,
         make: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
     ) -> Result<()> {
-        let [len, share] = [PIECE, SHARE].map(|bytes| bytes / size_of::<T>() / width * width);
+        let [len, share] = self.lens::<T>(width);
         let to = to.slice_mut();
         for (turn, begin) in (0..to.len()).step_by(len).enumerate() {
             let len = len.min(to.len() - begin);
@@ -71,4 +138,14 @@ impl Staging {
         }
         Ok(())
     }
+}
+
+/// The first items of a piece.
+///
+/// # Safety
+/// They are looked at only when they have been written.
+unsafe fn items<T: DeviceCopy>(piece: &mut PinnedBuffer<u8>, len: usize) -> &mut [T] {
+    debug_assert!(len * size_of::<T>() <= piece.len());
+    // SAFETY: as many bytes, aligned for any item; the rest is passed on to the caller.
+    unsafe { slice::from_raw_parts_mut(piece.as_mut_ptr().cast(), len) }
 }

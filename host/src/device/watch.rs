@@ -75,6 +75,8 @@ pub(super) struct Watch {
 #[derive(Default)]
 struct Memory {
     used: MemoryUse,
+    /// Bytes that are being allocated: other threads do not get what is left for them.
+    asked_bytes: u64,
     device: HashMap<u64, u64>,
     pinned: HashMap<usize, u64>,
 }
@@ -121,13 +123,31 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether `bytes` more fit, by the limit and the plan.
-    fn admit_bytes(&self, memory: &'static str, bytes: usize, label: &'static str) -> Result<()> {
-        let free = self.rules.limit.saturating_sub(self.memory().used.live_bytes);
-        if self.fails(FaultCall::Alloc) || bytes as u64 > free {
-            return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
+    /// What `alloc` allocates, if `bytes` more fit by the limit and the plan; `keep` notes it.
+    fn allocate<A: Copy>(
+        &self,
+        memory: &'static str,
+        bytes: usize,
+        label: &'static str,
+        alloc: impl FnOnce() -> Result<A>,
+        keep: impl FnOnce(&mut Memory, A),
+    ) -> Result<A> {
+        let fails = self.fails(FaultCall::Alloc);
+        {
+            let mut account = self.memory();
+            let free = self.rules.limit.saturating_sub(account.used.live_bytes + account.asked_bytes);
+            if fails || bytes as u64 > free {
+                return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
+            }
+            account.asked_bytes += bytes as u64;
         }
-        Ok(())
+        let allocated = alloc();
+        let mut account = self.memory();
+        account.asked_bytes -= bytes as u64;
+        let address = allocated?;
+        account.add(bytes);
+        keep(&mut account, address);
+        Ok(address)
     }
 }
 
@@ -151,12 +171,10 @@ unsafe impl Driver for Watch {
     }
 
     fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
-        self.admit_bytes("device", bytes, label)?;
-        let address = self.inner.alloc(bytes, label)?;
-        let mut memory = self.memory();
-        memory.add(bytes);
-        memory.device.insert(address, bytes as u64);
-        Ok(address)
+        let keep = |memory: &mut Memory, address| {
+            memory.device.insert(address, bytes as u64);
+        };
+        self.allocate("device", bytes, label, || self.inner.alloc(bytes, label), keep)
     }
 
     unsafe fn free(&self, address: u64) {
@@ -169,12 +187,10 @@ unsafe impl Driver for Watch {
     }
 
     fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        self.admit_bytes("pinned host", bytes, label)?;
-        let pointer = self.inner.alloc_pinned(bytes, label)?;
-        let mut memory = self.memory();
-        memory.add(bytes);
-        memory.pinned.insert(pointer as usize, bytes as u64);
-        Ok(pointer)
+        let keep = |memory: &mut Memory, pointer| {
+            memory.pinned.insert(pointer as usize, bytes as u64);
+        };
+        self.allocate("pinned host", bytes, label, || self.inner.alloc_pinned(bytes, label), keep)
     }
 
     unsafe fn free_pinned(&self, pointer: *mut u8) {

@@ -21,6 +21,7 @@ use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::Result;
 #[cfg(feature = "io")]
 use crate::io::index::IndexFile;
+use crate::progress::Progress;
 use crate::quadtree::{self, GpuTree as GpuQuadtree, HostTree, LeafRows, QuadtreeOptions};
 use crate::stats::Stats;
 
@@ -82,6 +83,17 @@ pub trait Coordinate: Coord + bytemuck::Pod {
         dims: usize,
         options: &QuadtreeOptions,
     ) -> Result<GpuQuadtree<Self>>;
+
+    /// One out of core.
+    #[doc(hidden)]
+    fn quadtree_streamed(
+        gpu: &Gpu,
+        coords: &[Self],
+        dims: usize,
+        options: &QuadtreeOptions,
+        progress: &mut dyn Progress,
+        stats: &mut Stats,
+    ) -> Result<HostTree<Self>>;
 
     /// Checks one.
     #[doc(hidden)]
@@ -207,6 +219,17 @@ macro_rules! coordinates {
                 options: &QuadtreeOptions,
             ) -> Result<GpuQuadtree<Self>> {
                 quadtree::build_on(stream, workspace, coords, dims, options)
+            }
+
+            fn quadtree_streamed(
+                gpu: &Gpu,
+                coords: &[Self],
+                dims: usize,
+                options: &QuadtreeOptions,
+                progress: &mut dyn Progress,
+                stats: &mut Stats,
+            ) -> Result<HostTree<Self>> {
+                quadtree::build_streamed(gpu, coords, dims, options, progress, stats)
             }
 
             fn verify_quadtree(tree: &HostTree<Self>) -> Result<()> {

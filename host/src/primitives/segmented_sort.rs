@@ -145,6 +145,45 @@ impl<K: RadixKey, V: Carried> Listed<K, V> {
         Ok((self.lists.map(|list| temp.view(list)), unsafe { temp.view(self.counters).part(0, 2) }))
     }
 
+    /// Sorts all segments, of which none has more than `longest` items; the longer ones by way of the lists.
+    ///
+    /// # Safety
+    /// As [`sort`].
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) unsafe fn sort(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        from: Source<'_, K, V>,
+        offsets: Slice<'_, u64>,
+        to: Pairs<'_, K, V>,
+        by: SortBy,
+        longest: usize,
+    ) -> Result<()> {
+        let ([short, long], listed) = self.empty(stream, temp)?;
+        let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let (keys, values) = (from.keys, from.values);
+            let args = (
+                keys,
+                values,
+                offsets,
+                to.keys,
+                to.values,
+                short,
+                long,
+                listed,
+                by.begin_bit,
+                by.end_bit,
+                order,
+            );
+            let num_warps = (offsets.len() - 1).div_ceil(SEGMENTS_OF_WARP) as u64;
+            stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
+            self.run(stream, temp, from, offsets, to, by, longest)
+        }
+    }
+
     /// Sorts the segments on the lists, of which none has more than `longest` items. Segment `s` begins at `offsets[s]` and ends at the
     /// next of them.
     ///
@@ -200,17 +239,8 @@ unsafe fn sort<K: RadixKey, V: Carried>(
     }
     let plan = Plan::<K, V>::new(len, num_segments);
     let temp = workspace.carve(stream, &plan.layout, "segmented sort")?;
-    let ([short, long], listed) = plan.listed.empty(stream, &temp)?;
-    let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
     // SAFETY: the temporary memory is the plan's own; the rest is the caller's.
-    unsafe {
-        let (keys, values) = (from.keys, from.values);
-        let args =
-            (keys, values, offsets, to.keys, to.values, short, long, listed, by.begin_bit, by.end_bit, order);
-        let num_warps = num_segments.div_ceil(SEGMENTS_OF_WARP) as u64;
-        stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
-        plan.listed.run(stream, &temp, from, offsets, to, by, len)
-    }
+    unsafe { plan.listed.sort(stream, &temp, from, offsets, to, by, len) }
 }
 
 /// Segments on lists, to be sorted by blocks.

@@ -1,16 +1,15 @@
 //! The tree on the CPU.
 
 mod codes;
-mod levels;
+pub(super) mod levels;
 
-use super::host::{HostTree, NodeWords};
+use super::host::{HostTree, NodeWords, Part};
 use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::kdtree::cpu::Corners;
 use crate::primitives::cpu::bounds::bounds;
 use crate::stats::Stats;
-use kauri_kernels::quadtree::node::Node;
 
 /// Builds the tree.
 pub(super) fn build<C: Coordinate, const D: usize>(
@@ -21,31 +20,31 @@ pub(super) fn build<C: Coordinate, const D: usize>(
     let frame = stats.phase("bounds", || frame_over(bounds(points), points.is_empty(), options.max_depth))?;
     let depth = frame.levels.min(options.max_depth);
     let most = options.leaf_points;
-    let ((nodes, cells, splits), Points { coords, ids }) = match options.builder {
+    let ((tree, splits), Points { coords, ids }) = match options.builder {
         Builder::Codes if D as u32 * depth <= u64::BITS => {
             codes::build::<C, u64, D>(points, &frame, depth, most, stats)
         }
         Builder::Codes => codes::build::<C, u128, D>(points, &frame, depth, most, stats),
-        Builder::Levels => stats.phase("levels", || levels::build(points, &frame, depth, most)),
+        Builder::Levels => stats.phase("levels", || levels::build(points, &frame, depth, most, 0)),
     }?;
     Ok(HostTree {
         frame: frame.to_words().collect(),
         dims: D,
         options: options.clone(),
         level_begins: level_begins(&splits, D),
-        nodes: NodeWords::of_nodes(nodes),
-        cells,
+        nodes: NodeWords::of_nodes(tree.nodes),
+        cells: tree.corners.into_flattened(),
         coords: coords.into(),
         ids: ids.into(),
         corners: Corners::new(),
     })
 }
 
-/// Nodes, the corners of their cells, and how many split on each level.
-type Cut = (Vec<Node>, Vec<u32>, Vec<u32>);
+/// Nodes, and how many split on each level.
+pub(super) type Cut<const D: usize> = (Part<D>, Vec<u32>);
 
 /// Points in the order of the tree.
-struct Points<C> {
-    coords: Vec<C>,
-    ids: Vec<u32>,
+pub(super) struct Points<C> {
+    pub(super) coords: Vec<C>,
+    pub(super) ids: Vec<u32>,
 }

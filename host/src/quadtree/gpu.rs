@@ -6,6 +6,7 @@ mod nodes;
 mod queries;
 #[cfg(feature = "io")]
 mod stored;
+pub(super) mod streamed;
 
 use super::host::{HostTree, NodeWords};
 use super::{Builder, QuadtreeOptions, frame_over, level_begins};
@@ -29,7 +30,7 @@ use std::sync::Arc;
 pub struct GpuTree<C> {
     pub(super) frame: Vec<u64>,
     pub(super) level_begins: Vec<u32>,
-    options: QuadtreeOptions,
+    pub(super) options: QuadtreeOptions,
     pub(super) dims: usize,
     nodes: Arc<Buffer<Bits128>>,
     cells: Buffer<u32>,
@@ -61,7 +62,8 @@ impl<C: Coordinate> GpuTree<C> {
             coords: Buffer::uninitialized(gpu, coords.len(), "quadtree points")?,
             ids: Buffer::uninitialized(gpu, n, "quadtree ids")?,
         };
-        let mut nodes = Nodes::<D>::of_root(stream, n)?;
+        let root = Node { start: 0, end: n as u32, first_child: 0, level: 0 };
+        let mut nodes = Nodes::of_roots(stream, &[root], &[[0; D]])?;
         // SAFETY: the buffers are owned or borrowed here, and wait for the device before they are freed.
         let splits = unsafe {
             if asked.depth == 0 || n <= asked.most as usize {
@@ -72,7 +74,7 @@ impl<C: Coordinate> GpuTree<C> {
                 let splits = match options.builder {
                     Builder::Codes => codes::build(&asked, workspace, &mut room.ids, &mut nodes),
                     Builder::Levels => {
-                        levels::build(&asked, workspace, &mut room.ids, &mut nodes, options.levels)
+                        levels::build(&asked, workspace, &mut room.ids, &mut nodes, options.levels, (0, 1))
                     }
                 }?;
                 let (ids, in_order) = (room.ids.slice(), room.coords.slice_mut());

@@ -1,10 +1,12 @@
 //! A tree in host memory, and its check.
 
 mod check;
+mod levels;
 mod queries;
 mod words;
 
 pub(super) use check::Unchecked;
+pub(super) use levels::{Levels, Part};
 pub(super) use words::NodeWords;
 
 use super::{QuadtreeOptions, frame_of};

@@ -23,18 +23,20 @@ pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
 pub use kauri_kernels::quadtree::node::Node;
 pub use kauri_kernels::quadtree::queries::NO_NODE;
 
-use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::device::{Buffer, Device, Gpu, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::Answers;
 use crate::kdtree::{Coordinate, MAX_POINTS, SpatialIndex};
 use crate::memory;
 use crate::point::{Cartesian, Scalar};
+use crate::progress::{Progress, Step};
 use crate::stats::Stats;
 pub(crate) use gpu::GpuTree;
 pub(crate) use host::HostTree;
 use kauri_kernels::policy::QUADTREE_PIECE_POINTS;
 use kauri_kernels::quadtree::frame::Frame;
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 #[cfg(feature = "io")]
 pub(crate) use stored::loaded_tree;
 
@@ -48,6 +50,8 @@ pub struct QuadtreeOptions {
     pub max_depth: u32,
     /// How it is built; the tree is the same.
     pub builder: Builder,
+    /// Where points and nodes are while a GPU builds it; the tree is the same.
+    pub out_of_core: OutOfCore,
     /// Shape of [`Builder::Levels`], to compare.
     #[doc(hidden)]
     pub levels: LevelsOptions,
@@ -63,6 +67,21 @@ pub enum Builder {
     /// Level by level, with a bucket sort a node (Gluck 2014): on a GPU by blocks, and by threads as soon as all nodes are small; on the
     /// CPU by one thread.
     Levels,
+}
+
+/// Where points and nodes are while a GPU builds a tree; on the CPU it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OutOfCore {
+    /// On the device if it has room for all of them, otherwise as [`Streamed`](Self::Streamed).
+    #[default]
+    WhereNeeded,
+    /// In host memory. They go through the device in chunks: cells of an upper level are counted, and points brought to where their cells
+    /// are; then subtrees are built batch by batch.
+    Streamed,
+    /// In host memory. One thread of the CPU splits upper levels until the largest node fits; of the level that it ends with one node after
+    /// another goes through the device (Gluck 2014).
+    CpuTop,
 }
 
 /// Shape of the builder level by level on a GPU.
@@ -96,14 +115,15 @@ impl LevelsOptions {
     }
 
     /// Threads of a block that has a node of up to so many points.
-    fn threads_for(&self, points: u32) -> u32 {
+    fn threads_for(&self, points: u32, dims: usize) -> u32 {
         let of_pieces = points.div_ceil(QUADTREE_PIECE_POINTS as u32).next_power_of_two();
-        self.threads.unwrap_or(of_pieces.clamp(32, 128))
+        self.threads.unwrap_or(of_pieces.clamp(32, if dims == 2 { 256 } else { 128 }))
     }
 }
 
-/// Untuned.
-const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: None, block_points: 1024, thread_points: 8 };
+/// Of 80M points in a square (`quadtree-h200`): with blocks for nodes of up to 512 to 4096 points, and threads for those of up to 8 to 64, a
+/// build takes from 12.6 to 13.2 ms.
+const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: None, block_points: 2048, thread_points: 8 };
 
 impl Default for QuadtreeOptions {
     fn default() -> Self {
@@ -111,6 +131,7 @@ impl Default for QuadtreeOptions {
             leaf_points: 20,
             max_depth: MAX_DEPTH,
             builder: Builder::default(),
+            out_of_core: OutOfCore::default(),
             levels: LevelsOptions::default(),
         }
     }
@@ -126,6 +147,12 @@ impl QuadtreeOptions {
     /// With so many levels below the root at most.
     pub fn max_depth(mut self, max_depth: u32) -> Self {
         self.max_depth = max_depth;
+        self
+    }
+
+    /// With points and nodes there.
+    pub fn out_of_core(mut self, out_of_core: OutOfCore) -> Self {
+        self.out_of_core = out_of_core;
         self
     }
 
@@ -208,7 +235,9 @@ impl<P: Cartesian> Quadtree<P> {
     ///
     /// - Cost: O(n log n) at most; on a GPU a radix sort of the codes of as many levels as n points in even cells need, and of those
     ///   points that need more.
-    /// - Memory: coordinates and ids again, 24 bytes a node (28 of an octree); of a node that splits there are four children.
+    /// - Memory: coordinates and ids again, 24 bytes a node (28 of an octree); of a node that splits there are four children. Where a GPU
+    ///   has no room for points and nodes, and less than about ten times as many bytes as the coordinates have, the tree is built out of core
+    ///   ([`OutOfCore`]): it is in host memory then, and its queries are answered by the CPU.
     /// - Result: the same bits on every device and in every run.
     /// - Degenerate input: no points, one point, all points equal, points on a line are all fine. More points than a leaf may have in
     ///   one place make a leaf of the greatest depth with all of them.
@@ -218,6 +247,19 @@ impl<P: Cartesian> Quadtree<P> {
     /// [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::TooManyItems`] for 2^32 nodes;
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &QuadtreeOptions) -> Result<Self> {
+        Self::build_with(device, points, options, &mut |_: Step| ControlFlow::Continue(()))
+    }
+
+    /// The same, told how far it is where it is built out of core: points counted, points brought to their batches, points in subtrees.
+    ///
+    /// # Errors
+    /// Those of [`build`](Quadtree::build), and [`Error::Stopped`] if it was stopped.
+    pub fn build_with(
+        device: &Device,
+        points: &[P],
+        options: &QuadtreeOptions,
+        progress: &mut dyn Progress,
+    ) -> Result<Self> {
         const { assert!(P::DIMS == 2 || P::DIMS == 3, "quadtrees have points of 2 coordinates, octrees of 3") };
         options.check()?;
         if points.len() as u64 > MAX_POINTS {
@@ -228,18 +270,17 @@ impl<P: Cartesian> Quadtree<P> {
         let coords = stats.phase("validate", || P::coordinates(points, "point"))?;
         let tree = match device.gpu() {
             None => Tree::Cpu(P::Coord::quadtree(&coords, P::DIMS, options, &mut stats)?),
-            Some(gpu) => {
-                let stream = Stream::new(gpu)?;
-                let coords =
-                    stats.phase("copy to device", || Buffer::from_slice(&stream, &coords, "points"))?;
-                let mut workspace = Workspace::new(gpu);
-                let tree = stats.phase("build", || {
-                    let tree = P::Coord::quadtree_on(&stream, &mut workspace, &coords, P::DIMS, options)?;
-                    stream.synchronize().map(|()| tree)
-                })?;
-                stats.temp_bytes = workspace.bytes() + (coords.len() * size_of::<P::Coord>()) as u64;
-                Tree::Gpu(tree)
-            }
+            Some(gpu) => match in_core::<P>(gpu, &coords, options, &mut stats)? {
+                Some(tree) => Tree::Gpu(tree),
+                None => Tree::Cpu(P::Coord::quadtree_streamed(
+                    gpu,
+                    &coords,
+                    P::DIMS,
+                    options,
+                    progress,
+                    &mut stats,
+                )?),
+            },
         };
         Ok(Self { device: device.clone(), stats, tree })
     }
@@ -366,6 +407,24 @@ impl<P: Cartesian> Quadtree<P> {
         let of_level = up_to.filter(|(i, (node, _))| *i >= begins[level] as usize || node.is_leaf());
         let places = of_level.filter(|(_, (_, place))| **place != NO_NODE);
         Ok(places.map(|(_, (_, &place))| ids[place as usize]).collect())
+    }
+
+    /// The leaves that have more points than a leaf may, by the numbers of their nodes: they are on the last level, below which nothing splits.
+    ///
+    /// # Errors
+    /// As [`nodes`](Quadtree::nodes).
+    pub fn crowded_leaves(&self) -> Result<Vec<u32>> {
+        let (nodes, begins, most) = (self.nodes()?, self.level_begins(), self.options().leaf_points);
+        let first = begins[begins.len() - 2];
+        Ok((first..nodes.len() as u32).filter(|&leaf| nodes[leaf as usize].len() > most).collect())
+    }
+
+    /// What it was built with.
+    pub fn options(&self) -> &QuadtreeOptions {
+        match &self.tree {
+            Tree::Cpu(tree) => &tree.options,
+            Tree::Gpu(tree) => &tree.options,
+        }
     }
 
     /// Number of points.
@@ -546,6 +605,55 @@ impl<C> Tree<C> {
             Self::Gpu(tree) => tree.dims,
         }
     }
+}
+
+/// From so many bytes on the points are copied by way of page-locked memory of so many: with 32 MiB of it 80 MB took 12 ms more than without
+/// (`quadtree-gluck-h200`).
+const STAGED_FROM: u64 = 128 << 20;
+const STAGED_BYTES: u64 = 16 << 20;
+
+/// Builds a tree in device memory, if there is room for it.
+fn in_core<P: Cartesian>(
+    gpu: &Gpu,
+    coords: &[P::Coord],
+    options: &QuadtreeOptions,
+    stats: &mut Stats,
+) -> Result<Option<GpuTree<P::Coord>>> {
+    // As they are and in order, and ids; of what else is needed the device says if there is room.
+    let least_bytes = 2 * size_of_val(coords) + coords.len() / P::DIMS * size_of::<u32>();
+    if options.out_of_core != OutOfCore::WhereNeeded || least_bytes as u64 > gpu.free_memory()? {
+        return Ok(None);
+    }
+    let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+    let copied = stats.phase("copy to device", || match size_of_val(coords) as u64 {
+        STAGED_FROM.. => Staging::within(gpu, STAGED_BYTES)?.upload_slice(coords, P::DIMS, "points"),
+        _ => Buffer::from_slice(&stream, coords, "points"),
+    });
+    let built = copied.and_then(|coords| {
+        stats.phase("build", || {
+            let tree = P::Coord::quadtree_on(&stream, &mut workspace, &coords, P::DIMS, options)?;
+            stream.synchronize().map(|()| tree)
+        })
+    });
+    stats.temp_bytes = workspace.bytes() + size_of_val(coords) as u64;
+    match built {
+        Err(Error::OutOfMemory { memory: "device" | "pinned host", .. }) => Ok(None),
+        built => built.map(Some),
+    }
+}
+
+/// Builds a tree out of core.
+pub(crate) fn build_streamed<C: Coordinate>(
+    gpu: &Gpu,
+    coords: &[C],
+    dims: usize,
+    options: &QuadtreeOptions,
+    progress: &mut dyn Progress,
+    stats: &mut Stats,
+) -> Result<HostTree<C>> {
+    with_plane_or_space!(dims, D => {
+        gpu::streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)
+    })
 }
 
 /// Builds a tree on the CPU.

@@ -37,14 +37,24 @@ pub(super) struct Roots<'a> {
     /// Where the points of each begin among all points.
     pub(super) starts: Slice<'a, u32>,
     /// Where they begin among the points of the round, and the number of these.
-    pub(super) offsets: Slice<'a, u32>,
+    pub(super) offsets: Slice<'a, u64>,
 }
 
 impl Roots<'_> {
+    /// The root of a place among the points of the round.
+    #[inline(always)]
+    unsafe fn root(&self, at: usize) -> usize {
+        // Of the warp's first place all lanes look at the same offsets; and each root has two points or more.
+        let begins = |place: usize| move |root| self.offsets.load(root) as usize <= place;
+        let first = partition_point(1, self.starts.len(), begins(at & !31));
+        let end = if first + 16 < self.starts.len() { first + 16 } else { self.starts.len() };
+        partition_point(first, end, begins(at)) - 1
+    }
+
     /// The place among all points of a place among those of the round, which are of this root.
     #[inline(always)]
     pub(super) unsafe fn place(&self, root: usize, at: usize) -> u32 {
-        (at as u32).wrapping_sub(self.offsets.load(root)).wrapping_add(self.starts.load(root))
+        (at as u32).wrapping_sub(self.offsets.load(root) as u32).wrapping_add(self.starts.load(root))
     }
 }
 
@@ -60,7 +70,7 @@ pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
     level: u32,
     num_levels: u32,
     starts: Slice<u32>,
-    offsets: Slice<u32>,
+    offsets: Slice<u64>,
     ids: Slice<u32>,
     keys: SliceMut<u64>,
     round_ids: SliceMut<u32>,
@@ -68,11 +78,11 @@ pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
     let at = thread::index_1d_u64() as usize;
     if at < keys.len() {
         let (frame, roots) = (Frame::<D>::load(frame), Roots { starts, offsets });
-        let root = partition_point(0, starts.len(), |root| offsets.load(root) as usize <= at) - 1;
+        let root = roots.root(at);
         let id = ids.load(roots.place(root, at) as usize);
         let unit = frame.unit(load_point::<C, D>(coords, id as usize, D));
-        let code = frame.code(unit, level, num_levels);
-        keys.store(at, (root as u64) << (num_levels * D as u32) | u64::from(code));
+        let code = frame.long_code(unit, level, num_levels);
+        keys.store(at, (root as u64) << (num_levels * D as u32) | code);
         round_ids.store(at, id);
     }
 }
@@ -85,7 +95,7 @@ pub unsafe fn quadtree_place(
     round_ids: Slice<u32>,
     code_bits: u32,
     starts: Slice<u32>,
-    offsets: Slice<u32>,
+    offsets: Slice<u64>,
     ids: SliceMut<u32>,
 ) {
     let at = thread::index_1d_u64() as usize;

@@ -100,6 +100,12 @@ impl<const D: usize> Frame<D> {
     /// axis in the highest; the first level in the highest bits.
     #[inline(always)]
     pub fn code(&self, unit: [u32; D], level: u32, num_levels: u32) -> u32 {
+        self.long_code(unit, level, num_levels) as u32
+    }
+
+    /// The same for as many levels as 64 bits have room for.
+    #[inline(always)]
+    pub fn long_code(&self, unit: [u32; D], level: u32, num_levels: u32) -> u64 {
         let (mut part, mut axis) = ([0; D], 0);
         while axis < D {
             // In 64 bits, where all 32 may be shifted out.
@@ -107,7 +113,7 @@ impl<const D: usize> Frame<D> {
             part[axis] = (below & ((1 << num_levels) - 1)) as u32;
             axis += 1;
         }
-        Curve::ZOrder.code(part, D, num_levels) as u32
+        Curve::ZOrder.code(part, D, num_levels)
     }
 
     /// The square of how far a point is from a place in the root, in units; rounded.

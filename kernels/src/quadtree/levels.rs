@@ -32,6 +32,11 @@ const fn min_blocks(dims: usize, threads: usize) -> usize {
     if threads < 32 { 32 } else { most / threads }
 }
 
+/// Blocks with tiles: with 48 registers a thread; in space those are too few.
+const fn min_tiles(dims: usize) -> usize {
+    if dims == 2 { 5 } else { min_blocks(dims, QUADTREE_TILE_THREADS) }
+}
+
 /// Most children of a node.
 const MOST_CHILDREN: usize = 8;
 
@@ -153,9 +158,8 @@ impl Targets<'_> {
 /// Shared memory of a block.
 #[repr(C)]
 pub struct LevelSmem<const THREADS: usize> {
-    /// Codes and ids of a piece a thread, with one free word in 32; or of each child a row, a count a thread.
-    codes: [[u32; THREADS]; QUADTREE_PIECE_POINTS + 1],
-    ids: [[u32; THREADS]; QUADTREE_PIECE_POINTS + 1],
+    /// A piece of points a thread, codes in front of ids, with one free place in 16; or of each child a row, a count a thread.
+    points: [[u64; THREADS]; QUADTREE_PIECE_POINTS + 1],
     counts: [[u64; THREADS]; 2],
     /// Where the points of each child begin, and those of the next piece of them.
     begins: [u32; MOST_CHILDREN],
@@ -166,8 +170,32 @@ pub struct LevelSmem<const THREADS: usize> {
 
 /// The place of point `i` in shared memory, so that the threads' pieces begin in different banks.
 #[inline(always)]
-fn padded(i: usize) -> usize {
-    i + i / 32
+fn padded(i: u32) -> usize {
+    (i + i / 16) as usize
+}
+
+/// A number of up to 8 bits a child.
+struct Few<const D: usize>([u32; 2]);
+
+impl<const D: usize> Few<D> {
+    #[inline(always)]
+    fn add(&mut self, child: u32) {
+        let one = 1 << (8 * (child % 4));
+        if D == 2 || child < 4 {
+            self.0[0] += one;
+        } else {
+            self.0[1] += one;
+        }
+    }
+
+    /// The same numbers.
+    #[inline(always)]
+    fn counts(self) -> Counts<D> {
+        Counts(self.0.map(|word| {
+            let pairs = (u64::from(word) | u64::from(word) << 16) & 0x0000_FFFF_0000_FFFF;
+            (pairs | pairs << 8) & 0x00FF_00FF_00FF_00FF
+        }))
+    }
 }
 
 /// A number of up to 16 bits a child.
@@ -224,105 +252,96 @@ impl<const D: usize> Counts<D> {
     }
 }
 
-/// Points of a node that follow each other, as many as a block has at one time.
-struct Chunk<'a, const D: usize, const THREADS: usize> {
+/// Points of a node that follow each other, as many as a block has at one time: `PIECE` a thread, or fewer at the end.
+struct Chunk<'a, const D: usize, const THREADS: usize, const PIECE: usize> {
     smem: *mut LevelSmem<THREADS>,
     points: &'a Points<'a, D>,
-    len: usize,
+    len: u32,
     /// Those of the thread.
-    codes: [u32; QUADTREE_PIECE_POINTS],
-    ids: [u32; QUADTREE_PIECE_POINTS],
+    own: [u64; PIECE],
     /// How many of each child the threads before have, and all.
     before: Counts<D>,
     total: Counts<D>,
 }
 
-impl<'a, const D: usize, const THREADS: usize> Chunk<'a, D, THREADS> {
-    const MOST_POINTS: usize = THREADS * QUADTREE_PIECE_POINTS;
+impl<'a, const D: usize, const THREADS: usize, const PIECE: usize> Chunk<'a, D, THREADS, PIECE> {
+    const MOST_POINTS: usize = THREADS * PIECE;
+
+    /// True if there is point `i`; without a look if the chunk is `FULL`.
+    #[inline(always)]
+    fn has<const FULL: bool>(&self, i: u32) -> bool {
+        FULL || i < self.len
+    }
 
     /// Brings points to their threads, and counts them. All threads call.
     #[inline(always)]
-    unsafe fn load(
+    unsafe fn load<const FULL: bool>(
         smem: *mut LevelSmem<THREADS>,
         points: &'a Points<'a, D>,
         begin: usize,
-        len: usize,
+        len: u32,
     ) -> Self {
-        let (codes, ids) = (shared_field!(smem, codes), shared_field!(smem, ids));
-        let (counts, thread) = (shared_field!(smem, counts), thread::thread_idx_x() as usize);
+        let none = Counts([0; 2]);
+        let mut chunk = Self { smem, points, len, own: [0; PIECE], before: none, total: none };
+        let (shared, thread) = (shared_field!(smem, points), thread::thread_idx_x());
         let mut j = 0;
-        while j < QUADTREE_PIECE_POINTS {
-            let i = j * THREADS + thread;
-            if i < len {
-                codes.store(padded(i), points.codes.load(begin + i));
-                ids.store(padded(i), points.ids.load(begin + i));
+        while j < PIECE {
+            let i = (j * THREADS) as u32 + thread;
+            if chunk.has::<FULL>(i) {
+                let at = begin + i as usize;
+                let (code, id) = (points.codes.load(at), points.ids.load(at));
+                shared.store(padded(i), u64::from(code) | u64::from(id) << 32);
             }
             j += 1;
         }
         thread::sync_threads();
-        let (mut own_codes, mut own_ids) = ([0; QUADTREE_PIECE_POINTS], [0; QUADTREE_PIECE_POINTS]);
-        let (first, per_thread) = Self::piece(len);
-        let (mut own, mut j) = (Counts([0; 2]), 0);
-        while j < QUADTREE_PIECE_POINTS {
-            if j < per_thread && first + j < len {
-                own_codes[j] = codes.load(padded(first + j));
-                own_ids[j] = ids.load(padded(first + j));
-                own.add(points.child(own_codes[j]));
+        let (first, mut own, mut j) = (thread * PIECE as u32, Few::<D>([0; 2]), 0);
+        while j < PIECE {
+            if chunk.has::<FULL>(first + j as u32) {
+                chunk.own[j] = shared.load(padded(first + j as u32));
+                own.add(points.child(chunk.own[j] as u32));
             }
             j += 1;
         }
-        let (up_to, total) = scan::<D, THREADS>(own, counts);
-        Self { smem, points, len, codes: own_codes, ids: own_ids, before: up_to.minus(own), total }
+        let own = own.counts();
+        let (up_to, total) = scan::<D, THREADS>(own, shared_field!(smem, counts));
+        (chunk.before, chunk.total) = (up_to.minus(own), total);
+        chunk
     }
 
-    /// Where the thread's piece begins among so many points, and how long it is; beyond them there is nothing.
+    /// Puts the points in the order of children. All threads call.
     #[inline(always)]
-    fn piece(len: usize) -> (usize, usize) {
-        // Tiles are full, but for the last of a node.
-        let is_tile = THREADS >= QUADTREE_TILE_THREADS;
-        let per_thread = if is_tile { QUADTREE_PIECE_POINTS } else { len.div_ceil(THREADS) };
-        (thread::thread_idx_x() as usize * per_thread, per_thread)
-    }
-
-    /// Moves the points to the `next` of their children, which then follows them; of the children `splits` has a bit for those that split.
-    /// All threads call.
-    #[inline(always)]
-    unsafe fn place(self, splits: u32, to: &Targets<'_>) {
-        let (codes, ids) = (shared_field!(self.smem, codes), shared_field!(self.smem, ids));
-        let (next, bases) = (shared_field!(self.smem, next), shared_field!(self.smem, bases));
-        let (thread, begins) = (thread::thread_idx_x() as usize, self.total.begins());
-        let mut child = thread;
-        while child < 1 << D {
-            let at = next.load(child);
-            bases.store(child, at.wrapping_sub(begins.of(child as u32)));
-            next.store(child, at + self.total.of(child as u32));
-            child += THREADS;
-        }
-        let (first, per_thread) = Self::piece(self.len);
-        let (mut places, mut j) = (self.before.plus(begins), 0);
-        while j < QUADTREE_PIECE_POINTS {
-            if j < per_thread && first + j < self.len {
-                let child = self.points.child(self.codes[j]);
-                let place = padded(places.of(child) as usize);
-                codes.store(place, self.codes[j]);
-                ids.store(place, self.ids[j]);
+    unsafe fn sort<const FULL: bool>(&self) {
+        let shared = shared_field!(self.smem, points);
+        let first = thread::thread_idx_x() * PIECE as u32;
+        let (mut places, mut j) = (self.before.plus(self.total.begins()), 0);
+        while j < PIECE {
+            if self.has::<FULL>(first + j as u32) {
+                let child = self.points.child(self.own[j] as u32);
+                shared.store(padded(places.of(child)), self.own[j]);
                 places.add(child);
             }
             j += 1;
         }
         thread::sync_threads();
+    }
+
+    /// Stores the sorted points, those of a child from where `base` says that the chunk's first would be if all were of this child; of the
+    /// children `splits` has a bit for those that split.
+    #[inline(always)]
+    unsafe fn store<const FULL: bool>(&self, splits: u32, to: &Targets<'_>, base: impl Fn(usize) -> u32) {
+        let (shared, thread) = (shared_field!(self.smem, points), thread::thread_idx_x());
         let mut j = 0;
-        while j < QUADTREE_PIECE_POINTS {
-            let i = j * THREADS + thread;
-            if i < self.len {
-                let (code, id) = (codes.load(padded(i)), ids.load(padded(i)));
-                let child = self.points.child(code);
-                let place = bases.load(child as usize).wrapping_add(i as u32);
-                to.store(splits >> child & 1 == 1, place, code, id);
+        while j < PIECE {
+            let i = (j * THREADS) as u32 + thread;
+            if self.has::<FULL>(i) {
+                let point = shared.load(padded(i));
+                let child = self.points.child(point as u32);
+                let place = base(child as usize).wrapping_add(i);
+                to.store(splits >> child & 1 == 1, place, point as u32, (point >> 32) as u32);
             }
             j += 1;
         }
-        thread::sync_threads();
     }
 }
 
@@ -369,7 +388,7 @@ unsafe fn scan<const D: usize, const THREADS: usize>(
     (up_to, total)
 }
 
-/// Counts the points of each child among some that follow each other, into the first number of each row of `codes`. All threads call.
+/// Counts the points of each child among some that follow each other, into the first number of each row of `points`. All threads call.
 #[inline(always)]
 unsafe fn count<const D: usize, const THREADS: usize>(
     smem: *mut LevelSmem<THREADS>,
@@ -377,7 +396,7 @@ unsafe fn count<const D: usize, const THREADS: usize>(
     begin: usize,
     end: usize,
 ) {
-    let (rows, thread) = (shared_field!(smem, codes), thread::thread_idx_x() as usize);
+    let (rows, thread) = (shared_field!(smem, points), thread::thread_idx_x() as usize);
     let (mut counts, mut i) = ([0; MOST_CHILDREN], begin + thread);
     while i < end {
         count_child(&mut counts, points, points.codes.load(i));
@@ -385,7 +404,7 @@ unsafe fn count<const D: usize, const THREADS: usize>(
     }
     let mut child = 0;
     while child < 1 << D {
-        rows.store(child * THREADS + thread, counts[child]);
+        rows.store(child * THREADS + thread, counts[child].into());
         child += 1;
     }
     thread::sync_threads();
@@ -429,29 +448,17 @@ pub unsafe fn quadtree_level_count<const D: usize>(
     of_tiles: Slice<u32>,
     counts: SliceMut<u32>,
 ) {
-    let (tile, smem) =
-        (Tile::<D>::new(nodes, parents, tiles, of_tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
-    let (points, thread) = (Points::<D> { codes, ids: codes, shift }, thread::thread_idx_x() as usize);
-    let (mut own, mut j) = (Counts::<D>([0; 2]), 0);
-    while j < QUADTREE_PIECE_POINTS {
-        let i = tile.begin + j * QUADTREE_TILE_THREADS + thread;
-        if i < tile.end {
-            own.add(points.child(codes.load(i)));
-        }
-        j += 1;
-    }
-    let (_, total) = scan::<D, QUADTREE_TILE_THREADS>(own, shared_field!(smem, counts));
-    if thread < 1 << D {
-        counts.store(tile.of_child(thread), total.of(thread as u32));
-    }
-    if thread::block_idx_x() == 0 && thread == 0 {
-        counts.store(counts.len() - 1, 0);
-    }
+    let tile = Tile::<D>::new(nodes, parents, tiles, of_tiles);
+    tile.count(
+        shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>(),
+        &Points { codes, ids: codes, shift },
+        counts,
+    );
 }
 
 /// Moves the points of each tile to where those of its children are, given such counts, scanned: those of leaves to the tree, others to
 /// where the next level finds them. A block a tile.
-#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, min_blocks = min_blocks(D, QUADTREE_TILE_THREADS), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, min_blocks = min_tiles(D), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
 #[instance(2)]
 #[instance(3)]
 pub unsafe fn quadtree_level_move<const D: usize>(
@@ -468,21 +475,13 @@ pub unsafe fn quadtree_level_move<const D: usize>(
     next_ids: SliceMut<u32>,
     tree_ids: SliceMut<u32>,
 ) {
-    let (tile, smem) =
-        (Tile::<D>::new(nodes, parents, tiles, of_tiles), shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>());
-    let (next, points) = (shared_field!(smem, next), Points { codes, ids, shift });
-    let child = thread::thread_idx_x() as usize;
-    if child < 1 << D {
-        next.store(child, tile.begin_of(offsets, child));
-    }
-    let chunk = Chunk::<D, QUADTREE_TILE_THREADS>::load(smem, &points, tile.begin, tile.end - tile.begin);
-    let (mut splits, mut child) = (0, 0);
-    while child < 1 << D {
-        splits |= u32::from(tile.len_of(offsets, child) >= splits_from) << child;
-        child += 1;
-    }
-    chunk.place(splits, &Targets { next_codes, next_ids, tree_ids });
+    let (tile, points) = (Tile::<D>::new(nodes, parents, tiles, of_tiles), Points { codes, ids, shift });
+    let (smem, to) =
+        (shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>(), Targets { next_codes, next_ids, tree_ids });
+    tile.move_points(smem, &points, offsets, splits_from, &to);
 }
+
+type TileChunk<'a, const D: usize> = Chunk<'a, D, QUADTREE_TILE_THREADS, QUADTREE_PIECE_POINTS>;
 
 /// A tile of a parent's points.
 struct Tile<const D: usize> {
@@ -523,6 +522,73 @@ impl<const D: usize> Tile<D> {
         }
     }
 
+    /// Counts the points of each child. All threads call.
+    #[inline(always)]
+    unsafe fn count(
+        &self,
+        smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
+        points: &Points<'_, D>,
+        counts: SliceMut<'_, u32>,
+    ) {
+        let (mut own, mut j, thread) = (Counts::<D>([0; 2]), 0, thread::thread_idx_x() as usize);
+        while j < QUADTREE_PIECE_POINTS {
+            let i = self.begin + j * QUADTREE_TILE_THREADS + thread;
+            if i < self.end {
+                own.add(points.child(points.codes.load(i)));
+            }
+            j += 1;
+        }
+        let (_, total) = scan::<D, QUADTREE_TILE_THREADS>(own, shared_field!(smem, counts));
+        if thread < 1 << D {
+            counts.store(self.of_child(thread), total.of(thread as u32));
+        }
+        if thread::block_idx_x() == 0 && thread == 0 {
+            counts.store(counts.len() - 1, 0);
+        }
+    }
+
+    /// Moves the points, given the scanned counts; children of at least `splits_from` points split. All threads call.
+    #[inline(always)]
+    unsafe fn move_points(
+        &self,
+        smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
+        points: &Points<'_, D>,
+        offsets: Slice<'_, u32>,
+        splits_from: u32,
+        to: &Targets<'_>,
+    ) {
+        if self.end - self.begin == TILE_POINTS as usize {
+            self.move_chunk::<true>(smem, points, offsets, splits_from, to);
+        } else {
+            self.move_chunk::<false>(smem, points, offsets, splits_from, to);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn move_chunk<const FULL: bool>(
+        &self,
+        smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
+        points: &Points<'_, D>,
+        offsets: Slice<'_, u32>,
+        splits_from: u32,
+        to: &Targets<'_>,
+    ) {
+        let len = (self.end - self.begin) as u32;
+        let chunk = TileChunk::load::<FULL>(smem, points, self.begin, len);
+        let (bases, child) = (shared_field!(smem, bases), thread::thread_idx_x() as usize);
+        if child < 1 << D {
+            let before = chunk.total.begins().of(child as u32);
+            bases.store(child, self.begin_of(offsets, child).wrapping_sub(before));
+        }
+        chunk.sort::<FULL>();
+        let (mut splits, mut child) = (0, 0);
+        while child < 1 << D {
+            splits |= u32::from(self.len_of(offsets, child) >= splits_from) << child;
+            child += 1;
+        }
+        chunk.store::<FULL>(splits, to, |child| bases.load(child));
+    }
+
     /// Where the count of a child is.
     #[inline(always)]
     fn of_child(&self, child: usize) -> usize {
@@ -557,17 +623,33 @@ struct Children<'a, const D: usize> {
     flags: SliceMut<'a, u8>,
 }
 
+/// A node that splits.
+struct Parent {
+    /// Its place on the list of these, and its number.
+    k: usize,
+    number: u32,
+    node: Node,
+}
+
 impl<const D: usize> Children<'_, D> {
-    /// Writes a child of parent `k`.
+    /// A node on a list.
     #[inline(always)]
-    unsafe fn write(&self, k: usize, parent: u32, child: usize, level: u32, start: u32, end: u32) {
-        let (own, at) = (Node { start, end, first_child: 0, level }, (k << D) + child);
+    unsafe fn parent(&self, parents: Slice<'_, u32>, k: usize) -> Parent {
+        let number = parents.load(k);
+        Parent { k, number, node: Node::from_bits(self.nodes.load(number as usize)) }
+    }
+
+    /// Writes a child.
+    #[inline(always)]
+    unsafe fn write(&self, parent: &Parent, child: usize, start: u32, end: u32) {
+        let (at, level) = ((parent.k << D) + child, parent.node.level + 1);
+        let own = Node { start, end, first_child: 0, level };
         let number = self.first_node as usize + at;
         self.nodes.store(number, own.to_bits());
         let (side, mut axis) = (1 << (Frame::<D>::load(self.frame).levels - level), 0);
         while axis < D {
             let is_upper = (child >> (D - 1 - axis) & 1) as u32;
-            let corner = self.cells.load(parent as usize * D + axis);
+            let corner = self.cells.load(parent.number as usize * D + axis);
             self.cells.store(number * D + axis, corner + is_upper * side);
             axis += 1;
         }
@@ -575,11 +657,11 @@ impl<const D: usize> Children<'_, D> {
         self.flags.store(at, u8::from(own.len() >= self.splits_from));
     }
 
-    /// Writes where the children of parent `k` are.
+    /// Writes where the children of a node are.
     #[inline(always)]
-    unsafe fn write_parent(&self, k: usize, parent: u32, node: Node) {
-        let first_child = self.first_node + ((k as u32) << D);
-        self.nodes.store(parent as usize, Node { first_child, ..node }.to_bits());
+    unsafe fn write_parent(&self, parent: &Parent) {
+        let first_child = self.first_node + ((parent.k as u32) << D);
+        self.nodes.store(parent.number as usize, Node { first_child, ..parent.node }.to_bits());
     }
 }
 
@@ -602,19 +684,18 @@ pub unsafe fn quadtree_level_children<const D: usize>(
     let i = thread::index_1d_u64() as usize;
     let (k, child) = (i >> D, i & ((1 << D) - 1));
     let children = Children::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
-    let (mut parent, mut node) = (0, Node { start: 0, end: 0, first_child: 0, level: 0 });
+    let mut parent = Parent { k, number: 0, node: Node { start: 0, end: 0, first_child: 0, level: 0 } };
     if k < parents.len() {
-        parent = parents.load(k);
-        node = Node::from_bits(nodes.load(parent as usize));
+        parent = children.parent(parents, k);
         let (first, num) = (tiles.load(k) as usize, (tiles.load(k + 1) - tiles.load(k)) as usize);
         let offset = |child| offsets.load((first << D) + child * num) - offsets.load(first << D);
-        let (begin, end) = (node.start + offset(child), node.start + offset(child + 1));
-        children.write(k, parent, child, node.level + 1, begin, end);
+        let start = parent.node.start;
+        children.write(&parent, child, start + offset(child), start + offset(child + 1));
     }
     // All children are of one warp, and have read their parent.
     warp::sync_warp(warp::FULL_MASK);
     if k < parents.len() && child == 0 {
-        children.write_parent(k, parent, node);
+        children.write_parent(&parent);
     }
 }
 
@@ -647,65 +728,112 @@ pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(
     numbers: SliceMut<u32>,
     flags: SliceMut<u8>,
 ) {
-    let smem = shared_mem::<LevelSmem<THREADS>>();
-    let (begins, next) = (shared_field!(smem, begins), shared_field!(smem, next));
-    let (k, thread) = (thread::block_idx_x() as usize, thread::thread_idx_x() as usize);
-    let (parent, points) = (parents.load(k), Points { codes, ids, shift });
-    let node = Node::from_bits(nodes.load(parent as usize));
-    let (mut at, end) = (node.start as usize, node.end as usize);
-    let fits = end - at <= Chunk::<D, THREADS>::MOST_POINTS;
-    if !fits {
-        count::<D, THREADS>(smem, &points, at, end);
-        let rows = shared_field!(smem, codes);
-        if thread == 0 {
-            let (mut begin, mut child) = (node.start, 0);
-            while child < 1 << D {
-                begins.store(child, begin);
-                next.store(child, begin);
-                begin += rows.load(child * THREADS);
-                child += 1;
-            }
+    let (points, to) = (Points { codes, ids, shift }, Targets { next_codes, next_ids, tree_ids });
+    let children = Children::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
+    let parent = children.parent(parents, thread::block_idx_x() as usize);
+    split_by_block::<D, THREADS>(shared_mem::<LevelSmem<THREADS>>(), &parent, &points, &to, &children);
+}
+
+/// Splits a node by a block. All threads call.
+#[inline(always)]
+unsafe fn split_by_block<const D: usize, const THREADS: usize>(
+    smem: *mut LevelSmem<THREADS>,
+    parent: &Parent,
+    points: &Points<'_, D>,
+    to: &Targets<'_>,
+    children: &Children<'_, D>,
+) {
+    // Threads have no more points than there are for each of them: they look at none in vain.
+    match parent.node.len() as usize / THREADS {
+        0 => split_at_once::<D, THREADS, 1>(smem, parent, points, to, children),
+        1 => split_at_once::<D, THREADS, 2>(smem, parent, points, to, children),
+        2 | 3 => split_at_once::<D, THREADS, 4>(smem, parent, points, to, children),
+        4..QUADTREE_PIECE_POINTS => {
+            split_at_once::<D, THREADS, QUADTREE_PIECE_POINTS>(smem, parent, points, to, children);
         }
-        thread::sync_threads();
+        _ => split_by_chunks::<D, THREADS>(smem, parent, points, to, children),
     }
-    let to = Targets { next_codes, next_ids, tree_ids };
-    let mut splits = 0;
+    if thread::thread_idx_x() == 0 {
+        children.write_parent(parent);
+    }
+}
+
+/// Splits a node of fewer points than the threads have with `PIECE` each. All threads call.
+#[inline(always)]
+unsafe fn split_at_once<const D: usize, const THREADS: usize, const PIECE: usize>(
+    smem: *mut LevelSmem<THREADS>,
+    parent: &Parent,
+    points: &Points<'_, D>,
+    to: &Targets<'_>,
+    children: &Children<'_, D>,
+) {
+    let Node { start, .. } = parent.node;
+    let chunk = Chunk::<D, THREADS, PIECE>::load::<false>(smem, points, start as usize, parent.node.len());
+    let (begins, mut splits, mut child) = (chunk.total.begins(), 0, 0);
+    while child < 1 << D {
+        splits |= u32::from(chunk.total.of(child) >= children.splits_from) << child;
+        child += 1;
+    }
+    chunk.sort::<false>();
+    chunk.store::<false>(splits, to, |_| start);
+    let mut child = thread::thread_idx_x();
+    while child < 1 << D {
+        let begin = start + begins.of(child);
+        children.write(parent, child as usize, begin, begin + chunk.total.of(child));
+        child += THREADS as u32;
+    }
+}
+
+/// Splits a node of any number of points. All threads call.
+#[inline(always)]
+unsafe fn split_by_chunks<const D: usize, const THREADS: usize>(
+    smem: *mut LevelSmem<THREADS>,
+    parent: &Parent,
+    points: &Points<'_, D>,
+    to: &Targets<'_>,
+    children: &Children<'_, D>,
+) {
+    let (begins, next) = (shared_field!(smem, begins), shared_field!(smem, next));
+    let (rows, bases) = (shared_field!(smem, points), shared_field!(smem, bases));
+    let (node, thread) = (parent.node, thread::thread_idx_x() as usize);
+    let (mut at, end) = (node.start as usize, node.end as usize);
+    count::<D, THREADS>(smem, points, at, end);
+    if thread == 0 {
+        let (mut begin, mut child) = (node.start, 0);
+        while child < 1 << D {
+            begins.store(child, begin);
+            next.store(child, begin);
+            begin += rows.load(child * THREADS) as u32;
+            child += 1;
+        }
+    }
+    thread::sync_threads();
+    let (mut splits, mut child) = (0, 0);
+    while child < 1 << D {
+        let len = end_of::<D>(begins, child, node.end) - begins.load(child);
+        splits |= u32::from(len >= children.splits_from) << child;
+        child += 1;
+    }
+    let most = Chunk::<D, THREADS, QUADTREE_PIECE_POINTS>::MOST_POINTS;
     while at < end {
-        let left = end - at;
-        let most = Chunk::<D, THREADS>::MOST_POINTS;
-        let len = if left < most { left } else { most };
-        let chunk = Chunk::<D, THREADS>::load(smem, &points, at, len);
-        if fits {
-            let of_children = chunk.total.begins();
-            let mut child = thread;
-            while child < 1 << D {
-                let begin = node.start + of_children.of(child as u32);
-                begins.store(child, begin);
-                next.store(child, begin);
-                child += THREADS;
-            }
-            thread::sync_threads();
+        let len = if end - at < most { end - at } else { most };
+        let chunk = Chunk::<D, THREADS, QUADTREE_PIECE_POINTS>::load::<false>(smem, points, at, len as u32);
+        let mut child = thread;
+        while child < 1 << D {
+            let (begin, of) = (next.load(child), child as u32);
+            bases.store(child, begin.wrapping_sub(chunk.total.begins().of(of)));
+            next.store(child, begin + chunk.total.of(of));
+            child += THREADS;
         }
-        if at == node.start as usize {
-            let mut child = 0;
-            while child < 1 << D {
-                let len = end_of::<D>(begins, child, node.end) - begins.load(child);
-                splits |= u32::from(len >= splits_from) << child;
-                child += 1;
-            }
-        }
-        chunk.place(splits, &to);
+        chunk.sort::<false>();
+        chunk.store::<false>(splits, to, |child| bases.load(child));
+        thread::sync_threads();
         at += len;
     }
-    let children = Children::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
     let mut child = thread;
     while child < 1 << D {
-        let (begin, end) = (begins.load(child), end_of::<D>(begins, child, node.end));
-        children.write(k, parent, child, node.level + 1, begin, end);
+        children.write(parent, child, begins.load(child), end_of::<D>(begins, child, node.end));
         child += THREADS;
-    }
-    if thread == 0 {
-        children.write_parent(k, parent, node);
     }
 }
 
@@ -737,38 +865,48 @@ pub unsafe fn quadtree_level_by_thread<const D: usize>(
 ) {
     let k = thread::index_1d_u64() as usize;
     if k < parents.len() {
-        let (parent, points) = (parents.load(k), Points::<D> { codes, ids, shift });
-        let node = Node::from_bits(nodes.load(parent as usize));
-        let (mut counts, mut i) = ([0; MOST_CHILDREN], node.start);
-        while i < node.end {
-            count_child(&mut counts, &points, codes.load(i as usize));
-            i += 1;
-        }
+        let (points, to) = (Points { codes, ids, shift }, Targets { next_codes, next_ids, tree_ids });
         let children = Children::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
-        let (mut next, mut splits, mut begin, mut child) = ([0; MOST_CHILDREN], 0, node.start, 0);
+        split_by_thread::<D>(&children.parent(parents, k), &points, &to, &children);
+    }
+}
+
+/// Splits a node by a thread.
+#[inline(always)]
+unsafe fn split_by_thread<const D: usize>(
+    parent: &Parent,
+    points: &Points<'_, D>,
+    to: &Targets<'_>,
+    children: &Children<'_, D>,
+) {
+    let node = parent.node;
+    let (mut counts, mut i) = ([0; MOST_CHILDREN], node.start);
+    while i < node.end {
+        count_child(&mut counts, points, points.codes.load(i as usize));
+        i += 1;
+    }
+    let (mut next, mut splits, mut begin, mut child) = ([0; MOST_CHILDREN], 0, node.start, 0);
+    while child < 1 << D {
+        let end = begin + counts[child];
+        children.write(parent, child, begin, end);
+        splits |= u32::from(counts[child] >= children.splits_from) << child;
+        next[child] = begin;
+        begin = end;
+        child += 1;
+    }
+    children.write_parent(parent);
+    let mut i = node.start;
+    while i < node.end {
+        let (code, id) = (points.codes.load(i as usize), points.ids.load(i as usize));
+        let of = points.child(code);
+        // In registers, which no number of a child finds by itself.
+        let (mut place, mut child) = (0, 0);
         while child < 1 << D {
-            let end = begin + counts[child];
-            children.write(k, parent, child, node.level + 1, begin, end);
-            splits |= u32::from(counts[child] >= splits_from) << child;
-            next[child] = begin;
-            begin = end;
+            place = if of == child as u32 { next[child] } else { place };
+            next[child] += u32::from(of == child as u32);
             child += 1;
         }
-        children.write_parent(k, parent, node);
-        let to = Targets { next_codes, next_ids, tree_ids };
-        let mut i = node.start;
-        while i < node.end {
-            let (code, id) = (codes.load(i as usize), ids.load(i as usize));
-            let of = points.child(code);
-            // In registers, which no number of a child finds by itself.
-            let (mut place, mut child) = (0, 0);
-            while child < 1 << D {
-                place = if of == child as u32 { next[child] } else { place };
-                next[child] += u32::from(of == child as u32);
-                child += 1;
-            }
-            to.store(splits >> of & 1 == 1, place, code, id);
-            i += 1;
-        }
+        to.store(splits >> of & 1 == 1, place, code, id);
+        i += 1;
     }
 }

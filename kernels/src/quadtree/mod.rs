@@ -1,5 +1,6 @@
 //! Quadtrees and octrees: nodes cut from sorted codes, or level by level.
 
+pub mod batches;
 pub mod codes;
 pub mod frame;
 pub mod levels;

@@ -147,7 +147,8 @@ pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
 
 /// Writes the children of each node of a round that splits, and their cells, from node `first_node` on; and for nodes below the last level
 /// of the round which node they are, where their points begin, and how many these are, so that they can be the roots of the next. The first
-/// nodes that split are the roots. A thread a node that splits.
+/// nodes that split are the roots. `counts` are those of [`quadtree_splits()`]. A warp 32 nodes
+/// that split.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instance(u32, 2)]
 #[instance(u32, 3)]
@@ -159,40 +160,33 @@ pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
     most: u32,
     frame: Slice<u64>,
     level: u32,
+    counts: Slice<u32>,
     splits: Slice<u32>,
     rows: Slice<u32>,
     roots: Slice<u32>,
     starts: Slice<u32>,
-    offsets: Slice<u32>,
+    offsets: Slice<u64>,
     first_node: u32,
     nodes: SliceMut<Bits128>,
     cells: SliceMut<u32>,
     deep: SliceMut<u32>,
     deep_starts: SliceMut<u32>,
-    deep_lens: SliceMut<u32>,
+    deep_lens: SliceMut<u64>,
 ) {
-    let k = thread::index_1d_u64() as usize;
-    if k < splits.len() {
-        let keys = Keys::<K, D> { keys, num_levels, most: most as usize };
-        let round = Round { keys, splits, rows, roots, of: Roots { starts, offsets }, first_node };
-        let split = round.split(k);
-        if split.level < num_levels {
-            let levels = Frame::<D>::load(frame).levels;
-            round.write_children(k, &split, level, levels, nodes, cells);
-        } else if let Some(i) = k.checked_sub(rows.load(num_levels as usize) as usize) {
-            // If there is a next round.
-            if i < deep.len() {
-                deep.store(i, split.node);
-                deep_starts.store(i, round.of.place(split.root, split.begin));
-                deep_lens.store(i, (split.end - split.begin) as u32);
-            }
-        }
-    }
+    let keys = Keys::<K, D> { keys, num_levels, most: most as usize };
+    let of = Roots { starts, offsets };
+    let round = Round { keys, level, counts, splits, rows, roots, of, first_node };
+    let to = Targets { nodes, cells, deep, deep_starts, deep_lens };
+    round.write(thread::index_1d_u64() as usize, Frame::<D>::load(frame).levels, &to);
 }
 
 /// What a round has found.
 struct Round<'a, K, const D: usize> {
     keys: Keys<'a, K, D>,
+    /// That of the roots.
+    level: u32,
+    /// How many nodes that split come before the places of each warp, on each level.
+    counts: Slice<'a, u32>,
     splits: Slice<'a, u32>,
     /// Where the levels of these begin.
     rows: Slice<'a, u32>,
@@ -206,7 +200,7 @@ struct Round<'a, K, const D: usize> {
 struct Split {
     /// From the round's roots.
     level: u32,
-    root: usize,
+    root: u32,
     node: u32,
     /// Its points, by their places in the round.
     begin: usize,
@@ -215,28 +209,99 @@ struct Split {
     key: u64,
 }
 
+impl Split {
+    /// That of another lane. All lanes call.
+    #[inline(always)]
+    unsafe fn of_lane(&self, lane: u32) -> Self {
+        let Self { level, root, node, begin, end, key } = *self;
+        let [level, root, node, begin, end] = [level, root, node, begin as u32, end as u32]
+            .map(|word| warp::shuffle_idx(warp::FULL_MASK, word, lane));
+        let key = warp::shuffle_idx(warp::FULL_MASK, key, lane);
+        Self { level, root, node, begin: begin as usize, end: end as usize, key }
+    }
+}
+
+/// Where nodes are written, and the roots of the next round, if there is one.
+struct Targets<'a> {
+    nodes: SliceMut<'a, Bits128>,
+    cells: SliceMut<'a, u32>,
+    deep: SliceMut<'a, u32>,
+    deep_starts: SliceMut<'a, u32>,
+    deep_lens: SliceMut<'a, u64>,
+}
+
 impl<K: RadixKey, const D: usize> Round<'_, K, D> {
+    /// Writes what there is to write of the caller's node, and the children of all nodes of the warp, a lane a child, in a root of so many
+    /// levels. All lanes call.
+    #[inline(always)]
+    unsafe fn write(&self, k: usize, levels: u32, to: &Targets<'_>) {
+        let (lane, num_levels) = (warp::lane_id(), self.keys.num_levels);
+        // What has no children has none to write.
+        let mut own = Split { level: num_levels, root: 0, node: 0, begin: 0, end: 0, key: 0 };
+        if k < self.splits.len() {
+            own = self.split(k);
+            self.write_own(k, &own, to);
+        }
+        let mut turn = 0;
+        while turn < 1 << D {
+            let of = (turn << (5 - D)) + (lane >> D);
+            let (split, k, child) = (own.of_lane(of), k - lane as usize + of as usize, lane & ((1 << D) - 1));
+            let is_there = split.level < num_levels;
+            let end = if is_there { self.end(&split, child) } else { 0 };
+            let before = warp::shuffle_idx(warp::FULL_MASK, end as u32, lane.wrapping_sub(1) & 31) as usize;
+            if is_there {
+                let begin = if child == 0 { split.begin } else { before };
+                let at = self.first_child(k) + child;
+                to.nodes.store(at as usize, self.child(&split, begin, end).to_bits());
+                self.write_cell(at, &split, child, levels, to.cells);
+            }
+            turn = computed(turn + 1);
+        }
+    }
+
+    /// Writes of a root where its children are, of a node below the last level that it is one of the next round.
+    #[inline(always)]
+    unsafe fn write_own(&self, k: usize, split: &Split, to: &Targets<'_>) {
+        if split.level == self.keys.num_levels {
+            let i = k - self.rows.load(split.level as usize) as usize;
+            if i < to.deep.len() {
+                to.deep.store(i, split.node);
+                to.deep_starts.store(i, self.of.place(split.root as usize, split.begin));
+                to.deep_lens.store(i, (split.end - split.begin) as u64);
+            }
+        } else if split.level == 0 {
+            let node = Node::from_bits(to.nodes.load(split.node as usize));
+            let first_child = self.first_child(k);
+            to.nodes.store(split.node as usize, Node { first_child, ..node }.to_bits());
+        }
+    }
+
     /// A node that splits.
     #[inline(always)]
     unsafe fn split(&self, k: usize) -> Split {
-        let mut level = 0;
-        while self.rows.load(level as usize + 1) as usize <= k {
-            level += 1;
-        }
+        let ends = |level: usize| self.rows.load(level + 1) as usize;
+        let level = partition_point(0, self.keys.num_levels as usize, |level| ends(level) <= k) as u32;
         let begin = self.splits.load(k) as usize;
         let key = self.keys.key(begin);
-        let root = (key >> (D as u32 * self.keys.num_levels)) as usize;
+        let root = (key >> (D as u32 * self.keys.num_levels)) as u32;
         let shift = D as u32 * (self.keys.num_levels - level);
         let node = if level == 0 {
-            self.roots.load(root)
+            self.roots.load(root as usize)
         } else {
             // The last node of the level above that begins no later.
-            let [first, end] = [level - 1, level].map(|row| self.rows.load(row as usize) as usize);
-            let parent = partition_point(first, end, |i| self.splits.load(i) as usize <= begin) - 1;
-            self.first_child(parent) + (key >> shift) as u32 % (1 << D)
+            self.first_child(self.num_before(level - 1, begin + 1) - 1) + (key >> shift) as u32 % (1 << D)
         };
         let end = self.first_behind(begin, key >> shift, shift);
         Split { level, root, node, begin, end, key: key >> shift }
+    }
+
+    /// How many nodes that split come before those of a level that begin at a place or behind it, which is not the last of all.
+    #[inline(always)]
+    unsafe fn num_before(&self, level: u32, place: usize) -> usize {
+        let num_warps = self.keys.keys.len().div_ceil(QUADTREE_WARP_POINTS);
+        let warp = level as usize * num_warps + place / QUADTREE_WARP_POINTS;
+        let [first, end] = [warp, warp + 1].map(|warp| self.counts.load(warp) as usize);
+        partition_point(first, end, |i| (self.splits.load(i) as usize) < place)
     }
 
     #[inline(always)]
@@ -256,78 +321,60 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
         partition_point(low, high, |i| self.keys.key(i) >> shift == key)
     }
 
+    /// Where the points of a child end.
     #[inline(always)]
-    unsafe fn write_children(
-        &self,
-        k: usize,
-        split: &Split,
-        level: u32,
-        levels: u32,
-        nodes: SliceMut<'_, Bits128>,
-        cells: SliceMut<'_, u32>,
-    ) {
-        let (num_levels, most) = (self.keys.num_levels, self.keys.most);
-        let first_child = self.first_child(k);
-        if split.level == 0 {
-            // It is of the round before.
-            let node = Node::from_bits(nodes.load(split.node as usize));
-            nodes.store(split.node as usize, Node { first_child, ..node }.to_bits());
-        }
-        let corner = self.corner(split, level, levels, cells);
-        // Units on a child's side.
-        let child_level = split.level + 1;
-        let side = 1 << (levels - level - child_level);
-        let shift = D as u32 * (num_levels - child_level);
-        let (mut begin, mut child) = (split.begin, 0);
-        while child < 1 << D {
-            let key = split.key << D | u64::from(child);
-            let end = partition_point(begin, split.end, |i| self.keys.key(i) >> shift <= key);
-            let mut node = Node {
-                start: self.of.place(split.root, begin),
-                end: self.of.place(split.root, end),
-                first_child: 0,
-                level: level + child_level,
-            };
-            // Below the last level it is the next round's.
-            if end - begin > most && child_level < num_levels {
-                let [first, last] =
-                    [child_level, child_level + 1].map(|row| self.rows.load(row as usize) as usize);
-                let own = partition_point(first, last, |i| (self.splits.load(i) as usize) < begin);
-                node.first_child = self.first_child(own);
-            }
-            let at = (first_child + child) as usize;
-            nodes.store(at, node.to_bits());
-            let mut axis = 0;
-            while axis < D {
-                let is_upper = child >> (D - 1 - axis) & 1;
-                cells.store(at * D + axis, corner[axis] + is_upper * side);
-                axis += 1;
-            }
-            begin = end;
-            child += 1;
-        }
+    unsafe fn end(&self, split: &Split, child: u32) -> usize {
+        let shift = D as u32 * (self.keys.num_levels - split.level - 1);
+        let key = split.key << D | u64::from(child);
+        partition_point(split.begin, split.end, |i| self.keys.key(i) >> shift <= key)
     }
 
-    /// The low corner of a node, in units: its root's, and what its key says.
+    /// A child of a node that splits.
     #[inline(always)]
-    unsafe fn corner(&self, split: &Split, level: u32, levels: u32, cells: SliceMut<'_, u32>) -> [u32; D] {
-        let (mut corner, mut axis) = ([0; D], 0);
-        let root = self.roots.load(split.root) as usize;
+    unsafe fn child(&self, split: &Split, begin: usize, end: usize) -> Node {
+        let level = split.level + 1;
+        let [start, behind] = [begin, end].map(|at| self.of.place(split.root as usize, at));
+        let mut node = Node { start, end: behind, first_child: 0, level: self.level + level };
+        // Below the last level it is the next round's.
+        if end - begin > self.keys.most && level < self.keys.num_levels {
+            node.first_child = self.first_child(self.num_before(level, begin));
+        }
+        node
+    }
+
+    /// Writes the low corner of a child's cell, in units: its root's, and what its key says.
+    #[inline(always)]
+    unsafe fn write_cell(&self, at: u32, split: &Split, child: u32, levels: u32, cells: SliceMut<'_, u32>) {
+        let (root, child_level) = (self.roots.load(split.root as usize) as usize, split.level + 1);
+        let (key, mut axis) = (split.key << D | u64::from(child), 0);
+        // Those of the root do not count.
+        let key = key & !(u64::MAX << (D as u32 * child_level));
         while axis < D {
-            corner[axis] = cells.load(root * D + axis);
+            let corner = cells.load(root * D + axis);
+            let units = every_other::<D>(key >> (D - 1 - axis)) << (levels - self.level - child_level);
+            cells.store(at as usize * D + axis, corner + units);
             axis += 1;
         }
-        let mut below = 0;
-        while below < split.level {
-            // The last digit is that of the lowest level.
-            let digit = (split.key >> (D as u32 * below)) as u32;
-            let mut axis = 0;
-            while axis < D {
-                corner[axis] += (digit >> (D - 1 - axis) & 1) << (levels - level - split.level + below);
-                axis += 1;
-            }
-            below += 1;
-        }
-        corner
     }
+}
+
+/// Each `D`-th bit of a number, from the lowest on.
+#[inline(always)]
+fn every_other<const D: usize>(x: u64) -> u32 {
+    let x = if D == 2 {
+        let x = x & 0x5555_5555_5555_5555;
+        let x = (x | x >> 1) & 0x3333_3333_3333_3333;
+        let x = (x | x >> 2) & 0x0F0F_0F0F_0F0F_0F0F;
+        let x = (x | x >> 4) & 0x00FF_00FF_00FF_00FF;
+        let x = (x | x >> 8) & 0x0000_FFFF_0000_FFFF;
+        x | x >> 16
+    } else {
+        let x = x & 0x1249_2492_4924_9249;
+        let x = (x | x >> 2) & 0x10C3_0C30_C30C_30C3;
+        let x = (x | x >> 4) & 0x100F_00F0_0F00_F00F;
+        let x = (x | x >> 8) & 0x001F_0000_FF00_00FF;
+        let x = (x | x >> 16) & 0x001F_0000_0000_FFFF;
+        x | x >> 32
+    };
+    x as u32
 }

@@ -21,6 +21,7 @@ mod primitives;
 mod primitives_ordered;
 mod properties;
 mod quadtree;
+mod quadtree_large;
 mod save;
 
 use kauri::kdtree::{Builder, SplitRule};

@@ -1,10 +1,11 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
 use kauri::kdtree::{Neighbors, Norm, PointMask, Queries, QueryOptions};
-use kauri::quadtree::{Builder, NO_NODE, Node, Octree, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
+use kauri::quadtree::{Builder, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::{Cartesian, Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
+use std::ops::ControlFlow;
 
 const SIZES: [usize; 9] = [0, 1, 2, 21, 33, 100, 1025, 3000, 5000];
 
@@ -110,6 +111,9 @@ where
         let coords: Vec<C> = lists.ids.iter().flat_map(|&id| points[id as usize]).collect();
         assert!(*tree.coords().unwrap() == coords, "{}", what());
         assert_eq!(tree.depth(), lists.nodes.last().unwrap().level, "{}", what());
+        let is_crowded = |node: &Node| node.is_leaf() && node.len() > options.leaf_points;
+        let crowded = (0..lists.nodes.len()).filter(|&i| is_crowded(&lists.nodes[i])).map(|i| i as u32);
+        assert!(tree.crowded_leaves().unwrap().into_iter().eq(crowded), "{}", what());
     }
 }
 
@@ -372,6 +376,56 @@ fn answers_are_those_of_a_kd_tree() {
     }
     // Enough to be put in order.
     answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
+}
+
+fn out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+where
+    [C; D]: Cartesian<Coord = C>,
+{
+    let expected = Lists::of(&Quadtree::build(&Device::cpu(), points, options).unwrap());
+    for gpu in devices_for_shape(shape, points.len()).iter().filter_map(Device::gpu) {
+        for (limit, builder) in
+            [(300_000, Builder::Codes), (400_000, Builder::Levels), (1 << 30, Builder::Codes)]
+        {
+            for out_of_core in [OutOfCore::Streamed, OutOfCore::CpuTop] {
+                let what = || {
+                    format!("{} {shape:?} points, {out_of_core:?}, {limit} bytes, {builder:?}", points.len())
+                };
+                let options = &options.clone().builder(builder).out_of_core(out_of_core);
+                let device = Device::from_gpu(gpu.with_memory_limit(limit));
+                let mut phases: Vec<&str> = Vec::new();
+                let mut progress = |step: Step| {
+                    assert!(step.done <= step.total);
+                    if phases.last() != Some(&step.phase) {
+                        phases.push(step.phase);
+                    }
+                    ControlFlow::Continue(())
+                };
+                let tree = Quadtree::build_with(&device, points, options, &mut progress)
+                    .unwrap_or_else(|error| panic!("{}: {error}", what()));
+                assert!(
+                    out_of_core == OutOfCore::CpuTop
+                        || phases.starts_with(&["counts", "batches", "subtrees"])
+                );
+                tree.verify().unwrap_or_else(|error| panic!("{}: {error}", what()));
+                assert!(Lists::of(&tree) == expected, "{}", what());
+                let coords: Vec<C> = expected.ids.iter().flat_map(|&id| points[id as usize]).collect();
+                assert!(*tree.coords().unwrap() == coords, "{}", what());
+                assert!(device.gpu().unwrap().memory_use().peak_bytes <= limit);
+            }
+        }
+    }
+}
+
+#[test]
+fn trees_out_of_core() {
+    let options = QuadtreeOptions::default();
+    for (i, shape) in Shape::ALL.into_iter().enumerate() {
+        let n = [0, 1, 100, 3000, 4001][i % 5];
+        out_of_core(&shape.points::<f32, 2>(n, 1), shape, &options);
+        out_of_core(&shape.points::<f64, 3>(2500, 2), shape, &options.clone().leaf_points(3));
+    }
+    out_of_core(&Shape::Clustered.points::<f32, 2>(9000, 6), Shape::Clustered, &options.max_depth(6));
 }
 
 #[test]

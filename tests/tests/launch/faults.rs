@@ -10,7 +10,7 @@ use kauri::kdtree::{
 };
 use kauri::primitives::radix_sort::{self, RadixSortOptions};
 use kauri::primitives::segmented_sort;
-use kauri::quadtree::{self, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{self, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
 use std::ops::ControlFlow;
 
@@ -110,7 +110,16 @@ fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], builder: Builder) {
 
 /// Makes every call fail, of each kind, until `survives` says that none was left to.
 fn each_call_fails(survives: impl Fn(FaultPlan) -> bool) {
-    for call in CALLS {
+    each_call_of_fails(&CALLS, survives);
+}
+
+/// The same of each kind by itself: for what a failure to allocate does not end.
+fn each_call_but_any_fails(survives: impl Fn(FaultPlan) -> bool) {
+    each_call_of_fails(&CALLS[..5], survives);
+}
+
+fn each_call_of_fails(calls: &[FaultCall], survives: impl Fn(FaultPlan) -> bool) {
+    for &call in calls {
         for repeat in [false, true] {
             let mut nth = 1;
             while !survives(FaultPlan { call, nth, repeat }) {
@@ -376,36 +385,49 @@ fn every_call_of_a_join_may_fail() {
     }
 }
 
-/// Builds and asks a quadtree on a device whose `nth` call fails; true if no call failed.
+/// Builds a quadtree on a device whose `nth` call fails, and asks it; true if no call was to fail. For want of memory on the device one is
+/// built another way.
 fn quadtree_survives(gpu: &Gpu, points: &Points, options: &QuadtreeOptions, plan: FaultPlan) -> bool {
     let expected = Quadtree::build(&Device::cpu(), points, options).unwrap();
     let faulty = gpu.with_faults(plan);
     let found = Quadtree::build(&Device::from_gpu(faulty.clone()), points, options).and_then(|tree| {
-        assert!(tree.nodes()? == expected.nodes()? && tree.ids()? == expected.ids()?, "{plan:?}");
-        assert_eq!(tree.leaves_of(points)?, expected.leaves_of(points)?, "{plan:?}");
-        assert_eq!(tree.leaves_around(&[1])?, expected.leaves_around(&[1])?, "{plan:?}");
-        assert_eq!(tree.level_of_detail(2)?, expected.level_of_detail(2)?, "{plan:?}");
-        assert_eq!(
-            tree.nearest(&points[..5], 3)?.ids(),
-            expected.nearest(&points[..5], 3)?.ids(),
+        assert!(
+            tree.nodes()?[..] == expected.nodes()?[..] && tree.ids()?[..] == expected.ids()?[..],
             "{plan:?}"
         );
+        assert!(tree.leaves_of(points)? == expected.leaves_of(points)?, "{plan:?}");
+        assert!(tree.leaves_around(&[1])? == expected.leaves_around(&[1])?, "{plan:?}");
+        assert!(tree.level_of_detail(2)? == expected.level_of_detail(2)?, "{plan:?}");
+        let [found, expected] = [&tree, &expected].map(|tree| tree.nearest(&points[..5], 3));
+        assert!(found?.ids() == expected?.ids(), "{plan:?}");
         Ok(())
     });
     assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}: {found:?}");
-    if let Err(error) = &found {
-        assert!(is_expected(error), "{plan:?}: {error}");
+    match found {
+        Ok(()) => plan.call != FaultCall::Alloc || faulty.memory_use().allocations < plan.nth,
+        Err(error) => {
+            assert!(is_expected(&error), "{plan:?}: {error}");
+            false
+        }
     }
-    found.is_ok()
 }
 
 #[test]
 fn every_call_of_a_quadtree_may_fail() {
     let device = Device::sim(SimOptions::default()).unwrap();
-    for builder in [quadtree::Builder::Codes, quadtree::Builder::Levels] {
-        let options = QuadtreeOptions::default().leaf_points(2).builder(builder);
-        on_cuda(|gpu, _| each_call_fails(|plan| quadtree_survives(gpu, &points(3000), &options, plan)));
-        each_call_fails(|plan| quadtree_survives(device.gpu().unwrap(), &points(6), &options, plan));
+    let simulated = |options: &QuadtreeOptions| {
+        each_call_but_any_fails(|plan| {
+            quadtree_survives(device.gpu().unwrap(), &points(9), &options.clone().leaf_points(2), plan)
+        });
+    };
+    for out_of_core in [OutOfCore::WhereNeeded, OutOfCore::Streamed, OutOfCore::CpuTop] {
+        for builder in [quadtree::Builder::Codes, quadtree::Builder::Levels] {
+            let options = QuadtreeOptions::default().out_of_core(out_of_core).builder(builder);
+            simulated(&options);
+            on_cuda(|gpu, _| {
+                each_call_but_any_fails(|plan| quadtree_survives(gpu, &points(3000), &options, plan));
+            });
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::on_each_schedule_in_turn;
 use kauri::device::Gpu;
-use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::{Cartesian, Device, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 
@@ -36,7 +36,9 @@ where
 #[test]
 fn trees_of_every_shape() {
     let options = QuadtreeOptions::default();
-    on_each_schedule_in_turn(11, |gpu, _, turn| match turn {
+    let mut by_blocks = options.clone();
+    (by_blocks.levels.threads, by_blocks.levels.block_points) = (Some(32), u32::MAX);
+    on_each_schedule_in_turn(12, |gpu, _, turn| match turn {
         0 => check(gpu, &Shape::Uniform.points::<f32, 2>(1500, 1), &options),
         1 => check(gpu, &Shape::Clustered.points::<f32, 3>(400, 2), &options.clone().leaf_points(1)),
         2 => check(gpu, &Shape::FewDistinct.points::<f64, 2>(300, 3), &options.clone().leaf_points(5)),
@@ -46,7 +48,54 @@ fn trees_of_every_shape() {
         6 => check(gpu, &Shape::Lattice.points::<f64, 2>(200, 7), &options.clone().max_depth(2)),
         7 => check(gpu, &Shape::Subnormal.points::<f64, 3>(100, 8), &options.clone().leaf_points(1)),
         10 => check(gpu, &Shape::Uniform.points::<f32, 2>(3000, 10), &options.clone().leaf_points(700)),
+        11 => check(gpu, &Shape::Clustered.points::<f32, 2>(900, 11), &by_blocks),
         8 => check(gpu, &Shape::Largest.points::<f64, 2>(70, 9), &options.clone().leaf_points(33)),
         _ => check(gpu, &Shape::Uniform.points::<f32, 2>(21, 10), &options.clone().max_depth(0)),
     });
+}
+
+/// With less memory than the tree takes, so that there are several batches, and nodes that do not fit.
+#[test]
+fn trees_out_of_core() {
+    on_each_schedule_in_turn(6, |gpu, _, turn| {
+        let (shape, n, limit) = [
+            (Shape::Uniform, 700, 1 << 30),
+            (Shape::Clustered, 1500, 250_000),
+            (Shape::AllEqual, 1100, 200_000),
+            (Shape::Scales, 1200, 200_000),
+        ][turn % 4];
+        let builder = [Builder::Codes, Builder::Levels][turn % 2];
+        let out_of_core = if turn % 3 == 0 { OutOfCore::CpuTop } else { OutOfCore::Streamed };
+        let options = QuadtreeOptions::default().builder(builder).out_of_core(out_of_core);
+        check_out_of_core(gpu, &shape.points::<f32, 2>(n, 1), &options, limit);
+        check_out_of_core(gpu, &shape.points::<f64, 3>(n / 4, 2), &options.leaf_points(3), limit);
+    });
+}
+
+/// With batches of several roots that have to be cut.
+#[test]
+fn batches_without_room() {
+    on_each_schedule_in_turn(1, |gpu, _, _| {
+        let options = QuadtreeOptions::default().builder(Builder::Levels).leaf_points(3);
+        let points = Shape::Lattice.points::<f64, 3>(2500, 2);
+        check_out_of_core(gpu, &points, &options.out_of_core(OutOfCore::Streamed), 400_000);
+    });
+}
+
+fn check_out_of_core<C: Scalar, const D: usize>(
+    gpu: &Gpu,
+    points: &[[C; D]],
+    options: &QuadtreeOptions,
+    limit: u64,
+) where
+    [C; D]: Cartesian<Coord = C>,
+{
+    let cpu = Quadtree::build(&Device::cpu(), points, options).unwrap();
+    let device = Device::from_gpu(gpu.with_memory_limit(limit));
+    let sim = Quadtree::build(&device, points, options).unwrap();
+    sim.verify().unwrap();
+    assert_eq!(sim.nodes().unwrap(), cpu.nodes().unwrap(), "{options:?}");
+    assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap(), "{options:?}");
+    assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap(), "{options:?}");
+    assert_eq!(sim.level_begins(), cpu.level_begins(), "{options:?}");
 }

@@ -14,6 +14,9 @@
 #                              thesis       the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; what needs
 #                                           a profiler by ncu where it is there, in join-thesis-ncu.csv and lovik-ncu.csv
 #                              quadtree     quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
+#                              host         quadtrees and octrees of points in host memory, also out of core, of
+#                                           $KAURI_QUADTREE_HOST_SIZES points
+#                              gluck        the experiments that Gluck published, of $KAURI_GLUCK_SIZES points
 #                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
 #                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
@@ -157,15 +160,14 @@ suites() {
                 profile lovik-ncu env ONCE=1 rivals/bin/thesis_lovik 1 1000000
                 ;;
             quadtree) suite quadtree quadtree ${KAURI_QUADTREE_SIZES:-1000000 10000000 80000000 1000000000} ;;
-            join-cpu)
-                run "bench join-cpu" "$out/bench.log" bin/kauri-bench --suite join-cpu --device cpu \
-                    --n "$(echo ${KAURI_JOIN_CPU_SIZES:-1000000} | tr ' ' ,)" --out "$out/join-cpu.json" --table "$out/join-cpu.md"
-                ;;
+            host) alone quadtree-host cuda ${KAURI_QUADTREE_HOST_SIZES:-10000000 80000000 1000000000} ;;
+            gluck) alone quadtree-gluck cuda ${KAURI_GLUCK_SIZES:-100000 1000000 10000000 40000000 80000000} ;;
+            join-cpu) alone join-cpu cpu ${KAURI_JOIN_CPU_SIZES:-1000000} ;;
             wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
             primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are first, join, join-cpu, kdtree, primitives, quadtree, thesis and wald'
+                note "suite $name" FAILED 'there are first, gluck, host, join, join-cpu, kdtree, primitives, quadtree, thesis and wald'
                 ;;
         esac
     done
@@ -177,6 +179,14 @@ suite() {
     rivals "${@:2}"
     sizes=$(IFS=,; echo "${*:3}")
     run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --n "$sizes" --rivals "$out/rivals.jsonl" \
+        --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
+}
+
+# alone SUITE DEVICE SIZE...: a suite without rivals
+alone() {
+    local suite=$1 sizes
+    sizes=$(IFS=,; echo "${*:3}")
+    run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --device "$2" --n "$sizes" \
         --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 

@@ -76,6 +76,11 @@ const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["j
 const JOIN_RISING: Kernel = Kernel { file: "kernels/src/join/rising.rs", tests: &["joins::"] };
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["joins::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
+const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
+const QUADTREE_SPLITS: Kernel = Kernel { file: "kernels/src/quadtree/splits.rs", tests: &["quadtree::"] };
+const QUADTREE_LEVELS: Kernel = Kernel { file: "kernels/src/quadtree/levels.rs", tests: &["quadtree::"] };
+const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/order.rs", tests: &["quadtree::"] };
+const QUADTREE_BATCHES: Kernel = Kernel { file: "kernels/src/quadtree/batches.rs", tests: &["quadtree::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
 const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
 const NTH: Kernel = Kernel { file: "kernels/src/block/nth.rs", tests: &["top_k::"] };
@@ -730,5 +735,59 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: JOIN_HEAPS,
         from: "if is_before(below, other) {",
         to: "if is_before(other, below) {",
+    },
+    Mutant {
+        what: "quadtree: the point behind the last is looked at",
+        kernel: QUADTREE_SPLITS,
+        from: "len - place <= self.most {",
+        to: "len - place < self.most {",
+    },
+    Mutant {
+        what: "quadtree: a parent that begins before its child is not found",
+        kernel: QUADTREE_SPLITS,
+        from: "self.num_before(level - 1, begin + 1) - 1",
+        to: "self.num_before(level - 1, begin)",
+    },
+    Mutant {
+        what: "quadtree: a child with as many points as a leaf may have splits",
+        kernel: QUADTREE_SPLITS,
+        from: "if end - begin > self.keys.most && level",
+        to: "if end - begin >= self.keys.most && level",
+    },
+    Mutant {
+        what: "quadtree: roots that begin within a warp are not found",
+        kernel: QUADTREE_CODES,
+        from: "partition_point(first, end, begins(at)) - 1",
+        to: "first - 1",
+    },
+    Mutant {
+        what: "quadtree: ids in leaves are counted with themselves",
+        kernel: QUADTREE_ORDER,
+        from: "points.load(other) < id",
+        to: "points.load(other) <= id",
+    },
+    Mutant {
+        what: "quadtree: points in one cell are counted once",
+        kernel: QUADTREE_BATCHES,
+        from: "with_first.count_ones() } else { 1 };",
+        to: "1 } else { 1 };",
+    },
+    Mutant {
+        what: "quadtree: level by level, no barrier before sorted points are stored",
+        kernel: QUADTREE_LEVELS,
+        from: "                places.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
+        to: "                places.add(child);\n            }\n            j += 1;\n        }",
+    },
+    Mutant {
+        what: "quadtree: level by level, the threads before have no points",
+        kernel: QUADTREE_LEVELS,
+        from: "self.before.plus(self.total.begins())",
+        to: "self.total.begins()",
+    },
+    Mutant {
+        what: "quadtree: level by level, the next points come before those of a block are stored",
+        kernel: QUADTREE_LEVELS,
+        from: "|child| bases.load(child));\n        thread::sync_threads();\n",
+        to: "|child| bases.load(child));\n",
     },
 ];

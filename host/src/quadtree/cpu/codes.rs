@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::memory;
 use crate::quadtree::check_num_nodes;
+use crate::quadtree::host::Part;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
@@ -44,7 +45,7 @@ pub(super) fn build<C: Coordinate, K: Code, const D: usize>(
     depth: u32,
     most: u32,
     stats: &mut Stats,
-) -> Result<(Cut, Points<C>)> {
+) -> Result<(Cut<D>, Points<C>)> {
     let n = points.len();
     let mut keyed: Vec<(K, u32)> = memory::vec_with_capacity(n, "codes of points")?;
     stats.temp_bytes = (n * size_of::<(K, u32)>()) as u64;
@@ -56,11 +57,11 @@ pub(super) fn build<C: Coordinate, K: Code, const D: usize>(
     });
     // All pairs differ.
     stats.phase("sort", || keyed.par_sort_unstable());
-    let (nodes, cells, splits) = stats.phase("cut", || cut(&keyed, frame, depth, most))?;
+    let (tree, splits) = stats.phase("cut", || cut(&keyed, frame, depth, most))?;
     stats.phase("order", || {
         keyed.par_iter().map(|&(_, id)| id).collect_into_vec(&mut ids);
         // Where leaves begin, their points cut in pieces at those places.
-        let mut ends: Vec<_> = nodes.iter().filter(|node| node.is_leaf()).map(|node| node.end).collect();
+        let mut ends: Vec<_> = tree.nodes.iter().filter(|node| node.is_leaf()).map(|node| node.end).collect();
         ends.sort_unstable();
         let (mut rest, mut leaves, mut begin) = (&mut ids[..], Vec::with_capacity(ends.len()), 0);
         for end in ends {
@@ -71,7 +72,7 @@ pub(super) fn build<C: Coordinate, K: Code, const D: usize>(
         leaves.into_par_iter().for_each(|leaf| leaf.sort_unstable());
         coords.par_extend(ids.par_iter().flat_map_iter(|&id| points[id as usize]));
     });
-    Ok(((nodes, cells, splits), Points { coords, ids }))
+    Ok(((tree, splits), Points { coords, ids }))
 }
 
 /// The way to a unit through all levels down to `depth`.
@@ -86,9 +87,14 @@ fn code<K: Code, const D: usize>(frame: &Frame<D>, unit: [u32; D], depth: u32) -
 }
 
 /// Cuts nodes from sorted codes, level by level.
-fn cut<K: Code, const D: usize>(keyed: &[(K, u32)], frame: &Frame<D>, depth: u32, most: u32) -> Result<Cut> {
+fn cut<K: Code, const D: usize>(
+    keyed: &[(K, u32)],
+    frame: &Frame<D>,
+    depth: u32,
+    most: u32,
+) -> Result<Cut<D>> {
     let root = Node { start: 0, end: keyed.len() as u32, first_child: 0, level: 0 };
-    let (mut nodes, mut cells, mut splits) = (vec![root], vec![0; D], Vec::new());
+    let (Part { mut nodes, mut corners }, mut splits) = (Part::of_node(root, [0; D]), Vec::new());
     let mut level_begin = 0;
     for level in 0..depth {
         // Those of this level that split.
@@ -101,7 +107,7 @@ fn cut<K: Code, const D: usize>(keyed: &[(K, u32)], frame: &Frame<D>, depth: u32
         check_num_nodes(nodes.len(), parents.len() as u64, D)?;
         let num_children = parents.len() << D;
         memory::reserve(&mut nodes, num_children, "nodes of a quadtree")?;
-        memory::reserve(&mut cells, num_children * D, "cells of a quadtree")?;
+        memory::reserve(&mut corners, num_children, "cells of a quadtree")?;
         let (shift, side) = (D as u32 * (depth - level - 1), 1 << (frame.levels - level - 1));
         let children: Vec<_> = parents
             .par_iter()
@@ -110,7 +116,7 @@ fn cut<K: Code, const D: usize>(keyed: &[(K, u32)], frame: &Frame<D>, depth: u32
                 let keyed = &keyed[node.start as usize..node.end as usize];
                 let ends =
                     move |child| keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32;
-                let corner: [u32; D] = std::array::from_fn(|axis| cells[i * D + axis]);
+                let corner = corners[i];
                 (0..1 << D).map(move |child: u32| {
                     let start = if child == 0 { 0 } else { ends(child - 1) };
                     let [start, end] = [start, ends(child)].map(|at| node.start + at);
@@ -125,10 +131,10 @@ fn cut<K: Code, const D: usize>(keyed: &[(K, u32)], frame: &Frame<D>, depth: u32
         }
         for (node, cell) in children {
             nodes.push(node);
-            cells.extend(cell);
+            corners.push(cell);
         }
         splits.push(parents.len() as u32);
         level_begin = level_end;
     }
-    Ok((nodes, cells, splits))
+    Ok((Part { nodes, corners }, splits))
 }

@@ -4,17 +4,18 @@ use super::{Cut, Points};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::memory;
-use crate::quadtree::check_num_nodes;
+use crate::quadtree::host::Part;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 
-/// Nodes, and the points in their order.
-pub(super) fn build<C: Coordinate, const D: usize>(
+/// Nodes, and the points in their order, down to the level, at most `depth`, on which no node has more points than `fits`.
+pub(in crate::quadtree) fn build<C: Coordinate, const D: usize>(
     points: &[[C; D]],
     frame: &Frame<D>,
     depth: u32,
     most: u32,
-) -> Result<(Cut, Points<C>)> {
+    fits: u32,
+) -> Result<(Cut<D>, Points<C>)> {
     let n = points.len();
     let mut ids: Vec<u32> = memory::vec_with_capacity(n, "ids of points")?;
     let mut in_order: Vec<[C; D]> = memory::vec_with_capacity(n, "points in the order of a quadtree")?;
@@ -26,18 +27,20 @@ pub(super) fn build<C: Coordinate, const D: usize>(
     moved.extend_from_slice(points);
 
     let root = Node { start: 0, end: n as u32, first_child: 0, level: 0 };
-    let (mut nodes, mut cells, mut splits) = (vec![root], vec![0; D], Vec::new());
+    let (mut tree, mut splits) = (Part::of_node(root, [0; D]), Vec::new());
     let mut level_begin = 0;
     for level in 0..depth {
-        let level_end = nodes.len();
+        let level_end = tree.nodes.len();
+        if tree.nodes[level_begin..].iter().all(|node| node.len() <= fits) {
+            break;
+        }
         let mut num_splits = 0;
         for i in level_begin..level_end {
-            let node = nodes[i];
+            let node = tree.nodes[i];
             if node.len() <= most {
                 continue;
             }
             num_splits += 1;
-            check_num_nodes(nodes.len(), 1, D)?;
             let range = node.start as usize..node.end as usize;
             let child_of = |point: [C; D]| frame.code(frame.unit(point), level, 1) as usize;
             let mut begins = [0; 9];
@@ -57,18 +60,8 @@ pub(super) fn build<C: Coordinate, const D: usize>(
             in_order[range.clone()].copy_from_slice(&moved[range.clone()]);
             ids[range.clone()].copy_from_slice(&moved_ids[range]);
 
-            memory::reserve_more(&mut nodes, 1 << D, "nodes of a quadtree")?;
-            memory::reserve_more(&mut cells, D << D, "cells of a quadtree")?;
-            nodes[i].first_child = nodes.len() as u32;
             let side = 1 << (frame.levels - level - 1);
-            for child in 0..1_usize << D {
-                let [start, end] = [begins[child], begins[child + 1]].map(|at| at as u32);
-                nodes.push(Node { start, end, first_child: 0, level: level + 1 });
-                for axis in 0..D {
-                    let is_upper = (child >> (D - 1 - axis) & 1) as u32;
-                    cells.push(cells[i * D + axis] + is_upper * side);
-                }
-            }
+            tree.push_children(i, side, |child| (begins[child + 1] - begins[child]) as u32)?;
         }
         if num_splits == 0 {
             break;
@@ -76,5 +69,5 @@ pub(super) fn build<C: Coordinate, const D: usize>(
         splits.push(num_splits);
         level_begin = level_end;
     }
-    Ok(((nodes, cells, splits), Points { coords: in_order.into_flattened(), ids }))
+    Ok(((tree, splits), Points { coords: in_order.into_flattened(), ids }))
 }

@@ -7,21 +7,25 @@ use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::primitives::reduce::Reduce;
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::segmented_sort::{Listed, SEGMENT_TILE_ITEMS};
 use crate::quadtree::check_num_nodes;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{QUADTREE_COUNTED_POINTS, QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
 use kauri_kernels::quadtree::codes::{quadtree_codes, quadtree_deep_codes, quadtree_place};
+use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::quadtree::order::quadtree_order;
 use kauri_kernels::quadtree::splits::{quadtree_children, quadtree_count, quadtree_rows, quadtree_splits};
 use kauri_kernels::thread::carried::NoValue;
-use kauri_kernels::thread::operator::Sum;
+use kauri_kernels::thread::operator::{Max, Sum};
 use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
 use kauri_kernels::warp::look_back::Decoupled;
 
-/// Bits of the codes of a round: no more, so that the number of a root fits in front of them.
+/// Bits of the codes of a round where all are sorted: no more, so that the number of a root fits in front of them.
 const MAX_CODE_BITS: u32 = 32;
+/// Most levels of a round: a warp has a lane for each, and for those above and below.
+const LATER_LEVELS: u32 = 30;
 
 /// Builds the tree; how many nodes split on each level.
 ///
@@ -33,21 +37,42 @@ pub(super) unsafe fn build<C: Coordinate, const D: usize>(
     ids: &mut Buffer<u32>,
     nodes: &mut Nodes<D>,
 ) -> Result<Vec<u32>> {
-    let &Asked { depth, most, .. } = asked;
-    let mut level = first_levels(ids.len(), D, most).min(depth);
+    let num_levels = first_levels(ids.len(), D, asked.most).min(asked.depth);
     let mut rounds = Rounds { asked, ids, nodes, splits: Vec::new(), ends: 0 };
     // SAFETY: passed on to the caller.
     unsafe {
-        let mut roots = rounds.first(workspace, level, level < depth)?;
-        while let Some(of) = roots {
-            let num_levels = later_levels(D).min(depth - level);
-            let goes_on = level + num_levels < depth;
-            roots = rounds.later(workspace, of, level, num_levels, goes_on)?;
-            level += num_levels;
-        }
-        rounds.order(workspace)?;
-        Ok(rounds.splits)
+        let roots = rounds.first(workspace, num_levels, num_levels < asked.depth)?;
+        rounds.go_on(workspace, num_levels, roots)?;
     }
+    Ok(rounds.splits)
+}
+
+/// Builds what is below nodes of level `level`, all that there are, which have too many points; how many split on each level from that one on. The ids
+/// are in the order of the nodes.
+///
+/// # Safety
+/// As [`build`].
+pub(super) unsafe fn build_below<C: Coordinate, const D: usize>(
+    asked: &Asked<'_, C>,
+    workspace: &mut Workspace,
+    ids: &mut Buffer<u32>,
+    nodes: &mut Nodes<D>,
+    level: u32,
+    roots: &[Node],
+) -> Result<Vec<u32>> {
+    let stream = asked.stream;
+    let numbers: Vec<u32> = (0..roots.len() as u32).collect();
+    let starts: Vec<u32> = roots.iter().map(|root| root.start).collect();
+    let lens: Vec<u64> = roots.iter().map(|root| root.len().into()).chain([0]).collect();
+    let deep = Deep {
+        nodes: Buffer::from_slice(stream, &numbers, "nodes of a quadtree")?,
+        starts: Buffer::from_slice(stream, &starts, "nodes of a quadtree")?,
+        lens: Buffer::from_slice(stream, &lens, "nodes of a quadtree")?,
+    };
+    let mut rounds = Rounds { asked, ids, nodes, splits: Vec::new(), ends: 0 };
+    // SAFETY: passed on to the caller.
+    unsafe { rounds.go_on(workspace, level, Some(deep))? };
+    Ok(rounds.splits)
 }
 
 /// Levels of the first round: as many as points in even cells need, one more, and those that take no further pass of the sort.
@@ -57,9 +82,11 @@ fn first_levels(num_points: usize, dims: usize, most: u32) -> u32 {
     bits / dims as u32
 }
 
-/// Most levels of a later one.
-fn later_levels(dims: usize) -> u32 {
-    MAX_CODE_BITS / dims as u32
+/// Levels of a later one: as many as points on a line need, where these are even, two more, and those that take no further pass of the sort.
+fn later_levels(points_of_root: usize, root_bits: u32, dims: usize, most: u32) -> u32 {
+    let full = (points_of_root / most as usize).max(1).ilog2() + 3;
+    let bits = root_bits + (full * dims as u32).min(MAX_CODE_BITS);
+    (bits.next_multiple_of(RADIX_BITS) - root_bits).min(MAX_CODE_BITS) / dims as u32
 }
 
 /// Nodes that have too many points at the end of a round.
@@ -68,7 +95,7 @@ struct Deep {
     nodes: Buffer<u32>,
     /// Where the points of each begin, and how many these are, with one 0 more.
     starts: Buffer<u32>,
-    lens: Buffer<u32>,
+    lens: Buffer<u64>,
 }
 
 /// A tree that is being built.
@@ -87,28 +114,31 @@ struct Rounds<'a, C, const D: usize> {
 struct RootsOn<'a> {
     nodes: Slice<'a, u32>,
     starts: Slice<'a, u32>,
-    offsets: Slice<'a, u32>,
+    offsets: Slice<'a, u64>,
 }
 
 /// Temporary memory of a round: keys and ids, and where the sort moves them to; what is counted.
 struct Round<K> {
     keys: [Region<K>; 2],
     ids: [Region<u32>; 2],
-    sort: RadixSort,
     counts: Region<u32>,
     scan: Scan,
     rows: Region<u32>,
 }
 
+/// How the points of a later round are sorted: those of each root by themselves, or all.
+enum Sort {
+    Segments(Listed<u64, u32>),
+    All(RadixSort),
+}
+
 impl<K: RadixKey> Round<K> {
     fn plan(layout: &mut Layout, len: usize, num_ids: [usize; 2], num_levels: u32) -> Self {
-        let [sort] = RadixSort::plan(layout, len, [Shape::of::<K, u32>(len)]);
         let num_rows = num_levels as usize + 1;
         let num_counts = num_rows * len.div_ceil(QUADTREE_WARP_POINTS) + 1;
         Self {
             keys: [layout.reserve(len), layout.reserve(len)],
             ids: num_ids.map(|len| layout.reserve(len)),
-            sort,
             counts: layout.reserve(num_counts),
             scan: Scan::plan::<u32, Decoupled>(layout, num_counts),
             rows: layout.reserve(num_rows + 1),
@@ -117,6 +147,25 @@ impl<K: RadixKey> Round<K> {
 }
 
 impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
+    /// The levels from level `level` on, of nodes that have too many points there; at last the order of points in leaves.
+    ///
+    /// # Safety
+    /// As [`first`](Self::first).
+    unsafe fn go_on(
+        &mut self,
+        workspace: &mut Workspace,
+        mut level: u32,
+        mut roots: Option<Deep>,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            while let Some(of) = roots {
+                (level, roots) = self.later(workspace, of, level)?;
+            }
+            self.order(workspace)
+        }
+    }
+
     /// The levels from the root on.
     ///
     /// # Safety
@@ -130,11 +179,12 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         let (stream, n) = (self.asked.stream, self.ids.len());
         let mut layout = Layout::new();
         let round = Round::<u32>::plan(&mut layout, n, [0, n], num_levels);
-        let zeros: Region<u32> = layout.reserve(1);
+        let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
+        let zeros: Region<u64> = layout.reserve(1);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         temp.clear(stream, zeros)?;
-        let zero = temp.view(zeros).read_only();
-        let roots = RootsOn { nodes: zero, starts: zero, offsets: zero };
+        let zero = temp.view(zeros.of_type::<u32>()).read_only();
+        let roots = RootsOn { nodes: zero, starts: zero, offsets: temp.view(zeros).read_only() };
         let by = SortBy::low_bits(num_levels * D as u32);
         let [keys, room] = round.keys.map(|keys| temp.view(keys));
         // The last pass is to write to the tree's ids, and what a sort reads may be the second of what it writes.
@@ -147,12 +197,12 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         unsafe {
             let args = (self.asked.coords, self.asked.frame.slice(), num_levels, to[1].keys, to[1].values);
             stream.launch_items::<quadtree_codes<C, D>>(n as u64, args)?;
-            let [sorted, room] = round.sort.run(stream, &temp, by, to[1].read_only(), to)?;
+            let [sorted, room] = sort.run(stream, &temp, by, to[1].read_only(), to)?;
             self.cut(&temp, &round, sorted.keys.read_only(), room.keys, roots, 0, num_levels, goes_on)
         }
     }
 
-    /// The levels from level `level` on, of nodes that have too many points there.
+    /// Levels from level `level` on, of nodes that have too many points there; the level below them, and nodes that have too many there.
     ///
     /// # Safety
     /// As [`first`](Self::first).
@@ -161,21 +211,31 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         workspace: &mut Workspace,
         of: Deep,
         level: u32,
-        num_levels: u32,
-        goes_on: bool,
-    ) -> Result<Option<Deep>> {
+    ) -> Result<(u32, Option<Deep>)> {
         let stream = self.asked.stream;
         let num_roots = of.nodes.len();
-        let offsets = self.scanned(workspace, &of.lens)?;
-        let len = offsets.part_to_vec(stream, num_roots..num_roots + 1)?[0] as usize;
+        let (offsets, [len, largest]) = self.offsets(workspace, &of.lens)?;
+        let by_segment = largest as usize <= SEGMENT_SHORT_ITEMS;
+        let (len, root_bits) = (len as usize, num_roots.next_power_of_two().ilog2());
+        let num_levels = if by_segment {
+            LATER_LEVELS.min((u64::BITS - root_bits) / D as u32)
+        } else {
+            later_levels(len / num_roots, root_bits, D, self.asked.most)
+        };
+        let num_levels = num_levels.min(self.asked.depth - level);
         let mut layout = Layout::new();
         let round = Round::<u64>::plan(&mut layout, len, [len, len], num_levels);
+        let sort = if by_segment {
+            Sort::Segments(Listed::<u64, u32>::plan(&mut layout, [len / 33, 0], 0))
+        } else {
+            let [sort] = RadixSort::plan(&mut layout, len, [Shape::of::<u64, u32>(len)]);
+            Sort::All(sort)
+        };
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         // SAFETY: the buffer has one more.
         let of_roots = unsafe { offsets.slice().part(0, num_roots) };
         let roots = RootsOn { nodes: of.nodes.slice(), starts: of.starts.slice(), offsets: of_roots };
         let code_bits = num_levels * D as u32;
-        let by = SortBy::low_bits(code_bits + (num_roots as u32).next_power_of_two().ilog2());
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(round.keys[i]), values: temp.view(round.ids[i]) });
         // SAFETY: the plan's memory and the caller's.
         unsafe {
@@ -191,27 +251,45 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
                 pairs[1].values,
             );
             stream.launch_items::<quadtree_deep_codes<C, D>>(len as u64, args)?;
-            let [sorted, room] = round.sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
+            let from = pairs[1].read_only();
+            let [sorted, room] = match sort {
+                Sort::Segments(listed) => {
+                    let (by, to) = (SortBy::low_bits(code_bits), pairs[0]);
+                    listed.sort(stream, &temp, from, offsets.slice(), to, by, largest as usize)?;
+                    pairs
+                }
+                Sort::All(sort) => {
+                    sort.run(stream, &temp, SortBy::low_bits(code_bits + root_bits), from, pairs)?
+                }
+            };
             let sorted = sorted.read_only();
             let args =
                 (sorted.keys, sorted.values, code_bits, roots.starts, roots.offsets, self.ids.slice_mut());
             stream.launch_items::<quadtree_place>(len as u64, args)?;
-            self.cut(&temp, &round, sorted.keys, room.keys, roots, level, num_levels, goes_on)
+            let below = level + num_levels;
+            let goes_on = below < self.asked.depth;
+            let deep = self.cut(&temp, &round, sorted.keys, room.keys, roots, level, num_levels, goes_on)?;
+            Ok((below, deep))
         }
     }
 
-    /// Numbers of points, scanned.
-    fn scanned(&self, workspace: &mut Workspace, lens: &Buffer<u32>) -> Result<Buffer<u32>> {
+    /// Where the points of roots begin, given how many these are and a 0; the number of all, and of those of the largest.
+    fn offsets(&self, workspace: &mut Workspace, lens: &Buffer<u64>) -> Result<(Buffer<u64>, [u64; 2])> {
+        let (stream, num) = (self.asked.stream, lens.len());
         let mut layout = Layout::new();
-        let scan = Scan::plan::<u32, Decoupled>(&mut layout, lens.len());
-        let temp = workspace.carve(self.asked.stream, &layout, "quadtree")?;
-        let mut offsets = Buffer::uninitialized(self.asked.stream.gpu(), lens.len(), "points of a quadtree")?;
+        let scan = Scan::plan::<u64, Decoupled>(&mut layout, num);
+        let (reduce, told) = (Reduce::<u64>::plan(&mut layout, num), layout.reserve::<u64>(1));
+        let temp = workspace.carve(stream, &layout, "quadtree")?;
+        let mut offsets = Buffer::uninitialized(stream.gpu(), num, "points of a quadtree")?;
         // SAFETY: of one length, and they wait for the device before they are freed.
         unsafe {
             let (from, to) = (lens.slice(), offsets.slice_mut());
-            scan.run::<u32, Sum, Decoupled>(self.asked.stream, &temp, from, to, Ends::Exclusive)?;
+            scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, Ends::Exclusive)?;
+            reduce.run::<Max>(stream, &temp, from, temp.view(told))?;
+            let all = stream.read(to.part(num - 1, 1).read_only())?[0];
+            let largest = stream.read(temp.view(told).read_only())?[0];
+            Ok((offsets, [all, largest]))
         }
-        Ok(offsets)
     }
 
     /// Cuts the nodes of a round from its sorted keys; what has too many points at its end, if that goes on. `room` is as long as the
@@ -276,6 +354,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
                 most,
                 self.asked.frame.slice(),
                 level,
+                counts.read_only(),
                 splits.read_only(),
                 rows.read_only(),
                 roots.nodes,
@@ -288,7 +367,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
                 deep.starts.slice_mut(),
                 deep.lens.slice_mut(),
             );
-            stream.launch_items::<quadtree_children<K, D>>(all.into(), args)?;
+            stream.launch_items::<quadtree_children<K, D>>(u64::from(all).next_multiple_of(32), args)?;
             Ok((num_deep > 0).then_some(deep))
         }
     }

@@ -5,6 +5,7 @@ use super::nodes::Nodes;
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
+use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::nothing;
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::select::{Select, Selected};
@@ -33,7 +34,8 @@ macro_rules! with_threads {
     };
 }
 
-/// Builds the tree; how many nodes split on each level.
+/// Builds what is below so many nodes of a level, all that there are, which have too many points; how many split on each level from that one on.
+/// The ids are in the order of the nodes; of the root they are yet to be written.
 ///
 /// # Safety
 /// Nothing else uses the buffers until the stream has done the work.
@@ -43,25 +45,29 @@ pub(super) unsafe fn build<C: Coordinate, const D: usize>(
     ids: &mut Buffer<u32>,
     nodes: &mut Nodes<D>,
     options: LevelsOptions,
+    (first_level, num_roots): (u32, usize),
 ) -> Result<Vec<u32>> {
     let stream = asked.stream;
     let mut layout = Layout::new();
     let plan = Plan::new::<D>(&mut layout, ids.len(), asked.most);
     let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
-    let parents = temp.view(plan.parents[0]);
+    let parents = temp.view(plan.parents[first_level as usize % 2]);
     let mut work = Work { asked, temp: &temp, plan: &plan, ids, nodes, options, codes: 0..0 };
-    temp.upload(stream, temp.view(plan.told), &[1, 0, 0])?;
-    // SAFETY: passed on to the caller; the list has room for a parent.
+    temp.upload(stream, temp.view(plan.told), &[num_roots as u64, 0, 0])?;
+    // SAFETY: passed on to the caller; the list has room for all roots.
     let mut level = unsafe {
-        stream.fill_bytes(parents, 0)?;
-        work.tiles(parents, 1)?
+        iota_on(stream, 0, parents.part(0, num_roots))?;
+        if first_level > 0 {
+            stream.copy(work.points(first_level).1, work.ids.slice())?;
+        }
+        work.tiles(parents, num_roots)?
     };
     let mut splits = Vec::new();
     while level.num > 0 {
         // SAFETY: passed on to the caller.
         unsafe {
-            let depth = splits.len() as u32;
-            if depth == work.codes.end {
+            let depth = first_level + splits.len() as u32;
+            if !work.codes.contains(&depth) {
                 work.make_codes(&level, depth)?;
             }
             splits.push(level.num as u32);
@@ -240,7 +246,7 @@ impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
                 if level.largest <= options.thread_points {
                     stream.launch_items::<quadtree_level_by_thread<D>>(num, args)?;
                 } else {
-                    with_threads!(options.threads_for(level.largest), T => {
+                    with_threads!(options.threads_for(level.largest, D), T => {
                         stream.launch::<quadtree_level_by_block<D, T>>(num, args)
                     })?;
                 }

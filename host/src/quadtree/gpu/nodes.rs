@@ -12,12 +12,12 @@ pub(super) struct Nodes<const D: usize> {
 }
 
 impl<const D: usize> Nodes<D> {
-    /// The root before it splits, with so many points.
-    pub(super) fn of_root(stream: &Stream, num_points: usize) -> Result<Self> {
-        let root = Node { start: 0, end: num_points as u32, first_child: 0, level: 0 };
+    /// Nodes before they split.
+    pub(super) fn of_roots(stream: &Stream, roots: &[Node], corners: &[[u32; D]]) -> Result<Self> {
+        let bits: Vec<_> = roots.iter().map(|root| root.to_bits()).collect();
         Ok(Self {
-            nodes: Buffer::from_slice(stream, &[root.to_bits()], "quadtree nodes")?,
-            cells: Buffer::from_slice(stream, &[0; D], "quadtree cells")?,
+            nodes: Buffer::from_slice(stream, &bits, "quadtree nodes")?,
+            cells: Buffer::from_slice(stream, corners.as_flattened(), "quadtree cells")?,
         })
     }
 

@@ -1,0 +1,163 @@
+//! The experiments of Gluck 2014, figures 5 to 10: a GPU beside one core of the CPU, from host memory, over the number of points; with
+//! less memory on the device than the largest need, where the CPU splits upper levels; threads of a block; points of a leaf.
+//!
+//! His points are of a laser scanner, as are these.
+
+use crate::figures::{Figure, Place, Up};
+use crate::report::{Report, Row};
+use crate::suites::{Settings, unless_too_large};
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::lidar::Lidar;
+use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::{Device, Error, Result};
+use std::time::Duration;
+
+const fn figure(name: &'static str, up: Up) -> Figure {
+    Figure { name, across: "points", up }
+}
+
+const FIGURES: [Figure; 6] = [
+    figure("figure 5", Up::Milliseconds),
+    figure("figure 6", Up::TimesAsFast),
+    figure("figure 7", Up::Milliseconds),
+    figure("figure 8", Up::TimesAsFast),
+    figure("figure 9", Up::Milliseconds),
+    figure("figure 10", Up::Milliseconds),
+];
+
+/// Gluck's z, and those of figure 10.
+const LEAF_POINTS: [u32; 3] = [20, 200, 2000];
+/// Threads of a block, of which he had up to 128.
+const THREADS: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
+/// More points take blocks of few threads minutes, since the root has one block.
+const MOST_OF_ONE_BLOCK: usize = 10_000_000;
+/// What he ran out of at 40M points, in bytes that a build takes here for so many.
+const CAP: u64 = 40_000_000 * 52;
+
+/// A point's x and y, from the lowest on.
+type Points = Vec<[f32; 2]>;
+
+fn scan(n: usize, seed: u64) -> Result<Points> {
+    let scan = Lidar::new(n as u64, seed);
+    let [low, _] = scan.bounds();
+    let mut points = Vec::with_capacity(n);
+    for begin in (0..n as u64).step_by(1 << 24) {
+        let part = scan.points(begin..(begin + (1 << 24)).min(n as u64))?;
+        points.extend(part.iter().map(|point| [0, 1].map(|axis| (point.position[axis] - low[axis]) as f32)));
+    }
+    Ok(points)
+}
+
+pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
+    report.figures = &FIGURES;
+    let capped = Device::from_gpu(gpu.with_memory_limit(CAP));
+    for &n in &settings.sizes {
+        let (points, across) = (scan(n, settings.seed)?, n as f64);
+        let build = |device: &Device, options: &QuadtreeOptions, work: &str| -> Result<(Row, Duration)> {
+            let mut by_cpu = Duration::ZERO;
+            let timing = settings.effort.wall(|| {
+                let tree = Quadtree::build(device, &points, options)?;
+                let top = tree.stats().phases.iter().find(|phase| phase.name == "levels by the CPU");
+                by_cpu = top.map_or(Duration::ZERO, |top| top.duration);
+                Ok(tree)
+            })?;
+            Ok((row(work, n, Some(timing)), by_cpu))
+        };
+        let levels = QuadtreeOptions::default().builder(Builder::Levels);
+        let (mut one_core, _) = build(&Device::cpu(), &levels, "level by level, one core")?;
+        let one_core_ms = median(&one_core);
+        one_core.places.push(Place::new("figure 5", "", "one core", across));
+        let (mut whole, _) = build(&settings.device, &levels, "level by level")?;
+        whole.places =
+            places(["figure 5", "figure 6"], "all in its memory", across, one_core_ms / median(&whole));
+        let (mut by_codes, _) = build(&settings.device, &QuadtreeOptions::default(), "by codes")?;
+        by_codes.places =
+            places(["figure 5", "figure 6"], "by codes", across, one_core_ms / median(&by_codes));
+        let mut rows = vec![whole, by_codes];
+        // The CPU splits what does not fit; without its part, on either side, the GPU does as well as before.
+        let top = levels.clone().out_of_core(if n > 40_000_000 {
+            OutOfCore::CpuTop
+        } else {
+            OutOfCore::WhereNeeded
+        });
+        unless_too_large((|| {
+            let (mut row, by_cpu) = build(&capped, &top, "level by level, 2 GB")?;
+            let by_cpu_ms = by_cpu.as_secs_f64() * 1e3;
+            let rest = median(&row) - by_cpu_ms;
+            let line = "the CPU splits what does not fit";
+            row.places = places(["figure 5", "figure 6"], line, across, one_core_ms / median(&row));
+            let mut without = row.clone();
+            without.work += ", without the levels by the CPU";
+            if let Some(timing) = &mut without.timing {
+                timing.median_ms = rest;
+            }
+            without.places =
+                places(["figure 7", "figure 8"], "the GPU's part", across, (one_core_ms - by_cpu_ms) / rest);
+            if let Some(timing) = &mut one_core.timing {
+                let mut without = timing.clone();
+                without.median_ms -= by_cpu_ms;
+                rows.push(Row {
+                    timing: Some(without),
+                    places: vec![Place::new("figure 7", "", "one core", across)],
+                    ..self::row("level by level, one core, without those levels", n, None)
+                });
+            }
+            rows.extend([row, without]);
+            Ok(())
+        })())?;
+        unless_too_large((|| {
+            let streamed = QuadtreeOptions::default().out_of_core(OutOfCore::Streamed);
+            let (mut row, _) = build(&capped, &streamed, "out of core, 2 GB")?;
+            row.places = places(["figure 5", "figure 6"], "out of core", across, one_core_ms / median(&row));
+            rows.push(row);
+            Ok(())
+        })())?;
+        report.push(one_core);
+        rows.into_iter().for_each(|row| report.push(row));
+        shapes(settings, report, &points)?;
+    }
+    Ok(())
+}
+
+/// Figures 9 and 10: from device memory, with blocks that have whole nodes, as his.
+fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Result<()> {
+    let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
+    let (n, stream, mut workspace) = (points.len(), Stream::new(gpu)?, Workspace::new(gpu));
+    let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
+    let mut build = |options: &QuadtreeOptions, work: &str, place: Place| -> Result<()> {
+        let timing = settings.effort.wall(|| {
+            let tree = Quadtree::<[f32; 2]>::build_on(&stream, &mut workspace, &coords, options)?;
+            stream.synchronize().map(|()| tree)
+        })?;
+        report.push(Row { places: vec![place], ..row(work, n, Some(timing)) });
+        Ok(())
+    };
+    for threads in THREADS.into_iter().filter(|_| n <= MOST_OF_ONE_BLOCK) {
+        let mut options = QuadtreeOptions::default().builder(Builder::Levels);
+        options.levels.threads = Some(threads);
+        options.levels.block_points = u32::MAX;
+        let place = Place::new("figure 9", "", &format!("{threads} threads"), n as f64);
+        build(&options, &format!("level by level, a block of {threads} threads a node"), place)?;
+    }
+    for z in LEAF_POINTS {
+        let options = QuadtreeOptions::default().builder(Builder::Levels).leaf_points(z);
+        let place = Place::new("figure 10", "", &format!("{z} points a leaf"), n as f64);
+        build(&options, &format!("level by level, {z} points a leaf"), place)?;
+    }
+    Ok(())
+}
+
+fn row(work: &str, n: usize, timing: Option<crate::measure::Timing>) -> Row {
+    let (n, input) = (n as u64, "f32 x 2, laser scan".to_owned());
+    Row { work: work.to_owned(), input, n, timing, items: Some(n), ..Row::default() }
+}
+
+fn median(row: &Row) -> f64 {
+    row.timing.as_ref().map_or(f64::NAN, |timing| timing.median_ms)
+}
+
+/// In a figure of times, and in one of how many times as fast that is as one core.
+fn places([times, factors]: [&'static str; 2], line: &str, across: f64, factor: f64) -> Vec<Place> {
+    vec![Place::new(times, "", line, across), Place::new(factors, "", line, across).times_as_fast(factor)]
+}

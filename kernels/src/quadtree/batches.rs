@@ -1,0 +1,62 @@
+//! Points that a GPU has no room for, chunk by chunk: counted by the cells of a level, and ranked by what cells belong to.
+
+use super::frame::Frame;
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::coord::Coord;
+use crate::thread::point::load_point;
+use cuda_std::prelude::*;
+
+/// Adds the points of each cell `num_levels` below a node of level `level` to its count; a thread a point. Of a warp those that are in one
+/// cell with its first one are added at once: where points are not even they are many.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    frame: Slice<u64>,
+    level: u32,
+    num_levels: u32,
+    counts: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    let is_there = i < coords.len() / D;
+    let mut cell = 0;
+    if is_there {
+        let frame = Frame::<D>::load(frame);
+        cell = frame.code(frame.unit(load_point(coords, i, D)), level, num_levels);
+    }
+    let first = warp::shuffle_idx(warp::FULL_MASK, cell, 0);
+    let with_first = warp::warp_vote_ballot(warp::FULL_MASK, is_there && cell == first);
+    if is_there && (cell != first || warp::lane_id() == 0) {
+        let num = if cell == first { with_first.count_ones() } else { 1 };
+        counts.atomic_add(cell as usize, num, Ordering::Relaxed, Scope::Device);
+    }
+}
+
+/// Writes the rank that each point's cell has, and the point's number; a thread a point. Ranks are of cells `num_levels` below a node of level
+/// `level`, from `first_cell` on.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
+#[instance(f32, 2)]
+#[instance(f32, 3)]
+#[instance(f64, 2)]
+#[instance(f64, 3)]
+pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    frame: Slice<u64>,
+    level: u32,
+    num_levels: u32,
+    ranks_of_cells: Slice<u32>,
+    first_cell: u32,
+    ranks: SliceMut<u32>,
+    numbers: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < ranks.len() {
+        let frame = Frame::<D>::load(frame);
+        let cell = frame.code(frame.unit(load_point(coords, i, D)), level, num_levels);
+        ranks.store(i, ranks_of_cells.load((cell - first_cell) as usize));
+        numbers.store(i, i as u32);
+    }
+}
