@@ -401,6 +401,30 @@ pub enum Error {
         /// What is in the file.
         found: String,
     },
+    /// A triangle of a mesh names a vertex that is not there.
+    #[error(
+        "corner {corner} of triangle {triangle} is vertex {index}: there are {vertices} vertices, from 0"
+    )]
+    NoSuchVertex {
+        /// The triangle, from 0.
+        triangle: u64,
+        /// Its corner, from 0 to 2.
+        corner: usize,
+        /// The vertex that it names.
+        index: u32,
+        /// How many vertices there are.
+        vertices: u64,
+    },
+    /// A file of a mesh does not hold what it should: it was damaged, cut short, or never was one.
+    #[error("{}{place}: {what}", path.display())]
+    MeshFile {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: TablePlace,
+        /// What is wrong and what was expected.
+        what: String,
+    },
     /// A file could not be read or written.
     #[error("{}: {source}", place(path))]
     Io {
@@ -423,7 +447,7 @@ pub enum Error {
     },
 }
 
-/// Where in a table something is.
+/// Where in a table, or in a file of a mesh, something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TablePlace {
@@ -431,6 +455,13 @@ pub enum TablePlace {
     Line(u64),
     /// A row of a file without lines, from 0.
     Row(u64),
+    /// An item of a file that has items of several kinds and no lines.
+    Item {
+        /// What it is: "vertex" or "face".
+        what: &'static str,
+        /// Its number among those, from 0.
+        index: u64,
+    },
     /// Nowhere in particular.
     Whole,
 }
@@ -440,6 +471,7 @@ impl fmt::Display for TablePlace {
         match self {
             Self::Line(line) => write!(f, ":{line}"),
             Self::Row(row) => write!(f, ": row {row}"),
+            Self::Item { what, index } => write!(f, ": {what} {index}"),
             Self::Whole => Ok(()),
         }
     }

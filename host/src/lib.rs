@@ -12,11 +12,14 @@ pub mod join;
 pub mod kdtree;
 pub mod lidar;
 mod memory;
+pub mod mesh;
+mod noise;
 mod once;
 mod point;
 pub mod primitives;
 mod progress;
 pub mod quadtree;
+mod random;
 mod stats;
 
 pub use batches::{Batches, Delivered};

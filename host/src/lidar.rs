@@ -8,7 +8,9 @@
 
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::noise::Noise;
 use crate::primitives::generate::splitmix64;
+use crate::random::Random;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -193,13 +195,13 @@ impl Lidar {
         [first + across * width, along * self.side].map(|at| at.clamp(0.0, self.side))
     }
 
+    fn noise(&self) -> Noise {
+        Noise { seed: self.seed }
+    }
+
     /// The height of the ground.
     fn ground(&self, x: f64, y: f64) -> f64 {
-        let octave = |octave: u32| {
-            let scale = f64::from(1_u32 << octave);
-            self.lattice(octave.into(), x * scale / HILLS, y * scale / HILLS) * 75.0 / scale
-        };
-        (0..8).map(octave).sum()
+        self.noise().fractal(8, 75.0, x / HILLS, y / HILLS)
     }
 
     /// What is above the ground: how high it is there, and its class.
@@ -254,21 +256,8 @@ impl Lidar {
     /// Numbers from 0 to 1 in patches of some metres with frayed borders.
     fn patches(&self, which: u64, [x, y]: [f64; 2], metres: f64) -> f64 {
         let [broad, fine] = [(0, 1.0), (64, 5.0)]
-            .map(|(more, parts)| self.lattice(which + more, x * parts / metres, y * parts / metres));
+            .map(|(more, parts)| self.noise().value(which + more, x * parts / metres, y * parts / metres));
         0.75 * broad + 0.25 * fine
-    }
-
-    /// Random numbers from 0 to 1 on a lattice, smoothly between its places.
-    fn lattice(&self, which: u64, x: f64, y: f64) -> f64 {
-        let (i, j) = (x as u64, y as u64);
-        let corner = |i: u64, j: u64| {
-            let bits = splitmix64(self.seed ^ which << 56 ^ splitmix64(i << 32 | j));
-            (bits >> 11) as f64 / (1_u64 << 53) as f64
-        };
-        let smooth = |t: f64| t * t * (3.0 - 2.0 * t);
-        let (s, t) = (smooth(x.fract()), smooth(y.fract()));
-        let along = |j| (1.0 - s) * corner(i, j) + s * corner(i + 1, j);
-        (1.0 - t) * along(j) + t * along(j + 1)
     }
 }
 
@@ -332,34 +321,6 @@ impl ScaleOffset {
             let axis = axis.next().unwrap_or_default();
             steps.into() * self.scale[axis] + self.offset[axis]
         })
-    }
-}
-
-/// The random numbers of a point.
-struct Random(u64);
-
-impl Random {
-    fn of(seed: u64, i: u64) -> Self {
-        Self(splitmix64(seed ^ splitmix64(i)))
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        splitmix64(self.0)
-    }
-
-    /// From 0 to below 1.
-    fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.bits() % end
-    }
-
-    /// Of mean 0 and variance 1, about normal: a sum of uniform numbers.
-    fn about_normal(&mut self) -> f64 {
-        (0..3).map(|_| self.unit() + self.unit() + self.unit() + self.unit()).sum::<f64>() - 6.0
     }
 }
 

@@ -1,0 +1,71 @@
+//! Surfaces of squares, each of two triangles.
+
+use rayon::prelude::*;
+
+use super::{Mesh, check_count};
+use crate::error::{Error, Result};
+use crate::memory;
+
+/// Squares in columns and rows, whose last meet the first where they are closed.
+pub(super) struct Lattice {
+    /// Numbers of squares along a row and along a column.
+    pub(super) squares: [u32; 2],
+    /// True if rows, or columns, are closed.
+    pub(super) closed: [bool; 2],
+}
+
+impl Lattice {
+    /// Numbers of vertices along a row and along a column.
+    fn sides(&self) -> [u64; 2] {
+        [0, 1].map(|axis| u64::from(self.squares[axis]) + u64::from(!self.closed[axis]))
+    }
+
+    /// The number of a vertex.
+    pub(super) fn vertex(&self, i: u32, j: u32) -> u32 {
+        let sides = self.sides();
+        (u64::from(j) % sides[1] * sides[0] + u64::from(i) % sides[0]) as u32
+    }
+
+    /// The vertices, row by row, each where `at` says by its numbers along the row and the column.
+    pub(super) fn vertices(&self, at: impl Fn(u32, u32) -> [f64; 3] + Sync) -> Result<Vec<[f32; 3]>> {
+        let sides = self.sides();
+        let count = vertex_count(sides[0].saturating_mul(sides[1]))?;
+        let mut vertices = memory::vec_with_capacity(count, "vertices of a mesh")?;
+        let at = |vertex| at((vertex as u64 % sides[0]) as u32, (vertex as u64 / sides[0]) as u32);
+        (0..count)
+            .into_par_iter()
+            .map(|vertex| at(vertex).map(|at| at as f32))
+            .collect_into_vec(&mut vertices);
+        Ok(vertices)
+    }
+
+    /// Two triangles a square, row by row; neighbours have their common edge in opposite directions.
+    pub(super) fn triangles(&self) -> Result<Vec<[u32; 3]>> {
+        let [columns, rows] = self.squares;
+        let count = 2_u64.saturating_mul(columns.into()).saturating_mul(rows.into());
+        let mut triangles = memory::vec_with_capacity(check_count(count)?, "triangles of a mesh")?;
+        triangles.par_extend((0..rows).into_par_iter().flat_map_iter(|j| {
+            (0..columns).flat_map(move |i| {
+                let [a, b, c, d] =
+                    [[0, 0], [1, 0], [1, 1], [0, 1]].map(|[di, dj]| self.vertex(i + di, j + dj));
+                [[a, b, c], [a, c, d]]
+            })
+        }));
+        Ok(triangles)
+    }
+
+    /// The mesh of [`vertices`](Self::vertices) and [`triangles`](Self::triangles).
+    pub(super) fn mesh(&self, at: impl Fn(u32, u32) -> [f64; 3] + Sync) -> Result<Mesh> {
+        let triangles = self.triangles()?;
+        Mesh::new(self.vertices(at)?, triangles)
+    }
+}
+
+/// The number itself, if the vertices of a mesh that is made may be so many.
+pub(super) fn vertex_count(count: u64) -> Result<usize> {
+    let max = u32::MAX.into();
+    if count > max {
+        return Err(Error::TooManyItems { what: "vertices", count, max });
+    }
+    Ok(count as usize)
+}

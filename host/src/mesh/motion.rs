@@ -1,0 +1,152 @@
+//! Motions of meshes, for trees that are built anew for every frame.
+
+use libm::{sin, sincos};
+use rayon::prelude::*;
+use std::f64::consts::TAU;
+
+use super::{Mesh, SEQUENTIAL};
+use crate::error::{Error, Result};
+
+/// How high [`Motion::Waves`] are, as a part of the longest side, and how many there are along it.
+const WAVE_HEIGHT: f64 = 0.05;
+const NUM_WAVES: f64 = 3.0;
+/// How far [`Motion::Twist`] turns each end at most, in turns.
+const TWIST: f64 = 0.25;
+
+/// A motion that ends where it began, the same to the last bit on every machine.
+///
+/// It takes its measures from the [`bounds`](Mesh::bounds) of the mesh at rest. Vertices move, triangles keep their vertices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Motion {
+    /// Three waves run along the longest axis and lift the shortest one by up to a twentieth of the longest side. Neighbouring triangles
+    /// stay neighbours, and boxes around them hardly grow.
+    Waves,
+    /// The ends of the longest axis are turned around it against each other, each by up to a quarter of a turn, to one side and then to
+    /// the other. Few triangles keep the axes that they lay along.
+    Twist,
+}
+
+impl Motion {
+    /// Puts the vertices of `mesh` into `moved` as they are at a time from 0 to 1; other times are those that as much of them is beyond
+    /// a whole number, and one that is not finite is 0. `moved` begins as a clone of the mesh.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the two have not the same number of vertices.
+    pub fn apply(self, mesh: &Mesh, time: f64, moved: &mut Mesh) -> Result<()> {
+        let (expected, got) = (mesh.vertices.len() as u64, moved.vertices.len() as u64);
+        if expected != got {
+            return Err(Error::Shape { what: "vertices of a mesh and of its motion", expected, got });
+        }
+        let Some(frame) = Frame::of(mesh) else { return Ok(()) };
+        let time = if time.is_finite() { time - time.floor() } else { 0.0 };
+        let place = |(moved, &at): (&mut [f32; 3], &[f32; 3])| *moved = self.place(&frame, time, at);
+        moved.vertices.par_iter_mut().with_min_len(SEQUENTIAL).zip(&mesh.vertices).for_each(place);
+        Ok(())
+    }
+
+    /// Where a vertex is at a time from 0 to below 1.
+    fn place(self, frame: &Frame, time: f64, at: [f32; 3]) -> [f32; 3] {
+        let mut moved = at.map(f64::from);
+        let [shortest, middle, longest] = frame.axes;
+        // From -1 to 1.
+        let along =
+            if frame.half > 0.0 { (moved[longest] - frame.centre[longest]) / frame.half } else { 0.0 };
+        match self {
+            Self::Waves => {
+                let phase = 0.5 * NUM_WAVES * along - time;
+                moved[shortest] += WAVE_HEIGHT * 2.0 * frame.half * sin(TAU * phase);
+            }
+            Self::Twist => {
+                let (sin, cos) = sincos(TAU * TWIST * along * sin(TAU * time));
+                let [x, y] = [shortest, middle].map(|axis| moved[axis] - frame.centre[axis]);
+                moved[shortest] = frame.centre[shortest] + cos * x - sin * y;
+                moved[middle] = frame.centre[middle] + sin * x + cos * y;
+            }
+        }
+        moved.map(|x| x as f32)
+    }
+}
+
+/// The measures of a mesh at rest.
+struct Frame {
+    centre: [f64; 3],
+    /// Axes from the shortest to the longest.
+    axes: [usize; 3],
+    /// Half of the longest side.
+    half: f64,
+}
+
+impl Frame {
+    /// Nothing if no vertex is in a triangle.
+    fn of(mesh: &Mesh) -> Option<Self> {
+        let [low, high] = mesh.bounds()?.map(|corner| corner.map(f64::from));
+        let side = |axis: usize| high[axis] - low[axis];
+        let mut axes = [0, 1, 2];
+        axes.sort_by(|&a, &b| side(a).total_cmp(&side(b)));
+        let centre = [0, 1, 2].map(|axis| 0.5 * (low[axis] + high[axis]));
+        Some(Self { centre, axes, half: 0.5 * side(axes[2]) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shapes;
+    use super::*;
+
+    fn moved(motion: Motion, mesh: &Mesh, time: f64) -> Mesh {
+        let mut moved = mesh.clone();
+        motion.apply(mesh, time, &mut moved).unwrap();
+        moved
+    }
+
+    /// The farthest that a vertex of one is from that of the other.
+    fn distance(one: &Mesh, other: &Mesh) -> f32 {
+        let pairs = one.vertices().as_flattened().iter().zip(other.vertices().as_flattened());
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    }
+
+    #[test]
+    fn motions_are_smooth_and_end_where_they_began() {
+        let mesh = shapes::torus_knot([2, 3], 90, 8).unwrap();
+        for motion in [Motion::Waves, Motion::Twist] {
+            for step in 0..64 {
+                let time = f64::from(step) / 64.0;
+                let now = moved(motion, &mesh, time);
+                assert_eq!(now, moved(motion, &mesh, time - 2.0));
+                let soon = moved(motion, &mesh, time + 1.0 / 64.0);
+                assert!(distance(&now, &soon) < 0.6, "{motion:?} {time}");
+                assert!(now != soon && now.triangles() == mesh.triangles());
+                // It is a mesh.
+                Mesh::new(now.vertices, now.triangles).unwrap();
+            }
+            assert_eq!(moved(motion, &mesh, f64::NAN), moved(motion, &mesh, 0.0));
+        }
+        assert!(distance(&moved(Motion::Twist, &mesh, 0.0), &mesh) < 1e-6);
+        assert!(distance(&moved(Motion::Twist, &mesh, 0.25), &mesh) > 1.0);
+    }
+
+    #[test]
+    fn land_is_lifted_and_the_rest_stays() {
+        let mesh = shapes::terrain(16, 1).unwrap();
+        let waves = moved(Motion::Waves, &mesh, 0.3);
+        let mut lifted = 0;
+        for (a, b) in mesh.vertices().iter().zip(waves.vertices()) {
+            assert!(a[..2] == b[..2] && (a[2] - b[2]).abs() <= 0.0501);
+            lifted += usize::from((a[2] - b[2]).abs() > 0.04);
+        }
+        assert!(lifted > 17);
+    }
+
+    #[test]
+    fn meshes_of_no_size_stay_meshes() {
+        let mut frame = Mesh::default();
+        for motion in [Motion::Waves, Motion::Twist] {
+            motion.apply(&Mesh::default(), 0.3, &mut frame).unwrap();
+            let point = Mesh::new(vec![[3.0; 3]], vec![[0; 3]]).unwrap();
+            assert_eq!(moved(motion, &point, 0.3), point);
+            let error = motion.apply(&point, 0.3, &mut frame).unwrap_err();
+            assert!(matches!(error, Error::Shape { expected: 1, got: 0, .. }));
+        }
+    }
+}
