@@ -457,7 +457,7 @@ pub enum TablePlace {
     Row(u64),
     /// An item of a file that has items of several kinds and no lines.
     Item {
-        /// What it is: "vertex" or "face".
+        /// What it is: "vertex", "face", or "item" for what is passed over.
         what: &'static str,
         /// Its number among those, from 0.
         index: u64,

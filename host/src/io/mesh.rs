@@ -79,3 +79,58 @@ impl From<Error> for Refused {
         Self::Other(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// The error of a file of these bytes.
+    pub(super) fn message(name: &str, bytes: &[u8]) -> String {
+        let error = of_bytes(name.as_ref(), bytes).unwrap_err();
+        assert!(matches!(error, Error::MeshFile { .. }), "{error:?}");
+        error.to_string()
+    }
+
+    /// Reads every beginning of a file, and the file with some of its bytes changed.
+    pub(super) fn never_panics(bytes: &[u8]) {
+        let read = |bytes: &[u8]| {
+            if let Err(error) = of_bytes("t".as_ref(), bytes) {
+                assert!(matches!(error, Error::MeshFile { .. }), "{error:?}");
+            }
+        };
+        assert!(of_bytes("t".as_ref(), bytes).is_ok());
+        (0..bytes.len()).for_each(|len| read(&bytes[..len]));
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut other = bytes.to_vec();
+                other[at] ^= 1 << bit;
+                read(&other);
+            }
+        }
+        for round in 0..2000 {
+            let mut random = Random::of(round, 0);
+            let mut other = bytes.to_vec();
+            for _ in 0..=random.below(4) {
+                let at = random.below(bytes.len() as u64) as usize;
+                other[at] = if random.below(2) == 0 {
+                    random.below(256) as u8
+                } else {
+                    b"0123456789-. \n/vf"[random.below(17) as usize]
+                };
+            }
+            other.truncate(bytes.len() - random.below(bytes.len() as u64 / 2) as usize);
+            read(&other);
+        }
+    }
+
+    #[test]
+    fn files_are_found_by_what_they_begin_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mesh");
+        std::fs::write(&path, "v 0 0 0\nf 1 1 1\n").unwrap();
+        assert_eq!(read_mesh(&path).unwrap().len(), 1);
+        let error = read_mesh(folder.path().join("none")).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }));
+    }
+}

@@ -40,10 +40,14 @@
 mod atomic;
 pub(crate) mod index;
 mod lonlat;
+#[cfg(feature = "mesh")]
+mod mesh;
 mod pairs;
 mod table;
 
 pub use atomic::write_atomically;
 pub use lonlat::{LonLatTable, read_lonlat};
+#[cfg(feature = "mesh")]
+pub use mesh::read_mesh;
 pub use pairs::PairTable;
 pub use table::{Numbers, PlaceColumns, Table, TableRows};

@@ -1,0 +1,442 @@
+//! PLY files (Turk 1994), as text and binary: their vertices and faces.
+
+use ply_rs_bw::parser::{ParseError, Parser, Reader};
+use ply_rs_bw::ply::{
+    ElementDef, Encoding, Header, Property, PropertyAccess, PropertyAccessResult, PropertyType, ScalarType,
+};
+use std::io::ErrorKind;
+
+use super::Refused;
+use crate::error::{Error, TablePlace};
+use crate::memory;
+use crate::mesh::Mesh;
+
+/// Names of elements and their properties. Those of lists of vertices are all in use.
+const VERTEX: &str = "vertex";
+const FACE: &str = "face";
+const AXES: [&str; 3] = ["x", "y", "z"];
+const CORNERS: [&str; 2] = ["vertex_indices", "vertex_index"];
+/// Most characters of the parser's message that become part of ours: it repeats lines, which may be as long as the file.
+const MAX_MESSAGE: usize = 160;
+
+pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
+    let mut reader = Reader::new(bytes);
+    let header = Parser::<Skipped>::new().read_header(&mut reader);
+    let header =
+        header.map_err(|error| Refused::at(TablePlace::Line(reader.line() as u64), short(&error)))?;
+    let num_vertices = check_header(&header)?;
+    let line = reader.line() as u64;
+    let mut payload = Payload { encoding: header.encoding, bytes: reader.into_inner(), line };
+
+    let (mut vertices, mut triangles) = (Vec::new(), Vec::new());
+    let mut first_vertex = TablePlace::Whole;
+    for element in header.elements.values() {
+        payload.check_size(element)?;
+        match element.name.as_str() {
+            VERTEX => {
+                first_vertex = payload.place(VERTEX, 0);
+                memory::reserve(&mut vertices, element.count, "vertices of a mesh")?;
+                payload.each(element, VERTEX, |_, Vertex(at)| {
+                    vertices.push(at);
+                    Ok(())
+                })?;
+            }
+            FACE => {
+                memory::reserve(&mut triangles, element.count, "triangles of a mesh")?;
+                payload.each(element, FACE, |place, face: Face| {
+                    let corners = face.corners(num_vertices).map_err(|what| Refused::at(place, what))?;
+                    memory::reserve_more(&mut triangles, corners.len(), "triangles of a mesh")?;
+                    let [first, others @ ..] = &corners[..] else { return Ok(()) };
+                    triangles.extend(others.windows(2).map(|pair| [*first, pair[0], pair[1]]));
+                    Ok(())
+                })?;
+            }
+            _ => payload.each(element, "item", |_, Skipped| Ok(()))?,
+        }
+    }
+    Mesh::new(vertices, triangles).map_err(|error| match error {
+        Error::NonFinite { index, .. } | Error::CoordinateTooLarge { index, .. } => {
+            Refused::at(after(first_vertex, index), error.to_string())
+        }
+        other => Refused::Other(other),
+    })
+}
+
+/// The number of vertices, if there is all in the header that a mesh needs.
+fn check_header(header: &Header) -> Result<usize, Refused> {
+    let element = |name: &str| {
+        header.elements.get(name).ok_or_else(|| Refused::whole(format!("no element '{name}' in the header")))
+    };
+    let (vertex, face) = (element(VERTEX)?, element(FACE)?);
+    for axis in AXES {
+        if !matches!(vertex.properties.get(axis).map(|of| &of.data_type), Some(PropertyType::Scalar(_))) {
+            return Err(Refused::whole(format!(
+                "no number '{axis}' in the element '{VERTEX}' of the header"
+            )));
+        }
+    }
+    let is_list = |of: &PropertyType| match of {
+        PropertyType::List(_, of) => !matches!(of, ScalarType::Float | ScalarType::Double),
+        PropertyType::Scalar(_) => false,
+    };
+    let corners = CORNERS.iter().find_map(|name| face.properties.get(*name));
+    if !corners.is_some_and(|corners| is_list(&corners.data_type)) {
+        let name = CORNERS[0];
+        return Err(Refused::whole(format!(
+            "no list of integers '{name}' in the element '{FACE}' of the header"
+        )));
+    }
+    Ok(vertex.count)
+}
+
+/// What is behind the header, as far as it is not read.
+struct Payload<'a> {
+    encoding: Encoding,
+    bytes: &'a [u8],
+    /// Of text the next line, from 1.
+    line: u64,
+}
+
+impl Payload<'_> {
+    fn is_text(&self) -> bool {
+        self.encoding == Encoding::Ascii
+    }
+
+    /// Where the next item of an element is.
+    fn place(&self, what: &'static str, index: u64) -> TablePlace {
+        if self.is_text() { TablePlace::Line(self.line) } else { TablePlace::Item { what, index } }
+    }
+
+    /// Refuses an element with more items than there are bytes for, before there is memory for them.
+    fn check_size(&self, element: &ElementDef) -> Result<(), Refused> {
+        let least = if self.is_text() {
+            element.properties.len().max(1)
+        } else {
+            element.properties.values().map(|of| least_bytes(&of.data_type)).sum()
+        };
+        let (name, count, left) = (&element.name, element.count, self.bytes.len());
+        if least.saturating_mul(count) > left {
+            return Err(Refused::whole(format!(
+                "cut short: the header promises {count} of the element '{name}', and {left} bytes are left for them"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Calls `take` with each item of an element and where it is.
+    fn each<E: PropertyAccess>(
+        &mut self,
+        element: &ElementDef,
+        what: &'static str,
+        mut take: impl FnMut(TablePlace, E) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        // Any number of items of no bytes would be there.
+        if element.properties.is_empty() && !self.is_text() {
+            return Ok(());
+        }
+        for index in 0..element.count as u64 {
+            let place = self.place(what, index);
+            let item = self.next(element).map_err(|what| Refused::at(place, what))?;
+            take(place, item)?;
+        }
+        Ok(())
+    }
+
+    fn next<E: PropertyAccess>(&mut self, element: &ElementDef) -> Result<E, String> {
+        let parser = Parser::new();
+        let item = match self.encoding {
+            Encoding::Ascii => {
+                return self.next_line().and_then(|line| {
+                    parser.read_ascii_element(line, element).map_err(|error| short(&error))
+                });
+            }
+            Encoding::BinaryBigEndian => parser.read_big_endian_element(&mut self.bytes, element),
+            Encoding::BinaryLittleEndian => parser.read_little_endian_element(&mut self.bytes, element),
+        };
+        item.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
+            _ => short(&error),
+        })
+    }
+
+    fn next_line(&mut self) -> Result<&str, String> {
+        if self.bytes.is_empty() {
+            return Err(CUT_SHORT.to_owned());
+        }
+        let len = self.bytes.iter().position(|&byte| byte == b'\n').map_or(self.bytes.len(), |end| end + 1);
+        let (line, left) = self.bytes.split_at(len);
+        self.bytes = left;
+        self.line += 1;
+        std::str::from_utf8(line).map_err(|_| "it is no UTF-8".to_owned())
+    }
+}
+
+const CUT_SHORT: &str = "cut short: the file ends here";
+
+/// Where an item is so many behind another one.
+fn after(place: TablePlace, count: u64) -> TablePlace {
+    match place {
+        TablePlace::Line(line) => TablePlace::Line(line + count),
+        TablePlace::Item { what, index } => TablePlace::Item { what, index: index + count },
+        other => other,
+    }
+}
+
+/// Bytes that a property has at least in a binary file.
+fn least_bytes(of: &PropertyType) -> usize {
+    let (PropertyType::Scalar(scalar) | PropertyType::List(scalar, _)) = of;
+    match scalar {
+        ScalarType::Char | ScalarType::UChar => 1,
+        ScalarType::Short | ScalarType::UShort => 2,
+        ScalarType::Int | ScalarType::UInt | ScalarType::Float => 4,
+        ScalarType::Double => 8,
+    }
+}
+
+/// The parser's message in one line, without the number of the line, which is told apart.
+fn short(error: &ParseError) -> String {
+    let text = error.to_string();
+    let prefix = error.line().map(|line| format!("Line {line}: ")).unwrap_or_default();
+    let words: Vec<&str> = text.strip_prefix(&prefix).unwrap_or(&text).split_whitespace().collect();
+    let text = words.join(" ");
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text,
+    }
+}
+
+/// An item that is not asked for.
+struct Skipped;
+
+impl PropertyAccess for Skipped {
+    fn new() -> Self {
+        Self
+    }
+}
+
+struct Vertex([f32; 3]);
+
+impl PropertyAccess for Vertex {
+    fn new() -> Self {
+        Self([0.0; 3])
+    }
+
+    fn set_property(&mut self, name: &str, property: Property) -> PropertyAccessResult {
+        let Some(axis) = AXES.iter().position(|axis| *axis == name) else {
+            return PropertyAccessResult::Ignored;
+        };
+        let Some(value) = property.to_f32_lossy() else { return PropertyAccessResult::UnsupportedType };
+        self.0[axis] = value;
+        PropertyAccessResult::Set
+    }
+}
+
+/// The corners of a polygon; nothing if one of them is negative.
+struct Face(Option<Vec<u32>>);
+
+impl PropertyAccess for Face {
+    fn new() -> Self {
+        Self(None)
+    }
+
+    fn set_property(&mut self, name: &str, property: Property) -> PropertyAccessResult {
+        if !CORNERS.contains(&name) {
+            return PropertyAccessResult::Ignored;
+        }
+        self.0 = property.to_u32_list();
+        PropertyAccessResult::Set
+    }
+}
+
+impl Face {
+    fn corners(self, num_vertices: usize) -> Result<Vec<u32>, String> {
+        let there = format_args!("there are {num_vertices} vertices, from 0").to_string();
+        let corners = self.0.ok_or_else(|| format!("a corner is a negative vertex: {there}"))?;
+        match corners.iter().position(|&index| index as usize >= num_vertices) {
+            Some(corner) => Err(format!("corner {corner} is vertex {}: {there}", corners[corner])),
+            None => Ok(corners),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{message, never_panics};
+    use super::*;
+
+    /// A square as a polygon and a triangle, with more than is asked for.
+    const HEADER: &str = "comment square\nelement vertex 4\nproperty double x\nproperty float y\nproperty uchar red\n\
+        property short z\nelement edge 1\nproperty int a\nproperty list uchar float b\nelement face 3\n\
+        property float q\nproperty list uchar int vertex_indices\nend_header\n";
+    const VERTICES: [(f64, f32, u8, i16); 4] =
+        [(0.0, 0.0, 7, 5), (1.5, 0.0, 7, 5), (1.5, 2.0, 7, 5), (0.0, 2.0, 7, -5)];
+    const FACES: [&[i32]; 3] = [&[0, 1, 2, 3], &[3, 1], &[3, 1, 0]];
+
+    fn text() -> String {
+        let mut text = format!("ply\nformat ascii 1.0\n{HEADER}");
+        VERTICES.iter().for_each(|(x, y, red, z)| text += &format!("{x} {y} {red} {z}\n"));
+        text += "9 2 0.5 1e-3\n";
+        for face in FACES {
+            let corners: Vec<_> = face.iter().map(i32::to_string).collect();
+            text += &format!("1.5 {} {}\n", face.len(), corners.join(" "));
+        }
+        text
+    }
+
+    /// Numbers in the order of bytes that `bytes` gives them.
+    fn binary(format: &str, order: fn(&mut [u8])) -> Vec<u8> {
+        fn put<const N: usize>(to: &mut Vec<u8>, mut little: [u8; N], order: fn(&mut [u8])) {
+            order(&mut little);
+            to.extend(little);
+        }
+        let mut bytes = format!("ply\nformat {format} 1.0\n{HEADER}").into_bytes();
+        for (x, y, red, z) in VERTICES {
+            put(&mut bytes, x.to_le_bytes(), order);
+            put(&mut bytes, y.to_le_bytes(), order);
+            bytes.push(red);
+            put(&mut bytes, z.to_le_bytes(), order);
+        }
+        put(&mut bytes, 9_i32.to_le_bytes(), order);
+        bytes.push(2);
+        [0.5_f32, 1e-3].iter().for_each(|x| put(&mut bytes, x.to_le_bytes(), order));
+        for face in FACES {
+            put(&mut bytes, 1.5_f32.to_le_bytes(), order);
+            bytes.push(face.len() as u8);
+            face.iter().for_each(|corner| put(&mut bytes, corner.to_le_bytes(), order));
+        }
+        bytes
+    }
+
+    fn little() -> Vec<u8> {
+        binary("binary_little_endian", |_| ())
+    }
+
+    fn big() -> Vec<u8> {
+        binary("binary_big_endian", <[u8]>::reverse)
+    }
+
+    #[test]
+    fn text_and_both_binaries_are_one_mesh() {
+        for bytes in [text().into_bytes(), little(), big(), text().replace('\n', "\r\n").into_bytes()] {
+            let mesh = super::super::of_bytes("t.ply".as_ref(), &bytes).unwrap();
+            assert_eq!(mesh.vertices(), VERTICES.map(|(x, y, _, z)| [x as f32, y, z.into()]));
+            assert_eq!(mesh.triangles(), [[0, 1, 2], [0, 2, 3], [3, 1, 0]]);
+        }
+        let none = text().replace("face 3", "face 0").replace("vertex_indices", "vertex_index");
+        assert!(super::super::of_bytes("t.ply".as_ref(), none.as_bytes()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn headers_that_are_refused() {
+        let with = |from: &str, to: &str| {
+            assert!(text().contains(from), "{from}");
+            message("t.ply", text().replace(from, to).as_bytes())
+        };
+        let faces_line = "element face 3\n";
+        assert_eq!(with("element vertex", "element point"), "t.ply: no element 'vertex' in the header");
+        assert_eq!(with("element face", "element tristrips"), "t.ply: no element 'face' in the header");
+        let no_number = "t.ply: no number 'z' in the element 'vertex' of the header";
+        assert_eq!(with("short z", "short w"), no_number);
+        assert_eq!(with("short z", "list uchar short z"), no_number);
+        let no_list = "t.ply: no list of integers 'vertex_indices' in the element 'face' of the header";
+        for (from, to) in
+            [("vertex_indices", "corners"), ("list uchar int v", "int v"), ("uchar int", "uchar float")]
+        {
+            assert_eq!(with(from, to), no_list);
+        }
+        for count in ["4000000000", "18446744073709551615"] {
+            let promised = with(faces_line, &format!("element face {count}\n"));
+            assert_eq!(
+                promised,
+                format!(
+                    "t.ply: cut short: the header promises {count} of the element 'face', and 36 bytes are left for them"
+                )
+            );
+            assert!(with("vertex 4", &format!("vertex {count}")).contains("promises"));
+        }
+        assert!(with("vertex 4", "vertex -4").starts_with("t.ply:4: Couldn't parse line."));
+        assert!(with("ascii", "morse").starts_with("t.ply:2: "));
+        assert!(with("face 3", "face 99999999999999999999").starts_with("t.ply:12: Invalid element"));
+        assert!(message("t.ply", b"ply").starts_with("t.ply:2: Unexpected end of file while reading header"));
+        assert!(message("t.ply", b"plywood\n").starts_with("t.ply:1: Expected magic number"));
+        let long = format!("ply\ncomments {}", "x".repeat(100_000));
+        assert!(message("t.ply", long.as_bytes()).len() < 200);
+    }
+
+    #[test]
+    fn items_that_are_refused() {
+        let with = |from: &str, to: &str| {
+            assert!(text().contains(from), "{from}");
+            message("t.ply", text().replacen(from, to, 1).as_bytes())
+        };
+        assert!(with("1.5 0 7 5", "1.5 nan 7 5").starts_with("t.ply:17: Couldn't parse element line."));
+        assert!(with("1.5 0 7 5", "1.5 0 7").starts_with("t.ply:17: Expected element of type"));
+        assert!(with("1.5 0 7 5", "1.5 0 256 5").starts_with("t.ply:17: Parse error."));
+        let infinite = "t.ply:17: vertex 1 has inf on axis 0: coordinates must be finite";
+        assert_eq!(with("1.5 0 7 5", "1e39 0 7 5"), infinite);
+        assert!(with("1.5 0 7 5", "1e30 0 7 5").starts_with("t.ply:17: vertex 1 has 1"));
+        let there = "there are 4 vertices, from 0";
+        assert_eq!(with("4 0 1 2 3", "4 0 1 4 3"), format!("t.ply:21: corner 2 is vertex 4: {there}"));
+        assert_eq!(with("2 3 1", "2 3 -1"), format!("t.ply:22: a corner is a negative vertex: {there}"));
+        assert_eq!(with("2 3 1", "3 3 1"), "t.ply:22: Expected 3 list elements, but found only 2.");
+        assert!(with("2 3 1", "4000000000 3 1").starts_with("t.ply:22: Expected 4000000000 list elements"));
+        assert!(with("2 3 1", "-2 3 1").starts_with("t.ply:22: "));
+        let text = text();
+        let short = &text[..text.len() - "1.5 3 3 1 0\n".len()];
+        assert_eq!(message("t.ply", short.as_bytes()), "t.ply:23: cut short: the file ends here");
+    }
+
+    #[test]
+    fn binary_items_that_are_refused() {
+        let bytes = little();
+        let faces = bytes.len() - (4 + 1 + 16) - (4 + 1 + 8) - (4 + 1 + 12);
+        let with = |at: usize, value: &[u8]| {
+            let mut bytes = little();
+            bytes[at..at + value.len()].copy_from_slice(value);
+            message("t.ply", &bytes)
+        };
+        let there = "there are 4 vertices, from 0";
+        assert_eq!(with(faces + 9, &[4]), format!("t.ply: face 0: corner 1 is vertex 4: {there}"));
+        assert_eq!(
+            with(faces + 9, &[255; 4]),
+            format!("t.ply: face 0: a corner is a negative vertex: {there}")
+        );
+        assert_eq!(with(bytes.len() - 13, &[200]), "t.ply: face 2: cut short: the file ends here");
+        let vertices = faces - (4 + 1 + 8) - 4 * 15;
+        let nan = "t.ply: vertex 1: vertex 1 has NaN on axis 1: coordinates must be finite";
+        assert_eq!(with(vertices + 15 + 8, &f32::NAN.to_le_bytes()), nan);
+        assert_eq!(
+            message("t.ply", &bytes[..bytes.len() - 1]),
+            "t.ply: face 2: cut short: the file ends here"
+        );
+        let promised = message("t.ply", &bytes[..faces - 30]);
+        assert!(
+            promised.starts_with("t.ply: cut short: the header promises 4 of the element 'vertex'"),
+            "{promised}"
+        );
+    }
+
+    #[test]
+    fn promises_of_nothing_are_not_waited_for() {
+        let header = |format: &str| {
+            format!(
+                "ply\nformat {format} 1.0\nelement nothing 18446744073709551615\nelement vertex 0\nproperty float x\n\
+             property float y\nproperty float z\nelement face 0\nproperty list uint uint vertex_index\nend_header\n"
+            )
+        };
+        let read = |bytes: &[u8]| super::super::of_bytes("t.ply".as_ref(), bytes);
+        assert!(read(header("binary_little_endian").as_bytes()).unwrap().is_empty());
+        assert!(message("t.ply", header("ascii").as_bytes()).contains("promises 18446744073709551615"));
+        // A list of 4 thousand million.
+        let mut long = header("binary_little_endian").replace("face 0", "face 1").into_bytes();
+        long.extend([255; 8]);
+        assert_eq!(message("t.ply", &long), "t.ply: face 0: cut short: the file ends here");
+    }
+
+    #[test]
+    fn no_bytes_do_harm() {
+        for bytes in [text().into_bytes(), little(), big()] {
+            never_panics(&bytes);
+        }
+    }
+}
