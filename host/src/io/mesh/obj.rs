@@ -23,7 +23,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
         Error::NonFinite { .. } | Error::CoordinateTooLarge { .. } => {
             let is_wrong =
                 |word: &str| word.parse().is_ok_and(|x: f32| Mesh::new(vec![[x; 3]], vec![]).is_err());
-            let place = find(bytes, |kind, mut words| kind == "v" && words.any(is_wrong));
+            let place = find(bytes, |kind, words| kind == "v" && words.take(3).any(is_wrong));
             Refused::at(place, "a coordinate is not finite, or so large that areas overflow")
         }
         other => Refused::Other(other),
@@ -49,10 +49,10 @@ struct Lines<'a, S> {
 
 impl<'a, S: Iterator<Item = (u64, &'a [u8])>> BufRead for Lines<'a, S> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.left.is_empty() {
-            if let Some(next) = self.statements.next() {
-                (self.number, self.left) = next;
-            }
+        if self.left.is_empty()
+            && let Some(next) = self.statements.next()
+        {
+            (self.number, self.left) = next;
         }
         Ok(self.left)
     }

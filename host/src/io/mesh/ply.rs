@@ -1,11 +1,13 @@
 //! PLY files (Turk 1994), as text and binary: their vertices and faces.
 
-use ply_rs_bw::parser::{ParseError, Parser, Reader};
-use ply_rs_bw::ply::{
-    ElementDef, Encoding, Header, Property, PropertyAccess, PropertyAccessResult, PropertyType, ScalarType,
-};
-use std::io::ErrorKind;
+mod items;
+mod payload;
 
+use ply_rs_bw::parser::{Parser, Reader};
+use ply_rs_bw::ply::{Header, PropertyType, ScalarType};
+
+use self::items::{Face, Skipped, Vertex};
+use self::payload::{Payload, after, short};
 use super::Refused;
 use crate::error::{Error, TablePlace};
 use crate::memory;
@@ -16,8 +18,6 @@ const VERTEX: &str = "vertex";
 const FACE: &str = "face";
 const AXES: [&str; 3] = ["x", "y", "z"];
 const CORNERS: [&str; 2] = ["vertex_indices", "vertex_index"];
-/// Most characters of the parser's message that become part of ours: it repeats lines, which may be as long as the file.
-const MAX_MESSAGE: usize = 160;
 
 pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
     let mut reader = Reader::new(bytes);
@@ -55,8 +55,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
         }
     }
     Mesh::new(vertices, triangles).map_err(|error| match error {
-        Error::NonFinite { index, .. } | Error::CoordinateTooLarge { index, .. } => {
-            Refused::at(after(first_vertex, index), error.to_string())
+        Error::NonFinite { index, axis, value, .. } => Refused::at(
+            after(first_vertex, index),
+            format!("{value} on axis {axis}: coordinates must be finite"),
+        ),
+        Error::CoordinateTooLarge { index, axis, value, .. } => {
+            Refused::at(after(first_vertex, index), format!("{value:e} on axis {axis}: areas would overflow"))
         }
         other => Refused::Other(other),
     })
@@ -89,180 +93,9 @@ fn check_header(header: &Header) -> Result<usize, Refused> {
     Ok(vertex.count)
 }
 
-/// What is behind the header, as far as it is not read.
-struct Payload<'a> {
-    encoding: Encoding,
-    bytes: &'a [u8],
-    /// Of text the next line, from 1.
-    line: u64,
-}
-
-impl Payload<'_> {
-    fn is_text(&self) -> bool {
-        self.encoding == Encoding::Ascii
-    }
-
-    /// Where the next item of an element is.
-    fn place(&self, what: &'static str, index: u64) -> TablePlace {
-        if self.is_text() { TablePlace::Line(self.line) } else { TablePlace::Item { what, index } }
-    }
-
-    /// Refuses an element with more items than there are bytes for, before there is memory for them.
-    fn check_size(&self, element: &ElementDef) -> Result<(), Refused> {
-        let least = if self.is_text() {
-            element.properties.len().max(1)
-        } else {
-            element.properties.values().map(|of| least_bytes(&of.data_type)).sum()
-        };
-        let (name, count, left) = (&element.name, element.count, self.bytes.len());
-        if least.saturating_mul(count) > left {
-            return Err(Refused::whole(format!(
-                "cut short: the header promises {count} of the element '{name}', and {left} bytes are left for them"
-            )));
-        }
-        Ok(())
-    }
-
-    /// Calls `take` with each item of an element and where it is.
-    fn each<E: PropertyAccess>(
-        &mut self,
-        element: &ElementDef,
-        what: &'static str,
-        mut take: impl FnMut(TablePlace, E) -> Result<(), Refused>,
-    ) -> Result<(), Refused> {
-        // Any number of items of no bytes would be there.
-        if element.properties.is_empty() && !self.is_text() {
-            return Ok(());
-        }
-        for index in 0..element.count as u64 {
-            let place = self.place(what, index);
-            let item = self.next(element).map_err(|what| Refused::at(place, what))?;
-            take(place, item)?;
-        }
-        Ok(())
-    }
-
-    fn next<E: PropertyAccess>(&mut self, element: &ElementDef) -> Result<E, String> {
-        let parser = Parser::new();
-        let item = match self.encoding {
-            Encoding::Ascii => {
-                return self.next_line().and_then(|line| {
-                    parser.read_ascii_element(line, element).map_err(|error| short(&error))
-                });
-            }
-            Encoding::BinaryBigEndian => parser.read_big_endian_element(&mut self.bytes, element),
-            Encoding::BinaryLittleEndian => parser.read_little_endian_element(&mut self.bytes, element),
-        };
-        item.map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
-            _ => short(&error),
-        })
-    }
-
-    fn next_line(&mut self) -> Result<&str, String> {
-        if self.bytes.is_empty() {
-            return Err(CUT_SHORT.to_owned());
-        }
-        let len = self.bytes.iter().position(|&byte| byte == b'\n').map_or(self.bytes.len(), |end| end + 1);
-        let (line, left) = self.bytes.split_at(len);
-        self.bytes = left;
-        self.line += 1;
-        std::str::from_utf8(line).map_err(|_| "it is no UTF-8".to_owned())
-    }
-}
-
-const CUT_SHORT: &str = "cut short: the file ends here";
-
-/// Where an item is so many behind another one.
-fn after(place: TablePlace, count: u64) -> TablePlace {
-    match place {
-        TablePlace::Line(line) => TablePlace::Line(line + count),
-        TablePlace::Item { what, index } => TablePlace::Item { what, index: index + count },
-        other => other,
-    }
-}
-
-/// Bytes that a property has at least in a binary file.
-fn least_bytes(of: &PropertyType) -> usize {
-    let (PropertyType::Scalar(scalar) | PropertyType::List(scalar, _)) = of;
-    match scalar {
-        ScalarType::Char | ScalarType::UChar => 1,
-        ScalarType::Short | ScalarType::UShort => 2,
-        ScalarType::Int | ScalarType::UInt | ScalarType::Float => 4,
-        ScalarType::Double => 8,
-    }
-}
-
-/// The parser's message in one line, without the number of the line, which is told apart.
-fn short(error: &ParseError) -> String {
-    let text = error.to_string();
-    let prefix = error.line().map(|line| format!("Line {line}: ")).unwrap_or_default();
-    let words: Vec<&str> = text.strip_prefix(&prefix).unwrap_or(&text).split_whitespace().collect();
-    let text = words.join(" ");
-    match text.char_indices().nth(MAX_MESSAGE) {
-        Some((end, _)) => format!("{} …", &text[..end]),
-        None => text,
-    }
-}
-
-/// An item that is not asked for.
-struct Skipped;
-
-impl PropertyAccess for Skipped {
-    fn new() -> Self {
-        Self
-    }
-}
-
-struct Vertex([f32; 3]);
-
-impl PropertyAccess for Vertex {
-    fn new() -> Self {
-        Self([0.0; 3])
-    }
-
-    fn set_property(&mut self, name: &str, property: Property) -> PropertyAccessResult {
-        let Some(axis) = AXES.iter().position(|axis| *axis == name) else {
-            return PropertyAccessResult::Ignored;
-        };
-        let Some(value) = property.to_f32_lossy() else { return PropertyAccessResult::UnsupportedType };
-        self.0[axis] = value;
-        PropertyAccessResult::Set
-    }
-}
-
-/// The corners of a polygon; nothing if one of them is negative.
-struct Face(Option<Vec<u32>>);
-
-impl PropertyAccess for Face {
-    fn new() -> Self {
-        Self(None)
-    }
-
-    fn set_property(&mut self, name: &str, property: Property) -> PropertyAccessResult {
-        if !CORNERS.contains(&name) {
-            return PropertyAccessResult::Ignored;
-        }
-        self.0 = property.to_u32_list();
-        PropertyAccessResult::Set
-    }
-}
-
-impl Face {
-    fn corners(self, num_vertices: usize) -> Result<Vec<u32>, String> {
-        let there = format_args!("there are {num_vertices} vertices, from 0").to_string();
-        let corners = self.0.ok_or_else(|| format!("a corner is a negative vertex: {there}"))?;
-        match corners.iter().position(|&index| index as usize >= num_vertices) {
-            Some(corner) => Err(format!("corner {corner} is vertex {}: {there}", corners[corner])),
-            None => Ok(corners),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::{message, never_panics};
-    use super::*;
 
     /// A square as a polygon and a triangle, with more than is asked for.
     const HEADER: &str = "comment square\nelement vertex 4\nproperty double x\nproperty float y\nproperty uchar red\n\
@@ -372,9 +205,9 @@ mod tests {
         assert!(with("1.5 0 7 5", "1.5 nan 7 5").starts_with("t.ply:17: Couldn't parse element line."));
         assert!(with("1.5 0 7 5", "1.5 0 7").starts_with("t.ply:17: Expected element of type"));
         assert!(with("1.5 0 7 5", "1.5 0 256 5").starts_with("t.ply:17: Parse error."));
-        let infinite = "t.ply:17: vertex 1 has inf on axis 0: coordinates must be finite";
+        let infinite = "t.ply:17: inf on axis 0: coordinates must be finite";
         assert_eq!(with("1.5 0 7 5", "1e39 0 7 5"), infinite);
-        assert!(with("1.5 0 7 5", "1e30 0 7 5").starts_with("t.ply:17: vertex 1 has 1"));
+        assert!(with("1.5 0 7 5", "1e30 0 7 5").starts_with("t.ply:17: 1.0000000150474662e30 on axis 0"));
         let there = "there are 4 vertices, from 0";
         assert_eq!(with("4 0 1 2 3", "4 0 1 4 3"), format!("t.ply:21: corner 2 is vertex 4: {there}"));
         assert_eq!(with("2 3 1", "2 3 -1"), format!("t.ply:22: a corner is a negative vertex: {there}"));
@@ -403,7 +236,7 @@ mod tests {
         );
         assert_eq!(with(bytes.len() - 13, &[200]), "t.ply: face 2: cut short: the file ends here");
         let vertices = faces - (4 + 1 + 8) - 4 * 15;
-        let nan = "t.ply: vertex 1: vertex 1 has NaN on axis 1: coordinates must be finite";
+        let nan = "t.ply: vertex 1: NaN on axis 1: coordinates must be finite";
         assert_eq!(with(vertices + 15 + 8, &f32::NAN.to_le_bytes()), nan);
         assert_eq!(
             message("t.ply", &bytes[..bytes.len() - 1]),

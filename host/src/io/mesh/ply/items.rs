@@ -1,0 +1,60 @@
+//! Items of a PLY file, as far as a mesh needs them.
+
+use ply_rs_bw::ply::{Property, PropertyAccess, PropertyAccessResult};
+
+use super::{AXES, CORNERS};
+
+/// An item that is not asked for.
+pub(super) struct Skipped;
+
+impl PropertyAccess for Skipped {
+    fn new() -> Self {
+        Self
+    }
+}
+
+pub(super) struct Vertex(pub(super) [f32; 3]);
+
+impl PropertyAccess for Vertex {
+    fn new() -> Self {
+        Self([0.0; 3])
+    }
+
+    fn set_property(&mut self, name: &str, property: Property) -> PropertyAccessResult {
+        let Some(axis) = AXES.iter().position(|axis| *axis == name) else {
+            return PropertyAccessResult::Ignored;
+        };
+        let Some(value) = property.to_f32_lossy() else { return PropertyAccessResult::UnsupportedType };
+        self.0[axis] = value;
+        PropertyAccessResult::Set
+    }
+}
+
+/// The corners of a polygon; nothing if one of them is negative.
+pub(super) struct Face(Option<Vec<u32>>);
+
+impl PropertyAccess for Face {
+    fn new() -> Self {
+        Self(None)
+    }
+
+    fn set_property(&mut self, name: &str, property: Property) -> PropertyAccessResult {
+        if !CORNERS.contains(&name) {
+            return PropertyAccessResult::Ignored;
+        }
+        self.0 = property.to_u32_list();
+        PropertyAccessResult::Set
+    }
+}
+
+impl Face {
+    /// The corners, if all are vertices that are there; or why not.
+    pub(super) fn corners(self, num_vertices: usize) -> Result<Vec<u32>, String> {
+        let there = format_args!("there are {num_vertices} vertices, from 0").to_string();
+        let corners = self.0.ok_or_else(|| format!("a corner is a negative vertex: {there}"))?;
+        match corners.iter().position(|&index| index as usize >= num_vertices) {
+            Some(corner) => Err(format!("corner {corner} is vertex {}: {there}", corners[corner])),
+            None => Ok(corners),
+        }
+    }
+}
