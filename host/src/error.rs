@@ -14,7 +14,7 @@ pub enum Error {
     /// A coordinate is NaN or infinite.
     #[error("{what} {index} has {value} on axis {axis}: coordinates must be finite")]
     NonFinite {
-        /// What was refused: "point" or "query".
+        /// What was refused: "point", "query" or "vertex".
         what: &'static str,
         /// Its index in the input.
         index: u64,
@@ -29,7 +29,7 @@ pub enum Error {
          scale the coordinates or use a wider type"
     )]
     CoordinateTooLarge {
-        /// What was refused: "point" or "query".
+        /// What was refused: "point", "query" or "vertex".
         what: &'static str,
         /// Its index in the input.
         index: u64,

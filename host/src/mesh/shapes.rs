@@ -14,8 +14,8 @@ use libm::sincos;
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
-use super::Mesh;
 use super::lattice::{Lattice, vertex_count};
+use super::{Mesh, check_count};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::noise::Noise;
@@ -69,6 +69,7 @@ pub fn terrain(side: u32, seed: u64) -> Result<Mesh> {
 /// Those of all [shapes](self).
 pub fn sphere(slices: u32, stacks: u32) -> Result<Mesh> {
     let (slices, stacks) = (slices.max(3), stacks.max(2));
+    check_count(2_u64.saturating_mul(slices.into()).saturating_mul(u64::from(stacks) - 1))?;
     let between = Lattice { squares: [slices, stacks - 2], closed: [true, false] };
     let mut vertices = between.vertices(|i, j| {
         let [(sin_lon, cos_lon), (sin_polar, cos_polar)] = [turn(i, slices), half_turn(j + 1, stacks)];
@@ -196,6 +197,7 @@ mod tests {
             assert!(mesh.vertices().iter().all(|at| (radius(at) - 1.0).abs() < 1e-6));
         }
         assert!(!is_closed(&grid(2, [2, 2]).unwrap()));
+        assert!(matches!(sphere(u32::MAX, 2), Err(Error::TooManyItems { .. })));
     }
 
     #[test]
