@@ -20,6 +20,7 @@ pub mod primitives;
 mod progress;
 pub mod quadtree;
 mod random;
+pub mod sah;
 mod stats;
 
 pub use batches::{Batches, Delivered};
@@ -30,4 +31,5 @@ pub use kdtree::{KdTree, KdTreeOptions, Neighbors, SpatialIndex};
 pub use point::{Cartesian, EARTH_RADIUS_M, LonLat, MAX_DIMS, Point, Scalar};
 pub use progress::{Progress, Step};
 pub use quadtree::{Octree, Quadtree, QuadtreeOptions};
+pub use sah::{SahOptions, SahTree};
 pub use stats::{Phase, Stats};

@@ -13,5 +13,6 @@ pub mod kdtree;
 pub mod policy;
 pub mod primitives;
 pub mod quadtree;
+pub mod sah;
 pub mod thread;
 pub mod warp;

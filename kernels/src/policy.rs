@@ -127,6 +127,18 @@ pub const QUADTREE_PIECE_POINTS: usize = 8;
 /// to 2000 took 33 ms so.)
 pub const QUADTREE_COUNTED_POINTS: u32 = 256;
 
+/// Most levels of large nodes of a SAH k-d tree; small nodes go on to the last level that rays can remember.
+pub const SAH_LARGE_DEPTH: u32 = 40;
+
+/// Triangles of a large node that a block has, a thread each (Zhou et al. 2008).
+pub const SAH_CHUNK_TRIANGLES: usize = 256;
+
+/// Threads of a block that makes the masks of a small node's candidates: untuned.
+pub const SAH_CANDIDATE_THREADS: usize = 128;
+
+/// Threads of a block that traces rays: untuned.
+pub const SAH_RAY_THREADS: usize = 128;
+
 /// How the best pairs of a join are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinPolicy {

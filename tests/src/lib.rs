@@ -3,6 +3,7 @@
 pub mod generate;
 pub mod load_any;
 pub mod oracle;
+pub mod rays;
 
 use generate::Shape;
 use kauri::device::{Schedule, SimOptions};

@@ -91,14 +91,31 @@ impl Segmented {
         offsets: Slice<'_, u64>,
         sums: SliceMut<'_, T>,
     ) -> Result<()> {
-        temp.clear(stream, self.words)?;
-        let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
-        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        // SAFETY: passed on to the caller.
         unsafe {
             let heads = self.heads(stream, temp, offsets)?;
-            let args = (input, heads, offsets, sums, temp.view(self.words));
-            stream.launch::<primitives_segmented_reduce<T, O, O::LookBack>>(num_tiles, args)
+            self.reduce_by_heads::<T, O>(stream, temp, input, heads, offsets, sums)
         }
+    }
+
+    /// The same where the heads are known.
+    ///
+    /// # Safety
+    /// As [`reduce`](Self::reduce).
+    pub(crate) unsafe fn reduce_by_heads<T: Words, O: SegmentedOperator<T>>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'_>,
+        input: Slice<'_, T>,
+        heads: Slice<'_, u8>,
+        offsets: Slice<'_, u64>,
+        sums: SliceMut<'_, T>,
+    ) -> Result<()> {
+        temp.clear(stream, self.words)?;
+        let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
+        let args = (input, heads, offsets, sums, temp.view(self.words));
+        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        unsafe { stream.launch::<primitives_segmented_reduce<T, O, O::LookBack>>(num_tiles, args) }
     }
 }
 

@@ -218,7 +218,7 @@ impl<K: RadixKey, V: Carried> Listed<K, V> {
 
 /// # Safety
 /// The arrays must be of one length and apart, and used by nothing else until the stream has done the work.
-unsafe fn sort<K: RadixKey, V: Carried>(
+pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
     stream: &Stream,
     workspace: &mut Workspace,
     from: Source<'_, K, V>,

@@ -22,6 +22,7 @@ mod primitives_ordered;
 mod properties;
 mod quadtree;
 mod quadtree_large;
+mod sah;
 mod save;
 
 use kauri::kdtree::{Builder, SplitRule};

@@ -15,6 +15,7 @@ mod moves;
 mod partition;
 mod quadtree;
 mod radix_sort;
+mod sah;
 mod scan;
 mod search;
 mod segmented;

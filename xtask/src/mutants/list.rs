@@ -81,6 +81,13 @@ const QUADTREE_SPLITS: Kernel = Kernel { file: "kernels/src/quadtree/splits.rs",
 const QUADTREE_LEVELS: Kernel = Kernel { file: "kernels/src/quadtree/levels.rs", tests: &["quadtree::"] };
 const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/order.rs", tests: &["quadtree::"] };
 const QUADTREE_BATCHES: Kernel = Kernel { file: "kernels/src/quadtree/batches.rs", tests: &["quadtree::"] };
+const SAH_CHUNKS: Kernel = Kernel { file: "kernels/src/sah/chunks.rs", tests: &["sah::"] };
+const SAH_LEVELS: Kernel = Kernel { file: "kernels/src/sah/levels.rs", tests: &["sah::"] };
+const SAH_SUBTREES: Kernel = Kernel { file: "kernels/src/sah/subtrees.rs", tests: &["sah::"] };
+const SAH_TREE: Kernel = Kernel { file: "kernels/src/sah/tree.rs", tests: &["sah::"] };
+const SAH_WALK: Kernel = Kernel { file: "kernels/src/sah/walk.rs", tests: &["sah::"] };
+const SAH_RAY: Kernel = Kernel { file: "kernels/src/sah/ray.rs", tests: &["sah::"] };
+const SAH_TRACE: Kernel = Kernel { file: "kernels/src/sah/trace.rs", tests: &["sah::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
 const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
 const NTH: Kernel = Kernel { file: "kernels/src/block/nth.rs", tests: &["top_k::"] };
@@ -789,5 +796,77 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: QUADTREE_LEVELS,
         from: "|child| bases.load(child));\n        thread::sync_threads();\n",
         to: "|child| bases.load(child));\n",
+    },
+    Mutant {
+        what: "SAH: triangles above a plane go where those below do",
+        kernel: SAH_CHUNKS,
+        from: "let room = sides.own.large.room(side == 1) as usize",
+        to: "let room = sides.own.large.room(false) as usize",
+    },
+    Mutant {
+        what: "SAH: no barrier before the block's places are known",
+        kernel: SAH_CHUNKS,
+        from: "    thread::sync_threads();\n    sorting.store(&sides, [bases",
+        to: "    sorting.store(&sides, [bases",
+    },
+    Mutant {
+        what: "SAH: sums by shared memory, no barrier before they are stored",
+        kernel: SAH_CHUNKS,
+        from: "        thread::sync_threads();\n        sum += below;",
+        to: "        sum += below;",
+    },
+    Mutant {
+        what: "SAH: a node that stays is moved as far as its children would be",
+        kernel: SAH_CHUNKS,
+        from: "own.large.chunk + own.large.room(false);",
+        to: "own.large.chunk + own.large.room(true);",
+    },
+    Mutant {
+        what: "SAH: triangles of leaves are taken from the next level",
+        kernel: SAH_LEVELS,
+        from: "let is_old = outcome == Outcome::Leaf;",
+        to: "let is_old = false;",
+    },
+    Mutant {
+        what: "SAH: small roots of one level have the same triangles",
+        kernel: SAH_LEVELS,
+        from: "            of_small += len;\n",
+        to: "",
+    },
+    Mutant {
+        what: "SAH: a child is behind the other's sibling",
+        kernel: SAH_SUBTREES,
+        from: "let above = below.plus(sizes.load(children));",
+        to: "let above = below.plus(sizes.load(children + 1));",
+    },
+    Mutant {
+        what: "SAH: batches of small roots have the candidates of the first",
+        kernel: SAH_SUBTREES,
+        from: "let root = roots.load((first_root + block) as usize);",
+        to: "let root = roots.load(block as usize);",
+    },
+    Mutant {
+        what: "SAH: a cut above is written where that below it would be",
+        kernel: SAH_TREE,
+        from: "                    place.nodes += 1;",
+        to: "                    place.nodes += 2;",
+    },
+    Mutant {
+        what: "rays: where only the near side is met, the far one is waited for",
+        kernel: SAH_WALK,
+        from: "                place = near;\n                trail |= level;",
+        to: "                place = near;",
+    },
+    Mutant {
+        what: "rays: planes are as if nothing were rounded",
+        kernel: SAH_RAY,
+        from: "let around = 16.0 * (ROUNDING",
+        to: "let around = 0.0 * (ROUNDING",
+    },
+    Mutant {
+        what: "rays: a hit in two leaves comes twice",
+        kernel: SAH_TRACE,
+        from: "hits.load(place - 1).triangle == hit.triangle;",
+        to: "false;",
     },
 ];

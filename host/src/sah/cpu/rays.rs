@@ -1,0 +1,69 @@
+//! Rays through a tree, by all threads.
+
+use super::super::hits::{HitRows, Hits};
+use super::super::host::HostTree;
+use crate::error::Result;
+use crate::memory;
+use kauri_kernels::sah::ray::Ray;
+use kauri_kernels::sah::trace::{Any, Closest};
+use kauri_kernels::sah::triangle::Hit;
+use kauri_kernels::sah::walk::{Visitor, walk};
+use rayon::prelude::*;
+
+/// Places of the stack of a ray.
+const PLACES: usize = 32;
+
+/// A vector of one value a ray.
+fn of_each<T: Copy + Send + Sync>(rays: &[Ray], none: T, of: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
+    let mut all = memory::vec_with_capacity(rays.len(), "hits of rays")?;
+    all.resize(rays.len(), none);
+    all.par_iter_mut().zip(rays).with_min_len(64).for_each(|(to, ray)| *to = of(ray));
+    Ok(all)
+}
+
+/// The hit of each ray that comes first.
+pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray]) -> Result<Hits> {
+    let hits = of_each(rays, Hit::NONE, |ray| {
+        let mut closest = Closest::new();
+        // SAFETY: the tree is one.
+        unsafe { walk::<_, _, PLACES>(&tree, ray, &mut closest) };
+        closest.hit
+    })?;
+    Hits::from_hits(&hits)
+}
+
+/// Whether each ray hits something.
+pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray]) -> Result<Vec<bool>> {
+    of_each(rays, false, |ray| {
+        let mut any = Any::new();
+        // SAFETY: as above.
+        unsafe { walk::<_, _, PLACES>(&tree, ray, &mut any) };
+        any.is_hit
+    })
+}
+
+/// All hits of each ray, in the order in which they come.
+pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray]) -> Result<HitRows> {
+    let rows: Vec<Vec<Hit>> = rays.par_iter().with_min_len(64).map(|ray| all_of(tree, ray)).collect();
+    HitRows::from_rows(&rows)
+}
+
+/// All hits of a ray.
+fn all_of(tree: &HostTree, ray: &Ray) -> Vec<Hit> {
+    struct All(Vec<Hit>);
+    impl Visitor for All {
+        fn limit(&self) -> f32 {
+            f32::INFINITY
+        }
+        unsafe fn visit(&mut self, hit: Hit) {
+            self.0.push(hit);
+        }
+    }
+    let mut all = All(Vec::new());
+    // SAFETY: as above.
+    unsafe { walk::<_, _, PLACES>(&tree, ray, &mut all) };
+    let mut hits = all.0;
+    hits.sort_unstable_by(|a, b| a.t.total_cmp(&b.t).then(a.triangle.cmp(&b.triangle)));
+    hits.dedup_by_key(|hit| hit.triangle);
+    hits
+}

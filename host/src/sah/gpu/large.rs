@@ -1,0 +1,444 @@
+//! Large nodes, level by level.
+
+use super::Triangles;
+use super::room::Room;
+use super::small::SmallNodes;
+use crate::device::{Layout, Region, Stream, Temp, Workspace};
+use crate::error::Result;
+use crate::primitives::generate::iota_on;
+use crate::primitives::pairs::nothing;
+use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::segmented::Segmented;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::sah::chunks::{
+    BOX_WORDS, sah_boxes, sah_chunk_boxes, sah_chunk_nodes, sah_count, sah_node_counts, sah_scatter,
+    sah_sort, sah_stay,
+};
+use kauri_kernels::sah::large::{CHUNK_TRIANGLES, Large, Plan, SMALL_TRIANGLES, most_listed};
+use kauri_kernels::sah::levels::{SmallRoot, Upper, left, sah_next, sah_outcomes, sah_plan};
+use kauri_kernels::thread::operator::{Min, Sum};
+use kauri_kernels::warp::look_back::Decoupled;
+use std::mem::swap;
+use std::ops::Range;
+
+/// What large nodes became.
+#[derive(Default)]
+pub(super) struct Uppers {
+    /// Those of each level, by their numbers.
+    pub(super) levels: Vec<Range<u32>>,
+}
+
+/// The memory of large nodes.
+pub(super) struct LargeNodes {
+    /// Nodes and triangles of a level, and of the next.
+    nodes: [Room<Large>; 2],
+    lists: [Room<u32>; 2],
+    boxes: [Room<Aabb>; 2],
+    uppers: Room<Upper>,
+}
+
+/// Temporary memory of a level.
+struct Plans {
+    of_chunks: Region<u32>,
+    heads: Region<u8>,
+    offsets: Region<u64>,
+    keys: Region<u32>,
+    chunk_keys: Region<u32>,
+    plans: Region<Plan>,
+    counts: Region<u32>,
+    chunk_counts: Region<u32>,
+    before_chunks: Region<u32>,
+    least: Segmented,
+    sums: Segmented,
+    stays: Region<u8>,
+    left: Region<u64>,
+    scan: Scan,
+}
+
+impl Plans {
+    fn new(layout: &mut Layout, num_nodes: usize, num_chunks: usize) -> Self {
+        Self {
+            of_chunks: layout.reserve(num_chunks),
+            heads: layout.reserve(num_chunks),
+            offsets: layout.reserve(num_nodes + 1),
+            keys: layout.reserve(BOX_WORDS * num_nodes),
+            chunk_keys: layout.reserve(BOX_WORDS * num_chunks),
+            plans: layout.reserve(num_nodes),
+            counts: layout.reserve(2 * num_nodes),
+            chunk_counts: layout.reserve(2 * num_chunks),
+            before_chunks: layout.reserve(2 * num_chunks),
+            least: Segmented::plan::<u32, Min>(layout, num_chunks, false),
+            sums: Segmented::plan::<u32, Sum>(layout, num_chunks, false),
+            stays: layout.reserve(num_nodes),
+            // Whether one stays is behind them.
+            left: layout.reserve(2 * num_nodes + 2),
+            scan: Scan::plan::<u64, Decoupled>(layout, 2 * num_nodes + 1),
+        }
+    }
+}
+
+/// What a level leaves.
+struct Left {
+    large: u32,
+    small: u32,
+    chunks: u32,
+    of_small: u32,
+    any_stays: bool,
+}
+
+/// A level.
+struct Level<'a> {
+    stream: &'a Stream,
+    temp: &'a Temp<'a>,
+    plans: &'a Plans,
+    input: &'a Triangles<'a>,
+    nodes: Slice<'a, Large>,
+    listed: Slice<'a, u32>,
+    boxes: Slice<'a, Aabb>,
+}
+
+impl LargeNodes {
+    pub(super) fn new() -> Self {
+        Self {
+            nodes: [Room::new("large nodes"), Room::new("large nodes")],
+            lists: [Room::new("triangles of large nodes"), Room::new("triangles of large nodes")],
+            boxes: [Room::new("boxes of parts of triangles"), Room::new("boxes of parts of triangles")],
+            uppers: Room::new("large nodes"),
+        }
+    }
+
+    /// The first of what large nodes became.
+    pub(super) fn uppers(&self, num: usize) -> Slice<'_, Upper> {
+        self.uppers.first(num)
+    }
+
+    /// Splits nodes until all are small; the box of everything, and what large nodes became.
+    pub(super) fn split(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        input: &Triangles<'_>,
+        small: &mut SmallNodes,
+    ) -> Result<(Aabb, Uppers)> {
+        let num = input.corners.len() as u32;
+        let clip = input.options.clip;
+        small.clear();
+        self.lists[0].reserve(stream, num as usize, 0)?;
+        // SAFETY: of these lengths, and they wait for the device before they are freed.
+        unsafe {
+            iota_on(stream, 0, self.lists[0].all_mut().part(0, num as usize))?;
+            if clip {
+                self.boxes[0].reserve(stream, num as usize, 0)?;
+                stream.copy(self.boxes[0].all_mut().part(0, num as usize), input.boxes)?;
+            }
+        }
+        let mut root = Large { bounds: Aabb::EMPTY, depth: 0, tried: 0, len: num, chunk: 0, begin: 0 };
+        root.bounds = self.bounds(stream, workspace, input, root)?;
+        let mut uppers = Uppers::default();
+        if num <= SMALL_TRIANGLES {
+            let own = SmallRoot { bounds: root.bounds, depth: 0, begin: 0, len: num, from: 0, is_old: 1 };
+            small.upload(stream, own)?;
+            small.keep(
+                stream,
+                input,
+                [self.lists[0].first(num as usize), nothing().read_only()],
+                [
+                    if clip { self.boxes[0].first(num as usize) } else { nothing().read_only() },
+                    nothing().read_only(),
+                ],
+                1,
+                num,
+            )?;
+            return Ok((root.bounds, uppers));
+        }
+        self.nodes[0].reserve(stream, 1, 0)?;
+        // SAFETY: there is one.
+        unsafe { stream.upload(self.nodes[0].all_mut().part(0, 1), &[root])? };
+        let (mut num_nodes, mut num_chunks) = (1, root.num_chunks());
+        while num_nodes > 0 {
+            (num_nodes, num_chunks) =
+                self.level(stream, workspace, input, small, &mut uppers, num_nodes, num_chunks)?;
+        }
+        Ok((root.bounds, uppers))
+    }
+
+    /// The box of all triangles.
+    fn bounds(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        input: &Triangles<'_>,
+        root: Large,
+    ) -> Result<Aabb> {
+        let mut layout = Layout::new();
+        let (nodes, keys) = (layout.reserve::<Large>(1), layout.reserve::<u32>(BOX_WORDS));
+        let of_chunks = layout.reserve::<u32>(root.num_chunks() as usize);
+        let temp = workspace.carve(stream, &layout, "box of a mesh")?;
+        let nodes = temp.view(nodes);
+        temp.upload(stream, nodes, &[root])?;
+        temp.clear(stream, of_chunks)?;
+        // SAFETY: of these lengths.
+        let keys = unsafe {
+            stream.fill_bytes(temp.view(keys), 0xFF)?;
+            let of_chunks = temp.view(of_chunks).read_only();
+            let listed = self.lists[0].first(root.len as usize);
+            let args = (nodes.read_only(), of_chunks, listed, input.boxes, 0, temp.view(keys));
+            stream.launch::<sah_boxes<32>>(root.num_chunks().into(), args)?;
+            stream.read(temp.view(keys).read_only())?
+        };
+        let words =
+            [0, 1, 2, 3, 4, 5].map(|i| cuda_std::float::f32_from_key(if i < 3 { keys[i] } else { !keys[i] }));
+        Ok(Aabb::from_words(words))
+    }
+
+    /// Splits the nodes of a level; how many nodes the next has, and how many chunks these.
+    #[allow(clippy::too_many_arguments)]
+    fn level(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        input: &Triangles<'_>,
+        small: &mut SmallNodes,
+        uppers: &mut Uppers,
+        num_nodes: u32,
+        num_chunks: u32,
+    ) -> Result<(u32, u32)> {
+        let clip = input.options.clip;
+        let begin = uppers.levels.last().map_or(0, |level| level.end);
+        let numbers = begin..begin + num_nodes;
+        let room = 2 * num_chunks as usize * CHUNK_TRIANGLES as usize;
+        let [from_nodes, to_nodes] = &mut self.nodes;
+        let [from_list, to_list] = &mut self.lists;
+        let [from_boxes, to_boxes] = &mut self.boxes;
+        to_list.reserve(stream, room, 0)?;
+        if clip {
+            to_boxes.reserve(stream, room, 0)?;
+        }
+        self.uppers.reserve(stream, numbers.end as usize, begin as usize)?;
+        let mut layout = Layout::new();
+        let plans = Plans::new(&mut layout, num_nodes as usize, num_chunks as usize);
+        let temp = workspace.carve(stream, &layout, "large nodes")?;
+        let level = Level {
+            stream,
+            temp: &temp,
+            plans: &plans,
+            input,
+            nodes: from_nodes.first(num_nodes as usize),
+            listed: from_list.all_mut().read_only(),
+            boxes: if clip { from_boxes.all_mut().read_only() } else { input.boxes },
+        };
+        let next_boxes = if clip { to_boxes.all_mut() } else { nothing() };
+        // SAFETY: memory as planned and reserved, which waits for the device before it is freed.
+        unsafe {
+            level.find_chunks()?;
+            level.find_boxes()?;
+            level.sort(to_list.all_mut(), next_boxes)?;
+            let mut is_full = false;
+            let mut left = level.outcomes(is_full)?;
+            let listed = u64::from(left.chunks) * u64::from(CHUNK_TRIANGLES) + u64::from(left.of_small);
+            if small.num_kept() + listed > most_listed(input.corners.len() as u64) {
+                is_full = true;
+                left = level.outcomes(is_full)?;
+            }
+            to_nodes.reserve(stream, left.large as usize, 0)?;
+            let first_small = small.reserve(stream, left.small, left.of_small, clip)?;
+            let args = (
+                level.nodes,
+                temp.view(plans.plans).read_only(),
+                temp.view(plans.counts).read_only(),
+                input.options.step_cost,
+                is_full.into(),
+                temp.view(plans.left).read_only(),
+                numbers.end,
+                first_small,
+                small.num_kept() as u32,
+                to_nodes.all_mut(),
+                small.roots_mut(),
+                self.uppers.all_mut().part(begin as usize, num_nodes as usize),
+            );
+            stream.launch_items::<sah_next>(num_nodes.into(), args)?;
+            let lists = [level.listed, to_list.all_mut().read_only()];
+            let boxes = if clip { [level.boxes, next_boxes.read_only()] } else { [nothing().read_only(); 2] };
+            small.keep(stream, input, lists, boxes, left.small, left.of_small)?;
+            if left.any_stays {
+                level.stay(to_list.all_mut(), next_boxes)?;
+            }
+            uppers.levels.push(numbers);
+            swap(from_nodes, to_nodes);
+            swap(from_list, to_list);
+            swap(from_boxes, to_boxes);
+            Ok((left.large, left.chunks))
+        }
+    }
+}
+
+impl Level<'_> {
+    fn view<T>(&self, region: Region<T>) -> SliceMut<'_, T> {
+        self.temp.view(region)
+    }
+
+    fn num_chunks(&self) -> u64 {
+        self.view(self.plans.of_chunks).len() as u64
+    }
+
+    fn num_nodes(&self) -> u64 {
+        self.nodes.len() as u64
+    }
+
+    /// # Safety
+    /// Nothing else uses the plan's memory until the stream has done the work; lists are as long as nodes say.
+    unsafe fn find_chunks(&self) -> Result<()> {
+        let to =
+            (self.view(self.plans.of_chunks), self.view(self.plans.heads), self.view(self.plans.offsets));
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.stream.launch_items::<sah_chunk_nodes>(self.num_chunks(), (self.nodes, to.0, to.1, to.2))
+        }
+    }
+
+    /// The box of each node's triangles, and what is to be done with it.
+    ///
+    /// # Safety
+    /// As [`find_chunks`](Self::find_chunks).
+    unsafe fn find_boxes(&self) -> Result<()> {
+        let (options, keys) = (self.input.options, self.view(self.plans.keys));
+        let by_reductions = options.stages.boxes_by_reductions;
+        let of_chunks = self.view(self.plans.of_chunks).read_only();
+        let to = if by_reductions { self.view(self.plans.chunk_keys) } else { keys };
+        let args = (self.nodes, of_chunks, self.listed, self.boxes, options.clip.into(), to);
+        let (stream, num_chunks) = (self.stream, self.num_chunks());
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if !by_reductions {
+                stream.fill_bytes(keys, 0xFF)?;
+            }
+            match (by_reductions, options.stages.by_shared_memory) {
+                (false, false) => stream.launch::<sah_boxes<32>>(num_chunks, args),
+                (false, true) => stream.launch::<sah_boxes<1>>(num_chunks, args),
+                (true, false) => stream.launch::<sah_chunk_boxes<32>>(num_chunks, args),
+                (true, true) => stream.launch::<sah_chunk_boxes<1>>(num_chunks, args),
+            }?;
+            if by_reductions {
+                self.reduce_boxes()?;
+            }
+            let args = (self.nodes, keys.read_only(), options.empty_space, self.view(self.plans.plans));
+            stream.launch_items::<sah_plan>(self.num_nodes(), args)
+        }
+    }
+
+    /// The box of each node, of those of its chunks: six reductions.
+    ///
+    /// # Safety
+    /// As [`find_chunks`](Self::find_chunks).
+    unsafe fn reduce_boxes(&self) -> Result<()> {
+        let (num_nodes, num_chunks) = (self.nodes.len(), self.num_chunks() as usize);
+        let (from, to) = (self.view(self.plans.chunk_keys), self.view(self.plans.keys));
+        let heads = self.view(self.plans.heads).read_only();
+        // SAFETY: rows of keys, and an offset a node.
+        unsafe {
+            let offsets = self.view(self.plans.offsets).part(0, num_nodes).read_only();
+            (0..BOX_WORDS).try_for_each(|i| {
+                let from = from.part(i * num_chunks, num_chunks).read_only();
+                let to = to.part(i * num_nodes, num_nodes);
+                let least = &self.plans.least;
+                least.reduce_by_heads::<u32, Min>(self.stream, self.temp, from, heads, offsets, to)
+            })
+        }
+    }
+
+    /// Moves triangles to the sides of their nodes' planes, and counts them.
+    ///
+    /// # Safety
+    /// As [`find_chunks`](Self::find_chunks); there is room for twice as many chunks on the next lists.
+    unsafe fn sort(&self, next: SliceMut<'_, u32>, next_boxes: SliceMut<'_, Aabb>) -> Result<()> {
+        let (stream, options, num_chunks) = (self.stream, self.input.options, self.num_chunks());
+        let of_chunks = self.view(self.plans.of_chunks).read_only();
+        let plans = self.view(self.plans.plans).read_only();
+        let (nodes, listed, boxes, corners) = (self.nodes, self.listed, self.boxes, self.input.corners);
+        let (clip, shared) = (options.clip.into(), options.stages.by_shared_memory);
+        let counts = self.view(self.plans.counts);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if !options.stages.sort_by_scans {
+                self.temp.clear(stream, self.plans.counts)?;
+                let args = (nodes, of_chunks, listed, boxes, clip, plans, corners, counts, next, next_boxes);
+                return if shared {
+                    stream.launch::<sah_sort<1>>(num_chunks, args)
+                } else {
+                    stream.launch::<sah_sort<32>>(num_chunks, args)
+                };
+            }
+            let of_each = self.view(self.plans.chunk_counts);
+            let args = (nodes, of_chunks, listed, boxes, clip, plans, corners, of_each, next, next_boxes);
+            if shared {
+                stream.launch::<sah_count<1>>(num_chunks, args)?;
+            } else {
+                stream.launch::<sah_count<32>>(num_chunks, args)?;
+            }
+            let (of_each, before) = (of_each.read_only(), self.view(self.plans.before_chunks));
+            let (row, heads) = (num_chunks as usize, self.view(self.plans.heads).read_only());
+            for side in 0..2 {
+                let (from, to) = (of_each.part(side * row, row), before.part(side * row, row));
+                let sums = &self.plans.sums;
+                sums.scan::<u32, Sum>(stream, self.temp, from, heads, to, Ends::Exclusive)?;
+            }
+            let before = before.read_only();
+            let args = (nodes, of_chunks, listed, boxes, clip, plans, corners, before, next, next_boxes);
+            if shared {
+                stream.launch::<sah_scatter<1>>(num_chunks, args)?;
+            } else {
+                stream.launch::<sah_scatter<32>>(num_chunks, args)?;
+            }
+            stream.launch_items::<sah_node_counts>(
+                self.num_nodes(),
+                (nodes, of_chunks, of_each, before, counts),
+            )
+        }
+    }
+
+    /// What becomes of the nodes: numbers of what they leave, scanned, and what these add up to. Waits for them.
+    ///
+    /// # Safety
+    /// As [`find_chunks`](Self::find_chunks).
+    unsafe fn outcomes(&self, is_full: bool) -> Result<Left> {
+        let (stream, num_nodes) = (self.stream, self.nodes.len());
+        let left = self.view(self.plans.left);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let (numbers, any_stays) = (left.part(0, 2 * num_nodes + 1), left.part(2 * num_nodes + 1, 1));
+            stream.fill_bytes(any_stays, 0)?;
+            let args = (
+                self.nodes,
+                self.view(self.plans.plans).read_only(),
+                self.view(self.plans.counts).read_only(),
+                self.input.options.step_cost,
+                is_full.into(),
+                numbers,
+                self.view(self.plans.stays),
+                any_stays,
+            );
+            stream.launch_items::<sah_outcomes>(self.num_nodes(), args)?;
+            let (from, scan) = (numbers.read_only(), &self.plans.scan);
+            scan.run::<u64, Sum, Decoupled>(stream, self.temp, from, numbers, Ends::Exclusive)?;
+            let nodes = stream.read(left.part(num_nodes, 1).read_only())?[0];
+            let all = stream.read(left.part(2 * num_nodes, 2).read_only())?;
+            let (large, small) = left::parts(nodes);
+            let (chunks, of_small) = left::parts(all[0].wrapping_sub(nodes));
+            Ok(Left { large, small, chunks, of_small, any_stays: all[1] != 0 })
+        }
+    }
+
+    /// Moves triangles of nodes that stay as they are.
+    ///
+    /// # Safety
+    /// As [`sort`](Self::sort).
+    unsafe fn stay(&self, next: SliceMut<'_, u32>, next_boxes: SliceMut<'_, Aabb>) -> Result<()> {
+        let of_chunks = self.view(self.plans.of_chunks).read_only();
+        let stays = self.view(self.plans.stays).read_only();
+        let clip = self.input.options.clip.into();
+        let args = (self.nodes, of_chunks, self.listed, self.boxes, clip, stays, next, next_boxes);
+        // SAFETY: passed on to the caller.
+        unsafe { self.stream.launch::<sah_stay>(self.num_chunks(), args) }
+    }
+}

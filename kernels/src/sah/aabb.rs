@@ -1,0 +1,126 @@
+//! Boxes along the axes.
+
+/// A box: what lies from its low corner to its high one, both with it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aabb {
+    /// The least coordinates.
+    pub low: [f32; 3],
+    /// The greatest.
+    pub high: [f32; 3],
+}
+
+// SAFETY: plain numbers.
+unsafe impl cust_core::DeviceCopy for Aabb {}
+
+/// The value of an axis. With axes that only the run knows an index would put the array into memory.
+#[inline(always)]
+pub fn of_axis<T: Copy>(values: [T; 3], axis: u32) -> T {
+    let [x, y, z] = values;
+    if axis == 0 {
+        x
+    } else if axis == 1 {
+        y
+    } else {
+        z
+    }
+}
+
+/// The axis of the greatest value, the first one of several.
+#[inline(always)]
+pub fn greatest_axis(values: [f32; 3]) -> u32 {
+    let [x, y, z] = values;
+    if x >= y && x >= z {
+        0
+    } else if y >= z {
+        1
+    } else {
+        2
+    }
+}
+
+impl Aabb {
+    /// The box of nothing: every other one is around it.
+    pub const EMPTY: Self = Self { low: [f32::INFINITY; 3], high: [f32::NEG_INFINITY; 3] };
+
+    /// The box of a triangle.
+    #[inline(always)]
+    pub fn of_corners(corners: [[f32; 3]; 3]) -> Self {
+        let [a, b, c] = corners;
+        let mut of = Self { low: a, high: a };
+        let mut axis = 0;
+        while axis < 3 {
+            of.low[axis] = a[axis].min(b[axis]).min(c[axis]);
+            of.high[axis] = a[axis].max(b[axis]).max(c[axis]);
+            axis += 1;
+        }
+        of
+    }
+
+    /// The box around both.
+    #[inline(always)]
+    pub fn around(self, other: Self) -> Self {
+        let mut around = self;
+        let mut axis = 0;
+        while axis < 3 {
+            around.low[axis] = self.low[axis].min(other.low[axis]);
+            around.high[axis] = self.high[axis].max(other.high[axis]);
+            axis += 1;
+        }
+        around
+    }
+
+    /// What both have.
+    #[inline(always)]
+    pub fn within(self, other: Self) -> Self {
+        let mut within = self;
+        let mut axis = 0;
+        while axis < 3 {
+            within.low[axis] = self.low[axis].max(other.low[axis]);
+            within.high[axis] = self.high[axis].min(other.high[axis]);
+            axis += 1;
+        }
+        within
+    }
+
+    /// True if there is nothing in it.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.low[0] > self.high[0] || self.low[1] > self.high[1] || self.low[2] > self.high[2]
+    }
+
+    /// Its length on each axis.
+    #[inline(always)]
+    pub fn extents(self) -> [f32; 3] {
+        let ([a, b, c], [d, e, f]) = (self.low, self.high);
+        [d - a, e - b, f - c]
+    }
+
+    /// The parts below and above a plane.
+    #[inline(always)]
+    pub fn halves(self, axis: u32, plane: f32) -> [Self; 2] {
+        let (mut below, mut above) = (self, self);
+        let mut i = 0;
+        while i < 3 {
+            if axis == i as u32 {
+                below.high[i] = plane;
+                above.low[i] = plane;
+            }
+            i += 1;
+        }
+        [below, above]
+    }
+
+    /// Its six numbers, the low corner first.
+    #[inline(always)]
+    pub fn to_words(self) -> [f32; 6] {
+        let ([a, b, c], [d, e, f]) = (self.low, self.high);
+        [a, b, c, d, e, f]
+    }
+
+    /// Of those.
+    #[inline(always)]
+    pub fn from_words([a, b, c, d, e, f]: [f32; 6]) -> Self {
+        Self { low: [a, b, c], high: [d, e, f] }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a plane leaves of a triangle's box.
+
+use super::aabb::{Aabb, of_axis};
+
+/// The part of a triangle below a plane, or above it, as a box: that of its corners there and of its edges' places in the plane, within the
+/// box that was known. It may be empty: then the triangle has nothing there, only its box had.
+///
+/// Places on edges are made in `f64` and rounded away from each other, so that nothing of the triangle is lost.
+#[inline(always)]
+pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, is_above: bool) -> Aabb {
+    let half = known.halves(axis, plane)[is_above as usize];
+    let mut part = Aabb::EMPTY;
+    let mut i = 0;
+    while i < 3 {
+        let (p, q) = match i {
+            0 => (corners[0], corners[1]),
+            1 => (corners[1], corners[2]),
+            _ => (corners[2], corners[0]),
+        };
+        let (from, to) = (of_axis(p, axis), of_axis(q, axis));
+        if (is_above && from >= plane) || (!is_above && from <= plane) {
+            part = part.around(Aabb { low: p, high: p });
+        }
+        if (from < plane) != (to < plane) && from != to {
+            let part_of_edge = (f64::from(plane) - f64::from(from)) / (f64::from(to) - f64::from(from));
+            part = part.around(place_on(p, q, part_of_edge));
+        }
+        i += 1;
+    }
+    part.within(half)
+}
+
+/// A box around a place on an edge.
+#[inline(always)]
+fn place_on(p: [f32; 3], q: [f32; 3], part: f64) -> Aabb {
+    let mut around = Aabb::EMPTY;
+    let mut axis = 0;
+    while axis < 3 {
+        let (from, to) = (f64::from(p[axis]), f64::from(q[axis]));
+        let at = from + (to - from) * part;
+        // More than four roundings of a `f64` may take away.
+        let slack = (from.abs() + to.abs()) * (f64::EPSILON * 4.0);
+        (around.low[axis], around.high[axis]) = (not_above(at - slack), not_below(at + slack));
+        axis += 1;
+    }
+    around
+}
+
+/// A `f32` that is not greater.
+#[inline(always)]
+fn not_above(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) > x { near.next_down() } else { near }
+}
+
+/// A `f32` that is not less.
+#[inline(always)]
+fn not_below(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) < x { near.next_up() } else { near }
+}

@@ -1,0 +1,16 @@
+//! SAH k-d trees over triangles, and rays through them.
+
+pub mod aabb;
+pub mod chunks;
+pub mod clip;
+pub mod large;
+pub mod levels;
+pub mod model;
+pub mod node;
+pub mod ray;
+pub mod small;
+pub mod subtrees;
+pub mod trace;
+pub mod tree;
+pub mod triangle;
+pub mod walk;

@@ -1,0 +1,259 @@
+//! Meshes, and rays through them, for tests of SAH k-d trees.
+
+use kauri::Device;
+use kauri::mesh::{Mesh, shapes};
+use kauri::sah::{Hit, HitRows, Hits, Ray, SahOptions, SahTree};
+
+/// Numbers from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ x >> 31
+    }
+
+    /// From 0 to 1.
+    fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1 << 24) as f32
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn vector(&mut self) -> [f32; 3] {
+        [0; 3].map(|_| 2.0 * self.unit() - 1.0)
+    }
+}
+
+/// Kinds of meshes, the degenerate ones too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// Small triangles anywhere.
+    Soup,
+    /// Triangles as large as everything, which planes hardly separate.
+    LargeSoup,
+    /// A closed surface.
+    Knot,
+    /// Squares of two triangles in a plane across an axis.
+    Grid,
+    /// Axis-aligned squares in several planes: every plane of the tree goes along some.
+    Boxes,
+    /// Long and thin.
+    Slivers,
+    /// Lines, and points.
+    NoArea,
+    /// The same few triangles again and again.
+    Copies,
+    /// Many side by side that all reach from one end to the other.
+    Hairs,
+    /// A soup with coordinates up to 1e18.
+    Huge,
+    /// The same down to 1e-38.
+    Tiny,
+    /// Far away from 0.
+    Far,
+}
+
+impl Scene {
+    /// All kinds.
+    pub const ALL: [Self; 12] = [
+        Self::Soup,
+        Self::LargeSoup,
+        Self::Knot,
+        Self::Grid,
+        Self::Boxes,
+        Self::Slivers,
+        Self::NoArea,
+        Self::Copies,
+        Self::Hairs,
+        Self::Huge,
+        Self::Tiny,
+        Self::Far,
+    ];
+
+    /// A mesh of about so many triangles.
+    pub fn mesh(self, len: usize, seed: u64) -> Mesh {
+        let mut random = Random(seed ^ 0xA5A5);
+        let side = ((len / 2) as f64).sqrt().ceil().max(1.0) as u32;
+        match self {
+            Self::Soup => soup(len, |_| (1.0, 0.1), &mut random),
+            Self::LargeSoup => soup(len, |_| (0.5, 1.0), &mut random),
+            Self::Knot => shapes::torus_knot([2, 3], side.max(3), side.max(3)).unwrap(),
+            Self::Grid => shapes::grid(seed as usize % 3, [side; 2]).unwrap(),
+            Self::Boxes => boxes(len),
+            Self::Slivers => of_corners(len, |_| {
+                let (at, along) = (random.vector(), random.vector());
+                let near = random.vector().map(|x| x * 1e-5);
+                [at, add(at, along), add(at, near)]
+            }),
+            Self::NoArea => of_corners(len, |i| {
+                let (at, to) = (random.vector(), random.vector());
+                if i % 2 == 0 { [at, at, at] } else { [at, to, at] }
+            }),
+            Self::Copies => {
+                let few = soup(3.min(len), |_| (1.0, 0.5), &mut random);
+                of_corners(len, |i| few.corners(i % 3))
+            }
+            Self::Hairs => of_corners(len, |i| {
+                let (y, z) = (i as f32 / len as f32, random.unit() * 0.1);
+                [[-8.0, y, z], [8.0, y, z], [8.0, y + 0.3 / len as f32, z]]
+            }),
+            Self::Huge => soup(len, |_| (1e18, 1e17), &mut random),
+            Self::Tiny => {
+                soup(len, |i| if i % 2 == 0 { (1e-35, 1e-36) } else { (1e-37, 1e-38) }, &mut random)
+            }
+            Self::Far => {
+                let near = soup(len, |_| (1.0, 0.2), &mut random);
+                of_corners(len, |i| near.corners(i).map(|at| add(at, [3000.0, -2000.0, 1000.0])))
+            }
+        }
+    }
+}
+
+fn add(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
+}
+
+fn of_corners(len: usize, corners: impl FnMut(usize) -> [[f32; 3]; 3]) -> Mesh {
+    let vertices: Vec<_> = (0..len).flat_map(corners).collect();
+    let triangles = (0..len as u32).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect();
+    Mesh::new(vertices, triangles).unwrap()
+}
+
+/// Triangles with a place and a size.
+fn soup(len: usize, scales: impl Fn(usize) -> (f32, f32), random: &mut Random) -> Mesh {
+    of_corners(len, |i| {
+        let (place, size) = scales(i);
+        let at = random.vector().map(|x| x * place);
+        [0; 3].map(|_| add(at, random.vector().map(|x| x * size)))
+    })
+}
+
+/// Squares across all axes, with corners in a lattice.
+fn boxes(len: usize) -> Mesh {
+    of_corners(len, |i| {
+        let mut random = Random(i as u64 / 2);
+        let at = [0; 3].map(|_| (random.below(9) as f32 - 4.0) * 0.25);
+        let axis = random.below(3);
+        let along = |of: usize| {
+            let mut step = [0.0; 3];
+            step[(axis + of) % 3] = 0.25 * (1 + i / 2 % 2) as f32;
+            step
+        };
+        let (p, q) = (add(at, along(1)), add(at, along(2)));
+        if i % 2 == 0 { [at, p, add(p, along(2))] } else { [at, add(p, along(2)), q] }
+    })
+}
+
+/// Rays that look for trouble: from anywhere to anywhere, to vertices and middles of edges, along axes and in planes of vertices, from
+/// places on triangles, with ends; and some that are no rays.
+pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
+    let mut random = Random(seed);
+    let [low, high] = mesh.bounds().unwrap_or([[-1.0; 3], [1.0; 3]]);
+    let size = (0..3).map(|axis| high[axis] - low[axis]).fold(f32::MIN_POSITIVE, f32::max);
+    let place = |random: &mut Random, beyond: f32| {
+        let at = [0, 1, 2].map(|axis| (low[axis] + high[axis]) * 0.5);
+        add(at, random.vector().map(|x| x * size * beyond))
+    };
+    let to = |from: [f32; 3], at: [f32; 3]| Ray::new(from, [0, 1, 2].map(|axis| at[axis] - from[axis]));
+    (0..num)
+        .map(|i| {
+            let from = place(&mut random, 1.5);
+            let corners = (!mesh.is_empty()).then(|| mesh.corners(random.below(mesh.len())));
+            let [a, b, c] = corners.unwrap_or([place(&mut random, 0.5); 3]);
+            let middle = [0, 1, 2].map(|axis| a[axis] * 0.5 + b[axis] * 0.5);
+            let within = [0, 1, 2].map(|axis| middle[axis] * 0.5 + c[axis] * 0.5);
+            let along = |random: &mut Random| {
+                let mut direction = [0.0; 3];
+                direction[random.below(3)] = if random.below(2) == 0 { size } else { -size };
+                direction
+            };
+            match i % 12 {
+                0 | 1 => to(from, place(&mut random, 0.5)),
+                2 => to(from, a),
+                3 => to(from, middle),
+                4 => to(from, within),
+                // Along an axis through a vertex, and through a triangle.
+                5 => {
+                    let direction = along(&mut random);
+                    Ray::new([0, 1, 2].map(|axis| a[axis] - 2.0 * direction[axis]), direction)
+                }
+                6 => {
+                    let direction = along(&mut random);
+                    Ray::new([0, 1, 2].map(|axis| within[axis] - direction[axis]), direction)
+                }
+                // In the plane of a vertex across an axis.
+                7 => {
+                    let (mut from, axis) = (from, random.below(3));
+                    from[axis] = a[axis];
+                    let mut ray = to(from, place(&mut random, 0.5));
+                    ray.direction[axis] = 0.0;
+                    ray
+                }
+                // From a triangle, and along one of its edges.
+                8 => Ray::new(within, random.vector().map(|x| x * size)),
+                9 => to(a, b),
+                10 => Ray { t_min: random.unit(), t_max: 1.0 + random.unit(), ..to(from, within) },
+                _ => match i / 12 % 8 {
+                    0 => Ray::new(from, [0.0; 3]),
+                    1 => Ray::new([f32::NAN, 0.0, 0.0], [1.0; 3]),
+                    2 => Ray::new(from, [f32::INFINITY, 1.0, 0.0]),
+                    3 => Ray { t_min: -1.0, t_max: 0.0, ..to(within, from) },
+                    4 => Ray { t_min: 1.0, t_max: 0.0, ..to(from, within) },
+                    5 => Ray { t_max: f32::NAN, ..to(from, within) },
+                    6 => Ray::new(from.map(|x| x * 1000.0), to(from.map(|x| x * 1000.0), within).direction),
+                    _ => Ray::new(from, to(from, within).direction.map(|x| x * 1e-12)),
+                },
+            }
+        })
+        .collect()
+}
+
+/// The hits of each ray with every triangle.
+fn all_hits(mesh: &Mesh, rays: &[Ray]) -> Vec<Vec<Hit>> {
+    let of_ray = |ray: &Ray| {
+        let mut hits: Vec<Hit> = (0..mesh.len()).filter_map(|i| ray.hit(i as u32, mesh.corners(i))).collect();
+        hits.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.triangle.cmp(&b.triangle)));
+        hits
+    };
+    rays.iter().map(of_ray).collect()
+}
+
+/// Builds a tree over a mesh of a kind, checks it, compares it with the CPU's, and all its answers with every triangle's.
+pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options: &SahOptions) {
+    let (mesh, seed) = (scene.mesh(len, len as u64), len as u64 + 1);
+    let rays = rays(&mesh, num_rays, seed);
+    let what = format!("{} triangles of {scene:?}, {options:?} on {device}", mesh.len());
+    let tree = SahTree::build(device, &mesh, options).unwrap_or_else(|error| panic!("{what}: {error}"));
+    tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+    if !device.is_cpu() {
+        let cpu = SahTree::build(&Device::cpu(), &mesh, options).unwrap();
+        let lists = [&tree, &cpu].map(|tree| (tree.nodes().unwrap(), tree.leaf_triangles().unwrap()));
+        assert!(lists[0] == lists[1], "{what}: another tree than the CPU's");
+    }
+    let (closest, any) = (tree.closest_hits(&rays).unwrap(), tree.any_hits(&rays).unwrap());
+    let all = tree.all_hits(&rays).unwrap();
+    if let Some(difference) = difference(&all_hits(&mesh, &rays), &closest, &any, &all) {
+        panic!("{what}: {difference}");
+    }
+}
+
+/// The first difference between what was found and what there is, in words.
+fn difference(expected: &[Vec<Hit>], closest: &Hits, any: &[bool], all: &HitRows) -> Option<String> {
+    expected.iter().enumerate().find_map(|(i, expected)| {
+        let first = expected.first().copied().unwrap_or(Hit::NONE);
+        if closest.get(i) != first {
+            Some(format!("ray {i}: closest is {:?}, not {first:?}", closest.get(i)))
+        } else if any[i] == expected.is_empty() {
+            Some(format!("ray {i}: any is {}, {} hits", any[i], expected.len()))
+        } else if !all.row(i).eq(expected.iter().copied()) {
+            Some(format!("ray {i}: all are {:?}, not {expected:?}", all.row(i).collect::<Vec<_>>()))
+        } else {
+            None
+        }
+    })
+}

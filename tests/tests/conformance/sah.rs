@@ -1,0 +1,153 @@
+//! SAH k-d trees: every ray against every triangle, on every device.
+
+use kauri::mesh::{Mesh, shapes};
+use kauri::sah::{Hit, Quality, Ray, SahOptions, SahTree};
+use kauri::{Device, Error};
+use kauri_tests::rays::{Scene, check, rays};
+use kauri_tests::{devices, devices_for};
+
+fn options() -> [SahOptions; 5] {
+    let options = SahOptions::default();
+    [
+        options.clone(),
+        options.clone().clip(true),
+        options.clone().quality(Quality::Exact),
+        options.clone().quality(Quality::Exact).clip(true).step_cost(0.1),
+        options.step_cost(0.0).empty_space(0.0).clip(true),
+    ]
+}
+
+#[test]
+fn rays_hit_what_they_hit() {
+    for (i, len) in [0, 1, 2, 65, 400, 1500].into_iter().enumerate() {
+        for scene in Scene::ALL {
+            let some = options().into_iter().skip(i % 2).step_by(if len < 400 { 1 } else { 2 });
+            for options in some {
+                devices().iter().for_each(|device| check(device, scene, len, 480, &options));
+            }
+        }
+    }
+}
+
+/// All ways through the stages make one tree.
+#[test]
+fn all_ways_are_one() {
+    for device in devices().iter().filter(|device| !device.is_cpu()) {
+        for way in 0..16 {
+            let mut options = SahOptions::default().clip(way % 3 == 0);
+            let [a, b, c, d] = [0, 1, 2, 3].map(|bit| way >> bit & 1 == 1);
+            let stages = &mut options.stages;
+            (stages.sort_by_scans, stages.boxes_by_reductions) = (a, b);
+            (stages.by_shared_memory, stages.records) = (c, d);
+            stages.candidate_bytes = if way % 5 == 0 { 1 << 20 } else { 1 << 29 };
+            check(device, Scene::Knot, 20_000, 100, &options);
+            check(device, Scene::Soup, 5_000, 100, &options);
+        }
+    }
+}
+
+/// A tree of nearly the best cost, by the same model: on surfaces within 15 %.
+#[test]
+fn fast_trees_are_nearly_exact() {
+    let meshes = [
+        ("terrain", shapes::terrain(60, 1).unwrap()),
+        ("knot", shapes::torus_knot([2, 3], 300, 20).unwrap()),
+        ("soup", shapes::soup(8000, 0.02, 1).unwrap()),
+    ];
+    for (name, mesh) in meshes {
+        let cost =
+            |options: &SahOptions| SahTree::build(&Device::cpu(), &mesh, options).unwrap().cost().unwrap();
+        let fast = cost(&SahOptions::default());
+        let exact = cost(&SahOptions::default().quality(Quality::Exact));
+        println!("{name}: {fast:.2} by stages, {exact:.2} exact, {:.1} % more", 100.0 * (fast / exact - 1.0));
+        assert!(fast < 1.15 * exact, "{name}: {fast} where the best tree has {exact}");
+    }
+}
+
+/// The nearest of two squares, both of them, and what is between.
+#[test]
+fn hits_in_order() {
+    let square = |z: f32| [[0.0, 0.0, z], [4.0, 0.0, z], [4.0, 4.0, z], [0.0, 4.0, z]];
+    let vertices = [square(2.0), square(1.0), square(2.0)].concat();
+    let triangles = (0..3).flat_map(|i| [[4 * i, 4 * i + 1, 4 * i + 2], [4 * i, 4 * i + 2, 4 * i + 3]]);
+    let mesh = Mesh::new(vertices, triangles.collect()).unwrap();
+    for device in devices_for(6) {
+        let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        let rays = [
+            Ray::new([3.0, 1.0, 0.0], [0.0, 0.0, 0.5]),
+            Ray { t_min: 2.5, ..Ray::new([3.0, 1.0, 0.0], [0.0, 0.0, 0.5]) },
+            Ray { t_max: 1.9, ..Ray::new([3.0, 1.0, 0.0], [0.0, 0.0, 0.5]) },
+            // From a surface: where a ray begins it hits.
+            Ray::new([3.0, 1.0, 1.0], [0.0, 0.0, -1.0]),
+            // Along the diagonal, which two triangles of each square share.
+            Ray::new([1.0, 1.0, 3.0], [0.0, 0.0, -1.0]),
+        ];
+        let hits = tree.closest_hits(&rays).unwrap();
+        assert_eq!(hits.triangles, [2, 0, Hit::NO_TRIANGLE, 2, 0], "{device}");
+        assert_eq!(hits.t, [2.0, 4.0, f32::INFINITY, 0.0, 1.0], "{device}");
+        assert_eq!((hits.u[0], hits.v[0]), (0.5, 0.25), "{device}");
+        assert_eq!(tree.any_hits(&rays).unwrap(), [true, true, false, true, true], "{device}");
+        let mut seen = vec![Vec::new(); rays.len()];
+        tree.each_hit(&rays, |ray, hit| seen[ray].push(hit.triangle)).unwrap();
+        let expected = [vec![2, 0, 4], vec![0, 4], vec![], vec![2], vec![0, 1, 4, 5, 2, 3]];
+        assert_eq!(seen, expected, "{device}");
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let mesh = shapes::grid(2, [3, 3]).unwrap();
+    for device in devices_for(18) {
+        let build = |options: SahOptions| SahTree::build(&device, &mesh, &options).map(|_| ());
+        for wrong in [-1.0, f32::NAN, f32::INFINITY] {
+            let error = build(SahOptions::default().step_cost(wrong)).unwrap_err();
+            assert!(matches!(error, Error::InvalidLength { what: "cost of a step", .. }), "{error}");
+            let error = build(SahOptions::default().empty_space(wrong)).unwrap_err();
+            assert!(matches!(error, Error::InvalidLength { what: "fraction of empty space", .. }), "{error}");
+        }
+        let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        assert!(tree.closest_hits(&[]).unwrap().is_empty());
+        assert!(tree.all_hits(&[]).unwrap().is_empty());
+        assert_eq!(tree.len(), 18);
+    }
+}
+
+/// Hits against arithmetic of their own: in `f64`, where rays do not come near edges.
+#[test]
+fn hits_are_where_rays_meet_triangles() {
+    let mesh = Scene::Soup.mesh(300, 5);
+    let tree = SahTree::build(&Device::cpu(), &mesh, &SahOptions::default()).unwrap();
+    let rays: Vec<Ray> = rays(&mesh, 600, 6).into_iter().step_by(12).collect();
+    let all = tree.all_hits(&rays).unwrap();
+    let mut num_hits = 0;
+    for (i, ray) in rays.iter().enumerate() {
+        for triangle in 0..mesh.len() {
+            let [a, b, c] = mesh.corners(triangle).map(|corner| corner.map(f64::from));
+            let (origin, direction) = (ray.origin.map(f64::from), ray.direction.map(f64::from));
+            // The place is a + u (b - a) + v (c - a) = origin + t direction; Cramer's rule.
+            let minus = |p: [f64; 3], q: [f64; 3]| [p[0] - q[0], p[1] - q[1], p[2] - q[2]];
+            let determinant = |p: [f64; 3], q: [f64; 3], r: [f64; 3]| {
+                p[0] * (q[1] * r[2] - q[2] * r[1]) - p[1] * (q[0] * r[2] - q[2] * r[0])
+                    + p[2] * (q[0] * r[1] - q[1] * r[0])
+            };
+            let (e, f, back) = (minus(b, a), minus(c, a), direction.map(|x| -x));
+            let from = minus(origin, a);
+            let all_of_it = determinant(e, f, back);
+            let u = determinant(from, f, back) / all_of_it;
+            let v = determinant(e, from, back) / all_of_it;
+            let t = determinant(e, f, from) / all_of_it;
+            let found = all.row(i).find(|hit| hit.triangle == triangle as u32);
+            let inside = u.min(v).min(1.0 - u - v).min(t);
+            if inside > 1e-4 {
+                let hit = found.unwrap_or_else(|| panic!("ray {i} passes triangle {triangle}"));
+                let error = |x: f32, exact: f64| (f64::from(x) - exact).abs();
+                assert!(error(hit.t, t) < 1e-5 * t.max(1.0), "ray {i}, triangle {triangle}: {hit:?}, {t}");
+                assert!(error(hit.u, u).max(error(hit.v, v)) < 1e-3, "ray {i}: {hit:?}, {u} {v}");
+                num_hits += 1;
+            } else if inside < -1e-4 {
+                assert!(found.is_none(), "ray {i} hits triangle {triangle} at {u} {v} {t}");
+            }
+        }
+    }
+    assert!(num_hits > 50, "{num_hits} hits");
+}

@@ -1,0 +1,30 @@
+//! SAH k-d trees on a GPU: the CPU's trees, and what rays hit.
+
+use crate::on_each_schedule_in_turn;
+use kauri::Device;
+use kauri::sah::SahOptions;
+use kauri_tests::rays::{Scene, check};
+
+#[test]
+fn trees_by_every_way() {
+    on_each_schedule_in_turn(16, |gpu, _, turn| {
+        let mut options = SahOptions::default().clip(turn % 3 == 0);
+        let [a, b, c, d] = [0, 1, 2, 3].map(|bit| turn >> bit & 1 == 1);
+        let stages = &mut options.stages;
+        (stages.sort_by_scans, stages.boxes_by_reductions) = (a, b);
+        (stages.by_shared_memory, stages.records) = (c, d);
+        stages.candidate_bytes = if turn % 2 == 0 { 50_000 } else { 1 << 29 };
+        let scene = Scene::ALL[turn % Scene::ALL.len()];
+        check(&Device::from_gpu(gpu.clone()), scene, 400 + 31 * turn, 48, &options);
+    });
+}
+
+#[test]
+fn small_trees() {
+    on_each_schedule_in_turn(12, |gpu, _, turn| {
+        let options = SahOptions::default().step_cost([1.0, 0.0, 3.0][turn % 3]).empty_space(0.1);
+        for len in [1, 2, 64, 65] {
+            check(&Device::from_gpu(gpu.clone()), Scene::ALL[turn], len, 36, &options);
+        }
+    });
+}
