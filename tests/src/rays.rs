@@ -1,7 +1,7 @@
 //! Meshes, and rays through them, for tests of SAH k-d trees.
 
 use kauri::Device;
-use kauri::mesh::{Mesh, shapes};
+use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::sah::{Hit, HitRows, Hits, Ray, SahOptions, SahTree};
 
 /// Numbers from a seed (SplitMix64).
@@ -239,6 +239,30 @@ pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options
     let all = tree.all_hits(&rays).unwrap();
     if let Some(difference) = difference(&all_hits(&mesh, &rays), &closest, &any, &all) {
         panic!("{what}: {difference}");
+    }
+}
+
+/// Moves a mesh and its tree, refitted and built anew, and checks what rays hit; the tree of the CPU is the same.
+pub fn check_moved(device: &Device, scene: Scene, len: usize, num_rays: usize, options: &SahOptions) {
+    let mesh = scene.mesh(len, len as u64);
+    let mut moved = mesh.clone();
+    Motion::Waves.apply(&mesh, 0.3, &mut moved).unwrap();
+    let rays = rays(&moved, num_rays, len as u64);
+    let expected = all_hits(&moved, &rays);
+    let what = format!("{} triangles of {scene:?}, {options:?} on {device}, moved", mesh.len());
+    let [mut own, mut cpu] = [device, &Device::cpu()].map(|on| SahTree::build(on, &mesh, options).unwrap());
+    for refits in [true, false, true] {
+        for tree in [&mut own, &mut cpu] {
+            let done = if refits { tree.refit(&moved) } else { tree.rebuild(&moved) };
+            done.unwrap_or_else(|error| panic!("{what}: {error}"));
+            tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+        let lists = [&own, &cpu].map(|tree| (tree.nodes().unwrap(), tree.leaf_triangles().unwrap()));
+        assert!(lists[0] == lists[1], "{what}: another tree than the CPU's");
+        let (closest, any) = (own.closest_hits(&rays).unwrap(), own.any_hits(&rays).unwrap());
+        if let Some(difference) = difference(&expected, &closest, &any, &own.all_hits(&rays).unwrap()) {
+            panic!("{what}: {difference}");
+        }
     }
 }
 

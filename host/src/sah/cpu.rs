@@ -2,6 +2,7 @@
 
 mod exact;
 mod rays;
+mod refit;
 mod stages;
 
 use super::host::{HostTree, Subtree};
@@ -13,6 +14,7 @@ use kauri_kernels::sah::model::{is_above, is_below};
 use kauri_kernels::sah::triangle::Corners;
 use rayon::prelude::*;
 pub(super) use rays::{all_hits, any_hits, closest_hits};
+pub(super) use refit::refit;
 
 /// A triangle of a node: the box of it, or of its part in the node.
 #[derive(Clone, Copy)]
@@ -60,6 +62,15 @@ impl Input<'_> {
 /// From so many triangles on a node is worth several threads.
 const MANY: usize = 4096;
 
+/// All triangles.
+fn items(corners: &[Corners]) -> Vec<Item> {
+    let item = |(i, corners): (usize, &Corners)| Item {
+        triangle: i as u32,
+        bounds: Aabb::of_corners(corners.places()),
+    };
+    corners.par_iter().enumerate().map(item).collect()
+}
+
 /// The box around all.
 fn around(items: &[Item]) -> Aabb {
     if items.len() > MANY {
@@ -71,11 +82,7 @@ fn around(items: &[Item]) -> Aabb {
 
 /// Builds a tree over triangles with finite corners.
 pub(super) fn build(corners: Vec<Corners>, options: &SahOptions) -> Result<HostTree> {
-    let item = |(i, &corners): (usize, &Corners)| Item {
-        triangle: i as u32,
-        bounds: Aabb::of_corners(corners.places()),
-    };
-    let items: Vec<Item> = corners.par_iter().enumerate().map(item).collect();
+    let items = items(&corners);
     let bounds = around(&items);
     let input = Input { corners: &corners, options };
     let root = if items.is_empty() {

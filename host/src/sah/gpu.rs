@@ -3,8 +3,11 @@
 mod build;
 mod large;
 mod rays;
+mod refit;
 mod room;
 mod small;
+
+pub(super) use build::Builder;
 
 use super::SahOptions;
 use super::hits::Hits;
@@ -59,7 +62,7 @@ impl GpuTree {
         self.corners.len()
     }
 
-    fn gpu(&self) -> &Gpu {
+    pub(super) fn gpu(&self) -> &Gpu {
         self.nodes.gpu()
     }
 }

@@ -21,11 +21,11 @@ pub use kauri_kernels::sah::aabb::Aabb;
 pub use kauri_kernels::sah::node::Node;
 pub use kauri_kernels::sah::ray::Ray;
 
-use crate::device::{Device, Stream};
+use crate::device::{Device, Gpu, Stream};
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
 use crate::stats::Stats;
-use gpu::GpuTree;
+use gpu::{Builder, GpuTree};
 use host::HostTree;
 use kauri_kernels::sah::node::MAX_NODES;
 use kauri_kernels::sah::triangle::Corners;
@@ -157,12 +157,39 @@ pub struct SahTree {
     stats: Stats,
     options: SahOptions,
     tree: Tree,
+    /// Memory for the next tree, from the first that takes the place of another.
+    builder: Option<Box<Builder>>,
 }
 
 /// The tree where its device can read it.
 enum Tree {
     Cpu(HostTree),
     Gpu(GpuTree),
+}
+
+impl Tree {
+    /// A tree by the CPU, or as `build` does it on a GPU.
+    fn build(
+        device: &Device,
+        mesh: &Mesh,
+        options: &SahOptions,
+        stats: &mut Stats,
+        build: impl FnOnce(&Gpu, &Stream) -> Result<GpuTree>,
+    ) -> Result<Self> {
+        let count = mesh.len() as u64;
+        if count > MAX_NODES {
+            return Err(Error::TooManyItems { what: "triangles", count, max: MAX_NODES });
+        }
+        let _span = tracing::debug_span!("sah_build", triangles = mesh.len()).entered();
+        stats.phase("build", || {
+            let Some(gpu) = device.gpu() else { return Ok(Self::Cpu(cpu::build(corners(mesh)?, options)?)) };
+            let stream = Stream::new(gpu)?;
+            Ok(Self::Gpu(match options.quality {
+                Quality::Fast => build(gpu, &stream)?,
+                Quality::Exact => GpuTree::of_host(&stream, &cpu::build(corners(mesh)?, options)?)?,
+            }))
+        })
+    }
 }
 
 impl SahTree {
@@ -181,24 +208,52 @@ impl SahTree {
     /// leaves; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, mesh: &Mesh, options: &SahOptions) -> Result<Self> {
         options.check()?;
-        let count = mesh.len() as u64;
-        if count > MAX_NODES {
-            return Err(Error::TooManyItems { what: "triangles", count, max: MAX_NODES });
-        }
-        let _span = tracing::debug_span!("sah_build", triangles = mesh.len()).entered();
         let mut stats = Stats::new(device);
-        let host = |stats: &mut Stats| stats.phase("build", || cpu::build(corners(mesh)?, options));
-        let tree = match device.gpu() {
-            None => Tree::Cpu(host(&mut stats)?),
-            Some(gpu) => {
-                let stream = Stream::new(gpu)?;
-                Tree::Gpu(match options.quality {
-                    Quality::Fast => stats.phase("build", || GpuTree::build(&stream, mesh, options))?,
-                    Quality::Exact => GpuTree::of_host(&stream, &host(&mut stats)?)?,
-                })
+        let tree = Tree::build(device, mesh, options, &mut stats, |gpu, stream| {
+            Builder::new(gpu).build(stream, mesh, options)
+        })?;
+        Ok(Self { device: device.clone(), stats, options: options.clone(), tree, builder: None })
+    }
+
+    /// Builds the tree anew, over another mesh or one that has moved, with the same options. On a GPU the memory of the build is kept for the next
+    /// time. If it fails the tree stays as it was.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn rebuild(&mut self, mesh: &Mesh) -> Result<()> {
+        let mut stats = Stats::new(&self.device);
+        let (options, builder) = (&self.options, &mut self.builder);
+        self.tree = Tree::build(&self.device, mesh, options, &mut stats, |gpu, stream| {
+            builder.get_or_insert_with(|| Builder::new(gpu).into()).build(stream, mesh, options)
+        })?;
+        self.stats = stats;
+        Ok(())
+    }
+
+    /// Fits the tree to a mesh of the same triangles whose vertices have moved, which is faster than [`rebuild`](Self::rebuild): planes move with
+    /// the box of the mesh, and leaves are filled anew. Hits are what they would be in any other tree; the further triangles move within the box, the
+    /// longer rays take. If it fails the tree stays as it was.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for another number of triangles; those of [`build`](Self::build).
+    pub fn refit(&mut self, mesh: &Mesh) -> Result<()> {
+        if mesh.len() != self.len() {
+            let (expected, got) = (self.len() as u64, mesh.len() as u64);
+            return Err(Error::Shape { what: "triangles of a mesh that has moved", expected, got });
+        }
+        if mesh.is_empty() {
+            return Ok(());
+        }
+        let mut stats = Stats::new(&self.device);
+        let tree = stats.phase("refit", || match &self.tree {
+            Tree::Cpu(tree) => Ok(Tree::Cpu(cpu::refit(tree, corners(mesh)?)?)),
+            Tree::Gpu(tree) => {
+                let builder = self.builder.get_or_insert_with(|| Builder::new(tree.gpu()).into());
+                Ok(Tree::Gpu(tree.refit(builder, &Stream::new(tree.gpu())?, mesh)?))
             }
-        };
-        Ok(Self { device: device.clone(), stats, options: options.clone(), tree })
+        });
+        (self.tree, self.stats) = (tree?, stats);
+        Ok(())
     }
 
     /// The hit of each ray that comes first: nearest to where the ray begins, and of several there that of the smallest triangle.

@@ -27,18 +27,17 @@ fn to_keys(bounds: Aabb) -> [u32; BOX_WORDS] {
     [a, b, c, !d, !e, !f]
 }
 
+/// The box of keys.
+#[inline(always)]
+pub fn from_keys([a, b, c, d, e, f]: [u32; BOX_WORDS]) -> Aabb {
+    Aabb::from_words([a, b, c, !d, !e, !f].map(f32_from_key))
+}
+
 /// A node's box in rows of keys, one of each for every node.
 #[inline(always)]
 pub(super) unsafe fn load_box(keys: Slice<'_, u32>, node: usize) -> Aabb {
-    let num_nodes = keys.len() / BOX_WORDS;
-    let mut words = [0.0; BOX_WORDS];
-    let mut i = 0;
-    while i < BOX_WORDS {
-        let key = keys.load(i * num_nodes + node);
-        words[i] = f32_from_key(if i < 3 { key } else { !key });
-        i += 1;
-    }
-    Aabb::from_words(words)
+    let row = keys.len() / BOX_WORDS;
+    from_keys([0, 1, 2, 3, 4, 5].map(|i| keys.load(i * row + node)))
 }
 
 /// Writes which node each chunk is of, 1 for each first chunk of a node and 0 for the others, and the first chunk of each node, as offsets; a

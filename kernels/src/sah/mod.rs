@@ -8,6 +8,7 @@ pub mod levels;
 pub mod model;
 pub mod node;
 pub mod ray;
+pub mod refit;
 pub mod small;
 pub mod subtrees;
 pub mod trace;

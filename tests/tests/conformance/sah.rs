@@ -3,7 +3,7 @@
 use kauri::mesh::{Mesh, shapes};
 use kauri::sah::{Hit, Quality, Ray, SahOptions, SahTree};
 use kauri::{Device, Error};
-use kauri_tests::rays::{Scene, check, rays};
+use kauri_tests::rays::{Scene, check, check_moved, rays};
 use kauri_tests::{devices, devices_for};
 
 fn options() -> [SahOptions; 5] {
@@ -27,6 +27,19 @@ fn rays_hit_what_they_hit() {
             }
         }
     }
+}
+
+#[test]
+fn trees_of_meshes_that_move() {
+    for scene in Scene::ALL {
+        for (len, options) in [2, 100, 900].into_iter().zip(options()) {
+            devices().iter().for_each(|device| check_moved(device, scene, len, 240, &options));
+        }
+    }
+    let mut tree = SahTree::build(&Device::cpu(), &Scene::Grid.mesh(8, 1), &SahOptions::default()).unwrap();
+    let error = tree.refit(&Scene::Grid.mesh(50, 1)).unwrap_err();
+    assert!(matches!(error, Error::Shape { expected: 8, got: 50, .. }), "{error}");
+    tree.verify().unwrap();
 }
 
 /// All ways through the stages make one tree.
@@ -117,7 +130,7 @@ fn what_is_refused() {
 fn hits_are_where_rays_meet_triangles() {
     let mesh = Scene::Soup.mesh(300, 5);
     let tree = SahTree::build(&Device::cpu(), &mesh, &SahOptions::default()).unwrap();
-    let rays: Vec<Ray> = rays(&mesh, 600, 6).into_iter().step_by(12).collect();
+    let rays: Vec<Ray> = rays(&mesh, 6000, 6).into_iter().step_by(12).collect();
     let all = tree.all_hits(&rays).unwrap();
     let mut num_hits = 0;
     for (i, ray) in rays.iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::on_each_schedule_in_turn;
 use kauri::Device;
 use kauri::sah::SahOptions;
-use kauri_tests::rays::{Scene, check};
+use kauri_tests::rays::{Scene, check, check_moved};
 
 #[test]
 fn trees_by_every_way() {
@@ -26,5 +26,13 @@ fn small_trees() {
         for len in [1, 2, 64, 65] {
             check(&Device::from_gpu(gpu.clone()), Scene::ALL[turn], len, 36, &options);
         }
+    });
+}
+
+#[test]
+fn trees_of_meshes_that_move() {
+    on_each_schedule_in_turn(12, |gpu, _, turn| {
+        let options = SahOptions::default().clip(turn % 2 == 0);
+        check_moved(&Device::from_gpu(gpu.clone()), Scene::ALL[turn], 90 + turn, 24, &options);
     });
 }

@@ -792,10 +792,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "self.total.begins()",
     },
     Mutant {
-        what: "quadtree: level by level, the next points come before those of a block are stored",
+        what: "quadtree: level by level, no barrier before points are with their threads",
         kernel: QUADTREE_LEVELS,
-        from: "|child| bases.load(child));\n        thread::sync_threads();\n",
-        to: "|child| bases.load(child));\n",
+        from: "        thread::sync_threads();\n        let (first, mut own, mut j) =",
+        to: "        let (first, mut own, mut j) =",
     },
     Mutant {
         what: "SAH: triangles above a plane go where those below do",

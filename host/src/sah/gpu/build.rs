@@ -6,20 +6,21 @@ use super::large::{LargeNodes, Uppers};
 use super::room::Room;
 use super::small::SmallNodes;
 use super::{GpuTree, Triangles};
-use crate::device::{Buffer, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
 use crate::mesh::Mesh;
 use crate::primitives::pairs::nothing;
-use cuda_std::mem::SliceMut;
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::subtrees::Size;
 use kauri_kernels::sah::trace::sah_corners;
 use kauri_kernels::sah::tree::{sah_upper_sizes, sah_upper_write};
+use kauri_kernels::sah::triangle::Corners;
 use std::ops::Range;
 
 /// The memory of builds: the next one of the same size allocates nothing but its tree.
-pub(super) struct Builder {
+pub(in super::super) struct Builder {
     pub(super) workspace: Workspace,
     boxes: Room<Aabb>,
     large: LargeNodes,
@@ -29,16 +30,6 @@ pub(super) struct Builder {
 }
 
 impl GpuTree {
-    /// Builds the tree over a mesh.
-    pub(in super::super) fn build(stream: &Stream, mesh: &Mesh, options: &SahOptions) -> Result<Self> {
-        if mesh.is_empty() {
-            return Self::of_nothing(stream);
-        }
-        let vertices = Buffer::from_slice(stream, mesh.vertices().as_flattened(), "vertices")?;
-        let triangles = Buffer::from_slice(stream, mesh.triangles().as_flattened(), "triangles")?;
-        Builder::new(stream).build(stream, &vertices, &triangles, options)
-    }
-
     fn of_nothing(stream: &Stream) -> Result<Self> {
         Ok(Self {
             bounds: Buffer::from_slice(stream, &[Aabb { low: [0.0; 3], high: [0.0; 3] }], "SAH k-d tree")?,
@@ -50,9 +41,9 @@ impl GpuTree {
 }
 
 impl Builder {
-    pub(super) fn new(stream: &Stream) -> Self {
+    pub(in super::super) fn new(gpu: &Gpu) -> Self {
         Self {
-            workspace: Workspace::new(stream.gpu()),
+            workspace: Workspace::new(gpu),
             boxes: Room::new("boxes of triangles"),
             large: LargeNodes::new(),
             small: SmallNodes::new(),
@@ -61,28 +52,49 @@ impl Builder {
         }
     }
 
-    /// Builds the tree over triangles in device memory, one at least.
-    pub(super) fn build(
+    /// Builds the tree over a mesh.
+    pub(in super::super) fn build(
         &mut self,
         stream: &Stream,
-        vertices: &Buffer<f32>,
-        triangles: &Buffer<u32>,
+        mesh: &Mesh,
         options: &SahOptions,
     ) -> Result<GpuTree> {
-        let num = triangles.len() / 3;
-        let mut corners = Buffer::uninitialized(stream.gpu(), num, "corners of triangles")?;
-        self.boxes.reserve(stream, num, 0)?;
+        if mesh.is_empty() {
+            return GpuTree::of_nothing(stream);
+        }
+        let corners = self.corners(stream, mesh)?;
+        let bounds = self.bounds(stream, mesh.len())?;
+        let input = Triangles { corners: corners.slice(), boxes: self.boxes.first(mesh.len()), options };
+        let root = bounds.to_vec(stream)?[0];
+        let uppers = self.large.split(stream, &mut self.workspace, &input, root, &mut self.small)?;
+        self.small.split(stream, &mut self.workspace, &input)?;
+        let (nodes, listed) = self.write(stream, &uppers)?;
+        Ok(GpuTree { bounds, nodes, listed, corners })
+    }
+
+    /// The corners of a mesh's triangles; their boxes are kept.
+    pub(super) fn corners(&mut self, stream: &Stream, mesh: &Mesh) -> Result<Buffer<Corners>> {
+        let vertices = Buffer::from_slice(stream, mesh.vertices().as_flattened(), "vertices")?;
+        let triangles = Buffer::from_slice(stream, mesh.triangles().as_flattened(), "triangles")?;
+        let mut corners = Buffer::uninitialized(stream.gpu(), mesh.len(), "corners of triangles")?;
+        self.boxes.reserve(stream, mesh.len(), 0)?;
         // SAFETY: of the lengths that the kernel takes, and they wait for the device before they are freed.
         unsafe {
             let args = (vertices.slice(), triangles.slice(), corners.slice_mut(), self.boxes.all_mut());
-            stream.launch_items::<sah_corners>(num as u64, args)?;
+            stream.launch_items::<sah_corners>(mesh.len() as u64, args)?;
         }
-        let input = Triangles { corners: corners.slice(), boxes: self.boxes.first(num), options };
-        let (bounds, uppers) = self.large.split(stream, &mut self.workspace, &input, &mut self.small)?;
-        self.small.split(stream, &mut self.workspace, &input)?;
-        let (nodes, listed) = self.write(stream, &uppers)?;
-        let bounds = Buffer::from_slice(stream, &[bounds], "SAH k-d tree")?;
-        Ok(GpuTree { bounds, nodes, listed, corners })
+        Ok(corners)
+    }
+
+    /// The boxes of as many triangles as corners were made of.
+    pub(super) fn boxes(&self, num: usize) -> Slice<'_, Aabb> {
+        self.boxes.first(num)
+    }
+
+    /// The box of all of them, at least one.
+    pub(super) fn bounds(&mut self, stream: &Stream, num: usize) -> Result<Buffer<Aabb>> {
+        let bounds = self.large.bounds(stream, &mut self.workspace, self.boxes.first(num))?;
+        Buffer::from_slice(stream, &[bounds], "SAH k-d tree")
     }
 
     /// Puts large and small nodes in preorder: sizes from the last level up, places from the root down.

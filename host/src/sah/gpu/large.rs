@@ -12,8 +12,8 @@ use crate::primitives::segmented::Segmented;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::{
-    BOX_WORDS, sah_boxes, sah_chunk_boxes, sah_chunk_nodes, sah_count, sah_node_counts, sah_scatter,
-    sah_sort, sah_stay,
+    BOX_WORDS, from_keys, sah_boxes, sah_chunk_boxes, sah_chunk_nodes, sah_count, sah_node_counts,
+    sah_scatter, sah_sort, sah_stay,
 };
 use kauri_kernels::sah::large::{CHUNK_TRIANGLES, Large, Plan, SMALL_TRIANGLES, most_listed};
 use kauri_kernels::sah::levels::{SmallRoot, Upper, left, sah_next, sah_outcomes, sah_plan};
@@ -78,6 +78,11 @@ impl Plans {
     }
 }
 
+/// The root of so many triangles.
+fn root_of(bounds: Aabb, num: usize) -> Large {
+    Large { bounds, depth: 0, tried: 0, len: num as u32, chunk: 0, begin: 0 }
+}
+
 /// What a level leaves.
 struct Left {
     large: u32,
@@ -113,87 +118,67 @@ impl LargeNodes {
         self.uppers.first(num)
     }
 
-    /// Splits nodes until all are small; the box of everything, and what large nodes became.
+    /// Splits nodes until all are small; what large ones became. The box of everything has been found.
     pub(super) fn split(
         &mut self,
         stream: &Stream,
         workspace: &mut Workspace,
         input: &Triangles<'_>,
+        bounds: Aabb,
         small: &mut SmallNodes,
-    ) -> Result<(Aabb, Uppers)> {
-        let num = input.corners.len() as u32;
-        let clip = input.options.clip;
+    ) -> Result<Uppers> {
+        let num = input.boxes.len();
         small.clear();
-        self.lists[0].reserve(stream, num as usize, 0)?;
-        // SAFETY: of these lengths, and they wait for the device before they are freed.
-        unsafe {
-            iota_on(stream, 0, self.lists[0].all_mut().part(0, num as usize))?;
-            if clip {
-                self.boxes[0].reserve(stream, num as usize, 0)?;
-                stream.copy(self.boxes[0].all_mut().part(0, num as usize), input.boxes)?;
-            }
+        if input.options.clip {
+            self.boxes[0].reserve(stream, num, 0)?;
+            // SAFETY: of one length, and they wait for the device before they are freed.
+            unsafe { stream.copy(self.boxes[0].all_mut().part(0, num), input.boxes)? };
         }
-        let mut root = Large { bounds: Aabb::EMPTY, depth: 0, tried: 0, len: num, chunk: 0, begin: 0 };
-        root.bounds = self.bounds(stream, workspace, input, root)?;
         let mut uppers = Uppers::default();
-        if num <= SMALL_TRIANGLES {
-            let own = SmallRoot { bounds: root.bounds, depth: 0, begin: 0, len: num, from: 0, is_old: 1 };
-            small.upload(stream, own)?;
-            small.keep(
-                stream,
-                input,
-                [self.lists[0].first(num as usize), nothing().read_only()],
-                [
-                    if clip { self.boxes[0].first(num as usize) } else { nothing().read_only() },
-                    nothing().read_only(),
-                ],
-                1,
-                num,
-            )?;
-            return Ok((root.bounds, uppers));
+        if num as u32 <= SMALL_TRIANGLES {
+            let root = SmallRoot { bounds, depth: 0, begin: 0, len: num as u32, from: 0, is_old: 1 };
+            small.only(stream, root, input, self.lists[0].first(num))?;
+            return Ok(uppers);
         }
+        let root = root_of(bounds, num);
         self.nodes[0].reserve(stream, 1, 0)?;
         // SAFETY: there is one.
         unsafe { stream.upload(self.nodes[0].all_mut().part(0, 1), &[root])? };
-        let (mut num_nodes, mut num_chunks) = (1, root.num_chunks());
-        while num_nodes > 0 {
-            (num_nodes, num_chunks) =
-                self.level(stream, workspace, input, small, &mut uppers, num_nodes, num_chunks)?;
+        let mut next = (1, root.num_chunks());
+        while next.0 > 0 {
+            next = self.level(stream, workspace, input, small, &mut uppers, next)?;
         }
-        Ok((root.bounds, uppers))
+        Ok(uppers)
     }
 
-    /// The box of all triangles.
-    fn bounds(
+    /// The box of all triangles, given theirs; puts them on the list of the first level.
+    pub(super) fn bounds(
         &mut self,
         stream: &Stream,
         workspace: &mut Workspace,
-        input: &Triangles<'_>,
-        root: Large,
+        boxes: Slice<'_, Aabb>,
     ) -> Result<Aabb> {
+        let root = root_of(Aabb::EMPTY, boxes.len());
+        self.lists[0].reserve(stream, boxes.len(), 0)?;
         let mut layout = Layout::new();
         let (nodes, keys) = (layout.reserve::<Large>(1), layout.reserve::<u32>(BOX_WORDS));
         let of_chunks = layout.reserve::<u32>(root.num_chunks() as usize);
         let temp = workspace.carve(stream, &layout, "box of a mesh")?;
-        let nodes = temp.view(nodes);
-        temp.upload(stream, nodes, &[root])?;
+        temp.upload(stream, temp.view(nodes), &[root])?;
         temp.clear(stream, of_chunks)?;
-        // SAFETY: of these lengths.
+        let (nodes, of_chunks) = (temp.view(nodes).read_only(), temp.view(of_chunks).read_only());
+        // SAFETY: of these lengths, and they wait for the device before they are freed.
         let keys = unsafe {
+            iota_on(stream, 0, self.lists[0].all_mut().part(0, boxes.len()))?;
             stream.fill_bytes(temp.view(keys), 0xFF)?;
-            let of_chunks = temp.view(of_chunks).read_only();
-            let listed = self.lists[0].first(root.len as usize);
-            let args = (nodes.read_only(), of_chunks, listed, input.boxes, 0, temp.view(keys));
+            let args = (nodes, of_chunks, self.lists[0].first(boxes.len()), boxes, 0, temp.view(keys));
             stream.launch::<sah_boxes<32>>(root.num_chunks().into(), args)?;
             stream.read(temp.view(keys).read_only())?
         };
-        let words =
-            [0, 1, 2, 3, 4, 5].map(|i| cuda_std::float::f32_from_key(if i < 3 { keys[i] } else { !keys[i] }));
-        Ok(Aabb::from_words(words))
+        Ok(from_keys([0, 1, 2, 3, 4, 5].map(|i| keys[i])))
     }
 
     /// Splits the nodes of a level; how many nodes the next has, and how many chunks these.
-    #[allow(clippy::too_many_arguments)]
     fn level(
         &mut self,
         stream: &Stream,
@@ -201,8 +186,7 @@ impl LargeNodes {
         input: &Triangles<'_>,
         small: &mut SmallNodes,
         uppers: &mut Uppers,
-        num_nodes: u32,
-        num_chunks: u32,
+        (num_nodes, num_chunks): (u32, u32),
     ) -> Result<(u32, u32)> {
         let clip = input.options.clip;
         let begin = uppers.levels.last().map_or(0, |level| level.end);

@@ -137,7 +137,7 @@ impl GpuTree {
 }
 
 /// Makes offsets of counts, the last of which is that of all; how many these are.
-fn sums(stream: &Stream, workspace: &mut Workspace, counts: &mut Buffer<u64>) -> Result<usize> {
+pub(super) fn sums(stream: &Stream, workspace: &mut Workspace, counts: &mut Buffer<u64>) -> Result<usize> {
     let mut layout = Layout::new();
     let scan = Scan::plan::<u64, Decoupled>(&mut layout, counts.len());
     let temp = workspace.carve(stream, &layout, "hits of rays")?;

@@ -90,11 +90,19 @@ impl SmallNodes {
         self.roots.all_mut()
     }
 
-    /// The only root.
-    pub(super) fn upload(&mut self, stream: &Stream, root: SmallRoot) -> Result<()> {
-        self.reserve(stream, 1, root.len, true)?;
+    /// Takes the only root, with all triangles.
+    pub(super) fn only(
+        &mut self,
+        stream: &Stream,
+        root: SmallRoot,
+        input: &Triangles<'_>,
+        listed: Slice<'_, u32>,
+    ) -> Result<()> {
+        self.reserve(stream, 1, root.len, input.options.clip)?;
         // SAFETY: there is room for one.
-        unsafe { stream.upload(self.roots.all_mut().part(0, 1), &[root]) }
+        unsafe { stream.upload(self.roots.all_mut().part(0, 1), &[root])? };
+        let lists = [listed, nothing().read_only()];
+        self.keep(stream, input, lists, [input.boxes, nothing().read_only()], 1, root.len)
     }
 
     /// Takes the triangles of roots that have been written behind the others, and of their boxes if these are clipped.
