@@ -67,7 +67,7 @@ const LEAST: f32 = f32::from_bits(1);
 ///
 /// Everything is widened by as much as rounding may have moved a hit. A hit is found with the corners of its triangle moved by less than 7 roundings of
 /// the greatest distance on an axis between origin and scene: so much is lost where corners are seen from the origin, and sheared
-/// ([`Shear`](super::triangle::Shear)); what comes after that is exact enough. With 16 of them on each side of a plane a walk comes to every leaf that
+/// ([`Shear`]); what comes after that is exact enough. With 16 of them on each side of a plane a walk comes to every leaf that
 /// has a part of the triangle where the ray hits it, however the two are rounded.
 #[derive(Clone, Copy)]
 pub struct Lines {
