@@ -20,6 +20,7 @@ pub mod primitives;
 mod progress;
 pub mod quadtree;
 mod random;
+pub mod render;
 pub mod sah;
 mod stats;
 

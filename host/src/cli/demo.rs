@@ -3,6 +3,7 @@
 mod join;
 mod nearest;
 mod quadtree;
+mod render;
 mod times;
 
 use clap::{Args, Subcommand};
@@ -27,6 +28,8 @@ enum Which {
     Join(join::Join),
     /// A quadtree of a laser scan of some land, and pictures of it
     Quadtree(quadtree::QuadtreeDemo),
+    /// A knot above some land, in sun and shadow, by rays through a k-d tree
+    Render(render::RenderDemo),
 }
 
 impl Demo {
@@ -35,6 +38,7 @@ impl Demo {
             Some(Which::Nearest(nearest)) => nearest.run(streams.out),
             Some(Which::Join(join)) => join.run(streams.out),
             Some(Which::Quadtree(quadtree)) => quadtree.run(streams),
+            Some(Which::Render(render)) => render.run(streams),
             None => self.nearest.run(streams.out),
         }
     }

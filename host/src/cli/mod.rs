@@ -12,6 +12,7 @@ mod output;
 mod picture;
 mod places;
 mod progress;
+mod render;
 mod score;
 mod text;
 
@@ -43,6 +44,9 @@ enum Command {
     SelfJoin(Box<join::SelfJoin>),
     /// Say what is in a table, its columns and their ranges, or in the file of an index
     Info(info::Info),
+    /// Draw a mesh of triangles by rays, still or moving
+    #[command(after_help = "Example: kauri render dragon.ply --out dragon.png --azimuth 30 --samples 4")]
+    Render(Box<render::Render>),
     /// Run on real data that come with kauri, or on a laser scan that is made up
     Demo(Box<demo::Demo>),
     /// Say what kauri finds on this machine
@@ -112,6 +116,7 @@ fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, mut streams:
         Command::Knn(knn) => knn.run(&mut streams),
         Command::SelfJoin(join) => join.run(&mut streams),
         Command::Info(info) => info.run(out),
+        Command::Render(render) => render.run(&mut streams),
         Command::Demo(demo) => demo.run(&mut streams),
         Command::Doctor(doctor) => doctor.run(out),
     };

@@ -1,4 +1,4 @@
-//! Pictures with text as PNG files.
+//! Pictures as PNG files, with text, and such that move.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster};
 use plotters::backend::BitMapBackend;
@@ -28,15 +28,45 @@ pub(super) fn write(path: &Path, size: [u32; 2], draw: impl FnOnce(&Area<'_>) ->
     let drawn = draw(&area).and_then(|()| Ok(area.present()?));
     drop(area);
     drawn.map_err(|error| Error::Io { path: path.into(), source: io::Error::other(error.to_string()) })?;
-    write_atomically(path, |file| {
+    write_frames(path, size, 1, |_| Ok(std::mem::take(&mut pixels)))
+}
+
+/// Writes pictures of red, green and blue bytes that follow each other; several make one that moves and begins anew at its end (APNG).
+///
+/// `frame` is called only once it is known that the file can be made.
+pub(super) fn write_frames<E: From<Error>>(
+    path: &Path,
+    [width, height]: [u32; 2],
+    count: u32,
+    mut frame: impl FnMut(u32) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
+    let mut failed = None;
+    let written = write_atomically(path, |file| {
         let mut encoder = png::Encoder::new(file, width, height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
+        if count > 1 {
+            encoder.set_animated(count, FOREVER)?;
+            encoder.set_frame_delay(1, FRAMES_A_SECOND)?;
+        }
         let mut writer = encoder.write_header()?;
-        writer.write_image_data(&pixels)?;
+        for i in 0..count {
+            match frame(i) {
+                Ok(pixels) => writer.write_image_data(&pixels)?,
+                Err(error) => {
+                    failed = Some(error);
+                    return Err(io::ErrorKind::Other.into());
+                }
+            }
+        }
         Ok(writer.finish()?)
-    })
+    });
+    failed.map_or_else(|| Ok(written?), Err)
 }
+
+const FRAMES_A_SECOND: u16 = 20;
+/// As often as a picture that moves is shown.
+const FOREVER: u32 = 0;
 
 /// Pixels in memory. Text is in one size, whatever is asked for: fonts of the system are not everywhere.
 pub(super) struct Canvas<'a>(BitMapBackend<'a>);

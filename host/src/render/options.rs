@@ -1,0 +1,144 @@
+//! What a picture is to look like.
+
+use crate::error::{Error, Result};
+use crate::point::Point;
+
+/// Pixels along a side.
+const MAX_SIDE: u32 = 1 << 15;
+/// Rays for a pixel, and from a place that it sees.
+const MAX_RAYS: u32 = 1 << 12;
+
+/// How large a picture is, and how it is lit.
+///
+/// A picture of `width * height` pixels takes `width * height * samples` rays from the camera, and for each of them that hits something one to
+/// the light and `occlusion_rays` around.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RenderOptions {
+    /// Pixels of a row, from 1 to 32768; 640 by default.
+    pub width: u32,
+    /// Rows, from 1 to 32768; 480 by default.
+    pub height: u32,
+    /// Where the light comes from, of any length; if it is 0, only the sky shines.
+    pub light: [f32; 3],
+    /// Whether what stands before the light casts a shadow. True by default.
+    pub shadows: bool,
+    /// Rays that look for the sky from a place, up to 4096; 8 by default. Without any, all of the sky lights every place.
+    pub occlusion_rays: u32,
+    /// How far away things hide the sky, in diagonals of the box around the mesh; 0.25 by default.
+    pub occlusion_reach: f32,
+    /// Rays from the camera for a pixel, from 1 to 4096; more make smoother edges. 1 by default.
+    pub samples: u32,
+    /// Another number, other directions of rays.
+    pub seed: u64,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self {
+            width: 640,
+            height: 480,
+            light: [-0.4, -0.5, 0.8],
+            shadows: true,
+            occlusion_rays: 8,
+            occlusion_reach: 0.25,
+            samples: 1,
+            seed: 0,
+        }
+    }
+}
+
+impl RenderOptions {
+    /// Of so many pixels.
+    pub fn size(mut self, width: u32, height: u32) -> Self {
+        (self.width, self.height) = (width, height);
+        self
+    }
+
+    /// With light from this direction.
+    pub fn light(mut self, light: [f32; 3]) -> Self {
+        self.light = light;
+        self
+    }
+
+    /// With shadows, or without.
+    pub fn shadows(mut self, shadows: bool) -> Self {
+        self.shadows = shadows;
+        self
+    }
+
+    /// With so many rays from a place that look for the sky.
+    pub fn occlusion_rays(mut self, rays: u32) -> Self {
+        self.occlusion_rays = rays;
+        self
+    }
+
+    /// With a sky that things hide up to this distance, in diagonals of the box around the mesh.
+    pub fn occlusion_reach(mut self, reach: f32) -> Self {
+        self.occlusion_reach = reach;
+        self
+    }
+
+    /// With so many rays from the camera for a pixel.
+    pub fn samples(mut self, samples: u32) -> Self {
+        self.samples = samples;
+        self
+    }
+
+    /// With directions that follow from this number.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Refuses what no picture can be made with.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_size([self.width, self.height])?;
+        check_range("samples of a pixel", self.samples, 1, MAX_RAYS)?;
+        check_range("rays of ambient occlusion", self.occlusion_rays, 0, MAX_RAYS)?;
+        Point::coordinates(&[self.light], "direction of light")?;
+        let reach = self.occlusion_reach;
+        if reach >= 0.0 && reach.is_finite() {
+            return Ok(());
+        }
+        Err(Error::InvalidLength { what: "reach of ambient occlusion", value: reach.into() })
+    }
+}
+
+/// Refuses pictures without pixels, and such that are too large.
+pub(super) fn check_size([width, height]: [u32; 2]) -> Result<()> {
+    check_range("width of a picture", width, 1, MAX_SIDE)?;
+    check_range("height of a picture", height, 1, MAX_SIDE)
+}
+
+fn check_range(what: &'static str, value: u32, least: u32, most: u32) -> Result<()> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let [value, least, most] = [value, least, most].map(u64::from);
+    Err(Error::OutOfRange { what, value, least, most })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_are_refused() {
+        let options = RenderOptions::default();
+        assert!(options.check().is_ok());
+        assert!(options.clone().light([0.0; 3]).occlusion_rays(0).occlusion_reach(0.0).check().is_ok());
+        let what = |options: RenderOptions| match options.check() {
+            Err(Error::OutOfRange { what, .. } | Error::InvalidLength { what, .. }) => what,
+            Err(Error::NonFinite { what, .. } | Error::CoordinateTooLarge { what, .. }) => what,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(what(options.clone().size(0, 1)), "width of a picture");
+        assert_eq!(what(options.clone().size(1, MAX_SIDE + 1)), "height of a picture");
+        assert_eq!(what(options.clone().samples(0)), "samples of a pixel");
+        assert_eq!(what(options.clone().occlusion_rays(u32::MAX)), "rays of ambient occlusion");
+        assert_eq!(what(options.clone().occlusion_reach(-0.5)), "reach of ambient occlusion");
+        assert_eq!(what(options.clone().occlusion_reach(f32::NAN)), "reach of ambient occlusion");
+        assert_eq!(what(options.clone().light([0.0, f32::INFINITY, 0.0])), "direction of light");
+    }
+}
