@@ -482,6 +482,15 @@ fn place(path: &Path) -> Display<'_> {
 }
 
 impl Error {
+    /// Of a coordinate that may not be.
+    pub(crate) fn of_coordinate(what: &'static str, index: u64, axis: usize, value: f64, limit: f64) -> Self {
+        if value.is_finite() {
+            Self::CoordinateTooLarge { what, index, axis, value, limit }
+        } else {
+            Self::NonFinite { what, index, axis, value }
+        }
+    }
+
     /// What becomes of an error that comes up where room for a result is made.
     pub(crate) fn of_result(self, count: u64, bytes: u64) -> Self {
         match self {

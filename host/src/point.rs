@@ -88,11 +88,7 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
             Some(position) => {
                 let (index, axis) = ((position / Self::DIMS) as u64, position % Self::DIMS);
                 let value = flat[position].to_coord().to_f64();
-                Err(if value.is_finite() {
-                    Error::CoordinateTooLarge { what, index, axis, value, limit: S::LARGEST.to_f64() }
-                } else {
-                    Error::NonFinite { what, index, axis, value }
-                })
+                Err(Error::of_coordinate(what, index, axis, value, S::LARGEST.to_f64()))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use kauri::Device;
 use kauri::mesh::{Mesh, Motion, shapes};
-use kauri::sah::{Hit, HitRows, Hits, Ray, SahOptions, SahTree};
+use kauri::sah::{Hit, HitRows, Hits, Ray, RayOptions, SahOptions, SahTree};
 
 /// Numbers from a seed (SplitMix64).
 struct Random(u64);
@@ -235,11 +235,21 @@ pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options
         let lists = [&tree, &cpu].map(|tree| (tree.nodes().unwrap(), tree.leaf_triangles().unwrap()));
         assert!(lists[0] == lists[1], "{what}: another tree than the CPU's");
     }
-    let (closest, any) = (tree.closest_hits(&rays).unwrap(), tree.any_hits(&rays).unwrap());
-    let all = tree.all_hits(&rays).unwrap();
-    if let Some(difference) = difference(&all_hits(&mesh, &rays), &closest, &any, &all) {
-        panic!("{what}: {difference}");
+    let expected = all_hits(&mesh, &rays);
+    for by in ways(len) {
+        let (closest, any) = (tree.closest_hits_with(&rays, &by), tree.any_hits_with(&rays, &by));
+        let all = tree.all_hits_with(&rays, &by).unwrap();
+        if let Some(difference) = difference(&expected, &closest.unwrap(), &any.unwrap(), &all) {
+            panic!("{what}, {by:?}: {difference}");
+        }
     }
+}
+
+/// The usual way through trees, and another one in turn.
+fn ways(turn: usize) -> [RayOptions; 2] {
+    let usual = RayOptions::default();
+    let others = [usual.clone().stack(0), usual.clone().stack(4).sorted(true), usual.clone().sorted(true)];
+    [usual, others[turn % others.len()].clone()]
 }
 
 /// Moves a mesh and its tree, refitted and built anew, and checks what rays hit; the tree of the CPU is the same.

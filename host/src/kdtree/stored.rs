@@ -70,10 +70,7 @@ pub(crate) fn check_unseen<C: Coord>(coords: &[C], dims: usize, id: impl Fn(usiz
     let Some(i) = first_unusable(coords, is_usable) else { return Ok(()) };
     let (what, index, axis) = ("point", u64::from(id(i / dims)), i % dims);
     let (value, limit) = (coords[i].to_f64(), C::LIMIT.to_f64());
-    Err(match value.is_finite() {
-        true => Error::CoordinateTooLarge { what, index, axis, value, limit },
-        false => Error::NonFinite { what, index, axis, value },
-    })
+    Err(Error::of_coordinate(what, index, axis, value, limit))
 }
 
 impl<P: Point> Index for KdTree<P> {

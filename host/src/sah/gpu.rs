@@ -10,7 +10,6 @@ mod small;
 pub(super) use build::Builder;
 
 use super::SahOptions;
-use super::hits::Hits;
 use super::host::HostTree;
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;

@@ -15,124 +15,26 @@ mod cpu;
 mod gpu;
 mod hits;
 mod host;
+mod on_device;
+mod options;
 
 pub use hits::{Hit, HitRows, Hits};
 pub use kauri_kernels::sah::aabb::Aabb;
 pub use kauri_kernels::sah::node::Node;
 pub use kauri_kernels::sah::ray::Ray;
+pub use on_device::{DeviceHits, DeviceMesh};
+#[doc(hidden)]
+pub use options::StagesOptions;
+pub use options::{Quality, RayOptions, SahOptions};
 
-use crate::device::{Device, Gpu, Stream};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
 use crate::stats::Stats;
 use gpu::{Builder, GpuTree};
 use host::HostTree;
-use kauri_kernels::sah::node::MAX_NODES;
 use kauri_kernels::sah::triangle::Corners;
 use rayon::prelude::*;
-
-/// How a tree is built.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SahOptions {
-    /// How much time a build may take for a better tree.
-    pub quality: Quality,
-    /// What a step through a node costs, in tests of a triangle: Zhou's C_ts. Not negative; 1 by default.
-    pub step_cost: f32,
-    /// Empty space at a side of a large node is cut off if it is longer than this fraction of the node: from 0 to 1, 0.25 by default.
-    pub empty_space: f32,
-    /// Whether a triangle that a plane cuts has on each side the box of its part there, so that fewer leaves have it: the tree is better, and takes
-    /// longer. False by default.
-    pub clip: bool,
-    /// How a GPU does it, to compare.
-    #[doc(hidden)]
-    pub stages: StagesOptions,
-}
-
-/// Ways through the stages of a GPU's build, to compare; the tree is the same.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StagesOptions {
-    /// Triangles find their places by segmented scans of what chunks count, not by atomics.
-    pub sort_by_scans: bool,
-    /// Boxes of nodes are made by segmented reductions of those of chunks, not by atomics.
-    pub boxes_by_reductions: bool,
-    /// Blocks put values together in shared memory, not from lane to lane.
-    pub by_shared_memory: bool,
-    /// Candidates are records of 20 bytes, not an array of planes and one of masks.
-    pub records: bool,
-    /// Most bytes of candidates at a time.
-    pub candidate_bytes: usize,
-}
-
-impl Default for StagesOptions {
-    fn default() -> Self {
-        Self {
-            sort_by_scans: false,
-            boxes_by_reductions: false,
-            by_shared_memory: false,
-            records: false,
-            candidate_bytes: 1 << 29,
-        }
-    }
-}
-
-/// How good a tree is, and how long it takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Quality {
-    /// Large nodes split in the middle, small ones where it costs least: for trees that are built anew for every frame.
-    #[default]
-    Fast,
-    /// Every node splits where it costs least. Built by the CPU, for a GPU too.
-    Exact,
-}
-
-impl Default for SahOptions {
-    fn default() -> Self {
-        Self {
-            quality: Quality::default(),
-            step_cost: 1.0,
-            empty_space: 0.25,
-            clip: false,
-            stages: StagesOptions::default(),
-        }
-    }
-}
-
-impl SahOptions {
-    /// With this quality.
-    pub fn quality(mut self, quality: Quality) -> Self {
-        self.quality = quality;
-        self
-    }
-
-    /// With a step that costs so much.
-    pub fn step_cost(mut self, step_cost: f32) -> Self {
-        self.step_cost = step_cost;
-        self
-    }
-
-    /// With empty space cut off from this fraction on.
-    pub fn empty_space(mut self, empty_space: f32) -> Self {
-        self.empty_space = empty_space;
-        self
-    }
-
-    /// With boxes of parts of triangles.
-    pub fn clip(mut self, clip: bool) -> Self {
-        self.clip = clip;
-        self
-    }
-
-    fn check(&self) -> Result<()> {
-        let lengths = [("cost of a step", self.step_cost), ("fraction of empty space", self.empty_space)];
-        match lengths.into_iter().find(|(_, value)| !(*value >= 0.0 && value.is_finite())) {
-            Some((what, value)) => Err(Error::InvalidLength { what, value: value.into() }),
-            None => Ok(()),
-        }
-    }
-}
 
 /// A k-d tree over the triangles of a mesh, for rays.
 ///
@@ -167,27 +69,64 @@ enum Tree {
     Gpu(GpuTree),
 }
 
+/// What a tree is built over.
+#[derive(Clone, Copy)]
+enum Input<'a> {
+    Host(&'a Mesh),
+    Device(&'a Stream, DeviceMesh<'a>),
+}
+
+impl Input<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Host(mesh) => mesh.len(),
+            Self::Device(_, mesh) => mesh.len(),
+        }
+    }
+
+    /// The corners of all triangles.
+    fn corners(self) -> Result<Vec<Corners>> {
+        match self {
+            Self::Host(mesh) => corners(mesh),
+            Self::Device(stream, mesh) => corners(&mesh.to_host(stream)?),
+        }
+    }
+
+    /// Does something with the mesh in device memory.
+    fn on_device<R>(self, gpu: &Gpu, work: impl FnOnce(&Stream, DeviceMesh<'_>) -> Result<R>) -> Result<R> {
+        match self {
+            Self::Host(mesh) => {
+                let stream = Stream::new(gpu)?;
+                let vertices = Buffer::from_slice(&stream, mesh.vertices().as_flattened(), "vertices")?;
+                let triangles = Buffer::from_slice(&stream, mesh.triangles().as_flattened(), "triangles")?;
+                work(&stream, DeviceMesh { vertices: &vertices, triangles: &triangles })
+            }
+            Self::Device(stream, mesh) => work(stream, mesh),
+        }
+    }
+}
+
 impl Tree {
-    /// A tree by the CPU, or as `build` does it on a GPU.
+    /// A tree by the CPU, or on a GPU with the memory of a builder.
     fn build(
         device: &Device,
-        mesh: &Mesh,
+        input: Input<'_>,
         options: &SahOptions,
         stats: &mut Stats,
-        build: impl FnOnce(&Gpu, &Stream) -> Result<GpuTree>,
+        builder: &mut Option<Box<Builder>>,
     ) -> Result<Self> {
-        let count = mesh.len() as u64;
-        if count > MAX_NODES {
-            return Err(Error::TooManyItems { what: "triangles", count, max: MAX_NODES });
-        }
-        let _span = tracing::debug_span!("sah_build", triangles = mesh.len()).entered();
-        stats.phase("build", || {
-            let Some(gpu) = device.gpu() else { return Ok(Self::Cpu(cpu::build(corners(mesh)?, options)?)) };
-            let stream = Stream::new(gpu)?;
-            Ok(Self::Gpu(match options.quality {
-                Quality::Fast => build(gpu, &stream)?,
-                Quality::Exact => GpuTree::of_host(&stream, &cpu::build(corners(mesh)?, options)?)?,
-            }))
+        on_device::check_count(input.len())?;
+        let _span = tracing::debug_span!("sah_build", triangles = input.len()).entered();
+        stats.phase("build", || match (device.gpu(), options.quality) {
+            (None, _) => Ok(Self::Cpu(cpu::build(input.corners()?, options)?)),
+            (Some(gpu), Quality::Fast) => input.on_device(gpu, |stream, mesh| {
+                let builder = builder.get_or_insert_with(|| Builder::new(gpu).into());
+                Ok(Self::Gpu(builder.build(stream, mesh, options)?))
+            }),
+            (Some(gpu), Quality::Exact) => {
+                let tree = cpu::build(input.corners()?, options)?;
+                Ok(Self::Gpu(GpuTree::of_host(&Stream::new(gpu)?, &tree)?))
+            }
         })
     }
 }
@@ -201,18 +140,32 @@ impl SahTree {
     /// - Result: the same bits on every device and in every run, for one quality.
     /// - Degenerate input: no triangles, one, triangles without area (which no ray hits), and copies of one are all fine. Many that
     ///   planes cannot separate are in one leaf, and in a mesh of such triangles alone leaves are large: triangles in nodes
-    ///   are limited to eight times those of the mesh while large nodes split.
+    ///   stop splitting where there would be more than 16 triangles in nodes for each of the mesh, and 4096.
     ///
     /// # Errors
     /// [`Error::InvalidLength`] for options that are no cost and no fraction; [`Error::TooManyItems`] beyond 2^30 triangles, nodes, or triangles in
     /// leaves; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, mesh: &Mesh, options: &SahOptions) -> Result<Self> {
+        // The memory of a build that is not done again is given back.
+        Ok(Self { builder: None, ..Self::of(device.clone(), Input::Host(mesh), options)? })
+    }
+
+    /// Builds the tree over a mesh in device memory; as [`build`](Self::build). The memory of the build is kept for
+    /// [`rebuild_on`](Self::rebuild_on) and [`refit_on`](Self::refit_on). The call waits for the stream, and gives a tree that is ready.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and those of [`Mesh::new`] for what the mesh must be; [`Error::Shape`] for lengths that are no multiples of 3;
+    /// [`Error::WrongDevice`].
+    pub fn build_on(stream: &Stream, mesh: DeviceMesh<'_>, options: &SahOptions) -> Result<Self> {
+        mesh.check(stream)?;
+        Self::of(Device::from_gpu(stream.gpu().clone()), Input::Device(stream, mesh), options)
+    }
+
+    fn of(device: Device, input: Input<'_>, options: &SahOptions) -> Result<Self> {
         options.check()?;
-        let mut stats = Stats::new(device);
-        let tree = Tree::build(device, mesh, options, &mut stats, |gpu, stream| {
-            Builder::new(gpu).build(stream, mesh, options)
-        })?;
-        Ok(Self { device: device.clone(), stats, options: options.clone(), tree, builder: None })
+        let (mut stats, mut builder) = (Stats::new(&device), None);
+        let tree = Tree::build(&device, input, options, &mut stats, &mut builder)?;
+        Ok(Self { device, stats, options: options.clone(), tree, builder })
     }
 
     /// Builds the tree anew, over another mesh or one that has moved, with the same options. On a GPU the memory of the build is kept for the next
@@ -221,11 +174,22 @@ impl SahTree {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn rebuild(&mut self, mesh: &Mesh) -> Result<()> {
+        self.rebuild_over(Input::Host(mesh))
+    }
+
+    /// The same over a mesh in device memory.
+    ///
+    /// # Errors
+    /// As [`build_on`](Self::build_on); [`Error::NotOnGpu`].
+    pub fn rebuild_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
+        self.gpu_tree()?;
+        mesh.check(stream)?;
+        self.rebuild_over(Input::Device(stream, mesh))
+    }
+
+    fn rebuild_over(&mut self, input: Input<'_>) -> Result<()> {
         let mut stats = Stats::new(&self.device);
-        let (options, builder) = (&self.options, &mut self.builder);
-        self.tree = Tree::build(&self.device, mesh, options, &mut stats, |gpu, stream| {
-            builder.get_or_insert_with(|| Builder::new(gpu).into()).build(stream, mesh, options)
-        })?;
+        self.tree = Tree::build(&self.device, input, &self.options, &mut stats, &mut self.builder)?;
         self.stats = stats;
         Ok(())
     }
@@ -237,20 +201,34 @@ impl SahTree {
     /// # Errors
     /// [`Error::Shape`] for another number of triangles; those of [`build`](Self::build).
     pub fn refit(&mut self, mesh: &Mesh) -> Result<()> {
-        if mesh.len() != self.len() {
-            let (expected, got) = (self.len() as u64, mesh.len() as u64);
+        self.refit_to(Input::Host(mesh))
+    }
+
+    /// The same for a mesh in device memory.
+    ///
+    /// # Errors
+    /// As [`refit`](Self::refit) and [`build_on`](Self::build_on); [`Error::NotOnGpu`].
+    pub fn refit_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
+        self.gpu_tree()?;
+        mesh.check(stream)?;
+        self.refit_to(Input::Device(stream, mesh))
+    }
+
+    fn refit_to(&mut self, input: Input<'_>) -> Result<()> {
+        if input.len() != self.len() {
+            let (expected, got) = (self.len() as u64, input.len() as u64);
             return Err(Error::Shape { what: "triangles of a mesh that has moved", expected, got });
         }
-        if mesh.is_empty() {
+        if self.is_empty() {
             return Ok(());
         }
         let mut stats = Stats::new(&self.device);
         let tree = stats.phase("refit", || match &self.tree {
-            Tree::Cpu(tree) => Ok(Tree::Cpu(cpu::refit(tree, corners(mesh)?)?)),
-            Tree::Gpu(tree) => {
+            Tree::Cpu(tree) => Ok(Tree::Cpu(cpu::refit(tree, input.corners()?)?)),
+            Tree::Gpu(tree) => input.on_device(tree.gpu(), |stream, mesh| {
                 let builder = self.builder.get_or_insert_with(|| Builder::new(tree.gpu()).into());
-                Ok(Tree::Gpu(tree.refit(builder, &Stream::new(tree.gpu())?, mesh)?))
-            }
+                Ok(Tree::Gpu(tree.refit(builder, stream, mesh)?))
+            }),
         });
         (self.tree, self.stats) = (tree?, stats);
         Ok(())
@@ -264,10 +242,38 @@ impl SahTree {
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn closest_hits(&self, rays: &[Ray]) -> Result<Hits> {
+        self.closest_hits_with(rays, &RayOptions::default())
+    }
+
+    /// The same, by these options.
+    ///
+    /// # Errors
+    /// As [`closest_hits`](Self::closest_hits); [`Error::OutOfRange`] for options.
+    pub fn closest_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
+        options.check()?;
         match &self.tree {
-            Tree::Cpu(tree) => cpu::closest_hits(tree, rays),
-            Tree::Gpu(tree) => tree.closest_hits(rays),
+            Tree::Cpu(tree) => cpu::closest_hits(tree, rays, options),
+            Tree::Gpu(tree) => tree.closest_hits(rays, options),
         }
+    }
+
+    /// The same in device memory, in the order of the stream; returns when the work is on its way.
+    ///
+    /// # Errors
+    /// As [`closest_hits_with`](Self::closest_hits_with); [`Error::Shape`] unless there is room for as many hits as rays; [`Error::NotOnGpu`];
+    /// [`Error::WrongDevice`].
+    pub fn closest_hits_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        rays: &Buffer<Ray>,
+        options: &RayOptions,
+        hits: &mut DeviceHits,
+    ) -> Result<()> {
+        options.check()?;
+        rays.check_device(stream)?;
+        hits.check(stream, rays.len())?;
+        self.gpu_tree()?.closest_hits_on(stream, workspace, rays, options, hits)
     }
 
     /// Whether each ray hits something, as shadows ask: faster than to know what comes first.
@@ -275,10 +281,38 @@ impl SahTree {
     /// # Errors
     /// As [`closest_hits`](Self::closest_hits).
     pub fn any_hits(&self, rays: &[Ray]) -> Result<Vec<bool>> {
+        self.any_hits_with(rays, &RayOptions::default())
+    }
+
+    /// The same, by these options.
+    ///
+    /// # Errors
+    /// As [`closest_hits_with`](Self::closest_hits_with).
+    pub fn any_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
+        options.check()?;
         match &self.tree {
-            Tree::Cpu(tree) => cpu::any_hits(tree, rays),
-            Tree::Gpu(tree) => tree.any_hits(rays),
+            Tree::Cpu(tree) => cpu::any_hits(tree, rays, options),
+            Tree::Gpu(tree) => tree.any_hits(rays, options),
         }
+    }
+
+    /// The same in device memory, 1 for a ray that hits something and 0 for others, in the order of the stream; returns when the work is on its
+    /// way.
+    ///
+    /// # Errors
+    /// As [`closest_hits_on`](Self::closest_hits_on).
+    pub fn any_hits_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        rays: &Buffer<Ray>,
+        options: &RayOptions,
+        hits: &mut Buffer<u8>,
+    ) -> Result<()> {
+        options.check()?;
+        rays.check_device(stream)?;
+        hits.check(stream, "hits of rays", rays.len())?;
+        self.gpu_tree()?.any_hits_on(stream, workspace, rays, options, hits)
     }
 
     /// All hits of each ray, from the first on.
@@ -286,9 +320,18 @@ impl SahTree {
     /// # Errors
     /// As [`closest_hits`](Self::closest_hits); [`Error::ResultTooLarge`] if they do not fit in memory.
     pub fn all_hits(&self, rays: &[Ray]) -> Result<HitRows> {
+        self.all_hits_with(rays, &RayOptions::default())
+    }
+
+    /// The same, by these options.
+    ///
+    /// # Errors
+    /// As [`all_hits`](Self::all_hits); [`Error::OutOfRange`] for options.
+    pub fn all_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
+        options.check()?;
         match &self.tree {
-            Tree::Cpu(tree) => cpu::all_hits(tree, rays),
-            Tree::Gpu(tree) => tree.all_hits(rays),
+            Tree::Cpu(tree) => cpu::all_hits(tree, rays, options),
+            Tree::Gpu(tree) => tree.all_hits(rays, options),
         }
     }
 
@@ -338,6 +381,13 @@ impl SahTree {
     /// As [`nodes`](Self::nodes).
     pub fn leaf_triangles(&self) -> Result<Vec<u32>> {
         self.with_host(|tree| Ok(tree.listed.clone()))
+    }
+
+    fn gpu_tree(&self) -> Result<&GpuTree> {
+        match &self.tree {
+            Tree::Gpu(tree) => Ok(tree),
+            Tree::Cpu(_) => Err(Error::NotOnGpu),
+        }
     }
 
     fn with_host<R>(&self, look: impl FnOnce(&HostTree) -> Result<R>) -> Result<R> {

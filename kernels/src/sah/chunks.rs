@@ -22,7 +22,7 @@ pub const BOX_WORDS: usize = 6;
 
 /// A box as keys, the least of which are those of the box around several: of the low corner, and of the high one inverted.
 #[inline(always)]
-fn to_keys(bounds: Aabb) -> [u32; BOX_WORDS] {
+pub(super) fn to_keys(bounds: Aabb) -> [u32; BOX_WORDS] {
     let [a, b, c, d, e, f] = bounds.to_words().map(f32_to_key);
     [a, b, c, !d, !e, !f]
 }
@@ -113,7 +113,7 @@ pub struct ChunkSmem {
 
 /// The least of each key of all threads, key `i` for thread `i`. All threads call.
 #[inline(always)]
-unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem: *mut ChunkSmem) -> u32 {
+pub(super) unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem: *mut ChunkSmem) -> u32 {
     let (keys, thread) = (shared_field!(smem, keys), thread::thread_idx_x() as usize);
     let mut i = 0;
     if LANES == 1 {

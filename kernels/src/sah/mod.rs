@@ -3,10 +3,12 @@
 pub mod aabb;
 pub mod chunks;
 pub mod clip;
+pub mod corners;
 pub mod large;
 pub mod levels;
 pub mod model;
 pub mod node;
+pub mod order;
 pub mod ray;
 pub mod refit;
 pub mod small;

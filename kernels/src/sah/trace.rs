@@ -311,23 +311,3 @@ pub unsafe fn sah_move_hits(
         }
     }
 }
-
-/// Writes the corners of triangles, given vertices, and their boxes; a thread a triangle.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_corners(
-    vertices: Slice<f32>,
-    triangles: Slice<u32>,
-    corners: SliceMut<Corners>,
-    boxes: SliceMut<Aabb>,
-) {
-    let i = thread::index_1d_u64() as usize;
-    if i < corners.len() {
-        let vertex = |k: usize| {
-            let vertex = 3 * triangles.load(3 * i + k) as usize;
-            [vertices.load(vertex), vertices.load(vertex + 1), vertices.load(vertex + 2)]
-        };
-        let own = Corners::new([vertex(0), vertex(1), vertex(2)]);
-        corners.store(i, own);
-        boxes.store(i, Aabb::of_corners(own.places()));
-    }
-}

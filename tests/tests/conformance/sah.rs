@@ -1,7 +1,8 @@
 //! SAH k-d trees: every ray against every triangle, on every device.
 
+use kauri::device::{Buffer, Stream, Workspace};
 use kauri::mesh::{Mesh, shapes};
-use kauri::sah::{Hit, Quality, Ray, SahOptions, SahTree};
+use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error};
 use kauri_tests::rays::{Scene, check, check_moved, rays};
 use kauri_tests::{devices, devices_for};
@@ -119,9 +120,84 @@ fn what_is_refused() {
             assert!(matches!(error, Error::InvalidLength { what: "fraction of empty space", .. }), "{error}");
         }
         let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        let error = tree.any_hits_with(&[], &RayOptions::default().stack(5)).unwrap_err();
+        assert!(matches!(error, Error::OutOfRange { value: 5, .. }), "{error}");
         assert!(tree.closest_hits(&[]).unwrap().is_empty());
         assert!(tree.all_hits(&[]).unwrap().is_empty());
         assert_eq!(tree.len(), 18);
+    }
+}
+
+/// Trees over meshes in device memory, and hits there.
+#[test]
+fn on_the_device() {
+    let [mesh, other] = [1, 2].map(|seed| Scene::Knot.mesh(3000, seed));
+    let rays = rays(&mesh, 500, 3);
+    for device in devices_for(mesh.len()) {
+        let host = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        let Some(gpu) = device.gpu() else {
+            continue;
+        };
+        let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
+        let put = |mesh: &Mesh| {
+            let vertices = Buffer::from_slice(&stream, mesh.vertices().as_flattened(), "vertices").unwrap();
+            (vertices, Buffer::from_slice(&stream, mesh.triangles().as_flattened(), "triangles").unwrap())
+        };
+        let same = |tree: &SahTree, other: &SahTree| {
+            assert!(tree.nodes().unwrap() == other.nodes().unwrap(), "{device}");
+            assert!(tree.leaf_triangles().unwrap() == other.leaf_triangles().unwrap(), "{device}");
+        };
+        let (own, moved) = (put(&mesh), put(&other));
+        let [own, moved] = [&own, &moved].map(|(vertices, triangles)| DeviceMesh { vertices, triangles });
+        for options in [SahOptions::default(), SahOptions::default().quality(Quality::Exact)] {
+            let host = SahTree::build(&device, &mesh, &options).unwrap();
+            let mut tree = SahTree::build_on(&stream, own, &options).unwrap();
+            same(&tree, &host);
+            tree.rebuild_on(&stream, moved).unwrap();
+            tree.rebuild_on(&stream, own).unwrap();
+            same(&tree, &host);
+            tree.refit_on(&stream, own).unwrap();
+            tree.verify().unwrap();
+        }
+        let on_device = Buffer::from_slice(&stream, &rays, "rays").unwrap();
+        let mut hits = DeviceHits::uninitialized(gpu, rays.len()).unwrap();
+        let mut any = Buffer::<u8>::uninitialized(gpu, rays.len(), "hits").unwrap();
+        let options = RayOptions::default().sorted(true);
+        host.closest_hits_on(&stream, &mut workspace, &on_device, &options, &mut hits).unwrap();
+        host.any_hits_on(&stream, &mut workspace, &on_device, &options, &mut any).unwrap();
+        assert_eq!(hits.to_host(&stream).unwrap(), host.closest_hits(&rays).unwrap(), "{device}");
+        let any: Vec<bool> = any.to_vec(&stream).unwrap().into_iter().map(|hit| hit == 1).collect();
+        assert_eq!(any, host.any_hits(&rays).unwrap(), "{device}");
+
+        // What is wrong is named, and the tree stays.
+        let mut tree = SahTree::build_on(&stream, own, &SahOptions::default()).unwrap();
+        let with = |vertices: &[f32], triangles: &[u32]| {
+            let vertices = Buffer::from_slice(&stream, vertices, "vertices").unwrap();
+            let triangles = Buffer::from_slice(&stream, triangles, "triangles").unwrap();
+            let mesh = DeviceMesh { vertices: &vertices, triangles: &triangles };
+            SahTree::build_on(&stream, mesh, &SahOptions::default()).unwrap_err()
+        };
+        let corner = |x: f32| [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, x];
+        let error = with(&corner(1.0), &[0, 1, 2, 2, 1, 0, 2, 3, 1]);
+        let text = "corner 1 of triangle 2 is vertex 3: there are 3 vertices, from 0";
+        assert_eq!(error.to_string(), text, "{device}");
+        let error = with(&corner(f32::NAN), &[0, 1, 2]);
+        assert!(matches!(error, Error::NonFinite { what: "vertex", index: 2, axis: 2, .. }), "{error}");
+        let error = with(&corner(f32::MAX), &[0, 1, 2]);
+        assert!(matches!(error, Error::CoordinateTooLarge { index: 2, axis: 2, .. }), "{error}");
+        assert!(matches!(with(&corner(1.0)[1..], &[0, 1, 1]), Error::Shape { .. }));
+        assert!(matches!(with(&corner(1.0), &[0, 1]), Error::Shape { .. }));
+        let few = DeviceHits::uninitialized(gpu, 3).unwrap();
+        let few = tree.closest_hits_on(&stream, &mut workspace, &on_device, &options, &mut { few });
+        assert!(matches!(few, Err(Error::Shape { .. })));
+        assert!(matches!(
+            tree.refit_on(
+                &stream,
+                DeviceMesh { triangles: &Buffer::from_slice(&stream, &[0, 1, 2], "").unwrap(), ..own }
+            ),
+            Err(Error::Shape { .. })
+        ));
+        same(&tree, &host);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::hits::{HitRows, Hits};
 use super::super::host::HostTree;
+use super::super::options::RayOptions;
 use crate::error::Result;
 use crate::memory;
 use kauri_kernels::sah::ray::Ray;
@@ -10,8 +11,16 @@ use kauri_kernels::sah::triangle::Hit;
 use kauri_kernels::sah::walk::{Visitor, walk};
 use rayon::prelude::*;
 
-/// Places of the stack of a ray.
-const PLACES: usize = 32;
+/// Sends a ray through a tree, with a high stack or none.
+fn go(tree: &HostTree, ray: &Ray, visitor: &mut impl Visitor, options: &RayOptions) {
+    // SAFETY: the tree is one.
+    unsafe {
+        match options.stack {
+            0 => walk::<_, _, 0>(&tree, ray, visitor),
+            _ => walk::<_, _, 32>(&tree, ray, visitor),
+        }
+    }
+}
 
 /// A vector of one value a ray.
 fn of_each<T: Copy + Send + Sync>(rays: &[Ray], none: T, of: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
@@ -22,34 +31,33 @@ fn of_each<T: Copy + Send + Sync>(rays: &[Ray], none: T, of: impl Fn(&Ray) -> T 
 }
 
 /// The hit of each ray that comes first.
-pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray]) -> Result<Hits> {
+pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
     let hits = of_each(rays, Hit::NONE, |ray| {
         let mut closest = Closest::new();
-        // SAFETY: the tree is one.
-        unsafe { walk::<_, _, PLACES>(&tree, ray, &mut closest) };
+        go(tree, ray, &mut closest, options);
         closest.hit
     })?;
     Hits::from_hits(&hits)
 }
 
 /// Whether each ray hits something.
-pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray]) -> Result<Vec<bool>> {
+pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
     of_each(rays, false, |ray| {
         let mut any = Any::new();
-        // SAFETY: as above.
-        unsafe { walk::<_, _, PLACES>(&tree, ray, &mut any) };
+        go(tree, ray, &mut any, options);
         any.is_hit
     })
 }
 
 /// All hits of each ray, in the order in which they come.
-pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray]) -> Result<HitRows> {
-    let rows: Vec<Vec<Hit>> = rays.par_iter().with_min_len(64).map(|ray| all_of(tree, ray)).collect();
+pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
+    let rows: Vec<Vec<Hit>> =
+        rays.par_iter().with_min_len(64).map(|ray| all_of(tree, ray, options)).collect();
     HitRows::from_rows(&rows)
 }
 
 /// All hits of a ray.
-fn all_of(tree: &HostTree, ray: &Ray) -> Vec<Hit> {
+fn all_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
     struct All(Vec<Hit>);
     impl Visitor for All {
         fn limit(&self) -> f32 {
@@ -60,8 +68,7 @@ fn all_of(tree: &HostTree, ray: &Ray) -> Vec<Hit> {
         }
     }
     let mut all = All(Vec::new());
-    // SAFETY: as above.
-    unsafe { walk::<_, _, PLACES>(&tree, ray, &mut all) };
+    go(tree, ray, &mut all, options);
     let mut hits = all.0;
     hits.sort_unstable_by(|a, b| a.t.total_cmp(&b.t).then(a.triangle.cmp(&b.triangle)));
     hits.dedup_by_key(|hit| hit.triangle);

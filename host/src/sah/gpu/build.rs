@@ -2,19 +2,20 @@
 
 use super::super::SahOptions;
 use super::super::host::check_size;
+use super::super::on_device::DeviceMesh;
 use super::large::{LargeNodes, Uppers};
 use super::room::Room;
 use super::small::SmallNodes;
 use super::{GpuTree, Triangles};
-use crate::device::{Buffer, Gpu, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::mesh::Mesh;
 use crate::primitives::pairs::nothing;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::sah::chunks::from_keys;
+use kauri_kernels::sah::corners::{found, sah_corners, sah_root};
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::subtrees::Size;
-use kauri_kernels::sah::trace::sah_corners;
 use kauri_kernels::sah::tree::{sah_upper_sizes, sah_upper_write};
 use kauri_kernels::sah::triangle::Corners;
 use std::ops::Range;
@@ -27,6 +28,14 @@ pub(in super::super) struct Builder {
     small: SmallNodes,
     sizes: Room<Size>,
     places: Room<Size>,
+}
+
+/// What is known of a mesh.
+pub(super) struct Seen {
+    pub(super) corners: Buffer<Corners>,
+    /// The box of everything, on the device and on the host.
+    pub(super) bounds: Buffer<Aabb>,
+    on_host: Aabb,
 }
 
 impl GpuTree {
@@ -56,45 +65,48 @@ impl Builder {
     pub(in super::super) fn build(
         &mut self,
         stream: &Stream,
-        mesh: &Mesh,
+        mesh: DeviceMesh<'_>,
         options: &SahOptions,
     ) -> Result<GpuTree> {
         if mesh.is_empty() {
             return GpuTree::of_nothing(stream);
         }
-        let corners = self.corners(stream, mesh)?;
-        let bounds = self.bounds(stream, mesh.len())?;
+        let Seen { corners, bounds, on_host } = self.see(stream, mesh)?;
         let input = Triangles { corners: corners.slice(), boxes: self.boxes.first(mesh.len()), options };
-        let root = bounds.to_vec(stream)?[0];
-        let uppers = self.large.split(stream, &mut self.workspace, &input, root, &mut self.small)?;
+        let uppers = self.large.split(stream, &mut self.workspace, &input, on_host, &mut self.small)?;
         self.small.split(stream, &mut self.workspace, &input)?;
         let (nodes, listed) = self.write(stream, &uppers)?;
         Ok(GpuTree { bounds, nodes, listed, corners })
     }
 
-    /// The corners of a mesh's triangles; their boxes are kept.
-    pub(super) fn corners(&mut self, stream: &Stream, mesh: &Mesh) -> Result<Buffer<Corners>> {
-        let vertices = Buffer::from_slice(stream, mesh.vertices().as_flattened(), "vertices")?;
-        let triangles = Buffer::from_slice(stream, mesh.triangles().as_flattened(), "triangles")?;
-        let mut corners = Buffer::uninitialized(stream.gpu(), mesh.len(), "corners of triangles")?;
-        self.boxes.reserve(stream, mesh.len(), 0)?;
-        // SAFETY: of the lengths that the kernel takes, and they wait for the device before they are freed.
-        unsafe {
-            let args = (vertices.slice(), triangles.slice(), corners.slice_mut(), self.boxes.all_mut());
-            stream.launch_items::<sah_corners>(mesh.len() as u64, args)?;
-        }
-        Ok(corners)
+    /// Looks at a mesh that has triangles: makes their corners and boxes, of which these are kept, and the box of everything.
+    pub(super) fn see(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<Seen> {
+        let num = mesh.len();
+        let mut corners = Buffer::uninitialized(stream.gpu(), num, "corners of triangles")?;
+        let mut bounds = Buffer::uninitialized(stream.gpu(), 1, "SAH k-d tree")?;
+        self.boxes.reserve(stream, num, 0)?;
+        let (listed, root) = self.large.first(stream, num)?;
+        let mut layout = Layout::new();
+        let words = layout.reserve::<u32>(found::WORDS);
+        let temp = self.workspace.carve(stream, &layout, "box of a mesh")?;
+        let words = temp.view(words);
+        // SAFETY: of the lengths that the kernels take, and they wait for the device before they are freed.
+        let words = unsafe {
+            stream.fill_bytes(words, 0xFF)?;
+            let (vertices, triangles) = (mesh.vertices.slice(), mesh.triangles.slice());
+            let to = (corners.slice_mut(), self.boxes.all_mut(), listed, words);
+            stream.launch_items::<sah_corners>(num as u64, (vertices, triangles, to.0, to.1, to.2, to.3))?;
+            stream.launch::<sah_root>(1, (num as u32, words.read_only(), bounds.slice_mut(), root))?;
+            stream.read(words.read_only())?
+        };
+        mesh.check_found(stream, &words)?;
+        let on_host = from_keys([0, 1, 2, 3, 4, 5].map(|i| words[i]));
+        Ok(Seen { corners, bounds, on_host })
     }
 
-    /// The boxes of as many triangles as corners were made of.
+    /// The boxes of as many triangles as were looked at.
     pub(super) fn boxes(&self, num: usize) -> Slice<'_, Aabb> {
         self.boxes.first(num)
-    }
-
-    /// The box of all of them, at least one.
-    pub(super) fn bounds(&mut self, stream: &Stream, num: usize) -> Result<Buffer<Aabb>> {
-        let bounds = self.large.bounds(stream, &mut self.workspace, self.boxes.first(num))?;
-        Buffer::from_slice(stream, &[bounds], "SAH k-d tree")
     }
 
     /// Puts large and small nodes in preorder: sizes from the last level up, places from the root down.

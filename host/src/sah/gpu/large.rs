@@ -5,15 +5,14 @@ use super::room::Room;
 use super::small::SmallNodes;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
-use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::nothing;
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::segmented::Segmented;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::{
-    BOX_WORDS, from_keys, sah_boxes, sah_chunk_boxes, sah_chunk_nodes, sah_count, sah_node_counts,
-    sah_scatter, sah_sort, sah_stay,
+    BOX_WORDS, sah_boxes, sah_chunk_boxes, sah_chunk_nodes, sah_count, sah_node_counts, sah_scatter,
+    sah_sort, sah_stay,
 };
 use kauri_kernels::sah::large::{CHUNK_TRIANGLES, Large, Plan, SMALL_TRIANGLES, most_listed};
 use kauri_kernels::sah::levels::{SmallRoot, Upper, left, sah_next, sah_outcomes, sah_plan};
@@ -78,11 +77,6 @@ impl Plans {
     }
 }
 
-/// The root of so many triangles.
-fn root_of(bounds: Aabb, num: usize) -> Large {
-    Large { bounds, depth: 0, tried: 0, len: num as u32, chunk: 0, begin: 0 }
-}
-
 /// What a level leaves.
 struct Left {
     large: u32,
@@ -118,7 +112,7 @@ impl LargeNodes {
         self.uppers.first(num)
     }
 
-    /// Splits nodes until all are small; what large ones became. The box of everything has been found.
+    /// Splits nodes until all are small, from the [first](Self::first) on, which has been written; what large ones became.
     pub(super) fn split(
         &mut self,
         stream: &Stream,
@@ -140,42 +134,22 @@ impl LargeNodes {
             small.only(stream, root, input, self.lists[0].first(num))?;
             return Ok(uppers);
         }
-        let root = root_of(bounds, num);
-        self.nodes[0].reserve(stream, 1, 0)?;
-        // SAFETY: there is one.
-        unsafe { stream.upload(self.nodes[0].all_mut().part(0, 1), &[root])? };
-        let mut next = (1, root.num_chunks());
+        let mut next = (1, (num as u32).div_ceil(CHUNK_TRIANGLES));
         while next.0 > 0 {
             next = self.level(stream, workspace, input, small, &mut uppers, next)?;
         }
         Ok(uppers)
     }
 
-    /// The box of all triangles, given theirs; puts them on the list of the first level.
-    pub(super) fn bounds(
+    /// Room for the list of the first level, and for its node.
+    pub(super) fn first(
         &mut self,
         stream: &Stream,
-        workspace: &mut Workspace,
-        boxes: Slice<'_, Aabb>,
-    ) -> Result<Aabb> {
-        let root = root_of(Aabb::EMPTY, boxes.len());
-        self.lists[0].reserve(stream, boxes.len(), 0)?;
-        let mut layout = Layout::new();
-        let (nodes, keys) = (layout.reserve::<Large>(1), layout.reserve::<u32>(BOX_WORDS));
-        let of_chunks = layout.reserve::<u32>(root.num_chunks() as usize);
-        let temp = workspace.carve(stream, &layout, "box of a mesh")?;
-        temp.upload(stream, temp.view(nodes), &[root])?;
-        temp.clear(stream, of_chunks)?;
-        let (nodes, of_chunks) = (temp.view(nodes).read_only(), temp.view(of_chunks).read_only());
-        // SAFETY: of these lengths, and they wait for the device before they are freed.
-        let keys = unsafe {
-            iota_on(stream, 0, self.lists[0].all_mut().part(0, boxes.len()))?;
-            stream.fill_bytes(temp.view(keys), 0xFF)?;
-            let args = (nodes, of_chunks, self.lists[0].first(boxes.len()), boxes, 0, temp.view(keys));
-            stream.launch::<sah_boxes<32>>(root.num_chunks().into(), args)?;
-            stream.read(temp.view(keys).read_only())?
-        };
-        Ok(from_keys([0, 1, 2, 3, 4, 5].map(|i| keys[i])))
+        num: usize,
+    ) -> Result<(SliceMut<'_, u32>, SliceMut<'_, Large>)> {
+        self.lists[0].reserve(stream, num, 0)?;
+        self.nodes[0].reserve(stream, 1, 0)?;
+        Ok((self.lists[0].all_mut(), self.nodes[0].all_mut()))
     }
 
     /// Splits the nodes of a level; how many nodes the next has, and how many chunks these.

@@ -1,83 +1,104 @@
 //! Rays through a tree on a GPU.
 
-use super::super::hits::HitRows;
-use super::{GpuTree, Hits};
+use super::super::hits::{HitRows, Hits};
+use super::super::on_device::DeviceHits;
+use super::super::options::RayOptions;
+use super::GpuTree;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::{Pairs, Source, nothing};
+use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::sah::order::{KEY_BITS, sah_ray_keys};
 use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{sah_any, sah_closest, sah_count_hits, sah_move_hits, sah_write_hits};
 use kauri_kernels::sah::triangle::Corners;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
 
-/// Hits in device memory.
-struct GpuHits {
-    triangles: Buffer<u32>,
-    t: Buffer<f32>,
-    u: Buffer<f32>,
-    v: Buffer<f32>,
+/// Launches a kernel with a thread a ray and the stack of the options.
+macro_rules! trace {
+    ($kernel:ident, $asked:expr, $to:tt) => {{
+        let Asked { tree, stream, rays, order, options } = $asked;
+        let (nodes, listed, corners, bounds) = tree.slices();
+        let (num, args) = (rays.len() as u64, with!((nodes, listed, corners, bounds, *rays, *order), $to));
+        match options.stack {
+            0 => stream.launch_items::<$kernel<0>>(num, args),
+            4 => stream.launch_items::<$kernel<4>>(num, args),
+            _ => stream.launch_items::<$kernel<8>>(num, args),
+        }
+    }};
 }
 
-impl GpuHits {
-    fn new(stream: &Stream, len: usize) -> Result<Self> {
-        let part = || Buffer::uninitialized(stream.gpu(), len, "hits of rays");
-        let triangles = Buffer::uninitialized(stream.gpu(), len, "hits of rays")?;
-        Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
-    }
-
-    fn to_host(&self, stream: &Stream) -> Result<Hits> {
-        Ok(Hits {
-            triangles: self.triangles.to_vec(stream)?,
-            t: self.t.to_vec(stream)?,
-            u: self.u.to_vec(stream)?,
-            v: self.v.to_vec(stream)?,
-        })
-    }
+/// The arguments that all these kernels have, with others.
+macro_rules! with {
+    (($($one:expr),*), ($($more:expr),*)) => { ($($one,)* $($more,)*) };
 }
 
-/// Places of the stack of a ray.
-const PLACES: usize = 8;
+/// Rays through a tree, perhaps in another order.
+struct Asked<'a> {
+    tree: &'a GpuTree,
+    stream: &'a Stream,
+    rays: Slice<'a, Ray>,
+    /// Empty for the order of the rays.
+    order: Slice<'a, u32>,
+    options: &'a RayOptions,
+}
 
 impl GpuTree {
-    pub(in super::super) fn closest_hits(&self, rays: &[Ray]) -> Result<Hits> {
-        let stream = Stream::new(self.gpu())?;
+    pub(in super::super) fn closest_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
+        let (stream, mut workspace) = (Stream::new(self.gpu())?, Workspace::new(self.gpu()));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
-        let mut hits = GpuHits::new(&stream, rays.len())?;
-        let (nodes, listed, corners, bounds) = self.slices();
-        let GpuHits { triangles, t, u, v } = &mut hits;
-        // SAFETY: of the lengths that the kernel takes, and they wait for the device before they are freed.
-        unsafe {
-            let to = (triangles.slice_mut(), t.slice_mut(), u.slice_mut(), v.slice_mut());
-            let args =
-                (nodes, listed, corners, bounds, rays.slice(), nothing().read_only(), to.0, to.1, to.2, to.3);
-            stream.launch_items::<sah_closest<PLACES>>(rays.len() as u64, args)?;
-        }
+        let mut hits = DeviceHits::uninitialized(stream.gpu(), rays.len())?;
+        self.closest_hits_on(&stream, &mut workspace, &rays, options, &mut hits)?;
         hits.to_host(&stream)
     }
 
-    pub(in super::super) fn any_hits(&self, rays: &[Ray]) -> Result<Vec<bool>> {
-        let stream = Stream::new(self.gpu())?;
+    pub(in super::super) fn closest_hits_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        rays: &Buffer<Ray>,
+        options: &RayOptions,
+        hits: &mut DeviceHits,
+    ) -> Result<()> {
+        let asked = self.ask(stream, workspace, rays, options)?;
+        let DeviceHits { triangles, t, u, v } = hits;
+        // SAFETY: of the lengths that the kernel takes, and they wait for the device before they are freed.
+        unsafe {
+            trace!(sah_closest, &asked, (triangles.slice_mut(), t.slice_mut(), u.slice_mut(), v.slice_mut()))
+        }
+    }
+
+    pub(in super::super) fn any_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
+        let (stream, mut workspace) = (Stream::new(self.gpu())?, Workspace::new(self.gpu()));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
         let mut hits = Buffer::<u8>::uninitialized(stream.gpu(), rays.len(), "hits of rays")?;
-        let (nodes, listed, corners, bounds) = self.slices();
-        // SAFETY: as above.
-        unsafe {
-            let args =
-                (nodes, listed, corners, bounds, rays.slice(), nothing().read_only(), hits.slice_mut());
-            stream.launch_items::<sah_any<PLACES>>(rays.len() as u64, args)?;
-        }
+        self.any_hits_on(&stream, &mut workspace, &rays, options, &mut hits)?;
         Ok(hits.to_vec(&stream)?.into_iter().map(|hit| hit != 0).collect())
     }
 
-    pub(in super::super) fn all_hits(&self, rays: &[Ray]) -> Result<HitRows> {
+    pub(in super::super) fn any_hits_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        rays: &Buffer<Ray>,
+        options: &RayOptions,
+        hits: &mut Buffer<u8>,
+    ) -> Result<()> {
+        let asked = self.ask(stream, workspace, rays, options)?;
+        // SAFETY: as above.
+        unsafe { trace!(sah_any, &asked, (hits.slice_mut())) }
+    }
+
+    pub(in super::super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
         let stream = Stream::new(self.gpu())?;
         let (num, mut workspace) = (rays.len(), Workspace::new(self.gpu()));
-        let rays = Buffer::from_slice(&stream, rays, "rays")?;
+        let (rays, mut for_order) = (Buffer::from_slice(&stream, rays, "rays")?, Workspace::new(self.gpu()));
+        let asked = self.ask(&stream, &mut for_order, &rays, options)?;
         // With one more, so that the last sum is that of all.
         let zeros = || -> Result<_> {
             let mut counts = Buffer::<u64>::uninitialized(stream.gpu(), num + 1, "hits of rays")?;
@@ -85,32 +106,19 @@ impl GpuTree {
             Ok(counts)
         };
         let (mut from, mut to) = (zeros()?, zeros()?);
-        let (nodes, listed, corners, bounds) = self.slices();
         // SAFETY: as above; there is room for as many hits as were counted.
         unsafe {
-            let args =
-                (nodes, listed, corners, bounds, rays.slice(), nothing().read_only(), from.slice_mut());
-            stream.launch_items::<sah_count_hits<PLACES>>(num as u64, args)?;
-            let mut all = GpuHits::new(&stream, sums(&stream, &mut workspace, &mut from)?)?;
-            let GpuHits { triangles, t, u, v } = &mut all;
+            trace!(sah_count_hits, &asked, (from.slice_mut()))?;
+            let mut all = DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, &mut from)?)?;
+            let DeviceHits { triangles, t, u, v } = &mut all;
             let parts = (triangles.slice_mut(), t.slice_mut(), u.slice_mut(), v.slice_mut());
-            let args = (
-                nodes,
-                listed,
-                corners,
-                bounds,
-                rays.slice(),
-                nothing().read_only(),
-                from.slice(),
-                parts.0,
-                parts.1,
-                parts.2,
-                parts.3,
-                to.slice_mut(),
-            );
-            stream.launch_items::<sah_write_hits<PLACES>>(num as u64, args)?;
-            let mut once = GpuHits::new(&stream, sums(&stream, &mut workspace, &mut to)?)?;
-            let GpuHits { triangles, t, u, v } = &mut once;
+            trace!(
+                sah_write_hits,
+                &asked,
+                (from.slice(), parts.0, parts.1, parts.2, parts.3, to.slice_mut())
+            )?;
+            let mut once = DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, &mut to)?)?;
+            let DeviceHits { triangles, t, u, v } = &mut once;
             let args = (
                 from.slice(),
                 to.slice(),
@@ -127,6 +135,38 @@ impl GpuTree {
             let mut offsets = memory::vec_with_capacity(num + 1, "hits of rays")?;
             to.append_to(&stream, &mut offsets)?;
             Ok(HitRows { offsets, hits: once.to_host(&stream)? })
+        }
+    }
+
+    /// Rays, in an order of their own if the options say so.
+    fn ask<'a>(
+        &'a self,
+        stream: &'a Stream,
+        workspace: &'a mut Workspace,
+        rays: &'a Buffer<Ray>,
+        options: &'a RayOptions,
+    ) -> Result<Asked<'a>> {
+        let (num, rays) = (rays.len(), rays.slice());
+        let asked = Asked { tree: self, stream, rays, order: nothing().read_only(), options };
+        if !options.sorted || num == 0 {
+            return Ok(asked);
+        }
+        let mut layout = Layout::new();
+        let [sort] = RadixSort::plan(&mut layout, num, [Shape::of::<u32, u32>(num)]);
+        let pairs = [(); 2].map(|()| (layout.reserve::<u32>(num), layout.reserve::<u32>(num)));
+        let temp = workspace.carve(stream, &layout, "order of rays")?;
+        let pairs = pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
+        let [unsorted, sorted] = pairs;
+        // SAFETY: of one length, and the workspace waits for the device before it frees them.
+        unsafe {
+            stream.launch_items::<sah_ray_keys>(
+                num as u64,
+                (rays, self.bounds.slice(), unsorted.keys, unsorted.values),
+            )?;
+            let from = Source { keys: unsorted.keys.read_only(), values: unsorted.values.read_only() };
+            let by = SortBy::low_bits(KEY_BITS);
+            let [to, _] = sort.run(stream, &temp, by, from, [sorted, unsorted])?;
+            Ok(Asked { order: to.values.read_only(), ..asked })
         }
     }
 

@@ -1,11 +1,12 @@
 //! A tree on a GPU for triangles that have moved.
 
 use super::super::host::check_size;
+use super::super::on_device::DeviceMesh;
+use super::build::Seen;
 use super::rays::sums;
 use super::{Builder, GpuTree};
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use crate::mesh::Mesh;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
@@ -17,11 +18,10 @@ impl GpuTree {
         &self,
         builder: &mut Builder,
         stream: &Stream,
-        mesh: &Mesh,
+        mesh: DeviceMesh<'_>,
     ) -> Result<Self> {
         let (num, num_nodes) = (mesh.len(), self.nodes.len());
-        let corners = builder.corners(stream, mesh)?;
-        let bounds = builder.bounds(stream, num)?;
+        let Seen { corners, bounds, .. } = builder.see(stream, mesh)?;
         let mut nodes = Buffer::uninitialized(stream.gpu(), num_nodes, "SAH k-d tree")?;
         let mut offsets = Buffer::<u64>::uninitialized(stream.gpu(), num_nodes + 1, "triangles in leaves")?;
         let mut counts = Buffer::<u64>::uninitialized(stream.gpu(), num_nodes, "triangles in leaves")?;

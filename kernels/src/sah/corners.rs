@@ -1,0 +1,77 @@
+//! The corners of a mesh's triangles, as rays and builds read them: checked, and with the box of everything.
+
+use super::aabb::Aabb;
+use super::chunks::{BOX_WORDS, ChunkSmem, from_keys, least_keys, to_keys};
+use super::large::Large;
+use super::triangle::Corners;
+use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
+use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
+
+/// Where what is known of a mesh is, in words that begin as the greatest: the box of everything as keys, and the first corner that is wrong, as three
+/// times its triangle and which of the three it is.
+pub mod found {
+    /// One that is a vertex that is not there.
+    pub const NO_VERTEX: usize = super::BOX_WORDS;
+    /// One that is where no corner may be.
+    pub const NO_PLACE: usize = NO_VERTEX + 1;
+    /// Words.
+    pub const WORDS: usize = NO_PLACE + 1;
+}
+
+/// Writes the corners of triangles, given vertices, their boxes and their numbers, and what is known of all ([`found`]); a thread a
+/// triangle. Corners that are wrong are told of, and stand where a box may be made of them.
+#[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
+pub unsafe fn sah_corners(
+    vertices: Slice<f32>,
+    triangles: Slice<u32>,
+    corners: SliceMut<Corners>,
+    boxes: SliceMut<Aabb>,
+    listed: SliceMut<u32>,
+    found: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    let mut bounds = Aabb::EMPTY;
+    if i < corners.len() {
+        let corner = |k: usize| {
+            let vertex = triangles.load(3 * i + k) as usize;
+            let tell = |what: usize| {
+                found.atomic_min(what, (3 * i + k) as u32, Ordering::Relaxed, Scope::Device);
+                [0.0; 3]
+            };
+            if vertex >= vertices.len() / 3 {
+                return tell(found::NO_VERTEX);
+            }
+            let at = |axis: usize| vertices.load(3 * vertex + axis);
+            let (x, y, z) = (at(0), at(1), at(2));
+            if is_usable(x) && is_usable(y) && is_usable(z) { [x, y, z] } else { tell(found::NO_PLACE) }
+        };
+        let own = Corners::new([corner(0), corner(1), corner(2)]);
+        bounds = Aabb::of_corners(own.places());
+        corners.store(i, own);
+        boxes.store(i, Aabb::from_words(bounds.to_words()));
+        listed.store(i, i as u32);
+    }
+    let least = least_keys::<32>(to_keys(bounds), shared_mem::<ChunkSmem>());
+    let word = thread::thread_idx_x() as usize;
+    if word < BOX_WORDS {
+        found.atomic_min(word, least, Ordering::Relaxed, Scope::Device);
+    }
+}
+
+/// True for a coordinate that is a number, and so small that areas are.
+#[inline(always)]
+fn is_usable(x: f32) -> bool {
+    x.abs() <= <f32 as Coord>::LIMIT
+}
+
+/// Writes the box of everything, and the root over so many triangles; one thread.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_root(num_triangles: u32, found: Slice<u32>, bounds: SliceMut<Aabb>, root: SliceMut<Large>) {
+    if thread::index_1d_u64() != 0 {
+        return;
+    }
+    let box_of_all = from_keys([0, 1, 2, 3, 4, 5].map(|i| found.load(i)));
+    bounds.store(0, Aabb::from_words(box_of_all.to_words()));
+    root.store(0, Large { bounds: box_of_all, depth: 0, tried: 0, len: num_triangles, chunk: 0, begin: 0 });
+}

@@ -1,0 +1,57 @@
+//! Rays in an order in which neighbours take nearly the same way through a tree, so that the threads of a warp do (Garanzha, Loop 2010: Fast Ray
+//! Sorting and Breadth-First Packet Traversal for GPU Ray Tracing).
+
+use super::aabb::Aabb;
+use super::ray::Ray;
+use crate::policy::PER_ITEM_THREADS;
+use cuda_std::prelude::*;
+
+/// Bits of a key: a sign of the direction for each axis, then of origin and direction on each axis in turn.
+pub const KEY_BITS: u32 = 3 + 3 * (ORIGIN_BITS + DIRECTION_BITS);
+
+const ORIGIN_BITS: u32 = 5;
+const DIRECTION_BITS: u32 = 4;
+
+/// What a ray is sorted by, in a scene with these bounds. Any is right; one that hits nothing may have any.
+#[inline(always)]
+pub fn key(ray: &Ray, bounds: Aabb) -> u32 {
+    let d = ray.direction;
+    let length = d[0].abs() + d[1].abs() + d[2].abs();
+    let (mut signs, mut places, mut ways, mut axis) = (0, 0, 0, 0);
+    while axis < 3 {
+        signs |= u32::from(d[axis] < 0.0) << axis;
+        let (low, extent) = (bounds.low[axis], bounds.high[axis] - bounds.low[axis]);
+        places |= spread(cell((ray.origin[axis] - low) / extent, ORIGIN_BITS)) << axis;
+        ways |= spread(cell(d[axis].abs() / length, DIRECTION_BITS)) << axis;
+        axis += 1;
+    }
+    (signs << (3 * ORIGIN_BITS) | places) << (3 * DIRECTION_BITS) | ways
+}
+
+/// The cell of a number from 0 to 1, of as many as there are numbers of some bits. What is outside is in the nearest, or the first.
+#[inline(always)]
+fn cell(part: f32, bits: u32) -> u32 {
+    let num = 1u32 << bits;
+    ((part * num as f32) as u32).min(num - 1)
+}
+
+/// A number of up to 5 bits with two bits of 0 behind each.
+#[inline(always)]
+const fn spread(x: u32) -> u32 {
+    x & 1 | (x & 2) << 2 | (x & 4) << 4 | (x & 8) << 6 | (x & 16) << 8
+}
+
+/// Writes keys of rays, and their numbers; a thread a ray.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_ray_keys(
+    rays: Slice<Ray>,
+    bounds: Slice<Aabb>,
+    keys: SliceMut<u32>,
+    numbers: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < rays.len() {
+        keys.store(i, key(&rays.load(i), bounds.load(0)));
+        numbers.store(i, i as u32);
+    }
+}
