@@ -136,6 +136,9 @@ pub const SAH_CHUNK_TRIANGLES: usize = 256;
 /// Threads of a block that makes the masks of a small node's candidates: untuned.
 pub const SAH_CANDIDATE_THREADS: usize = 128;
 
+/// Warps of a block that splits small roots, a warp each: as many as the shared memory of a block has room for.
+pub const SAH_ROOT_WARPS: usize = 4;
+
 /// Threads of a block that traces rays: untuned.
 pub const SAH_RAY_THREADS: usize = 128;
 

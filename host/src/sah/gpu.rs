@@ -2,6 +2,7 @@
 
 mod build;
 mod large;
+mod preorder;
 mod rays;
 mod refit;
 mod room;

@@ -30,9 +30,11 @@ pub struct StagesOptions {
     pub boxes_by_reductions: bool,
     /// Blocks put values together in shared memory, not from lane to lane.
     pub by_shared_memory: bool,
-    /// Candidates are records of 20 bytes, not an array of planes and one of masks.
+    /// Small nodes split level by level with masks in device memory, as in the paper, not a root at a time in shared memory.
+    pub small_by_levels: bool,
+    /// There candidates are records of 20 bytes, not an array of planes and one of masks.
     pub records: bool,
-    /// Most bytes of candidates at a time.
+    /// Most bytes of these candidates at a time.
     pub candidate_bytes: usize,
 }
 
@@ -42,6 +44,7 @@ impl Default for StagesOptions {
             sort_by_scans: false,
             boxes_by_reductions: false,
             by_shared_memory: false,
+            small_by_levels: false,
             records: false,
             candidate_bytes: 1 << 29,
         }

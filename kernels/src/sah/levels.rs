@@ -136,8 +136,16 @@ fn is_large(outcome: Outcome, len: u32) -> bool {
     outcome != Outcome::Leaf && len > SMALL_TRIANGLES
 }
 
-/// Writes what each node leaves ([`left`]), its nodes, behind those of all its triangles, and a 0 at last; and which nodes stay as they are, and
-/// whether there is one. A thread a node.
+/// What [`sah_outcomes`] tells of a level, a bit each.
+pub mod told {
+    /// There are nodes that stay as they are.
+    pub const STAYS: u64 = 1;
+    /// There are leaves with more triangles than have bits.
+    pub const LONG: u64 = 2;
+}
+
+/// Writes what each node leaves ([`left`]), its nodes, behind those of all its triangles, and a 0 at last; which nodes stay as they are; and
+/// what there is ([`told`]). A thread a node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_outcomes(
     nodes: Slice<Large>,
@@ -147,14 +155,14 @@ pub unsafe fn sah_outcomes(
     is_full: u32,
     leaves: SliceMut<u64>,
     stays: SliceMut<u8>,
-    any_stays: SliceMut<u64>,
+    told: SliceMut<u64>,
 ) {
     let node = thread::index_1d_u64() as usize;
     if node >= nodes.len() {
         return;
     }
     let level = Level { nodes, plans, counts, step_cost, is_full: is_full != 0 };
-    let (_, _, outcome, lens) = level.node(node);
+    let (large, _, outcome, lens) = level.node(node);
     let (mut of_nodes, mut of_triangles, mut i) = (0, 0, 0);
     while i < 2 {
         let len = lens[i];
@@ -175,7 +183,10 @@ pub unsafe fn sah_outcomes(
     let stays_so = outcome == Outcome::Again;
     stays.store(node, stays_so.into());
     if stays_so {
-        any_stays.atomic_max(0, 1, Ordering::Relaxed, Scope::Device);
+        told.atomic_or(0, told::STAYS, Ordering::Relaxed, Scope::Device);
+    }
+    if outcome == Outcome::Leaf && large.len > SMALL_TRIANGLES {
+        told.atomic_or(0, told::LONG, Ordering::Relaxed, Scope::Device);
     }
 }
 

@@ -17,3 +17,4 @@ pub mod trace;
 pub mod tree;
 pub mod triangle;
 pub mod walk;
+pub mod warps;

@@ -13,6 +13,12 @@ pub fn origin(candidate: u32) -> (u32, u32, u32) {
     (candidate / (2 * SMALL_TRIANGLES), candidate / 2 % SMALL_TRIANGLES, candidate % 2)
 }
 
+/// The candidate from there.
+#[inline(always)]
+pub fn candidate(axis: u32, triangle: u32, end: u32) -> u32 {
+    2 * (axis * SMALL_TRIANGLES + triangle) + end
+}
+
 /// The plane of a candidate, given the box of its triangle.
 #[inline(always)]
 pub fn plane(candidate: u32, bounds: Aabb) -> f32 {
@@ -60,11 +66,12 @@ impl Choice {
     /// None.
     pub const NONE: Self = Self { cost: f32::INFINITY, candidate: u32::MAX };
 
-    /// A candidate of a node; none if its plane is not in the node's box.
+    /// A candidate of a node; none if its plane is not in the node's box, or its triangle not in the node: between the ends of those that are the cost goes
+    /// up or down all the way, so that it is least at one of them.
     #[inline(always)]
     pub fn of(candidate: u32, plane: f32, sides: Sides, node: u64, splits: &Splits) -> Self {
-        let axis = origin(candidate).0;
-        if !splits.may_be(axis, plane) {
+        let (axis, triangle, _) = origin(candidate);
+        if node >> triangle & 1 == 0 || !splits.may_be(axis, plane) {
             return Self::NONE;
         }
         let sides = sides.of(node);

@@ -188,7 +188,7 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
         let mut candidate = warp::lane_id();
         while candidate < NUM_CANDIDATES {
             let plane = candidates.plane(first + candidate as usize);
-            if model.may_be(origin(candidate).0, plane) {
+            if model.may_be(origin(candidate).0, plane) && node.mask >> origin(candidate).1 & 1 == 1 {
                 let sides = candidates.sides(first + candidate as usize);
                 best = best.or(Choice::of(candidate, plane, sides, node.mask, &model));
             }
@@ -236,10 +236,13 @@ pub struct Size {
 unsafe impl cust_core::DeviceCopy for Size {}
 
 impl Size {
-    /// Both together.
+    /// Both together, or the greatest number: no tree is as large.
     #[inline(always)]
     pub const fn plus(self, other: Self) -> Self {
-        Self { nodes: self.nodes + other.nodes, listed: self.listed + other.listed }
+        Self {
+            nodes: self.nodes.saturating_add(other.nodes),
+            listed: self.listed.saturating_add(other.listed),
+        }
     }
 }
 

@@ -1,24 +1,20 @@
 //! A build: large nodes, small ones, and the tree made of them.
 
 use super::super::SahOptions;
-use super::super::host::check_size;
 use super::super::on_device::DeviceMesh;
-use super::large::{LargeNodes, Uppers};
+use super::large::LargeNodes;
+use super::preorder::Preorder;
 use super::room::Room;
 use super::small::SmallNodes;
 use super::{GpuTree, Triangles};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::pairs::nothing;
-use cuda_std::mem::{Slice, SliceMut};
+use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::from_keys;
 use kauri_kernels::sah::corners::{found, sah_corners, sah_root};
 use kauri_kernels::sah::node::Node;
-use kauri_kernels::sah::subtrees::Size;
-use kauri_kernels::sah::tree::{sah_upper_sizes, sah_upper_write};
 use kauri_kernels::sah::triangle::Corners;
-use std::ops::Range;
 
 /// The memory of builds: the next one of the same size allocates nothing but its tree.
 pub(in super::super) struct Builder {
@@ -26,8 +22,7 @@ pub(in super::super) struct Builder {
     boxes: Room<Aabb>,
     large: LargeNodes,
     small: SmallNodes,
-    sizes: Room<Size>,
-    places: Room<Size>,
+    preorder: Preorder,
 }
 
 /// What is known of a mesh.
@@ -56,8 +51,7 @@ impl Builder {
             boxes: Room::new("boxes of triangles"),
             large: LargeNodes::new(),
             small: SmallNodes::new(),
-            sizes: Room::new("sizes of subtrees"),
-            places: Room::new("sizes of subtrees"),
+            preorder: Preorder::new(),
         }
     }
 
@@ -72,10 +66,11 @@ impl Builder {
             return GpuTree::of_nothing(stream);
         }
         let Seen { corners, bounds, on_host } = self.see(stream, mesh)?;
-        let input = Triangles { corners: corners.slice(), boxes: self.boxes.first(mesh.len()), options };
-        let uppers = self.large.split(stream, &mut self.workspace, &input, on_host, &mut self.small)?;
-        self.small.split(stream, &mut self.workspace, &input)?;
-        let (nodes, listed) = self.write(stream, &uppers)?;
+        let Self { workspace, boxes, large, small, preorder } = self;
+        let input = Triangles { corners: corners.slice(), boxes: boxes.first(mesh.len()), options };
+        let uppers = large.split(stream, workspace, &input, on_host, small)?;
+        small.split(stream, workspace, &input)?;
+        let (nodes, listed) = preorder.write(stream, &input, large, &uppers, small)?;
         Ok(GpuTree { bounds, nodes, listed, corners })
     }
 
@@ -107,50 +102,5 @@ impl Builder {
     /// The boxes of as many triangles as were looked at.
     pub(super) fn boxes(&self, num: usize) -> Slice<'_, Aabb> {
         self.boxes.first(num)
-    }
-
-    /// Puts large and small nodes in preorder: sizes from the last level up, places from the root down.
-    fn write(&mut self, stream: &Stream, uppers: &Uppers) -> Result<(Buffer<u64>, Buffer<u32>)> {
-        let num_uppers = uppers.levels.last().map_or(0, |level| level.end as usize);
-        self.sizes.reserve(stream, num_uppers, 0)?;
-        self.places.reserve(stream, num_uppers, 0)?;
-        self.small.sizes(stream)?;
-        let records = if num_uppers > 0 { self.large.uppers(num_uppers) } else { nothing().read_only() };
-        let num = |level: &Range<u32>| u64::from(level.end - level.start);
-        // SAFETY: levels are parts of the lists, and these wait for the device before they are freed.
-        unsafe {
-            for level in uppers.levels.iter().rev() {
-                let args = (level.start, level.end, records, self.small.all_sizes(), self.sizes.all_mut());
-                stream.launch_items::<sah_upper_sizes>(num(level), args)?;
-            }
-            let root = if num_uppers > 0 { self.sizes.first(1) } else { self.small.all_sizes().part(0, 1) };
-            let all: Size = stream.read(root)?[0];
-            check_size(all.nodes.into(), all.listed.into())?;
-            let mut nodes = Buffer::uninitialized(stream.gpu(), all.nodes as usize, "SAH k-d tree")?;
-            let mut listed = Buffer::uninitialized(stream.gpu(), all.listed as usize, "SAH k-d tree")?;
-            let places = |places: SliceMut<'_, Size>| stream.fill_bytes(places.part(0, 1), 0);
-            if num_uppers > 0 {
-                places(self.places.all_mut())?
-            } else {
-                places(self.small.sizes_and_places().1)?
-            }
-            for level in &uppers.levels {
-                let (small_sizes, small_places) = self.small.sizes_and_places();
-                let (sizes, places) = (self.sizes.first(num_uppers), self.places.all_mut());
-                let args = (
-                    level.start,
-                    level.end,
-                    records,
-                    sizes,
-                    small_sizes,
-                    places,
-                    small_places,
-                    nodes.slice_mut(),
-                );
-                stream.launch_items::<sah_upper_write>(num(level), args)?;
-            }
-            self.small.write(stream, nodes.slice_mut(), listed.slice_mut())?;
-            Ok((nodes, listed))
-        }
     }
 }

@@ -15,7 +15,7 @@ use kauri_kernels::sah::chunks::{
     sah_sort, sah_stay,
 };
 use kauri_kernels::sah::large::{CHUNK_TRIANGLES, Large, Plan, SMALL_TRIANGLES, most_listed};
-use kauri_kernels::sah::levels::{SmallRoot, Upper, left, sah_next, sah_outcomes, sah_plan};
+use kauri_kernels::sah::levels::{SmallRoot, Upper, left, sah_next, sah_outcomes, sah_plan, told};
 use kauri_kernels::thread::operator::{Min, Sum};
 use kauri_kernels::warp::look_back::Decoupled;
 use std::mem::swap;
@@ -70,7 +70,7 @@ impl Plans {
             least: Segmented::plan::<u32, Min>(layout, num_chunks, false),
             sums: Segmented::plan::<u32, Sum>(layout, num_chunks, false),
             stays: layout.reserve(num_nodes),
-            // Whether one stays is behind them.
+            // What is told of the level is behind them.
             left: layout.reserve(2 * num_nodes + 2),
             scan: Scan::plan::<u64, Decoupled>(layout, 2 * num_nodes + 1),
         }
@@ -83,7 +83,7 @@ struct Left {
     small: u32,
     chunks: u32,
     of_small: u32,
-    any_stays: bool,
+    told: u64,
 }
 
 /// A level.
@@ -219,7 +219,10 @@ impl LargeNodes {
             let lists = [level.listed, to_list.all_mut().read_only()];
             let boxes = if clip { [level.boxes, next_boxes.read_only()] } else { [nothing().read_only(); 2] };
             small.keep(stream, input, lists, boxes, left.small, left.of_small)?;
-            if left.any_stays {
+            if left.told & told::LONG != 0 {
+                small.has_long();
+            }
+            if left.told & told::STAYS != 0 {
                 level.stay(to_list.all_mut(), next_boxes)?;
             }
             uppers.levels.push(numbers);
@@ -364,8 +367,8 @@ impl Level<'_> {
         let left = self.view(self.plans.left);
         // SAFETY: passed on to the caller.
         unsafe {
-            let (numbers, any_stays) = (left.part(0, 2 * num_nodes + 1), left.part(2 * num_nodes + 1, 1));
-            stream.fill_bytes(any_stays, 0)?;
+            let (numbers, told) = (left.part(0, 2 * num_nodes + 1), left.part(2 * num_nodes + 1, 1));
+            stream.fill_bytes(told, 0)?;
             let args = (
                 self.nodes,
                 self.view(self.plans.plans).read_only(),
@@ -374,7 +377,7 @@ impl Level<'_> {
                 is_full.into(),
                 numbers,
                 self.view(self.plans.stays),
-                any_stays,
+                told,
             );
             stream.launch_items::<sah_outcomes>(self.num_nodes(), args)?;
             let (from, scan) = (numbers.read_only(), &self.plans.scan);
@@ -383,7 +386,7 @@ impl Level<'_> {
             let all = stream.read(left.part(2 * num_nodes, 2).read_only())?;
             let (large, small) = left::parts(nodes);
             let (chunks, of_small) = left::parts(all[0].wrapping_sub(nodes));
-            Ok(Left { large, small, chunks, of_small, any_stays: all[1] != 0 })
+            Ok(Left { large, small, chunks, of_small, told: all[1] })
         }
     }
 

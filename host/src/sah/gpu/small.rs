@@ -1,5 +1,6 @@
 //! Small roots, and what is below them, level by level.
 
+use super::super::host::check_size;
 use super::Triangles;
 use super::room::Room;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
@@ -17,6 +18,7 @@ use kauri_kernels::sah::subtrees::{
     APART, Size, Small, TOGETHER, sah_candidates, sah_long_leaves, sah_move_boxes, sah_small_nodes,
     sah_small_offsets, sah_small_sizes, sah_small_splits, sah_small_write,
 };
+use kauri_kernels::sah::warps::{DECISIONS, sah_root_sizes, sah_root_write};
 use kauri_kernels::thread::words::Bits128;
 use std::ops::Range;
 
@@ -37,6 +39,15 @@ pub(super) struct SmallNodes {
     places: Room<Size>,
     /// Nodes of one level of one batch, in the order in which they were split.
     levels: Vec<Range<u32>>,
+    /// What was decided about the first nodes of each root, where they are not split by levels.
+    decisions: Room<u16>,
+    /// Whether there are roots with more triangles than have bits.
+    any_long: bool,
+    /// Which of the lists has the triangles in order.
+    sorted: usize,
+    from: Room<u32>,
+    sorted_from: Room<u32>,
+    offsets: Room<u64>,
 }
 
 /// Candidates of a batch of roots.
@@ -60,12 +71,18 @@ impl SmallNodes {
             sizes: Room::new("sizes of subtrees"),
             places: Room::new("sizes of subtrees"),
             levels: Vec::new(),
+            decisions: Room::new("small nodes"),
+            any_long: false,
+            sorted: 0,
+            from: Room::new("triangles of small nodes"),
+            sorted_from: Room::new("triangles of small nodes"),
+            offsets: Room::new("small nodes"),
         }
     }
 
     /// There are none.
     pub(super) fn clear(&mut self) {
-        (self.num_roots, self.num_kept) = (0, 0);
+        (self.num_roots, self.num_kept, self.any_long, self.sorted) = (0, 0, false, 0);
         self.levels.clear();
     }
 
@@ -140,14 +157,54 @@ impl SmallNodes {
         Ok(())
     }
 
-    /// Splits all roots, until it costs no less.
+    /// There are roots with more triangles than have bits.
+    pub(super) fn has_long(&mut self) {
+        self.any_long = true;
+    }
+
+    /// Splits all roots, until it costs no less, and finds the sizes of their subtrees.
     pub(super) fn split(
         &mut self,
         stream: &Stream,
         workspace: &mut Workspace,
         input: &Triangles<'_>,
     ) -> Result<()> {
-        self.sort(stream, workspace, input)?;
+        let by_levels = input.options.stages.small_by_levels;
+        if by_levels || self.any_long {
+            self.sort(stream, workspace, input)?;
+        }
+        if by_levels {
+            self.split_by_levels(stream, workspace, input)?;
+            return self.find_sizes(stream);
+        }
+        let (num_roots, num_kept) = (self.num_roots as usize, self.num_kept as usize);
+        self.sizes.reserve(stream, num_roots, 0)?;
+        self.places.reserve(stream, num_roots, 0)?;
+        self.decisions.reserve(stream, num_roots * DECISIONS, 0)?;
+        let (clip, sorted) = (input.options.clip, self.sorted);
+        // SAFETY: memory as reserved, which waits for the device before it is freed.
+        unsafe {
+            let boxes = if clip { self.boxes[sorted].first(num_kept) } else { input.boxes };
+            let args = (
+                self.roots.first(num_roots),
+                self.kept[sorted].all_mut(),
+                boxes,
+                clip.into(),
+                input.options.step_cost,
+                self.decisions.all_mut(),
+                self.sizes.all_mut(),
+            );
+            stream.launch_items::<sah_root_sizes>(32 * num_roots as u64, args)
+        }
+    }
+
+    /// Splits all roots, and what becomes of them, level by level.
+    fn split_by_levels(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        input: &Triangles<'_>,
+    ) -> Result<()> {
         let stages = &input.options.stages;
         let bytes = NUM_CANDIDATES as usize * CANDIDATE_BYTES;
         let batch = (stages.candidate_bytes / bytes).clamp(1, self.num_roots as usize) as u32;
@@ -180,19 +237,14 @@ impl SmallNodes {
     fn sort(&mut self, stream: &Stream, workspace: &mut Workspace, input: &Triangles<'_>) -> Result<()> {
         let (num_roots, num) = (self.num_roots as usize, self.num_kept as usize);
         let clip = input.options.clip;
+        self.sorted = 1;
         self.kept[1].reserve(stream, num, 0)?;
-        let mut layout = Layout::new();
-        let (offsets, from) =
-            (layout.reserve::<u64>(num_roots + 1), layout.reserve::<u32>(if clip { num } else { 0 }));
-        let sorted_from = layout.reserve::<u32>(if clip { num } else { 0 });
-        // The sort carves its own.
-        let mut own = Workspace::new(stream.gpu());
-        let temp = own.carve(stream, &layout, "small nodes")?;
-        let offsets = temp.view(offsets);
+        self.offsets.reserve(stream, num_roots + 1, 0)?;
         let by = SortBy::low_bits(u32::BITS - (input.corners.len() as u32 - 1).leading_zeros());
         let [kept, sorted] = &mut self.kept;
         // SAFETY: of these lengths, and they wait for the device before they are freed.
         unsafe {
+            let offsets = self.offsets.all_mut().part(0, num_roots + 1);
             let args = (self.roots.first(num_roots), self.num_kept, offsets);
             stream.launch_items::<sah_small_offsets>(num_roots as u64 + 1, args)?;
             let (keys, to) = (kept.first(num), sorted.all_mut().part(0, num));
@@ -200,7 +252,10 @@ impl SmallNodes {
                 let (from, to) = (Source::of_keys(keys), Pairs::of_keys(to));
                 return segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by);
             }
-            let (from, sorted_from) = (temp.view(from), temp.view(sorted_from));
+            self.from.reserve(stream, num, 0)?;
+            self.sorted_from.reserve(stream, num, 0)?;
+            let (from, sorted_from) =
+                (self.from.all_mut().part(0, num), self.sorted_from.all_mut().part(0, num));
             iota_on(stream, 0, from)?;
             let from = Source { keys, values: from.read_only() };
             let to = Pairs { keys: to, values: sorted_from };
@@ -214,7 +269,7 @@ impl SmallNodes {
 
     /// Room for so many nodes, of which the first stay.
     fn reserve_nodes(&mut self, stream: &Stream, num: usize, kept: usize) -> Result<()> {
-        crate::sah::host::check_size(num as u64, 0)?;
+        check_size(num as u64, 0)?;
         self.nodes.reserve(stream, num, kept)?;
         self.splits.reserve(stream, num, kept)
     }
@@ -281,12 +336,13 @@ impl SmallNodes {
         }
     }
 
+    /// Nodes of which the sizes are known.
     fn num_nodes(&self) -> usize {
-        self.levels.iter().map(|level| level.end as usize).max().unwrap_or(0)
+        self.levels.iter().map(|level| level.end as usize).max().unwrap_or(self.num_roots as usize)
     }
 
-    /// Finds the sizes of subtrees.
-    pub(super) fn sizes(&mut self, stream: &Stream) -> Result<()> {
+    /// Finds the sizes of subtrees that were split by levels.
+    fn find_sizes(&mut self, stream: &Stream) -> Result<()> {
         let (num_roots, num_nodes) = (self.num_roots as usize, self.num_nodes());
         debug_assert!((num_nodes as u64) <= MAX_NODES);
         self.sizes.reserve(stream, num_nodes, 0)?;
@@ -318,17 +374,55 @@ impl SmallNodes {
     pub(super) unsafe fn write(
         &mut self,
         stream: &Stream,
+        input: &Triangles<'_>,
+        nodes: SliceMut<'_, u64>,
+        listed: SliceMut<'_, u32>,
+    ) -> Result<()> {
+        let (num_roots, num_kept, options) = (self.num_roots as usize, self.num_kept as usize, input.options);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if options.stages.small_by_levels {
+                self.write_levels(stream, nodes, listed)?;
+            } else {
+                let boxes = if options.clip { self.boxes[self.sorted].first(num_kept) } else { input.boxes };
+                let args = (
+                    self.roots.first(num_roots),
+                    self.kept[self.sorted].all_mut(),
+                    boxes,
+                    options.clip.into(),
+                    options.step_cost,
+                    self.decisions.first(num_roots * DECISIONS),
+                    self.sizes.first(num_roots),
+                    self.places.first(num_roots),
+                    nodes,
+                    listed,
+                );
+                stream.launch_items::<sah_root_write>(32 * num_roots as u64, args)?;
+            }
+            if !self.any_long {
+                return Ok(());
+            }
+            let kept = self.kept[self.sorted].first(num_kept);
+            let args = (self.roots.first(num_roots), kept, self.places.first(num_roots), listed);
+            stream.launch::<sah_long_leaves>(num_roots as u64, args)
+        }
+    }
+
+    /// # Safety
+    /// As [`write`](Self::write).
+    unsafe fn write_levels(
+        &mut self,
+        stream: &Stream,
         nodes: SliceMut<'_, u64>,
         listed: SliceMut<'_, u32>,
     ) -> Result<()> {
         let (num_roots, num_nodes) = (self.num_roots as usize, self.num_nodes());
-        let roots = self.roots.first(num_roots);
-        let kept = self.kept[1].first(self.num_kept as usize);
+        let kept = self.kept[self.sorted].first(self.num_kept as usize);
         for level in &self.levels {
             let args = (
                 level.start,
                 level.end,
-                roots,
+                self.roots.first(num_roots),
                 kept,
                 self.nodes.first(num_nodes),
                 self.splits.first(num_nodes),
@@ -340,8 +434,6 @@ impl SmallNodes {
             // SAFETY: passed on to the caller.
             unsafe { stream.launch_items::<sah_small_write>((level.end - level.start).into(), args)? };
         }
-        let args = (roots, kept, self.places.first(num_nodes), listed);
-        // SAFETY: passed on to the caller.
-        unsafe { stream.launch::<sah_long_leaves>(num_roots as u64, args) }
+        Ok(())
     }
 }

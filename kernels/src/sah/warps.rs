@@ -1,0 +1,457 @@
+//! Small roots, a warp each: what is below one is found in shared memory, from the root to the last leaf and in preorder.
+//!
+//! Against levels of all small nodes (`subtrees`) no masks go through device memory, no node waits for a level, and ids are sorted where they are. A
+//! warp first finds how large its subtree is, and writes what it decided; then, when the place of every subtree in the tree is known, it
+//! goes the same way again and writes nodes.
+
+use super::aabb::{Aabb, of_axis};
+use super::large::SMALL_TRIANGLES;
+use super::levels::SmallRoot;
+use super::model::{Splits, is_above, is_below, leaf_cost};
+use super::node::{MAX_DEPTH, Node};
+use super::small::{Choice, Sides, candidate, origin};
+use super::subtrees::Size;
+use crate::policy::SAH_ROOT_WARPS as WARPS;
+use crate::thread::words::computed;
+use cuda_std::float::{f32_from_key, f32_to_key};
+use cuda_std::prelude::*;
+use cuda_std::warp::WarpReductionOp;
+
+/// Most triangles of a root.
+const MOST: usize = SMALL_TRIANGLES as usize;
+
+/// Most subtrees that wait: one a level.
+const STACK: usize = MAX_DEPTH as usize + 1;
+
+/// Decisions of a root that are kept: of what comes behind them it decides twice.
+pub const DECISIONS: usize = 128;
+
+/// Words of a stack's entry: a mask, a box, the levels above, and the parent.
+const ENTRY_WORDS: usize = 10;
+
+/// What a decision is in place of a candidate: the node is a leaf.
+const LEAF: u32 = 0xFFFF;
+
+/// Shared memory of a warp.
+#[repr(C, align(16))]
+pub struct RootSmem {
+    /// The triangles on both sides of each candidate's plane: [`MOST`] of a kind, six kinds.
+    below: [[u64; MOST]; 6],
+    above: [[u64; MOST]; 6],
+    /// Boxes, by words.
+    words: [[f32; MOST]; 6],
+    ids: [u32; MOST],
+    /// The triangles of a node.
+    members: [u32; MOST],
+    stack: [[u32; STACK]; ENTRY_WORDS],
+}
+
+/// Shared memory of a block.
+#[repr(C)]
+pub struct RootsSmem {
+    warps: [RootSmem; WARPS],
+}
+
+/// A node.
+#[derive(Clone, Copy)]
+struct Own {
+    mask: u64,
+    bounds: Aabb,
+    depth: u32,
+}
+
+/// The triangles of a root.
+#[derive(Clone, Copy)]
+struct Root<'a> {
+    len: u32,
+    below: SharedSlice<'a, u64>,
+    above: SharedSlice<'a, u64>,
+    words: SharedSlice<'a, f32>,
+    ids: SharedSlice<'a, u32>,
+    members: SharedSlice<'a, u32>,
+    stack: SharedSlice<'a, u32>,
+}
+
+/// A split: its plane, and what is on both sides.
+struct Split {
+    axis: u32,
+    plane: f32,
+    sides: Sides,
+}
+
+/// True for the lanes whose triangles, `lane` and 32 more, are in a mask.
+#[inline(always)]
+fn has(mask: u64, triangle: u32) -> bool {
+    mask >> triangle & 1 == 1
+}
+
+impl Root<'_> {
+    #[inline(always)]
+    unsafe fn new(smem: *mut RootSmem, len: u32) -> Self {
+        Self {
+            len,
+            below: shared_field!(smem, below),
+            above: shared_field!(smem, above),
+            words: shared_field!(smem, words),
+            ids: shared_field!(smem, ids),
+            members: shared_field!(smem, members),
+            stack: shared_field!(smem, stack),
+        }
+    }
+
+    /// Fetches triangles and their boxes, and puts them in the order of their numbers, in device memory too.
+    #[inline(always)]
+    unsafe fn fetch(&self, begin: usize, kept: SliceMut<'_, u32>, boxes: Slice<'_, Aabb>, are_clipped: bool) {
+        let lane = warp::lane_id();
+        let mut i = lane;
+        while i < self.len {
+            self.ids.store(i as usize, kept.load(begin + i as usize));
+            i += 32;
+        }
+        warp::sync_warp(warp::FULL_MASK);
+        let mut i = lane;
+        while i < self.len {
+            let id = self.ids.load(i as usize);
+            let place = if are_clipped { begin + i as usize } else { id as usize };
+            let words = boxes.load(place).to_words();
+            let (mut rank, mut k) = (0, 0);
+            while k < self.len {
+                rank += usize::from(self.ids.load(k as usize) < id);
+                k += 1;
+            }
+            let mut word = 0;
+            while word < 6 {
+                self.words.store(word * MOST + rank, words[word]);
+                word += 1;
+            }
+            self.members.store(rank, id);
+            i += 32;
+        }
+        warp::sync_warp(warp::FULL_MASK);
+        let mut i = lane as usize;
+        while i < self.len as usize {
+            let id = self.members.load(i);
+            self.ids.store(i, id);
+            kept.store(begin + i, id);
+            i += 32;
+        }
+        warp::sync_warp(warp::FULL_MASK);
+    }
+
+    /// Finds the triangles on both sides of all candidates' planes.
+    #[inline(always)]
+    unsafe fn find_sides(&self) {
+        let mut triangle = warp::lane_id();
+        while triangle < self.len {
+            let mut axis = 0;
+            while axis < 3 {
+                let (lows, highs) = (axis * MOST, (axis + 3) * MOST);
+                let planes =
+                    [self.words.load(lows + triangle as usize), self.words.load(highs + triangle as usize)];
+                let (mut at_low, mut at_high, mut i) = (Sides::NONE, Sides::NONE, 0);
+                while i < self.len {
+                    let (low, high) =
+                        (self.words.load(lows + i as usize), self.words.load(highs + i as usize));
+                    at_low.add(i, low, high, planes[0]);
+                    at_high.add(i, low, high, planes[1]);
+                    i += 1;
+                }
+                self.below.store(lows + triangle as usize, at_low.below);
+                self.above.store(lows + triangle as usize, at_low.above);
+                self.below.store(highs + triangle as usize, at_high.below);
+                self.above.store(highs + triangle as usize, at_high.above);
+                axis += 1;
+            }
+            triangle = computed(triangle + 32);
+        }
+        warp::sync_warp(warp::FULL_MASK);
+    }
+
+    /// The candidate that costs least, or [`LEAF`]; the same for all lanes.
+    #[inline(always)]
+    unsafe fn decide(&self, own: &Own, step_cost: f32) -> u32 {
+        let (num, lane) = (own.mask.count_ones(), warp::lane_id());
+        // A split costs a step at least.
+        if leaf_cost(num) <= step_cost || own.depth >= MAX_DEPTH {
+            return LEAF;
+        }
+        let (low, high) = (own.mask as u32, (own.mask >> 32) as u32);
+        if has(own.mask, lane) {
+            self.members.store((low & warp::lane_mask_lt()).count_ones() as usize, lane);
+        }
+        if has(own.mask, lane + 32) {
+            let rank = low.count_ones() + (high & warp::lane_mask_lt()).count_ones();
+            self.members.store(rank as usize, lane + 32);
+        }
+        warp::sync_warp(warp::FULL_MASK);
+        let (model, mut best, mut i) = (Splits::new(own.bounds, step_cost), Choice::NONE, lane);
+        while i < 6 * num {
+            let (triangle, kind) = (self.members.load((i / 6) as usize), i % 6);
+            let (axis, end) = (kind / 2, kind % 2);
+            let at = (axis + 3 * end) as usize * MOST + triangle as usize;
+            let sides = Sides { below: self.below.load(at), above: self.above.load(at) };
+            let choice =
+                Choice::of(candidate(axis, triangle, end), self.words.load(at), sides, own.mask, &model);
+            best = best.or(choice);
+            i = computed(i + 32);
+        }
+        // They are read before the next node has others.
+        warp::sync_warp(warp::FULL_MASK);
+        let key = f32_to_key(best.cost);
+        let least = warp::warp_reduce(warp::FULL_MASK, key, WarpReductionOp::Min);
+        let candidate = if key == least { best.candidate } else { u32::MAX };
+        let first = warp::warp_reduce(warp::FULL_MASK, candidate, WarpReductionOp::Min);
+        if f32_from_key(least) < leaf_cost(num) { first } else { LEAF }
+    }
+
+    /// What a candidate does to a node; all lanes know.
+    #[inline(always)]
+    unsafe fn split(&self, own: &Own, candidate: u32) -> Split {
+        let ((axis, triangle, end), lane) = (origin(candidate), warp::lane_id());
+        let (lows, highs) = (axis as usize * MOST, (axis as usize + 3) * MOST);
+        let plane = self.words.load(if end == 0 { lows } else { highs } + triangle as usize);
+        let side = |i: u32| {
+            let is_in = has(own.mask, i);
+            let at = if is_in { i as usize } else { triangle as usize };
+            let (low, high) = (self.words.load(lows + at), self.words.load(highs + at));
+            (
+                warp::warp_vote_ballot(warp::FULL_MASK, is_in && is_below(low, high, plane)),
+                warp::warp_vote_ballot(warp::FULL_MASK, is_in && is_above(high, plane)),
+            )
+        };
+        let (first, second) = (side(lane), side(lane + 32));
+        let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        Split {
+            axis,
+            plane,
+            sides: Sides { below: join(first.0, second.0), above: join(first.1, second.1) },
+        }
+    }
+
+    /// Leaves a node for later, with a word of its own.
+    #[inline(always)]
+    unsafe fn push(&self, height: usize, own: &Own, word: u32) {
+        if warp::lane_id() == 0 {
+            let put = |i: usize, word: u32| self.stack.store(i * STACK + height, word);
+            put(0, own.mask as u32);
+            put(1, (own.mask >> 32) as u32);
+            let words = own.bounds.to_words();
+            let mut i = 0;
+            while i < 6 {
+                put(2 + i, words[i].to_bits());
+                i += 1;
+            }
+            put(8, own.depth);
+            put(9, word);
+        }
+        warp::sync_warp(warp::FULL_MASK);
+    }
+
+    #[inline(always)]
+    unsafe fn pop(&self, height: usize) -> (Own, u32) {
+        let word = |i: usize| self.stack.load(i * STACK + height);
+        let number = |i: usize| f32::from_bits(word(i));
+        let bounds = Aabb::from_words([number(2), number(3), number(4), number(5), number(6), number(7)]);
+        let top =
+            (Own { mask: u64::from(word(1)) << 32 | u64::from(word(0)), bounds, depth: word(8) }, word(9));
+        // It is read before the place has another.
+        warp::sync_warp(warp::FULL_MASK);
+        top
+    }
+}
+
+/// What is done with the nodes of a root, in preorder.
+trait Visitor {
+    /// The decision about the node of this number, if it is known.
+    unsafe fn known(&self, node: u32) -> Option<u32>;
+    unsafe fn decided(&mut self, node: u32, decision: u32);
+    /// Nodes that split are told of when it is known where the child above is.
+    unsafe fn inner(&mut self, node: u32, axis: u32, plane: f32, above: u32);
+    unsafe fn leaf(&mut self, node: u32, before: u32, mask: u64);
+}
+
+/// Goes through the subtree of a root, and finds its size. All lanes call.
+#[inline(always)]
+unsafe fn visit<V: Visitor>(root: &Root<'_>, first: Own, step_cost: f32, visitor: &mut V) -> Size {
+    let (mut own, mut height, mut size) = (first, 0, Size { nodes: 0, listed: 0 });
+    loop {
+        let decision = match visitor.known(size.nodes) {
+            Some(decision) => decision,
+            None => root.decide(&own, step_cost),
+        };
+        visitor.decided(size.nodes, decision);
+        if decision == LEAF {
+            visitor.leaf(size.nodes, size.listed, own.mask);
+            size = size.plus(Size { nodes: 1, listed: own.mask.count_ones() });
+            if height == 0 {
+                return size;
+            }
+            height -= 1;
+            let (next, word) = root.pop(height);
+            let (parent, axis) = (word >> 2, word & 3);
+            visitor.inner(parent, axis, of_axis(next.bounds.low, axis), size.nodes);
+            own = next;
+        } else {
+            let split = root.split(&own, decision);
+            let [below, above] = own.bounds.halves(split.axis, split.plane);
+            let depth = own.depth + 1;
+            root.push(
+                height,
+                &Own { mask: split.sides.above, bounds: above, depth },
+                size.nodes << 2 | split.axis,
+            );
+            own = Own { mask: split.sides.below, bounds: below, depth };
+            size.nodes += 1;
+            height += 1;
+        }
+    }
+}
+
+/// Keeps the first decisions.
+struct Decide<'a> {
+    decisions: SliceMut<'a, u16>,
+    first: usize,
+}
+
+impl Visitor for Decide<'_> {
+    #[inline(always)]
+    unsafe fn known(&self, _: u32) -> Option<u32> {
+        None
+    }
+    #[inline(always)]
+    unsafe fn decided(&mut self, node: u32, decision: u32) {
+        if warp::lane_id() == 0 && (node as usize) < DECISIONS {
+            self.decisions.store(self.first + node as usize, decision as u16);
+        }
+    }
+    #[inline(always)]
+    unsafe fn inner(&mut self, _: u32, _: u32, _: f32, _: u32) {}
+    #[inline(always)]
+    unsafe fn leaf(&mut self, _: u32, _: u32, _: u64) {}
+}
+
+/// Writes nodes and leaves.
+struct Write<'a> {
+    decisions: Slice<'a, u16>,
+    first: usize,
+    ids: SharedSlice<'a, u32>,
+    place: Size,
+    nodes: SliceMut<'a, u64>,
+    listed: SliceMut<'a, u32>,
+}
+
+impl Visitor for Write<'_> {
+    #[inline(always)]
+    unsafe fn known(&self, node: u32) -> Option<u32> {
+        let node = node as usize;
+        (node < DECISIONS).then(|| self.decisions.load(self.first + node).into())
+    }
+    #[inline(always)]
+    unsafe fn decided(&mut self, _: u32, _: u32) {}
+    #[inline(always)]
+    unsafe fn inner(&mut self, node: u32, axis: u32, plane: f32, above: u32) {
+        if warp::lane_id() == 0 {
+            let own = Node::inner(axis, plane, self.place.nodes + above);
+            self.nodes.store((self.place.nodes + node) as usize, own.0);
+        }
+    }
+    #[inline(always)]
+    unsafe fn leaf(&mut self, node: u32, before: u32, mask: u64) {
+        let (lane, begin) = (warp::lane_id(), self.place.listed + before);
+        if lane == 0 {
+            self.nodes.store((self.place.nodes + node) as usize, Node::leaf(begin, mask.count_ones()).0);
+        }
+        let mut triangle = lane;
+        while triangle < SMALL_TRIANGLES {
+            if has(mask, triangle) {
+                let rank = (mask & ((1 << triangle) - 1)).count_ones();
+                self.listed.store((begin + rank) as usize, self.ids.load(triangle as usize));
+            }
+            triangle += 32;
+        }
+    }
+}
+
+/// The root itself.
+#[inline(always)]
+fn first_of(root: &SmallRoot) -> Own {
+    Own { mask: u64::MAX >> (SMALL_TRIANGLES - root.len), bounds: root.bounds, depth: root.depth }
+}
+
+/// The number of a warp's root, and the warp's shared memory.
+#[inline(always)]
+unsafe fn own_root() -> (usize, *mut RootSmem) {
+    let number = thread::index_1d_u64() as usize / 32;
+    (number, (&raw mut (*shared_mem::<RootsSmem>()).warps).cast::<RootSmem>().add(number % WARPS))
+}
+
+/// Puts the triangles of small roots in the order of their numbers, decides about the nodes below, and writes the sizes of the subtrees; a warp a root. Of
+/// roots with more triangles than have bits there is the size alone.
+#[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
+pub unsafe fn sah_root_sizes(
+    roots: Slice<SmallRoot>,
+    kept: SliceMut<u32>,
+    boxes: Slice<Aabb>,
+    are_clipped: u32,
+    step_cost: f32,
+    decisions: SliceMut<u16>,
+    sizes: SliceMut<Size>,
+) {
+    let (number, smem) = own_root();
+    // The whole warp.
+    if number >= roots.len() {
+        return;
+    }
+    let small = roots.load(number);
+    let mut size = Size { nodes: 1, listed: small.len };
+    if small.len <= SMALL_TRIANGLES {
+        let root = Root::new(smem, small.len);
+        root.fetch(small.begin as usize, kept, boxes, are_clipped != 0);
+        root.find_sides();
+        let mut decide = Decide { decisions, first: number * DECISIONS };
+        size = visit(&root, first_of(&small), step_cost, &mut decide);
+    }
+    if warp::lane_id() == 0 {
+        sizes.store(number, size);
+    }
+}
+
+/// Writes what is below small roots to its place in the tree, given what was decided; a warp a root.
+#[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
+pub unsafe fn sah_root_write(
+    roots: Slice<SmallRoot>,
+    kept: SliceMut<u32>,
+    boxes: Slice<Aabb>,
+    are_clipped: u32,
+    step_cost: f32,
+    decisions: Slice<u16>,
+    sizes: Slice<Size>,
+    places: Slice<Size>,
+    nodes: SliceMut<u64>,
+    listed: SliceMut<u32>,
+) {
+    let (number, smem) = own_root();
+    // The whole warp.
+    if number >= roots.len() {
+        return;
+    }
+    let (small, place) = (roots.load(number), places.load(number));
+    if small.len > SMALL_TRIANGLES {
+        if warp::lane_id() == 0 {
+            nodes.store(place.nodes as usize, Node::leaf(place.listed, small.len).0);
+        }
+        return;
+    }
+    let root = Root::new(smem, small.len);
+    root.fetch(small.begin as usize, kept, boxes, are_clipped != 0);
+    if sizes.load(number).nodes as usize > DECISIONS {
+        root.find_sides();
+    }
+    let first = number * DECISIONS;
+    visit(
+        &root,
+        first_of(&small),
+        step_cost,
+        &mut Write { decisions, first, ids: root.ids, place, nodes, listed },
+    );
+}
