@@ -12,20 +12,25 @@ pub(super) use build::Builder;
 
 use super::SahOptions;
 use super::host::HostTree;
-use crate::device::{Buffer, Gpu, Stream};
+use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::triangle::Corners;
+use room::Room;
 
-/// A tree in device memory.
+/// A tree in device memory, which may be of a larger one that was there before.
 pub(super) struct GpuTree {
+    gpu: Gpu,
     /// One: that of the root.
-    bounds: Buffer<Aabb>,
-    nodes: Buffer<u64>,
-    listed: Buffer<u32>,
-    corners: Buffer<Corners>,
+    bounds: Room<Aabb>,
+    nodes: Room<u64>,
+    listed: Room<u32>,
+    corners: Room<Corners>,
+    num_nodes: usize,
+    num_listed: usize,
+    num_triangles: usize,
 }
 
 /// What a build is about.
@@ -35,15 +40,36 @@ struct Triangles<'a> {
     options: &'a SahOptions,
 }
 
+/// What memory of a tree is for.
+const TREE: &str = "SAH k-d tree";
+
 impl GpuTree {
+    /// No tree yet.
+    fn new(gpu: &Gpu) -> Self {
+        Self {
+            gpu: gpu.clone(),
+            bounds: Room::new(TREE),
+            nodes: Room::new(TREE),
+            listed: Room::new(TREE),
+            corners: Room::new("corners of triangles"),
+            num_nodes: 0,
+            num_listed: 0,
+            num_triangles: 0,
+        }
+    }
+
     /// A copy of a tree in host memory.
     pub(super) fn of_host(stream: &Stream, tree: &HostTree) -> Result<Self> {
         let nodes: Vec<u64> = tree.nodes.iter().map(|node| node.0).collect();
         Ok(Self {
-            bounds: Buffer::from_slice(stream, &[tree.bounds], "SAH k-d tree")?,
-            nodes: Buffer::from_slice(stream, &nodes, "SAH k-d tree")?,
-            listed: Buffer::from_slice(stream, &tree.listed, "SAH k-d tree")?,
-            corners: Buffer::from_slice(stream, &tree.corners, "corners of triangles")?,
+            bounds: Room::with(stream, &[tree.bounds], TREE)?,
+            nodes: Room::with(stream, &nodes, TREE)?,
+            listed: Room::with(stream, &tree.listed, TREE)?,
+            corners: Room::with(stream, &tree.corners, "corners of triangles")?,
+            num_nodes: nodes.len(),
+            num_listed: tree.listed.len(),
+            num_triangles: tree.corners.len(),
+            ..Self::new(stream.gpu())
         })
     }
 
@@ -51,18 +77,18 @@ impl GpuTree {
     pub(super) fn to_host(&self) -> Result<HostTree> {
         let stream = Stream::new(self.gpu())?;
         Ok(HostTree {
-            bounds: self.bounds.to_vec(&stream)?[0],
-            nodes: self.nodes.to_vec(&stream)?.into_iter().map(Node).collect(),
-            listed: self.listed.to_vec(&stream)?,
-            corners: self.corners.to_vec(&stream)?,
+            bounds: self.bounds.to_vec(&stream, 1)?[0],
+            nodes: self.nodes.to_vec(&stream, self.num_nodes)?.into_iter().map(Node).collect(),
+            listed: self.listed.to_vec(&stream, self.num_listed)?,
+            corners: self.corners.to_vec(&stream, self.num_triangles)?,
         })
     }
 
     pub(super) fn num_triangles(&self) -> usize {
-        self.corners.len()
+        self.num_triangles
     }
 
     pub(super) fn gpu(&self) -> &Gpu {
-        self.nodes.gpu()
+        &self.gpu
     }
 }

@@ -117,17 +117,19 @@ impl Tree {
     ) -> Result<Self> {
         on_device::check_count(input.len())?;
         let _span = tracing::debug_span!("sah_build", triangles = input.len()).entered();
-        stats.phase("build", || match (device.gpu(), options.quality) {
-            (None, _) => Ok(Self::Cpu(cpu::build(input.corners()?, options)?)),
-            (Some(gpu), Quality::Fast) => input.on_device(gpu, |stream, mesh| {
+        let Some(gpu) = device.gpu() else {
+            return stats.phase("build", || Ok(Self::Cpu(cpu::build(input.corners()?, options)?)));
+        };
+        match options.quality {
+            Quality::Fast => input.on_device(gpu, |stream, mesh| {
                 let builder = builder.get_or_insert_with(|| Builder::new(gpu).into());
-                Ok(Self::Gpu(builder.build(stream, mesh, options)?))
+                Ok(Self::Gpu(builder.build(stream, mesh, options, stats)?))
             }),
-            (Some(gpu), Quality::Exact) => {
-                let tree = cpu::build(input.corners()?, options)?;
-                Ok(Self::Gpu(GpuTree::of_host(&Stream::new(gpu)?, &tree)?))
+            Quality::Exact => {
+                let tree = stats.phase("build", || cpu::build(input.corners()?, options))?;
+                stats.phase("copy", || Ok(Self::Gpu(GpuTree::of_host(&Stream::new(gpu)?, &tree)?)))
             }
-        })
+        }
     }
 }
 
@@ -189,8 +191,8 @@ impl SahTree {
 
     fn rebuild_over(&mut self, input: Input<'_>) -> Result<()> {
         let mut stats = Stats::new(&self.device);
-        self.tree = Tree::build(&self.device, input, &self.options, &mut stats, &mut self.builder)?;
-        self.stats = stats;
+        let tree = Tree::build(&self.device, input, &self.options, &mut stats, &mut self.builder)?;
+        self.replace(tree, stats);
         Ok(())
     }
 
@@ -230,8 +232,17 @@ impl SahTree {
                 Ok(Tree::Gpu(tree.refit(builder, stream, mesh)?))
             }),
         });
-        (self.tree, self.stats) = (tree?, stats);
+        self.replace(tree?, stats);
         Ok(())
+    }
+
+    /// Takes a tree in place of the old one, whose memory is kept for the next.
+    fn replace(&mut self, tree: Tree, stats: Stats) {
+        self.stats = stats;
+        if let (Tree::Gpu(old), Some(builder)) = (std::mem::replace(&mut self.tree, tree), &mut self.builder)
+        {
+            builder.keep(old);
+        }
     }
 
     /// The hit of each ray that comes first: nearest to where the ray begins, and of several there that of the smallest triangle.

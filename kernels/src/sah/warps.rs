@@ -221,11 +221,7 @@ impl Root<'_> {
         };
         let (first, second) = (side(lane), side(lane + 32));
         let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        Split {
-            axis,
-            plane,
-            sides: Sides { below: join(first.0, second.0), above: join(first.1, second.1) },
-        }
+        Split { axis, plane, sides: Sides { below: join(first.0, second.0), above: join(first.1, second.1) } }
     }
 
     /// Leaves a node for later, with a word of its own.

@@ -1,47 +1,30 @@
 //! A build: large nodes, small ones, and the tree made of them.
 
 use super::super::SahOptions;
+use super::super::host::{HostTree, Subtree};
 use super::super::on_device::DeviceMesh;
 use super::large::LargeNodes;
 use super::preorder::Preorder;
+use super::refit::Refit;
 use super::room::Room;
 use super::small::SmallNodes;
 use super::{GpuTree, Triangles};
-use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
+use crate::device::{Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
-use cuda_std::mem::Slice;
+use crate::stats::Stats;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::from_keys;
 use kauri_kernels::sah::corners::{found, sah_corners, sah_root};
-use kauri_kernels::sah::node::Node;
-use kauri_kernels::sah::triangle::Corners;
 
 /// The memory of builds: the next one of the same size allocates nothing but its tree.
 pub(in super::super) struct Builder {
     pub(super) workspace: Workspace,
-    boxes: Room<Aabb>,
+    pub(super) boxes: Room<Aabb>,
     large: LargeNodes,
     small: SmallNodes,
     preorder: Preorder,
-}
-
-/// What is known of a mesh.
-pub(super) struct Seen {
-    pub(super) corners: Buffer<Corners>,
-    /// The box of everything, on the device and on the host.
-    pub(super) bounds: Buffer<Aabb>,
-    on_host: Aabb,
-}
-
-impl GpuTree {
-    fn of_nothing(stream: &Stream) -> Result<Self> {
-        Ok(Self {
-            bounds: Buffer::from_slice(stream, &[Aabb { low: [0.0; 3], high: [0.0; 3] }], "SAH k-d tree")?,
-            nodes: Buffer::from_slice(stream, &[Node::leaf(0, 0).0], "SAH k-d tree")?,
-            listed: Buffer::uninitialized(stream.gpu(), 0, "SAH k-d tree")?,
-            corners: Buffer::uninitialized(stream.gpu(), 0, "SAH k-d tree")?,
-        })
-    }
+    pub(super) refit: Refit,
+    spare: Option<GpuTree>,
 }
 
 impl Builder {
@@ -52,33 +35,64 @@ impl Builder {
             large: LargeNodes::new(),
             small: SmallNodes::new(),
             preorder: Preorder::new(),
+            refit: Refit::new(),
+            spare: None,
         }
     }
 
-    /// Builds the tree over a mesh.
+    /// Builds the tree over a mesh, and waits for it.
     pub(in super::super) fn build(
         &mut self,
         stream: &Stream,
         mesh: DeviceMesh<'_>,
         options: &SahOptions,
+        stats: &mut Stats,
     ) -> Result<GpuTree> {
+        let mut tree = self.spare(stream);
         if mesh.is_empty() {
-            return GpuTree::of_nothing(stream);
+            let nothing =
+                HostTree::new(&Subtree::empty(), Aabb { low: [0.0; 3], high: [0.0; 3] }, Vec::new())?;
+            return GpuTree::of_host(stream, &nothing);
         }
-        let Seen { corners, bounds, on_host } = self.see(stream, mesh)?;
-        let Self { workspace, boxes, large, small, preorder } = self;
-        let input = Triangles { corners: corners.slice(), boxes: boxes.first(mesh.len()), options };
-        let uppers = large.split(stream, workspace, &input, on_host, small)?;
-        small.split(stream, workspace, &input)?;
-        let (nodes, listed) = preorder.write(stream, &input, large, &uppers, small)?;
-        Ok(GpuTree { bounds, nodes, listed, corners })
+        let bounds = stats.phase("triangles", || self.see(stream, mesh, &mut tree))?;
+        let Self { workspace, boxes, large, small, preorder, .. } = self;
+        let corners = tree.corners.first(mesh.len());
+        let input = Triangles { corners, boxes: boxes.first(mesh.len()), options };
+        let uppers = stats.phase("large nodes", || large.split(stream, workspace, &input, bounds, small))?;
+        let size = stats.phase("small nodes", || {
+            small.split(stream, workspace, &input)?;
+            preorder.sizes(stream, large, &uppers, small)
+        })?;
+        stats.phase("preorder", || {
+            tree.nodes.reserve(stream, size.nodes as usize, 0)?;
+            tree.listed.reserve(stream, size.listed as usize, 0)?;
+            let (nodes, listed) = (tree.nodes.all_mut(), tree.listed.all_mut());
+            // SAFETY: there is room for as much as was counted.
+            unsafe { preorder.write(stream, &input, large, &uppers, small, (nodes, listed))? };
+            // Rays may come on another stream.
+            stream.synchronize()
+        })?;
+        (tree.num_nodes, tree.num_listed) = (size.nodes as usize, size.listed as usize);
+        Ok(tree)
     }
 
-    /// Looks at a mesh that has triangles: makes their corners and boxes, of which these are kept, and the box of everything.
-    pub(super) fn see(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<Seen> {
+    /// The memory of a tree that is no longer needed, for another.
+    pub(super) fn spare(&mut self, stream: &Stream) -> GpuTree {
+        self.spare.take().unwrap_or_else(|| GpuTree::new(stream.gpu()))
+    }
+
+    /// Keeps the memory of a tree for the next.
+    pub(in super::super) fn keep(&mut self, tree: GpuTree) {
+        self.spare = Some(tree);
+    }
+
+    /// Looks at a mesh that has triangles: makes their corners, boxes, of which these are kept, and the box of everything, which the host is
+    /// told.
+    pub(super) fn see(&mut self, stream: &Stream, mesh: DeviceMesh<'_>, tree: &mut GpuTree) -> Result<Aabb> {
         let num = mesh.len();
-        let mut corners = Buffer::uninitialized(stream.gpu(), num, "corners of triangles")?;
-        let mut bounds = Buffer::uninitialized(stream.gpu(), 1, "SAH k-d tree")?;
+        tree.num_triangles = num;
+        tree.corners.reserve(stream, num, 0)?;
+        tree.bounds.reserve(stream, 1, 0)?;
         self.boxes.reserve(stream, num, 0)?;
         let (listed, root) = self.large.first(stream, num)?;
         let mut layout = Layout::new();
@@ -88,19 +102,13 @@ impl Builder {
         // SAFETY: of the lengths that the kernels take, and they wait for the device before they are freed.
         let words = unsafe {
             stream.fill_bytes(words, 0xFF)?;
-            let (vertices, triangles) = (mesh.vertices.slice(), mesh.triangles.slice());
-            let to = (corners.slice_mut(), self.boxes.all_mut(), listed, words);
-            stream.launch_items::<sah_corners>(num as u64, (vertices, triangles, to.0, to.1, to.2, to.3))?;
-            stream.launch::<sah_root>(1, (num as u32, words.read_only(), bounds.slice_mut(), root))?;
+            let to = (tree.corners.all_mut().part(0, num), self.boxes.all_mut(), listed, words);
+            let args = (mesh.vertices.slice(), mesh.triangles.slice(), to.0, to.1, to.2, to.3);
+            stream.launch_items::<sah_corners>(num as u64, args)?;
+            stream.launch::<sah_root>(1, (num as u32, words.read_only(), tree.bounds.all_mut(), root))?;
             stream.read(words.read_only())?
         };
         mesh.check_found(stream, &words)?;
-        let on_host = from_keys([0, 1, 2, 3, 4, 5].map(|i| words[i]));
-        Ok(Seen { corners, bounds, on_host })
-    }
-
-    /// The boxes of as many triangles as were looked at.
-    pub(super) fn boxes(&self, num: usize) -> Slice<'_, Aabb> {
-        self.boxes.first(num)
+        Ok(from_keys([0, 1, 2, 3, 4, 5].map(|i| words[i])))
     }
 }

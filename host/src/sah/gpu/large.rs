@@ -28,6 +28,13 @@ pub(super) struct Uppers {
     pub(super) levels: Vec<Range<u32>>,
 }
 
+impl Uppers {
+    /// How many there are.
+    pub(super) fn num(&self) -> usize {
+        self.levels.last().map_or(0, |level| level.end as usize)
+    }
+}
+
 /// The memory of large nodes.
 pub(super) struct LargeNodes {
     /// Nodes and triangles of a level, and of the next.
@@ -107,9 +114,9 @@ impl LargeNodes {
         }
     }
 
-    /// The first of what large nodes became.
-    pub(super) fn uppers(&self, num: usize) -> Slice<'_, Upper> {
-        self.uppers.first(num)
+    /// What large nodes became.
+    pub(super) fn uppers(&self, uppers: &Uppers) -> Slice<'_, Upper> {
+        self.uppers.first(uppers.num())
     }
 
     /// Splits nodes until all are small, from the [first](Self::first) on, which has been written; what large ones became.

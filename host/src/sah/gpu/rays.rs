@@ -10,7 +10,7 @@ use crate::memory;
 use crate::primitives::pairs::{Pairs, Source, nothing};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
-use cuda_std::mem::Slice;
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::order::{KEY_BITS, sah_ray_keys};
 use kauri_kernels::sah::ray::Ray;
@@ -109,7 +109,8 @@ impl GpuTree {
         // SAFETY: as above; there is room for as many hits as were counted.
         unsafe {
             trace!(sah_count_hits, &asked, (from.slice_mut()))?;
-            let mut all = DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, &mut from)?)?;
+            let mut all =
+                DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, from.slice_mut())?)?;
             let DeviceHits { triangles, t, u, v } = &mut all;
             let parts = (triangles.slice_mut(), t.slice_mut(), u.slice_mut(), v.slice_mut());
             trace!(
@@ -117,7 +118,8 @@ impl GpuTree {
                 &asked,
                 (from.slice(), parts.0, parts.1, parts.2, parts.3, to.slice_mut())
             )?;
-            let mut once = DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, &mut to)?)?;
+            let mut once =
+                DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, to.slice_mut())?)?;
             let DeviceHits { triangles, t, u, v } = &mut once;
             let args = (
                 from.slice(),
@@ -161,7 +163,7 @@ impl GpuTree {
         unsafe {
             stream.launch_items::<sah_ray_keys>(
                 num as u64,
-                (rays, self.bounds.slice(), unsorted.keys, unsorted.values),
+                (rays, self.bounds.first(1), unsorted.keys, unsorted.values),
             )?;
             let from = Source { keys: unsorted.keys.read_only(), values: unsorted.values.read_only() };
             let by = SortBy::low_bits(KEY_BITS);
@@ -172,19 +174,30 @@ impl GpuTree {
 
     /// As kernels take it.
     fn slices(&self) -> (Slice<'_, u64>, Slice<'_, u32>, Slice<'_, Corners>, Slice<'_, Aabb>) {
-        (self.nodes.slice(), self.listed.slice(), self.corners.slice(), self.bounds.slice())
+        (
+            self.nodes.first(self.num_nodes),
+            self.listed.first(self.num_listed),
+            self.corners.first(self.num_triangles),
+            self.bounds.first(1),
+        )
     }
 }
 
 /// Makes offsets of counts, the last of which is that of all; how many these are.
-pub(super) fn sums(stream: &Stream, workspace: &mut Workspace, counts: &mut Buffer<u64>) -> Result<usize> {
+///
+/// # Safety
+/// Nothing else uses the counts until the stream has done the work.
+pub(super) unsafe fn sums(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    counts: SliceMut<'_, u64>,
+) -> Result<usize> {
     let mut layout = Layout::new();
     let scan = Scan::plan::<u64, Decoupled>(&mut layout, counts.len());
     let temp = workspace.carve(stream, &layout, "hits of rays")?;
     // SAFETY: of one length, and they wait for the device before they are freed.
     unsafe {
-        let counts = counts.slice_mut();
         scan.run::<u64, Sum, Decoupled>(stream, &temp, counts.read_only(), counts, Ends::Exclusive)?;
+        Ok(stream.read(counts.part(counts.len() - 1, 1).read_only())?[0] as usize)
     }
-    Ok(counts.part_to_vec(stream, counts.len() - 1..counts.len())?[0] as usize)
 }

@@ -16,6 +16,11 @@ impl<T: DeviceCopy> Room<T> {
         Self { buffer: None, label }
     }
 
+    /// With these items.
+    pub(super) fn with(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
+        Ok(Self { buffer: Some(Buffer::from_slice(stream, items, label)?), label })
+    }
+
     /// Room for so many items, the first `kept` of which stay.
     pub(super) fn reserve(&mut self, stream: &Stream, len: usize, kept: usize) -> Result<()> {
         let old = self.buffer.take();
@@ -42,6 +47,11 @@ impl<T: DeviceCopy> Room<T> {
         assert!(len <= all.len(), "as many as were reserved");
         // SAFETY: so many there are.
         unsafe { all.part(0, len) }
+    }
+
+    /// A copy of the first items in host memory.
+    pub(super) fn to_vec(&self, stream: &Stream, len: usize) -> Result<Vec<T>> {
+        self.buffer.as_ref().map_or(Ok(Vec::new()), |buffer| buffer.front_to_vec(stream, len))
     }
 
     /// All items, to be written.

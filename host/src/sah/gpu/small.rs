@@ -357,7 +357,7 @@ impl SmallNodes {
     }
 
     /// The sizes of subtrees, those of roots first.
-    pub(super) fn all_sizes(&self) -> Slice<'_, Size> {
+    pub(super) fn sizes(&self) -> Slice<'_, Size> {
         self.sizes.first(self.num_nodes())
     }
 
