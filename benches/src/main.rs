@@ -16,14 +16,14 @@ use std::time::Duration;
 #[command(name = "kauri-bench", version)]
 struct Arguments {
     /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson; kdtree-several; kdtree-wald; join; join-cpu;
-    /// join-thesis; join-thesis-once; quadtree; quadtree-host; quadtree-gluck;
+    /// join-thesis; join-thesis-once; quadtree; quadtree-host; quadtree-gluck; sah; sah-chang;
     /// primitives or a part of these: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,
     /// Where to run: best, cpu, cuda or cuda:N
     #[arg(long, default_value = "best")]
     device: String,
-    /// Numbers of points
+    /// Numbers of points, or of triangles
     #[arg(long, value_delimiter = ',', default_values = ["1e5", "1e6", "1e7"], value_parser = size)]
     n: Vec<usize>,
     /// Runs of each measurement
@@ -35,6 +35,9 @@ struct Arguments {
     /// Seed of the random input
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Meshes to build over, OBJ or PLY files, beside those that are made
+    #[arg(long, value_name = "FILE")]
+    model: Vec<PathBuf>,
     /// Add the rows of other systems: lines of JSON, as the programs of benches/rivals print them
     #[arg(long, value_name = "FILE")]
     rivals: Vec<PathBuf>,
@@ -61,6 +64,7 @@ fn main() -> Result<()> {
         sizes: arguments.n,
         effort: Effort { warm_up: 3, runs: arguments.runs.max(1), limit },
         seed: arguments.seed,
+        models: arguments.model,
     };
     eprintln!("{} on {} ({})", name, settings.device, settings.device.reason());
     let mut report = Report::new(name, Hardware::of(&settings.device), settings.seed);

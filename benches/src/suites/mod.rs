@@ -4,11 +4,13 @@ pub mod join;
 pub mod kdtree;
 pub mod primitives;
 pub mod quadtree;
+pub mod sah;
 
 use crate::measure::Effort;
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream};
 use kauri::{Device, Error, Result};
+use std::path::PathBuf;
 
 /// What a suite runs with.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Settings {
     pub effort: Effort,
     /// Of the random input.
     pub seed: u64,
+    /// Files of meshes.
+    pub models: Vec<PathBuf>,
 }
 
 /// A suite: adds rows to the report as it goes, so that those before an error are kept.
@@ -28,7 +32,8 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 
 /// The suites by name.
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
-    kdtree::SUITES.into_iter().chain(join::SUITES).chain(quadtree::SUITES).chain(primitives::SUITES)
+    let indexes = kdtree::SUITES.into_iter().chain(quadtree::SUITES).chain(sah::SUITES);
+    indexes.chain(join::SUITES).chain(primitives::SUITES)
 }
 
 /// Leaves out work that the device has no memory for: the largest sizes of the widest items.

@@ -1,9 +1,12 @@
 //! Where a picture is taken from.
 
 use libm::tan;
+use rayon::prelude::*;
 
+use super::options::check_size;
 use super::vector::{V3, across, cross, dot, minus, sum, unit};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::point::Point;
 use crate::sah::Ray;
 
@@ -59,6 +62,18 @@ impl Camera {
     pub fn field_of_view(mut self, degrees: f32) -> Self {
         self.field_of_view = degrees;
         self
+    }
+
+    /// The ray through the middle of each pixel of a picture so wide and so high, row by row from the left upper corner. Directions have length 1.
+    ///
+    /// # Errors
+    /// Those of [`image`](super::image) that concern size and camera; [`Error::OutOfMemory`].
+    pub fn rays(&self, [width, height]: [u32; 2]) -> Result<Vec<Ray>> {
+        check_size([width, height])?;
+        let (view, num) = (View::of(self, [width, height])?, width as usize * height as usize);
+        let mut rays = memory::vec_with_capacity(num, "rays of a picture")?;
+        (0..num).into_par_iter().map(|pixel| view.centre(pixel)).collect_into_vec(&mut rays);
+        Ok(rays)
     }
 
     /// Looking the same way at the middle of these points, the vertices of a mesh for instance, from as near as it may be to see all of them and a
@@ -138,6 +153,12 @@ impl View {
     /// What is up in the picture.
     pub(super) fn up(&self) -> V3 {
         self.axes.up
+    }
+
+    /// The ray through the middle of a pixel, counted row by row.
+    pub(super) fn centre(&self, pixel: usize) -> Ray {
+        let width = self.size[0] as usize;
+        self.ray([pixel % width, pixel / width].map(|at| at as f64 + 0.5))
     }
 
     /// The ray through a place of the picture, in pixels to the right and down from its left upper corner. Its direction is 1 long.

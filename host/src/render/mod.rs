@@ -123,11 +123,10 @@ pub fn image_with(
 pub fn triangle_ids(tree: &SahTree, camera: &Camera, size: [u32; 2]) -> Result<Vec<u32>> {
     options::check_size(size)?;
     let view = View::of(camera, size)?;
-    let [width, height] = size.map(|side| side as usize);
-    let mut ids = memory::vec_with_capacity(width * height, "triangles of a picture")?;
-    for part in parts(width * height, MAX_RAYS) {
-        let ray = |pixel: usize| view.ray([pixel % width, pixel / width].map(|at| at as f64 + 0.5));
-        let rays: Vec<Ray> = part.into_par_iter().map(ray).collect();
+    let num_pixels = size[0] as usize * size[1] as usize;
+    let mut ids = memory::vec_with_capacity(num_pixels, "triangles of a picture")?;
+    for part in parts(num_pixels, MAX_RAYS) {
+        let rays: Vec<Ray> = part.into_par_iter().map(|pixel| view.centre(pixel)).collect();
         ids.extend(tree.closest_hits(&rays)?.triangles);
     }
     Ok(ids)

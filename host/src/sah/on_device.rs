@@ -61,7 +61,8 @@ impl DeviceMesh<'_> {
             let begin = 3 * vertex as usize;
             let place = self.vertices.part_to_vec(stream, begin..begin + 3)?;
             let limit = <f32 as Coord>::LIMIT;
-            let axis = place.iter().position(|x| !(x.abs() <= limit)).unwrap_or_default();
+            let is_usable = |x: &f32| x.abs() <= limit;
+            let axis = place.iter().position(|x| !is_usable(x)).unwrap_or_default();
             return Err(Error::of_coordinate(
                 "vertex",
                 vertex.into(),

@@ -17,6 +17,9 @@
 #                              host         quadtrees and octrees of points in host memory, also out of core, of
 #                                           $KAURI_QUADTREE_HOST_SIZES points
 #                              gluck        the experiments that Gluck published, of $KAURI_GLUCK_SIZES points
+#                              sah          trees over the meshes in the folder `with` and over soups of $KAURI_SOUP_SIZES triangles,
+#                                           and rays through them
+#                              chang        the experiment that Chang, Seo and Ihm published, on the same
 #                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
 #                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
@@ -162,12 +165,14 @@ suites() {
             quadtree) suite quadtree quadtree ${KAURI_QUADTREE_SIZES:-1000000 10000000 80000000 1000000000} ;;
             host) alone quadtree-host cuda ${KAURI_QUADTREE_HOST_SIZES:-10000000 80000000 1000000000} ;;
             gluck) alone quadtree-gluck cuda ${KAURI_GLUCK_SIZES:-100000 1000000 10000000 40000000 80000000} ;;
+            sah) alone sah cuda ${KAURI_SOUP_SIZES:-1000000 10000000} ;;
+            chang) alone sah-chang cuda ${KAURI_SOUP_SIZES:-1000000} ;;
             join-cpu) alone join-cpu cpu ${KAURI_JOIN_CPU_SIZES:-1000000} ;;
             wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
             primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are first, gluck, host, join, join-cpu, kdtree, primitives, quadtree, thesis and wald'
+                note "suite $name" FAILED 'there are chang, first, gluck, host, join, join-cpu, kdtree, primitives, quadtree, sah, thesis and wald'
                 ;;
         esac
     done
@@ -182,11 +187,14 @@ suite() {
         --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 
-# alone SUITE DEVICE SIZE...: a suite without rivals
+# alone SUITE DEVICE SIZE...: a suite without rivals; those of meshes have the ones that came with the bundle
 alone() {
-    local suite=$1 sizes
+    local suite=$1 sizes model models=()
     sizes=$(IFS=,; echo "${*:3}")
-    run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --device "$2" --n "$sizes" \
+    for model in with/*.ply with/*.obj; do
+        case $suite in sah*) if [ -e "$model" ]; then models+=(--model "$model"); fi ;; esac
+    done
+    run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --device "$2" --n "$sizes" "${models[@]}" \
         --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 

@@ -403,7 +403,7 @@ mod tests {
 
     fn settings(device: Device, sizes: &[usize]) -> Settings {
         let effort = Effort { warm_up: 0, runs: 1, limit: Duration::ZERO };
-        Settings { device, sizes: sizes.into(), effort, seed: 1 }
+        Settings { device, sizes: sizes.into(), effort, seed: 1, models: Vec::new() }
     }
 
     /// In the simulator, with little memory, so that little is copied for the bandwidth.

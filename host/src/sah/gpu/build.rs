@@ -73,6 +73,11 @@ impl Builder {
             stream.synchronize()
         })?;
         (tree.num_nodes, tree.num_listed) = (size.nodes as usize, size.listed as usize);
+        stats.temp_bytes = self.workspace.bytes()
+            + self.boxes.bytes()
+            + self.large.bytes()
+            + self.small.bytes()
+            + self.preorder.bytes();
         Ok(tree)
     }
 

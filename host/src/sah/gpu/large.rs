@@ -114,6 +114,15 @@ impl LargeNodes {
         }
     }
 
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        let of = |[a, b]: [u64; 2]| a + b;
+        of(self.nodes.each_ref().map(Room::bytes))
+            + of(self.lists.each_ref().map(Room::bytes))
+            + of(self.boxes.each_ref().map(Room::bytes))
+            + self.uppers.bytes()
+    }
+
     /// What large nodes became.
     pub(super) fn uppers(&self, uppers: &Uppers) -> Slice<'_, Upper> {
         self.uppers.first(uppers.num())

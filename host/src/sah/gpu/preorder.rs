@@ -22,6 +22,11 @@ impl Preorder {
         Self { sizes: Room::new("sizes of subtrees"), places: Room::new("sizes of subtrees") }
     }
 
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        self.sizes.bytes() + self.places.bytes()
+    }
+
     /// The size of the tree, from the last level of large nodes up.
     pub(super) fn sizes(
         &mut self,

@@ -49,6 +49,11 @@ impl<T: DeviceCopy> Room<T> {
         unsafe { all.part(0, len) }
     }
 
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |buffer| (buffer.len() * size_of::<T>()) as u64)
+    }
+
     /// A copy of the first items in host memory.
     pub(super) fn to_vec(&self, stream: &Stream, len: usize) -> Result<Vec<T>> {
         self.buffer.as_ref().map_or(Ok(Vec::new()), |buffer| buffer.front_to_vec(stream, len))

@@ -80,6 +80,21 @@ impl SmallNodes {
         }
     }
 
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        let lists = self.kept.iter().map(Room::bytes).chain(self.boxes.iter().map(Room::bytes));
+        lists.sum::<u64>()
+            + self.roots.bytes()
+            + self.nodes.bytes()
+            + self.splits.bytes()
+            + self.sizes.bytes()
+            + self.places.bytes()
+            + self.decisions.bytes()
+            + self.from.bytes()
+            + self.sorted_from.bytes()
+            + self.offsets.bytes()
+    }
+
     /// There are none.
     pub(super) fn clear(&mut self) {
         (self.num_roots, self.num_kept, self.any_long, self.sorted) = (0, 0, false, 0);

@@ -1,0 +1,275 @@
+//! SAH k-d trees: builds from device memory to device memory, by the wall clock, since the host waits for numbers of nodes; and rays, which are
+//! in device memory, as their hits.
+//!
+//! Meshes are those of the command line (`--model`), and soups of as many triangles as sizes say.
+
+mod chang;
+
+use super::{Settings, Suite, copy};
+use crate::points::noise;
+use crate::report::{Phase, Report, Row};
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::io::read_mesh;
+use kauri::mesh::{Mesh, Motion, shapes};
+use kauri::render::Camera;
+use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
+use kauri::{Device, Error, Result};
+use rayon::prelude::*;
+
+/// The suites.
+pub const SUITES: [(&str, Suite); 2] = [("sah", run), ("sah-chang", chang::run)];
+
+/// Pixels of pictures.
+const SIZE: [u32; 2] = [1920, 1080];
+
+/// Trees above so many triangles are not compared with the best one, which a CPU needs minutes for.
+const MOST_EXACT: usize = 1_000_000;
+
+fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+    report.push(copy(gpu, settings.effort)?);
+    for (name, mesh) in meshes(settings)? {
+        let bench = Bench::new(settings, &name, &mesh)?;
+        bench.builds(report)?;
+        bench.rays(report)?;
+    }
+    Ok(())
+}
+
+/// The meshes of a run by their names.
+fn meshes(settings: &Settings) -> Result<Vec<(String, Mesh)>> {
+    let mut meshes = Vec::new();
+    for path in &settings.models {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        meshes.push((name, read_mesh(path)?));
+    }
+    for &n in &settings.sizes {
+        // As dense as a mesh: a ray passes some tens of triangles.
+        let size = 2.0 / (n as f64).cbrt();
+        meshes.push(("soup".to_owned(), shapes::soup(n as u32, size, settings.seed)?));
+    }
+    Ok(meshes)
+}
+
+/// A mesh in device memory.
+struct Resident {
+    vertices: Buffer<f32>,
+    triangles: Buffer<u32>,
+}
+
+impl Resident {
+    fn new(stream: &Stream, mesh: &Mesh) -> Result<Self> {
+        Ok(Self {
+            vertices: Buffer::from_slice(stream, mesh.vertices().as_flattened(), "vertices")?,
+            triangles: Buffer::from_slice(stream, mesh.triangles().as_flattened(), "triangles")?,
+        })
+    }
+
+    fn mesh(&self) -> DeviceMesh<'_> {
+        DeviceMesh { vertices: &self.vertices, triangles: &self.triangles }
+    }
+}
+
+/// What is measured on a mesh.
+struct Bench<'a> {
+    settings: &'a Settings,
+    stream: Stream,
+    name: &'a str,
+    mesh: &'a Mesh,
+    resident: Resident,
+}
+
+impl<'a> Bench<'a> {
+    fn new(settings: &'a Settings, name: &'a str, mesh: &'a Mesh) -> Result<Self> {
+        let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
+        let stream = Stream::new(gpu)?;
+        let resident = Resident::new(&stream, mesh)?;
+        Ok(Self { settings, stream, name, mesh, resident })
+    }
+
+    fn row(&self, work: String, items: usize) -> Row {
+        Row {
+            work,
+            input: self.name.to_owned(),
+            n: self.mesh.len() as u64,
+            items: Some(items as u64),
+            ..Row::default()
+        }
+    }
+
+    fn tree(&self, options: &SahOptions) -> Result<SahTree> {
+        SahTree::build_on(&self.stream, self.resident.mesh(), options)
+    }
+
+    fn builds(&self, report: &mut Report) -> Result<()> {
+        let (effort, num) = (self.settings.effort, self.mesh.len());
+        let fast = SahOptions::default();
+        let exact = if num > MOST_EXACT {
+            None
+        } else {
+            let tree = SahTree::build(&Device::cpu(), self.mesh, &fast.clone().quality(Quality::Exact))?;
+            Some(tree.cost()?)
+        };
+        let mut by_levels = fast.clone();
+        by_levels.stages.small_by_levels = true;
+        let ways = [
+            ("rebuild", fast.clone()),
+            ("rebuild, clipped", fast.clone().clip(true)),
+            ("rebuild, small nodes by levels", by_levels),
+        ];
+        for (work, options) in ways {
+            let mut tree = self.tree(&options)?;
+            let timing = effort.wall(|| tree.rebuild_on(&self.stream, self.resident.mesh()))?;
+            let phases = tree.stats().phases.iter();
+            let phases = phases
+                .map(|phase| Phase { name: phase.name.to_owned(), ms: phase.duration.as_secs_f64() * 1e3 });
+            let cost = tree.cost()?;
+            let more =
+                exact.map(|exact| format!(", {:+.1} % against the best", 100.0 * (cost / exact - 1.0)));
+            let note = format!(
+                "{} nodes, {} triangles in leaves, cost {cost:.2}{}",
+                tree.nodes()?.len(),
+                tree.leaf_triangles()?.len(),
+                more.unwrap_or_default()
+            );
+            report.push(Row {
+                timing: Some(timing),
+                temp_bytes: Some(tree.stats().temp_bytes),
+                phases: phases.collect(),
+                note: Some(note),
+                ..self.row(work.to_owned(), num)
+            });
+        }
+        let mut tree = self.tree(&fast)?;
+        let mut moved = self.mesh.clone();
+        Motion::Waves.apply(self.mesh, 0.3, &mut moved)?;
+        let moved = Resident::new(&self.stream, &moved)?;
+        let timing = effort.wall(|| tree.refit_on(&self.stream, moved.mesh()))?;
+        report.push(Row { timing: Some(timing), ..self.row("refit to waves".to_owned(), num) });
+        let timing = effort.wall(|| tree.rebuild(self.mesh))?;
+        report.push(Row { timing: Some(timing), ..self.row("rebuild from host memory".to_owned(), num) });
+        let timing = effort.wall(|| SahTree::build(&self.settings.device, self.mesh, &fast).map(|_| ()))?;
+        report.push(Row { timing: Some(timing), ..self.row("build from host memory".to_owned(), num) });
+        Ok(())
+    }
+
+    fn rays(&self, report: &mut Report) -> Result<()> {
+        let exact = SahOptions::default().quality(Quality::Exact);
+        let fast = self.tree(&SahOptions::default())?;
+        let primary = self.primary()?;
+        let hits = fast.closest_hits(&primary)?;
+        let off = (0..hits.len()).into_par_iter();
+        let seen: Vec<(usize, Hit)> =
+            off.map(|i| (i, hits.get(i))).filter(|(_, hit)| hit.triangle != Hit::NO_TRIANGLE).collect();
+        let shadow: Vec<Ray> = seen
+            .par_iter()
+            .map(|(i, hit)| self.away(&primary[*i], *hit, Some([0.4, -0.5, 0.8]), *i))
+            .collect();
+        let occlusion: Vec<Ray> =
+            seen.par_iter().map(|(i, hit)| self.away(&primary[*i], *hit, None, *i)).collect();
+        let random = self.random(primary.len());
+        let usual = RayOptions::default();
+        let kinds = [
+            ("primary rays, closest", &primary, true, &[8, 4, 0][..]),
+            ("random rays, closest", &random, true, &[8, 4, 0][..]),
+            ("shadow rays, any", &shadow, false, &[8, 0][..]),
+            ("occlusion rays, any", &occlusion, false, &[8, 0][..]),
+            ("occlusion rays, closest", &occlusion, true, &[8][..]),
+        ];
+        for (kind, rays, closest, stacks) in kinds {
+            let on_device = Buffer::from_slice(&self.stream, rays, "rays")?;
+            for (sorted, &stack) in [false, true].into_iter().flat_map(|s| stacks.iter().map(move |p| (s, p)))
+            {
+                if sorted && stack != 8 {
+                    continue;
+                }
+                let options = usual.clone().sorted(sorted).stack(stack);
+                let how = if sorted { ", sorted" } else { "" };
+                let places = if stack == 8 { String::new() } else { format!(", stack of {stack}") };
+                self.trace(report, &fast, format!("{kind}{how}{places}"), &on_device, closest, &options)?;
+            }
+            if self.mesh.len() <= MOST_EXACT && closest {
+                let best = SahTree::build(&self.settings.device, self.mesh, &exact)?;
+                self.trace(report, &best, format!("{kind}, the best tree"), &on_device, closest, &usual)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn trace(
+        &self,
+        report: &mut Report,
+        tree: &SahTree,
+        work: String,
+        rays: &Buffer<Ray>,
+        closest: bool,
+        options: &RayOptions,
+    ) -> Result<()> {
+        let (stream, effort) = (&self.stream, self.settings.effort);
+        let gpu = stream.gpu();
+        let mut workspace = Workspace::new(gpu);
+        let mut hits = DeviceHits::uninitialized(gpu, rays.len())?;
+        let mut any = Buffer::uninitialized(gpu, rays.len(), "hits")?;
+        let timing = effort.events(stream, || {
+            if closest {
+                tree.closest_hits_on(stream, &mut workspace, rays, options, &mut hits)
+            } else {
+                tree.any_hits_on(stream, &mut workspace, rays, options, &mut any)
+            }
+        })?;
+        let num_hits = if closest {
+            hits.to_host(stream)?.triangles.iter().filter(|&&id| id != Hit::NO_TRIANGLE).count()
+        } else {
+            any.to_vec(stream)?.iter().filter(|&&hit| hit == 1).count()
+        };
+        let part = 100.0 * num_hits as f64 / rays.len().max(1) as f64;
+        report.push(Row {
+            timing: Some(timing),
+            temp_bytes: Some(workspace.bytes()),
+            note: Some(format!("{} rays, {part:.0} % hit", rays.len())),
+            ..self.row(work, rays.len())
+        });
+        Ok(())
+    }
+
+    /// The rays of a picture.
+    fn primary(&self) -> Result<Vec<Ray>> {
+        let aspect = f64::from(SIZE[0]) / f64::from(SIZE[1]);
+        let camera = Camera::new([0.6, -1.0, 0.5], [0.0; 3]);
+        camera.framing(self.mesh.vertices(), aspect).rays(SIZE)
+    }
+
+    /// From anywhere in the mesh's box to anywhere.
+    fn random(&self, num: usize) -> Vec<Ray> {
+        let [low, high] = self.mesh.bounds().unwrap_or_default();
+        let unit = |i: usize| (noise(self.settings.seed, i as u64) >> 40) as f32 / (1 << 24) as f32;
+        let ray = |i: usize| {
+            let place = |axis: usize| low[axis] + unit(6 * i + axis) * (high[axis] - low[axis]);
+            Ray::new([0, 1, 2].map(place), [3, 4, 5].map(|k| 2.0 * unit(6 * i + k) - 1.0))
+        };
+        (0..num).into_par_iter().map(ray).collect()
+    }
+
+    /// From where a ray has hit, in a direction, or in one of all on that side: as dense as the cosine.
+    fn away(&self, ray: &Ray, hit: Hit, direction: Option<[f32; 3]>, i: usize) -> Ray {
+        let [a, b, c] = self.mesh.corners(hit.triangle as usize);
+        let minus = |p: [f32; 3], q: [f32; 3]| [p[0] - q[0], p[1] - q[1], p[2] - q[2]];
+        let dot = |p: [f32; 3], q: [f32; 3]| p[0] * q[0] + p[1] * q[1] + p[2] * q[2];
+        let (e, f) = (minus(b, a), minus(c, a));
+        let normal = [e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0]];
+        let length = dot(normal, normal).sqrt().max(f32::MIN_POSITIVE);
+        let side = if dot(normal, ray.direction) > 0.0 { -1.0 } else { 1.0 };
+        let normal = normal.map(|x| x * side / length);
+        let [low, high] = self.mesh.bounds().unwrap_or_default();
+        let extent = (0..3).map(|axis| high[axis] - low[axis]).fold(0.0, f32::max);
+        let place = [0, 1, 2].map(|k| ray.origin[k] + hit.t * ray.direction[k] + 1e-4 * extent * normal[k]);
+        let unit = |k: u64| (noise(self.settings.seed, 4 * i as u64 + k) >> 40) as f32 / (1 << 24) as f32;
+        let towards = direction.unwrap_or_else(|| {
+            // A point of the sphere around the normal's end.
+            let (z, angle) = (2.0 * unit(0) - 1.0, std::f32::consts::TAU * unit(1));
+            let radius = (1.0 - z * z).sqrt();
+            [radius * angle.cos() + normal[0], radius * angle.sin() + normal[1], z + normal[2]]
+        });
+        Ray::new(place, towards)
+    }
+}

@@ -1,0 +1,84 @@
+//! The experiment of Chang, Seo and Ihm: a mesh that moves, the tree built anew for each frame, and the time of each stage for all combinations of
+//! the three choices of large nodes, and of the layout of masks.
+
+use super::{Resident, Settings, meshes};
+use crate::measure::Timing;
+use crate::report::{Phase, Report, Row};
+use kauri::device::Stream;
+use kauri::mesh::Motion;
+use kauri::sah::{SahOptions, SahTree};
+use kauri::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// Frames of a motion.
+const FRAMES: usize = 8;
+
+pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+    let stream = Stream::new(gpu)?;
+    for (name, mesh) in meshes(settings)? {
+        let mut moved = mesh.clone();
+        let mut frames = Vec::new();
+        for frame in 0..FRAMES {
+            Motion::Waves.apply(&mesh, frame as f64 / FRAMES as f64, &mut moved)?;
+            frames.push(Resident::new(&stream, &moved)?);
+        }
+        for way in 0..17 {
+            let mut options = SahOptions::default();
+            let stages = &mut options.stages;
+            let [scans, reductions, shared, records] = [0, 1, 2, 3].map(|bit| way >> bit & 1 == 1);
+            let large = |no: &'static str, yes: &'static str, is: bool| if is { yes } else { no };
+            let work = if way == 16 {
+                "all atomics, shuffles; small nodes in shared memory".to_owned()
+            } else {
+                (stages.sort_by_scans, stages.boxes_by_reductions) = (scans, reductions);
+                (stages.by_shared_memory, stages.records, stages.small_by_levels) = (shared, records, true);
+                format!(
+                    "sort by {}, boxes by {}, {}, masks {}",
+                    large("atomics", "scans", scans),
+                    large("atomics", "reductions", reductions),
+                    large("shuffles", "shared memory", shared),
+                    large("apart", "in records", records)
+                )
+            };
+            let mut tree = SahTree::build_on(&stream, frames[0].mesh(), &options)?;
+            let (mut runs, mut phases) = (Vec::new(), Vec::<(&'static str, Vec<Duration>)>::new());
+            let begin = Instant::now();
+            for turn in 0..settings.effort.runs {
+                for frame in &frames {
+                    let start = Instant::now();
+                    tree.rebuild_on(&stream, frame.mesh())?;
+                    runs.push(start.elapsed());
+                    for phase in &tree.stats().phases {
+                        match phases.iter_mut().find(|(name, _)| *name == phase.name) {
+                            Some((_, times)) => times.push(phase.duration),
+                            None => phases.push((phase.name, vec![phase.duration])),
+                        }
+                    }
+                }
+                // The first turn warms up.
+                if turn == 0 && settings.effort.runs > 1 {
+                    runs.clear();
+                    phases.clear();
+                }
+                if begin.elapsed() > settings.effort.limit && !runs.is_empty() {
+                    break;
+                }
+            }
+            let median = |times: &[Duration]| Timing::of("wall", times).median_ms;
+            report.push(Row {
+                work,
+                input: name.clone(),
+                n: mesh.len() as u64,
+                timing: Some(Timing::of("wall", &runs)),
+                items: Some(mesh.len() as u64),
+                phases: phases
+                    .iter()
+                    .map(|(name, times)| Phase { name: (*name).to_owned(), ms: median(times) })
+                    .collect(),
+                ..Row::default()
+            });
+        }
+    }
+    Ok(())
+}
