@@ -11,11 +11,10 @@ use super::model::{is_above, is_below};
 use super::triangle::Corners;
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
-use crate::thread::operator::Min;
 use crate::thread::search::partition_point;
-use crate::warp::scan::reduce;
 use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
+use cuda_std::warp::WarpReductionOp;
 
 /// Numbers of a box.
 pub const BOX_WORDS: usize = 6;
@@ -40,14 +39,17 @@ pub(super) unsafe fn load_box(keys: Slice<'_, u32>, node: usize) -> Aabb {
     from_keys([0, 1, 2, 3, 4, 5].map(|i| keys.load(i * row + node)))
 }
 
-/// Writes which node each chunk is of, 1 for each first chunk of a node and 0 for the others, and the first chunk of each node, as offsets; a
-/// thread a chunk.
+/// Writes which node each chunk is of, 1 for each first chunk of a node and 0 for the others, and the first chunk of each node, as offsets; and makes
+/// ready what the level adds up: keys the greatest, counts and what is left zeros. A thread a chunk, of which there are as many as nodes at least.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_chunk_nodes(
     nodes: Slice<Large>,
     of_chunks: SliceMut<u32>,
     heads: SliceMut<u8>,
     offsets: SliceMut<u64>,
+    keys: SliceMut<u32>,
+    counts: SliceMut<u32>,
+    left: SliceMut<u64>,
 ) {
     let chunk = thread::index_1d_u64() as usize;
     if chunk >= of_chunks.len() {
@@ -62,6 +64,22 @@ pub unsafe fn sah_chunk_nodes(
     }
     if chunk + 1 == of_chunks.len() {
         offsets.store(nodes.len(), of_chunks.len() as u64);
+    }
+    if chunk < nodes.len() {
+        let mut i = 0;
+        while i < BOX_WORDS {
+            keys.store(i * nodes.len() + chunk, u32::MAX);
+            i += 1;
+        }
+        counts.store(chunk, 0);
+        counts.store(nodes.len() + chunk, 0);
+    }
+    if chunk == 0 {
+        let mut i = 0;
+        while i < left.len() {
+            left.store(i, 0);
+            i += 1;
+        }
     }
 }
 
@@ -137,7 +155,7 @@ pub(super) unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem:
         }
     } else {
         while i < BOX_WORDS {
-            let least = reduce::<u32, Min>(own[i]);
+            let least = warp::warp_reduce(warp::FULL_MASK, own[i], WarpReductionOp::Min);
             if warp::lane_id() == 0 {
                 keys.store(i * THREADS + thread / 32, least);
             }
@@ -156,7 +174,7 @@ pub(super) unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem:
     least
 }
 
-/// Finds the box of each node's triangles by atomics; a block a chunk. `keys` are the greatest.
+/// Finds the box of each node's triangles by atomics; a block a chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 #[instance(1)]
 #[instance(32)]
@@ -208,7 +226,9 @@ struct Sides {
 #[derive(Clone, Copy)]
 struct Sorting<'a> {
     items: Items<'a>,
-    plans: Slice<'a, Plan>,
+    /// The boxes of nodes' triangles.
+    keys: Slice<'a, u32>,
+    empty_space: f32,
     corners: Slice<'a, Corners>,
     next_listed: SliceMut<'a, u32>,
     next_boxes: SliceMut<'a, Aabb>,
@@ -218,7 +238,7 @@ impl Sorting<'_> {
     #[inline(always)]
     unsafe fn sides(&self) -> Sides {
         let own = self.items.own();
-        let plan = self.plans.load(own.node);
+        let plan = Plan::new(&own.large, load_box(self.keys, own.node), self.empty_space);
         let (low, high) = (of_axis(own.bounds.low, plan.axis), of_axis(own.bounds.high, plan.axis));
         let is_there = own.is_there && plan.has_plane();
         let mut are_there =
@@ -287,7 +307,7 @@ unsafe fn exclusive_sum_by_memory(value: u32, sums: SharedSlice<'_, u32>) -> (u3
 }
 
 /// Moves triangles to the sides of their nodes' planes, and counts those of each side; a block a chunk, which asks two counters of its node for
-/// places. `counts` are zeros.
+/// places.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 #[instance(1)]
 #[instance(32)]
@@ -297,14 +317,15 @@ pub unsafe fn sah_sort<const LANES: usize>(
     listed: Slice<u32>,
     boxes: Slice<Aabb>,
     are_clipped: u32,
-    plans: Slice<Plan>,
+    keys: Slice<u32>,
+    empty_space: f32,
     corners: Slice<Corners>,
     counts: SliceMut<u32>,
     next_listed: SliceMut<u32>,
     next_boxes: SliceMut<Aabb>,
 ) {
     let items = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 };
-    let sorting = Sorting { items, plans, corners, next_listed, next_boxes };
+    let sorting = Sorting { items, keys, empty_space, corners, next_listed, next_boxes };
     let (sides, smem) = (sorting.sides(), shared_mem::<ChunkSmem>());
     let (before, all) = sides.places::<LANES>(smem);
     let (bases, thread) = (shared_field!(smem, bases), thread::thread_idx_x() as usize);
@@ -327,14 +348,15 @@ pub unsafe fn sah_count<const LANES: usize>(
     listed: Slice<u32>,
     boxes: Slice<Aabb>,
     are_clipped: u32,
-    plans: Slice<Plan>,
+    keys: Slice<u32>,
+    empty_space: f32,
     corners: Slice<Corners>,
     counts: SliceMut<u32>,
     next_listed: SliceMut<u32>,
     next_boxes: SliceMut<Aabb>,
 ) {
     let items = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 };
-    let sides = Sorting { items, plans, corners, next_listed, next_boxes }.sides();
+    let sides = Sorting { items, keys, empty_space, corners, next_listed, next_boxes }.sides();
     let (_, all) = sides.places::<LANES>(shared_mem::<ChunkSmem>());
     let thread = thread::thread_idx_x() as usize;
     if thread < 2 {
@@ -353,14 +375,15 @@ pub unsafe fn sah_scatter<const LANES: usize>(
     listed: Slice<u32>,
     boxes: Slice<Aabb>,
     are_clipped: u32,
-    plans: Slice<Plan>,
+    keys: Slice<u32>,
+    empty_space: f32,
     corners: Slice<Corners>,
     before_chunks: Slice<u32>,
     next_listed: SliceMut<u32>,
     next_boxes: SliceMut<Aabb>,
 ) {
     let items = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 };
-    let sorting = Sorting { items, plans, corners, next_listed, next_boxes };
+    let sorting = Sorting { items, keys, empty_space, corners, next_listed, next_boxes };
     let sides = sorting.sides();
     let (before, _) = sides.places::<LANES>(shared_mem::<ChunkSmem>());
     let chunk = thread::block_idx_x() as usize;

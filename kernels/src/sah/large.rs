@@ -2,6 +2,7 @@
 
 use super::aabb::Aabb;
 use super::model::{Splits, cut_empty_space, leaf_cost, middle};
+use super::node::MAX_NODES;
 use crate::policy::{SAH_CHUNK_TRIANGLES, SAH_LARGE_DEPTH};
 
 /// Most triangles of a small node, which has a bit for each.
@@ -9,7 +10,9 @@ pub const SMALL_TRIANGLES: u32 = 64;
 
 /// Places on the lists of nodes up to which a tree of so many triangles is refined by large nodes: a bound for its memory.
 pub const fn most_listed(num_triangles: u64) -> u64 {
-    16 * num_triangles + 4096
+    let most = 16 * num_triangles + 4096;
+    // No tree has more.
+    if most < MAX_NODES { most } else { MAX_NODES }
 }
 
 /// The places that a node takes on the lists of the next level, or of small roots.

@@ -1,8 +1,11 @@
 //! The large nodes of a level, a thread each: what is done with them, and what they leave.
 
 use super::chunks::load_box;
-use super::large::{Large, Outcome, Plan, SMALL_TRIANGLES};
+use super::large::{CHUNK_TRIANGLES, Large, Outcome, Plan, SMALL_TRIANGLES};
+use crate::block::scan::exclusive_over_warps;
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::operator::Sum;
+use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
 /// What a large node became.
@@ -79,18 +82,26 @@ pub struct SmallRoot {
 // SAFETY: plain numbers.
 unsafe impl cust_core::DeviceCopy for SmallRoot {}
 
-/// Numbers of what nodes leave, two in each of two words.
+/// What a level leaves, in words.
 pub mod left {
-    /// Large nodes, and small roots above.
-    #[inline(always)]
-    pub const fn nodes(large: u32, small: u32) -> u64 {
-        large as u64 | (small as u64) << 32
-    }
+    /// Large nodes, and in the high half their chunks.
+    pub const LARGE: usize = 0;
+    /// Small roots, and in the high half their triangles.
+    pub const SMALL: usize = 1;
+    /// What there is, a bit each: …
+    pub const TOLD: usize = 2;
+    /// Words.
+    pub const WORDS: usize = 3;
 
-    /// Chunks of large nodes, and triangles of small roots above.
+    /// … nodes that stay as they are, …
+    pub const STAYS: u64 = 1;
+    /// … and leaves with more triangles than have bits.
+    pub const LONG: u64 = 2;
+
+    /// Two numbers in a word.
     #[inline(always)]
-    pub const fn triangles(chunks: u32, of_small: u32) -> u64 {
-        chunks as u64 | (of_small as u64) << 32
+    pub const fn word(low: u32, high: u32) -> u64 {
+        low as u64 | (high as u64) << 32
     }
 
     /// The two.
@@ -100,128 +111,137 @@ pub mod left {
     }
 }
 
-/// Plans what is done with each node, given the boxes of their triangles as keys; a thread a node.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_plan(nodes: Slice<Large>, keys: Slice<u32>, empty_space: f32, plans: SliceMut<Plan>) {
-    let node = thread::index_1d_u64() as usize;
-    if node < nodes.len() {
-        plans.store(node, Plan::new(&nodes.load(node), load_box(keys, node), empty_space));
-    }
-}
-
-/// The nodes of a level that have been planned and counted.
+/// The nodes of a level, with the boxes of their triangles, and how many of these are on both sides of the planes.
 #[derive(Clone, Copy)]
 struct Level<'a> {
     nodes: Slice<'a, Large>,
-    plans: Slice<'a, Plan>,
+    keys: Slice<'a, u32>,
     counts: Slice<'a, u32>,
+    empty_space: f32,
     step_cost: f32,
     is_full: bool,
 }
 
+/// A node with what becomes of it, and how many triangles each child has: all are in the first if it does not split.
+#[derive(Clone, Copy)]
+struct Done {
+    large: Large,
+    plan: Plan,
+    outcome: Outcome,
+    lens: [u32; 2],
+}
+
 impl Level<'_> {
-    /// A node with what becomes of it, and how many triangles each child has: all in the first if it does not split.
     #[inline(always)]
-    unsafe fn node(&self, node: usize) -> (Large, Plan, Outcome, [u32; 2]) {
-        let (large, plan) = (self.nodes.load(node), self.plans.load(node));
+    unsafe fn node(&self, node: usize) -> Done {
+        let large = self.nodes.load(node);
+        let plan = Plan::new(&large, load_box(self.keys, node), self.empty_space);
         let counts = [self.counts.load(node), self.counts.load(self.nodes.len() + node)];
         let outcome = plan.outcome(&large, counts[0], counts[1], self.step_cost, self.is_full);
-        (large, plan, outcome, if outcome == Outcome::Split { counts } else { [large.len, 0] })
+        Done { large, plan, outcome, lens: if outcome == Outcome::Split { counts } else { [large.len, 0] } }
     }
 }
 
-/// True for a child that goes on as a large node.
-#[inline(always)]
-fn is_large(outcome: Outcome, len: u32) -> bool {
-    outcome != Outcome::Leaf && len > SMALL_TRIANGLES
-}
-
-/// What [`sah_outcomes`] tells of a level, a bit each.
-pub mod told {
-    /// There are nodes that stay as they are.
-    pub const STAYS: u64 = 1;
-    /// There are leaves with more triangles than have bits.
-    pub const LONG: u64 = 2;
-}
-
-/// Writes what each node leaves ([`left`]), its nodes, behind those of all its triangles, and a 0 at last; which nodes stay as they are; and
-/// what there is ([`told`]). A thread a node.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_outcomes(
-    nodes: Slice<Large>,
-    plans: Slice<Plan>,
-    counts: Slice<u32>,
-    step_cost: f32,
-    is_full: u32,
-    leaves: SliceMut<u64>,
-    stays: SliceMut<u8>,
-    told: SliceMut<u64>,
-) {
-    let node = thread::index_1d_u64() as usize;
-    if node >= nodes.len() {
-        return;
+impl Done {
+    /// True for a child that goes on as a large node.
+    #[inline(always)]
+    fn is_large(&self, child: usize) -> bool {
+        self.outcome != Outcome::Leaf && self.lens[child] > SMALL_TRIANGLES
     }
-    let level = Level { nodes, plans, counts, step_cost, is_full: is_full != 0 };
-    let (large, _, outcome, lens) = level.node(node);
-    let (mut of_nodes, mut of_triangles, mut i) = (0, 0, 0);
-    while i < 2 {
-        let len = lens[i];
-        if is_large(outcome, len) {
-            of_nodes += left::nodes(1, 0);
-            of_triangles += left::triangles(len.div_ceil(super::large::CHUNK_TRIANGLES), 0);
-        } else if len > 0 {
-            of_nodes += left::nodes(0, 1);
-            of_triangles += left::triangles(0, len);
+
+    /// What it leaves ([`left`]).
+    #[inline(always)]
+    fn left(&self) -> [u64; 2] {
+        let (mut of_large, mut of_small, mut i) = (0, 0, 0);
+        while i < 2 {
+            let len = self.lens[i];
+            if self.is_large(i) {
+                of_large += left::word(1, len.div_ceil(CHUNK_TRIANGLES));
+            } else if len > 0 {
+                of_small += left::word(1, len);
+            }
+            i += 1;
         }
-        i += 1;
+        [of_large, of_small]
     }
-    leaves.store(node, of_nodes);
-    leaves.store(nodes.len() + node, of_triangles);
-    if node == 0 {
-        leaves.store(2 * nodes.len(), 0);
-    }
-    let stays_so = outcome == Outcome::Again;
-    stays.store(node, stays_so.into());
-    if stays_so {
-        told.atomic_or(0, told::STAYS, Ordering::Relaxed, Scope::Device);
-    }
-    if outcome == Outcome::Leaf && large.len > SMALL_TRIANGLES {
-        told.atomic_or(0, told::LONG, Ordering::Relaxed, Scope::Device);
+
+    /// What is told of it.
+    #[inline(always)]
+    fn told(&self) -> u64 {
+        match self.outcome {
+            Outcome::Again => left::STAYS,
+            Outcome::Leaf if self.large.len > SMALL_TRIANGLES => left::LONG,
+            _ => 0,
+        }
     }
 }
 
-/// Writes the nodes of the next level, small roots, and what became of each node, given the scanned numbers of what is left; a thread a node.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_next(
+/// Shared memory of a block that numbers what nodes leave.
+#[repr(C)]
+pub struct LevelSmem {
+    warp_sums: [[u64; PER_ITEM_THREADS / 32]; 2],
+    bases: [u64; 2],
+}
+
+/// Writes the nodes of the next level, small roots, what became of each node, which nodes stay as they are, and what all leave ([`left`]), which
+/// begins as zeros; a thread a node. Where nodes are on their lists is a matter of timing, but they lie in the order of their chunks.
+#[kernel(family = "sah", block = PER_ITEM_THREADS, shared = LevelSmem)]
+pub unsafe fn sah_level(
     nodes: Slice<Large>,
-    plans: Slice<Plan>,
+    keys: Slice<u32>,
     counts: Slice<u32>,
+    empty_space: f32,
     step_cost: f32,
     is_full: u32,
-    left_before: Slice<u64>,
     first_next: u32,
     first_small: u32,
     first_of_small: u32,
+    left: SliceMut<u64>,
     next: SliceMut<Large>,
     small: SliceMut<SmallRoot>,
+    stays: SliceMut<u8>,
     uppers: SliceMut<Upper>,
 ) {
     let node = thread::index_1d_u64() as usize;
-    if node >= nodes.len() {
+    let level = Level { nodes, keys, counts, empty_space, step_cost, is_full: is_full != 0 };
+    let is_there = node < nodes.len();
+    let done = level.node(if is_there { node } else { 0 });
+    let of_it = if is_there { done.left() } else { [0; 2] };
+    let smem = shared_mem::<LevelSmem>();
+    let (sums, bases) = (shared_field!(smem, warp_sums), shared_field!(smem, bases));
+    let (mut before, mut all, mut i) = ([0; 2], [0; 2], 0);
+    while i < 2 {
+        let (lanes, of_warp) = exclusive_of::<u64, Sum>(inclusive::<u64, Sum>(of_it[i]));
+        let (warps, of_block) = exclusive_over_warps::<u64, Sum>(
+            of_warp,
+            sums.part(i * (PER_ITEM_THREADS / 32), PER_ITEM_THREADS / 32),
+        );
+        (before[i], all[i]) = (lanes + warps, of_block);
+        i += 1;
+    }
+    let thread = thread::thread_idx_x() as usize;
+    if thread < 2 {
+        let sum = if thread == 0 { all[0] } else { all[1] };
+        bases.store(thread, left.atomic_add(thread, sum, Ordering::Relaxed, Scope::Device));
+    }
+    thread::sync_threads();
+    if !is_there {
         return;
     }
-    let level = Level { nodes, plans, counts, step_cost, is_full: is_full != 0 };
-    let (large, plan, outcome, lens) = level.node(node);
-    let (mut next_number, mut small_number) = left::parts(left_before.load(node));
-    let of_triangles = left_before.load(nodes.len() + node).wrapping_sub(left_before.load(nodes.len()));
-    let (mut chunk, mut of_small) = left::parts(of_triangles);
+    if done.told() != 0 {
+        left.atomic_or(left::TOLD, done.told(), Ordering::Relaxed, Scope::Device);
+    }
+    stays.store(node, (done.outcome == Outcome::Again).into());
+    let (mut next_number, mut chunk) = left::parts(bases.load(0) + before[0]);
+    let (mut small_number, mut of_small) = left::parts(bases.load(1) + before[1]);
+    let Done { large, plan, outcome, lens } = done;
     let boxes = plan.rest.halves(plan.axis, plan.plane);
     let (mut children, mut i) = ([Child::EMPTY, Child::EMPTY], 0);
     while i < 2 {
         let (len, begin) = (lens[i], large.room(i == 1));
         let bounds = if outcome == Outcome::Split { boxes[i] } else { plan.rest };
         let depth = plan.depth(&large) + u32::from(outcome == Outcome::Split);
-        if is_large(outcome, len) {
+        if done.is_large(i) {
             let tried = if outcome == Outcome::Again { large.tried + 1 } else { 0 };
             let child = Large { bounds, depth, tried, len, chunk, begin };
             next.store(next_number as usize, child);
@@ -261,7 +281,7 @@ pub unsafe fn sah_keep(
         return;
     }
     let root = roots.load(root);
-    let from = root.from as usize * super::large::CHUNK_TRIANGLES as usize;
+    let from = root.from as usize * CHUNK_TRIANGLES as usize;
     let (list, boxes) = if root.is_old != 0 { (listed, boxes) } else { (next_listed, next_boxes) };
     let mut i = warp::lane_id();
     while i < root.len {

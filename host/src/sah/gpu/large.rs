@@ -3,10 +3,10 @@
 use super::Triangles;
 use super::room::Room;
 use super::small::SmallNodes;
-use crate::device::{Layout, Region, Stream, Temp, Workspace};
+use crate::device::{Layout, PinnedBuffer, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::nothing;
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::Ends;
 use crate::primitives::segmented::Segmented;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
@@ -14,10 +14,9 @@ use kauri_kernels::sah::chunks::{
     BOX_WORDS, sah_boxes, sah_chunk_boxes, sah_chunk_nodes, sah_count, sah_node_counts, sah_scatter,
     sah_sort, sah_stay,
 };
-use kauri_kernels::sah::large::{CHUNK_TRIANGLES, Large, Plan, SMALL_TRIANGLES, most_listed};
-use kauri_kernels::sah::levels::{SmallRoot, Upper, left, sah_next, sah_outcomes, sah_plan, told};
+use kauri_kernels::sah::large::{CHUNK_TRIANGLES, Large, SMALL_TRIANGLES, most_listed};
+use kauri_kernels::sah::levels::{SmallRoot, Upper, left, sah_level};
 use kauri_kernels::thread::operator::{Min, Sum};
-use kauri_kernels::warp::look_back::Decoupled;
 use std::mem::swap;
 use std::ops::Range;
 
@@ -42,6 +41,8 @@ pub(super) struct LargeNodes {
     lists: [Room<u32>; 2],
     boxes: [Room<Aabb>; 2],
     uppers: Room<Upper>,
+    /// What the host is told of a level.
+    told: Option<PinnedBuffer<u64>>,
 }
 
 /// Temporary memory of a level.
@@ -51,7 +52,6 @@ struct Plans {
     offsets: Region<u64>,
     keys: Region<u32>,
     chunk_keys: Region<u32>,
-    plans: Region<Plan>,
     counts: Region<u32>,
     chunk_counts: Region<u32>,
     before_chunks: Region<u32>,
@@ -59,7 +59,6 @@ struct Plans {
     sums: Segmented,
     stays: Region<u8>,
     left: Region<u64>,
-    scan: Scan,
 }
 
 impl Plans {
@@ -70,16 +69,13 @@ impl Plans {
             offsets: layout.reserve(num_nodes + 1),
             keys: layout.reserve(BOX_WORDS * num_nodes),
             chunk_keys: layout.reserve(BOX_WORDS * num_chunks),
-            plans: layout.reserve(num_nodes),
             counts: layout.reserve(2 * num_nodes),
             chunk_counts: layout.reserve(2 * num_chunks),
             before_chunks: layout.reserve(2 * num_chunks),
             least: Segmented::plan::<u32, Min>(layout, num_chunks, false),
             sums: Segmented::plan::<u32, Sum>(layout, num_chunks, false),
             stays: layout.reserve(num_nodes),
-            // What is told of the level is behind them.
-            left: layout.reserve(2 * num_nodes + 2),
-            scan: Scan::plan::<u64, Decoupled>(layout, 2 * num_nodes + 1),
+            left: layout.reserve(left::WORDS),
         }
     }
 }
@@ -91,6 +87,13 @@ struct Left {
     chunks: u32,
     of_small: u32,
     told: u64,
+}
+
+impl Left {
+    /// Places for their triangles.
+    fn num_listed(&self) -> u64 {
+        u64::from(self.chunks) * u64::from(CHUNK_TRIANGLES) + u64::from(self.of_small)
+    }
 }
 
 /// A level.
@@ -111,6 +114,7 @@ impl LargeNodes {
             lists: [Room::new("triangles of large nodes"), Room::new("triangles of large nodes")],
             boxes: [Room::new("boxes of parts of triangles"), Room::new("boxes of parts of triangles")],
             uppers: Room::new("large nodes"),
+            told: None,
         }
     }
 
@@ -203,42 +207,36 @@ impl LargeNodes {
             boxes: if clip { from_boxes.all_mut().read_only() } else { input.boxes },
         };
         let next_boxes = if clip { to_boxes.all_mut() } else { nothing() };
+        // Each node leaves two at most.
+        to_nodes.reserve(stream, 2 * num_nodes as usize, 0)?;
+        let first_small = small.reserve_roots(stream, 2 * num_nodes)?;
+        let (num_kept, most) = (small.num_kept(), most_listed(input.corners.len() as u64));
         // SAFETY: memory as planned and reserved, which waits for the device before it is freed.
         unsafe {
             level.find_chunks()?;
             level.find_boxes()?;
             level.sort(to_list.all_mut(), next_boxes)?;
-            let mut is_full = false;
-            let mut left = level.outcomes(is_full)?;
-            let listed = u64::from(left.chunks) * u64::from(CHUNK_TRIANGLES) + u64::from(left.of_small);
-            if small.num_kept() + listed > most_listed(input.corners.len() as u64) {
-                is_full = true;
-                left = level.outcomes(is_full)?;
-            }
-            to_nodes.reserve(stream, left.large as usize, 0)?;
-            let first_small = small.reserve(stream, left.small, left.of_small, clip)?;
-            let args = (
-                level.nodes,
-                temp.view(plans.plans).read_only(),
-                temp.view(plans.counts).read_only(),
-                input.options.step_cost,
-                is_full.into(),
-                temp.view(plans.left).read_only(),
-                numbers.end,
+            let to = Next {
+                first: numbers.end,
                 first_small,
-                small.num_kept() as u32,
-                to_nodes.all_mut(),
-                small.roots_mut(),
-                self.uppers.all_mut().part(begin as usize, num_nodes as usize),
-            );
-            stream.launch_items::<sah_next>(num_nodes.into(), args)?;
+                first_of_small: num_kept as u32,
+                nodes: to_nodes.all_mut(),
+                small: small.roots_mut(),
+                uppers: self.uppers.all_mut().part(begin as usize, num_nodes as usize),
+            };
+            let mut left = level.finish(&to, false, &mut self.told)?;
+            if num_kept + left.num_listed() > most {
+                temp.clear(stream, plans.left)?;
+                left = level.finish(&to, true, &mut self.told)?;
+            }
+            small.reserve_kept(stream, left.of_small, clip)?;
             let lists = [level.listed, to_list.all_mut().read_only()];
             let boxes = if clip { [level.boxes, next_boxes.read_only()] } else { [nothing().read_only(); 2] };
             small.keep(stream, input, lists, boxes, left.small, left.of_small)?;
-            if left.told & told::LONG != 0 {
+            if left.told & left::LONG != 0 {
                 small.has_long();
             }
-            if left.told & told::STAYS != 0 {
+            if left.told & left::STAYS != 0 {
                 level.stay(to_list.all_mut(), next_boxes)?;
             }
             uppers.levels.push(numbers);
@@ -248,6 +246,16 @@ impl LargeNodes {
             Ok((left.large, left.chunks))
         }
     }
+}
+
+/// Where what a level leaves goes.
+struct Next<'a> {
+    first: u32,
+    first_small: u32,
+    first_of_small: u32,
+    nodes: SliceMut<'a, Large>,
+    small: SliceMut<'a, SmallRoot>,
+    uppers: SliceMut<'a, Upper>,
 }
 
 impl Level<'_> {
@@ -266,15 +274,20 @@ impl Level<'_> {
     /// # Safety
     /// Nothing else uses the plan's memory until the stream has done the work; lists are as long as nodes say.
     unsafe fn find_chunks(&self) -> Result<()> {
-        let to =
-            (self.view(self.plans.of_chunks), self.view(self.plans.heads), self.view(self.plans.offsets));
+        let args = (
+            self.nodes,
+            self.view(self.plans.of_chunks),
+            self.view(self.plans.heads),
+            self.view(self.plans.offsets),
+            self.view(self.plans.keys),
+            self.view(self.plans.counts),
+            self.view(self.plans.left),
+        );
         // SAFETY: passed on to the caller.
-        unsafe {
-            self.stream.launch_items::<sah_chunk_nodes>(self.num_chunks(), (self.nodes, to.0, to.1, to.2))
-        }
+        unsafe { self.stream.launch_items::<sah_chunk_nodes>(self.num_chunks(), args) }
     }
 
-    /// The box of each node's triangles, and what is to be done with it.
+    /// The box of each node's triangles.
     ///
     /// # Safety
     /// As [`find_chunks`](Self::find_chunks).
@@ -287,9 +300,6 @@ impl Level<'_> {
         let (stream, num_chunks) = (self.stream, self.num_chunks());
         // SAFETY: passed on to the caller.
         unsafe {
-            if !by_reductions {
-                stream.fill_bytes(keys, 0xFF)?;
-            }
             match (by_reductions, options.stages.by_shared_memory) {
                 (false, false) => stream.launch::<sah_boxes<32>>(num_chunks, args),
                 (false, true) => stream.launch::<sah_boxes<1>>(num_chunks, args),
@@ -299,8 +309,7 @@ impl Level<'_> {
             if by_reductions {
                 self.reduce_boxes()?;
             }
-            let args = (self.nodes, keys.read_only(), options.empty_space, self.view(self.plans.plans));
-            stream.launch_items::<sah_plan>(self.num_nodes(), args)
+            Ok(())
         }
     }
 
@@ -331,15 +340,26 @@ impl Level<'_> {
     unsafe fn sort(&self, next: SliceMut<'_, u32>, next_boxes: SliceMut<'_, Aabb>) -> Result<()> {
         let (stream, options, num_chunks) = (self.stream, self.input.options, self.num_chunks());
         let of_chunks = self.view(self.plans.of_chunks).read_only();
-        let plans = self.view(self.plans.plans).read_only();
+        let (keys, empty_space) = (self.view(self.plans.keys).read_only(), options.empty_space);
         let (nodes, listed, boxes, corners) = (self.nodes, self.listed, self.boxes, self.input.corners);
         let (clip, shared) = (options.clip.into(), options.stages.by_shared_memory);
         let counts = self.view(self.plans.counts);
         // SAFETY: passed on to the caller.
         unsafe {
             if !options.stages.sort_by_scans {
-                self.temp.clear(stream, self.plans.counts)?;
-                let args = (nodes, of_chunks, listed, boxes, clip, plans, corners, counts, next, next_boxes);
+                let args = (
+                    nodes,
+                    of_chunks,
+                    listed,
+                    boxes,
+                    clip,
+                    keys,
+                    empty_space,
+                    corners,
+                    counts,
+                    next,
+                    next_boxes,
+                );
                 return if shared {
                     stream.launch::<sah_sort<1>>(num_chunks, args)
                 } else {
@@ -347,7 +367,19 @@ impl Level<'_> {
                 };
             }
             let of_each = self.view(self.plans.chunk_counts);
-            let args = (nodes, of_chunks, listed, boxes, clip, plans, corners, of_each, next, next_boxes);
+            let args = (
+                nodes,
+                of_chunks,
+                listed,
+                boxes,
+                clip,
+                keys,
+                empty_space,
+                corners,
+                of_each,
+                next,
+                next_boxes,
+            );
             if shared {
                 stream.launch::<sah_count<1>>(num_chunks, args)?;
             } else {
@@ -361,7 +393,8 @@ impl Level<'_> {
                 sums.scan::<u32, Sum>(stream, self.temp, from, heads, to, Ends::Exclusive)?;
             }
             let before = before.read_only();
-            let args = (nodes, of_chunks, listed, boxes, clip, plans, corners, before, next, next_boxes);
+            let args =
+                (nodes, of_chunks, listed, boxes, clip, keys, empty_space, corners, before, next, next_boxes);
             if shared {
                 stream.launch::<sah_scatter<1>>(num_chunks, args)?;
             } else {
@@ -374,36 +407,46 @@ impl Level<'_> {
         }
     }
 
-    /// What becomes of the nodes: numbers of what they leave, scanned, and what these add up to. Waits for them.
+    /// What becomes of the nodes, and what that adds up to. Waits for it.
     ///
     /// # Safety
-    /// As [`find_chunks`](Self::find_chunks).
-    unsafe fn outcomes(&self, is_full: bool) -> Result<Left> {
-        let (stream, num_nodes) = (self.stream, self.nodes.len());
-        let left = self.view(self.plans.left);
+    /// As [`find_chunks`](Self::find_chunks); there is room for two nodes for each, of either kind.
+    unsafe fn finish(
+        &self,
+        next: &Next<'_>,
+        is_full: bool,
+        told: &mut Option<PinnedBuffer<u64>>,
+    ) -> Result<Left> {
+        let (stream, left) = (self.stream, self.view(self.plans.left));
+        let told = match told {
+            Some(told) => told,
+            None => told.insert(PinnedBuffer::zeroed(stream.gpu(), left::WORDS, "large nodes")?),
+        };
+        let args = (
+            self.nodes,
+            self.view(self.plans.keys).read_only(),
+            self.view(self.plans.counts).read_only(),
+            self.input.options.empty_space,
+            self.input.options.step_cost,
+            is_full.into(),
+            next.first,
+            next.first_small,
+            next.first_of_small,
+            left,
+            next.nodes,
+            next.small,
+            self.view(self.plans.stays),
+            next.uppers,
+        );
         // SAFETY: passed on to the caller.
         unsafe {
-            let (numbers, told) = (left.part(0, 2 * num_nodes + 1), left.part(2 * num_nodes + 1, 1));
-            stream.fill_bytes(told, 0)?;
-            let args = (
-                self.nodes,
-                self.view(self.plans.plans).read_only(),
-                self.view(self.plans.counts).read_only(),
-                self.input.options.step_cost,
-                is_full.into(),
-                numbers,
-                self.view(self.plans.stays),
-                told,
-            );
-            stream.launch_items::<sah_outcomes>(self.num_nodes(), args)?;
-            let (from, scan) = (numbers.read_only(), &self.plans.scan);
-            scan.run::<u64, Sum, Decoupled>(stream, self.temp, from, numbers, Ends::Exclusive)?;
-            let nodes = stream.read(left.part(num_nodes, 1).read_only())?[0];
-            let all = stream.read(left.part(2 * num_nodes, 2).read_only())?;
-            let (large, small) = left::parts(nodes);
-            let (chunks, of_small) = left::parts(all[0].wrapping_sub(nodes));
-            Ok(Left { large, small, chunks, of_small, told: all[1] })
+            stream.launch_items::<sah_level>(self.num_nodes(), args)?;
+            stream.start_reading(left.read_only(), told)?;
         }
+        stream.synchronize()?;
+        let (large, chunks) = left::parts(told[left::LARGE]);
+        let (small, of_small) = left::parts(told[left::SMALL]);
+        Ok(Left { large, small, chunks, of_small, told: told[left::TOLD] })
     }
 
     /// Moves triangles of nodes that stay as they are.

@@ -106,15 +106,20 @@ impl SmallNodes {
         self.num_kept.into()
     }
 
-    /// Room for more roots, with so many triangles; the number of the first.
-    pub(super) fn reserve(&mut self, stream: &Stream, num: u32, of_them: u32, clip: bool) -> Result<u32> {
-        let kept = self.num_kept as usize;
+    /// Room for more roots; the number of the first.
+    pub(super) fn reserve_roots(&mut self, stream: &Stream, num: u32) -> Result<u32> {
         self.roots.reserve(stream, (self.num_roots + num) as usize, self.num_roots as usize)?;
-        self.kept[0].reserve(stream, kept + of_them as usize, kept)?;
-        if clip {
-            self.boxes[0].reserve(stream, kept + of_them as usize, kept)?;
-        }
         Ok(self.num_roots)
+    }
+
+    /// Room for so many more triangles of roots.
+    pub(super) fn reserve_kept(&mut self, stream: &Stream, num: u32, clip: bool) -> Result<()> {
+        let kept = self.num_kept as usize;
+        self.kept[0].reserve(stream, kept + num as usize, kept)?;
+        if clip {
+            self.boxes[0].reserve(stream, kept + num as usize, kept)?;
+        }
+        Ok(())
     }
 
     /// The roots, with room for what was reserved.
@@ -130,7 +135,8 @@ impl SmallNodes {
         input: &Triangles<'_>,
         listed: Slice<'_, u32>,
     ) -> Result<()> {
-        self.reserve(stream, 1, root.len, input.options.clip)?;
+        self.reserve_roots(stream, 1)?;
+        self.reserve_kept(stream, root.len, input.options.clip)?;
         // SAFETY: there is room for one.
         unsafe { stream.upload(self.roots.all_mut().part(0, 1), &[root])? };
         let lists = [listed, nothing().read_only()];
