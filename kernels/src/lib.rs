@@ -13,6 +13,7 @@ pub mod kdtree;
 pub mod policy;
 pub mod primitives;
 pub mod quadtree;
+pub mod render;
 pub mod sah;
 pub mod thread;
 pub mod warp;

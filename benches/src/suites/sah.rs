@@ -11,7 +11,7 @@ use crate::report::{Phase, Report, Row};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::io::read_mesh;
 use kauri::mesh::{Mesh, Motion, shapes};
-use kauri::render::Camera;
+use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error, Result};
 use rayon::prelude::*;
@@ -146,6 +146,7 @@ impl<'a> Bench<'a> {
         let moved = Resident::new(&self.stream, &moved)?;
         let timing = effort.wall(|| tree.refit_on(&self.stream, moved.mesh()))?;
         report.push(Row { timing: Some(timing), ..self.row("refit to waves".to_owned(), num) });
+        self.frame(report, &mut tree)?;
         let timing = effort.wall(|| tree.rebuild(self.mesh))?;
         report.push(Row { timing: Some(timing), ..self.row("rebuild from host memory".to_owned(), num) });
         let timing = effort.wall(|| SahTree::build(&self.settings.device, self.mesh, &fast).map(|_| ()))?;
@@ -153,10 +154,31 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// A frame of a mesh that moves: its tree built anew, a ray a pixel, and one to the sun from all that is seen.
+    fn frame(&self, report: &mut Report, tree: &mut SahTree) -> Result<()> {
+        let (stream, effort) = (&self.stream, self.settings.effort);
+        let options = RenderOptions::default().size(SIZE[0], SIZE[1]);
+        let (camera, mut frames) = (self.camera(), Frames::new(stream.gpu(), &options)?);
+        tree.rebuild_on(stream, self.resident.mesh())?;
+        for (work, rebuilds) in [("frame with shadows", false), ("rebuild, and frame with shadows", true)] {
+            let timing = effort.wall(|| {
+                if rebuilds {
+                    tree.rebuild_on(stream, self.resident.mesh())?;
+                }
+                frames.draw(stream, tree, &camera)?;
+                stream.synchronize()
+            })?;
+            let note = Some(format!("{:.0} a second", 1e3 / timing.median_ms));
+            let row = self.row(work.to_owned(), SIZE[0] as usize * SIZE[1] as usize);
+            report.push(Row { timing: Some(timing), note, ..row });
+        }
+        Ok(())
+    }
+
     fn rays(&self, report: &mut Report) -> Result<()> {
         let exact = SahOptions::default().quality(Quality::Exact);
         let fast = self.tree(&SahOptions::default())?;
-        let primary = self.primary()?;
+        let primary = self.camera().rays(SIZE)?;
         let hits = fast.closest_hits(&primary)?;
         let off = (0..hits.len()).into_par_iter();
         let seen: Vec<(usize, Hit)> =
@@ -232,11 +254,9 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The rays of a picture.
-    fn primary(&self) -> Result<Vec<Ray>> {
+    fn camera(&self) -> Camera {
         let aspect = f64::from(SIZE[0]) / f64::from(SIZE[1]);
-        let camera = Camera::new([0.6, -1.0, 0.5], [0.0; 3]);
-        camera.framing(self.mesh.vertices(), aspect).rays(SIZE)
+        Camera::new([0.6, -1.0, 0.5], [0.0; 3]).framing(self.mesh.vertices(), aspect)
     }
 
     /// From anywhere in the mesh's box to anywhere.

@@ -155,6 +155,16 @@ impl View {
         self.axes.up
     }
 
+    /// The way from the eye to the middle of the first pixel, and from a pixel to the next of its row and to that below.
+    pub(super) fn ways(&self) -> [V3; 3] {
+        let Axes { right, up, ahead, slope } = self.axes;
+        let [width, height] = self.size;
+        let pixel = 2.0 * slope / height;
+        let first =
+            sum([(1.0, ahead), ((0.5 - 0.5 * width) * pixel, right), ((0.5 * height - 0.5) * pixel, up)]);
+        [first, right.map(|x| x * pixel), up.map(|x| -x * pixel)]
+    }
+
     /// The ray through the middle of a pixel, counted row by row.
     pub(super) fn centre(&self, pixel: usize) -> Ray {
         let width = self.size[0] as usize;

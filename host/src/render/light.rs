@@ -6,8 +6,8 @@ use super::vector::{V3, dot, sum};
 
 /// Light from the sun on a surface that faces it, and from straight above and below.
 pub(super) const SUN: V3 = [0.86, 0.77, 0.62];
-const ZENITH: V3 = [0.30, 0.38, 0.52];
-const GROUND: V3 = [0.13, 0.12, 0.12];
+pub(super) const ZENITH: V3 = [0.30, 0.38, 0.52];
+pub(super) const GROUND: V3 = [0.13, 0.12, 0.12];
 
 /// The light from a direction; `up` is where the sky is brightest.
 pub(super) fn sky(up: V3, direction: V3) -> V3 {

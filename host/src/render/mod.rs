@@ -24,6 +24,7 @@
 //! ```
 
 mod camera;
+mod frame;
 mod light;
 mod options;
 mod scene;
@@ -32,6 +33,7 @@ mod surface;
 mod vector;
 
 pub use camera::Camera;
+pub use frame::Frames;
 pub use options::RenderOptions;
 
 use rayon::prelude::*;

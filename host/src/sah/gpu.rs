@@ -25,6 +25,7 @@ pub(super) struct GpuTree {
     gpu: Gpu,
     /// One: that of the root.
     bounds: Room<Aabb>,
+    bounds_on_host: Aabb,
     nodes: Room<u64>,
     listed: Room<u32>,
     corners: Room<Corners>,
@@ -49,6 +50,7 @@ impl GpuTree {
         Self {
             gpu: gpu.clone(),
             bounds: Room::new(TREE),
+            bounds_on_host: Aabb::EMPTY,
             nodes: Room::new(TREE),
             listed: Room::new(TREE),
             corners: Room::new("corners of triangles"),
@@ -63,6 +65,7 @@ impl GpuTree {
         let nodes: Vec<u64> = tree.nodes.iter().map(|node| node.0).collect();
         Ok(Self {
             bounds: Room::with(stream, &[tree.bounds], TREE)?,
+            bounds_on_host: tree.bounds,
             nodes: Room::with(stream, &nodes, TREE)?,
             listed: Room::with(stream, &tree.listed, TREE)?,
             corners: Room::with(stream, &tree.corners, "corners of triangles")?,
@@ -77,7 +80,7 @@ impl GpuTree {
     pub(super) fn to_host(&self) -> Result<HostTree> {
         let stream = Stream::new(self.gpu())?;
         Ok(HostTree {
-            bounds: self.bounds.to_vec(&stream, 1)?[0],
+            bounds: self.bounds_on_host,
             nodes: self.nodes.to_vec(&stream, self.num_nodes)?.into_iter().map(Node).collect(),
             listed: self.listed.to_vec(&stream, self.num_listed)?,
             corners: self.corners.to_vec(&stream, self.num_triangles)?,
@@ -86,6 +89,14 @@ impl GpuTree {
 
     pub(super) fn num_triangles(&self) -> usize {
         self.num_triangles
+    }
+
+    pub(super) fn bounds_on_host(&self) -> Aabb {
+        self.bounds_on_host
+    }
+
+    pub(super) fn corners(&self) -> Slice<'_, Corners> {
+        self.corners.first(self.num_triangles)
     }
 
     pub(super) fn gpu(&self) -> &Gpu {

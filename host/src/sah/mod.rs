@@ -31,6 +31,7 @@ use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
 use crate::stats::Stats;
+use cuda_std::mem::Slice;
 use gpu::{Builder, GpuTree};
 use host::HostTree;
 use kauri_kernels::sah::triangle::Corners;
@@ -419,6 +420,19 @@ impl SahTree {
     /// True if there are no triangles.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The box around all triangles; of no triangles a point.
+    pub fn bounds(&self) -> Aabb {
+        match &self.tree {
+            Tree::Cpu(tree) => tree.bounds,
+            Tree::Gpu(tree) => tree.bounds_on_host(),
+        }
+    }
+
+    /// The corners of all triangles.
+    pub(crate) fn corners_on_device(&self) -> Result<Slice<'_, Corners>> {
+        Ok(self.gpu_tree()?.corners())
     }
 
     /// What it was built with.

@@ -1,4 +1,10 @@
-//! Floats: order-preserving integer keys.
+//! Floats: order-preserving integer keys, and roots.
+
+/// The square root, rounded to the nearest as IEEE 754 says: the same bits on every target.
+#[inline(always)]
+pub fn sqrt(x: f32) -> f32 {
+    crate::sys::sqrt(x)
+}
 
 /// Maps an `f32` to a `u32` of the same order (IEEE 754 totalOrder: -NaN < -inf < … < -0.0 < 0.0 < … < inf < NaN).
 #[inline(always)]
@@ -30,6 +36,12 @@ pub const fn f64_from_key(key: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn roots() {
+        assert_eq!([0.0, 1.0, 2.0, 1e-40].map(sqrt), [0.0, 1.0, 1.414_213_6, 9.999_967e-21]);
+        assert!(sqrt(-1.0).is_nan());
+    }
 
     #[test]
     fn keys_keep_order_and_come_back() {

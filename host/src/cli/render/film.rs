@@ -37,6 +37,8 @@ pub(super) struct Film<'a> {
     mesh: Mesh,
     motion: Option<Motion>,
     count: u32,
+    /// That of the last frame.
+    tree: Option<SahTree>,
     pub(super) build: Step,
     pub(super) trace: Step,
 }
@@ -44,7 +46,7 @@ pub(super) struct Film<'a> {
 impl<'a> Film<'a> {
     pub(super) fn new(device: &'a Device, at_rest: &'a Mesh, motion: Option<Motion>, count: u32) -> Self {
         let (build, trace) = (Step::of("build", "triangles"), Step::of("trace", "rays"));
-        Self { device, at_rest, mesh: at_rest.clone(), motion, count, build, trace }
+        Self { device, at_rest, mesh: at_rest.clone(), motion, count, tree: None, build, trace }
     }
 
     /// Where the vertices are while the mesh moves.
@@ -69,12 +71,17 @@ impl<'a> Film<'a> {
         steps: Steps,
     ) -> Result<Vec<u8>> {
         self.move_to(f64::from(i) / f64::from(self.count))?;
-        let tree = self.build.time(|| SahTree::build(self.device, &self.mesh, tree_options))?;
+        let (mesh, last) = (&self.mesh, self.tree.take());
+        let tree = self.build.time(|| match last {
+            Some(mut tree) => tree.rebuild(mesh).map(|()| tree),
+            None => SahTree::build(self.device, mesh, tree_options),
+        })?;
         let name = format!("frame {} of {}", i + 1, self.count);
         let draw = || Ok(render::image(&tree, &self.mesh, camera, options)?);
         let image = self.trace.time(|| steps.step(&name, "rays", draw, |image| image.num_rays as usize))?;
         self.build.count += tree.len();
         self.trace.count += image.num_rays as usize;
+        self.tree = Some(tree);
         Ok(image.pixels)
     }
 

@@ -114,6 +114,7 @@ impl Builder {
             stream.read(words.read_only())?
         };
         mesh.check_found(stream, &words)?;
-        Ok(from_keys([0, 1, 2, 3, 4, 5].map(|i| words[i])))
+        tree.bounds_on_host = from_keys([0, 1, 2, 3, 4, 5].map(|i| words[i]));
+        Ok(tree.bounds_on_host)
     }
 }

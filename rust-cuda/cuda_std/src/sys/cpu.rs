@@ -305,3 +305,7 @@ fn same_bits<T: Copy>(a: T, b: T) -> bool {
     let bytes = |x: *const T| unsafe { core::slice::from_raw_parts(x.cast::<u8>(), size_of::<T>()) };
     bytes(&raw const a) == bytes(&raw const b)
 }
+
+pub fn sqrt(x: f32) -> f32 {
+    x.sqrt()
+}

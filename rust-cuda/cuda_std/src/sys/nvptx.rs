@@ -41,6 +41,16 @@ unsafe extern "C" {
     fn nvvm_nanosleep(nanoseconds: u32);
 }
 
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.sqrt.rn.f"]
+    fn nvvm_sqrt(x: f32) -> f32;
+}
+
+#[inline(always)]
+pub fn sqrt(x: f32) -> f32 {
+    unsafe { nvvm_sqrt(x) }
+}
+
 #[cfg(target_feature = "sm_80")]
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.redux.sync.add"]

@@ -1,0 +1,4 @@
+//! Pictures of meshes.
+
+pub mod frame;
+pub mod look;
