@@ -8,9 +8,12 @@ use kauri::join::{DistanceJoin, KnnIndex, KnnJoin, Scored, Strategy, TopKDistanc
 use kauri::kdtree::{
     BalancedBuilder, BalancedKdTree, BalancedOptions, Builder, Norm, PointMask, Queries, QueryOptions,
 };
+use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::primitives::radix_sort::{self, RadixSortOptions};
 use kauri::primitives::segmented_sort;
 use kauri::quadtree::{self, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::render::{Camera, Frames, RenderOptions};
+use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
 use std::ops::ControlFlow;
 
@@ -428,6 +431,75 @@ fn every_call_of_a_quadtree_may_fail() {
                 each_call_but_any_fails(|plan| quadtree_survives(gpu, &points(3000), &options, plan));
             });
         }
+    }
+}
+
+/// Builds a SAH k-d tree, builds it anew and moves it, asks it, and makes a frame, on a device whose `nth` call fails; true if no call failed.
+fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan: FaultPlan) -> bool {
+    let rays: Vec<Ray> = (0..9).map(|i| Ray::new([0.1 * i as f32, 0.3, 2.0], [0.02, 0.01, -1.0])).collect();
+    let expected = [mesh, moved].map(|mesh| {
+        let tree = SahTree::build(&Device::cpu(), mesh, options).unwrap();
+        (tree.closest_hits(&rays).unwrap(), tree.all_hits(&rays).unwrap(), tree.any_hits(&rays).unwrap())
+    });
+    let faulty = gpu.with_faults(plan);
+    let mut untouched = true;
+    let mut note = |result: Result<()>| {
+        let is_done = result.is_ok();
+        if let Err(error) = result {
+            assert!(is_expected(&error), "{plan:?}: {error}");
+            untouched = false;
+        }
+        is_done
+    };
+    match SahTree::build(&Device::from_gpu(faulty.clone()), mesh, options) {
+        Err(error) => {
+            note(Err(error));
+        }
+        Ok(mut tree) => {
+            let mut is_moved = 0;
+            for step in 0..4 {
+                match step {
+                    1 if note(tree.rebuild(moved)) => is_moved = 1,
+                    2 if note(tree.refit(mesh)) => is_moved = 0,
+                    3 if note(tree.rebuild(moved)) => is_moved = 1,
+                    _ => (),
+                }
+                let (closest, all, any) = &expected[is_moved];
+                let by = RayOptions::default().sorted(step == 1);
+                note(tree.closest_hits_with(&rays, &by).map(|hits| assert_eq!(hits, *closest, "{plan:?}")));
+                note(tree.all_hits(&rays).map(|hits| assert_eq!(hits, *all, "{plan:?}")));
+                note(tree.any_hits(&rays).map(|hits| assert_eq!(hits, *any, "{plan:?}")));
+            }
+            let draw = || {
+                let stream = Stream::new(&faulty)?;
+                let mut frames = Frames::new(&faulty, &RenderOptions::default().size(4, 3))?;
+                frames.draw(&stream, &tree, &Camera::new([0.0, -1.0, 1.0], [0.0; 3]))?;
+                assert_eq!(frames.to_image(&stream)?.pixels.len(), 36);
+                Ok(())
+            };
+            note(draw());
+        }
+    }
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    untouched
+}
+
+#[test]
+fn every_call_of_a_sah_tree_may_fail() {
+    let meshes = |len: u32| {
+        let mesh = shapes::soup(len, 0.3, 1).unwrap();
+        let mut moved = mesh.clone();
+        Motion::Waves.apply(&mesh, 0.3, &mut moved).unwrap();
+        [mesh, moved]
+    };
+    let device = Device::sim(SimOptions::default()).unwrap();
+    let (few, many) = (meshes(70), meshes(2000));
+    for clip in [false, true] {
+        let options = SahOptions::default().clip(clip);
+        each_call_but_any_fails(|plan| sah_survives(device.gpu().unwrap(), few.each_ref(), &options, plan));
+        on_cuda(|gpu, _| {
+            each_call_but_any_fails(|plan| sah_survives(gpu, many.each_ref(), &options, plan));
+        });
     }
 }
 
