@@ -77,6 +77,8 @@ struct Bench<'a> {
     name: &'a str,
     mesh: &'a Mesh,
     resident: Resident,
+    /// How far off surfaces rays begin.
+    off: f32,
 }
 
 impl<'a> Bench<'a> {
@@ -84,7 +86,9 @@ impl<'a> Bench<'a> {
         let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
         let stream = Stream::new(gpu)?;
         let resident = Resident::new(&stream, mesh)?;
-        Ok(Self { settings, stream, name, mesh, resident })
+        let [low, high] = mesh.bounds().unwrap_or_default();
+        let off = (0..3).map(|axis| 1e-4 * (high[axis] - low[axis])).fold(0.0, f32::max);
+        Ok(Self { settings, stream, name, mesh, resident, off })
     }
 
     fn row(&self, work: String, items: usize) -> Row {
@@ -280,9 +284,7 @@ impl<'a> Bench<'a> {
         let length = dot(normal, normal).sqrt().max(f32::MIN_POSITIVE);
         let side = if dot(normal, ray.direction) > 0.0 { -1.0 } else { 1.0 };
         let normal = normal.map(|x| x * side / length);
-        let [low, high] = self.mesh.bounds().unwrap_or_default();
-        let extent = (0..3).map(|axis| high[axis] - low[axis]).fold(0.0, f32::max);
-        let place = [0, 1, 2].map(|k| ray.origin[k] + hit.t * ray.direction[k] + 1e-4 * extent * normal[k]);
+        let place = [0, 1, 2].map(|k| ray.origin[k] + hit.t * ray.direction[k] + self.off * normal[k]);
         let unit = |k: u64| (noise(self.settings.seed, 4 * i as u64 + k) >> 40) as f32 / (1 << 24) as f32;
         let towards = direction.unwrap_or_else(|| {
             // A point of the sphere around the normal's end.

@@ -42,8 +42,9 @@ impl Sides {
     /// Adds a triangle that reaches from `low` to `high` on the plane's axis.
     #[inline(always)]
     pub fn add(&mut self, triangle: u32, low: f32, high: f32, plane: f32) {
-        self.below |= u64::from(is_below(low, high, plane)) << triangle;
-        self.above |= u64::from(is_above(high, plane)) << triangle;
+        let bit = 1u64 << triangle;
+        self.below |= if is_below(low, high, plane) { bit } else { 0 };
+        self.above |= if is_above(high, plane) { bit } else { 0 };
     }
 
     /// Those that are in a node.

@@ -99,9 +99,9 @@ impl Root<'_> {
         }
     }
 
-    /// Fetches triangles and their boxes, and puts them in the order of their numbers, in device memory too.
+    /// Fetches triangles and their boxes, and puts them in the order of their numbers.
     #[inline(always)]
-    unsafe fn fetch(&self, begin: usize, kept: SliceMut<'_, u32>, boxes: Slice<'_, Aabb>, are_clipped: bool) {
+    unsafe fn fetch(&self, begin: usize, kept: Slice<'_, u32>, boxes: Slice<'_, Aabb>, are_clipped: bool) {
         let lane = warp::lane_id();
         let mut i = lane;
         while i < self.len {
@@ -132,7 +132,6 @@ impl Root<'_> {
         while i < self.len as usize {
             let id = self.members.load(i);
             self.ids.store(i, id);
-            kept.store(begin + i, id);
             i += 32;
         }
         warp::sync_warp(warp::FULL_MASK);
@@ -381,12 +380,12 @@ unsafe fn own_root() -> (usize, *mut RootSmem) {
     (number, (&raw mut (*shared_mem::<RootsSmem>()).warps).cast::<RootSmem>().add(number % WARPS))
 }
 
-/// Puts the triangles of small roots in the order of their numbers, decides about the nodes below, and writes the sizes of the subtrees; a warp a root. Of
+/// Decides about the nodes below, and writes the sizes of the subtrees; a warp a root. Of
 /// roots with more triangles than have bits there is the size alone.
 #[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
 pub unsafe fn sah_root_sizes(
     roots: Slice<SmallRoot>,
-    kept: SliceMut<u32>,
+    kept: Slice<u32>,
     boxes: Slice<Aabb>,
     are_clipped: u32,
     step_cost: f32,
@@ -416,7 +415,7 @@ pub unsafe fn sah_root_sizes(
 #[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
 pub unsafe fn sah_root_write(
     roots: Slice<SmallRoot>,
-    kept: SliceMut<u32>,
+    kept: Slice<u32>,
     boxes: Slice<Aabb>,
     are_clipped: u32,
     step_cost: f32,

@@ -84,6 +84,7 @@ const QUADTREE_BATCHES: Kernel = Kernel { file: "kernels/src/quadtree/batches.rs
 const SAH_CHUNKS: Kernel = Kernel { file: "kernels/src/sah/chunks.rs", tests: &["sah::"] };
 const SAH_LEVELS: Kernel = Kernel { file: "kernels/src/sah/levels.rs", tests: &["sah::"] };
 const SAH_SUBTREES: Kernel = Kernel { file: "kernels/src/sah/subtrees.rs", tests: &["sah::"] };
+const SAH_WARPS: Kernel = Kernel { file: "kernels/src/sah/warps.rs", tests: &["sah::"] };
 const SAH_TREE: Kernel = Kernel { file: "kernels/src/sah/tree.rs", tests: &["sah::"] };
 const SAH_WALK: Kernel = Kernel { file: "kernels/src/sah/walk.rs", tests: &["sah::"] };
 const SAH_RAY: Kernel = Kernel { file: "kernels/src/sah/ray.rs", tests: &["sah::"] };
@@ -830,8 +831,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "SAH: small roots of one level have the same triangles",
         kernel: SAH_LEVELS,
-        from: "            of_small += len;\n",
-        to: "",
+        from: "            small_number += 1;\n            of_small += len;\n",
+        to: "            small_number += 1;\n",
     },
     Mutant {
         what: "SAH: a child is behind the other's sibling",
@@ -850,6 +851,30 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: SAH_TREE,
         from: "                    place.nodes += 1;",
         to: "                    place.nodes += 2;",
+    },
+    Mutant {
+        what: "SAH: a root's subtree, no barrier before the triangles of a node are known",
+        kernel: SAH_WARPS,
+        from: "        warp::sync_warp(warp::FULL_MASK);\n        let (model, mut best, mut i)",
+        to: "        let (model, mut best, mut i)",
+    },
+    Mutant {
+        what: "SAH: a root's subtree, no barrier before a node is taken from the stack",
+        kernel: SAH_WARPS,
+        from: "            put(9, word);\n        }\n        warp::sync_warp(warp::FULL_MASK);",
+        to: "            put(9, word);\n        }",
+    },
+    Mutant {
+        what: "SAH: a root's subtree, what is decided late is not decided again",
+        kernel: SAH_WARPS,
+        from: "if sizes.load(number).nodes as usize > DECISIONS {",
+        to: "if false {",
+    },
+    Mutant {
+        what: "SAH: a root's subtree, triangles of a leaf are numbered from behind",
+        kernel: SAH_WARPS,
+        from: "let rank = (mask & ((1 << triangle) - 1)).count_ones();",
+        to: "let rank = (mask >> triangle).count_ones() - 1;",
     },
     Mutant {
         what: "rays: where only the near side is met, the far one is waited for",

@@ -208,7 +208,7 @@ impl SmallNodes {
             let boxes = if clip { self.boxes[sorted].first(num_kept) } else { input.boxes };
             let args = (
                 self.roots.first(num_roots),
-                self.kept[sorted].all_mut(),
+                self.kept[sorted].first(num_kept),
                 boxes,
                 clip.into(),
                 input.options.step_cost,
@@ -408,7 +408,7 @@ impl SmallNodes {
                 let boxes = if options.clip { self.boxes[self.sorted].first(num_kept) } else { input.boxes };
                 let args = (
                     self.roots.first(num_roots),
-                    self.kept[self.sorted].all_mut(),
+                    self.kept[self.sorted].first(num_kept),
                     boxes,
                     options.clip.into(),
                     options.step_cost,
