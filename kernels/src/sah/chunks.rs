@@ -222,19 +222,25 @@ struct Sides {
     are_there: [bool; 2],
 }
 
-/// Where triangles go.
+/// The triangles of a level's nodes, and the planes that cut them.
 #[derive(Clone, Copy)]
-struct Sorting<'a> {
+struct Cut<'a> {
     items: Items<'a>,
     /// The boxes of nodes' triangles.
     keys: Slice<'a, u32>,
     empty_space: f32,
     corners: Slice<'a, Corners>,
-    next_listed: SliceMut<'a, u32>,
-    next_boxes: SliceMut<'a, Aabb>,
 }
 
-impl Sorting<'_> {
+/// The lists of the next level.
+#[derive(Clone, Copy)]
+struct Next<'a> {
+    listed: SliceMut<'a, u32>,
+    boxes: SliceMut<'a, Aabb>,
+    are_clipped: bool,
+}
+
+impl Cut<'_> {
     #[inline(always)]
     unsafe fn sides(&self) -> Sides {
         let own = self.items.own();
@@ -252,7 +258,9 @@ impl Sorting<'_> {
         }
         Sides { own, parts, are_there }
     }
+}
 
+impl Next<'_> {
     /// Stores a triangle's parts on the next list, given how many of the node's are before them on each side.
     #[inline(always)]
     unsafe fn store(&self, sides: &Sides, before: [u32; 2]) {
@@ -261,9 +269,9 @@ impl Sorting<'_> {
             if sides.are_there[side] {
                 let room = sides.own.large.room(side == 1) as usize * THREADS;
                 let place = room + before[side] as usize;
-                self.next_listed.store(place, sides.own.triangle);
-                if self.items.are_clipped {
-                    self.next_boxes.store(place, sides.parts[side]);
+                self.listed.store(place, sides.own.triangle);
+                if self.are_clipped {
+                    self.boxes.store(place, sides.parts[side]);
                 }
             }
             side += 1;
@@ -325,8 +333,9 @@ pub unsafe fn sah_sort<const LANES: usize>(
     next_boxes: SliceMut<Aabb>,
 ) {
     let items = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 };
-    let sorting = Sorting { items, keys, empty_space, corners, next_listed, next_boxes };
-    let (sides, smem) = (sorting.sides(), shared_mem::<ChunkSmem>());
+    let cut = Cut { items, keys, empty_space, corners };
+    let next = Next { listed: next_listed, boxes: next_boxes, are_clipped: are_clipped != 0 };
+    let (sides, smem) = (cut.sides(), shared_mem::<ChunkSmem>());
     let (before, all) = sides.places::<LANES>(smem);
     let (bases, thread) = (shared_field!(smem, bases), thread::thread_idx_x() as usize);
     if thread < 2 {
@@ -335,7 +344,7 @@ pub unsafe fn sah_sort<const LANES: usize>(
         bases.store(thread, counts.atomic_add(of_side, count, Ordering::Relaxed, Scope::Device));
     }
     thread::sync_threads();
-    sorting.store(&sides, [bases.load(0) + before[0], bases.load(1) + before[1]]);
+    next.store(&sides, [bases.load(0) + before[0], bases.load(1) + before[1]]);
 }
 
 /// Writes how many triangles of each chunk are on both sides of their node's plane, a row a side; a block a chunk.
@@ -352,11 +361,9 @@ pub unsafe fn sah_count<const LANES: usize>(
     empty_space: f32,
     corners: Slice<Corners>,
     counts: SliceMut<u32>,
-    next_listed: SliceMut<u32>,
-    next_boxes: SliceMut<Aabb>,
 ) {
     let items = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 };
-    let sides = Sorting { items, keys, empty_space, corners, next_listed, next_boxes }.sides();
+    let sides = Cut { items, keys, empty_space, corners }.sides();
     let (_, all) = sides.places::<LANES>(shared_mem::<ChunkSmem>());
     let thread = thread::thread_idx_x() as usize;
     if thread < 2 {
@@ -383,12 +390,12 @@ pub unsafe fn sah_scatter<const LANES: usize>(
     next_boxes: SliceMut<Aabb>,
 ) {
     let items = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 };
-    let sorting = Sorting { items, keys, empty_space, corners, next_listed, next_boxes };
-    let sides = sorting.sides();
+    let next = Next { listed: next_listed, boxes: next_boxes, are_clipped: are_clipped != 0 };
+    let sides = Cut { items, keys, empty_space, corners }.sides();
     let (before, _) = sides.places::<LANES>(shared_mem::<ChunkSmem>());
     let chunk = thread::block_idx_x() as usize;
     let bases = [before_chunks.load(chunk), before_chunks.load(of_chunks.len() + chunk)];
-    sorting.store(&sides, [bases[0] + before[0], bases[1] + before[1]]);
+    next.store(&sides, [bases[0] + before[0], bases[1] + before[1]]);
 }
 
 /// Adds up the triangles of each node on each side, given the counts of chunks and how many are before each; a thread a node.

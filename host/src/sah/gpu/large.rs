@@ -344,22 +344,16 @@ impl Level<'_> {
         let (nodes, listed, boxes, corners) = (self.nodes, self.listed, self.boxes, self.input.corners);
         let (clip, shared) = (options.clip.into(), options.stages.by_shared_memory);
         let counts = self.view(self.plans.counts);
+        // What cuts nodes, and the kernel's own arguments.
+        macro_rules! with_cut {
+            ($($own:expr),*) => {
+                (nodes, of_chunks, listed, boxes, clip, keys, empty_space, corners, $($own),*)
+            };
+        }
         // SAFETY: passed on to the caller.
         unsafe {
             if !options.stages.sort_by_scans {
-                let args = (
-                    nodes,
-                    of_chunks,
-                    listed,
-                    boxes,
-                    clip,
-                    keys,
-                    empty_space,
-                    corners,
-                    counts,
-                    next,
-                    next_boxes,
-                );
+                let args = with_cut!(counts, next, next_boxes);
                 return if shared {
                     stream.launch::<sah_sort<1>>(num_chunks, args)
                 } else {
@@ -367,23 +361,10 @@ impl Level<'_> {
                 };
             }
             let of_each = self.view(self.plans.chunk_counts);
-            let args = (
-                nodes,
-                of_chunks,
-                listed,
-                boxes,
-                clip,
-                keys,
-                empty_space,
-                corners,
-                of_each,
-                next,
-                next_boxes,
-            );
             if shared {
-                stream.launch::<sah_count<1>>(num_chunks, args)?;
+                stream.launch::<sah_count<1>>(num_chunks, with_cut!(of_each))?;
             } else {
-                stream.launch::<sah_count<32>>(num_chunks, args)?;
+                stream.launch::<sah_count<32>>(num_chunks, with_cut!(of_each))?;
             }
             let (of_each, before) = (of_each.read_only(), self.view(self.plans.before_chunks));
             let (row, heads) = (num_chunks as usize, self.view(self.plans.heads).read_only());
@@ -393,12 +374,10 @@ impl Level<'_> {
                 sums.scan::<u32, Sum>(stream, self.temp, from, heads, to, Ends::Exclusive)?;
             }
             let before = before.read_only();
-            let args =
-                (nodes, of_chunks, listed, boxes, clip, keys, empty_space, corners, before, next, next_boxes);
             if shared {
-                stream.launch::<sah_scatter<1>>(num_chunks, args)?;
+                stream.launch::<sah_scatter<1>>(num_chunks, with_cut!(before, next, next_boxes))?;
             } else {
-                stream.launch::<sah_scatter<32>>(num_chunks, args)?;
+                stream.launch::<sah_scatter<32>>(num_chunks, with_cut!(before, next, next_boxes))?;
             }
             stream.launch_items::<sah_node_counts>(
                 self.num_nodes(),

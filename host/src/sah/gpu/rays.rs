@@ -19,23 +19,18 @@ use kauri_kernels::sah::triangle::Corners;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
 
-/// Launches a kernel with a thread a ray and the stack of the options.
+/// Launches a kernel with a thread a ray and the stack of the options; with its own arguments.
 macro_rules! trace {
-    ($kernel:ident, $asked:expr, $to:tt) => {{
+    ($kernel:ident, $asked:expr, ($($own:expr),*)) => {{
         let Asked { tree, stream, rays, order, options } = $asked;
         let (nodes, listed, corners, bounds) = tree.slices();
-        let (num, args) = (rays.len() as u64, with!((nodes, listed, corners, bounds, *rays, *order), $to));
+        let (num, args) = (rays.len() as u64, (nodes, listed, corners, bounds, *rays, *order, $($own),*));
         match options.stack {
             0 => stream.launch_items::<$kernel<0>>(num, args),
             4 => stream.launch_items::<$kernel<4>>(num, args),
             _ => stream.launch_items::<$kernel<8>>(num, args),
         }
     }};
-}
-
-/// The arguments that all these kernels have, with others.
-macro_rules! with {
-    (($($one:expr),*), ($($more:expr),*)) => { ($($one,)* $($more,)*) };
 }
 
 /// Rays through a tree, perhaps in another order.
