@@ -22,6 +22,9 @@ pub const SUITES: [(&str, Suite); 2] = [("sah", run), ("sah-chang", chang::run)]
 /// Pixels of pictures.
 const SIZE: [u32; 2] = [1920, 1080];
 
+/// Where the sun is.
+const SUN: [f32; 3] = [0.4, -0.5, 0.8];
+
 /// Trees above so many triangles are not compared with the best one, which a CPU needs minutes for.
 const MOST_EXACT: usize = 1_000_000;
 
@@ -187,14 +190,17 @@ impl<'a> Bench<'a> {
         let off = (0..hits.len()).into_par_iter();
         let seen: Vec<(usize, Hit)> =
             off.map(|i| (i, hits.get(i))).filter(|(_, hit)| hit.triangle != Hit::NO_TRIANGLE).collect();
-        let shadow: Vec<Ray> = seen
-            .par_iter()
-            .map(|(i, hit)| self.away(&primary[*i], *hit, Some([0.4, -0.5, 0.8]), *i))
-            .collect();
+        let to_sun = |(i, hit): &(usize, Hit)| self.away(&primary[*i], *hit, Some(SUN), *i);
+        let shadow: Vec<Ray> = seen.par_iter().filter_map(to_sun).collect();
         let occlusion: Vec<Ray> =
-            seen.par_iter().map(|(i, hit)| self.away(&primary[*i], *hit, None, *i)).collect();
+            seen.par_iter().filter_map(|(i, hit)| self.away(&primary[*i], *hit, None, *i)).collect();
         let random = self.random(primary.len());
         let usual = RayOptions::default();
+        let best = if self.mesh.len() > MOST_EXACT {
+            None
+        } else {
+            Some(SahTree::build(&self.settings.device, self.mesh, &exact)?)
+        };
         let kinds = [
             ("primary rays, closest", &primary, true, &[8, 4, 0][..]),
             ("random rays, closest", &random, true, &[8, 4, 0][..]),
@@ -214,9 +220,8 @@ impl<'a> Bench<'a> {
                 let places = if stack == 8 { String::new() } else { format!(", stack of {stack}") };
                 self.trace(report, &fast, format!("{kind}{how}{places}"), &on_device, closest, &options)?;
             }
-            if self.mesh.len() <= MOST_EXACT && closest {
-                let best = SahTree::build(&self.settings.device, self.mesh, &exact)?;
-                self.trace(report, &best, format!("{kind}, the best tree"), &on_device, closest, &usual)?;
+            if let Some(best) = best.as_ref().filter(|_| closest) {
+                self.trace(report, best, format!("{kind}, the best tree"), &on_device, closest, &usual)?;
             }
         }
         Ok(())
@@ -274,8 +279,8 @@ impl<'a> Bench<'a> {
         (0..num).into_par_iter().map(ray).collect()
     }
 
-    /// From where a ray has hit, in a direction, or in one of all on that side: as dense as the cosine.
-    fn away(&self, ray: &Ray, hit: Hit, direction: Option<[f32; 3]>, i: usize) -> Ray {
+    /// From where a ray has hit, in a direction if that is away from the surface, or in one of all on that side: as dense as the cosine.
+    fn away(&self, ray: &Ray, hit: Hit, direction: Option<[f32; 3]>, i: usize) -> Option<Ray> {
         let [a, b, c] = self.mesh.corners(hit.triangle as usize);
         let minus = |p: [f32; 3], q: [f32; 3]| [p[0] - q[0], p[1] - q[1], p[2] - q[2]];
         let dot = |p: [f32; 3], q: [f32; 3]| p[0] * q[0] + p[1] * q[1] + p[2] * q[2];
@@ -292,6 +297,6 @@ impl<'a> Bench<'a> {
             let radius = (1.0 - z * z).sqrt();
             [radius * angle.cos() + normal[0], radius * angle.sin() + normal[1], z + normal[2]]
         });
-        Ray::new(place, towards)
+        (dot(normal, towards) > 0.0).then(|| Ray::new(place, towards))
     }
 }

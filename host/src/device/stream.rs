@@ -278,12 +278,17 @@ impl Stream {
         self.handle.raw
     }
 
+    /// True if both are one stream.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.handle, &other.handle)
+    }
+
     /// Lets later work wait for all work of another stream so far; of the same stream it does in any case.
     ///
     /// # Errors
     /// The driver's.
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
-        if Arc::ptr_eq(&self.handle, &other.handle) {
+        if self.same(other) {
             return Ok(());
         }
         let done = Event::new(other.gpu())?;

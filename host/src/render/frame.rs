@@ -16,7 +16,7 @@ use kauri_kernels::render::look::{BYTES, Look};
 /// Makes frames of meshes whose trees are on a GPU, and leaves them there: pictures as [`image`](super::image) makes them, with one ray a pixel and one to the sun,
 /// in single precision, without occlusion by what is near by, and without noise between two bytes.
 ///
-/// Memory: 83 bytes a pixel.
+/// Memory: 84 bytes a pixel, 51 without shadows. Frames may be drawn on any streams of the device, one after the other.
 ///
 /// ```no_run
 /// use kauri::device::{Buffer, Device, Stream};
@@ -51,6 +51,8 @@ pub struct Frames {
     bytes: Option<Buffer<u8>>,
     pixels: Buffer<u8>,
     workspace: Workspace,
+    /// The stream of the last frame.
+    last: Option<Stream>,
 }
 
 impl Frames {
@@ -72,17 +74,22 @@ impl Frames {
             bytes: None,
             pixels: Buffer::uninitialized(gpu, 3 * num, "pixels of a frame")?,
             workspace: Workspace::new(gpu),
+            last: None,
         })
     }
 
     /// The frame that a camera takes: red, green and blue of each pixel in sRGB, row by row from the left upper corner. They are there when the
-    /// stream has done the work.
+    /// stream has done the work. Waits for work of the stream before this.
     ///
     /// # Errors
-    /// Those of [`image`](super::image) for the camera; [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
+    /// Those of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
     pub fn draw(&mut self, stream: &Stream, tree: &SahTree, camera: &Camera) -> Result<&Buffer<u8>> {
         let look = self.look(tree, camera)?;
         let by = RayOptions::default();
+        if let Some(last) = &self.last {
+            stream.wait_for(last)?;
+        }
+        self.last = Some(stream.clone());
         self.look.copy_from_slice(stream, &[look])?;
         if self.bytes.is_none() {
             let of = |entry: usize| byte(entry as f64 / (BYTES - 1) as f64, 0.5);
@@ -111,13 +118,16 @@ impl Frames {
         Ok(&self.pixels)
     }
 
-    /// The last frame, in host memory.
+    /// The last frame, in host memory. Of rays to the sun as many are counted as there are pixels.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
     pub fn to_image(&self, stream: &Stream) -> Result<Image> {
         let RenderOptions { width, height, shadows, .. } = self.options;
         let num_rays = self.rays.len() as u64 * if shadows { 2 } else { 1 };
+        if let Some(last) = &self.last {
+            stream.wait_for(last)?;
+        }
         Ok(Image { width, height, pixels: self.pixels.to_vec(stream)?, num_rays })
     }
 

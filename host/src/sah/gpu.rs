@@ -13,12 +13,13 @@ pub(super) use build::Builder;
 use super::SahOptions;
 use super::host::HostTree;
 use crate::device::{Gpu, Stream};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::triangle::Corners;
 use room::Room;
+use std::sync::{Mutex, PoisonError};
 
 /// A tree in device memory, which may be of a larger one that was there before.
 pub(super) struct GpuTree {
@@ -32,6 +33,8 @@ pub(super) struct GpuTree {
     num_nodes: usize,
     num_listed: usize,
     num_triangles: usize,
+    /// Streams whose work may still read it.
+    readers: Mutex<Vec<Stream>>,
 }
 
 /// What a build is about.
@@ -57,6 +60,7 @@ impl GpuTree {
             num_nodes: 0,
             num_listed: 0,
             num_triangles: 0,
+            readers: Mutex::default(),
         }
     }
 
@@ -85,6 +89,29 @@ impl GpuTree {
             listed: self.listed.to_vec(&stream, self.num_listed)?,
             corners: self.corners.to_vec(&stream, self.num_triangles)?,
         })
+    }
+
+    /// Checks that a stream is of the tree's device.
+    pub(super) fn check_device(&self, stream: &Stream) -> Result<()> {
+        if self.gpu.same(stream.gpu()) {
+            return Ok(());
+        }
+        let (buffer, stream) = (self.gpu.info().id.clone(), stream.gpu().info().id.clone());
+        Err(Error::WrongDevice { buffer, stream })
+    }
+
+    /// Notes that work of a stream reads the tree, and is not waited for.
+    pub(super) fn read_by(&self, stream: &Stream) {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !readers.iter().any(|reader| reader.same(stream)) {
+            readers.push(stream.clone());
+        }
+    }
+
+    /// Lets a stream wait for what reads the tree: then it may be written.
+    fn wait_for_readers(&mut self, stream: &Stream) -> Result<()> {
+        let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        readers.drain(..).try_for_each(|reader| stream.wait_for(&reader))
     }
 
     pub(super) fn num_triangles(&self) -> usize {

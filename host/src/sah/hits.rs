@@ -79,7 +79,8 @@ impl HitRows {
             end += row.len() as u64;
             end
         }));
-        let mut hits = Hits::with_capacity(end as usize)?;
+        let hits = Hits::with_capacity(end as usize);
+        let mut hits = hits.map_err(|error| error.of_result(end, end * size_of::<Hit>() as u64))?;
         rows.iter().for_each(|row| hits.extend(row));
         Ok(Self { offsets, hits })
     }

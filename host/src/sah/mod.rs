@@ -168,6 +168,7 @@ impl SahTree {
         options.check()?;
         let (mut stats, mut builder) = (Stats::new(&device), None);
         let tree = Tree::build(&device, input, options, &mut stats, &mut builder)?;
+        stats.temp_bytes = builder.as_ref().map_or(0, |builder| builder.bytes());
         Ok(Self { device, stats, options: options.clone(), tree, builder })
     }
 
@@ -185,16 +186,15 @@ impl SahTree {
     /// # Errors
     /// As [`build_on`](Self::build_on); [`Error::NotOnGpu`].
     pub fn rebuild_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
-        self.gpu_tree()?;
+        self.gpu_tree()?.check_device(stream)?;
         mesh.check(stream)?;
         self.rebuild_over(Input::Device(stream, mesh))
     }
 
     fn rebuild_over(&mut self, input: Input<'_>) -> Result<()> {
         let mut stats = Stats::new(&self.device);
-        let tree = Tree::build(&self.device, input, &self.options, &mut stats, &mut self.builder)?;
-        self.replace(tree, stats);
-        Ok(())
+        let tree = Tree::build(&self.device, input, &self.options, &mut stats, &mut self.builder);
+        self.replace(tree, stats)
     }
 
     /// Fits the tree to a mesh of the same triangles whose vertices have moved, which is faster than [`rebuild`](Self::rebuild): planes move with
@@ -212,7 +212,7 @@ impl SahTree {
     /// # Errors
     /// As [`refit`](Self::refit) and [`build_on`](Self::build_on); [`Error::NotOnGpu`].
     pub fn refit_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
-        self.gpu_tree()?;
+        self.gpu_tree()?.check_device(stream)?;
         mesh.check(stream)?;
         self.refit_to(Input::Device(stream, mesh))
     }
@@ -233,17 +233,20 @@ impl SahTree {
                 Ok(Tree::Gpu(tree.refit(builder, stream, mesh)?))
             }),
         });
-        self.replace(tree?, stats);
-        Ok(())
+        self.replace(tree, stats)
     }
 
-    /// Takes a tree in place of the old one, whose memory is kept for the next.
-    fn replace(&mut self, tree: Tree, stats: Stats) {
-        self.stats = stats;
-        if let (Tree::Gpu(old), Some(builder)) = (std::mem::replace(&mut self.tree, tree), &mut self.builder)
-        {
+    /// Takes a tree in place of the old one, whose memory is kept for the next. If there is none the memory for builds is given back: it may
+    /// be large, and work that uses it may be under way.
+    fn replace(&mut self, tree: Result<Tree>, mut stats: Stats) -> Result<()> {
+        let tree = tree.inspect_err(|_| self.builder = None)?;
+        let old = std::mem::replace(&mut self.tree, tree);
+        if let (Tree::Gpu(old), Some(builder)) = (old, &mut self.builder) {
+            stats.temp_bytes = builder.bytes();
             builder.keep(old);
         }
+        self.stats = stats;
+        Ok(())
     }
 
     /// The hit of each ray that comes first: nearest to where the ray begins, and of several there that of the smallest triangle.
@@ -283,9 +286,12 @@ impl SahTree {
         hits: &mut DeviceHits,
     ) -> Result<()> {
         options.check()?;
+        let tree = self.gpu_tree()?;
+        tree.check_device(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, rays.len())?;
-        self.gpu_tree()?.closest_hits_on(stream, workspace, rays, options, hits)
+        tree.read_by(stream);
+        tree.closest_hits_on(stream, workspace, rays, options, hits)
     }
 
     /// Whether each ray hits something, as shadows ask: faster than to know what comes first.
@@ -322,9 +328,12 @@ impl SahTree {
         hits: &mut Buffer<u8>,
     ) -> Result<()> {
         options.check()?;
+        let tree = self.gpu_tree()?;
+        tree.check_device(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, "hits of rays", rays.len())?;
-        self.gpu_tree()?.any_hits_on(stream, workspace, rays, options, hits)
+        tree.read_by(stream);
+        tree.any_hits_on(stream, workspace, rays, options, hits)
     }
 
     /// All hits of each ray, from the first on.

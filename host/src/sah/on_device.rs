@@ -11,7 +11,8 @@ use kauri_kernels::thread::coord::Coord;
 /// A mesh in device memory.
 ///
 /// Vertices and triangles are looked at where a tree is made of them: a corner that is no vertex, or at a place that is not finite or too far
-/// away, is refused there, as [`Mesh::new`] does it. Vertices in no triangle may be anywhere.
+/// away, is refused there, as [`Mesh::new`] does it. Vertices in no triangle may be anywhere, but for
+/// [`Quality::Exact`](super::Quality::Exact).
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceMesh<'a> {
     /// Three coordinates a vertex.

@@ -10,7 +10,7 @@ pub struct SahOptions {
     pub quality: Quality,
     /// What a step through a node costs, in tests of a triangle: Zhou's C_ts. Not negative; 1 by default.
     pub step_cost: f32,
-    /// Empty space at a side of a large node is cut off if it is longer than this fraction of the node: from 0 to 1, 0.25 by default.
+    /// Empty space at a side of a large node is cut off if it is longer than this fraction of the node: 0.25 by default; none is from 1 on.
     pub empty_space: f32,
     /// Whether a triangle that a plane cuts has on each side the box of its part there, so that fewer leaves have it: the tree is better, and takes
     /// longer. False by default.

@@ -1,6 +1,6 @@
 //! How a frame looks: where its rays go, and which light they bring. In `f32`, by operations that are rounded the same everywhere.
 
-use crate::sah::ray::Ray;
+use crate::sah::ray::{Ray, to_one};
 use crate::sah::triangle::Hit;
 use cuda_std::float::sqrt;
 
@@ -57,16 +57,30 @@ fn cross([a, b, c]: V3, [d, e, f]: V3) -> V3 {
 
 /// The first vector, and so much of the second.
 #[inline(always)]
-fn plus([a, b, c]: V3, times: f32, [d, e, f]: V3) -> V3 {
-    [a + times * d, b + times * e, c + times * f]
+fn plus([a, b, c]: V3, part: f32, [d, e, f]: V3) -> V3 {
+    [a + part * d, b + part * e, c + part * f]
+}
+
+/// A vector times a number.
+#[inline(always)]
+fn times([a, b, c]: V3, by: f32) -> V3 {
+    [a * by, b * by, c * by]
+}
+
+/// The greatest coordinate of a vector, without its sign.
+#[inline(always)]
+fn greatest([a, b, c]: V3) -> f32 {
+    a.abs().max(b.abs()).max(c.abs())
 }
 
 /// The same direction with length 1; 0 if there is none.
 #[inline(always)]
 fn unit(v: V3) -> V3 {
+    // Squares neither overflow nor vanish.
+    let v = times(v, to_one(greatest(v)));
     let length = sqrt(dot(v, v));
     let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
-    [v[0] * scale, v[1] * scale, v[2] * scale]
+    times(v, scale)
 }
 
 /// A place of the mesh, and the direction away from it on the side that is seen.
@@ -79,11 +93,12 @@ impl Surface {
     #[inline(always)]
     fn of(ray: &Ray, hit: &Hit, [a, b, c]: [V3; 3]) -> Self {
         let (to_b, to_c) = (minus(b, a), minus(c, a));
-        let normal = unit(cross(to_b, to_c));
+        let scale = to_one(greatest(to_b).max(greatest(to_c)));
+        let normal = unit(cross(times(to_b, scale), times(to_c, scale)));
         let side = if dot(normal, ray.direction) > 0.0 { -1.0 } else { 1.0 };
         // By the corners and not by the ray: however their weights are rounded, this is in the plane of the triangle.
         let place = plus(plus(a, hit.u, to_b), hit.v, to_c);
-        Self { place, normal: [normal[0] * side, normal[1] * side, normal[2] * side] }
+        Self { place, normal: times(normal, side) }
     }
 }
 

@@ -19,7 +19,7 @@ pub mod found {
     pub const WORDS: usize = NO_PLACE + 1;
 }
 
-/// Writes the corners of triangles, given vertices, their boxes and their numbers, and what is known of all ([`found`]); a thread a
+/// Writes the corners of triangles, given vertices, their boxes, their numbers if there is room for them, and what is known of all ([`found`]); a thread a
 /// triangle. Corners that are wrong are told of, and stand where a box may be made of them.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 pub unsafe fn sah_corners(
@@ -50,7 +50,9 @@ pub unsafe fn sah_corners(
         bounds = Aabb::of_corners(own.places());
         corners.store(i, own);
         boxes.store(i, Aabb::from_words(bounds.to_words()));
-        listed.store(i, i as u32);
+        if !listed.is_empty() {
+            listed.store(i, i as u32);
+        }
     }
     let least = least_keys::<32>(to_keys(bounds), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
@@ -65,7 +67,7 @@ fn is_usable(x: f32) -> bool {
     x.abs() <= <f32 as Coord>::LIMIT
 }
 
-/// Writes the box of everything, and the root over so many triangles; one thread.
+/// Writes the box of everything, and if there is room for it the root over so many triangles; one thread.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_root(num_triangles: u32, found: Slice<u32>, bounds: SliceMut<Aabb>, root: SliceMut<Large>) {
     if thread::index_1d_u64() != 0 {
@@ -73,5 +75,10 @@ pub unsafe fn sah_root(num_triangles: u32, found: Slice<u32>, bounds: SliceMut<A
     }
     let box_of_all = from_keys([0, 1, 2, 3, 4, 5].map(|i| found.load(i)));
     bounds.store(0, Aabb::from_words(box_of_all.to_words()));
-    root.store(0, Large { bounds: box_of_all, depth: 0, tried: 0, len: num_triangles, chunk: 0, begin: 0 });
+    if !root.is_empty() {
+        root.store(
+            0,
+            Large { bounds: box_of_all, depth: 0, tried: 0, len: num_triangles, chunk: 0, begin: 0 },
+        );
+    }
 }

@@ -63,6 +63,13 @@ pub struct Span {
 const ROUNDING: f32 = f32::EPSILON / 2.0;
 const LEAST: f32 = f32::from_bits(1);
 
+/// The power of two that makes of a number that is not negative one from 1 to 2, or of a very small or great one a number nearer to that.
+#[inline(always)]
+pub fn to_one(greatest: f32) -> f32 {
+    let exponent = (greatest.to_bits() >> 23).min(253);
+    f32::from_bits((254 - exponent) << 23)
+}
+
 /// A ray as planes see it, with a direction that is about 1 long: it says how far it has gone as a length.
 ///
 /// Everything is widened by as much as rounding may have moved a hit. A hit is found with the corners of its triangle moved by less than 7 roundings of
@@ -95,8 +102,7 @@ impl Lines {
         let around = 16.0 * (ROUNDING * farthest + LEAST);
         let mut d = ray.direction;
         let greatest = of_axis(d, greatest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
-        let exponent = (greatest.to_bits() >> 23).min(253);
-        let scale = f32::from_bits((254 - exponent) << 23);
+        let scale = to_one(greatest);
         let (mut inverse, mut slack) = ([0.0; 3], [0.0; 3]);
         let mut i = 0;
         while i < 3 {

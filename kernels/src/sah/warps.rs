@@ -79,7 +79,7 @@ struct Split {
     sides: Sides,
 }
 
-/// True for the lanes whose triangles, `lane` and 32 more, are in a mask.
+/// True if a triangle is in a mask.
 #[inline(always)]
 fn has(mask: u64, triangle: u32) -> bool {
     mask >> triangle & 1 == 1

@@ -2,6 +2,7 @@
 
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::mesh::{Mesh, shapes};
+use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error};
 use kauri_tests::rays::{Scene, check, check_moved, rays};
@@ -47,12 +48,13 @@ fn trees_of_meshes_that_move() {
 #[test]
 fn all_ways_are_one() {
     for device in devices().iter().filter(|device| !device.is_cpu()) {
-        for way in 0..16 {
+        for way in 0..24 {
             let mut options = SahOptions::default().clip(way % 3 == 0);
             let [a, b, c, d] = [0, 1, 2, 3].map(|bit| way >> bit & 1 == 1);
             let stages = &mut options.stages;
             (stages.sort_by_scans, stages.boxes_by_reductions) = (a, b);
-            (stages.by_shared_memory, stages.records) = (c, d);
+            // Small nodes a root at a time, then by levels with masks apart and in records.
+            (stages.by_shared_memory, stages.small_by_levels, stages.records) = (c, way >= 8, d);
             stages.candidate_bytes = if way % 5 == 0 { 1 << 20 } else { 1 << 29 };
             check(device, Scene::Knot, 20_000, 100, &options);
             check(device, Scene::Soup, 5_000, 100, &options);
@@ -198,7 +200,53 @@ fn on_the_device() {
             Err(Error::Shape { .. })
         ));
         same(&tree, &host);
+        for wrong in [f32::NAN, f32::INFINITY] {
+            let mut vertices = mesh.vertices().as_flattened().to_vec();
+            vertices[3 * mesh.triangles()[2000][1] as usize] = wrong;
+            let vertices = Buffer::from_slice(&stream, &vertices, "vertices").unwrap();
+            let mesh = DeviceMesh { vertices: &vertices, ..own };
+            for error in
+                [tree.rebuild_on(&stream, mesh).unwrap_err(), tree.refit_on(&stream, mesh).unwrap_err()]
+            {
+                assert!(matches!(error, Error::NonFinite { what: "vertex", axis: 0, .. }), "{error}");
+            }
+            same(&tree, &host);
+            tree.rebuild_on(&stream, own).unwrap();
+            same(&tree, &host);
+        }
     }
+}
+
+/// What is on one device is not asked on another.
+#[test]
+fn trees_are_on_their_device() {
+    let mut simulated = kauri_tests::simulated();
+    let [Some(one), Some(other)] = [simulated.next(), simulated.next()] else { return };
+    let mesh = Scene::Soup.mesh(70, 1);
+    let mut tree = SahTree::build(&one, &mesh, &SahOptions::default()).unwrap();
+    let gpu = other.gpu().unwrap();
+    let stream = Stream::new(gpu).unwrap();
+    let vertices = Buffer::from_slice(&stream, mesh.vertices().as_flattened(), "vertices").unwrap();
+    let triangles = Buffer::from_slice(&stream, mesh.triangles().as_flattened(), "triangles").unwrap();
+    let elsewhere = DeviceMesh { vertices: &vertices, triangles: &triangles };
+    let rays = Buffer::from_slice(&stream, &rays(&mesh, 12, 1), "rays").unwrap();
+    let mut hits = DeviceHits::uninitialized(gpu, 12).unwrap();
+    let mut any = Buffer::uninitialized(gpu, 12, "hits").unwrap();
+    let (mut workspace, options) = (Workspace::new(gpu), RayOptions::default());
+    let mut frames = Frames::new(gpu, &RenderOptions::default().size(4, 3)).unwrap();
+    let camera = Camera::new([0.0, -1.0, 1.0], [0.0; 3]);
+    let results = [
+        tree.closest_hits_on(&stream, &mut workspace, &rays, &options, &mut hits),
+        tree.any_hits_on(&stream, &mut workspace, &rays, &options, &mut any),
+        tree.rebuild_on(&stream, elsewhere),
+        tree.refit_on(&stream, elsewhere),
+        frames.draw(&stream, &tree, &camera).map(|_| ()),
+    ];
+    for result in results {
+        assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
+    }
+    tree.rebuild(&mesh).unwrap();
+    tree.verify().unwrap();
 }
 
 /// Hits against arithmetic of their own: in `f64`, where rays do not come near edges.

@@ -13,6 +13,7 @@ fn trees_by_every_way() {
         let stages = &mut options.stages;
         (stages.sort_by_scans, stages.boxes_by_reductions) = (a, b);
         (stages.by_shared_memory, stages.records) = (c, d);
+        stages.small_by_levels = turn % 3 != 1;
         stages.candidate_bytes = if turn % 2 == 0 { 50_000 } else { 1 << 29 };
         let scene = Scene::ALL[turn % Scene::ALL.len()];
         check(&Device::from_gpu(gpu.clone()), scene, 400 + 31 * turn, 48, &options);

@@ -11,6 +11,7 @@ use super::small::SmallNodes;
 use super::{GpuTree, Triangles};
 use crate::device::{Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
+use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::from_keys;
@@ -48,13 +49,13 @@ impl Builder {
         options: &SahOptions,
         stats: &mut Stats,
     ) -> Result<GpuTree> {
-        let mut tree = self.spare(stream);
         if mesh.is_empty() {
             let nothing =
                 HostTree::new(&Subtree::empty(), Aabb { low: [0.0; 3], high: [0.0; 3] }, Vec::new())?;
             return GpuTree::of_host(stream, &nothing);
         }
-        let bounds = stats.phase("triangles", || self.see(stream, mesh, &mut tree))?;
+        let mut tree = self.spare(stream)?;
+        let bounds = stats.phase("triangles", || self.see(stream, mesh, &mut tree, true))?;
         let Self { workspace, boxes, large, small, preorder, .. } = self;
         let corners = tree.corners.first(mesh.len());
         let input = Triangles { corners, boxes: boxes.first(mesh.len()), options };
@@ -73,17 +74,24 @@ impl Builder {
             stream.synchronize()
         })?;
         (tree.num_nodes, tree.num_listed) = (size.nodes as usize, size.listed as usize);
-        stats.temp_bytes = self.workspace.bytes()
-            + self.boxes.bytes()
-            + self.large.bytes()
-            + self.small.bytes()
-            + self.preorder.bytes();
         Ok(tree)
     }
 
-    /// The memory of a tree that is no longer needed, for another.
-    pub(super) fn spare(&mut self, stream: &Stream) -> GpuTree {
-        self.spare.take().unwrap_or_else(|| GpuTree::new(stream.gpu()))
+    /// The memory of a tree that is no longer needed, for another that the stream makes.
+    pub(super) fn spare(&mut self, stream: &Stream) -> Result<GpuTree> {
+        let mut spare = self.spare.take().unwrap_or_else(|| GpuTree::new(stream.gpu()));
+        spare.wait_for_readers(stream)?;
+        Ok(spare)
+    }
+
+    /// Bytes held, but for the tree that is kept.
+    pub(in super::super) fn bytes(&self) -> u64 {
+        self.workspace.bytes()
+            + self.boxes.bytes()
+            + self.large.bytes()
+            + self.small.bytes()
+            + self.preorder.bytes()
+            + self.refit.bytes()
     }
 
     /// Keeps the memory of a tree for the next.
@@ -92,14 +100,20 @@ impl Builder {
     }
 
     /// Looks at a mesh that has triangles: makes their corners, boxes, of which these are kept, and the box of everything, which the host is
-    /// told.
-    pub(super) fn see(&mut self, stream: &Stream, mesh: DeviceMesh<'_>, tree: &mut GpuTree) -> Result<Aabb> {
+    /// told; and the first of the large nodes if they are to split.
+    pub(super) fn see(
+        &mut self,
+        stream: &Stream,
+        mesh: DeviceMesh<'_>,
+        tree: &mut GpuTree,
+        splits: bool,
+    ) -> Result<Aabb> {
         let num = mesh.len();
         tree.num_triangles = num;
         tree.corners.reserve(stream, num, 0)?;
         tree.bounds.reserve(stream, 1, 0)?;
         self.boxes.reserve(stream, num, 0)?;
-        let (listed, root) = self.large.first(stream, num)?;
+        let (listed, root) = if splits { self.large.first(stream, num)? } else { (nothing(), nothing()) };
         let mut layout = Layout::new();
         let words = layout.reserve::<u32>(found::WORDS);
         let temp = self.workspace.carve(stream, &layout, "box of a mesh")?;

@@ -1,6 +1,6 @@
 //! Rays through a tree on a GPU.
 
-use super::super::hits::{HitRows, Hits};
+use super::super::hits::{Hit, HitRows, Hits};
 use super::super::on_device::DeviceHits;
 use super::super::options::RayOptions;
 use super::GpuTree;
@@ -104,8 +104,7 @@ impl GpuTree {
         // SAFETY: as above; there is room for as many hits as were counted.
         unsafe {
             trace!(sah_count_hits, &asked, (from.slice_mut()))?;
-            let mut all =
-                DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, from.slice_mut())?)?;
+            let mut all = room(&stream, sums(&stream, &mut workspace, from.slice_mut())?)?;
             let DeviceHits { triangles, t, u, v } = &mut all;
             let parts = (triangles.slice_mut(), t.slice_mut(), u.slice_mut(), v.slice_mut());
             trace!(
@@ -113,8 +112,7 @@ impl GpuTree {
                 &asked,
                 (from.slice(), parts.0, parts.1, parts.2, parts.3, to.slice_mut())
             )?;
-            let mut once =
-                DeviceHits::uninitialized(stream.gpu(), sums(&stream, &mut workspace, to.slice_mut())?)?;
+            let mut once = room(&stream, sums(&stream, &mut workspace, to.slice_mut())?)?;
             let DeviceHits { triangles, t, u, v } = &mut once;
             let args = (
                 from.slice(),
@@ -176,6 +174,12 @@ impl GpuTree {
             self.bounds.first(1),
         )
     }
+}
+
+/// Room for so many hits of rays that have any number of them.
+fn room(stream: &Stream, num: usize) -> Result<DeviceHits> {
+    let hits = DeviceHits::uninitialized(stream.gpu(), num);
+    hits.map_err(|error| error.of_result(num as u64, num as u64 * size_of::<Hit>() as u64))
 }
 
 /// Makes offsets of counts, the last of which is that of all; how many these are.

@@ -24,6 +24,11 @@ impl Refit {
         let label = "triangles in leaves";
         Self { offsets: Room::new(label), counts: Room::new(label), any_order: Room::new(label) }
     }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        self.offsets.bytes() + self.counts.bytes() + self.any_order.bytes()
+    }
 }
 
 impl GpuTree {
@@ -35,8 +40,8 @@ impl GpuTree {
         mesh: DeviceMesh<'_>,
     ) -> Result<Self> {
         let (num, num_nodes) = (mesh.len(), self.num_nodes);
-        let mut tree = builder.spare(stream);
-        builder.see(stream, mesh, &mut tree)?;
+        let mut tree = builder.spare(stream)?;
+        builder.see(stream, mesh, &mut tree, false)?;
         tree.nodes.reserve(stream, num_nodes, 0)?;
         let Builder { workspace, boxes, refit, .. } = builder;
         refit.offsets.reserve(stream, num_nodes + 1, 0)?;

@@ -1,4 +1,4 @@
-//! Small roots, and what is below them, level by level.
+//! Small roots, and what is below them: a warp a root, or level by level.
 
 use super::super::host::check_size;
 use super::Triangles;
