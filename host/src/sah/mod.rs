@@ -138,8 +138,8 @@ impl SahTree {
     /// Builds the tree over the triangles of `mesh` on `device`.
     ///
     /// - Cost: O(n log n) where triangles are small beside the mesh.
-    /// - Memory: 48 bytes a triangle, 8 a node and 4 for each triangle of a leaf: on average a triangle is in two to four leaves of about four
-    ///   triangles each.
+    /// - Memory: 48 bytes a triangle, 8 a node and 4 for each triangle of a leaf: on average a triangle is in two to seven leaves of one to four
+    ///   triangles each. On a GPU 80 to 170 bytes a triangle beside that while it is built, and with boxes of parts 320 to 650.
     /// - Result: the same bits on every device and in every run, for one quality.
     /// - Degenerate input: no triangles, one, triangles without area (which no ray hits), and copies of one are all fine. Many that
     ///   planes cannot separate are in one leaf, and in a mesh of such triangles alone leaves are large: triangles in nodes
