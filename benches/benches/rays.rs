@@ -4,7 +4,7 @@
 //! the first hit ends a ray as soon as the next box is behind it.
 
 use bvh::aabb::{Aabb, Bounded};
-use bvh::bounding_hierarchy::BHShape;
+use bvh::bounding_hierarchy::{BHShape, BoundingHierarchy};
 use bvh::bvh::Bvh;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kauri::Device;
@@ -111,8 +111,9 @@ fn run(criterion: &mut Criterion) {
         group.sample_size(10).throughput(Throughput::Elements(mesh.len() as u64));
         group.bench_function("build, kauri", |b| b.iter(|| kauri(&fast)));
         group.bench_function("build, kauri exact", |b| b.iter(|| kauri(&exact)));
-        group.bench_function("build, bvh", |b| b.iter(|| Bvh::build_par(black_box(&mut triangles))));
-        let bvh = Bvh::build_par(&mut triangles);
+        group
+            .bench_function("build, bvh", |b| b.iter(|| Bvh::<f32, 3>::build_par(black_box(&mut triangles))));
+        let bvh: Bvh<f32, 3> = Bvh::build_par(&mut triangles);
         let trees = [("kauri", kauri(&fast)), ("kauri exact", kauri(&exact))];
         for (kind, rays) in rays(&mesh) {
             group.throughput(Throughput::Elements(rays.len() as u64));
