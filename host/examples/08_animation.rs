@@ -19,6 +19,7 @@ fn main() -> Result<()> {
     let pond = pond()?;
     // What does not move from frame to frame is made once: memory, triangles, and the camera.
     let (mut moved_knot, mut moved_pond) = (knot.clone(), pond.clone());
+    let mut tree = SahTree::build(&device, &both(&knot, &pond)?, &SahOptions::default())?;
     let camera = Camera::new([6.0, -12.0, 7.0], [0.0; 3]);
 
     println!("frame  build   trace   knot   pond  new triangles");
@@ -30,7 +31,7 @@ fn main() -> Result<()> {
         let mesh = both(&moved_knot, &moved_pond)?;
 
         let start = Instant::now();
-        let tree = SahTree::build(&device, &mesh, &SahOptions::default())?;
+        tree.rebuild(&mesh)?;
         let built = start.elapsed();
         let ids = render::triangle_ids(&tree, &camera, SIZE)?;
         let traced = start.elapsed() - built;
