@@ -457,11 +457,10 @@ fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan
         }
         Ok(mut tree) => {
             let mut is_moved = 0;
-            for step in 0..4 {
+            for step in 0..3 {
                 match step {
                     1 if note(tree.rebuild(moved)) => is_moved = 1,
                     2 if note(tree.refit(mesh)) => is_moved = 0,
-                    3 if note(tree.rebuild(moved)) => is_moved = 1,
                     _ => (),
                 }
                 let (closest, all, any) = &expected[is_moved];
@@ -496,7 +495,12 @@ fn every_call_of_a_sah_tree_may_fail() {
     let (few, many) = (meshes(70), meshes(2000));
     for clip in [false, true] {
         let options = SahOptions::default().clip(clip);
-        each_call_but_any_fails(|plan| sah_survives(device.gpu().unwrap(), few.each_ref(), &options, plan));
+        // Those that clip make all calls of the others.
+        if clip {
+            each_call_but_any_fails(|plan| {
+                sah_survives(device.gpu().unwrap(), few.each_ref(), &options, plan)
+            });
+        }
         on_cuda(|gpu, _| {
             each_call_but_any_fails(|plan| sah_survives(gpu, many.each_ref(), &options, plan));
         });
