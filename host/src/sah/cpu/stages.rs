@@ -6,7 +6,7 @@ use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::large::{Large, Outcome, Plan, SMALL_TRIANGLES, most_listed, num_listed};
 use kauri_kernels::sah::model::{Splits, leaf_cost};
 use kauri_kernels::sah::node::MAX_DEPTH;
-use kauri_kernels::sah::small::{Choice, NUM_CANDIDATES, Sides, origin, plane};
+use kauri_kernels::sah::small::{Choice, Sides, candidate, origin, plane};
 use rayon::prelude::*;
 
 /// A large node with its triangles.
@@ -183,22 +183,31 @@ impl Input<'_> {
 /// A small node with what its candidates do.
 struct SmallRoot<'a> {
     items: &'a [Item],
-    candidates: Vec<(u32, f32, Sides)>,
+    /// Six for each triangle: both ends on each axis.
+    candidates: Vec<Candidate>,
+}
+
+/// A candidate: its number, its plane, and the triangles on both sides.
+#[derive(Clone, Copy)]
+struct Candidate {
+    number: u32,
+    plane: f32,
+    sides: Sides,
 }
 
 impl<'a> SmallRoot<'a> {
     fn new(items: &'a [Item]) -> Self {
-        let is_there = |&candidate: &u32| (origin(candidate).1 as usize) < items.len();
-        let with_sides = |candidate| {
-            let (axis, triangle, _) = origin(candidate);
-            let plane = plane(candidate, items[triangle as usize].bounds);
+        let ends = |triangle: u32| (0..6).map(move |i| candidate(i / 2, triangle, i % 2));
+        let with_sides = |number: u32| {
+            let (axis, triangle, _) = origin(number);
+            let plane = plane(number, items[triangle as usize].bounds);
             let mut sides = Sides::NONE;
             for (i, Item { bounds, .. }) in items.iter().enumerate() {
                 sides.add(i as u32, bounds.low[axis as usize], bounds.high[axis as usize], plane);
             }
-            (candidate, plane, sides)
+            Candidate { number, plane, sides }
         };
-        Self { items, candidates: (0..NUM_CANDIDATES).filter(is_there).map(with_sides).collect() }
+        Self { items, candidates: (0..items.len() as u32).flat_map(ends).map(with_sides).collect() }
     }
 
     fn subtree(&self, root: &Large, step_cost: f32) -> Subtree {
@@ -207,21 +216,33 @@ impl<'a> SmallRoot<'a> {
     }
 
     fn node(&self, node: u64, bounds: Aabb, depth: u32, step_cost: f32) -> Subtree {
-        let splits = Splits::new(bounds, step_cost);
-        let choices =
-            self.candidates.iter().map(|&(i, plane, sides)| Choice::of(i, plane, sides, node, &splits));
-        let best = choices.fold(Choice::NONE, Choice::or);
-        if best.cost >= leaf_cost(node.count_ones()) || depth >= MAX_DEPTH {
-            let is_in = |(i, _): &(usize, &Item)| node >> i & 1 == 1;
-            return Subtree::Leaf(
-                self.items.iter().enumerate().filter(is_in).map(|(_, item)| item.triangle).collect(),
-            );
+        let leaf = || Subtree::Leaf(members(node).map(|i| self.items[i].triangle).collect());
+        let cost_of_leaf = leaf_cost(node.count_ones());
+        // A split costs a step at least.
+        if cost_of_leaf <= step_cost || depth >= MAX_DEPTH {
+            return leaf();
         }
-        let found = self.candidates.iter().find(|(candidate, ..)| *candidate == best.candidate);
-        let &(candidate, plane, sides) = found.expect("it is one of them");
-        let (axis, sides) = (origin(candidate).0, sides.of(node));
-        let boxes = bounds.halves(axis, plane);
+        let splits = Splits::new(bounds, step_cost);
+        let own = members(node).flat_map(|i| &self.candidates[6 * i..6 * i + 6]);
+        let choices = own.map(|own| Choice::of(own.number, own.plane, own.sides, node, &splits));
+        let best = choices.fold(Choice::NONE, Choice::or);
+        if best.cost >= cost_of_leaf {
+            return leaf();
+        }
+        let (axis, triangle, end) = origin(best.candidate);
+        let Candidate { plane, sides, .. } = self.candidates[(6 * triangle + 2 * axis + end) as usize];
+        let (boxes, sides) = (bounds.halves(axis, plane), sides.of(node));
         let below = self.node(sides.below, boxes[0], depth + 1, step_cost);
         Subtree::inner(axis, plane, below, self.node(sides.above, boxes[1], depth + 1, step_cost))
     }
+}
+
+/// The triangles of a node.
+fn members(node: u64) -> impl Iterator<Item = usize> {
+    let mut left = node;
+    std::iter::from_fn(move || {
+        let first = left.trailing_zeros();
+        left &= left.wrapping_sub(1);
+        (first < u64::BITS).then_some(first as usize)
+    })
 }
