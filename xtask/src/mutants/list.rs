@@ -807,8 +807,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "SAH: no barrier before the block's places are known",
         kernel: SAH_CHUNKS,
-        from: "    thread::sync_threads();\n    sorting.store(&sides, [bases",
-        to: "    sorting.store(&sides, [bases",
+        from: "    thread::sync_threads();\n    next.store(&sides, [bases",
+        to: "    next.store(&sides, [bases",
     },
     Mutant {
         what: "SAH: sums by shared memory, no barrier before they are stored",
