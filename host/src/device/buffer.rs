@@ -251,14 +251,8 @@ impl<T: DeviceCopy> Buffer<T> {
 
     /// The driver, if buffer and stream belong to one device.
     fn checked_driver(&self, stream: &Stream) -> Result<&dyn super::driver::Driver> {
-        if self.gpu.same(stream.gpu()) {
-            Ok(self.gpu.driver())
-        } else {
-            Err(Error::WrongDevice {
-                buffer: self.gpu.info().id.clone(),
-                stream: stream.gpu().info().id.clone(),
-            })
-        }
+        self.gpu.check_same(stream.gpu())?;
+        Ok(self.gpu.driver())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::driver::{DeviceInfo, Driver};
 use super::ptx;
 use super::watch::{FaultPlan, MemoryUse, Rules, Watch, limit_from_env};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -89,6 +89,14 @@ impl Gpu {
     /// The driver of the device itself, as the peer of another's.
     pub(super) fn peer(&self) -> &dyn Driver {
         &**self.driver.inner()
+    }
+
+    /// [`Error::WrongDevice`] unless this, the device of some memory, is also that of a stream.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
+        if self.same(other) {
+            return Ok(());
+        }
+        Err(Error::WrongDevice { buffer: self.info().id.clone(), stream: other.info().id.clone() })
     }
 
     /// True if both are handles of one device.

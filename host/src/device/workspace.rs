@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::gpu::Gpu;
 use super::stream::Stream;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use cuda_std::mem::SliceMut;
 use std::marker::PhantomData;
 
@@ -116,10 +116,7 @@ impl Workspace {
 
     /// Lets the stream wait for the work of the last one, if that was another.
     fn hand_over(&mut self, stream: &Stream) -> Result<()> {
-        if !self.gpu.same(stream.gpu()) {
-            let (workspace, stream) = (self.gpu.info().id.clone(), stream.gpu().info().id.clone());
-            return Err(Error::WrongDevice { buffer: workspace, stream });
-        }
+        self.gpu.check_same(stream.gpu())?;
         if let Some(last) = &self.last {
             stream.wait_for(last)?;
         }

@@ -2,7 +2,7 @@
 
 use super::camera::{Camera, View};
 use super::light::{GROUND, SUN, ZENITH, byte};
-use super::options::{RenderOptions, check_size};
+use super::options::RenderOptions;
 use super::surface::off;
 use super::vector::{V3, unit};
 use super::{COLOUR, Image};
@@ -133,7 +133,6 @@ impl Frames {
 
     fn look(&self, tree: &SahTree, camera: &Camera) -> Result<Look> {
         let size = [self.options.width, self.options.height];
-        check_size(size)?;
         let view = View::of(camera, size)?;
         let [first, right, down] = view.ways();
         let bounds = tree.bounds();

@@ -13,7 +13,7 @@ pub(super) use build::Builder;
 use super::SahOptions;
 use super::host::HostTree;
 use crate::device::{Gpu, Stream};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::node::Node;
@@ -43,6 +43,9 @@ struct Triangles<'a> {
     boxes: Slice<'a, Aabb>,
     options: &'a SahOptions,
 }
+
+/// Streams that are remembered: so a program with a stream for each call keeps few.
+const MOST_READERS: usize = 16;
 
 /// What memory of a tree is for.
 const TREE: &str = "SAH k-d tree";
@@ -93,19 +96,21 @@ impl GpuTree {
 
     /// Checks that a stream is of the tree's device.
     pub(super) fn check_device(&self, stream: &Stream) -> Result<()> {
-        if self.gpu.same(stream.gpu()) {
-            return Ok(());
-        }
-        let (buffer, stream) = (self.gpu.info().id.clone(), stream.gpu().info().id.clone());
-        Err(Error::WrongDevice { buffer, stream })
+        self.gpu.check_same(stream.gpu())
     }
 
-    /// Notes that work of a stream reads the tree, and is not waited for.
-    pub(super) fn read_by(&self, stream: &Stream) {
+    /// Notes that work of a stream reads the tree, and is not waited for; but for the first of many streams.
+    pub(super) fn read_by(&self, stream: &Stream) -> Result<()> {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if !readers.iter().any(|reader| reader.same(stream)) {
-            readers.push(stream.clone());
+        if readers.iter().any(|reader| reader.same(stream)) {
+            return Ok(());
         }
+        if readers.len() == MOST_READERS {
+            readers[0].synchronize()?;
+            readers.remove(0);
+        }
+        readers.push(stream.clone());
+        Ok(())
     }
 
     /// Lets a stream wait for what reads the tree: then it may be written.

@@ -60,7 +60,7 @@ pub struct SahTree {
     stats: Stats,
     options: SahOptions,
     tree: Tree,
-    /// Memory for the next tree, from the first that takes the place of another.
+    /// Memory for the next tree, of trees in device memory and of those that took the place of another.
     builder: Option<Box<Builder>>,
 }
 
@@ -142,8 +142,8 @@ impl SahTree {
     ///   triangles each. On a GPU 80 to 170 bytes a triangle beside that while it is built, and with boxes of parts 320 to 650.
     /// - Result: the same bits on every device and in every run, for one quality.
     /// - Degenerate input: no triangles, one, triangles without area (which no ray hits), and copies of one are all fine. Many that
-    ///   planes cannot separate are in one leaf, and in a mesh of such triangles alone leaves are large: triangles in nodes
-    ///   stop splitting where there would be more than 16 triangles in nodes for each of the mesh, and 4096.
+    ///   planes cannot separate are in one leaf, and in a mesh of such triangles alone leaves are large: large nodes
+    ///   stop splitting where nodes would have more than 16 triangles for each of the mesh and 4096, or 2^30.
     ///
     /// # Errors
     /// [`Error::InvalidLength`] for options that are no cost and no fraction; [`Error::TooManyItems`] beyond 2^30 triangles, nodes, or triangles in
@@ -290,7 +290,7 @@ impl SahTree {
         tree.check_device(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, rays.len())?;
-        tree.read_by(stream);
+        tree.read_by(stream)?;
         tree.closest_hits_on(stream, workspace, rays, options, hits)
     }
 
@@ -332,7 +332,7 @@ impl SahTree {
         tree.check_device(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, "hits of rays", rays.len())?;
-        tree.read_by(stream);
+        tree.read_by(stream)?;
         tree.any_hits_on(stream, workspace, rays, options, hits)
     }
 

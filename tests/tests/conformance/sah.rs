@@ -171,6 +171,16 @@ fn on_the_device() {
         let any: Vec<bool> = any.to_vec(&stream).unwrap().into_iter().map(|hit| hit == 1).collect();
         assert_eq!(any, host.any_hits(&rays).unwrap(), "{device}");
 
+        // A program may have a stream for each call: the tree that is made over this one's memory waits for them.
+        let mut others = SahTree::build_on(&stream, own, &SahOptions::default()).unwrap();
+        for _ in 0..20 {
+            let by_it = Stream::new(gpu).unwrap();
+            others.closest_hits_on(&by_it, &mut workspace, &on_device, &options, &mut hits).unwrap();
+        }
+        (0..2).for_each(|_| others.rebuild_on(&stream, own).unwrap());
+        same(&others, &host);
+        assert_eq!(hits.to_host(&stream).unwrap(), host.closest_hits(&rays).unwrap(), "{device}");
+
         // What is wrong is named, and the tree stays.
         let mut tree = SahTree::build_on(&stream, own, &SahOptions::default()).unwrap();
         let with = |vertices: &[f32], triangles: &[u32]| {

@@ -8,7 +8,7 @@ use kauri::device::Stream;
 use kauri::mesh::Motion;
 use kauri::sah::{SahOptions, SahTree};
 use kauri::{Error, Result};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Frames of a motion.
 const FRAMES: usize = 8;
@@ -27,7 +27,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             let mut options = SahOptions::default();
             let stages = &mut options.stages;
             let [scans, reductions, shared, records] = [0, 1, 2, 3].map(|bit| way >> bit & 1 == 1);
-            let large = |no: &'static str, yes: &'static str, is: bool| if is { yes } else { no };
+            let which = |no: &'static str, yes: &'static str, is: bool| if is { yes } else { no };
             let work = if way == 16 {
                 "all atomics, shuffles; small nodes in shared memory".to_owned()
             } else {
@@ -35,47 +35,36 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 (stages.by_shared_memory, stages.records, stages.small_by_levels) = (shared, records, true);
                 format!(
                     "sort by {}, boxes by {}, {}, masks {}",
-                    large("atomics", "scans", scans),
-                    large("atomics", "reductions", reductions),
-                    large("shuffles", "shared memory", shared),
-                    large("apart", "in records", records)
+                    which("atomics", "scans", scans),
+                    which("atomics", "reductions", reductions),
+                    which("shuffles", "shared memory", shared),
+                    which("apart", "in records", records)
                 )
             };
             let mut tree = SahTree::build_on(&stream, frames[0].mesh(), &options)?;
-            let (mut runs, mut phases) = (Vec::new(), Vec::<(&'static str, Vec<Duration>)>::new());
-            let begin = Instant::now();
-            for turn in 0..settings.effort.runs {
-                for frame in &frames {
-                    let start = Instant::now();
-                    tree.rebuild_on(&stream, frame.mesh())?;
-                    runs.push(start.elapsed());
-                    for phase in &tree.stats().phases {
-                        match phases.iter_mut().find(|(name, _)| *name == phase.name) {
-                            Some((_, times)) => times.push(phase.duration),
-                            None => phases.push((phase.name, vec![phase.duration])),
-                        }
-                    }
-                }
-                // The first turn warms up.
-                if turn == 0 && settings.effort.runs > 1 {
-                    runs.clear();
-                    phases.clear();
-                }
-                if begin.elapsed() > settings.effort.limit && !runs.is_empty() {
-                    break;
-                }
-            }
-            let median = |times: &[Duration]| Timing::of("wall", times).median_ms;
+            let mut frame = 0;
+            let runs = settings.effort.repeat(|| {
+                frame = (frame + 1) % FRAMES;
+                let start = Instant::now();
+                tree.rebuild_on(&stream, frames[frame].mesh())?;
+                Ok((start.elapsed(), tree.stats().phases.clone()))
+            })?;
+            let (times, phases): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+            // All runs have the same phases.
+            let median = |i: usize| {
+                let times: Vec<_> = phases.iter().map(|of_run| of_run[i].duration).collect();
+                Timing::of("wall", &times).median_ms
+            };
+            let phases = (0..phases[0].len())
+                .map(|i| Phase { name: phases[0][i].name.to_owned(), ms: median(i) })
+                .collect();
             report.push(Row {
                 work,
                 input: name.clone(),
                 n: mesh.len() as u64,
-                timing: Some(Timing::of("wall", &runs)),
+                timing: Some(Timing::of("wall", &times)),
                 items: Some(mesh.len() as u64),
-                phases: phases
-                    .iter()
-                    .map(|(name, times)| Phase { name: (*name).to_owned(), ms: median(times) })
-                    .collect(),
+                phases,
                 ..Row::default()
             });
         }

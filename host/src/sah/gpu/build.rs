@@ -17,7 +17,7 @@ use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::from_keys;
 use kauri_kernels::sah::corners::{found, sah_corners, sah_root};
 
-/// The memory of builds: the next one of the same size allocates nothing but its tree.
+/// The memory of builds, and of the tree before the last: the third of the same size allocates nothing.
 pub(in super::super) struct Builder {
     pub(super) workspace: Workspace,
     pub(super) boxes: Room<Aabb>,
