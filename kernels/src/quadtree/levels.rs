@@ -826,8 +826,8 @@ unsafe fn split_by_chunks<const D: usize, const THREADS: usize>(
             child += THREADS;
         }
         chunk.sort::<false>();
+        // The next chunk's points go where the same thread read these.
         chunk.store::<false>(splits, to, |child| bases.load(child));
-        thread::sync_threads();
         at += len;
     }
     let mut child = thread;

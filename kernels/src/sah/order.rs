@@ -3,6 +3,7 @@
 
 use super::aabb::Aabb;
 use super::ray::Ray;
+use crate::join::curve::Curve;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
@@ -17,14 +18,16 @@ const DIRECTION_BITS: u32 = 4;
 pub fn key(ray: &Ray, bounds: Aabb) -> u32 {
     let d = ray.direction;
     let length = d[0].abs() + d[1].abs() + d[2].abs();
-    let (mut signs, mut places, mut ways, mut axis) = (0, 0, 0, 0);
+    let (mut signs, mut place, mut way, mut axis) = (0, [0; 3], [0; 3], 0);
     while axis < 3 {
         signs |= u32::from(d[axis] < 0.0) << axis;
         let (low, extent) = (bounds.low[axis], bounds.high[axis] - bounds.low[axis]);
-        places |= spread(cell((ray.origin[axis] - low) / extent, ORIGIN_BITS)) << axis;
-        ways |= spread(cell(d[axis].abs() / length, DIRECTION_BITS)) << axis;
+        place[axis] = cell((ray.origin[axis] - low) / extent, ORIGIN_BITS);
+        way[axis] = cell(d[axis].abs() / length, DIRECTION_BITS);
         axis += 1;
     }
+    let places = Curve::ZOrder.code(place, 3, ORIGIN_BITS) as u32;
+    let ways = Curve::ZOrder.code(way, 3, DIRECTION_BITS) as u32;
     (signs << (3 * ORIGIN_BITS) | places) << (3 * DIRECTION_BITS) | ways
 }
 
@@ -33,12 +36,6 @@ pub fn key(ray: &Ray, bounds: Aabb) -> u32 {
 fn cell(part: f32, bits: u32) -> u32 {
     let num = 1u32 << bits;
     ((part * num as f32) as u32).min(num - 1)
-}
-
-/// A number of up to 5 bits with two bits of 0 behind each.
-#[inline(always)]
-const fn spread(x: u32) -> u32 {
-    x & 1 | (x & 2) << 2 | (x & 4) << 4 | (x & 8) << 6 | (x & 16) << 8
 }
 
 /// Writes keys of rays, and their numbers; a thread a ray.

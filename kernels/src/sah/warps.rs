@@ -12,7 +12,7 @@ use super::node::{MAX_DEPTH, Node};
 use super::small::{Choice, Sides, candidate, origin};
 use super::subtrees::Size;
 use crate::policy::SAH_ROOT_WARPS as WARPS;
-use crate::thread::words::computed;
+use crate::thread::words::{computed, join, split};
 use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
@@ -174,7 +174,7 @@ impl Root<'_> {
         if leaf_cost(num) <= step_cost || own.depth >= MAX_DEPTH {
             return LEAF;
         }
-        let (low, high) = (own.mask as u32, (own.mask >> 32) as u32);
+        let [low, high, ..] = split(own.mask);
         if has(own.mask, lane) {
             self.members.store((low & warp::lane_mask_lt()).count_ones() as usize, lane);
         }
@@ -219,8 +219,8 @@ impl Root<'_> {
             )
         };
         let (first, second) = (side(lane), side(lane + 32));
-        let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        Split { axis, plane, sides: Sides { below: join(first.0, second.0), above: join(first.1, second.1) } }
+        let (below, above) = (join([first.0, second.0, 0, 0]), join([first.1, second.1, 0, 0]));
+        Split { axis, plane, sides: Sides { below, above } }
     }
 
     /// Leaves a node for later, with a word of its own.
@@ -228,8 +228,9 @@ impl Root<'_> {
     unsafe fn push(&self, height: usize, own: &Own, word: u32) {
         if warp::lane_id() == 0 {
             let put = |i: usize, word: u32| self.stack.store(i * STACK + height, word);
-            put(0, own.mask as u32);
-            put(1, (own.mask >> 32) as u32);
+            let [low, high, ..] = split(own.mask);
+            put(0, low);
+            put(1, high);
             let words = own.bounds.to_words();
             let mut i = 0;
             while i < 6 {
@@ -248,7 +249,7 @@ impl Root<'_> {
         let number = |i: usize| f32::from_bits(word(i));
         let bounds = Aabb::from_words([number(2), number(3), number(4), number(5), number(6), number(7)]);
         let top =
-            (Own { mask: u64::from(word(1)) << 32 | u64::from(word(0)), bounds, depth: word(8) }, word(9));
+            (Own { mask: join([word(0), word(1), 0, 0]), bounds, depth: word(8) }, word(9));
         // It is read before the place has another.
         warp::sync_warp(warp::FULL_MASK);
         top
