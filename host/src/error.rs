@@ -85,10 +85,11 @@ pub enum Error {
     /// A result has more items than memory can hold.
     #[error(
         "the result does not fit in memory: it is {count} items, {bytes} bytes, and {free} bytes of {memory} memory are free; \
-         take it in batches (nearest_batches, within_batches, in_boxes_batches), or ask fewer queries at a time"
+         take it in batches (nearest_batches, within_batches, in_boxes_batches, each_hit), or ask fewer queries at a time"
     )]
     ResultTooLarge {
-        /// Exactly how many there are: neighbours, or points found. `u64::MAX` stands for that many and more.
+        /// Exactly how many there are: neighbours, points found, or hits of rays; of these on a GPU as often as leaves have them on the way. `u64::MAX`
+        /// stands for that many and more.
         count: u64,
         /// Bytes of all of them.
         bytes: u64,
@@ -229,12 +230,12 @@ pub enum Error {
         /// Number of devices there are.
         available: usize,
     },
-    /// A buffer of one device was used with a stream of another.
+    /// A buffer or an event of one device was used with a stream of another.
     #[error(
-        "a buffer of {buffer} was used with a stream of {stream}; copy it, or use a stream of its device"
+        "a buffer or event of {buffer} was used with a stream of {stream}; copy what it holds, or use a stream of its device"
     )]
     WrongDevice {
-        /// The buffer's device.
+        /// The device of the buffer or event.
         buffer: String,
         /// The stream's device.
         stream: String,

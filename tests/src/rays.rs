@@ -1,32 +1,13 @@
 //! Meshes, and rays through them, for tests of SAH k-d trees.
 
+use crate::generate::Random;
 use kauri::Device;
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::sah::{Hit, HitRows, Hits, Ray, RayOptions, SahOptions, SahTree};
 
-/// Numbers from a seed (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ x >> 31
-    }
-
-    /// From 0 to 1.
-    fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1 << 24) as f32
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn vector(&mut self) -> [f32; 3] {
-        [0; 3].map(|_| 2.0 * self.unit() - 1.0)
-    }
+/// A place in the cube from -1 to 1.
+fn vector(random: &mut Random) -> [f32; 3] {
+    [0; 3].map(|_| 2.0 * random.unit() as f32 - 1.0)
 }
 
 /// Kinds of meshes, the degenerate ones too.
@@ -77,7 +58,7 @@ impl Scene {
 
     /// A mesh of about so many triangles.
     pub fn mesh(self, len: usize, seed: u64) -> Mesh {
-        let mut random = Random(seed ^ 0xA5A5);
+        let mut random = Random::new(seed ^ 0xA5A5);
         let side = ((len / 2) as f64).sqrt().ceil().max(1.0) as u32;
         match self {
             Self::Soup => soup(len, |_| (1.0, 0.1), &mut random),
@@ -86,12 +67,12 @@ impl Scene {
             Self::Grid => shapes::grid(seed as usize % 3, [side; 2]).unwrap(),
             Self::Boxes => boxes(len),
             Self::Slivers => of_corners(len, |_| {
-                let (at, along) = (random.vector(), random.vector());
-                let near = random.vector().map(|x| x * 1e-5);
+                let (at, along) = (vector(&mut random), vector(&mut random));
+                let near = vector(&mut random).map(|x| x * 1e-5);
                 [at, add(at, along), add(at, near)]
             }),
             Self::NoArea => of_corners(len, |i| {
-                let (at, to) = (random.vector(), random.vector());
+                let (at, to) = (vector(&mut random), vector(&mut random));
                 if i % 2 == 0 { [at, at, at] } else { [at, to, at] }
             }),
             Self::Copies => {
@@ -99,7 +80,7 @@ impl Scene {
                 of_corners(len, |i| few.corners(i % 3))
             }
             Self::Hairs => of_corners(len, |i| {
-                let (y, z) = (i as f32 / len as f32, random.unit() * 0.1);
+                let (y, z) = (i as f32 / len as f32, random.unit() as f32 * 0.1);
                 [[-8.0, y, z], [8.0, y, z], [8.0, y + 0.3 / len as f32, z]]
             }),
             Self::Huge => soup(len, |_| (1e18, 1e17), &mut random),
@@ -128,17 +109,17 @@ fn of_corners(len: usize, corners: impl FnMut(usize) -> [[f32; 3]; 3]) -> Mesh {
 fn soup(len: usize, scales: impl Fn(usize) -> (f32, f32), random: &mut Random) -> Mesh {
     of_corners(len, |i| {
         let (place, size) = scales(i);
-        let at = random.vector().map(|x| x * place);
-        [0; 3].map(|_| add(at, random.vector().map(|x| x * size)))
+        let at = vector(random).map(|x| x * place);
+        [0; 3].map(|_| add(at, vector(random).map(|x| x * size)))
     })
 }
 
 /// Squares across all axes, with corners in a lattice.
 fn boxes(len: usize) -> Mesh {
     of_corners(len, |i| {
-        let mut random = Random(i as u64 / 2);
+        let mut random = Random::new(i as u64 / 2);
         let at = [0; 3].map(|_| (random.below(9) as f32 - 4.0) * 0.25);
-        let axis = random.below(3);
+        let axis = random.below(3) as usize;
         let along = |of: usize| {
             let mut step = [0.0; 3];
             step[(axis + of) % 3] = 0.25 * (1 + i / 2 % 2) as f32;
@@ -152,24 +133,24 @@ fn boxes(len: usize) -> Mesh {
 /// Rays that look for trouble: from anywhere to anywhere, to vertices and middles of edges, along axes and in planes of vertices, from
 /// places on triangles, with ends; and some that are no rays.
 pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let [low, high] = mesh.bounds().unwrap_or([[-1.0; 3], [1.0; 3]]);
     let size = (0..3).map(|axis| high[axis] - low[axis]).fold(f32::MIN_POSITIVE, f32::max);
     let place = |random: &mut Random, beyond: f32| {
         let at = [0, 1, 2].map(|axis| (low[axis] + high[axis]) * 0.5);
-        add(at, random.vector().map(|x| x * size * beyond))
+        add(at, vector(random).map(|x| x * size * beyond))
     };
     let to = |from: [f32; 3], at: [f32; 3]| Ray::new(from, [0, 1, 2].map(|axis| at[axis] - from[axis]));
     (0..num)
         .map(|i| {
             let from = place(&mut random, 1.5);
-            let corners = (!mesh.is_empty()).then(|| mesh.corners(random.below(mesh.len())));
+            let corners = (!mesh.is_empty()).then(|| mesh.corners(random.below(mesh.len() as u64) as usize));
             let [a, b, c] = corners.unwrap_or([place(&mut random, 0.5); 3]);
             let middle = [0, 1, 2].map(|axis| a[axis] * 0.5 + b[axis] * 0.5);
             let within = [0, 1, 2].map(|axis| middle[axis] * 0.5 + c[axis] * 0.5);
             let along = |random: &mut Random| {
                 let mut direction = [0.0; 3];
-                direction[random.below(3)] = if random.below(2) == 0 { size } else { -size };
+                direction[random.below(3) as usize] = if random.below(2) == 0 { size } else { -size };
                 direction
             };
             match i % 12 {
@@ -188,16 +169,18 @@ pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
                 }
                 // In the plane of a vertex across an axis.
                 7 => {
-                    let (mut from, axis) = (from, random.below(3));
+                    let (mut from, axis) = (from, random.below(3) as usize);
                     from[axis] = a[axis];
                     let mut ray = to(from, place(&mut random, 0.5));
                     ray.direction[axis] = 0.0;
                     ray
                 }
                 // From a triangle, and along one of its edges.
-                8 => Ray::new(within, random.vector().map(|x| x * size)),
+                8 => Ray::new(within, vector(&mut random).map(|x| x * size)),
                 9 => to(a, b),
-                10 => Ray { t_min: random.unit(), t_max: 1.0 + random.unit(), ..to(from, within) },
+                10 => {
+                    Ray { t_min: random.unit() as f32, t_max: 1.0 + random.unit() as f32, ..to(from, within) }
+                }
                 _ => match i / 12 % 8 {
                     0 => Ray::new(from, [0.0; 3]),
                     1 => Ray::new([f32::NAN, 0.0, 0.0], [1.0; 3]),

@@ -32,10 +32,16 @@ impl Event {
     /// Device time from `start` to this event; both must have been recorded and be done.
     ///
     /// # Errors
-    /// The driver's.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
+        start.gpu.check_same(&self.gpu)?;
         let ms = self.gpu.driver().elapsed_ms(start.raw, self.raw)?;
         Ok(Duration::from_secs_f64(f64::from(ms) / 1e3))
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
     }
 
     pub(super) fn raw(&self) -> RawEvent {

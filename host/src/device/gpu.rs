@@ -4,6 +4,7 @@ use super::driver::{DeviceInfo, Driver};
 use super::ptx;
 use super::watch::{FaultPlan, MemoryUse, Rules, Watch, limit_from_env};
 use crate::error::{Error, Result};
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -91,9 +92,19 @@ impl Gpu {
         &**self.driver.inner()
     }
 
-    /// [`Error::WrongDevice`] unless this, the device of some memory, is also that of a stream.
+    /// [`Error::WrongDevice`] unless this, the device of some memory or event, is also that of a stream.
     pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
-        if self.same(other) {
+        self.check(other, self.same(other))
+    }
+
+    /// [`Error::WrongDevice`] unless a stream of the other can know of events of this.
+    pub(super) fn check_one_driver(&self, other: &Self) -> Result<()> {
+        let kind = |gpu: &Self| (gpu.peer() as &dyn Any).type_id();
+        self.check(other, kind(self) == kind(other))
+    }
+
+    fn check(&self, other: &Self, fit: bool) -> Result<()> {
+        if fit {
             return Ok(());
         }
         Err(Error::WrongDevice { buffer: self.info().id.clone(), stream: other.info().id.clone() })

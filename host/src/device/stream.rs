@@ -50,7 +50,8 @@ impl Stream {
     ///
     /// # Safety
     /// `stream` must be a stream of the primary context of `gpu`, and outlive the result and every
-    /// [`Workspace`](super::Workspace) that was last used with it and index that was last built on it.
+    /// [`Workspace`](super::Workspace) that was last used with it, index that was last built on it, [`SahTree`](crate::sah::SahTree) that was
+    /// asked with it, and [`Frames`](crate::render::Frames) that drew with it.
     pub unsafe fn from_raw(gpu: &Gpu, stream: *mut c_void) -> Self {
         Self::of(gpu, RawStream(stream as usize), false)
     }
@@ -75,16 +76,18 @@ impl Stream {
     /// Sets `event` behind all work so far.
     ///
     /// # Errors
-    /// The driver's.
+    /// [`Error::WrongDevice`], or the driver's.
     pub fn record(&self, event: &Event) -> Result<()> {
+        event.gpu().check_same(self.gpu())?;
         self.gpu().driver().record(event.raw(), self.raw())
     }
 
-    /// Lets further work of this stream wait for `event`.
+    /// Lets further work of this stream wait for `event`, which may be of another GPU.
     ///
     /// # Errors
-    /// The driver's.
+    /// [`Error::WrongDevice`] where one of them is simulated, or the driver's.
     pub fn wait(&self, event: &Event) -> Result<()> {
+        event.gpu().check_one_driver(self.gpu())?;
         self.gpu().driver().wait(self.raw(), event.raw())
     }
 
@@ -286,7 +289,7 @@ impl Stream {
     /// Lets later work wait for all work of another stream so far; of the same stream it does in any case.
     ///
     /// # Errors
-    /// The driver's.
+    /// As [`wait`](Self::wait).
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
         if self.same(other) {
             return Ok(());

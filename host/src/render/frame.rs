@@ -84,6 +84,7 @@ impl Frames {
     /// # Errors
     /// Those of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
     pub fn draw(&mut self, stream: &Stream, tree: &SahTree, camera: &Camera) -> Result<&Buffer<u8>> {
+        self.look.check_device(stream)?;
         let look = self.look(tree, camera)?;
         let by = RayOptions::default();
         if let Some(last) = &self.last {
@@ -103,17 +104,18 @@ impl Frames {
         unsafe {
             stream.launch_items::<render_rays>(num, (look, rays.slice_mut()))?;
             tree.closest_hits_on(stream, workspace, rays, &by, hits)?;
-            let (corners, triangles) = (tree.corners_on_device()?, hits.triangles.slice());
-            let (u, v) = (hits.u.slice(), hits.v.slice());
-            let mut hidden = nothing().read_only();
-            if self.options.shadows {
-                let args = (look, rays.slice(), corners, triangles, u, v, shadow_rays.slice_mut());
-                stream.launch_items::<render_shadow_rays>(num, args)?;
-                tree.any_hits_on(stream, workspace, shadow_rays, &by, are_hidden)?;
-                hidden = are_hidden.slice();
-            }
-            let args = (look, bytes, rays.slice(), corners, triangles, u, v, hidden, pixels.slice_mut());
-            stream.launch_items::<render_shade>(num, args)?;
+            tree.read_corners(stream, |corners| {
+                let (triangles, u, v) = (hits.triangles.slice(), hits.u.slice(), hits.v.slice());
+                let mut hidden = nothing().read_only();
+                if self.options.shadows {
+                    let args = (look, rays.slice(), corners, triangles, u, v, shadow_rays.slice_mut());
+                    stream.launch_items::<render_shadow_rays>(num, args)?;
+                    tree.any_hits_on(stream, workspace, shadow_rays, &by, are_hidden)?;
+                    hidden = are_hidden.slice();
+                }
+                let args = (look, bytes, rays.slice(), corners, triangles, u, v, hidden, pixels.slice_mut());
+                stream.launch_items::<render_shade>(num, args)
+            })?;
         }
         Ok(&self.pixels)
     }
@@ -121,10 +123,11 @@ impl Frames {
     /// The last frame, in host memory. Of rays to the sun as many are counted as there are pixels.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
     pub fn to_image(&self, stream: &Stream) -> Result<Image> {
         let RenderOptions { width, height, shadows, .. } = self.options;
         let num_rays = self.rays.len() as u64 * if shadows { 2 } else { 1 };
+        self.pixels.check_device(stream)?;
         if let Some(last) = &self.last {
             stream.wait_for(last)?;
         }

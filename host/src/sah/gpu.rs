@@ -99,8 +99,15 @@ impl GpuTree {
         self.gpu.check_same(stream.gpu())
     }
 
-    /// Notes that work of a stream reads the tree, and is not waited for; but for the first of many streams.
-    pub(super) fn read_by(&self, stream: &Stream) -> Result<()> {
+    /// Does work of a stream that reads the tree, and is not waited for; but for that of the first of many streams.
+    pub(super) fn read_by<R>(&self, stream: &Stream, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let done = work();
+        // After it: an earlier note may be gone by now. And in any case: a part of it may be on its way.
+        self.note_reader(stream)?;
+        done
+    }
+
+    fn note_reader(&self, stream: &Stream) -> Result<()> {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if readers.iter().any(|reader| reader.same(stream)) {
             return Ok(());

@@ -28,15 +28,20 @@ impl Hits {
 
     pub(super) fn from_hits(hits: &[Hit]) -> Result<Self> {
         let mut all = Self::with_capacity(hits.len())?;
-        all.extend(hits);
+        all.extend(hits)?;
         Ok(all)
     }
 
-    pub(super) fn extend(&mut self, hits: &[Hit]) {
+    fn extend(&mut self, hits: &[Hit]) -> Result<()> {
+        memory::reserve_more(&mut self.triangles, hits.len(), "hits of rays")?;
+        for part in [&mut self.t, &mut self.u, &mut self.v] {
+            memory::reserve_more(part, hits.len(), "hits of rays")?;
+        }
         self.triangles.extend(hits.iter().map(|hit| hit.triangle));
         self.t.extend(hits.iter().map(|hit| hit.t));
         self.u.extend(hits.iter().map(|hit| hit.u));
         self.v.extend(hits.iter().map(|hit| hit.v));
+        Ok(())
     }
 
     /// Number of hits.
@@ -71,18 +76,18 @@ pub struct HitRows {
 }
 
 impl HitRows {
-    pub(super) fn from_rows(rows: &[Vec<Hit>]) -> Result<Self> {
-        let mut offsets = memory::vec_with_capacity(rows.len() + 1, "hits of rays")?;
+    /// No rows, with room for the offsets of some.
+    pub(super) fn with_capacity(num_rows: usize) -> Result<Self> {
+        let mut offsets = memory::vec_with_capacity(num_rows + 1, "hits of rays")?;
         offsets.push(0);
-        let mut end = 0;
-        offsets.extend(rows.iter().map(|row| {
-            end += row.len() as u64;
-            end
-        }));
-        let hits = Hits::with_capacity(end as usize);
-        let mut hits = hits.map_err(|error| error.of_result(end, end * size_of::<Hit>() as u64))?;
-        rows.iter().for_each(|row| hits.extend(row));
-        Ok(Self { offsets, hits })
+        Ok(Self { offsets, hits: Hits::default() })
+    }
+
+    /// Adds a row, for which there is room.
+    pub(super) fn push(&mut self, row: &[Hit]) -> Result<()> {
+        self.hits.extend(row)?;
+        self.offsets.push(self.hits.len() as u64);
+        Ok(())
     }
 
     /// Number of rows.

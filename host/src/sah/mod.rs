@@ -146,8 +146,8 @@ impl SahTree {
     ///   stop splitting where nodes would have more than 16 triangles for each of the mesh and 4096, or 2^30.
     ///
     /// # Errors
-    /// [`Error::InvalidLength`] for options that are no cost and no fraction; [`Error::TooManyItems`] beyond 2^30 triangles, nodes, or triangles in
-    /// leaves; [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::InvalidLength`] for options that are no cost and no fraction; [`Error::TooManyItems`] from 2^30 triangles, nodes, or triangles in
+    /// leaves on; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, mesh: &Mesh, options: &SahOptions) -> Result<Self> {
         // The memory of a build that is not done again is given back.
         Ok(Self { builder: None, ..Self::of(device.clone(), Input::Host(mesh), options)? })
@@ -252,7 +252,8 @@ impl SahTree {
     /// The hit of each ray that comes first: nearest to where the ray begins, and of several there that of the smallest triangle.
     ///
     /// `t` is right to within some roundings of the distance between the ray's origin and the mesh. Rays hit both sides of triangles, and also where they begin or end;
-    /// one with coordinates that are no numbers, or without a direction, hits nothing.
+    /// one with coordinates that are no finite numbers, or without a direction, hits nothing, and none
+    /// hits what is so far that `t` would not be finite.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
@@ -263,7 +264,7 @@ impl SahTree {
     /// The same, by these options.
     ///
     /// # Errors
-    /// As [`closest_hits`](Self::closest_hits); [`Error::OutOfRange`] for options.
+    /// As [`closest_hits`](Self::closest_hits); [`Error::OutOfRange`] for options; [`Error::TooManyItems`] beyond 2^32 rays that are sorted.
     pub fn closest_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
         options.check()?;
         match &self.tree {
@@ -290,8 +291,7 @@ impl SahTree {
         tree.check_device(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, rays.len())?;
-        tree.read_by(stream)?;
-        tree.closest_hits_on(stream, workspace, rays, options, hits)
+        tree.read_by(stream, || tree.closest_hits_on(stream, workspace, rays, options, hits))
     }
 
     /// Whether each ray hits something, as shadows ask: faster than to know what comes first.
@@ -332,8 +332,7 @@ impl SahTree {
         tree.check_device(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, "hits of rays", rays.len())?;
-        tree.read_by(stream)?;
-        tree.any_hits_on(stream, workspace, rays, options, hits)
+        tree.read_by(stream, || tree.any_hits_on(stream, workspace, rays, options, hits))
     }
 
     /// All hits of each ray, from the first on.
@@ -347,7 +346,7 @@ impl SahTree {
     /// The same, by these options.
     ///
     /// # Errors
-    /// As [`all_hits`](Self::all_hits); [`Error::OutOfRange`] for options.
+    /// As [`all_hits`](Self::all_hits) and [`closest_hits_with`](Self::closest_hits_with).
     pub fn all_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
         options.check()?;
         match &self.tree {
@@ -439,9 +438,15 @@ impl SahTree {
         }
     }
 
-    /// The corners of all triangles.
-    pub(crate) fn corners_on_device(&self) -> Result<Slice<'_, Corners>> {
-        Ok(self.gpu_tree()?.corners())
+    /// Does work of a stream that reads the corners of all triangles, and is not waited for.
+    pub(crate) fn read_corners<R>(
+        &self,
+        stream: &Stream,
+        work: impl FnOnce(Slice<'_, Corners>) -> Result<R>,
+    ) -> Result<R> {
+        let tree = self.gpu_tree()?;
+        tree.check_device(stream)?;
+        tree.read_by(stream, || work(tree.corners()))
     }
 
     /// What it was built with.

@@ -112,9 +112,9 @@ impl SahOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RayOptions {
-    /// Whether a GPU takes them in the order of where they begin and where they go, which it finds out first. That is faster for rays that lie in no order: those
-    /// that find out what is hidden from a place, or those of light that is scattered. Rays of a picture are in a good order as they
-    /// are. False by default; a CPU takes rays as they come.
+    /// Whether a GPU takes them in the order of where they begin and where they go, which it finds out first. That is faster for rays that lie in no order
+    /// and go deep into a tree, as from anywhere to anywhere, and for shadows; rays of a picture, and short ones from places that follow each
+    /// other, are in a good order as they are. False by default; a CPU takes rays as they come.
     pub sorted: bool,
     /// Places of the stack of subtrees that a ray leaves for later: 0, 4, or 8 by default. What finds no place there, with 0 everything, is found again from
     /// the root. On a CPU any other number than 0 stands for 32.

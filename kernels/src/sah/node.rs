@@ -4,7 +4,7 @@
 pub const MAX_DEPTH: u32 = 63;
 
 /// Most nodes of a tree, and most triangles of its leaves: two bits of a word say what a node is.
-pub const MAX_NODES: u64 = 1 << 30;
+pub const MAX_NODES: u64 = (1 << 30) - 1;
 
 /// In place of an axis: a leaf.
 const LEAF: u32 = 3;
@@ -69,5 +69,19 @@ impl Node {
     #[inline(always)]
     pub const fn is_empty(self) -> bool {
         self.is_leaf() && self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_numbers_fit() {
+        let most = MAX_NODES as u32;
+        let leaf = Node::leaf(most, most);
+        assert_eq!((leaf.is_leaf(), leaf.begin(), leaf.len()), (true, most, most));
+        let inner = Node::inner(2, -1.5, most);
+        assert_eq!((inner.axis(), inner.plane(), inner.above()), (2, -1.5, most));
     }
 }

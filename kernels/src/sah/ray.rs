@@ -44,9 +44,8 @@ impl Ray {
     #[inline(always)]
     pub fn is_valid(&self) -> bool {
         let ([a, b, c], [d, e, f]) = (self.origin, self.direction);
-        // Sums of finite numbers are finite here: coordinates and directions are far from the greatest number.
-        let sum = a.abs() + b.abs() + c.abs() + d.abs() + e.abs() + f.abs();
-        sum.is_finite() && (d != 0.0 || e != 0.0 || f != 0.0)
+        let are_numbers = a.is_finite() && b.is_finite() && c.is_finite() && d.is_finite();
+        are_numbers && e.is_finite() && f.is_finite() && (d != 0.0 || e != 0.0 || f != 0.0)
     }
 }
 

@@ -6,6 +6,8 @@ use super::ray::Ray;
 use super::triangle::{Corners, Hit};
 use super::walk::{Scene, Visitor, walk};
 use crate::policy::{PER_ITEM_THREADS, SAH_RAY_THREADS};
+use crate::thread::words::{join, split};
+use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
 
 /// Keeps the hit that comes first.
@@ -80,7 +82,8 @@ impl Visitor for Count {
 
 /// Writes the hits behind each other.
 struct Write<'a> {
-    hits: HitsMut<'a>,
+    keys: SliceMut<'a, u64>,
+    weights: SliceMut<'a, u64>,
     place: usize,
 }
 
@@ -91,9 +94,23 @@ impl Visitor for Write<'_> {
     }
     #[inline(always)]
     unsafe fn visit(&mut self, hit: Hit) {
-        self.hits.store(self.place, hit);
+        self.keys.store(self.place, key(hit));
+        self.weights.store(self.place, join([hit.u.to_bits(), hit.v.to_bits(), 0, 0]));
         self.place += 1;
     }
+}
+
+/// What the hits of a ray are sorted by: where they are, then their triangles.
+#[inline(always)]
+fn key(hit: Hit) -> u64 {
+    join([hit.triangle, f32_to_key(hit.t), 0, 0])
+}
+
+/// The hit that has a key, and these weights of corners.
+#[inline(always)]
+fn hit_of(key: u64, weights: u64) -> Hit {
+    let ([triangle, t, ..], [u, v, ..]) = (split(key), split(weights));
+    Hit { triangle, t: f32_from_key(t), u: f32::from_bits(u), v: f32::from_bits(v) }
 }
 
 /// Hits, an array for each of their parts.
@@ -112,10 +129,6 @@ impl HitsMut<'_> {
         self.t.store(i, hit.t);
         self.u.store(i, hit.u);
         self.v.store(i, hit.v);
-    }
-    #[inline(always)]
-    unsafe fn load(&self, i: usize) -> Hit {
-        Hit { triangle: self.triangles.load(i), t: self.t.load(i), u: self.u.load(i), v: self.v.load(i) }
     }
 }
 
@@ -229,7 +242,7 @@ pub unsafe fn sah_count_hits<const PLACES: usize>(
     }
 }
 
-/// Writes the hits of each ray from its offset on: in their order, each once; and how many these are.
+/// Writes the hits of each ray from its offset on, as they come: keys to sort them by, and what else there is of them.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
@@ -242,72 +255,59 @@ pub unsafe fn sah_write_hits<const PLACES: usize>(
     rays: Slice<Ray>,
     order: Slice<u32>,
     offsets: Slice<u64>,
-    triangles: SliceMut<u32>,
-    t: SliceMut<f32>,
-    u: SliceMut<f32>,
-    v: SliceMut<f32>,
-    counts: SliceMut<u64>,
+    keys: SliceMut<u64>,
+    weights: SliceMut<u64>,
 ) {
     let tree = Tree { nodes, listed, corners, bounds };
     if let Some(ray) = own(rays, order) {
-        let (hits, begin) = (HitsMut { triangles, t, u, v }, offsets.load(ray) as usize);
-        let mut write = Write { hits, place: begin };
+        let mut write = Write { keys, weights, place: offsets.load(ray) as usize };
         walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut write);
-        counts.store(ray, in_order(hits, begin, write.place) as u64);
     }
 }
 
-/// Puts hits in their order, of equal ones a single one; how many these are. They nearly are in order: those of a leaf come after those of the leaves
-/// before it, but for triangles that reach into several.
+/// Goes through the sorted keys of a ray's hits, and visits each hit once: the same triangle is hit in the same place.
 #[inline(always)]
-unsafe fn in_order(hits: HitsMut<'_>, begin: usize, end: usize) -> usize {
-    let (mut len, mut i) = (0, begin);
+unsafe fn each_once(keys: Slice<'_, u64>, begin: usize, end: usize, mut visit: impl FnMut(usize, u64)) {
+    let (mut i, mut last) = (begin, u64::MAX);
     while i < end {
-        let hit = hits.load(i);
-        let mut place = begin + len;
-        while place > begin && hit.is_before(&hits.load(place - 1)) {
-            place -= 1;
+        let key = keys.load(i);
+        if key != last {
+            visit(i, key);
         }
-        let is_there = place > begin && hits.load(place - 1).triangle == hit.triangle;
-        if !is_there {
-            let mut free = begin + len;
-            while free > place {
-                hits.store(free, hits.load(free - 1));
-                free -= 1;
-            }
-            hits.store(place, hit);
-            len += 1;
-        }
+        last = key;
         i += 1;
     }
-    len
 }
 
-/// Moves the hits of each ray to where they begin without those that came several times.
+/// Writes how many hits each ray has, of which these are the sorted keys; a thread a ray.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: SliceMut<u64>) {
+    let ray = thread::index_1d_u64() as usize;
+    if ray + 1 < offsets.len() {
+        let mut num = 0;
+        each_once(keys, offsets.load(ray) as usize, offsets.load(ray + 1) as usize, |_, _| num += 1);
+        counts.store(ray, num);
+    }
+}
+
+/// Writes the hits of each ray once, given the sorted ones, where they begin, and where they are to; a thread a ray.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_move_hits(
     from: Slice<u64>,
     to: Slice<u64>,
-    triangles: Slice<u32>,
-    t: Slice<f32>,
-    u: Slice<f32>,
-    v: Slice<f32>,
-    to_triangles: SliceMut<u32>,
-    to_t: SliceMut<f32>,
-    to_u: SliceMut<f32>,
-    to_v: SliceMut<f32>,
+    keys: Slice<u64>,
+    weights: Slice<u64>,
+    triangles: SliceMut<u32>,
+    t: SliceMut<f32>,
+    u: SliceMut<f32>,
+    v: SliceMut<f32>,
 ) {
     let ray = thread::index_1d_u64() as usize;
-    if ray + 1 < to.len() {
-        let (from, begin, end) = (from.load(ray) as usize, to.load(ray) as usize, to.load(ray + 1) as usize);
-        let mut i = begin;
-        while i < end {
-            let at = from + (i - begin);
-            to_triangles.store(i, triangles.load(at));
-            to_t.store(i, t.load(at));
-            to_u.store(i, u.load(at));
-            to_v.store(i, v.load(at));
-            i += 1;
-        }
+    if ray + 1 < from.len() {
+        let (hits, mut place) = (HitsMut { triangles, t, u, v }, to.load(ray) as usize);
+        each_once(keys, from.load(ray) as usize, from.load(ray + 1) as usize, |i, key| {
+            hits.store(place, hit_of(key, weights.load(i)));
+            place += 1;
+        });
     }
 }

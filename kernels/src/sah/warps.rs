@@ -248,8 +248,7 @@ impl Root<'_> {
         let word = |i: usize| self.stack.load(i * STACK + height);
         let number = |i: usize| f32::from_bits(word(i));
         let bounds = Aabb::from_words([number(2), number(3), number(4), number(5), number(6), number(7)]);
-        let top =
-            (Own { mask: join([word(0), word(1), 0, 0]), bounds, depth: word(8) }, word(9));
+        let top = (Own { mask: join([word(0), word(1), 0, 0]), bounds, depth: word(8) }, word(9));
         // It is read before the place has another.
         warp::sync_warp(warp::FULL_MASK);
         top

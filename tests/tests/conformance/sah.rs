@@ -1,10 +1,11 @@
 //! SAH k-d trees: every ray against every triangle, on every device.
 
-use kauri::device::{Buffer, Stream, Workspace};
-use kauri::mesh::{Mesh, shapes};
+use kauri::device::{Buffer, Event, Gpu, Stream, Workspace};
+use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error};
+use kauri_tests::generate::Random;
 use kauri_tests::rays::{Scene, check, check_moved, rays};
 use kauri_tests::{devices, devices_for};
 
@@ -133,97 +134,196 @@ fn what_is_refused() {
 /// Trees over meshes in device memory, and hits there.
 #[test]
 fn on_the_device() {
-    let [mesh, other] = [1, 2].map(|seed| Scene::Knot.mesh(3000, seed));
-    let rays = rays(&mesh, 500, 3);
-    for device in devices_for(mesh.len()) {
-        let host = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
-        let Some(gpu) = device.gpu() else {
-            continue;
-        };
-        let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
-        let put = |mesh: &Mesh| {
-            let vertices = Buffer::from_slice(&stream, mesh.vertices().as_flattened(), "vertices").unwrap();
-            (vertices, Buffer::from_slice(&stream, mesh.triangles().as_flattened(), "triangles").unwrap())
-        };
-        let same = |tree: &SahTree, other: &SahTree| {
-            assert!(tree.nodes().unwrap() == other.nodes().unwrap(), "{device}");
-            assert!(tree.leaf_triangles().unwrap() == other.leaf_triangles().unwrap(), "{device}");
-        };
-        let (own, moved) = (put(&mesh), put(&other));
-        let [own, moved] = [&own, &moved].map(|(vertices, triangles)| DeviceMesh { vertices, triangles });
+    let cases = [
+        ([Scene::Soup.mesh(30, 1), Scene::Soup.mesh(12, 2)], 1),
+        // So many rays that they are under way for some time.
+        ([Scene::Knot.mesh(3000, 1), Scene::Soup.mesh(700, 2)], 2000),
+    ];
+    for ([mesh, other], times) in cases {
+        for device in devices_for(mesh.len()) {
+            let Some(gpu) = device.gpu() else { continue };
+            let on = OnDevice { device: &device, gpu, stream: &Stream::new(gpu).unwrap() };
+            let (own, others) = (on.put(&mesh), on.put(&other));
+            on.rebuild_and_refit([&mesh, &other], [own.mesh(), others.mesh()]);
+            on.wait_for_rays([&mesh, &other], [own.mesh(), others.mesh()], times);
+            on.name_what_is_wrong(&mesh, own.mesh());
+        }
+    }
+}
+
+/// A device that has meshes in its memory.
+struct OnDevice<'a> {
+    device: &'a Device,
+    gpu: &'a Gpu,
+    stream: &'a Stream,
+}
+
+/// A mesh there.
+struct Put {
+    vertices: Buffer<f32>,
+    triangles: Buffer<u32>,
+}
+
+impl Put {
+    fn mesh(&self) -> DeviceMesh<'_> {
+        DeviceMesh { vertices: &self.vertices, triangles: &self.triangles }
+    }
+}
+
+impl OnDevice<'_> {
+    fn put(&self, mesh: &Mesh) -> Put {
+        self.put_parts(mesh.vertices().as_flattened(), mesh.triangles().as_flattened())
+    }
+
+    fn put_parts(&self, vertices: &[f32], triangles: &[u32]) -> Put {
+        let vertices = Buffer::from_slice(self.stream, vertices, "vertices").unwrap();
+        Put { vertices, triangles: Buffer::from_slice(self.stream, triangles, "triangles").unwrap() }
+    }
+
+    /// Checks that a tree is that of a mesh.
+    fn check(&self, tree: &SahTree, mesh: &Mesh) {
+        let expected = SahTree::build(&Device::cpu(), mesh, tree.options()).unwrap();
+        assert!(tree.nodes().unwrap() == expected.nodes().unwrap(), "{}", self.device);
+        assert!(tree.leaf_triangles().unwrap() == expected.leaf_triangles().unwrap(), "{}", self.device);
+        assert_eq!((tree.len(), tree.bounds()), (mesh.len(), expected.bounds()), "{}", self.device);
+    }
+
+    /// With the memory of larger and smaller trees.
+    fn rebuild_and_refit(&self, [mesh, other]: [&Mesh; 2], [own, others]: [DeviceMesh<'_>; 2]) {
         for options in [SahOptions::default(), SahOptions::default().quality(Quality::Exact)] {
-            let host = SahTree::build(&device, &mesh, &options).unwrap();
-            let mut tree = SahTree::build_on(&stream, own, &options).unwrap();
-            same(&tree, &host);
-            tree.rebuild_on(&stream, moved).unwrap();
-            tree.rebuild_on(&stream, own).unwrap();
-            same(&tree, &host);
-            tree.refit_on(&stream, own).unwrap();
+            let mut tree = SahTree::build_on(self.stream, own, &options).unwrap();
+            self.check(&tree, mesh);
+            for (mesh, own) in [(other, others), (other, others), (mesh, own), (mesh, own), (other, others)] {
+                tree.rebuild_on(self.stream, own).unwrap();
+                self.check(&tree, mesh);
+            }
+            let mut moved = other.clone();
+            Motion::Twist.apply(other, 0.2, &mut moved).unwrap();
+            tree.refit_on(self.stream, self.put(&moved).mesh()).unwrap();
             tree.verify().unwrap();
+            let rays = rays(&moved, 48, 7);
+            let expected = SahTree::build(&Device::cpu(), &moved, &options).unwrap();
+            assert_eq!(tree.all_hits(&rays).unwrap(), expected.all_hits(&rays).unwrap(), "{}", self.device);
+            let error = tree.refit_on(self.stream, own).unwrap_err();
+            assert!(matches!(error, Error::Shape { .. }), "{error}");
         }
-        let on_device = Buffer::from_slice(&stream, &rays, "rays").unwrap();
-        let mut hits = DeviceHits::uninitialized(gpu, rays.len()).unwrap();
-        let mut any = Buffer::<u8>::uninitialized(gpu, rays.len(), "hits").unwrap();
-        let options = RayOptions::default().sorted(true);
-        host.closest_hits_on(&stream, &mut workspace, &on_device, &options, &mut hits).unwrap();
-        host.any_hits_on(&stream, &mut workspace, &on_device, &options, &mut any).unwrap();
-        assert_eq!(hits.to_host(&stream).unwrap(), host.closest_hits(&rays).unwrap(), "{device}");
-        let any: Vec<bool> = any.to_vec(&stream).unwrap().into_iter().map(|hit| hit == 1).collect();
-        assert_eq!(any, host.any_hits(&rays).unwrap(), "{device}");
+    }
 
-        // A program may have a stream for each call: the tree that is made over this one's memory waits for them.
-        let mut others = SahTree::build_on(&stream, own, &SahOptions::default()).unwrap();
-        for _ in 0..20 {
-            let by_it = Stream::new(gpu).unwrap();
-            others.closest_hits_on(&by_it, &mut workspace, &on_device, &options, &mut hits).unwrap();
+    /// A program may have a stream for each call: a tree that is made over this one's memory waits for them.
+    fn wait_for_rays(&self, [mesh, other]: [&Mesh; 2], [own, others]: [DeviceMesh<'_>; 2], times: usize) {
+        let rays = rays(mesh, 500, 3).repeat(times);
+        let expected = SahTree::build(&Device::cpu(), mesh, &SahOptions::default()).unwrap();
+        let mut tree = SahTree::build_on(self.stream, own, &SahOptions::default()).unwrap();
+        let on_device = Buffer::from_slice(self.stream, &rays, "rays").unwrap();
+        let mut hits = DeviceHits::uninitialized(self.gpu, rays.len()).unwrap();
+        let mut any = Buffer::<u8>::uninitialized(self.gpu, rays.len(), "hits").unwrap();
+        let (mut workspace, by) = (Workspace::new(self.gpu), RayOptions::default().sorted(true));
+        let streams = [(); 20].map(|()| Stream::new(self.gpu).unwrap());
+        for stream in &streams {
+            tree.closest_hits_on(stream, &mut workspace, &on_device, &by, &mut hits).unwrap();
+            tree.any_hits_on(stream, &mut workspace, &on_device, &by, &mut any).unwrap();
         }
-        (0..2).for_each(|_| others.rebuild_on(&stream, own).unwrap());
-        same(&others, &host);
-        assert_eq!(hits.to_host(&stream).unwrap(), host.closest_hits(&rays).unwrap(), "{device}");
+        // The second is written where the first was.
+        (0..2).for_each(|_| tree.rebuild_on(self.stream, others).unwrap());
+        streams.iter().for_each(|stream| stream.synchronize().unwrap());
+        assert!(
+            hits.to_host(self.stream).unwrap() == expected.closest_hits(&rays).unwrap(),
+            "{}",
+            self.device
+        );
+        let any: Vec<bool> = any.to_vec(self.stream).unwrap().into_iter().map(|hit| hit == 1).collect();
+        assert!(any == expected.any_hits(&rays).unwrap(), "{}", self.device);
+        self.check(&tree, other);
+    }
 
-        // What is wrong is named, and the tree stays.
-        let mut tree = SahTree::build_on(&stream, own, &SahOptions::default()).unwrap();
+    /// And the tree stays as it was.
+    fn name_what_is_wrong(&self, mesh: &Mesh, own: DeviceMesh<'_>) {
+        let (stream, options) = (self.stream, SahOptions::default());
         let with = |vertices: &[f32], triangles: &[u32]| {
-            let vertices = Buffer::from_slice(&stream, vertices, "vertices").unwrap();
-            let triangles = Buffer::from_slice(&stream, triangles, "triangles").unwrap();
-            let mesh = DeviceMesh { vertices: &vertices, triangles: &triangles };
-            SahTree::build_on(&stream, mesh, &SahOptions::default()).unwrap_err()
+            SahTree::build_on(stream, self.put_parts(vertices, triangles).mesh(), &options).unwrap_err()
         };
         let corner = |x: f32| [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, x];
         let error = with(&corner(1.0), &[0, 1, 2, 2, 1, 0, 2, 3, 1]);
         let text = "corner 1 of triangle 2 is vertex 3: there are 3 vertices, from 0";
-        assert_eq!(error.to_string(), text, "{device}");
+        assert_eq!(error.to_string(), text, "{}", self.device);
         let error = with(&corner(f32::NAN), &[0, 1, 2]);
         assert!(matches!(error, Error::NonFinite { what: "vertex", index: 2, axis: 2, .. }), "{error}");
         let error = with(&corner(f32::MAX), &[0, 1, 2]);
         assert!(matches!(error, Error::CoordinateTooLarge { index: 2, axis: 2, .. }), "{error}");
         assert!(matches!(with(&corner(1.0)[1..], &[0, 1, 1]), Error::Shape { .. }));
         assert!(matches!(with(&corner(1.0), &[0, 1]), Error::Shape { .. }));
-        let few = DeviceHits::uninitialized(gpu, 3).unwrap();
-        let few = tree.closest_hits_on(&stream, &mut workspace, &on_device, &options, &mut { few });
+        let mut tree = SahTree::build_on(stream, own, &options).unwrap();
+        let rays = Buffer::from_slice(stream, &rays(mesh, 12, 1), "rays").unwrap();
+        let (mut few, by) = (DeviceHits::uninitialized(self.gpu, 3).unwrap(), RayOptions::default());
+        let few = tree.closest_hits_on(stream, &mut Workspace::new(self.gpu), &rays, &by, &mut few);
         assert!(matches!(few, Err(Error::Shape { .. })));
-        assert!(matches!(
-            tree.refit_on(
-                &stream,
-                DeviceMesh { triangles: &Buffer::from_slice(&stream, &[0, 1, 2], "").unwrap(), ..own }
-            ),
-            Err(Error::Shape { .. })
-        ));
-        same(&tree, &host);
         for wrong in [f32::NAN, f32::INFINITY] {
             let mut vertices = mesh.vertices().as_flattened().to_vec();
-            vertices[3 * mesh.triangles()[2000][1] as usize] = wrong;
-            let vertices = Buffer::from_slice(&stream, &vertices, "vertices").unwrap();
-            let mesh = DeviceMesh { vertices: &vertices, ..own };
-            for error in
-                [tree.rebuild_on(&stream, mesh).unwrap_err(), tree.refit_on(&stream, mesh).unwrap_err()]
-            {
+            vertices[3 * mesh.triangles()[mesh.len() / 2][1] as usize] = wrong;
+            let wrong = self.put_parts(&vertices, mesh.triangles().as_flattened());
+            for error in [
+                tree.rebuild_on(stream, wrong.mesh()).unwrap_err(),
+                tree.refit_on(stream, wrong.mesh()).unwrap_err(),
+            ] {
                 assert!(matches!(error, Error::NonFinite { what: "vertex", axis: 0, .. }), "{error}");
             }
-            same(&tree, &host);
-            tree.rebuild_on(&stream, own).unwrap();
-            same(&tree, &host);
+            self.check(&tree, mesh);
+            tree.rebuild_on(stream, own).unwrap();
+            self.check(&tree, mesh);
         }
+    }
+}
+
+/// A ray through many triangles that lie in no order, in few leaves: all reach from one end to the other.
+#[test]
+fn a_ray_through_thousands() {
+    for len in [33, 5000] {
+        let mut random = Random::new(len);
+        let heights: Vec<f32> = (0..len).map(|_| random.unit() as f32).collect();
+        let corners = |z: &f32| [[-1.0, -1.0, *z], [3.0, -1.0, *z], [-1.0, 3.0, *z]];
+        let vertices = heights.iter().flat_map(corners).collect();
+        let triangles = (0..len as u32).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect();
+        let mesh = Mesh::new(vertices, triangles).unwrap();
+        let rays =
+            [2.0, -1.0, 0.0].map(|z| Ray::new([0.1, 0.2, z], [0.1, -0.1, if z > 1.0 { -1.0 } else { 1.0 }]));
+        let mut up: Vec<u32> = (0..len as u32).collect();
+        up.sort_by(|&a, &b| heights[a as usize].total_cmp(&heights[b as usize]).then(a.cmp(&b)));
+        for device in devices_for(mesh.len()) {
+            let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+            let all = tree.all_hits(&rays).unwrap();
+            let down: Vec<u32> = all.row(0).map(|hit| hit.triangle).collect();
+            assert!(down.iter().rev().eq(&up), "{device}");
+            for ray in 1..3 {
+                assert!(all.row(ray).map(|hit| hit.triangle).eq(up.iter().copied()), "{device}");
+            }
+        }
+    }
+}
+
+/// Rays with the smallest and the greatest directions.
+#[test]
+fn directions_at_the_ends_of_numbers() {
+    let triangle = |z: f32| [[-8.0, -8.0, z], [8.0, -8.0, z], [0.0, 8.0, z]];
+    let vertices = [triangle(100.0), triangle(50.0)].concat();
+    let mesh = Mesh::new(vertices, vec![[0, 1, 2], [3, 4, 5]]).unwrap();
+    let along = |direction: [f32; 3]| Ray::new([0.0; 3], direction);
+    let rays = [
+        along([0.0, 0.0, 1e-37]),
+        along([0.0, 0.0, 2.5e-37]),
+        along([1e36, 1e36, 3e38]),
+        Ray::new([-50.0, -50.0, 0.0], [3e38; 3]),
+        along([f32::INFINITY, 0.0, 1.0]),
+        Ray::new([3e38, 3e38, 3e38], [0.0, 0.0, -1.0]),
+    ];
+    for device in devices_for(2) {
+        let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        let hits = tree.closest_hits(&rays).unwrap();
+        const NONE: u32 = Hit::NO_TRIANGLE;
+        // Both are too far for `t` of the first, one for that of the second.
+        assert_eq!(hits.triangles, [NONE, 1, 1, 1, NONE, NONE], "{device}");
+        assert_eq!(hits.t[1], (50.0 / f64::from(2.5e-37f32)) as f32, "{device}");
+        let all = tree.all_hits(&rays).unwrap();
+        assert_eq!(all.offsets(), [0, 0, 1, 3, 4, 4, 4], "{device}");
     }
 }
 
@@ -251,12 +351,18 @@ fn trees_are_on_their_device() {
         tree.rebuild_on(&stream, elsewhere),
         tree.refit_on(&stream, elsewhere),
         frames.draw(&stream, &tree, &camera).map(|_| ()),
+        frames.draw(&Stream::new(one.gpu().unwrap()).unwrap(), &tree, &camera).map(|_| ()),
+        frames.to_image(&Stream::new(one.gpu().unwrap()).unwrap()).map(|_| ()),
+        stream.record(&Event::new(one.gpu().unwrap()).unwrap()),
     ];
     for result in results {
         assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
     }
     tree.rebuild(&mesh).unwrap();
     tree.verify().unwrap();
+    let there = SahTree::build(&other, &mesh, &SahOptions::default()).unwrap();
+    frames.draw(&stream, &there, &camera).unwrap();
+    assert_eq!(frames.to_image(&stream).unwrap().pixels.len(), 36);
 }
 
 /// Hits against arithmetic of their own: in `f64`, where rays do not come near edges.

@@ -33,6 +33,11 @@ impl SortBy {
         Self { begin_bit: 0, end_bit: bits, order: KeyOrder::UNSIGNED }
     }
 
+    /// Unsigned keys that are below `end`, which is not 0.
+    pub(crate) fn numbers_below(end: usize) -> Self {
+        Self::low_bits(usize::BITS - (end - 1).leading_zeros())
+    }
+
     /// Number of passes.
     pub(crate) fn num_passes(&self) -> usize {
         (self.end_bit - self.begin_bit).div_ceil(RADIX_BITS) as usize

@@ -397,7 +397,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
             let args = (nodes, most, self.ends, from, to, offsets, short, long, num_listed);
             stream.launch_items::<quadtree_order>(nodes.len().next_multiple_of(32) as u64, args)?;
             if nums[0] > 0 {
-                let by = SortBy::low_bits(u32::BITS - (num as u32).leading_zeros());
+                let by = SortBy::numbers_below(num);
                 let (from, to) = (Source::of_keys(from), Pairs::of_keys(to));
                 listed.run(stream, &temp, from, offsets.read_only(), to, by, most as usize)?;
             }

@@ -51,10 +51,21 @@ pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOpt
 
 /// All hits of each ray, in the order in which they come.
 pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
-    let rows: Vec<Vec<Hit>> =
-        rays.par_iter().with_min_len(64).map(|ray| all_of(tree, ray, options)).collect();
-    HitRows::from_rows(&rows)
+    let all_of = |ray: &Ray| all_of(tree, ray, options);
+    let mut rows = HitRows::with_capacity(rays.len())?;
+    for batch in rays.chunks(BATCH) {
+        let of_batch: Vec<Vec<Hit>> = batch.par_iter().with_min_len(64).map(all_of).collect();
+        let added = of_batch.iter().try_for_each(|hits| rows.push(hits));
+        added.map_err(|error| {
+            let count: u64 = rays.par_iter().map(|ray| all_of(ray).len() as u64).sum();
+            error.of_result(count, count * size_of::<Hit>() as u64)
+        })?;
+    }
+    Ok(rows)
 }
+
+/// Rays whose hits are put together at a time.
+const BATCH: usize = 1 << 14;
 
 /// All hits of a ray.
 fn all_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
@@ -73,4 +84,30 @@ fn all_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
     hits.sort_unstable_by(|a, b| a.t.total_cmp(&b.t).then(a.triangle.cmp(&b.triangle)));
     hits.dedup_by_key(|hit| hit.triangle);
     hits
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::memory::LIMIT;
+    use crate::mesh::Mesh;
+    use crate::sah::{Ray, SahOptions, SahTree};
+    use crate::{Device, Error};
+
+    #[test]
+    fn hits_that_host_memory_cannot_hold_are_refused_with_their_number() {
+        let triangle = |z: f32| [[-1.0, -1.0, z], [3.0, -1.0, z], [-1.0, 3.0, z]];
+        let vertices: Vec<_> = (0..100).flat_map(|z| triangle(z as f32)).collect();
+        let mesh = Mesh::new(vertices, (0..100).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect()).unwrap();
+        let mut tree = SahTree::build(&Device::cpu(), &mesh, &SahOptions::default()).unwrap();
+        let rays = [Ray::new([0.0, 0.0, -1.0], [0.0, 0.0, 1.0]); 1000];
+        LIMIT.set(100_000);
+        let error = tree.all_hits(&rays).unwrap_err();
+        LIMIT.set(100);
+        let of_refit = tree.refit(&mesh).unwrap_err();
+        LIMIT.set(u64::MAX);
+        let Error::ResultTooLarge { count, bytes, memory: "host", .. } = error else { panic!("{error}") };
+        assert_eq!((count, bytes), (100_000, 1_600_000));
+        assert!(matches!(of_refit, Error::OutOfMemory { .. }), "{of_refit}");
+        assert_eq!(tree.all_hits(&rays).unwrap().hits().len(), 100_000);
+    }
 }

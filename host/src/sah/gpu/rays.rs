@@ -5,16 +5,19 @@ use super::super::on_device::DeviceHits;
 use super::super::options::RayOptions;
 use super::GpuTree;
 use crate::device::{Buffer, Layout, Stream, Workspace};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::primitives::pairs::{Pairs, Source, nothing};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::segmented_sort;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::order::{KEY_BITS, sah_ray_keys};
 use kauri_kernels::sah::ray::Ray;
-use kauri_kernels::sah::trace::{sah_any, sah_closest, sah_count_hits, sah_move_hits, sah_write_hits};
+use kauri_kernels::sah::trace::{
+    sah_any, sah_closest, sah_count_hits, sah_count_once, sah_move_hits, sah_write_hits,
+};
 use kauri_kernels::sah::triangle::Corners;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
@@ -42,6 +45,9 @@ struct Asked<'a> {
     order: Slice<'a, u32>,
     options: &'a RayOptions,
 }
+
+/// Rays that have numbers.
+const MAX_SORTED: u64 = 1 << 32;
 
 impl GpuTree {
     pub(in super::super) fn closest_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
@@ -104,32 +110,29 @@ impl GpuTree {
         // SAFETY: as above; there is room for as many hits as were counted.
         unsafe {
             trace!(sah_count_hits, &asked, (from.slice_mut()))?;
-            let mut all = room(&stream, sums(&stream, &mut workspace, from.slice_mut())?)?;
-            let DeviceHits { triangles, t, u, v } = &mut all;
+            // As often as leaves have them.
+            let found = sums(&stream, &mut workspace, from.slice_mut())?;
+            let room = || of_result(found, Buffer::<u64>::uninitialized(stream.gpu(), found, "hits of rays"));
+            let (mut sorted_keys, mut sorted_weights) = (room()?, room()?);
+            {
+                let (mut keys, mut weights) = (room()?, room()?);
+                trace!(sah_write_hits, &asked, (from.slice(), keys.slice_mut(), weights.slice_mut()))?;
+                let unsorted = Source { keys: keys.slice(), values: weights.slice() };
+                let sorted = Pairs { keys: sorted_keys.slice_mut(), values: sorted_weights.slice_mut() };
+                let by = SortBy::low_bits(u64::BITS);
+                segmented_sort::sort(&stream, &mut workspace, unsorted, from.slice(), sorted, by)?;
+            }
+            let (keys, weights) = (sorted_keys.slice(), sorted_weights.slice());
+            stream.launch_items::<sah_count_once>(num as u64, (from.slice(), keys, to.slice_mut()))?;
+            let once = sums(&stream, &mut workspace, to.slice_mut())?;
+            let mut hits = of_result(once, DeviceHits::uninitialized(stream.gpu(), once))?;
+            let DeviceHits { triangles, t, u, v } = &mut hits;
             let parts = (triangles.slice_mut(), t.slice_mut(), u.slice_mut(), v.slice_mut());
-            trace!(
-                sah_write_hits,
-                &asked,
-                (from.slice(), parts.0, parts.1, parts.2, parts.3, to.slice_mut())
-            )?;
-            let mut once = room(&stream, sums(&stream, &mut workspace, to.slice_mut())?)?;
-            let DeviceHits { triangles, t, u, v } = &mut once;
-            let args = (
-                from.slice(),
-                to.slice(),
-                all.triangles.slice(),
-                all.t.slice(),
-                all.u.slice(),
-                all.v.slice(),
-                triangles.slice_mut(),
-                t.slice_mut(),
-                u.slice_mut(),
-                v.slice_mut(),
-            );
+            let args = (from.slice(), to.slice(), keys, weights, parts.0, parts.1, parts.2, parts.3);
             stream.launch_items::<sah_move_hits>(num as u64, args)?;
             let mut offsets = memory::vec_with_capacity(num + 1, "hits of rays")?;
             to.append_to(&stream, &mut offsets)?;
-            Ok(HitRows { offsets, hits: once.to_host(&stream)? })
+            Ok(HitRows { offsets, hits: hits.to_host(&stream)? })
         }
     }
 
@@ -145,6 +148,13 @@ impl GpuTree {
         let asked = Asked { tree: self, stream, rays, order: nothing().read_only(), options };
         if !options.sorted || num == 0 {
             return Ok(asked);
+        }
+        if num as u64 > MAX_SORTED {
+            return Err(Error::TooManyItems {
+                what: "rays in another order",
+                count: num as u64,
+                max: MAX_SORTED,
+            });
         }
         let mut layout = Layout::new();
         let [sort] = RadixSort::plan(&mut layout, num, [Shape::of::<u32, u32>(num)]);
@@ -176,10 +186,9 @@ impl GpuTree {
     }
 }
 
-/// Room for so many hits of rays that have any number of them.
-fn room(stream: &Stream, num: usize) -> Result<DeviceHits> {
-    let hits = DeviceHits::uninitialized(stream.gpu(), num);
-    hits.map_err(|error| error.of_result(num as u64, num as u64 * size_of::<Hit>() as u64))
+/// Room for so many hits of rays, which have any number of them.
+fn of_result<R>(num: usize, room: Result<R>) -> Result<R> {
+    room.map_err(|error| error.of_result(num as u64, num as u64 * size_of::<Hit>() as u64))
 }
 
 /// Makes offsets of counts, the last of which is that of all; how many these are.

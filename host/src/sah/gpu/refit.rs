@@ -66,7 +66,7 @@ impl GpuTree {
                 (refit.any_order.all_mut().part(0, num_listed), tree.listed.all_mut().part(0, num_listed));
             let args = (nodes.read_only(), boxes, offsets.read_only(), counts, any_order);
             stream.launch_items::<sah_list>(num as u64, args)?;
-            let by = SortBy::low_bits(u32::BITS - (num as u32 - 1).leading_zeros());
+            let by = SortBy::numbers_below(num);
             let (from, to) = (Source::of_keys(any_order.read_only()), Pairs::of_keys(listed));
             segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by)?;
             stream.launch_items::<sah_fill_leaves>(num_nodes as u64, (offsets.read_only(), nodes))?;

@@ -261,7 +261,7 @@ impl SmallNodes {
         self.sorted = 1;
         self.kept[1].reserve(stream, num, 0)?;
         self.offsets.reserve(stream, num_roots + 1, 0)?;
-        let by = SortBy::low_bits(u32::BITS - (input.corners.len() as u32 - 1).leading_zeros());
+        let by = SortBy::numbers_below(input.corners.len());
         let [kept, sorted] = &mut self.kept;
         // SAFETY: of these lengths, and they wait for the device before they are freed.
         unsafe {

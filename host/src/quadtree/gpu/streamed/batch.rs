@@ -146,7 +146,7 @@ impl<C: Coordinate, const D: usize> Streamed<'_, C, D> {
         let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
         let temp = lane.workspace.carve(stream, &layout, "points of a batch")?;
         let pairs = pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
-        let by = SortBy::low_bits(usize::BITS - (roots.len() - 1).leading_zeros());
+        let by = SortBy::numbers_below(roots.len());
         // SAFETY: the buffers wait for the device before they are freed; as many of each as are planned.
         unsafe {
             let (level, num_levels) = (top.level, top.num_levels);

@@ -91,7 +91,7 @@ impl<C: Coordinate, const D: usize> Streamed<'_, C, D> {
             let temp = lane.workspace.carve(stream, &layout, "points of batches")?;
             let pairs =
                 pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
-            let by = SortBy::low_bits((usize::BITS - (batches.len() - 1).leading_zeros()).max(1));
+            let by = SortBy::numbers_below(batches.len().max(2));
             // SAFETY: the buffers wait for the device before they are freed; as many of each as are planned.
             let (begins, order) = unsafe {
                 let (level, num_levels) = (top.level, top.num_levels);
