@@ -1,5 +1,6 @@
 //! What the tests share: the devices to run on, oracles, and points to run with.
 
+pub mod frames;
 pub mod generate;
 pub mod load_any;
 pub mod oracle;

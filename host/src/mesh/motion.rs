@@ -6,6 +6,7 @@ use std::f64::consts::TAU;
 
 use super::{Mesh, SEQUENTIAL};
 use crate::error::{Error, Result};
+use kauri_kernels::thread::coord::Coord;
 
 /// How high [`Motion::Waves`] are, as a part of the longest side, and how many there are along it.
 const WAVE_HEIGHT: f64 = 0.05;
@@ -64,7 +65,8 @@ impl Motion {
                 moved[middle] = frame.centre[middle] + sin * x + cos * y;
             }
         }
-        moved.map(|x| x as f32)
+        // A mesh of the largest coordinates stays one.
+        moved.map(|x| (x as f32).clamp(-f32::LIMIT, f32::LIMIT))
     }
 }
 
@@ -147,6 +149,19 @@ mod tests {
             assert_eq!(moved(motion, &point, 0.3), point);
             let error = motion.apply(&point, 0.3, &mut frame).unwrap_err();
             assert!(matches!(error, Error::Shape { expected: 1, got: 0, .. }));
+        }
+    }
+
+    #[test]
+    fn the_largest_meshes_stay_meshes() {
+        let most = f32::LIMIT;
+        let corners = vec![[most, most, most], [-most, most, -most], [most, -most, most], [0.0, 0.0, most]];
+        let mesh = Mesh::new(corners, vec![[0, 1, 2], [1, 2, 3]]).unwrap();
+        for step in 0..16 {
+            for motion in [Motion::Waves, Motion::Twist] {
+                let now = moved(motion, &mesh, f64::from(step) / 16.0);
+                Mesh::new(now.vertices, now.triangles).unwrap();
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ mod balanced;
 mod balanced_several;
 mod building_blocks;
 mod demo;
+mod frames;
 mod joins;
 mod kdtree;
 mod kdtree_batches;

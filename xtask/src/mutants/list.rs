@@ -89,6 +89,8 @@ const SAH_TREE: Kernel = Kernel { file: "kernels/src/sah/tree.rs", tests: &["sah
 const SAH_WALK: Kernel = Kernel { file: "kernels/src/sah/walk.rs", tests: &["sah::"] };
 const SAH_RAY: Kernel = Kernel { file: "kernels/src/sah/ray.rs", tests: &["sah::"] };
 const SAH_TRACE: Kernel = Kernel { file: "kernels/src/sah/trace.rs", tests: &["sah::"] };
+const LOOK: Kernel = Kernel { file: "kernels/src/render/look.rs", tests: &["frames::"] };
+const FRAME: Kernel = Kernel { file: "kernels/src/render/frame.rs", tests: &["frames::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
 const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
 const NTH: Kernel = Kernel { file: "kernels/src/block/nth.rs", tests: &["top_k::"] };
@@ -891,7 +893,25 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "rays: a hit in two leaves comes twice",
         kernel: SAH_TRACE,
-        from: "hits.load(place - 1).triangle == hit.triangle;",
-        to: "false;",
+        from: "if key != last {",
+        to: "if key != u64::MAX {",
+    },
+    Mutant {
+        what: "rays: hits are sorted by their triangles",
+        kernel: SAH_TRACE,
+        from: "join([hit.triangle, f32_to_key(hit.t), 0, 0])",
+        to: "join([f32_to_key(hit.t), hit.triangle, 0, 0])",
+    },
+    Mutant {
+        what: "frames: rays to the sun begin where triangles do",
+        kernel: LOOK,
+        from: "let place = plus(plus(a, hit.u, to_b), hit.v, to_c);",
+        to: "let place = a;",
+    },
+    Mutant {
+        what: "frames: what is hidden is lit",
+        kernel: FRAME,
+        from: "are_hidden.load(pixel) != 0",
+        to: "are_hidden.load(pixel) > 1",
     },
 ];
