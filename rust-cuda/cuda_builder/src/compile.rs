@@ -248,6 +248,10 @@ impl Compilation<'_> {
         // No linker: the assembly is the result, and rustc's own linker for this target is a component of its own.
         let mut arguments = vec![emit("asm", "out.ptx"), emit("llvm-ir", "out.ll"), "-Zno-link".into()];
         arguments.extend(llvm.into_iter().map(|option| format!("-Cllvm-args={option}").into()));
+        if !builder.features.is_empty() {
+            // With one family of entries, what the attributes of others name is not used.
+            arguments.push("-Adead_code".into());
+        }
         arguments
     }
 

@@ -230,7 +230,7 @@ impl SmallNodes {
         let bytes = NUM_CANDIDATES as usize * CANDIDATE_BYTES;
         let batch = (stages.candidate_bytes / bytes).clamp(1, self.num_roots as usize) as u32;
         let num_roots = self.num_roots as usize;
-        self.reserve_nodes(stream, num_roots, 0)?;
+        self.reserve_nodes(stream, num_roots, 0, 0)?;
         let mut layout = Layout::new();
         let num = batch as usize * NUM_CANDIDATES as usize;
         let (apart, together) = if stages.records { (0, num) } else { (num, 0) };
@@ -246,6 +246,8 @@ impl SmallNodes {
         unsafe {
             let args = (self.roots.first(num_roots), self.nodes.all_mut());
             stream.launch_items::<sah_small_nodes>(num_roots as u64, args)?;
+            // Those of later batches move with the ones before whenever there is more room.
+            stream.fill_bytes(self.splits.all_mut().part(0, num_roots), 0)?;
         }
         for first in (0..self.num_roots).step_by(batch as usize) {
             let roots = first..self.num_roots.min(first + batch);
@@ -288,11 +290,11 @@ impl SmallNodes {
         }
     }
 
-    /// Room for so many nodes, of which the first stay.
-    fn reserve_nodes(&mut self, stream: &Stream, num: usize, kept: usize) -> Result<()> {
+    /// Room for so many nodes. The first `kept` stay, and how the first `split` are split.
+    fn reserve_nodes(&mut self, stream: &Stream, num: usize, kept: usize, split: usize) -> Result<()> {
         check_size(num as u64, 0)?;
         self.nodes.reserve(stream, num, kept)?;
-        self.splits.reserve(stream, num, kept)
+        self.splits.reserve(stream, num, split)
     }
 
     /// Splits some roots.
@@ -331,7 +333,8 @@ impl SmallNodes {
             let (mut level, mut end) = (roots, stream.read(num_nodes.read_only())?[0]);
             while !level.is_empty() {
                 let num = level.end - level.start;
-                self.reserve_nodes(stream, end as usize + 2 * num as usize, end as usize)?;
+                let split = self.num_nodes();
+                self.reserve_nodes(stream, end as usize + 2 * num as usize, end as usize, split)?;
                 let args = (
                     level.start,
                     level.end,
@@ -357,9 +360,9 @@ impl SmallNodes {
         }
     }
 
-    /// Nodes of which the sizes are known.
+    /// Roots and the nodes that were split: in the end, all there are.
     fn num_nodes(&self) -> usize {
-        self.levels.iter().map(|level| level.end as usize).max().unwrap_or(self.num_roots as usize)
+        self.levels.iter().map(|level| level.end as usize).fold(self.num_roots as usize, usize::max)
     }
 
     /// Finds the sizes of subtrees that were split by levels.
