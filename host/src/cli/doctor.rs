@@ -73,17 +73,3 @@ fn describe(ordinal: usize, info: &DeviceInfo) -> String {
         gib(info.memory_bytes)
     )
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_machine_without_a_gpu_is_no_failure() {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = crate::cli::main_with(["kauri", "doctor"], &mut out, &mut err);
-        let out = String::from_utf8(out).unwrap();
-        assert_eq!((code, err.as_slice()), (0, &b""[..]), "{out}");
-        for line in ["kauri ", "kernels ", "driver ", "cpu ", "best "] {
-            assert!(out.lines().any(|other| other.starts_with(line)), "no {line}in\n{out}");
-        }
-    }
-}

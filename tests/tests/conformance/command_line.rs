@@ -245,6 +245,15 @@ fn arguments_that_are_refused() {
 }
 
 #[test]
+fn doctor_says_what_there_is() {
+    let answer = run(["kauri", "doctor"].map(String::from));
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+    for line in ["kauri ", "kernels ", "driver ", "cpu ", "best "] {
+        assert!(answer.out.lines().any(|other| other.starts_with(line)), "no {line}in\n{}", answer.out);
+    }
+}
+
+#[test]
 fn help_and_unknown_commands() {
     let words = |text: &str| run(text.split(' ').map(String::from).collect::<Vec<_>>());
     let help = words("kauri --help");
