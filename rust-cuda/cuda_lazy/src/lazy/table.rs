@@ -45,10 +45,13 @@ for_all_symbols!(define_table);
 /// stays valid: the driver's library is never closed.
 pub(crate) static SLOTS: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(ptr::null_mut()) }; COUNT];
 
+// One copy of each: their addresses are compared.
+#[inline(never)]
 extern "C" fn no_device() -> i32 {
     NO_DEVICE
 }
 
+#[inline(never)]
 extern "C" fn not_found() -> i32 {
     NOT_FOUND
 }
