@@ -26,20 +26,20 @@ mod top_k;
 
 use cust_core::DeviceCopy;
 use kauri::device::{Buffer, Gpu, Stream};
-use std::cell::Cell;
 
 /// Runs a test on each simulated device.
 fn on_each_schedule(test: impl Fn(&Gpu, &Stream)) {
-    for device in kauri_tests::simulated() {
-        let gpu = device.gpu().unwrap();
-        test(gpu, &Stream::new(gpu).unwrap());
-    }
+    on_each_schedule_in_turn(1, |gpu, stream, _| test(gpu, stream));
 }
 
-/// The same where each device takes one of so many cases in their turn: for cases that take long.
+/// The same where each device takes one of so many cases in their turn: for cases that take long. With fewer devices than
+/// cases, as where one schedule is replayed, a device takes several.
 fn on_each_schedule_in_turn(cases: usize, test: impl Fn(&Gpu, &Stream, usize)) {
-    let turn = Cell::new(0);
-    on_each_schedule(|gpu, stream| test(gpu, stream, turn.replace((turn.get() + 1) % cases)));
+    let devices: Vec<_> = kauri_tests::simulated().collect();
+    for (i, device) in devices.iter().cycle().take(devices.len().max(cases)).enumerate() {
+        let gpu = device.gpu().unwrap();
+        test(gpu, &Stream::new(gpu).unwrap(), i % cases);
+    }
 }
 
 /// A buffer of these items.

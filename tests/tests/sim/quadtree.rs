@@ -72,7 +72,7 @@ fn trees_out_of_core() {
     });
 }
 
-/// With batches of several roots that have to be cut.
+/// With batches of several roots that have to be cut: the kernels of the trees above, and many launches.
 #[test]
 fn batches_without_room() {
     let options = QuadtreeOptions::default().builder(Builder::Levels).leaf_points(3);

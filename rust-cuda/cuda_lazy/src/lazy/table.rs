@@ -45,7 +45,7 @@ for_all_symbols!(define_table);
 /// stays valid: the driver's library is never closed.
 pub(crate) static SLOTS: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(ptr::null_mut()) }; COUNT];
 
-// One copy of each: their addresses are compared.
+// Never inlined, so that there is one copy of each: tests compare their addresses.
 #[inline(never)]
 extern "C" fn no_device() -> i32 {
     NO_DEVICE
