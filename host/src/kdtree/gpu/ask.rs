@@ -29,10 +29,9 @@ impl<C: Coord> Asked<C> {
         Ok(Self { wanted, mask, periods })
     }
 
-    /// Checks that it was asked of as many points, on the stream's device.
-    pub(super) fn check(&self, stream: &Stream, num_points: usize) -> Result<()> {
-        self.mask.check_device(stream)?;
-        self.wanted.check_mask(num_points)
+    /// Checks that it is on the stream's device.
+    pub(super) fn check_device(&self, stream: &Stream) -> Result<()> {
+        self.mask.check_device(stream)
     }
 
     /// True if queries for the `k` nearest, or for as many as there are, are compared with all of so many points.

@@ -8,7 +8,8 @@ use super::{GpuTree, boxes, level_order};
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::kdtree::SplitRule;
-use crate::kdtree::stored::{Loaded, Stored, check_unseen};
+use crate::kdtree::stored::{Loaded, Stored};
+use crate::point::check_each_coordinate;
 use crate::memory;
 use crate::stats::Stats;
 use cuda_std::mem::SliceMut;
@@ -27,7 +28,7 @@ impl<C: Coord> GpuTree<C> {
         let coords = with_dims!(self.dims, D => {
             level_order(in_order.as_chunks::<D>().0, "coordinates of the nodes")?.into_flattened()
         });
-        check_unseen(&coords, self.dims, |node| ids[node])?;
+        check_each_coordinate(&coords, self.dims, "point", |node| ids[node].into())?;
         let axes = self.axes.to_vec(&stream)?;
         Ok(Stored { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
