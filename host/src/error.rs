@@ -166,7 +166,9 @@ pub enum Error {
     #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
     NoRadius,
     /// A query in device memory was prepared for another tree.
-    #[error("the query was prepared for another tree: prepare it for the one that is asked (KdTree::prepare)")]
+    #[error(
+        "the query was prepared for another tree: prepare it for the one that is asked (KdTree::prepare)"
+    )]
     OtherTree,
     /// A query and a point lie farther apart on an axis than it takes to repeat.
     #[error(

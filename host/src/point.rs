@@ -8,9 +8,9 @@ use kauri_kernels::thread::measure::Norm;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-pub(crate) use checked::{checked_coordinates, dims};
 #[cfg(feature = "io")]
 pub(crate) use checked::{check_each_coordinate, is_usable};
+pub(crate) use checked::{checked_coordinates, dims};
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;

@@ -307,7 +307,7 @@ impl<C: Coord> GpuTree<C> {
                 let coords = uploaded.insert(Buffer::from_slice(stream, coords, "queries")?);
                 QueriesOn::of_points(coords.slice()).leaving_out(first_left_out, range.start)
             }
-            // SAFETY: the range is one of points.
+            // SAFETY: queries are numbered as the tree's points are, so the range is one of these.
             Checked::Own { itself } => unsafe { QueriesOn::own(self, range, itself) },
         })
     }
@@ -390,7 +390,7 @@ impl<C: Coord> GpuTree<C> {
 
     /// The coordinates of point after point.
     fn coords(&self) -> Slice<'_, C> {
-        // SAFETY: there is room for them.
+        // SAFETY: the buffer has room for all points, and more behind them.
         unsafe { self.room.slice().part(0, self.ids.len() * self.dims) }
     }
 }

@@ -7,8 +7,8 @@ use super::backend::{Answers, Checked};
 use super::batches::{NearestBatch, Sought, WithinBatch};
 use super::neighbors::{NeighborRows, Neighbors};
 use super::query::{PointMask, Queries, QueryOptions, Wanted};
-use super::within::{FoundMut, Within};
 use super::result_rows;
+use super::within::{FoundMut, Within};
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::Device;
 use crate::error::Result;
@@ -92,7 +92,9 @@ pub trait SpatialIndex: sealed::Sealed {
         options: &QueryOptions<Self::Point>,
     ) -> Result<Vec<u32>> {
         let options = options.clone().radius(radius);
-        checked(self, queries.into(), &options, |answers, queries, wanted| answers.count_within(queries, wanted))
+        checked(self, queries.into(), &options, |answers, queries, wanted| {
+            answers.count_within(queries, wanted)
+        })
     }
 
     /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.

@@ -245,9 +245,9 @@ impl<C: Coord> Wanted<C> {
         match queries {
             Checked::Points { coords, .. } => self.check_periods(coords.as_chunks().0, "query", corners),
             // No two points are farther apart than the corners, so that most often it is enough to look at these.
-            Checked::Own { .. } => self.check_periods(&corners, "point", corners).or_else(|_| {
-                self.check_periods(own()?.as_chunks().0, "point", corners)
-            }),
+            Checked::Own { .. } => self
+                .check_periods(&corners, "point", corners)
+                .or_else(|_| self.check_periods(own()?.as_chunks().0, "point", corners)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::{Coordinate, KdTree, SplitRule, Storage, ids, num_axes};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
 use crate::memory::Items;
 use crate::point::{Point, dims, first_unusable, is_usable};

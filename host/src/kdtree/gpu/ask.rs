@@ -91,7 +91,7 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
     pub(super) fn all(tree: &'a GpuTree<C>, queries: DeviceQueries<'a, C>) -> Self {
         match queries {
             DeviceQueries::Coordinates(coords) => Self::of_points(coords.slice()),
-            // SAFETY: they are all.
+            // SAFETY: the range is that of all points.
             DeviceQueries::Own { itself } => unsafe { Self::own(tree, 0..tree.num_points(), itself) },
         }
     }

@@ -9,9 +9,10 @@ use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::kdtree::SplitRule;
 use crate::kdtree::stored::{Loaded, Stored};
-use crate::point::check_each_coordinate;
 use crate::memory;
+use crate::point::check_each_coordinate;
 use crate::stats::Stats;
+use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
 
 /// Nodes that are brought to the device at a time, in the order that they have there, so that no whole copy of a file is made in host
@@ -72,7 +73,7 @@ impl<C: Coord> GpuTree<C> {
 ///
 /// # Safety
 /// That of [`Stream::upload`].
-unsafe fn upload_in_order<W, T: Copy + Send + Sync>(
+unsafe fn upload_in_order<W: NoUninit, T: Copy + Send + Sync>(
     stream: &Stream,
     to: SliceMut<'_, W>,
     by_level: &[T],

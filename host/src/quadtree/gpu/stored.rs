@@ -4,8 +4,8 @@ use super::GpuTree;
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
-use crate::point::check_each_coordinate;
 use crate::once::Once;
+use crate::point::check_each_coordinate;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::stored::Stored;
 
