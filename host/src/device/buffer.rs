@@ -166,6 +166,13 @@ impl<T: DeviceCopy> Buffer<T> {
 }
 
 /// Copies from host memory. An item may have no padding, which is uninitialized and would be copied as if it were not.
+///
+/// ```compile_fail,E0277
+/// # use kauri::device::{Buffer, Stream};
+/// fn write(stream: &Stream, pairs: &[(u8, u32)]) -> kauri::Result<Buffer<(u8, u32)>> {
+///     Buffer::from_slice(stream, pairs, "pairs")
+/// }
+/// ```
 impl<T: DeviceCopy + NoUninit> Buffer<T> {
     /// A copy of `items` on the device of `stream`; returns when the copy is done.
     ///
@@ -203,6 +210,19 @@ impl<T: DeviceCopy + NoUninit> Buffer<T> {
 /// # use kauri::device::{Buffer, Stream};
 /// fn read(stream: &Stream, flags: &Buffer<bool>) -> kauri::Result<Vec<bool>> {
 ///     flags.to_vec(stream)
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// # use kauri::device::{Buffer, Stream};
+/// fn read(stream: &Stream, letters: &Buffer<char>, to: &mut [char]) -> kauri::Result<()> {
+///     letters.copy_to_slice(stream, to)
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// # use kauri::device::{Buffer, Stream};
+/// # use std::num::NonZeroU32;
+/// fn read(stream: &Stream, numbers: &Buffer<NonZeroU32>, to: &mut Vec<NonZeroU32>) -> kauri::Result<()> {
+///     numbers.append_to(stream, to)
 /// }
 /// ```
 impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {

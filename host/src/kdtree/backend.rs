@@ -31,7 +31,11 @@ mod private {
     impl Sealed for f64 {}
 }
 
-/// A type of coordinates, `f32` or `f64`, and the trees over it. Only kauri implements it.
+/// A type of coordinates, `f32` or `f64`, and the trees over it. Only kauri implements it:
+///
+/// ```compile_fail,E0277
+/// impl kauri::kdtree::Coordinate for u32 {}
+/// ```
 pub trait Coordinate: Coord + private::Sealed {
     /// A tree on the CPU.
     #[doc(hidden)]

@@ -30,7 +30,20 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// [`ControlFlow::Break`] stops the call, which then returns what was delivered. The rows are those of the call that returns the whole
 /// result. If `look` panics, nothing of the call goes on, and index and batches stay usable.
 ///
-/// Only kauri implements it.
+/// Only kauri implements it:
+///
+/// ```compile_fail,E0277
+/// struct Own(kauri::Device);
+/// impl kauri::SpatialIndex for Own {
+///     type Point = [f32; 2];
+///     fn device(&self) -> &kauri::Device {
+///         &self.0
+///     }
+///     fn num_points(&self) -> usize {
+///         0
+///     }
+/// }
+/// ```
 pub trait SpatialIndex: sealed::Sealed {
     /// Its points.
     type Point: Point;

@@ -111,7 +111,8 @@ impl<P: Point> KdTree<P> {
     }
 
     /// The `k` nearest points of every query: as [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with), in device memory. `ids` and `dist2` have `k` items a
-    /// query. As the host does not look at them, queries more than a period from a point are no error: their rows are wrong.
+    /// query. As the host does not look at them, queries more than a period from a point, or with a coordinate that is NaN, are no error:
+    /// their rows are wrong.
     ///
     /// # Errors
     /// [`Error::NotOnGpu`]; [`Error::OtherTree`] if the options were prepared for another tree; [`Error::Shape`] if lengths do not

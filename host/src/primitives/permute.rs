@@ -146,7 +146,7 @@ unsafe fn launch<T, P: Words, const PIECES: u32>(
     direction: Direction,
 ) -> Result<()> {
     let len = size_of::<T>() / size_of::<P>();
-    // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is the caller's.
+    // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is passed on to the caller.
     unsafe {
         let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), input.len() * len);
         let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), output.len() * len);

@@ -55,7 +55,12 @@ pub struct Descending;
 #[derive(Clone, Copy, Debug)]
 pub struct ByRank;
 
-/// Orders that look up nothing.
+/// Orders that look up nothing. To say so of one of your own is unsafe:
+///
+/// ```compile_fail,E0200
+/// struct Own;
+/// impl kauri_kernels::thread::order::ByKey for Own {}
+/// ```
 ///
 /// # Safety
 /// [`Order::is_before`] does not read what it is given to look up: there is none.

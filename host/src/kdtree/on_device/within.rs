@@ -113,7 +113,7 @@ impl<P: Point> KdTree<P> {
 }
 
 /// Boxes are given by their least and then their greatest coordinates, box after box, borders included; the host does not look at
-/// them. Of the prepared options only the mask counts. For [`LonLat`](crate::LonLat) there is no such thing.
+/// them, and one with a coordinate that is NaN has no points. Of the prepared options only the mask counts. For [`LonLat`](crate::LonLat) there is no such thing.
 impl<C: Coord, const D: usize> KdTree<[C; D]>
 where
     [C; D]: Point<Coord = C>,
