@@ -367,6 +367,6 @@ fn grow(pinned: &mut PinnedBuffer<u8>, bytes: usize, roomy: usize, gpu: &Gpu) ->
 
 /// Bytes of pinned memory, from the begin of an array of a batch on, as the items that they are.
 pub(crate) fn items<T: Pod>(bytes: &mut [u8]) -> &mut [T] {
-    // Pinned memory begins where any item may.
-    bytemuck::cast_slice_mut(bytes)
+    // Pinned memory begins where any item may; none at all begins anywhere.
+    if bytes.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(bytes) }
 }

@@ -394,7 +394,7 @@ fn of_one(once: bool) -> Pairing {
 }
 
 /// Calls `run` with the coordinates of the set that is looked in, the right one, and of the set that has the rows, the left one.
-fn with_sets<P: Point, R>(
+pub(super) fn with_sets<P: Point, R>(
     left: &[P],
     right: Option<&[P]>,
     run: impl FnOnce([&[P::Coord]; 2]) -> Result<R>,

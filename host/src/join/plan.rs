@@ -1,5 +1,6 @@
 //! What a join will do and the memory that it takes, before it runs.
 
+use super::distance::with_sets;
 use super::gpu::{Needs, Planned};
 use super::{DistanceJoin, KnnIndex, KnnJoin, Near, Score, Scored, Strategy, TopKDistanceJoin, checked_sets};
 use crate::device::Device;
@@ -110,16 +111,21 @@ struct Sets<C> {
 
 impl<C: Coord> Sets<C> {
     fn new<P: Point<Coord = C>>(device: &Device, [left, right]: [&[P]; 2], near: &Near<C>) -> Result<Self> {
-        let coords = checked_sets(left, right)?;
-        Ok(Self {
+        let [left, right] = checked_sets(left, right)?;
+        Ok(Self::of::<P>(device, [&left, &right], near))
+    }
+
+    /// Of checked coordinates.
+    fn of<P: Point<Coord = C>>(device: &Device, coords: [&[C]; 2], near: &Near<C>) -> Self {
+        Self {
             device: device.to_string(),
-            num_points: [left.len(), right.len()],
+            num_points: coords.map(|coords| coords.len() / P::DIMS),
             dims: P::DIMS,
-            needs: Needs::new(P::DIMS, [&coords[0], &coords[1]], near),
+            needs: Needs::new(P::DIMS, coords, near),
             is_on_gpu: !device.is_cpu(),
             is_converted: P::CONVERTED,
             coord: std::marker::PhantomData,
-        })
+        }
     }
 
     /// A plan by these methods and bytes of a GPU.
@@ -195,8 +201,7 @@ impl<C: Coord> DistanceJoin<C> {
         right: Option<&[P]>,
     ) -> Result<JoinPlan> {
         let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        // Rows are those of left points.
-        let sets = Sets::new(device, [right.unwrap_or(left), left], &near)?;
+        let sets = with_sets(left, right, |coords| Ok(Sets::of::<P>(device, coords, &near)))?;
         let is_one = right.is_none();
         let temp = sets.needs.of_pairs::<C>(is_one, true);
         let mut plan = sets.plan(JoinMethod::Cells, is_one, 0, [temp, size_of::<u32>() as u64]);

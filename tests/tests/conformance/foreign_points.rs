@@ -72,7 +72,11 @@ fn errors(device: &Device, wrong: &[Foreign]) -> Vec<(String, Error)> {
 
     let tree = Quadtree::build(device, &good, &quadtree).unwrap();
     add("leaves", tree.leaves_of(wrong).map(drop));
-    fn ask(index: &impl SpatialIndex<Point = Foreign>, wrong: &[Foreign], mut add: impl FnMut(&str, Result<()>)) {
+    fn ask(
+        index: &impl SpatialIndex<Point = Foreign>,
+        wrong: &[Foreign],
+        mut add: impl FnMut(&str, Result<()>),
+    ) {
         let options = QueryOptions::default();
         add("nearest", index.nearest(wrong, 1).map(drop));
         add("none nearest", index.nearest(wrong, 0).map(drop));
@@ -98,7 +102,8 @@ fn errors(device: &Device, wrong: &[Foreign]) -> Vec<(String, Error)> {
             add("its plan", join.plan(device, left, right).map(drop));
         }
         let scores = [vec![1.0f64; left.len()], vec![1.0; right.len()]];
-        let [left, right] = [Scored::new(left, &scores[0]), Scored::new(right, &scores[1])].map(Result::unwrap);
+        let [left, right] =
+            [Scored::new(left, &scores[0]), Scored::new(right, &scores[1])].map(Result::unwrap);
         let join = TopKDistanceJoin::new(1.0, 1);
         add("best pairs", join.run(device, left, right).map(drop));
         add("their plan", join.plan(device, left, right).map(drop));
@@ -135,7 +140,8 @@ fn coordinates_that_nobody_checked_are_refused() {
             for (call, error) in errors(&device, &wrong) {
                 let name = format!("{error:?}");
                 assert!(name.starts_with(expected), "{call} on {device}: {error}");
-                let (Error::NonFinite { index, axis, .. } | Error::CoordinateTooLarge { index, axis, .. }) = error
+                let (Error::NonFinite { index, axis, .. } | Error::CoordinateTooLarge { index, axis, .. }) =
+                    error
                 else {
                     panic!("{call}: {error}");
                 };

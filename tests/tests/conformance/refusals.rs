@@ -117,7 +117,10 @@ fn queries_are_refused_alike_whatever_there_is_to_do() {
                         for call in CALLS {
                             let found = ask(&Ask { call, queries: *queries, options });
                             let n = points.len();
-                            assert_eq!(found, expected, "{call} {queries:?} {options:?}, {index} of {n} on {device}");
+                            assert_eq!(
+                                found, expected,
+                                "{call} {queries:?} {options:?}, {index} of {n} on {device}"
+                            );
                         }
                     }
                 }
@@ -201,7 +204,8 @@ fn joins(device: &Device, left: &[P], right: &[P], epsilon: f32) -> Vec<(String,
         }
         let scores = [vec![1u32; left.len()], vec![1; right.len()]];
         let join = TopKDistanceJoin::new(epsilon, k);
-        let [left, right] = [Scored::new(left, &scores[0]), Scored::new(right, &scores[1])].map(Result::unwrap);
+        let [left, right] =
+            [Scored::new(left, &scores[0]), Scored::new(right, &scores[1])].map(Result::unwrap);
         add(&format!("best {k}"), outcome(join.run(device, left, right)));
         add(&format!("plan of best {k}"), outcome(join.plan(device, left, right)));
     }
@@ -314,6 +318,8 @@ fn places_are_refused_by_every_join() {
         assert_eq!(outcome(join.count(&device, &places, &places[..1])), "InvalidLonLat");
         assert_eq!(outcome(join.rows(&device, &places[..1], &places)), "InvalidLonLat");
         let nearest = KnnJoin::new(1).within(1000.0).run(&device, &places[..1], &places);
-        let Err(Error::InvalidLonLat { index: 1, axis: "latitude", .. }) = nearest else { panic!("{nearest:?}") };
+        let Err(Error::InvalidLonLat { index: 1, axis: "latitude", .. }) = nearest else {
+            panic!("{nearest:?}")
+        };
     }
 }
