@@ -165,6 +165,11 @@ pub enum Error {
     /// Points within a distance were asked for with options that have no radius.
     #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
     NoRadius,
+    /// A query in device memory was prepared for another tree.
+    #[error(
+        "the query was prepared for another tree: prepare it for the one that is asked (KdTree::prepare)"
+    )]
+    OtherTree,
     /// A query and a point lie farther apart on an axis than it takes to repeat.
     #[error(
         "{what} {index} is {distance} from a point on axis {axis}, which repeats after {period}: bring all points and queries \

@@ -1,5 +1,6 @@
 //! What can be indexed: arrays of coordinates, and lon/lat points on the sphere.
 
+mod checked;
 mod scalar;
 
 use kauri_kernels::thread::coord::Coord;
@@ -7,6 +8,9 @@ use kauri_kernels::thread::measure::Norm;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
+#[cfg(feature = "io")]
+pub(crate) use checked::{check_each_coordinate, is_usable};
+pub(crate) use checked::{checked_coordinates, dims};
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;
@@ -41,11 +45,14 @@ pub trait Point: Copy + Send + Sync + 'static {
     /// An index is loaded only over points of the name, type and number of coordinates that it was saved over. A type that says
     /// nothing is taken for arrays of its coordinates.
     const NAME: &'static str = <Self::Coord as Coord>::NAME;
+    /// Kauri's own types check their coordinates in [`coordinates`](Point::coordinates).
+    #[doc(hidden)]
+    const TRUST: checked::Trust = checked::Trust(false);
 
     /// Checks every point and returns the coordinates, point after point. `what` names the points in errors.
     ///
-    /// Other types of points may implement this by way of `[S; D]` or [`LonLat`]. An index relies on the coordinates being
-    /// finite and at most [`Coord::LIMIT`].
+    /// Other types of points may implement this by way of `[S; D]` or [`LonLat`]. Indexes and joins check that there are
+    /// [`DIMS`](Point::DIMS) coordinates a point, which are finite and at most [`Coord::LIMIT`], whatever an implementation returns.
     ///
     /// # Errors
     /// The first point that cannot be indexed: [`Error::NonFinite`], [`Error::CoordinateTooLarge`],
@@ -59,6 +66,11 @@ pub trait Point: Copy + Send + Sync + 'static {
     }
 }
 
+/// A point whose coordinates are those of the axes that it is indexed by, so that two of them are the corners of a box.
+pub trait Cartesian: Point {}
+
+impl<S: Scalar, const D: usize> Cartesian for [S; D] {}
+
 /// Arrays of floats are indexed as they lie in memory, without a copy, and those of integers as `f64`; see [`Scalar`]. Other
 /// numbers of dimensions than 1 to 8 do not compile:
 ///
@@ -66,11 +78,6 @@ pub trait Point: Copy + Send + Sync + 'static {
 /// use kauri::{Device, KdTree, KdTreeOptions};
 /// let _ = KdTree::build(&Device::cpu(), &[[0.0f32; 9]], &KdTreeOptions::default());
 /// ```
-/// A point whose coordinates are those of the axes that it is indexed by, so that two of them are the corners of a box.
-pub trait Cartesian: Point {}
-
-impl<S: Scalar, const D: usize> Cartesian for [S; D] {}
-
 impl<S: Scalar, const D: usize> Point for [S; D] {
     type Coord = S::Coord;
     const DIMS: usize = {
@@ -80,6 +87,7 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
     const CONVERTED: bool = S::CONVERTED;
     const KEEPS_AXES: bool = true;
     const NAME: &'static str = S::TYPE_NAME;
+    const TRUST: checked::Trust = checked::Trust(true);
 
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [S::Coord]>> {
         let flat = points.as_flattened();
@@ -201,6 +209,7 @@ impl Point for LonLat {
     const CONVERTED: bool = true;
     const KEEPS_AXES: bool = false;
     const NAME: &'static str = "LonLat";
+    const TRUST: checked::Trust = checked::Trust(true);
 
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [f64]>> {
         const SEQUENTIAL: usize = CHECK_CHUNK / 8;

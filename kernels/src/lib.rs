@@ -10,6 +10,7 @@
 pub mod block;
 pub mod join;
 pub mod kdtree;
+mod plain;
 pub mod policy;
 pub mod primitives;
 pub mod quadtree;

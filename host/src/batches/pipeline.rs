@@ -12,6 +12,7 @@
 use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::tell::tell;
+use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use rayon::prelude::*;
@@ -86,7 +87,7 @@ pub(crate) struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// Brings items to the device, by way of pinned memory, while kernels of other batches run; those to come wait for them.
-    pub(crate) fn upload<T: DeviceCopy + Sync>(
+    pub(crate) fn upload<T: DeviceCopy + NoUninit + Sync>(
         self,
         items: &[T],
         label: &'static str,
@@ -100,10 +101,7 @@ impl<'a> Input<'a> {
         let staged = &mut pinned[..bytes];
         let piece = (STAGED / size_of::<T>()).max(1);
         let pieces = staged.par_chunks_mut(piece * size_of::<T>()).zip(items.par_chunks(piece));
-        pieces.for_each(|(to, from)| {
-            // SAFETY: chunks of as many bytes.
-            unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr().cast(), size_of_val(from)) }
-        });
+        pieces.for_each(|(to, from)| to.copy_from_slice(bytemuck::cast_slice(from)));
         uploads.wait(made)?;
         // SAFETY: there is room, the kernels that read what was there before are waited for, and the next upload waits for this one, as
         // does whoever frees.
@@ -367,18 +365,8 @@ fn grow(pinned: &mut PinnedBuffer<u8>, bytes: usize, roomy: usize, gpu: &Gpu) ->
     Ok(())
 }
 
-/// Bytes of pinned memory as the items that they are.
-///
-/// # Safety
-/// They are such items, from the begin of an array of a batch on.
-pub(crate) unsafe fn items<T: DeviceCopy>(bytes: &mut [u8]) -> &mut [T] {
-    if bytes.is_empty() {
-        return &mut [];
-    }
-    let (before, items, behind) = {
-        // SAFETY: passed on to the caller.
-        unsafe { bytes.align_to_mut() }
-    };
-    debug_assert!(before.is_empty() && behind.is_empty());
-    items
+/// Bytes of pinned memory, from the begin of an array of a batch on, as the items that they are.
+pub(crate) fn items<T: Pod>(bytes: &mut [u8]) -> &mut [T] {
+    // Pinned memory begins where any item may; none at all begins anywhere.
+    if bytes.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(bytes) }
 }

@@ -3,13 +3,31 @@
 use super::gpu::Gpu;
 use super::stream::Stream;
 use crate::error::{Error, Result};
+use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
+/// Drivers give memory that is aligned to so many bytes.
+pub(super) const ALIGNMENT: usize = 256;
+
 /// An array of `T` in the memory of a GPU; freed when dropped, after all work that may use it.
+///
+/// Items without padding can be copied to it ([`NoUninit`]), and items that any bits are can be read back ([`AnyBitPattern`]). Your own
+/// structs derive both, and [`DeviceCopy`] for kernels:
+///
+/// ```
+/// use bytemuck::{AnyBitPattern, NoUninit};
+/// use cust_core::DeviceCopy;
+/// #[repr(C)]
+/// #[derive(Clone, Copy, NoUninit, AnyBitPattern, DeviceCopy)]
+/// struct Particle {
+///     position: [f32; 3],
+///     mass: f32,
+/// }
+/// ```
 pub struct Buffer<T> {
     gpu: Gpu,
     /// 0 for an empty buffer.
@@ -25,6 +43,7 @@ impl<T: DeviceCopy> Buffer<T> {
     /// [`Error::OutOfMemory`], or the driver's.
     pub fn uninitialized(gpu: &Gpu, len: usize, label: &'static str) -> Result<Self> {
         const { assert!(size_of::<T>() > 0, "items of a buffer have a size") };
+        const { assert!(align_of::<T>() <= ALIGNMENT, "items of a buffer are aligned to 256 bytes at most") };
         let bytes = len.checked_mul(size_of::<T>()).ok_or(Error::OutOfMemory {
             memory: "device",
             requested: u64::MAX,
@@ -33,16 +52,6 @@ impl<T: DeviceCopy> Buffer<T> {
         })?;
         let address = if bytes == 0 { 0 } else { gpu.driver().alloc(bytes, label)? };
         Ok(Self { gpu: gpu.clone(), address, len, _items: PhantomData })
-    }
-
-    /// A copy of `items` on the device of `stream`; returns when the copy is done.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`], or the driver's.
-    pub fn from_slice(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
-        let mut buffer = Self::uninitialized(stream.gpu(), items.len(), label)?;
-        buffer.copy_from_slice(stream, items)?;
-        Ok(buffer)
     }
 
     /// Number of items.
@@ -97,6 +106,84 @@ impl<T: DeviceCopy> Buffer<T> {
         self.check_items(what, expected)
     }
 
+    /// Copies the items of another buffer of this device and length, in the order of the stream.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::WrongDevice`], or the driver's.
+    pub fn copy_from(&mut self, stream: &Stream, other: &Buffer<T>) -> Result<()> {
+        self.check_len("items copied between buffers", other.len)?;
+        let driver = self.checked_driver(stream)?;
+        other.checked_driver(stream)?;
+        if self.len > 0 {
+            // SAFETY: the sizes agree, and buffers wait for the device before they are freed.
+            unsafe {
+                driver.copy_on_device(self.address, other.address, self.len * size_of::<T>(), stream.raw())
+            }?;
+        }
+        Ok(())
+    }
+
+    /// Sets every byte, in the order of the stream.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn fill_bytes(&mut self, stream: &Stream, byte: u8) -> Result<()> {
+        if self.len == 0 {
+            return Ok(());
+        }
+        let driver = self.checked_driver(stream)?;
+        // SAFETY: within the buffer, which waits for the device before it is freed.
+        unsafe { driver.fill(self.address, byte, self.len * size_of::<T>(), stream.raw()) }
+    }
+
+    fn check_len(&self, what: &'static str, got: usize) -> Result<()> {
+        if got == self.len {
+            Ok(())
+        } else {
+            Err(Error::Shape { what, expected: self.len as u64, got: got as u64 })
+        }
+    }
+
+    /// [`Error::WrongDevice`] unless buffer and stream belong to one device.
+    pub(crate) fn check_device(&self, stream: &Stream) -> Result<()> {
+        self.checked_driver(stream).map(|_| ())
+    }
+
+    /// [`Error::Shape`] unless the buffer has that many items.
+    pub(crate) fn check_items(&self, what: &'static str, expected: usize) -> Result<()> {
+        if self.len == expected {
+            Ok(())
+        } else {
+            Err(Error::Shape { what, expected: expected as u64, got: self.len as u64 })
+        }
+    }
+
+    /// The driver, if buffer and stream belong to one device.
+    fn checked_driver(&self, stream: &Stream) -> Result<&dyn super::driver::Driver> {
+        self.gpu.check_same(stream.gpu())?;
+        Ok(self.gpu.driver())
+    }
+}
+
+/// Copies from host memory. An item may have no padding, which is uninitialized and would be copied as if it were not.
+///
+/// ```compile_fail,E0277
+/// # use kauri::device::{Buffer, Stream};
+/// fn write(stream: &Stream, pairs: &[(u8, u32)]) -> kauri::Result<Buffer<(u8, u32)>> {
+///     Buffer::from_slice(stream, pairs, "pairs")
+/// }
+/// ```
+impl<T: DeviceCopy + NoUninit> Buffer<T> {
+    /// A copy of `items` on the device of `stream`; returns when the copy is done.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or the driver's.
+    pub fn from_slice(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
+        let mut buffer = Self::uninitialized(stream.gpu(), items.len(), label)?;
+        buffer.copy_from_slice(stream, items)?;
+        Ok(buffer)
+    }
+
     /// Copies `items`, as many as the buffer has; returns when the copy is done.
     ///
     /// # Errors
@@ -113,7 +200,32 @@ impl<T: DeviceCopy> Buffer<T> {
         }
         Ok(())
     }
+}
 
+/// Copies to host memory. Any bits must be an item, because the buffer may hold any: those that were there when it was allocated, those
+/// that [`fill_bytes`](Buffer::fill_bytes) has set or a kernel has written. `bool`, `char`, references and enums cannot be read
+/// back; read `u8` or `u32` and convert.
+///
+/// ```compile_fail,E0277
+/// # use kauri::device::{Buffer, Stream};
+/// fn read(stream: &Stream, flags: &Buffer<bool>) -> kauri::Result<Vec<bool>> {
+///     flags.to_vec(stream)
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// # use kauri::device::{Buffer, Stream};
+/// fn read(stream: &Stream, letters: &Buffer<char>, to: &mut [char]) -> kauri::Result<()> {
+///     letters.copy_to_slice(stream, to)
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// # use kauri::device::{Buffer, Stream};
+/// # use std::num::NonZeroU32;
+/// fn read(stream: &Stream, numbers: &Buffer<NonZeroU32>, to: &mut Vec<NonZeroU32>) -> kauri::Result<()> {
+///     numbers.append_to(stream, to)
+/// }
+/// ```
+impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// Copies to `items`, as many as the buffer has, after the stream's work so far; returns when the copy is done.
     ///
     /// # Errors
@@ -139,8 +251,7 @@ impl<T: DeviceCopy> Buffer<T> {
         }
         if self.len > 0 {
             let len = items.len();
-            // SAFETY: there is room behind the last item, and device memory holds valid bits of any DeviceCopy type that
-            // kernels write.
+            // SAFETY: there is room behind the last item, and any bits are an item.
             unsafe {
                 self.read_into(stream, items.as_mut_ptr().add(len), 0..self.len)?;
                 items.set_len(len + self.len);
@@ -178,43 +289,13 @@ impl<T: DeviceCopy> Buffer<T> {
         }
         let mut items = crate::memory::vec_with_capacity(range.len(), "a copy of a buffer")?;
         if !range.is_empty() {
-            // SAFETY: there is room, and device memory holds valid bits of any DeviceCopy type that kernels write.
+            // SAFETY: there is room, and any bits are an item.
             unsafe {
                 self.read_into(stream, items.as_mut_ptr(), range.clone())?;
                 items.set_len(range.len());
             }
         }
         Ok(items)
-    }
-
-    /// Copies the items of another buffer of this device and length, in the order of the stream.
-    ///
-    /// # Errors
-    /// [`Error::Shape`], [`Error::WrongDevice`], or the driver's.
-    pub fn copy_from(&mut self, stream: &Stream, other: &Buffer<T>) -> Result<()> {
-        self.check_len("items copied between buffers", other.len)?;
-        let driver = self.checked_driver(stream)?;
-        other.checked_driver(stream)?;
-        if self.len > 0 {
-            // SAFETY: the sizes agree, and buffers wait for the device before they are freed.
-            unsafe {
-                driver.copy_on_device(self.address, other.address, self.len * size_of::<T>(), stream.raw())
-            }?;
-        }
-        Ok(())
-    }
-
-    /// Sets every byte, in the order of the stream.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn fill_bytes(&mut self, stream: &Stream, byte: u8) -> Result<()> {
-        if self.len == 0 {
-            return Ok(());
-        }
-        let driver = self.checked_driver(stream)?;
-        // SAFETY: within the buffer, which waits for the device before it is freed.
-        unsafe { driver.fill(self.address, byte, self.len * size_of::<T>(), stream.raw()) }
     }
 
     /// # Safety
@@ -225,34 +306,6 @@ impl<T: DeviceCopy> Buffer<T> {
         // SAFETY: passed on to the caller; the copy is waited for.
         unsafe { driver.copy_to_host(to.cast(), from, range.len() * size_of::<T>(), stream.raw()) }?;
         stream.synchronize()
-    }
-
-    fn check_len(&self, what: &'static str, got: usize) -> Result<()> {
-        if got == self.len {
-            Ok(())
-        } else {
-            Err(Error::Shape { what, expected: self.len as u64, got: got as u64 })
-        }
-    }
-
-    /// [`Error::WrongDevice`] unless buffer and stream belong to one device.
-    pub(crate) fn check_device(&self, stream: &Stream) -> Result<()> {
-        self.checked_driver(stream).map(|_| ())
-    }
-
-    /// [`Error::Shape`] unless the buffer has that many items.
-    pub(crate) fn check_items(&self, what: &'static str, expected: usize) -> Result<()> {
-        if self.len == expected {
-            Ok(())
-        } else {
-            Err(Error::Shape { what, expected: expected as u64, got: self.len as u64 })
-        }
-    }
-
-    /// The driver, if buffer and stream belong to one device.
-    fn checked_driver(&self, stream: &Stream) -> Result<&dyn super::driver::Driver> {
-        self.gpu.check_same(stream.gpu())?;
-        Ok(self.gpu.driver())
     }
 }
 

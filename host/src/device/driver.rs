@@ -96,10 +96,10 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32>;
 
     /// # Safety
-    /// Both sides must be valid for `bytes` until the stream has done the copy.
+    /// Both sides must be valid for `bytes`, which `from` has initialized, until the stream has done the copy.
     unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()>;
     /// # Safety
-    /// As `copy_to_device`.
+    /// Both sides must be valid for `bytes` until the stream has done the copy; `to` may be uninitialized.
     unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()>;
     /// # Safety
     /// As `copy_to_device`.

@@ -29,14 +29,15 @@ impl Event {
         self.gpu.driver().synchronize_event(self.raw)
     }
 
-    /// Device time from `start` to this event; both must have been recorded and be done.
+    /// Device time from `start` to this event; both must have been recorded and be done. 0 if this one came first.
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         start.gpu.check_same(&self.gpu)?;
         let ms = self.gpu.driver().elapsed_ms(start.raw, self.raw)?;
-        Ok(Duration::from_secs_f64(f64::from(ms) / 1e3))
+        // Negative where the start came later.
+        Ok(Duration::try_from_secs_f64(f64::from(ms) / 1e3).unwrap_or_default())
     }
 
     /// The device.

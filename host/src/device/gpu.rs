@@ -65,7 +65,10 @@ impl Gpu {
     ///
     /// # Errors
     /// [`BadModule`](crate::Error::BadModule) with the compiler's log.
-    pub fn load_module(&self, family: &'static str, ptx: &str) -> Result<()> {
+    ///
+    /// # Safety
+    /// A text of one of kauri's families has kernels that do what kauri's do: safe calls launch them.
+    pub unsafe fn load_module(&self, family: &'static str, ptx: &str) -> Result<()> {
         self.driver.load_module(family, &|| Ok(ptx.into()))
     }
 

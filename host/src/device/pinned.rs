@@ -1,5 +1,6 @@
 //! Page-locked host memory, which the GPU copies at full speed.
 
+use super::buffer::ALIGNMENT;
 use super::gpu::Gpu;
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
@@ -27,6 +28,7 @@ impl<T: Copy + Zeroable> PinnedBuffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], or the driver's.
     pub fn zeroed(gpu: &Gpu, len: usize, label: &'static str) -> Result<Self> {
+        const { assert!(align_of::<T>() <= ALIGNMENT, "items of a buffer are aligned to 256 bytes at most") };
         let too_large = Error::OutOfMemory { memory: "pinned host", requested: u64::MAX, free: 0, label };
         let bytes = len.checked_mul(size_of::<T>()).ok_or(too_large)?;
         let pointer = if bytes == 0 {

@@ -7,6 +7,7 @@ use super::gpu::Gpu;
 use super::pinned::PinnedBuffer;
 use super::stream::Stream;
 use crate::error::Result;
+use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
 use rayon::prelude::*;
@@ -42,7 +43,7 @@ impl Staging {
     }
 
     /// `num_rows` rows of `width` items on the device, of which `make` writes all of some from one on; returns when they are there.
-    pub(crate) fn upload<T: DeviceCopy + Send>(
+    pub(crate) fn upload<T: DeviceCopy + NoUninit + Send>(
         &mut self,
         num_rows: usize,
         width: usize,
@@ -57,7 +58,7 @@ impl Staging {
     }
 
     /// Items on the device, copied there in whole rows; returns when they are there.
-    pub(crate) fn upload_slice<T: DeviceCopy + Send + Sync>(
+    pub(crate) fn upload_slice<T: DeviceCopy + NoUninit + Send + Sync>(
         &mut self,
         items: &[T],
         width: usize,
@@ -73,7 +74,7 @@ impl Staging {
     ///
     /// # Safety
     /// The view is of device memory that has been written.
-    pub(crate) unsafe fn download<T: DeviceCopy + Sync>(
+    pub(crate) unsafe fn download<T: Pod + Sync>(
         &mut self,
         stream: &Stream,
         from: Slice<'_, T>,
@@ -81,6 +82,21 @@ impl Staging {
         take: impl Fn(usize, &[T]) + Sync,
     ) -> Result<()> {
         self.stream.wait_for(stream)?;
+        // SAFETY: passed on to the caller.
+        let taken = unsafe { self.take_pieces(from, width, take) };
+        // In any case: behind an error a copy to a piece may be under way.
+        self.stream.synchronize()?;
+        taken
+    }
+
+    /// # Safety
+    /// As [`download`](Self::download); behind an error the stream is waited for before the pieces are used again or freed.
+    unsafe fn take_pieces<T: Pod + Sync>(
+        &mut self,
+        from: Slice<'_, T>,
+        width: usize,
+        take: impl Fn(usize, &[T]) + Sync,
+    ) -> Result<()> {
         let [len, share] = self.lens::<T>(width);
         let num_pieces = from.len().div_ceil(len);
         // One more turn, in which the last piece is taken.
@@ -97,9 +113,7 @@ impl Staging {
                 let (piece, copied) = &mut self.pieces[before % 2];
                 copied.synchronize()?;
                 let begin = before * len;
-                // SAFETY: they have been copied.
-                let items: &[T] = unsafe { items(piece, len.min(from.len() - begin)) };
-                items
+                items::<T>(piece, len.min(from.len() - begin))
                     .par_chunks(share)
                     .enumerate()
                     .for_each(|(i, items)| take((begin + i * share) / width, items));
@@ -113,7 +127,7 @@ impl Staging {
         [self.pieces[0].0.len(), SHARE].map(|bytes| bytes / size_of::<T>() / width * width)
     }
 
-    fn copy<T: DeviceCopy + Send>(
+    fn copy<T: DeviceCopy + NoUninit + Send>(
         &mut self,
         to: &mut Buffer<T>,
         width: usize,
@@ -126,7 +140,7 @@ impl Staging {
             let (piece, copied) = &mut self.pieces[turn % 2];
             copied.synchronize()?;
             let bytes = &mut piece[..len * size_of::<T>()];
-            // SAFETY: as many bytes, aligned for any item.
+            // SAFETY: as many bytes, aligned for any item. Items have no padding, so that what is written over the bytes are bytes.
             let items =
                 unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<MaybeUninit<T>>(), len) };
             items.par_chunks_mut(share).enumerate().for_each(|(i, items)| {
@@ -140,12 +154,14 @@ impl Staging {
     }
 }
 
-/// The first items of a piece.
-///
-/// # Safety
-/// They are looked at only when they have been written.
-unsafe fn items<T: DeviceCopy>(piece: &mut PinnedBuffer<u8>, len: usize) -> &mut [T] {
-    debug_assert!(len * size_of::<T>() <= piece.len());
-    // SAFETY: as many bytes, aligned for any item; the rest is passed on to the caller.
-    unsafe { slice::from_raw_parts_mut(piece.as_mut_ptr().cast(), len) }
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // If what takes items panics, a copy to a piece may be under way. Its error is of no interest any more.
+        let _ = self.stream.synchronize();
+    }
+}
+
+/// The first items of a piece, which begins where any item may.
+fn items<T: Pod>(piece: &mut PinnedBuffer<u8>, len: usize) -> &mut [T] {
+    bytemuck::cast_slice_mut(&mut piece[..len * size_of::<T>()])
 }

@@ -4,9 +4,9 @@ use super::driver::{Launch, RawStream};
 use super::event::Event;
 use super::gpu::Gpu;
 use crate::error::{Error, Result};
+use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::kernel::{Kernel, Params};
 use cuda_std::mem::{Slice, SliceMut};
-use cust_core::DeviceCopy;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
@@ -199,7 +199,7 @@ impl Stream {
     ///
     /// # Safety
     /// The view must be of live device memory, which no other work uses.
-    pub(crate) unsafe fn upload<T>(&self, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
+    pub(crate) unsafe fn upload<T: NoUninit>(&self, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
         if to.len() != items.len() {
             let (expected, got) = (to.len() as u64, items.len() as u64);
             return Err(Error::Shape { what: "items copied to device memory", expected, got });
@@ -231,11 +231,11 @@ impl Stream {
     ///
     /// # Safety
     /// The view must be of device memory that the work so far has written.
-    pub(crate) unsafe fn read<T: DeviceCopy>(&self, from: Slice<'_, T>) -> Result<Vec<T>> {
+    pub(crate) unsafe fn read<T: AnyBitPattern>(&self, from: Slice<'_, T>) -> Result<Vec<T>> {
         let mut items: Vec<T> = crate::memory::vec_with_capacity(from.len(), "a copy of device memory")?;
         if !from.is_empty() {
             let (to, bytes) = (items.as_mut_ptr(), from.len() * size_of::<T>());
-            // SAFETY: there is room, the copy is waited for, and the rest is passed on to the caller.
+            // SAFETY: there is room, the copy is waited for, and any bits are an item; the rest is passed on to the caller.
             unsafe {
                 self.gpu().driver().copy_to_host(to.cast(), from.as_ptr() as u64, bytes, self.raw())?;
                 self.synchronize()?;
@@ -249,7 +249,11 @@ impl Stream {
     ///
     /// # Safety
     /// Both stay alive, and nobody looks at the items, until the work is done.
-    pub(crate) unsafe fn start_reading<T: DeviceCopy>(&self, from: Slice<'_, T>, to: &mut [T]) -> Result<()> {
+    pub(crate) unsafe fn start_reading<T: AnyBitPattern>(
+        &self,
+        from: Slice<'_, T>,
+        to: &mut [T],
+    ) -> Result<()> {
         debug_assert_eq!(from.len(), to.len());
         if from.is_empty() {
             return Ok(());
@@ -263,11 +267,7 @@ impl Stream {
     ///
     /// # Safety
     /// Both stay alive and as they are until the work is done; the view is of device memory that no other work uses.
-    pub(crate) unsafe fn start_writing<T: DeviceCopy>(
-        &self,
-        to: SliceMut<'_, T>,
-        bytes: &[u8],
-    ) -> Result<()> {
+    pub(crate) unsafe fn start_writing<T>(&self, to: SliceMut<'_, T>, bytes: &[u8]) -> Result<()> {
         debug_assert_eq!(to.len() * size_of::<T>(), bytes.len());
         if bytes.is_empty() {
             return Ok(());

@@ -4,11 +4,12 @@ use super::buffer::Buffer;
 use super::gpu::Gpu;
 use super::stream::Stream;
 use crate::error::Result;
+use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
 use std::marker::PhantomData;
 
 /// Regions start at multiples of this, as fresh allocations do.
-const ALIGNMENT: u64 = 256;
+const ALIGNMENT: u64 = super::buffer::ALIGNMENT as u64;
 
 /// A plan of temporary memory: what will be carved from one allocation, and how large that is.
 #[derive(Clone, Debug, Default)]
@@ -35,9 +36,14 @@ impl<T> Copy for Region<T> {}
 
 impl<T> Region<T> {
     /// The same memory for as many items of another type, which must not be larger; from bytes, for as many as fit.
+    ///
+    /// # Panics
+    /// If the items are larger.
     pub fn of_type<U>(self) -> Region<U> {
+        const { assert!(size_of::<U>() > 0, "items of a region have a size") };
         let len = if size_of::<T>() == 1 { self.len / size_of::<U>() } else { self.len };
-        assert!(len * size_of::<U>() <= self.len * size_of::<T>(), "the items do not fit in the region");
+        let fits = size_of::<T>() == 1 || size_of::<U>() <= size_of::<T>() || len == 0;
+        assert!(fits, "the items do not fit in the region");
         Region { offset: self.offset, len, _items: PhantomData }
     }
 }
@@ -50,6 +56,12 @@ impl Layout {
 
     /// Plans an array of `len` items.
     pub fn reserve<T>(&mut self, len: usize) -> Region<T> {
+        const {
+            assert!(
+                align_of::<T>() <= ALIGNMENT as usize,
+                "items of a region are aligned to 256 bytes at most"
+            )
+        };
         let offset = self.bytes;
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         self.regions.push((offset, bytes));
@@ -164,7 +176,12 @@ impl<'a> Temp<'a> {
     ///
     /// # Errors
     /// [`Shape`](crate::Error::Shape) if the lengths differ, or the driver's.
-    pub(crate) fn upload<T>(&self, stream: &Stream, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
+    pub(crate) fn upload<T: NoUninit>(
+        &self,
+        stream: &Stream,
+        to: SliceMut<'_, T>,
+        items: &[T],
+    ) -> Result<()> {
         // SAFETY: the view is of memory of this plan.
         unsafe { stream.upload(to, items) }
     }
@@ -184,7 +201,7 @@ impl<'a> Temp<'a> {
     /// If the region is not from this plan.
     pub fn view<T>(&self, region: Region<T>) -> SliceMut<'a, T> {
         // An empty region begins where the next one does, so the offset alone does not tell them apart.
-        let bytes = (region.len * size_of::<T>()) as u64;
+        let bytes = (region.len as u64).saturating_mul(size_of::<T>() as u64);
         let found = self.regions.iter().find(|(offset, size, _)| *offset == region.offset && bytes <= *size);
         let &(_, _, address) = found.expect("the region belongs to another plan");
         // SAFETY: within the workspace's memory, which stays borrowed for 'a.

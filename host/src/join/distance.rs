@@ -7,7 +7,7 @@ use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
-use crate::point::Point;
+use crate::point::{Point, checked_coordinates};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
@@ -394,18 +394,18 @@ fn of_one(once: bool) -> Pairing {
 }
 
 /// Calls `run` with the coordinates of the set that is looked in, the right one, and of the set that has the rows, the left one.
-fn with_sets<P: Point, R>(
+pub(super) fn with_sets<P: Point, R>(
     left: &[P],
     right: Option<&[P]>,
     run: impl FnOnce([&[P::Coord]; 2]) -> Result<R>,
 ) -> Result<R> {
     check_count(left.len())?;
-    let rows = P::coordinates(left, if right.is_some() { "left point" } else { "point" })?;
+    let rows = checked_coordinates(left, if right.is_some() { "left point" } else { "point" })?;
     match right {
         None => run([&rows, &rows]),
         Some(right) => {
             check_count(right.len())?;
-            run([&P::coordinates(right, "right point")?, &rows])
+            run([&checked_coordinates(right, "right point")?, &rows])
         }
     }
 }

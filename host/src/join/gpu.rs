@@ -104,7 +104,7 @@ struct ScoredOn<'a, C> {
 /// Scores as words.
 fn words<S: Score>(scores: &Buffer<S>) -> Slice<'_, u32> {
     let words = size_of::<S>() / size_of::<u32>() * scores.len();
-    // SAFETY: the same memory.
+    // SAFETY: the same memory as words, which scores are made of; the view keeps the buffer borrowed.
     unsafe { Slice::from_raw_parts(scores.slice().as_ptr().cast(), words) }
 }
 

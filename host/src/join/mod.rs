@@ -51,11 +51,12 @@ pub use strategy::Strategy;
 pub use top_k::{RankedPair, TopKDistanceJoin, TopPairs};
 
 use crate::error::Result;
-use crate::kdtree::checked_length;
-use crate::point::Point;
+use crate::kdtree::checked_bound;
+use crate::point::{Point, checked_coordinates, dims};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::coord::Coord;
+use std::borrow::Cow;
 
 /// What is near, and how cells are put in a line.
 #[derive(Clone, Copy, Debug)]
@@ -80,10 +81,17 @@ pub enum Lookup {
     Cells,
 }
 
+/// The checked coordinates of a left and a right set.
+fn checked_sets<'a, P: Point>(left: &'a [P], right: &'a [P]) -> Result<[Cow<'a, [P::Coord]>; 2]> {
+    top_k::check_count(left.len())?;
+    top_k::check_count(right.len())?;
+    Ok([checked_coordinates(left, "left point")?, checked_coordinates(right, "right point")?])
+}
+
 impl<C: Coord> Near<C> {
     /// Checks a distance.
     fn new<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
-        const { assert!(P::DIMS <= MAX_DIMS, "points of a join have 1 to 6 coordinates") };
+        const { assert!(dims::<P>() <= MAX_DIMS, "points of a join have 1 to 6 coordinates") };
         Self::of::<P>(epsilon, norm, curve, pairing)
     }
 
@@ -94,7 +102,7 @@ impl<C: Coord> Near<C> {
 
     /// The same of points that may have more coordinates.
     fn of<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
-        let epsilon = checked_length(epsilon, "distance")?;
-        Ok(Self { bound: P::bound(epsilon, norm), norm, curve, pairing, lookup: Lookup::Points })
+        let bound = checked_bound::<P>(epsilon, norm, "distance")?;
+        Ok(Self { bound, norm, curve, pairing, lookup: Lookup::Points })
     }
 }

@@ -1,8 +1,7 @@
 //! The nearest points of one set for each point of another.
 
 use super::distance::sets_on;
-use super::top_k::check_count;
-use super::{Curve, Near, Norm, gpu};
+use super::{Curve, Near, Norm, checked_sets, gpu};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::{DeviceQueries, KdTree, KdTreeOptions, Neighbors, QueryOptions, SpatialIndex};
@@ -140,9 +139,7 @@ impl<C: Coord> KnnJoin<C> {
         left: &[P],
         right: &[P],
     ) -> Result<Option<Neighbors<P>>> {
-        check_count(left.len())?;
-        check_count(right.len())?;
-        let coords = [P::coordinates(left, "left point")?, P::coordinates(right, "right point")?];
+        let coords = checked_sets(left, right)?;
         let buffer = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
         let sets = [buffer(&coords[0])?, buffer(&coords[1])?];
         let mut workspace = Workspace::new(stream.gpu());

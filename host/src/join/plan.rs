@@ -1,8 +1,8 @@
 //! What a join will do and the memory that it takes, before it runs.
 
+use super::distance::with_sets;
 use super::gpu::{Needs, Planned};
-use super::top_k::check_count;
-use super::{DistanceJoin, KnnIndex, KnnJoin, Near, Score, Scored, Strategy, TopKDistanceJoin};
+use super::{DistanceJoin, KnnIndex, KnnJoin, Near, Score, Scored, Strategy, TopKDistanceJoin, checked_sets};
 use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
@@ -111,18 +111,21 @@ struct Sets<C> {
 
 impl<C: Coord> Sets<C> {
     fn new<P: Point<Coord = C>>(device: &Device, [left, right]: [&[P]; 2], near: &Near<C>) -> Result<Self> {
-        check_count(left.len())?;
-        check_count(right.len())?;
-        let coords = [P::coordinates(left, "left point")?, P::coordinates(right, "right point")?];
-        Ok(Self {
+        let [left, right] = checked_sets(left, right)?;
+        Ok(Self::of::<P>(device, [&left, &right], near))
+    }
+
+    /// Of checked coordinates.
+    fn of<P: Point<Coord = C>>(device: &Device, coords: [&[C]; 2], near: &Near<C>) -> Self {
+        Self {
             device: device.to_string(),
-            num_points: [left.len(), right.len()],
+            num_points: coords.map(|coords| coords.len() / P::DIMS),
             dims: P::DIMS,
-            needs: Needs::new(P::DIMS, [&coords[0], &coords[1]], near),
+            needs: Needs::new(P::DIMS, coords, near),
             is_on_gpu: !device.is_cpu(),
             is_converted: P::CONVERTED,
             coord: std::marker::PhantomData,
-        })
+        }
     }
 
     /// A plan by these methods and bytes of a GPU.
@@ -198,8 +201,7 @@ impl<C: Coord> DistanceJoin<C> {
         right: Option<&[P]>,
     ) -> Result<JoinPlan> {
         let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        // Rows are those of left points.
-        let sets = Sets::new(device, [right.unwrap_or(left), left], &near)?;
+        let sets = with_sets(left, right, |coords| Ok(Sets::of::<P>(device, coords, &near)))?;
         let is_one = right.is_none();
         let temp = sets.needs.of_pairs::<C>(is_one, true);
         let mut plan = sets.plan(JoinMethod::Cells, is_one, 0, [temp, size_of::<u32>() as u64]);
@@ -217,18 +219,18 @@ impl<C: Coord> KnnJoin<C> {
         let result = (right.len() as u64)
             .saturating_mul(self.k as u64)
             .saturating_mul((size_of::<u32>() + size_of::<C>()) as u64);
-        if let Some(epsilon) = self.within
-            && !device.is_cpu()
-            && P::DIMS <= MAX_DIMS
-            && self.k > 0
-            && self.index != KnnIndex::Tree
-        {
-            let near = Near::of::<P>(epsilon, self.norm, Curve::Linear, Pairing::All)?;
+        // As `run` does, on every device and by every method.
+        let near = |epsilon| Near::of::<P>(epsilon, self.norm, Curve::Linear, Pairing::All);
+        let near = self.within.map(near).transpose()?;
+        let may_take_grid = P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree;
+        if let Some(near) = near.filter(|_| may_take_grid && !device.is_cpu()) {
             let sets = Sets::new(device, [left, right], &near)?;
             if self.index == KnnIndex::Grid || !sets.needs.is_dense(self.k) {
                 let temp = sets.needs.of_pairs::<C>(false, false).saturating_add(result);
                 return Ok(sets.plan(JoinMethod::Cells, false, 0, [temp, 0]));
             }
+        } else {
+            checked_sets(left, right)?;
         }
         let tree = KdTree::<P>::plan(device, left.len(), &KdTreeOptions::default());
         let queries = (right.len() * P::DIMS * size_of::<C>()) as u64;

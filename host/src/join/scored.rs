@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Result};
 use crate::point::{Point, check_each};
-use bytemuck::Pod;
 use kauri_kernels::join::score::{ScoreType, Scoring, integer_of_rank, rank_of_integer};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -11,7 +10,7 @@ use kauri_kernels::thread::words::Bits128;
 const SEQUENTIAL: usize = 1 << 16;
 
 /// A number that points are scored by: `u32`, `i64`, `f32` or `f64`. Only kauri implements it.
-pub trait Score: private::Sealed + Pod + Send + Sync + crate::primitives::top_k::RankKey {
+pub trait Score: private::Sealed + crate::primitives::top_k::RankKey {
     #[doc(hidden)]
     const TYPE: ScoreType;
 

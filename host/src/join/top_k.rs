@@ -2,7 +2,7 @@
 
 use super::gpu::{self, Asked, DeviceScored};
 use super::scored::{Score, Scored, ScoredPair};
-use super::{Curve, Lookup, Near, Norm, Strategy, cpu};
+use super::{Curve, Lookup, Near, Norm, Strategy, checked_sets, cpu};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::point::Point;
@@ -175,10 +175,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
         let mut stats = Stats::new(device);
         let near = self.near::<P>()?;
         let scoring = self.scoring::<S>()?;
-        check_count(left.points().len())?;
-        check_count(right.points().len())?;
-        let [left_coords, right_coords] =
-            [P::coordinates(left.points(), "left point")?, P::coordinates(right.points(), "right point")?];
+        let [left_coords, right_coords] = checked_sets(left.points(), right.points())?;
         let (left_scores, right_scores) = (left.scores(), right.scores());
         let pairs = match device.gpu() {
             None => stats.phase("join", || {

@@ -25,8 +25,18 @@ use crate::progress::Progress;
 use crate::quadtree::{self, GpuTree as GpuQuadtree, HostTree, LeafRows, QuadtreeOptions};
 use crate::stats::Stats;
 
-/// A type of coordinates, `f32` or `f64`, and the trees over it.
-pub trait Coordinate: Coord + bytemuck::Pod {
+mod private {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// A type of coordinates, `f32` or `f64`, and the trees over it. Only kauri implements it:
+///
+/// ```compile_fail,E0277
+/// impl kauri::kdtree::Coordinate for u32 {}
+/// ```
+pub trait Coordinate: Coord + private::Sealed {
     /// A tree on the CPU.
     #[doc(hidden)]
     fn cpu_tree(
@@ -361,7 +371,7 @@ impl<'a, C> Checked<'a, C> {
 
 /// What answers queries.
 pub trait Answers<C: Coord>: Send + Sync {
-    /// What is looked at before any query is answered: whether all lie within a period of the points.
+    /// Checks that all queries lie within a period of the points; called before any query is answered.
     fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()>;
     /// Appends rows of the `k` nearest points to ids and squared distances, which are empty and have room for them.
     fn nearest(

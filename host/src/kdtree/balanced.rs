@@ -10,11 +10,11 @@ use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
 use super::backend::Answers;
-use super::{Coordinate, MAX_POINTS, MemoryPlan, SpatialIndex, checked_coordinates};
+use super::{Coordinate, MAX_POINTS, MemoryPlan, SpatialIndex};
 use crate::device::{Device, Gpu};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::point::Point;
+use crate::point::{Point, checked_coordinates, dims};
 use crate::stats::Stats;
 #[cfg(feature = "io")]
 pub(super) use stored::loaded_tree;
@@ -233,7 +233,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// nothing is allocated.
     pub fn plan(device: &Device, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        let coords_bytes = (num_points * P::DIMS * size_of::<P::Coord>()) as u64;
+        let coords_bytes = (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
         let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
         let temp_bytes = match device.gpu() {
             None => cpu::temp_bytes(num_points, P::DIMS),
@@ -254,7 +254,7 @@ impl<P: Point> BalancedKdTree<P> {
         let medians = kauri_kernels::kdtree::balanced::medians_len(len as u32);
         let children = if options.builder == BalancedBuilder::Robinson { 2 * len } else { 0 };
         // With its ids, by which the points of a part are known.
-        let tree_bytes = len * P::DIMS * size_of::<P::Coord>() + 4 * (len + medians + children);
+        let tree_bytes = len * dims::<P>() * size_of::<P::Coord>() + 4 * (len + medians + children);
         let temp_bytes = gpu::several::temp_bytes::<P::Coord>(len, P::DIMS, options);
         MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes }
     }
@@ -334,6 +334,8 @@ impl<P: Point> BalancedKdTree<P> {
         &self.stats
     }
 }
+
+impl<P: Point> super::SealedIndex for BalancedKdTree<P> {}
 
 /// Queries are of the points that stayed; masks and [`Queries::Own`](super::Queries::Own) of all that were given. One that was removed finds the one that stays
 /// for it, at a distance of 0.

@@ -260,38 +260,11 @@ impl<C: Coord> GpuTree<C> {
         }
     }
 
-    /// What is wanted of queries, once it is known that they lie within a period of the points.
-    fn asked(&self, stream: &Stream, wanted: Wanted<C>, queries: Checked<'_, C>) -> Result<Asked<C>> {
-        self.check_periods(stream, &wanted, queries)?;
-        Asked::new(stream, wanted)
-    }
-
-    fn check_periods(&self, stream: &Stream, wanted: &Wanted<C>, queries: Checked<'_, C>) -> Result<()> {
-        if wanted.periods.is_empty() {
-            return Ok(());
-        }
-        with_dims!(self.dims, D => self.check_periods_of::<D>(stream, wanted, queries))
-    }
-
-    fn check_periods_of<const D: usize>(
-        &self,
-        stream: &Stream,
-        wanted: &Wanted<C>,
-        queries: Checked<'_, C>,
-    ) -> Result<()> {
-        let corners = self.bounds::<D>(stream)?;
-        match queries {
-            Checked::Points { coords, .. } => {
-                wanted.check_periods(coords.as_chunks::<D>().0, "query", corners)
-            }
-            // No two points are farther apart than the corners, so that most often it is enough to look at these.
-            Checked::Own { .. } => wanted.check_periods(&corners, "point", corners).or_else(|_| {
-                let coords = match &self.given {
-                    Some(given) => given.to_vec(stream)?,
-                    None => by_id(&self.ids.to_vec(stream)?, &self.room.to_vec(stream)?, D)?,
-                };
-                wanted.check_periods(coords.as_chunks::<D>().0, "point", corners)
-            }),
+    /// The coordinates of the points by id, in host memory.
+    fn own(&self, stream: &Stream) -> Result<Vec<C>> {
+        match &self.given {
+            Some(given) => given.to_vec(stream),
+            None => by_id(&self.ids.to_vec(stream)?, &self.room.to_vec(stream)?, self.dims),
         }
     }
 
@@ -313,7 +286,7 @@ impl<C: Coord> GpuTree<C> {
         run: impl FnOnce(Call<'_, C>) -> Result<R>,
     ) -> Result<R> {
         let stream = self.stream()?;
-        let asked = self.asked(&stream, wanted, queries)?;
+        let asked = Asked::new(&stream, wanted)?;
         let mut uploaded = None;
         let all = 0..queries.len(self.dims, self.num_points());
         let queries = self.queries_on(&stream, queries, all, &mut uploaded)?;
@@ -334,7 +307,7 @@ impl<C: Coord> GpuTree<C> {
                 let coords = uploaded.insert(Buffer::from_slice(stream, coords, "queries")?);
                 QueriesOn::of_points(coords.slice()).leaving_out(first_left_out, range.start)
             }
-            // SAFETY: the range is one of points.
+            // SAFETY: queries are numbered as the tree's points are, so the range is one of these.
             Checked::Own { itself } => unsafe { QueriesOn::own(self, range, itself) },
         })
     }
@@ -387,10 +360,10 @@ impl<C: Coord> GpuTree<C> {
         }
     }
 
-    /// Checks that tree, stream and what was asked for are of one device, and this of as many points.
+    /// Checks that tree, stream and what was asked for are of one device.
     fn check(&self, stream: &Stream, asked: &Asked<C>) -> Result<()> {
         self.ids.check_device(stream)?;
-        asked.check(stream, self.num_points())
+        asked.check_device(stream)
     }
 
     /// Number of queries, if they are whole points on the stream's device.
@@ -417,7 +390,7 @@ impl<C: Coord> GpuTree<C> {
 
     /// The coordinates of point after point.
     fn coords(&self) -> Slice<'_, C> {
-        // SAFETY: there is room for them.
+        // SAFETY: the buffer has room for all points, and more behind them.
         unsafe { self.room.slice().part(0, self.ids.len() * self.dims) }
     }
 }
@@ -476,7 +449,13 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
 
 impl<C: Coord> Answers<C> for GpuTree<C> {
     fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
-        self.check_periods(&self.stream()?, wanted, queries)
+        if wanted.periods.is_empty() {
+            return Ok(());
+        }
+        let stream = self.stream()?;
+        with_dims!(self.dims, D => {
+            wanted.check_queries(queries, self.bounds::<D>(&stream)?, || self.own(&stream))
+        })
     }
 
     fn nearest(
@@ -493,7 +472,7 @@ impl<C: Coord> Answers<C> for GpuTree<C> {
         }
         let stream = self.stream()?;
         let mut workspace = Workspace::new(&self.gpu);
-        let asked = self.asked(&stream, wanted, queries)?;
+        let asked = Asked::new(&stream, wanted)?;
         let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, num_queries);
         for begin in (0..num_queries).step_by(batch) {

@@ -7,12 +7,16 @@ use super::backend::{Answers, Checked};
 use super::batches::{NearestBatch, Sought, WithinBatch};
 use super::neighbors::{NeighborRows, Neighbors};
 use super::query::{PointMask, Queries, QueryOptions, Wanted};
+use super::result_rows;
 use super::within::{FoundMut, Within};
-use super::{checked_coordinates, result_rows};
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::Device;
 use crate::error::Result;
-use crate::point::{Cartesian, Point};
+use crate::point::{Cartesian, Point, checked_coordinates};
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
 
 type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 
@@ -25,7 +29,22 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// In batches a result is shown to `look` in the order of its rows, on the calling thread, while a GPU is busy with the next ones;
 /// [`ControlFlow::Break`] stops the call, which then returns what was delivered. The rows are those of the call that returns the whole
 /// result. If `look` panics, nothing of the call goes on, and index and batches stay usable.
-pub trait SpatialIndex {
+///
+/// Only kauri implements it:
+///
+/// ```compile_fail,E0277
+/// struct Own(kauri::Device);
+/// impl kauri::SpatialIndex for Own {
+///     type Point = [f32; 2];
+///     fn device(&self) -> &kauri::Device {
+///         &self.0
+///     }
+///     fn num_points(&self) -> usize {
+///         0
+///     }
+/// }
+/// ```
+pub trait SpatialIndex: sealed::Sealed {
     /// Its points.
     type Point: Point;
 
@@ -66,12 +85,11 @@ pub trait SpatialIndex {
         k: usize,
         options: &QueryOptions<Self::Point>,
     ) -> Result<Neighbors<Self::Point>> {
-        let wanted = Wanted::new(options, self.num_points())?;
-        checked(queries.into(), |queries| {
+        checked(self, queries.into(), options, |answers, queries, wanted| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
             let _span = tracing::debug_span!("kdtree_nearest", queries = num_queries, k).entered();
             let (ids, dist2) = result_rows::<CoordOf<Self>>(num_queries, k)?;
-            let (ids, dist2) = self.queried()?.nearest(queries, k, wanted, ids, dist2)?;
+            let (ids, dist2) = answers.nearest(queries, k, wanted, ids, dist2)?;
             Ok(Neighbors::new(num_queries, k, ids, dist2))
         })
     }
@@ -86,8 +104,10 @@ pub trait SpatialIndex {
         radius: CoordOf<Self>,
         options: &QueryOptions<Self::Point>,
     ) -> Result<Vec<u32>> {
-        let wanted = Wanted::new(&options.clone().radius(radius), self.num_points())?;
-        checked(queries.into(), |queries| self.queried()?.count_within(queries, wanted))
+        let options = options.clone().radius(radius);
+        checked(self, queries.into(), &options, |answers, queries, wanted| {
+            answers.count_within(queries, wanted)
+        })
     }
 
     /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
@@ -103,8 +123,10 @@ pub trait SpatialIndex {
         radius: CoordOf<Self>,
         options: &QueryOptions<Self::Point>,
     ) -> Result<Within<Self::Point>> {
-        let wanted = Wanted::new(&options.clone().radius(radius), self.num_points())?;
-        let mut found = checked(queries.into(), |queries| self.queried()?.within(queries, wanted))?;
+        let options = options.clone().radius(radius);
+        let mut found = checked(self, queries.into(), &options, |answers, queries, wanted| {
+            answers.within(queries, wanted)
+        })?;
         if options.sorted {
             found.rows_mut().sort();
         }
@@ -173,15 +195,14 @@ pub trait SpatialIndex {
         batches: &mut Batches<'_>,
         mut look: impl FnMut(NearestBatch<'_, Self::Point>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        let wanted = Wanted::new(options, self.num_points())?;
-        checked(queries.into(), |queries| {
+        checked(self, queries.into(), options, |answers, queries, wanted| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
             let _span = tracing::debug_span!("kdtree_nearest_batches", queries = num_queries, k).entered();
             Delivery::run(batches, self.device(), num_queries, |delivery| {
                 let show = &mut |rows: Range<usize>, ids: &[u32], dist2: &[CoordOf<Self>]| {
                     look(NearestBatch::new(rows.start, NeighborRows { len: rows.len(), k, ids, dist2 }))
                 };
-                self.queried()?.nearest_batches(queries, k, wanted, delivery, show)
+                answers.nearest_batches(queries, k, wanted, delivery, show)
             })
         })
     }
@@ -204,8 +225,8 @@ pub trait SpatialIndex {
         batches: &mut Batches<'_>,
         look: impl FnMut(WithinBatch<'_, Self::Point>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        let wanted = Wanted::new(&options.clone().radius(radius), self.num_points())?;
-        checked(queries.into(), |queries| {
+        let options = options.clone().radius(radius);
+        checked(self, queries.into(), &options, |_, queries, wanted| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
             find_batches(self, num_queries, Sought::Within(queries, wanted), options.sorted, batches, look)
         })
@@ -233,15 +254,25 @@ pub trait SpatialIndex {
     }
 }
 
-/// What an index makes of checked queries.
-fn checked<P: Point, R>(
-    queries: Queries<'_, P>,
-    run: impl FnOnce(Checked<'_, P::Coord>) -> Result<R>,
+/// Checks options and queries, all of it before any work, so that every device refuses the same; then runs them.
+fn checked<I: SpatialIndex + ?Sized, R>(
+    index: &I,
+    queries: Queries<'_, I::Point>,
+    options: &QueryOptions<I::Point>,
+    run: impl FnOnce(&dyn Answers<CoordOf<I>>, Checked<'_, CoordOf<I>>, Wanted<CoordOf<I>>) -> Result<R>,
 ) -> Result<R> {
-    match queries {
-        Queries::Points(points) => run(Checked::points(&checked_coordinates(points, "query")?)),
-        Queries::Own { itself } => run(Checked::Own { itself }),
-    }
+    let wanted = Wanted::new(options, index.num_points())?;
+    let coords;
+    let queries = match queries {
+        Queries::Points(points) => {
+            coords = checked_coordinates(points, "query")?;
+            Checked::points(&coords)
+        }
+        Queries::Own { itself } => Checked::Own { itself },
+    };
+    let answers = index.queried()?;
+    answers.check_queries(queries, &wanted)?;
+    run(answers, queries, wanted)
 }
 
 fn checked_boxes<'a, I: SpatialIndex + ?Sized>(

@@ -44,23 +44,24 @@ mod threads;
 mod within;
 
 use kauri_kernels::thread::coord::Coord;
-use std::borrow::Cow;
 use std::marker::PhantomData;
 
 pub use backend::Coordinate;
 pub use balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
 pub use batches::{NearestBatch, WithinBatch};
 pub use index::SpatialIndex;
+pub(crate) use index::sealed::Sealed as SealedIndex;
 pub use neighbors::Neighbors;
+use on_device::Identity;
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
-pub(crate) use query::checked_length;
+pub(crate) use query::checked_bound;
 pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
 pub use within::Within;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::point::{MAX_DIMS, Point};
+use crate::point::{Point, checked_coordinates, dims};
 use crate::stats::Stats;
 use backend::{Answers, Backend, GpuBackend};
 
@@ -145,6 +146,7 @@ pub struct KdTree<P: Point> {
     device: Device,
     stats: Stats,
     storage: Storage<P::Coord>,
+    identity: Identity,
     points: PhantomData<fn() -> P>,
 }
 
@@ -176,14 +178,18 @@ impl<P: Point> KdTree<P> {
             None => Storage::Cpu(P::Coord::cpu_tree(&coords, P::DIMS, options.split, &mut stats)?),
             Some(gpu) => Storage::Gpu(P::Coord::gpu_tree(gpu, &coords, P::DIMS, options, &mut stats)?),
         };
-        Ok(Self { device: device.clone(), stats, storage, points: PhantomData })
+        Ok(Self::of(device.clone(), stats, storage))
+    }
+
+    fn of(device: Device, stats: Stats, storage: Storage<P::Coord>) -> Self {
+        Self { device, stats, storage, identity: Identity::new(), points: PhantomData }
     }
 
     /// Bytes that building a tree over `num_points` points on `device` takes, for [`MAX_POINTS`] if there are more;
     /// nothing is allocated.
     pub fn plan(device: &Device, num_points: usize, options: &KdTreeOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        let coords_bytes = (num_points * P::DIMS * size_of::<P::Coord>()) as u64;
+        let coords_bytes = (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
         let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
         let build_bytes = match device.gpu() {
             None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS, options.split),
@@ -264,6 +270,8 @@ impl<P: Point> KdTree<P> {
     }
 }
 
+impl<P: Point> SealedIndex for KdTree<P> {}
+
 impl<P: Point> SpatialIndex for KdTree<P> {
     type Point = P;
 
@@ -298,17 +306,6 @@ fn num_axes(num_points: usize, split: SplitRule) -> usize {
         SplitRule::RoundRobin => 0,
         SplitRule::Widest => num_points / 2,
     }
-}
-
-/// The checked coordinates of points, also of types of points that are not kauri's.
-fn checked_coordinates<'a, P: Point>(points: &'a [P], what: &'static str) -> Result<Cow<'a, [P::Coord]>> {
-    const { assert!(P::DIMS >= 1 && P::DIMS <= MAX_DIMS, "points have 1 to 8 coordinates") };
-    let coords = P::coordinates(points, what)?;
-    let expected = points.len() * P::DIMS;
-    if coords.len() != expected {
-        return Err(Error::Shape { what, expected: expected as u64, got: coords.len() as u64 });
-    }
-    Ok(coords)
 }
 
 /// Room for a result of `queries` x `k`: ids and squared distances, empty.

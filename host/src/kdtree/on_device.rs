@@ -5,6 +5,7 @@
 mod within;
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 pub use within::{DeviceWithin, num_found};
 
@@ -16,7 +17,7 @@ use super::query::{QueryOptions, Wanted};
 use super::{KdTree, KdTreeOptions, MAX_POINTS, Storage};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::point::Point;
+use crate::point::{Point, dims};
 use crate::stats::Stats;
 
 /// Queries in device memory.
@@ -31,10 +32,22 @@ pub enum DeviceQueries<'a, C> {
     },
 }
 
-/// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory.
+/// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory. Another tree refuses them; the tree itself takes
+/// them also after [`KdTree::rebuild_on`], which keeps the number of points.
 pub struct PreparedQuery<P: Point> {
     asked: Asked<P::Coord>,
+    tree: Identity,
     points: PhantomData<fn() -> P>,
+}
+
+/// Tells a tree from all others, dropped ones included.
+#[derive(Clone)]
+pub(super) struct Identity(Arc<()>);
+
+impl Identity {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(()))
+    }
 }
 
 impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
@@ -64,7 +77,7 @@ impl<P: Point> KdTree<P> {
         let mut stats = Stats::new(&device);
         stats.temp_bytes = gpu::work_bytes::<P::Coord>(num_points, P::DIMS, options);
         let tree = P::Coord::room_for_gpu_tree(stream.gpu(), num_points, P::DIMS, options.split)?;
-        let mut tree = Self { device, stats, storage: Storage::Gpu(tree), points: PhantomData };
+        let mut tree = Self::of(device, stats, Storage::Gpu(tree));
         tree.rebuild_on(stream, workspace, coords, options)?;
         Ok(tree)
     }
@@ -87,21 +100,23 @@ impl<P: Point> KdTree<P> {
         tree.rebuild(stream, workspace, coords, options.builder)
     }
 
-    /// Checks options for queries to this tree, or one of as many points, and brings what they need to its device.
+    /// Checks options for queries to this tree, and brings what they need to its device.
     ///
     /// # Errors
     /// Those of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
         let wanted = Wanted::new(options, self.len())?;
-        Ok(PreparedQuery { asked: self.gpu_tree()?.prepare(stream, wanted)?, points: PhantomData })
+        let asked = self.gpu_tree()?.prepare(stream, wanted)?;
+        Ok(PreparedQuery { asked, tree: self.identity.clone(), points: PhantomData })
     }
 
     /// The `k` nearest points of every query: as [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with), in device memory. `ids` and `dist2` have `k` items a
-    /// query. As the host does not look at them, queries more than a period from a point are no error: their rows are wrong.
+    /// query. As the host does not look at them, queries more than a period from a point, or with a coordinate that is NaN, are no error:
+    /// their rows are wrong.
     ///
     /// # Errors
-    /// [`Error::Shape`] if lengths do not agree, or the options were prepared for another number of points;
-    /// [`Error::NotOnGpu`]; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    /// [`Error::NotOnGpu`]; [`Error::OtherTree`] if the options were prepared for another tree; [`Error::Shape`] if lengths do not
+    /// agree; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
     #[allow(clippy::too_many_arguments)]
     pub fn nearest_on(
         &self,
@@ -113,7 +128,21 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<P::Coord>,
     ) -> Result<()> {
-        self.gpu_tree()?.nearest_on(stream, workspace, queries, k, &prepared.asked, ids, dist2)
+        let (tree, asked) = self.asked(prepared)?;
+        tree.nearest_on(stream, workspace, queries, k, asked, ids, dist2)
+    }
+
+    /// The tree on its GPU, and what was prepared for it.
+    fn asked<'a>(
+        &'a self,
+        prepared: &'a PreparedQuery<P>,
+    ) -> Result<(&'a dyn GpuBackend<P::Coord>, &'a Asked<P::Coord>)> {
+        let tree = self.gpu_tree()?;
+        if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) {
+            Ok((tree, &prepared.asked))
+        } else {
+            Err(Error::OtherTree)
+        }
     }
 
     fn gpu_tree(&self) -> Result<&dyn GpuBackend<P::Coord>> {
@@ -124,7 +153,7 @@ impl<P: Point> KdTree<P> {
     }
 
     fn num_points(coords: &Buffer<P::Coord>) -> Result<usize> {
-        let (num_points, rest) = (coords.len() / P::DIMS, coords.len() % P::DIMS);
+        let (num_points, rest) = (coords.len() / dims::<P>(), coords.len() % dims::<P>());
         if rest != 0 {
             let (expected, got) = ((num_points * P::DIMS) as u64, coords.len() as u64);
             return Err(Error::Shape { what: "coordinates of the points", expected, got });

@@ -4,6 +4,7 @@ use kauri_kernels::thread::coord::Coord;
 pub use kauri_kernels::thread::measure::Norm;
 use std::sync::Arc;
 
+use super::backend::Checked;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::{Point, check_each};
@@ -211,7 +212,7 @@ impl<C: Coord> Wanted<C> {
         let QueryOptions { norm, periods, radius, mask, coherent, traversal, sorted: _ } = options.clone();
         let bound = match radius {
             None => C::INFINITY,
-            Some(radius) => P::bound(checked_length(radius, "radius")?, norm),
+            Some(radius) => checked_bound::<P>(radius, norm, "radius")?,
         };
         let periods = periods.unwrap_or_default();
         if !periods.is_empty() && (periods.len() != P::DIMS || !P::KEEPS_AXES) {
@@ -222,7 +223,7 @@ impl<C: Coord> Wanted<C> {
             checked_length(period, "period")?;
         }
         let wanted = Self { norm, periods, bound, has_radius: radius.is_some(), mask, coherent, traversal };
-        wanted.check_mask(num_points)?;
+        wanted.mask.as_ref().map_or(Ok(()), |mask| mask.check(num_points))?;
         Ok(wanted)
     }
 
@@ -233,21 +234,29 @@ impl<C: Coord> Wanted<C> {
         Self { norm, periods, bound, has_radius: false, mask, coherent: false, traversal }
     }
 
-    /// [`Error::Shape`] unless a mask is of that many points.
-    pub(crate) fn check_mask(&self, num_points: usize) -> Result<()> {
-        self.mask.as_ref().map_or(Ok(()), |mask| mask.check(num_points))
+    /// [`Error::BeyondPeriod`] for the first query that is farther from a point between two corners, of the box of all points, than axes
+    /// take to repeat. `own` gives the coordinates of the points by id.
+    pub(super) fn check_queries<const D: usize>(
+        &self,
+        queries: Checked<'_, C>,
+        corners: [[C; D]; 2],
+        own: impl FnOnce() -> Result<Vec<C>>,
+    ) -> Result<()> {
+        match queries {
+            Checked::Points { coords, .. } => self.check_periods(coords.as_chunks().0, "query", corners),
+            // No two points are farther apart than the corners, so that most often it is enough to look at these.
+            Checked::Own { .. } => self
+                .check_periods(&corners, "point", corners)
+                .or_else(|_| self.check_periods(own()?.as_chunks().0, "point", corners)),
+        }
     }
 
-    /// [`Error::BeyondPeriod`] for the first query that is farther from a point between two corners than axes take to repeat.
-    pub(crate) fn check_periods<const D: usize>(
+    fn check_periods<const D: usize>(
         &self,
         queries: &[[C; D]],
         what: &'static str,
         [low, high]: [[C; D]; 2],
     ) -> Result<()> {
-        if self.periods.is_empty() {
-            return Ok(());
-        }
         check_each(queries, SEQUENTIAL, |index, query| {
             (0..D).find_map(|axis| {
                 let period = self.periods[axis];
@@ -274,7 +283,12 @@ impl<C: Coord> Wanted<C> {
     }
 }
 
+/// What distances are compared with if they are to be within a length. A type of points outside of kauri may return anything.
+pub(crate) fn checked_bound<P: Point>(length: P::Coord, norm: Norm, what: &'static str) -> Result<P::Coord> {
+    checked_length(P::bound(checked_length(length, what)?, norm), what)
+}
+
 /// A length that is a number and not negative.
-pub(crate) fn checked_length<C: Coord>(length: C, what: &'static str) -> Result<C> {
+fn checked_length<C: Coord>(length: C, what: &'static str) -> Result<C> {
     if length >= C::ZERO { Ok(length) } else { Err(Error::InvalidLength { what, value: length.to_f64() }) }
 }

@@ -189,7 +189,6 @@ impl<C: Coord> Answers<C> for Several<C> {
             Sought::Within(queries, wanted) => {
                 let own = self.own(queries)?;
                 let queries = queries.with_own(&own);
-                self.check_queries(queries, &wanted)?;
                 deliver_found(self, self.dims, &Sought::Within(queries, wanted), delivery, show)
             }
             boxes => deliver_found(self, self.dims, &boxes, delivery, show),
@@ -206,7 +205,6 @@ impl<C: Coord> Answers<C> for Several<C> {
     ) -> Result<ControlFlow<()>> {
         let own = self.own(queries)?;
         let queries = queries.with_own(&own);
-        self.check_queries(queries, &wanted)?;
         deliver_nearest(self, self.dims, queries, k, &wanted, delivery, show)
     }
 }

@@ -2,14 +2,13 @@
 
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
-use std::marker::PhantomData;
 
 use super::{Coordinate, KdTree, SplitRule, Storage, ids, num_axes};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
 use crate::memory::Items;
-use crate::point::{Point, first_unusable};
+use crate::point::{Point, dims, first_unusable, is_usable};
 use crate::stats::Stats;
 
 /// What a file holds of a tree, in level order on every device.
@@ -47,11 +46,6 @@ impl<C: Coordinate> Loaded<C> {
     }
 }
 
-/// True for a coordinate that an index may have; false for NaN.
-fn is_usable<C: Coord>(x: C) -> bool {
-    x.abs() <= C::LIMIT
-}
-
 /// Checks that coordinates of a file are such that distances are numbers.
 pub(crate) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result<()> {
     match first_unusable(&coords.items, is_usable) {
@@ -62,15 +56,6 @@ pub(crate) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result
                 .corrupt(i, format!("{value:e} on axis {axis}, where magnitudes are at most {limit:e}")))
         }
     }
-}
-
-/// Checks the same of coordinates that are to be saved and come from device memory, where the host did not look at them. `id` is that of
-/// a place.
-pub(crate) fn check_unseen<C: Coord>(coords: &[C], dims: usize, id: impl Fn(usize) -> u32) -> Result<()> {
-    let Some(i) = first_unusable(coords, is_usable) else { return Ok(()) };
-    let (what, index, axis) = ("point", u64::from(id(i / dims)), i % dims);
-    let (value, limit) = (coords[i].to_f64(), C::LIMIT.to_f64());
-    Err(Error::of_coordinate(what, index, axis, value, limit))
 }
 
 impl<P: Point> Index for KdTree<P> {
@@ -92,10 +77,10 @@ impl<P: Point> Index for KdTree<P> {
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
         let storage = match device.gpu() {
-            None => Storage::Cpu(P::Coord::loaded_cpu_tree(file, P::DIMS, &mut stats)?),
-            Some(gpu) => Storage::Gpu(P::Coord::loaded_gpu_tree(gpu, file, P::DIMS, &mut stats)?),
+            None => Storage::Cpu(P::Coord::loaded_cpu_tree(file, dims::<P>(), &mut stats)?),
+            Some(gpu) => Storage::Gpu(P::Coord::loaded_gpu_tree(gpu, file, dims::<P>(), &mut stats)?),
         };
-        Ok(Self { device: device.clone(), stats, storage, points: PhantomData })
+        Ok(Self::of(device.clone(), stats, storage))
     }
 }
 

@@ -36,7 +36,7 @@ impl<C: Coord> Bounds<C> {
         corners: SliceMut<'_, C>,
     ) -> Result<()> {
         let keys = temp.view(self.keys);
-        // SAFETY: within the plan's memory, which waits for the device; the corners are the caller's.
+        // SAFETY: the keys are of the plan, twice the dimensions; the rest is passed on to the caller.
         unsafe {
             stream.fill_bytes(keys.part(0, D), 0xFF)?;
             stream.fill_bytes(keys.part(D, D), 0)?;

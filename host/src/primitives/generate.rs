@@ -27,8 +27,7 @@ mod sealed {
 /// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
 pub fn fill<T: Item>(stream: &Stream, value: T, output: &mut Buffer<T>) -> Result<()> {
     output.check_device(stream)?;
-    // SAFETY: bits are of the item's size, and plain.
-    let words = unsafe { std::mem::transmute_copy::<T, T::Bits>(&value) }.to_words();
+    let words = bytemuck::cast::<T, T::Bits>(value).to_words();
     let args = (output.bits_mut(), join(words), join([words[2], words[3], 0, 0]));
     let num_tiles = args.0.len().div_ceil(tile_items::<T::Bits, STREAM_ROWS>()) as u64;
     // SAFETY: the buffer waits for the device before it is freed.

@@ -1,26 +1,22 @@
 //! Items that primitives only move: any plain type of 4, 8 or 16 bytes, as the bits that the kernels know.
 
+use bytemuck::Pod;
 use cust_core::DeviceCopy;
 use kauri_kernels::thread::operator::Affine;
 pub use kauri_kernels::thread::words::Bits128;
 use kauri_kernels::thread::words::Words;
 
 /// A plain item of 4, 8 or 16 bytes.
-///
-/// # Safety
-/// `Bits` has the size of the item, and the item has no padding.
-pub unsafe trait Item: DeviceCopy + Send + Sync + 'static {
-    /// What the kernels take it for.
+pub trait Item: DeviceCopy + Pod + Send + Sync {
+    /// What the kernels take it for: a type of the item's size, or calls with it do not compile.
     type Bits: Words;
 }
 
 macro_rules! items {
     ($($bits:ty: $($t:ty),*;)*) => { $($(
-        // SAFETY: plain numbers and arrays of them, of the same size.
-        unsafe impl Item for $t {
+        impl Item for $t {
             type Bits = $bits;
         }
-        const _: () = assert!(size_of::<$t>() == size_of::<$bits>());
     )*)* };
 }
 items! {

@@ -278,7 +278,7 @@ unsafe fn sort<K: Words, V: Carried, O: Order<K, V>>(
     let mut layout = Layout::new();
     let sort = MergeSort::<K, V>::plan(&mut layout, input.keys.len());
     let temp = workspace.carve(stream, &layout, "merge sort")?;
-    // SAFETY: the caller's.
+    // SAFETY: passed on to the caller.
     unsafe { sort.run::<O>(stream, &temp, input, output, nothing().read_only(), order) }
 }
 

@@ -1,10 +1,11 @@
-//! Gather and scatter: items moved from or to where an index says. Items are plain, of 4 to 64 bytes, a multiple of 4.
+//! Gather and scatter: items moved from or to where an index says. Items have no padding, and 4 to 64 bytes, a multiple of 4.
 //!
 //! Indices are `u32`. No temporary memory. The array in order moves by coalesced accesses; of the other one each item takes
 //! the 32-byte sectors that it lies in.
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
+use bytemuck::NoUninit;
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use kauri_kernels::policy::PERMUTE_BLOCK_ITEMS;
@@ -17,7 +18,7 @@ use kauri_kernels::thread::words::{Bits128, Words};
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the output is not of the length of the indices,
 /// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
-pub fn gather<T: DeviceCopy>(
+pub fn gather<T: DeviceCopy + NoUninit>(
     stream: &Stream,
     input: &Buffer<T>,
     indices: &Buffer<u32>,
@@ -33,7 +34,7 @@ pub fn gather<T: DeviceCopy>(
 ///
 /// # Errors
 /// As [`gather`], where the input is of the length of the indices.
-pub fn scatter<T: DeviceCopy>(
+pub fn scatter<T: DeviceCopy + NoUninit>(
     stream: &Stream,
     input: &Buffer<T>,
     indices: &Buffer<u32>,
@@ -145,7 +146,7 @@ unsafe fn launch<T, P: Words, const PIECES: u32>(
     direction: Direction,
 ) -> Result<()> {
     let len = size_of::<T>() / size_of::<P>();
-    // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is the caller's.
+    // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is passed on to the caller.
     unsafe {
         let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), input.len() * len);
         let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), output.len() * len);

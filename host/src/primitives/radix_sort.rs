@@ -159,7 +159,7 @@ unsafe fn sort<K: RadixKey, V: Carried>(
 ) -> Result<()> {
     let (len, passes) = (from.keys.len(), by.num_passes());
     if len == 0 || passes == 0 {
-        // SAFETY: the caller's.
+        // SAFETY: passed on to the caller.
         return unsafe {
             stream.copy(to.keys, from.keys)?;
             stream.copy(to.values, from.values)
@@ -170,7 +170,7 @@ unsafe fn sort<K: RadixKey, V: Carried>(
     let room = Pairs { keys: temp.view(plan.keys), values: temp.view(plan.values) };
     // The last pass is to write to the output.
     let targets = if passes % 2 == 1 { [to, room] } else { [room, to] };
-    // SAFETY: the caller's; the room is the plan's own.
+    // SAFETY: passed on to the caller; the room is the plan's own.
     unsafe { plan.sort.run(stream, &temp, by, from, targets)? };
     Ok(())
 }

@@ -141,7 +141,7 @@ impl<K: RadixKey, V: Carried> Listed<K, V> {
         temp: &Temp<'a>,
     ) -> Result<([SliceMut<'a, u64>; 2], SliceMut<'a, u64>)> {
         temp.clear(stream, self.counters)?;
-        // SAFETY: the first half of them.
+        // SAFETY: the plan has twice as many.
         Ok((self.lists.map(|list| temp.view(list)), unsafe { temp.view(self.counters).part(0, 2) }))
     }
 
@@ -231,7 +231,7 @@ pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
         return Ok(());
     }
     if by.begin_bit == by.end_bit {
-        // SAFETY: the caller's.
+        // SAFETY: passed on to the caller.
         return unsafe {
             stream.copy(to.keys, from.keys)?;
             stream.copy(to.values, from.values)
@@ -239,7 +239,7 @@ pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
     }
     let plan = Plan::<K, V>::new(len, num_segments);
     let temp = workspace.carve(stream, &plan.layout, "segmented sort")?;
-    // SAFETY: the temporary memory is the plan's own; the rest is the caller's.
+    // SAFETY: the temporary memory is the plan's own; the rest is passed on to the caller.
     unsafe { plan.listed.sort(stream, &temp, from, offsets, to, by, len) }
 }
 
@@ -261,7 +261,7 @@ impl<K: RadixKey, V: Carried> Lists<'_, K, V> {
     unsafe fn sort<const ITEMS: usize>(&self, which: u32) -> Result<()> {
         let Self { stream, listed, temp, from, offsets, to, by, order } = *self;
         let (counters, list) = (temp.view(listed.counters), temp.view(listed.lists[which as usize]));
-        // SAFETY: the caller's.
+        // SAFETY: passed on to the caller.
         unsafe {
             let args = (
                 from.keys,

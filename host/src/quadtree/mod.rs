@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::kdtree::backend::Answers;
 use crate::kdtree::{Coordinate, MAX_POINTS, SpatialIndex};
 use crate::memory;
-use crate::point::{Cartesian, Scalar};
+use crate::point::{Cartesian, Scalar, checked_coordinates};
 use crate::progress::{Progress, Step};
 use crate::stats::Stats;
 pub(crate) use gpu::GpuTree;
@@ -267,7 +267,7 @@ impl<P: Cartesian> Quadtree<P> {
         }
         let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
-        let coords = stats.phase("validate", || P::coordinates(points, "point"))?;
+        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let tree = match device.gpu() {
             None => Tree::Cpu(P::Coord::quadtree(&coords, P::DIMS, options, &mut stats)?),
             Some(gpu) => match in_core::<P>(gpu, &coords, options, &mut stats)? {
@@ -374,7 +374,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// Those of [`build`](Quadtree::build) for the first query that cannot be used; [`Error::OutOfMemory`]; errors of the device.
     pub fn leaves_of(&self, queries: &[P]) -> Result<Vec<u32>> {
-        let queries = P::coordinates(queries, "query")?;
+        let queries = checked_coordinates(queries, "query")?;
         P::Coord::quadtree_leaves(&self.tree, &queries)
     }
 
@@ -491,6 +491,8 @@ impl<S: Scalar, const D: usize> Quadtree<[S; D]> {
         Ok([frame.corner(low), frame.corner(low.map(|unit| unit + side))])
     }
 }
+
+impl<P: Cartesian> crate::kdtree::SealedIndex for Quadtree<P> {}
 
 /// Queries go through the cells on the CPU. On a GPU they go through boxes over runs of the points in the order of the tree, which the first
 /// query makes: it takes the memory of the points again, and a tenth more. [`Traversal`](crate::kdtree::Traversal)s by nodes are the same walks.

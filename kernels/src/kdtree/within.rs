@@ -161,7 +161,15 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
     }
     let own = if i < num_boxes { i } else { first };
     let dims = buckets.dims;
-    let (low, high) = (load_point(corners, 2 * own, dims), load_point(corners, 2 * own + 1, dims));
+    let (mut low, high) = (load_point(corners, 2 * own, dims), load_point(corners, 2 * own + 1, dims));
+    let mut axis = 0;
+    while axis < D {
+        // NaN would bound nothing: such a box has no points.
+        if low[axis].is_nan() || high[axis].is_nan() {
+            low[axis] = C::INFINITY;
+        }
+        axis += 1;
+    }
     let filter = Filter { mask, except: u32::MAX };
     Some((
         Walk { buckets, boxes, region: Range { low, high, dims }, filter, home: 0, smem: shared_mem() },

@@ -134,9 +134,14 @@ impl<T: Words> SinceHead<T> {
 
 // SAFETY: two plain values of one type.
 unsafe impl<T: Words> cust_core::DeviceCopy for SinceHead<T> {}
+// SAFETY: as above.
+unsafe impl<T: Words> bytemuck::Zeroable for SinceHead<T> {}
+// SAFETY: as above.
+unsafe impl<T: Words> bytemuck::Pod for SinceHead<T> {}
 impl<T: Words> SharedElement for SinceHead<T> {}
 /// Only of values of up to two words: there is a word more.
-impl<T: Words> Words for SinceHead<T> {
+// SAFETY: the words of a value, and one. (In memory it is padded to two values, and never read 16 bytes at a time.)
+unsafe impl<T: Words> Words for SinceHead<T> {
     const WORDS: usize = {
         assert!(T::WORDS < MAX_WORDS, "segmented operators take values of one or two words");
         T::WORDS + 1

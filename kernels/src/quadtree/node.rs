@@ -1,5 +1,6 @@
 //! A node in memory.
 
+use crate::plain::plain;
 use crate::thread::words::{Bits128, join, split};
 
 /// A node: which points it has, and where its children are. Its fields are in memory and in files as they are here.
@@ -15,6 +16,8 @@ pub struct Node {
     /// How far it is from the root, which is 0.
     pub level: u32,
 }
+
+plain! { Node { u32, u32, u32, u32 } }
 
 impl Node {
     /// Number of points.

@@ -1,5 +1,6 @@
 //! How a frame looks: where its rays go, and which light they bring. In `f32`, by operations that are rounded the same everywhere.
 
+use crate::plain::plain;
 use crate::sah::ray::{Ray, to_one};
 use crate::sah::triangle::Hit;
 use cuda_std::float::sqrt;
@@ -37,8 +38,7 @@ pub struct Look {
     pub colour: V3,
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Look {}
+plain! { Look { V3, V3, V3, V3, V3, V3, f32, u32, V3, V3, V3, V3 } }
 
 #[inline(always)]
 fn dot([a, b, c]: V3, [d, e, f]: V3) -> f32 {

@@ -1,5 +1,7 @@
 //! Boxes along the axes.
 
+use crate::plain::plain;
+
 /// A box: what lies from its low corner to its high one, both with it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,8 +12,7 @@ pub struct Aabb {
     pub high: [f32; 3],
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Aabb {}
+plain! { Aabb { [f32; 3], [f32; 3] } }
 
 /// The value of an axis. With axes that only the run knows an index would put the array into memory.
 #[inline(always)]

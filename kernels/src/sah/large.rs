@@ -3,6 +3,7 @@
 use super::aabb::Aabb;
 use super::model::{Splits, cut_empty_space, leaf_cost, middle};
 use super::node::MAX_NODES;
+use crate::plain::plain;
 use crate::policy::{SAH_CHUNK_TRIANGLES, SAH_LARGE_DEPTH};
 
 /// Most triangles of a small node, which has a bit for each.
@@ -61,8 +62,7 @@ impl Large {
     }
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Large {}
+plain! { Large { Aabb, u32, u32, u32, u32, u32 } }
 
 /// What is to be done with a large node: empty space is cut off, and what is left splits.
 #[repr(C)]
@@ -78,8 +78,7 @@ pub struct Plan {
     pub rest: Aabb,
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Plan {}
+plain! { Plan { u32, u32, f32, Aabb } }
 
 /// What becomes of a large node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use super::chunks::load_box;
 use super::large::{CHUNK_TRIANGLES, Large, Outcome, Plan, SMALL_TRIANGLES};
 use crate::block::scan::exclusive_over_warps;
+use crate::plain::plain;
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::operator::Sum;
 use crate::warp::scan::{exclusive_of, inclusive};
@@ -20,8 +21,10 @@ pub struct Upper {
     pub above: Child,
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Upper {}
+plain! {
+    Child { u32 }
+    Upper { Plan, Child, Child }
+}
 
 /// What is on a side of a large node.
 #[repr(transparent)]
@@ -79,8 +82,7 @@ pub struct SmallRoot {
     pub is_old: u32,
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for SmallRoot {}
+plain! { SmallRoot { super::aabb::Aabb, u32, u32, u32, u32, u32 } }
 
 /// What a level leaves, in words.
 pub mod left {

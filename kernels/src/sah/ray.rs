@@ -2,6 +2,7 @@
 
 use super::aabb::{Aabb, greatest_axis, of_axis};
 use super::triangle::{Hit, Shear};
+use crate::plain::plain;
 
 /// What is asked: the triangles at `origin + t * direction`, for `t` from `t_min` to `t_max`, both with it. The direction needs no length
 /// of 1.
@@ -18,8 +19,7 @@ pub struct Ray {
     pub t_max: f32,
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Ray {}
+plain! { Ray { [f32; 3], f32, [f32; 3], f32 } }
 
 impl Ray {
     /// All of a line from `origin` on.

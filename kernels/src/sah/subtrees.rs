@@ -9,6 +9,7 @@ use super::levels::SmallRoot;
 use super::model::{Splits, leaf_cost};
 use super::node::{MAX_DEPTH, Node};
 use super::small::{Choice, NUM_CANDIDATES, Sides, origin};
+use crate::plain::plain;
 use crate::policy::{PER_ITEM_THREADS, SAH_CANDIDATE_THREADS};
 use crate::thread::words::{Bits128, computed, join, split};
 use crate::warp::shuffle::shuffle_xor;
@@ -29,8 +30,7 @@ pub struct Small {
     pub root: u32,
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Small {}
+plain! { Small { u64, Aabb, u32, u32 } }
 
 /// Where planes and masks of candidates are: `APART` in an array each, of 4 and 16 bytes …
 pub const APART: usize = 2;
@@ -232,8 +232,7 @@ pub struct Size {
     pub listed: u32,
 }
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Size {}
+plain! { Size { u32, u32 } }
 
 impl Size {
     /// Both together, or the greatest number: no tree is as large.

@@ -2,14 +2,14 @@
 
 use super::aabb::{greatest_axis, of_axis};
 use super::ray::{Ray, Span};
+use crate::plain::plain;
 
 /// The corners of a triangle, as they are fetched: 16 bytes each.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Corners([[f32; 4]; 3]);
 
-// SAFETY: plain numbers.
-unsafe impl cust_core::DeviceCopy for Corners {}
+plain! { Corners { [[f32; 4]; 3] } }
 
 impl Corners {
     /// These. There is one zero among them: what compares numbers as bits sees equal ones.

@@ -1,9 +1,13 @@
 //! What moves with a key.
 
+use crate::plain::plain;
 use cuda_std::shared::SharedElement;
 
 /// What moves with a key: nothing, or 4, 8 or 16 bytes.
-pub trait Carried: Copy + Send + Sync + SharedElement + cust_core::DeviceCopy + 'static {
+///
+/// # Safety
+/// It has one of these sizes, and is aligned to it.
+pub unsafe trait Carried: bytemuck::Pod + Send + Sync + SharedElement + cust_core::DeviceCopy {
     /// False if there is nothing to move.
     const IS_CARRIED: bool = size_of::<Self>() > 0;
     /// Any value.
@@ -14,19 +18,22 @@ pub trait Carried: Copy + Send + Sync + SharedElement + cust_core::DeviceCopy + 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoValue;
 
-// SAFETY: there is nothing to copy.
-unsafe impl cust_core::DeviceCopy for NoValue {}
+plain! { NoValue {} }
 impl SharedElement for NoValue {}
 
-impl Carried for NoValue {
+// SAFETY: nothing.
+unsafe impl Carried for NoValue {
     const ANY: Self = NoValue;
 }
-impl Carried for u32 {
+// SAFETY: 4 bytes.
+unsafe impl Carried for u32 {
     const ANY: Self = 0;
 }
-impl Carried for u64 {
+// SAFETY: 8 bytes.
+unsafe impl Carried for u64 {
     const ANY: Self = 0;
 }
-impl Carried for u128 {
+// SAFETY: 16 bytes.
+unsafe impl Carried for u128 {
     const ANY: Self = 0;
 }

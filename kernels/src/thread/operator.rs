@@ -1,6 +1,7 @@
 //! Binary operators of reductions and scans, as types.
 
 use super::words::{MAX_WORDS, Words, join, split};
+use crate::plain::plain;
 use cuda_std::float::{f32_to_key, f64_to_key};
 use cuda_std::shared::SharedElement;
 
@@ -50,10 +51,10 @@ impl Affine {
     }
 }
 
-// SAFETY: two plain integers.
-unsafe impl cust_core::DeviceCopy for Affine {}
+plain! { Affine { u64, u64 } }
 impl SharedElement for Affine {}
-impl Words for Affine {
+// SAFETY: four words.
+unsafe impl Words for Affine {
     const WORDS: usize = 4;
     const ZEROS: Self = Self { scale: 0, offset: 0 };
 
@@ -73,10 +74,10 @@ impl Words for Affine {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count(pub u64);
 
-// SAFETY: a plain integer.
-unsafe impl cust_core::DeviceCopy for Count {}
+plain! { Count { u64 } }
 impl SharedElement for Count {}
-impl Words for Count {
+// SAFETY: two words, of which 62 bits are published in one of 64.
+unsafe impl Words for Count {
     const WORDS: usize = 2;
     const ZEROS: Self = Self(0);
     const PUBLISHED_WORDS: usize = 1;
@@ -115,10 +116,10 @@ impl Operator<Count> for Sum {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts(pub u64, pub u64);
 
-// SAFETY: two plain integers.
-unsafe impl cust_core::DeviceCopy for Counts {}
+plain! { Counts { u64, u64 } }
 impl SharedElement for Counts {}
-impl Words for Counts {
+// SAFETY: four words, of which twice 62 bits are published in two of 64.
+unsafe impl Words for Counts {
     const WORDS: usize = 4;
     const ZEROS: Self = Self(0, 0);
     const PUBLISHED_WORDS: usize = 2;

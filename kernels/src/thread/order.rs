@@ -55,10 +55,20 @@ pub struct Descending;
 #[derive(Clone, Copy, Debug)]
 pub struct ByRank;
 
-/// Orders that look up nothing.
-pub trait ByKey {}
-impl ByKey for Ascending {}
-impl ByKey for Descending {}
+/// Orders that look up nothing. To say so of one of your own is unsafe:
+///
+/// ```compile_fail,E0200
+/// struct Own;
+/// impl kauri_kernels::thread::order::ByKey for Own {}
+/// ```
+///
+/// # Safety
+/// [`Order::is_before`] does not read what it is given to look up: there is none.
+pub unsafe trait ByKey {}
+// SAFETY: it compares keys.
+unsafe impl ByKey for Ascending {}
+// SAFETY: as above.
+unsafe impl ByKey for Descending {}
 
 /// Points by the super key (Robinson, after Brown 2015): the key is the coordinate on the first axis and the value is the
 /// point's id. Only where two keys are equal the points are looked up and compared on the axes behind it, around to the one

@@ -14,7 +14,11 @@ pub const RADIX_BITS: u32 = 8;
 pub const RADIX: usize = 1 << RADIX_BITS;
 
 /// An unsigned integer that the radix sort takes apart: `u32` or `u64`.
-pub trait RadixKey:
+///
+/// # Safety
+/// Digits are those of a number of [`BITS`](RadixKey::BITS) bits, which are all of it, and [`Counters`](RadixKey::Counters) has a row
+/// for each.
+pub unsafe trait RadixKey:
     Words + Ord + BitAnd<Output = Self> + BitXor<Output = Self> + Into<u64> + WarpShuffleValue
 {
     /// Number of bits.
@@ -40,7 +44,8 @@ pub trait RadixKey:
 
 macro_rules! radix_keys {
     ($($key:ty, $signed:ty;)*) => { $(
-        impl RadixKey for $key {
+        // SAFETY: a number, and a row of counters a byte of it.
+        unsafe impl RadixKey for $key {
             const BITS: u32 = <$key>::BITS;
             const ZERO: Self = 0;
             const MAX: Self = <$key>::MAX;
@@ -114,7 +119,7 @@ sort_keys! {
 }
 
 /// A type that the radix sort carries along with a key: plain types of 4, 8 or 16 bytes.
-pub trait SortValue: Copy + Send + Sync + cust_core::DeviceCopy + 'static {
+pub trait SortValue: bytemuck::Pod + Send + Sync + cust_core::DeviceCopy {
     /// The integer of the same size.
     type Bits: Carried;
 }

@@ -1,12 +1,17 @@
 //! Values as 32-bit words: what lanes exchange, what moves 16 bytes at a time, what look-back packs beside a flag.
 
+use crate::plain::plain;
 use cuda_std::shared::SharedElement;
 
 /// Most words of a value.
 pub const MAX_WORDS: usize = 4;
 
 /// A plain value of one, two or four 32-bit words, without padding.
-pub trait Words: SharedElement + cust_core::DeviceCopy + Send + Sync + 'static {
+///
+/// # Safety
+/// [`WORDS`](Words::WORDS) and [`PUBLISHED_WORDS`](Words::PUBLISHED_WORDS) are true: memory is planned by them, and 16 bytes are read as
+/// [`PER_16`](Words::PER_16) values.
+pub unsafe trait Words: SharedElement + cust_core::DeviceCopy + bytemuck::Pod + Send + Sync {
     /// Number of words.
     const WORDS: usize;
     /// The value whose bits are all 0.
@@ -37,7 +42,8 @@ pub trait Words: SharedElement + cust_core::DeviceCopy + Send + Sync + 'static {
 
 macro_rules! words {
     ($($t:ty: $count:literal, $to:expr, $from:expr;)*) => { $(
-        impl Words for $t {
+        // SAFETY: a number of so many words.
+        unsafe impl Words for $t {
             const WORDS: usize = $count;
             const ZEROS: Self = 0 as $t;
 
@@ -66,10 +72,10 @@ words! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bits128(pub u64, pub u64);
 
-// SAFETY: two plain integers.
-unsafe impl cust_core::DeviceCopy for Bits128 {}
+plain! { Bits128 { u64, u64 } }
 impl SharedElement for Bits128 {}
-impl Words for Bits128 {
+// SAFETY: four words.
+unsafe impl Words for Bits128 {
     const WORDS: usize = 4;
     const ZEROS: Self = Self(0, 0);
 

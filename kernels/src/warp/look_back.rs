@@ -24,7 +24,10 @@ const STATE_MASK: u32 = 3;
 pub const GROUP: usize = 32;
 
 /// How sums of tiles are handed on.
-pub trait LookBack: 'static {
+///
+/// # Safety
+/// [`publish`](LookBack::publish) and [`before`](LookBack::before) stay within as many words as [`num_words`](LookBack::num_words) says.
+pub unsafe trait LookBack: 'static {
     /// 64-bit words that hold what that many tiles publish.
     fn num_words<T: Words>(num_tiles: usize) -> usize;
 
@@ -137,7 +140,8 @@ impl Decoupled {
     }
 }
 
-impl LookBack for Decoupled {
+// SAFETY: a tile has a place, of as many words as a sum is published in.
+unsafe impl LookBack for Decoupled {
     #[inline(always)]
     fn num_words<T: Words>(num_tiles: usize) -> usize {
         num_tiles * T::PUBLISHED_WORDS
@@ -203,7 +207,8 @@ impl LookBack for Decoupled {
     }
 }
 
-impl LookBack for FixedOrder {
+// SAFETY: a tile has a place, and so has the last tile of a group, and of a group of groups.
+unsafe impl LookBack for FixedOrder {
     #[inline(always)]
     fn num_words<T: Words>(num_tiles: usize) -> usize {
         (num_tiles + num_tiles / GROUP + num_tiles / (GROUP * GROUP)) * T::PUBLISHED_WORDS

@@ -1,5 +1,6 @@
 //! Kinds of loads and stores.
 
+use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::prelude::*;
 use cuda_std::ptr::{AddressSpace, is_in_address_space};
 use cust_derive::DeviceCopyCore;
@@ -50,7 +51,7 @@ pub unsafe fn test_pointers(out: SliceMut<u32>) {
 
 /// A type that host and device share.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, DeviceCopyCore)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, NoUninit, AnyBitPattern, DeviceCopyCore)]
 pub struct Particle {
     /// Position.
     pub position: [f32; 3],

@@ -8,6 +8,7 @@ mod command_line_joins;
 mod command_line_parquet;
 mod command_line_render;
 mod degenerate;
+mod foreign_points;
 mod frames;
 mod hard_cases;
 mod integers;
@@ -24,6 +25,7 @@ mod primitives_ordered;
 mod properties;
 mod quadtree;
 mod quadtree_large;
+mod refusals;
 mod sah;
 mod save;
 

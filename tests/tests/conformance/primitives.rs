@@ -1,6 +1,7 @@
 //! The primitives on every GPU of this machine and on a simulated one: results as on the CPU, the same bits on every run,
 //! no allocation on a second call, typed errors, and more than 2^32 items.
 
+use bytemuck::NoUninit;
 use cust_core::DeviceCopy;
 use kauri::device::{Buffer, FaultCall, FaultPlan, Gpu, SimOptions, Stream, Workspace};
 use kauri::primitives::generate::splitmix64;
@@ -31,7 +32,7 @@ pub(crate) fn on_gpus(on_cuda: &[usize], on_sim: &[usize], test: impl Fn(&Gpu, &
     }
 }
 
-pub(crate) fn upload<T: DeviceCopy>(stream: &Stream, items: &[T]) -> Buffer<T> {
+pub(crate) fn upload<T: DeviceCopy + NoUninit>(stream: &Stream, items: &[T]) -> Buffer<T> {
     Buffer::from_slice(stream, items, "input").unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Atomics against their definition, in global and shared memory.
 
 use crate::{noise, on_each_gpu, zeros};
-use bytemuck::{NoUninit, bytes_of};
+use bytemuck::{Pod, bytes_of};
 use cuda_std::atomic::{AtomicOp, AtomicValue};
 use cuda_std::shared::SharedElement;
 use cust_core::DeviceCopy;
@@ -16,7 +16,7 @@ const BLOCKS: usize = 4;
 
 fn check<T>(stream: &Stream, operands: &[T], start: [T; 7])
 where
-    T: AtomicValue + SharedElement + DeviceCopy + NoUninit + Debug + Default + 'static,
+    T: AtomicValue + SharedElement + DeviceCopy + Pod + Debug + Default + 'static,
 {
     let buffer = Buffer::from_slice(stream, operands, "operands").unwrap();
     let start_buffer = Buffer::from_slice(stream, &start, "start").unwrap();

@@ -35,7 +35,7 @@ fn on_cuda(test: impl Fn(&Gpu, &Stream)) {
 }
 
 /// A zeroed buffer.
-fn zeros<T: cust_core::DeviceCopy + Default + Clone>(stream: &Stream, len: usize) -> Buffer<T> {
+fn zeros<T: cust_core::DeviceCopy + bytemuck::NoUninit + Default>(stream: &Stream, len: usize) -> Buffer<T> {
     Buffer::from_slice(stream, &vec![T::default(); len], "zeros").unwrap()
 }
 

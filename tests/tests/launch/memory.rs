@@ -1,6 +1,7 @@
 //! Loads, stores and copies.
 
 use crate::{noise, on_each_gpu, zeros};
+use bytemuck::Pod;
 use cust_core::DeviceCopy;
 use kauri::Error;
 use kauri::device::{Buffer, Event, Layout, PinnedBuffer, Stream, Workspace};
@@ -9,7 +10,7 @@ use std::fmt::Debug;
 
 #[test]
 fn every_kind_of_load_and_store() {
-    fn check<T: DeviceCopy + PartialEq + Debug + Default + 'static>(stream: &Stream, items: &[T]) {
+    fn check<T: DeviceCopy + Pod + PartialEq + Debug + Default + 'static>(stream: &Stream, items: &[T]) {
         let n = items.len();
         let input = Buffer::from_slice(stream, items, "input").unwrap();
         let mut out = zeros::<T>(stream, 4 * n);

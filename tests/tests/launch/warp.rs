@@ -1,6 +1,7 @@
 //! Collectives of a warp against their definitions.
 
 use crate::{noise, on_each_gpu, zeros};
+use bytemuck::Pod;
 use cuda_std::warp::WarpShuffleValue;
 use cust_core::DeviceCopy;
 use kauri::device::{Buffer, Stream};
@@ -61,7 +62,7 @@ fn source(kind: usize, lane: usize, by: usize, width: usize) -> (usize, bool) {
 
 fn shuffles<T>(stream: &Stream, values: &[T])
 where
-    T: WarpShuffleValue + DeviceCopy + PartialEq + Debug + Default + 'static,
+    T: WarpShuffleValue + DeviceCopy + Pod + PartialEq + Debug + Default + 'static,
 {
     let input = Buffer::from_slice(stream, values, "input").unwrap();
     for width in [2, 8, 32] {
@@ -111,7 +112,7 @@ fn shuffles_of_32_and_64_bits() {
 fn matches_of_32_and_64_bits() {
     fn check<T>(stream: &Stream, values: &[T])
     where
-        T: cuda_std::warp::WarpMatchValue + DeviceCopy + PartialEq + 'static,
+        T: cuda_std::warp::WarpMatchValue + DeviceCopy + Pod + PartialEq + 'static,
     {
         let input = Buffer::from_slice(stream, values, "input").unwrap();
         let mut out = zeros::<u32>(stream, 2 * THREADS);

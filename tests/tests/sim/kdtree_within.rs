@@ -211,7 +211,8 @@ fn refused(gpu: &Gpu, stream: &Stream) -> Result<()> {
     let mask = PointMask::from_fn(21, |_| true)?;
     let more = Tree::build(&device, &[[0.0; 3]; 21], &KdTreeOptions::default())?;
     let of_more = more.prepare(stream, &options.clone().mask(mask))?;
-    shape(tree.within_on(stream, &mut workspace, given, &of_more, &mut offsets, &mut ids, None), 20, 21);
+    let result = tree.within_on(stream, &mut workspace, given, &of_more, &mut offsets, &mut ids, None);
+    assert!(matches!(result, Err(Error::OtherTree)), "{result:?}");
 
     let other = kauri_tests::simulated().next().unwrap();
     let other_stream = Stream::new(other.gpu().unwrap())?;

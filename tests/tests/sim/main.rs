@@ -24,6 +24,7 @@ mod segmented_sort;
 mod select;
 mod top_k;
 
+use bytemuck::NoUninit;
 use cust_core::DeviceCopy;
 use kauri::device::{Buffer, Gpu, Stream};
 
@@ -43,7 +44,7 @@ fn on_each_schedule_in_turn(cases: usize, test: impl Fn(&Gpu, &Stream, usize)) {
 }
 
 /// A buffer of these items.
-fn upload<T: DeviceCopy>(stream: &Stream, items: &[T]) -> Buffer<T> {
+fn upload<T: DeviceCopy + NoUninit>(stream: &Stream, items: &[T]) -> Buffer<T> {
     Buffer::from_slice(stream, items, "items").unwrap()
 }
 

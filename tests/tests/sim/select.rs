@@ -20,7 +20,7 @@ struct Out<T> {
     count: Buffer<u64>,
 }
 
-impl<T: cust_core::DeviceCopy + PartialEq + Debug> Out<T> {
+impl<T: cust_core::DeviceCopy + bytemuck::Pod + PartialEq + Debug> Out<T> {
     fn new(stream: &Stream, len: usize) -> Self {
         let room = || Buffer::uninitialized(stream.gpu(), len, "room").unwrap();
         Self { kept: room(), others: room(), count: Buffer::uninitialized(stream.gpu(), 1, "count").unwrap() }

@@ -14,6 +14,7 @@ pub use notes::NOTES;
 use super::{Settings, Suite, unless_too_large};
 use crate::measure::Effort;
 use crate::report::{Report, Row};
+use bytemuck::NoUninit;
 use cust_core::DeviceCopy;
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::primitives::generate::splitmix64;
@@ -73,7 +74,7 @@ fn on_gpu(settings: &Settings, report: &mut Report, parts: &[Measure]) -> Result
 
 impl Bench<'_> {
     /// An array of `len` items that follow from their positions, made on the host.
-    fn make<T: DeviceCopy + Send>(
+    fn make<T: DeviceCopy + NoUninit + Send>(
         &self,
         len: usize,
         item: impl Fn(u64) -> T + Send + Sync,

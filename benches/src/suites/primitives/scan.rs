@@ -1,6 +1,7 @@
 //! Scan and reduce, also of segments.
 
 use super::{Bench, expect};
+use bytemuck::AnyBitPattern;
 use cust_core::DeviceCopy;
 use kauri::Result;
 use kauri::device::Buffer;
@@ -89,7 +90,7 @@ fn segments<T: Words + Item + PartialEq, O: SegmentedOperator<T>>(
     Ok(())
 }
 
-fn to_vec<T: DeviceCopy>(bench: &Bench<'_>, items: &Buffer<T>) -> Result<Vec<T>> {
+fn to_vec<T: DeviceCopy + AnyBitPattern>(bench: &Bench<'_>, items: &Buffer<T>) -> Result<Vec<T>> {
     items.to_vec(&bench.stream)
 }
 

@@ -18,7 +18,8 @@ fn main() -> Result<()> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "cuda".into());
     let device = Device::from_name(&name)?;
     let gpu = device.gpu().expect("a GPU or the simulator");
-    gpu.load_module("own", PTX)?;
+    // SAFETY: the family is none of kauri's.
+    unsafe { gpu.load_module("own", PTX) }?;
     let stream = Stream::new(gpu)?;
 
     // People in a square, each with some of 64 interests.

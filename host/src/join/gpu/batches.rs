@@ -52,8 +52,7 @@ pub(in crate::join) fn deliver<C: Coord>(
     let (rows, view) = (rows.expecting(sample.rows_with_items(count)), view(near)?);
     let mut finding = Finding { dims, grid: &grid, view, left, rows_of, bound, rows, drafted: (0..0, 0) };
     delivery.pipelined(&stream, &mut finding, |delivery, rows, [offsets, ids, _]| {
-        // SAFETY: `Finding` makes them so.
-        let (offsets, ids) = unsafe { (&*items::<u64>(offsets), &*items::<u32>(ids)) };
+        let (offsets, ids) = (&*items::<u64>(offsets), &*items::<u32>(ids));
         delivery.hand_over(rows.len(), ids.len(), ITEM_BYTES, || show(rows.start, offsets, ids))
     })
 }
@@ -142,7 +141,7 @@ impl<C: Coord> Work for Finding<'_, C> {
         let (part, room) = self.drafted.clone();
         let (num_rows, num_items) = self.rows.fit(part.len(), total, || {
             let offsets = place.parts[0].reborrow().of(part.len() + 1, usize::MAX, "offsets of rows")?;
-            // SAFETY: they have been written.
+            // SAFETY: the draft has written an offset a row and one more.
             unsafe { place.stream.read(offsets.read_only()) }
         })?;
         if num_items > room {

@@ -182,7 +182,7 @@ impl<C: Coord> Cells<C> {
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
         let room = temp.view(self.coords);
         let len = pairs[1].keys.len();
-        // SAFETY: planned so.
+        // SAFETY: the array is planned for the points and a group behind them.
         let (sorted, behind) = unsafe { (room.part(0, len * dims), room.part(len * dims, GROUP * dims)) };
         let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values, behind);
         let num_threads = len.max(behind.len()) as u64;

@@ -16,6 +16,7 @@ use crate::join::scored::Score;
 use crate::join::{Lookup, Near, Strategy};
 use crate::memory::{self, vec_with_capacity};
 use crate::primitives::top_k::Best as BestKeys;
+use bytemuck::Pod;
 use cust_core::DeviceCopy;
 use kauri_kernels::join::score::Scoring;
 use kauri_kernels::thread::coord::Coord;
@@ -300,7 +301,7 @@ struct Bring<'a> {
 
 impl Bring<'_> {
     /// `width` items of each of some points.
-    fn items<T: DeviceCopy + Send + Sync>(
+    fn items<T: DeviceCopy + Pod + Send + Sync>(
         &mut self,
         from: &[T],
         width: usize,

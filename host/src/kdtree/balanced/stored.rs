@@ -14,7 +14,7 @@ use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
 use crate::kdtree::stored::check_coords;
 use crate::kdtree::{Coordinate, ids};
 use crate::memory::Items;
-use crate::point::Point;
+use crate::point::{Point, dims};
 use crate::stats::Stats;
 
 /// What a file holds of a tree.
@@ -141,7 +141,7 @@ impl<P: Point> Index for BalancedKdTree<P> {
     }
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
-        let (tree, num_points) = P::Coord::loaded_balanced_tree(device, file, P::DIMS, &mut stats)?;
+        let (tree, num_points) = P::Coord::loaded_balanced_tree(device, file, dims::<P>(), &mut stats)?;
         Ok(Self { devices: vec![device.clone()], stats, num_points, tree, points: PhantomData })
     }
 }

@@ -22,15 +22,14 @@ use std::sync::OnceLock;
 /// Corners of the box of a tree's points, once a query has asked for them.
 pub(crate) type Corners<C> = OnceLock<Vec<C>>;
 
-/// Queries with what is wanted of them, once it is known that they lie within a period of the points.
+/// Queries, which have been checked, with what is wanted of them.
 fn around<'a, C: Coord, const D: usize>(
     tree: impl Walked<C, D>,
     of_box: &Corners<C>,
     wanted: &'a Wanted<C>,
     queries: Checked<'a, C>,
     own: &'a [C],
-) -> Result<Around<'a, C, D>> {
-    let what = if matches!(queries, Checked::Own { .. }) { "point" } else { "query" };
+) -> Around<'a, C, D> {
     let (queries, first_left_out) = match queries.with_own(own) {
         Checked::Points { coords, first_left_out } => (points(coords), first_left_out),
         Checked::Own { .. } => (&[][..], None),
@@ -40,8 +39,7 @@ fn around<'a, C: Coord, const D: usize>(
         true => [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]],
         false => corners(tree, of_box),
     };
-    wanted.check_periods(queries, what, corners)?;
-    Ok(Around { rules: Rules::new(wanted, corners), queries, first_left_out })
+    Around { rules: Rules::new(wanted, corners), queries, first_left_out }
 }
 
 /// The least and the greatest corner of the box of a tree's points.
@@ -69,18 +67,15 @@ pub(super) fn by_id<C: Coord>(coords: &[C], ids: &[u32], dims: usize) -> Result<
 /// `own()`, the coordinates by id if queries are of these.
 macro_rules! answers_by_walks {
     ($Tree:ident, $with_dims:ident) => {
-        impl<C: Coord> $Tree<C> {
-            /// Checks queries, of which the points' own have these coordinates.
-            fn check_with(&self, queries: Checked<'_, C>, own: &[C], wanted: &Wanted<C>) -> Result<()> {
-                $with_dims!(self.dims, D => {
-                    around::<C, D>(self.walked(), &self.corners, wanted, queries, own).map(drop)
-                })
-            }
-        }
-
         impl<C: Coord> Answers<C> for $Tree<C> {
             fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
-                self.check_with(queries, &self.own(queries)?, wanted)
+                if wanted.periods.is_empty() {
+                    return Ok(());
+                }
+                $with_dims!(self.dims, D => {
+                    let corners = corners::<C, D>(self.walked(), &self.corners);
+                    wanted.check_queries(queries, corners, || Ok(self.own(queries)?.into_owned()))
+                })
             }
 
             fn nearest(
@@ -95,7 +90,7 @@ macro_rules! answers_by_walks {
                 $with_dims!(self.dims, D => {
                     let tree = self.walked::<D>();
                     let Around { rules, queries, first_left_out } =
-                        around(tree, &self.corners, &wanted, queries, &own)?;
+                        around(tree, &self.corners, &wanted, queries, &own);
                     let asked = nearest::Asked { rules, k, first_left_out };
                     nearest(tree, queries, &asked, ids, dist2)
                 })
@@ -105,7 +100,7 @@ macro_rules! answers_by_walks {
                 let own = self.own(queries)?;
                 $with_dims!(self.dims, D => {
                     let tree = self.walked::<D>();
-                    around(tree, &self.corners, &wanted, queries, &own)?.count(tree)
+                    around(tree, &self.corners, &wanted, queries, &own).count(tree)
                 })
             }
 
@@ -113,7 +108,7 @@ macro_rules! answers_by_walks {
                 let own = self.own(queries)?;
                 $with_dims!(self.dims, D => {
                     let tree = self.walked::<D>();
-                    around(tree, &self.corners, &wanted, queries, &own)?.find(tree)
+                    around(tree, &self.corners, &wanted, queries, &own).find(tree)
                 })
             }
 
@@ -141,7 +136,6 @@ macro_rules! answers_by_walks {
                 match sought {
                     Sought::Within(queries, wanted) => {
                         let own = self.own(queries)?;
-                        self.check_with(queries, &own, &wanted)?;
                         let sought = Sought::Within(queries.with_own(&own), wanted);
                         deliver_found(self, self.dims, &sought, delivery, show)
                     }
@@ -158,7 +152,6 @@ macro_rules! answers_by_walks {
                 show: &mut ShowNearest<'_, C>,
             ) -> Result<ControlFlow<()>> {
                 let own = self.own(queries)?;
-                self.check_with(queries, &own, &wanted)?;
                 deliver_nearest(self, self.dims, queries.with_own(&own), k, &wanted, delivery, show)
             }
         }

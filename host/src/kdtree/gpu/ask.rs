@@ -29,10 +29,9 @@ impl<C: Coord> Asked<C> {
         Ok(Self { wanted, mask, periods })
     }
 
-    /// Checks that it was asked of as many points, on the stream's device.
-    pub(super) fn check(&self, stream: &Stream, num_points: usize) -> Result<()> {
-        self.mask.check_device(stream)?;
-        self.wanted.check_mask(num_points)
+    /// Checks that it is on the stream's device.
+    pub(super) fn check_device(&self, stream: &Stream) -> Result<()> {
+        self.mask.check_device(stream)
     }
 
     /// True if queries for the `k` nearest, or for as many as there are, are compared with all of so many points.
@@ -92,7 +91,7 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
     pub(super) fn all(tree: &'a GpuTree<C>, queries: DeviceQueries<'a, C>) -> Self {
         match queries {
             DeviceQueries::Coordinates(coords) => Self::of_points(coords.slice()),
-            // SAFETY: they are all.
+            // SAFETY: the range is that of all points.
             DeviceQueries::Own { itself } => unsafe { Self::own(tree, 0..tree.num_points(), itself) },
         }
     }

@@ -28,7 +28,7 @@ impl<C: Coord> GpuTree<C> {
         let (stream, item_bytes) = (self.stream()?, sought.item_bytes());
         let (asked, from) = match sought {
             Sought::Within(queries, wanted) => {
-                (self.asked(&stream, wanted, queries)?, Origin::queries(self, &stream, queries)?)
+                (Asked::new(&stream, wanted)?, Origin::queries(self, &stream, queries)?)
             }
             Sought::InBoxes(corners, mask) => {
                 (Asked::new(&stream, Wanted::points(mask.cloned()))?, Origin::Boxes(corners))
@@ -37,8 +37,7 @@ impl<C: Coord> GpuTree<C> {
         let rows = Rows::new(from.num_rows(self.dims), item_bytes, delivery.limits());
         let mut finding = Finding { tree: self, asked: &asked, from, rows, drafted: (0..0, 0) };
         delivery.pipelined(&stream, &mut finding, |delivery, rows, [offsets, ids, dist2]| {
-            // SAFETY: `Finding` makes them so.
-            let (offsets, ids, dist2) = unsafe { (items(offsets), items(ids), items(dist2)) };
+            let (offsets, ids, dist2) = (items(offsets), items(ids), items(dist2));
             delivery.hand_over(rows.len(), ids.len(), item_bytes, || {
                 show(rows.start, within::FoundMut { offsets, ids, dist2 })
             })
@@ -55,13 +54,12 @@ impl<C: Coord> GpuTree<C> {
         show: &mut ShowNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
         let stream = self.stream()?;
-        let asked = self.asked(&stream, wanted, queries)?;
+        let asked = Asked::new(&stream, wanted)?;
         let from = Origin::queries(self, &stream, queries)?;
         let rows = equal_rows(from.num_rows(self.dims), k, item_bytes::<C>(), delivery.limits())?;
         let mut finding = FindingNearest { tree: self, asked: &asked, from, k, rows, drafted: 0..0 };
         delivery.pipelined(&stream, &mut finding, |delivery, rows, [ids, dist2, _]| {
-            // SAFETY: `FindingNearest` makes them so.
-            let (ids, dist2) = unsafe { (&*items(ids), &*items(dist2)) };
+            let (ids, dist2) = (&*items(ids), &*items(dist2));
             delivery.hand_over(rows.len(), ids.len(), item_bytes::<C>(), || show(rows, ids, dist2))
         })
     }
@@ -198,7 +196,7 @@ impl<C: Coord> Work for Finding<'_, C> {
         let (part, room) = self.drafted.clone();
         let (num_rows, num_items) = self.rows.fit(part.len(), total, || {
             let offsets = place.parts[0].reborrow().of(part.len() + 1, usize::MAX, "offsets of rows")?;
-            // SAFETY: they have been written.
+            // SAFETY: the draft has written an offset a row and one more.
             unsafe { place.stream.read(offsets.read_only()) }
         })?;
         if num_items > room {

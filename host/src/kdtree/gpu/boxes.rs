@@ -17,7 +17,7 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
         return Ok(());
     }
     let (boxes, splits) = (tree.boxes.slice_mut(), tree.splits.slice_mut());
-    // SAFETY: there is room for the points.
+    // SAFETY: the buffer has room for all points, and more behind them.
     let coords = unsafe { tree.room.slice().part(0, tree.ids.len() * tree.dims) };
     let ids = tree.ids.slice();
     // SAFETY: passed on to the caller.

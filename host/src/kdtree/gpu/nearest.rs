@@ -80,6 +80,10 @@ fn walks_alone<C: Coord>(tree: &GpuTree<C>, asked: &Asked<C>) -> bool {
     goes_by_nodes && asked.wanted.is_plain() && tree.bucket_len == 0 && tree.cells.is_none()
 }
 
+/// Answers every query by a walk of its own.
+///
+/// # Safety
+/// As [`Nearest::run`].
 unsafe fn walk_alone<C: Coord>(
     stream: &Stream,
     tree: &GpuTree<C>,
@@ -97,6 +101,10 @@ unsafe fn walk_alone<C: Coord>(
     }
 }
 
+/// The same by kernels for up to `D` dimensions.
+///
+/// # Safety
+/// As [`Nearest::run`], and the tree has no more dimensions.
 unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     stream: &Stream,
     tree: &GpuTree<C>,
@@ -120,6 +128,9 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
 }
 
 /// By the kernel for so many neighbours.
+///
+/// # Safety
+/// As [`Nearest::run`], and the tree has no more than `D` dimensions.
 unsafe fn walk<C: Coord, const D: usize>(
     stream: &Stream,
     walk: WalkArgs<'_, C>,

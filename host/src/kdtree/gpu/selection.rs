@@ -210,6 +210,9 @@ impl<C: Coord> Selection<C> {
     }
 
     /// Finds the axes of the nodes of a level, if they are the widest of cells, and writes these if there is room.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run); `small` has the plan's small arrays.
     unsafe fn widest_axes(
         &self,
         stream: &Stream,
@@ -226,6 +229,9 @@ impl<C: Coord> Selection<C> {
     }
 
     /// Splits every run of a level at its pivot.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run), with `from` apart from `to`; `small` has the plan's small arrays.
     unsafe fn split_level(
         &self,
         stream: &Stream,
@@ -303,6 +309,9 @@ impl<C: Coord> Selection<C> {
     }
 
     /// Finishes the short subtrees, and puts the nodes above them to their places.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run), when all levels have been split; `small` has the plan's small arrays.
     unsafe fn finish(
         &self,
         stream: &Stream,
@@ -333,6 +342,10 @@ impl<C: Coord> Selection<C> {
 }
 
 /// Brings coordinates in the order of ids to these, with room for a word of each.
+///
+/// # Safety
+/// Ids are those of the points, `words` are as many and apart from the nodes, and nothing else uses either until the stream has done the
+/// work.
 unsafe fn bring_coordinates<C: Coord>(
     stream: &Stream,
     nodes: NodesMut<'_, C>,
@@ -342,7 +355,7 @@ unsafe fn bring_coordinates<C: Coord>(
     let words_per_coord = size_of::<C>() / size_of::<u32>();
     let num_words = (dims * words_per_coord) as u32;
     let num_points = nodes.ids.len() as u64;
-    // SAFETY: the same memory as words; the rest is the caller's.
+    // SAFETY: the same memory as words, which coordinates are made of; the rest is passed on to the caller.
     unsafe {
         let points =
             SliceMut::from_raw_parts(nodes.coords.as_ptr().cast(), nodes.coords.len() * words_per_coord);

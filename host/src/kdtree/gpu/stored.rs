@@ -8,9 +8,11 @@ use super::{GpuTree, boxes, level_order};
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::kdtree::SplitRule;
-use crate::kdtree::stored::{Loaded, Stored, check_unseen};
+use crate::kdtree::stored::{Loaded, Stored};
 use crate::memory;
+use crate::point::check_each_coordinate;
 use crate::stats::Stats;
+use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
 
 /// Nodes that are brought to the device at a time, in the order that they have there, so that no whole copy of a file is made in host
@@ -27,7 +29,7 @@ impl<C: Coord> GpuTree<C> {
         let coords = with_dims!(self.dims, D => {
             level_order(in_order.as_chunks::<D>().0, "coordinates of the nodes")?.into_flattened()
         });
-        check_unseen(&coords, self.dims, |node| ids[node])?;
+        check_each_coordinate(&coords, self.dims, "point", |node| ids[node].into())?;
         let axes = self.axes.to_vec(&stream)?;
         Ok(Stored { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
@@ -71,7 +73,7 @@ impl<C: Coord> GpuTree<C> {
 ///
 /// # Safety
 /// That of [`Stream::upload`].
-unsafe fn upload_in_order<W, T: Copy + Send + Sync>(
+unsafe fn upload_in_order<W: NoUninit, T: Copy + Send + Sync>(
     stream: &Stream,
     to: SliceMut<'_, W>,
     by_level: &[T],

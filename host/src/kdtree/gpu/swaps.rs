@@ -62,6 +62,9 @@ struct Tagged<'a, C> {
 
 impl<C: Coord> Tagged<'_, C> {
     /// Sorts them by tag, coordinate and id.
+    ///
+    /// # Safety
+    /// Nodes, tags and axes are apart, of one number of points, and used by nothing else until the stream has done the work.
     unsafe fn sort(&self, stream: &Stream) -> Result<()> {
         let NodesMut { coords, ids } = self.nodes;
         let (tags, axes, dims) = (self.tags, self.splits.axes.read_only(), self.dims);

@@ -50,7 +50,7 @@ impl<C: Coord> Tags<C> {
 
     /// The ranks of one axis.
     fn axis_ranks<'a>(&self, temp: &Temp<'a>, axis: usize) -> SliceMut<'a, u32> {
-        // SAFETY: there are ranks for every axis.
+        // SAFETY: `axis` is one of the points, and the plan has ranks for each.
         unsafe { temp.view(self.ranks).part(axis * self.num_points, self.num_points) }
     }
 
@@ -74,13 +74,16 @@ impl<C: Coord> Tags<C> {
     }
 
     /// Ranks the points on every axis by (coordinate, id).
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
     unsafe fn rank_axes(&self, stream: &Stream, temp: &Temp<'_>, coords: Slice<'_, C>) -> Result<()> {
         let num_points = self.num_points;
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
         for axis in 0..self.dims {
             let [pairs, room] = self.pairs::<C::Key>(temp);
             let args = (coords, pairs.keys, pairs.values, self.dims as u32, axis as u32);
-            // SAFETY: the caller's.
+            // SAFETY: passed on to the caller; all other arrays are the plan's own.
             unsafe {
                 stream.launch_items::<kdtree_coordinate_keys<C>>(num_points as u64, args)?;
                 let [sorted, _] = self.sort_axis.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
@@ -92,6 +95,9 @@ impl<C: Coord> Tags<C> {
     }
 
     /// The rounds: sort by tag and rank, send every point one level down; at the end each tag is a place.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run), when points have ranks.
     unsafe fn sort_and_send_down(
         &self,
         stream: &Stream,
@@ -103,7 +109,7 @@ impl<C: Coord> Tags<C> {
         let (n, dims) = (self.num_points, self.dims as u32);
         let (ranks, axes) = (temp.view(self.ranks).read_only(), splits.axes);
         let [mut pairs, mut room] = self.pairs::<u64>(temp);
-        // SAFETY: the caller's.
+        // SAFETY: passed on to the caller; all other arrays are the plan's own.
         unsafe {
             splits.find_by_tags(stream, coords, nothing().read_only(), dims, 0)?;
             let args = (ranks, axes.read_only(), dims, pairs.keys, pairs.values);

@@ -133,7 +133,7 @@ impl<'a, C: Coord> Call<'a, C> {
         let (gpu, stream) = (&self.tree.gpu, self.stream);
         let mut offsets = Buffer::uninitialized(gpu, self.num_rows() + 1, "offsets of rows")?;
         let (plan, temp) = self.prepare(workspace)?;
-        // SAFETY: as there; the buffers are of the call.
+        // SAFETY: there is an offset more than rows; the buffers are of this call, and wait for the device before they are freed.
         unsafe {
             let through = plan.offsets(&self, &temp, offsets.slice_mut())?;
             let num_found = num_found(stream, &offsets)?;

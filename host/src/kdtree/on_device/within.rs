@@ -48,8 +48,8 @@ impl<P: Point> KdTree<P> {
     /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated.
     ///
     /// # Errors
-    /// [`Error::NoRadius`](crate::Error::NoRadius); [`Error::Shape`](crate::Error::Shape) if lengths do not agree, or the options were
-    /// prepared for another number of points; [`Error::NotOnGpu`](crate::Error::NotOnGpu);
+    /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::OtherTree`](crate::Error::OtherTree) if the options were prepared for another
+    /// tree; [`Error::NoRadius`](crate::Error::NoRadius); [`Error::Shape`](crate::Error::Shape) if lengths do not agree;
     /// [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
     pub fn count_within_on(
         &self,
@@ -59,8 +59,8 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let look = Look::Within(&prepared.asked, queries);
-        self.gpu_tree()?.count_on(stream, workspace, look, counts)
+        let (tree, asked) = self.asked(prepared)?;
+        tree.count_on(stream, workspace, Look::Within(asked, queries), counts)
     }
 
     /// The points within the radius of every query, its border included, as far as there is room: as [`SpatialIndex::within`](crate::SpatialIndex::within), in
@@ -88,8 +88,8 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<P::Coord>>,
     ) -> Result<()> {
-        let look = Look::Within(&prepared.asked, queries);
-        self.gpu_tree()?.find_on(stream, workspace, look, offsets, ids, dist2)
+        let (tree, asked) = self.asked(prepared)?;
+        tree.find_on(stream, workspace, Look::Within(asked, queries), offsets, ids, dist2)
     }
 
     /// The same in buffers of exactly as much room as the points take, with their distances: waits for their number, and then
@@ -107,13 +107,13 @@ impl<P: Point> KdTree<P> {
         queries: DeviceQueries<'_, P::Coord>,
         prepared: &PreparedQuery<P>,
     ) -> Result<DeviceWithin<P::Coord>> {
-        let look = Look::Within(&prepared.asked, queries);
-        self.gpu_tree()?.find_all_on(stream, workspace, look)
+        let (tree, asked) = self.asked(prepared)?;
+        tree.find_all_on(stream, workspace, Look::Within(asked, queries))
     }
 }
 
 /// Boxes are given by their least and then their greatest coordinates, box after box, borders included; the host does not look at
-/// them. Of the prepared options only the mask counts. For [`LonLat`](crate::LonLat) there is no such thing.
+/// them, and one with a coordinate that is NaN has no points. Of the prepared options only the mask counts. For [`LonLat`](crate::LonLat) there is no such thing.
 impl<C: Coord, const D: usize> KdTree<[C; D]>
 where
     [C; D]: Point<Coord = C>,
@@ -130,8 +130,8 @@ where
         prepared: &PreparedQuery<[C; D]>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let look = Look::InBoxes(&prepared.asked, boxes);
-        self.gpu_tree()?.count_on(stream, workspace, look, counts)
+        let (tree, asked) = self.asked(prepared)?;
+        tree.count_on(stream, workspace, Look::InBoxes(asked, boxes), counts)
     }
 
     /// The points in every box, as far as there is room: as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes), in device memory; `offsets` and `ids` are those
@@ -148,8 +148,8 @@ where
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
     ) -> Result<()> {
-        let look = Look::InBoxes(&prepared.asked, boxes);
-        self.gpu_tree()?.find_on(stream, workspace, look, offsets, ids, None)
+        let (tree, asked) = self.asked(prepared)?;
+        tree.find_on(stream, workspace, Look::InBoxes(asked, boxes), offsets, ids, None)
     }
 
     /// The same in buffers of exactly as much room as the points take: waits for their number, and then allocates. The points
@@ -165,7 +165,7 @@ where
         boxes: &Buffer<C>,
         prepared: &PreparedQuery<[C; D]>,
     ) -> Result<DeviceWithin<C>> {
-        let look = Look::InBoxes(&prepared.asked, boxes);
-        self.gpu_tree()?.find_all_on(stream, workspace, look)
+        let (tree, asked) = self.asked(prepared)?;
+        tree.find_all_on(stream, workspace, Look::InBoxes(asked, boxes))
     }
 }

@@ -1,7 +1,7 @@
 //! Merge, see [the GPU's](crate::primitives::merge).
 
 use super::merge_sort::compare;
-use kauri_kernels::thread::order::{Carried, NoValue, Order};
+use kauri_kernels::thread::order::{ByKey, Carried, NoValue, Order};
 use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 const CHUNK: usize = 1 << 14;
 
 /// Merges two sorted runs of keys.
-pub fn merge_keys<K: Words, O: Order<K, NoValue>>(first: &[K], second: &[K]) -> Vec<K> {
+pub fn merge_keys<K: Words, O: Order<K, NoValue> + ByKey>(first: &[K], second: &[K]) -> Vec<K> {
     merge(
         first.len(),
         second.len(),
@@ -27,7 +27,7 @@ pub fn merge_keys<K: Words, O: Order<K, NoValue>>(first: &[K], second: &[K]) -> 
 ///
 /// # Panics
 /// If a run has not as many values as keys.
-pub fn merge_pairs<K: Words, O: Order<K, u32>>(
+pub fn merge_pairs<K: Words, O: Order<K, u32> + ByKey>(
     first: (&[K], &[u32]),
     second: (&[K], &[u32]),
 ) -> (Vec<K>, Vec<u32>) {

@@ -151,6 +151,10 @@ impl<'a> Scratch<'a> {
         unsafe { SliceMut::from_raw_parts(words.as_ptr().cast(), words.len() * 4 / size_of::<N>()) }
     }
 
+    /// Sets places to where the items of each digit begin, and everything else to zeros.
+    ///
+    /// # Safety
+    /// As [`RadixSort::run`].
     unsafe fn count_digits<K: RadixKey>(
         &self,
         stream: &Stream,
@@ -161,7 +165,7 @@ impl<'a> Scratch<'a> {
         let tiles = keys.len().div_ceil(policy::histogram_tile(size_of::<K>())) as u64;
         let (blocks, order) = (tiles.min(HISTOGRAM_MAX_BLOCKS), by.order.with(KeyOrder::FOLD).to_bits());
         let places = self.places(0, num_passes);
-        // SAFETY: the caller's; the histogram's ticket is the first one.
+        // SAFETY: passed on to the caller; the scratch memory is the plan's own, and the histogram's ticket the first one in it.
         unsafe {
             stream.fill_bytes(self.cleared, 0)?;
             let args = (keys, places, self.tickets.part(0, 1), by.begin_bit, by.end_bit, order);
@@ -226,6 +230,10 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
         self.by.order.with(fold).with(unfold)
     }
 
+    /// Launches the kernel of the pass.
+    ///
+    /// # Safety
+    /// As [`RadixSort::run`], when digits have been counted and the passes before have run.
     unsafe fn launch<N: LookBackWord, const FOLDED: bool, const WARPS: usize, const ITEMS: usize>(
         &self,
     ) -> Result<()> {

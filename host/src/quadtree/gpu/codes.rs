@@ -193,7 +193,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         let own = Pairs { keys, values: ids };
         let room = Pairs { keys: room, values: temp.view(round.ids[1]) };
         let to = if by.num_passes() % 2 == 1 { [own, room] } else { [room, own] };
-        // SAFETY: the plan's memory and the caller's.
+        // SAFETY: arrays of the plan, of which none overlaps another; the rest is passed on to the caller.
         unsafe {
             let args = (self.asked.coords, self.asked.frame.slice(), num_levels, to[1].keys, to[1].values);
             stream.launch_items::<quadtree_codes<C, D>>(n as u64, args)?;
@@ -237,7 +237,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         let roots = RootsOn { nodes: of.nodes.slice(), starts: of.starts.slice(), offsets: of_roots };
         let code_bits = num_levels * D as u32;
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(round.keys[i]), values: temp.view(round.ids[i]) });
-        // SAFETY: the plan's memory and the caller's.
+        // SAFETY: arrays of the plan, of which none overlaps another; the rest is passed on to the caller.
         unsafe {
             let args = (
                 self.asked.coords,
@@ -389,7 +389,7 @@ impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         let (ids, offsets) = (temp.view(ids), temp.view(offsets));
         let ([short, long], num_listed) = listed.empty(stream, &temp)?;
-        // SAFETY: the plan's memory and the caller's.
+        // SAFETY: arrays of the plan, of which none overlaps another; the rest is passed on to the caller.
         unsafe {
             stream.copy(ids, self.ids.slice())?;
             let (from, to) = (ids.read_only(), self.ids.slice_mut());

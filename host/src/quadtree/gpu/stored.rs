@@ -4,8 +4,8 @@ use super::GpuTree;
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
-use crate::kdtree::stored::check_unseen;
 use crate::once::Once;
+use crate::point::check_each_coordinate;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::stored::Stored;
 
@@ -13,7 +13,7 @@ impl<C: Coordinate> GpuTree<C> {
     /// A copy in host memory.
     pub(in crate::quadtree) fn to_stored(&self) -> Result<Stored<'_, C>> {
         let (coords, ids) = (self.coords()?, self.ids()?);
-        check_unseen(&coords, self.dims, |place| ids[place])?;
+        check_each_coordinate(&coords, self.dims, "point", |place| ids[place].into())?;
         Ok(Stored {
             coords: coords.into(),
             ids: ids.into(),

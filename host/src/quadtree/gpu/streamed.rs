@@ -146,7 +146,9 @@ impl<C: Coordinate, const D: usize> Streamed<'_, C, D> {
         })?;
         let top = Top::of_tree(tree, |node| self.splits(node));
         let batches = top.batches(0);
-        let room = Room { coords: Parts::new(as_room(&mut coords)), ids: Parts::new(as_room(&mut ids)) };
+        // SAFETY: points are brought from one place of their batch to another.
+        let (coords_room, ids_room) = unsafe { (as_room(&mut coords), as_room(&mut ids)) };
+        let room = Room { coords: Parts::new(coords_room), ids: Parts::new(ids_room) };
         let mut lanes = Lanes::new(1, staged_bytes, progress);
         let levels = stats.phase("parts", || self.below(&mut lanes, top, &batches, &room))?;
         Ok((levels, coords, ids))
@@ -278,8 +280,11 @@ impl<'a, C: Copy> Room<'a, C> {
 }
 
 /// Items as room for others.
-fn as_room<T: Copy>(items: &mut [T]) -> &mut [MaybeUninit<T>] {
-    // SAFETY: of one layout; what is written are items, of which none is dropped.
+///
+/// # Safety
+/// Nothing but items is written there: they are items again when the borrow ends.
+unsafe fn as_room<T: Copy>(items: &mut [T]) -> &mut [MaybeUninit<T>] {
+    // SAFETY: of one layout; the rest is passed on to the caller.
     unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), items.len()) }
 }
 

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 /// Sends a ray through a tree, with a high stack or none.
 fn go(tree: &HostTree, ray: &Ray, visitor: &mut impl Visitor, options: &RayOptions) {
-    // SAFETY: the tree is one.
+    // SAFETY: the scene is in host memory, and its reads are checked.
     unsafe {
         match options.stack {
             0 => walk::<_, _, 0>(&tree, ray, visitor),

@@ -65,7 +65,7 @@ impl Preorder {
         (nodes, listed): (SliceMut<'_, u64>, SliceMut<'_, u32>),
     ) -> Result<()> {
         let first = if uppers.num() > 0 { self.places.all_mut() } else { small.sizes_and_places().1 };
-        // SAFETY: as above, and the caller's.
+        // SAFETY: as above; the rest is passed on to the caller.
         unsafe {
             stream.fill_bytes(first.part(0, 1), 0)?;
             for level in &uppers.levels {

@@ -2,6 +2,7 @@
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
+use bytemuck::Pod;
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 
@@ -11,7 +12,7 @@ pub(super) struct Room<T> {
     label: &'static str,
 }
 
-impl<T: DeviceCopy> Room<T> {
+impl<T: DeviceCopy + Pod> Room<T> {
     pub(super) fn new(label: &'static str) -> Self {
         Self { buffer: None, label }
     }

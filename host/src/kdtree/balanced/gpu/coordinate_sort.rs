@@ -40,7 +40,7 @@ impl<C: Coord> CoordinateSort<C> {
         let Build { stream, coords, dims, .. } = build;
         let (to, num_dims, axis) = (rooms[0], dims as u32, axis as u32);
         let [keys, _] = self.key_rooms(build, to.len());
-        // SAFETY: as `Plan` says.
+        // SAFETY: arrays of the plan, of which none overlaps another.
         unsafe {
             match from {
                 None => {
@@ -66,7 +66,7 @@ impl<C: Coord> CoordinateSort<C> {
     ) -> Result<()> {
         let (stream, to) = (build.stream, rooms[0]);
         let [keys, _] = self.key_rooms(build, to.len());
-        // SAFETY: as `Plan` says; there is a key a point.
+        // SAFETY: arrays of the plan, of which none overlaps another; there is a key a point.
         let source = unsafe {
             match from {
                 None => {
@@ -97,7 +97,7 @@ impl<C: Coord> CoordinateSort<C> {
         let [keys, key_room] = self.key_rooms(build, to.len());
         let rooms = [Pairs { keys: key_room, values: room }, Pairs { keys, values: to }];
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
-        // SAFETY: as `Plan` says; what is sorted is read before its room is written. The number of passes is even.
+        // SAFETY: arrays of the plan, of which none overlaps another; what is sorted is read before its room is written. The number of passes is even.
         unsafe { self.sort.run(build.stream, build.temp, by, source, rooms)? };
         Ok(keys)
     }
@@ -113,7 +113,7 @@ impl<C: Coord> CoordinateSort<C> {
         let words = temp.view(self.told);
         temp.clear(stream, self.told)?;
         let args = (keys.read_only(), rooms[0], coords, dims as u32, words);
-        // SAFETY: as `Plan` says.
+        // SAFETY: arrays of the plan, of which none overlaps another.
         let words: Vec<u32> = unsafe {
             stream.launch_items::<kdtree_settle_ties<C>>(keys.len() as u64, args)?;
             stream.read(words.read_only())?

@@ -40,7 +40,7 @@ impl Distinct {
         let (compacted, kept) = (temp.view(self.compacted), temp.view(self.kept));
         let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
         words.fill_bytes(stream, 0xff)?;
-        // SAFETY: as `Plan` says; a warp a piece, and there are two words.
+        // SAFETY: arrays of the plan, of which none overlaps another; a warp a piece, and there are two words.
         unsafe {
             let all = words.slice_mut();
             let (count, failed) = (all.part(0, 1), all.part(1, 1));

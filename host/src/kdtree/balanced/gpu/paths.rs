@@ -118,7 +118,7 @@ impl<C: Coord> Paths<C> {
         temp.clear(stream, self.paths[0])?;
         let args =
             (keys, self.array(build, 0, keys.len()).read_only(), coords, dims as u32, paths, num_equal);
-        // SAFETY: as the trait says; the word is read when it has been written.
+        // SAFETY: arrays of the plan, of which none overlaps another; the word is read when it has been written.
         let num_equal = unsafe {
             stream.launch_items::<kdtree_find_equal<C>>(keys.len() as u64, args)?;
             stream.read(num_equal.read_only())?
@@ -135,7 +135,7 @@ impl<C: Coord> Paths<C> {
         let num_tiles = tiles_a_run << level;
         // SAFETY: a plan has words for all tiles of all levels.
         let words = unsafe { temp.view(self.words).part(0, 1 + CLASSES * num_tiles) };
-        // SAFETY: as the trait says.
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
         unsafe { stream.fill_bytes(words, 0)? };
         let args = (
             from.read_only(),
@@ -149,7 +149,7 @@ impl<C: Coord> Paths<C> {
             tiles_a_run as u32,
             words,
         );
-        // SAFETY: as the trait says.
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
         unsafe { stream.launch::<kdtree_partition_by_paths>(num_tiles as u64, args) }
     }
 }
@@ -167,18 +167,18 @@ impl<C: Coord> Plan<C> for Paths<C> {
                 if may_be_equal { self.find_equal(build, keys.read_only(), points.paths)? } else { 0 };
             let num_nodes = n - num_equal;
             if num_equal == 0 {
-                // SAFETY: as the trait says.
+                // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
                 unsafe { stream.copy(points.names, all.read_only())? };
                 return Ok((n, None));
             }
             let pass = Pass { arrays: [all, points.names], level: 0, pending: 0, medians: nothing() };
             self.pass(build, num_nodes, points, pass)?;
-            // SAFETY: there are fewer than that.
+            // SAFETY: no more points are left than there were.
             let kept = unsafe { points.names.part(0, num_nodes) };
             Ok((num_nodes, Some(build.stays(all.read_only(), kept.read_only())?)))
         })?;
         stats.phase("sort", || {
-            // SAFETY: as the trait says.
+            // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
             unsafe {
                 let names = points.names.part(0, num_nodes).read_only();
                 let args = (coords, dims as u32, names, temp.view(self.keys));
@@ -215,7 +215,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
             [0, 1].map(|i| Points { names: temp.view(self.names[i]), paths: temp.view(self.paths[i]) });
         let [mut points, mut room] = both;
         let args = (points.names.read_only(), array(0), points.paths, medians);
-        // SAFETY: as the trait says.
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
         unsafe { stream.launch_items::<kdtree_begin_paths>(num_nodes as u64, args)? };
         for level in 1..=upper {
             // Below the last of these levels no array waits; and what a level tells its points is told when all have taken what was before.
@@ -239,7 +239,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
                 let (of_primary, paths) = (array(slots[primary as usize]), points.paths.read_only());
                 let args =
                     (of_primary, level, points.names.read_only(), paths, numbers, room.names, room.paths);
-                // SAFETY: as the trait says; keys have at least as many bytes as numbers.
+                // SAFETY: arrays of the plan, of which none overlaps another; keys have at least as many bytes as numbers.
                 unsafe {
                     stream.fill_bytes(numbers, 0xff)?;
                     stream.launch_items::<kdtree_number_anew>(num_nodes as u64, args)?;
@@ -257,7 +257,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
         let numbers = temp.view(self.numbers);
         let names = points.names.read_only();
         let args = (arrays, all_slots, num_dims, num_nodes as u32, upper, names, numbers, medians);
-        // SAFETY: as the trait says.
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
         unsafe {
             if dims <= 4 {
                 stream.launch::<kdtree_balanced_subtrees<4, { rows(4) }>>(1 << upper, args)

@@ -56,7 +56,7 @@ impl<C: Coord> Robinson<C> {
     fn sort_axis<'a>(&self, build: Build<'a, C>, axis: usize) -> Result<Source<'a, C, u32>> {
         let Build { stream, temp, coords, dims } = build;
         let output = Pairs { keys: temp.view(self.sorted_keys), values: temp.view(self.sorted) };
-        // SAFETY: as the trait says.
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
         unsafe { self.sort.run(stream, temp, coords, dims, axis, output)? };
         Ok(output.read_only())
     }
@@ -106,7 +106,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
         children: SliceMut<'_, u32>,
     ) -> Result<()> {
         let Build { stream, temp, coords, dims } = build;
-        // SAFETY: there are that many points.
+        // SAFETY: the arrays are planned for all points, of which these are left.
         let part = |region| unsafe { temp.view(region).part(0, num_nodes) };
         let mut arrays: Vec<_> = self.arrays.iter().map(|&array| part(array)).collect();
         let (mut spare, less, greater) = (part(self.spare), part(self.sorted), part(self.distinct.compacted));
@@ -125,7 +125,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
             for other in others {
                 let array = other.map_or(nothing(), |other| arrays[other]);
                 let from = array.read_only();
-                // SAFETY: as the trait says.
+                // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
                 unsafe {
                     if 1 << level < warps {
                         let args = (
@@ -154,7 +154,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
             }
         }
         let args = (arrays[last as usize % dims].read_only(), last, medians, children);
-        // SAFETY: as the trait says.
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
         unsafe { stream.launch_items::<kdtree_finish_runs>(1 << last, args) }
     }
 }

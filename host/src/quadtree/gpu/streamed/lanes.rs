@@ -4,6 +4,7 @@ use crate::device::{Buffer, Gpu, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
 use crate::progress::{Progress, Step};
+use bytemuck::Pod;
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
 use std::ops::Range;
@@ -31,7 +32,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Rows of so many items on the device.
-    pub(super) fn upload<T: DeviceCopy + Send + Sync>(
+    pub(super) fn upload<T: DeviceCopy + Pod + Send + Sync>(
         &mut self,
         items: &[T],
         width: usize,
@@ -43,7 +44,7 @@ impl Lane {
     ///
     /// # Safety
     /// The view is of device memory that has been written.
-    pub(super) unsafe fn download<T: DeviceCopy + Sync, U: Send, const W: usize>(
+    pub(super) unsafe fn download<T: Pod + Sync, U: Send, const W: usize>(
         &mut self,
         from: Slice<'_, T>,
         make: impl Fn(&[T; W]) -> U + Sync,
