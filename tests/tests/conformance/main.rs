@@ -8,6 +8,7 @@ mod command_line_joins;
 mod command_line_parquet;
 mod command_line_render;
 mod degenerate;
+mod equal_points;
 mod frames;
 mod hard_cases;
 mod integers;
@@ -26,6 +27,7 @@ mod quadtree;
 mod quadtree_large;
 mod sah;
 mod save;
+mod time_bounds;
 
 use kauri::kdtree::{Builder, SplitRule};
 use kauri::{Device, KdTree, KdTreeOptions, Point};
