@@ -14,9 +14,14 @@ impl<T> Once<T> {
         Self { made: OnceLock::new() }
     }
 
+    /// What was made, if it was.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.made.get()
+    }
+
     /// What was made, or is now; if that fails it is tried again the next time.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-        if let Some(made) = self.made.get() {
+        if let Some(made) = self.get() {
             return Ok(made);
         }
         let made = make()?;

@@ -3,6 +3,7 @@
 mod answers;
 mod balanced;
 mod best;
+mod boxes;
 mod build;
 mod cell;
 mod cells;
@@ -13,7 +14,9 @@ mod walk;
 mod within;
 
 pub(crate) use answers::Corners;
+use boxes::{Boxes, BoxesOf};
 use build::Built;
+pub(crate) use cells::DeepLeaf;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,10 +28,11 @@ use super::backend::{Backend, Checked};
 use super::stored::{Loaded, Stored};
 use crate::error::Result;
 use crate::memory::{self, Items};
+use crate::once::Once;
 use crate::stats::Stats;
 
 /// A tree in host memory, in the stored form of every backend: the coordinates of node `s` at `s * dims`, its id at `s`.
-pub(crate) struct CpuTree<C: Coord> {
+pub(crate) struct CpuTree<C> {
     dims: usize,
     coords: Items<C>,
     ids: Items<u32>,
@@ -38,6 +42,8 @@ pub(crate) struct CpuTree<C: Coord> {
     /// without a point on its last level.
     given: Option<Arc<Items<C>>>,
     corners: Corners<C>,
+    /// Made by the first query.
+    boxes: Once<Boxes<C>>,
 }
 
 impl<C: Coord> CpuTree<C> {
@@ -46,7 +52,7 @@ impl<C: Coord> CpuTree<C> {
         with_dims!(dims, D => {
             let Built { nodes, ids, axes } = build::build(points::<C, D>(coords), rule, stats)?;
             let (coords, ids, axes) = (nodes.into_flattened().into(), ids.into(), axes.into());
-            Ok(Self { dims, coords, ids, axes, given: None, corners: Corners::new() })
+            Ok(Self { dims, coords, ids, axes, given: None, corners: Corners::new(), boxes: Once::new() })
         })
     }
 
@@ -54,12 +60,34 @@ impl<C: Coord> CpuTree<C> {
     #[cfg(feature = "io")]
     pub(super) fn loaded(nodes: Loaded<C>, dims: usize) -> Self {
         let Loaded { coords, ids, axes } = nodes;
-        Self { dims, coords, ids, axes, given: None, corners: Corners::new() }
+        Self { dims, coords, ids, axes, given: None, corners: Corners::new(), boxes: Once::new() }
     }
 
-    fn walked<const D: usize>(&self) -> Nodes<'_, C, D> {
+    fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
         let has_gaps = self.given.is_some();
-        Nodes { points: points::<C, D>(&self.coords), ids: &self.ids, axes: &self.axes, has_gaps }
+        let points = points::<C, D>(&self.coords);
+        Nodes { points, ids: &self.ids, axes: &self.axes, has_gaps, boxes: BoxesOf::NONE }
+    }
+
+    /// The nodes with the boxes that walks go by.
+    fn walked<const D: usize>(&self) -> Result<Nodes<'_, C, D>> {
+        let nodes = self.nodes::<D>();
+        let boxes = self.boxes.get_or_make(|| Boxes::new(nodes))?;
+        Ok(Nodes { boxes: boxes.view(), ..nodes })
+    }
+
+    /// The same where a query has made the boxes.
+    fn made<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
+        Some(Nodes { boxes: self.boxes.get()?.view(), ..self.nodes() })
+    }
+
+    /// The same tree with boxes, and with other ids of its points, which are in the same order.
+    fn with_ids(mut self, ids: &[u32]) -> Result<Self> {
+        let mut of_nodes = memory::vec_with_capacity(ids.len(), "ids of the nodes")?;
+        of_nodes.extend(self.ids.iter().map(|&id| ids[id as usize]));
+        self.ids = of_nodes.into();
+        with_dims!(self.dims, D => self.walked::<D>().map(drop))?;
+        Ok(self)
     }
 
     /// The coordinates of the points by id, if they are the queries.
@@ -74,7 +102,7 @@ impl<C: Coord> CpuTree<C> {
 
 impl<C: Coord> Backend<C> for CpuTree<C> {
     fn verify(&self) -> Result<()> {
-        with_dims!(self.dims, D => verify::verify(self.walked::<D>()))
+        with_dims!(self.dims, D => verify::verify(self.nodes::<D>()))
     }
 
     fn node_ids(&self) -> Result<Vec<u32>> {

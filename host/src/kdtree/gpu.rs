@@ -35,7 +35,7 @@ use ask::QueriesOn;
 pub(super) use balanced::Balanced;
 pub(crate) use cells::Cells;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::buckets::{Cut, boxes_len, levels};
+use kauri_kernels::kdtree::buckets::{Cut, boxes_len, least_ids_len, levels};
 use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 use kauri_kernels::kdtree::walk::GROUP;
@@ -62,6 +62,8 @@ pub(crate) struct GpuTree<C> {
     ids: Buffer<u32>,
     /// The boxes of the children of each node above the buckets.
     boxes: Buffer<C>,
+    /// The least id of the points of each node down to the buckets.
+    least_ids: Buffer<u32>,
     /// Where each of these nodes splits.
     splits: Buffer<C>,
     /// The axes of the nodes that have children; empty if they go by levels.
@@ -167,7 +169,8 @@ pub(super) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
 fn places_bytes<C>(num_places: usize, dims: usize, levels: u32) -> u64 {
     let coords =
         num_places.next_multiple_of(GROUP) * dims + boxes_len(levels, dims) + full_tree(levels) as usize;
-    (coords * size_of::<C>() + num_places * size_of::<u32>()) as u64
+    let ids = num_places + least_ids_len(levels);
+    (coords * size_of::<C>() + ids * size_of::<u32>()) as u64
 }
 
 impl<C: Coord> GpuTree<C> {
@@ -187,6 +190,7 @@ impl<C: Coord> GpuTree<C> {
             room: Buffer::uninitialized(gpu, num_places.next_multiple_of(GROUP) * dims, "k-d tree nodes")?,
             ids: Buffer::uninitialized(gpu, num_places, "k-d tree ids")?,
             boxes: Buffer::uninitialized(gpu, boxes_len(levels, dims), "k-d tree boxes")?,
+            least_ids: Buffer::uninitialized(gpu, least_ids_len(levels), "k-d tree least ids")?,
             splits: Buffer::uninitialized(gpu, full_tree(levels) as usize, "k-d tree splits")?,
             axes: Buffer::uninitialized(gpu, 0, "k-d tree axes")?,
             rule: SplitRule::RoundRobin,

@@ -63,8 +63,9 @@ pub trait SpatialIndex: sealed::Sealed {
     ///   the index has fewer than `k` points; `k` = 0 gives n empty rows.
     /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the type of the coordinates, for integers `f64`,
     ///   without contraction: the same bits on every backend.
-    /// - Cost: O(log n + k) nodes a query for points that are spread in few dimensions. Memory beside the result: on the
-    ///   CPU at most 32 MiB and O(k) a thread.
+    /// - Cost: O(log n + k) nodes a query for points that are spread in few dimensions, and for any number of points at one
+    ///   place. Memory beside the result: on the CPU at most 32 MiB and O(k) a thread; the first query to an index makes boxes
+    ///   of its subtrees there, which take up to an eighth of its memory.
     ///
     /// # Errors
     /// Those of [`KdTree::build`](super::KdTree::build) for the first query that cannot be used; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if n x k entries do

@@ -8,6 +8,7 @@ use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::error::Result;
 use crate::kdtree::Coordinate;
 use crate::kdtree::cpu::Corners;
+use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
 use crate::stats::Stats;
 
@@ -37,6 +38,7 @@ pub(super) fn build<C: Coordinate, const D: usize>(
         coords: coords.into(),
         ids: ids.into(),
         corners: Corners::new(),
+        deep_leaves: Once::new(),
     })
 }
 

@@ -140,6 +140,7 @@ impl<C: Coordinate> GpuTree<C> {
             coords: self.coords()?.into(),
             ids: self.ids()?.into(),
             corners: Corners::new(),
+            deep_leaves: Once::new(),
         })
     }
 

@@ -11,16 +11,17 @@ pub(super) use words::NodeWords;
 
 use super::{QuadtreeOptions, frame_of};
 use crate::error::{Error, Result};
-use crate::kdtree::cpu::Corners;
+use crate::kdtree::cpu::{Corners, DeepLeaf};
 use crate::kdtree::{Coordinate, ids};
 use crate::memory::Items;
+use crate::once::Once;
 use kauri_kernels::quadtree::node::Node;
 
 /// A tree in host memory.
 pub struct HostTree<C> {
     pub(crate) frame: Vec<u64>,
     pub(crate) dims: usize,
-    pub(super) options: QuadtreeOptions,
+    pub(crate) options: QuadtreeOptions,
     pub(super) nodes: Items<NodeWords>,
     /// The low corner of each node's cell, in units.
     pub(crate) cells: Vec<u32>,
@@ -28,6 +29,8 @@ pub struct HostTree<C> {
     pub(crate) coords: Items<C>,
     pub(crate) ids: Items<u32>,
     pub(crate) corners: Corners<C>,
+    /// Made by the first query.
+    pub(crate) deep_leaves: Once<Vec<DeepLeaf<C>>>,
 }
 
 impl<C> HostTree<C> {

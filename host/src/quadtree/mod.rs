@@ -240,7 +240,8 @@ impl<P: Cartesian> Quadtree<P> {
     ///   ([`OutOfCore`]): it is in host memory then, and its queries are answered by the CPU.
     /// - Result: the same bits on every device and in every run.
     /// - Degenerate input: no points, one point, all points equal, points on a line are all fine. More points than a leaf may have in
-    ///   one place make a leaf of the greatest depth with all of them.
+    ///   one place make a leaf of the greatest depth with all of them. The first query on the CPU makes a k-d tree of each such leaf with
+    ///   64 points or more, which takes the memory of these points again.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for options beyond their bounds; [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or

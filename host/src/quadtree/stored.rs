@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
 use crate::kdtree::cpu::Corners;
+use crate::once::Once;
 use crate::kdtree::stored::check_coords;
 use crate::kdtree::{Coordinate, ids};
 use crate::point::Cartesian;
@@ -70,6 +71,7 @@ impl<C: Coordinate> HostTree<C> {
             coords: coords.items,
             ids: point_ids.items,
             corners: Corners::new(),
+            deep_leaves: Once::new(),
         })
     }
 }

@@ -85,6 +85,11 @@ pub const fn boxes_len(levels: u32, dims: usize) -> usize {
     4 * dims * full_tree(levels) as usize
 }
 
+/// Nodes of a tree with so many levels above the buckets whose least ids are known: all down to the buckets.
+pub const fn least_ids_len(levels: u32) -> usize {
+    if levels == 0 { 0 } else { full_tree(levels + 1) as usize }
+}
+
 /// Of a place that has no point.
 pub const NO_POINT: u32 = u32::MAX;
 
@@ -163,7 +168,7 @@ impl<'a, C: Coord> Buckets<'a, C> {
     }
 }
 
-/// Writes the box of each bucket to its parent's boxes; a thread a bucket.
+/// Writes the box of each bucket to its parent's boxes, and its least id; a thread a bucket.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -173,12 +178,21 @@ pub unsafe fn kdtree_bucket_boxes<C: Coord>(
     dims: u32,
     bucket_len: u32,
     boxes: SliceMut<C>,
+    least_ids: SliceMut<u32>,
 ) {
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let bucket = thread::index_1d_u64() as u32;
     if bucket < 1 << buckets.levels {
         let (begin, len) = buckets.run(bucket, buckets.levels);
-        let to = child_box(boxes, full_tree(buckets.levels) + bucket, buckets.dims);
+        let node = full_tree(buckets.levels) + bucket;
+        let to = child_box(boxes, node, buckets.dims);
+        let (mut least_id, mut i) = (NO_POINT, 0);
+        while i < len as usize {
+            let id = ids.load(begin + i);
+            least_id = if id < least_id { id } else { least_id };
+            i += 1;
+        }
+        least_ids.store(node as usize, least_id);
         let mut axis = 0;
         while axis < buckets.dims {
             let first = coords.load(begin * buckets.dims + axis);
@@ -196,12 +210,18 @@ pub unsafe fn kdtree_bucket_boxes<C: Coord>(
     }
 }
 
-/// Writes the boxes of the nodes of levels `root_level..end_level` to their parents; a block a node of the first of them. Those
-/// of the next level are there.
+/// Writes the boxes of the nodes of levels `root_level..end_level` to their parents, and their least ids; a block a node of the first of
+/// them. The boxes and ids of the next level are there.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_inner_boxes<C: Coord>(boxes: SliceMut<C>, dims: u32, root_level: u32, end_level: u32) {
+pub unsafe fn kdtree_inner_boxes<C: Coord>(
+    boxes: SliceMut<C>,
+    least_ids: SliceMut<u32>,
+    dims: u32,
+    root_level: u32,
+    end_level: u32,
+) {
     let dims = dims as usize;
     let mut level = end_level;
     while level > root_level {
@@ -217,6 +237,10 @@ pub unsafe fn kdtree_inner_boxes<C: Coord>(boxes: SliceMut<C>, dims: u32, root_l
             let to = child_box(boxes, node, dims);
             to.store(axis, low);
             to.store(dims + axis, high);
+            if axis == 0 {
+                let [left, right] = [1, 2].map(|child| least_ids.load(2 * node as usize + child));
+                least_ids.store(node as usize, if left < right { left } else { right });
+            }
             i += PER_ITEM_THREADS;
         }
         thread::sync_threads();

@@ -66,6 +66,7 @@ trait Best<C>: Visit<C> {
 struct Nearest<'a, C> {
     buckets: Buckets<'a, C>,
     boxes: Slice<'a, C>,
+    least_ids: Slice<'a, u32>,
     queries: Queries<'a, C>,
     /// No point farther than that is wanted.
     bound: C,
@@ -81,8 +82,8 @@ impl<'a, C: Coord> Nearest<'a, C> {
         smem: *mut WalkSmem<C>,
         best: impl FnOnce(C, Rows<'a, C>) -> B,
     ) {
-        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.buckets, self.boxes, smem)
-        else {
+        let nodes = (self.boxes, self.least_ids);
+        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.buckets, nodes, smem) else {
             return;
         };
         // A tree that another stream is building may have any numbers yet.
@@ -127,6 +128,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
     periods: Slice<C>,
     flags: u32,
     bound: f64,
+    least_ids: Slice<u32>,
     k: u64,
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
@@ -134,7 +136,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
 }
 
@@ -168,6 +170,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
     periods: Slice<C>,
     flags: u32,
     bound: f64,
+    least_ids: Slice<u32>,
     k: u64,
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
@@ -175,7 +178,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
     let smem = shared_mem::<ListSmem<C, B>>();
     let walk = &raw mut (*smem).walk;
     nearest.run::<D, _>(thread::index_1d_u64(), walk, |bound, row| List::<C, K, B>::new(bound, row.k, smem));
@@ -215,6 +218,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
     periods: Slice<C>,
     flags: u32,
     bound: f64,
+    least_ids: Slice<u32>,
     k: u64,
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
@@ -222,7 +226,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
     nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |bound, row| {
         Queue::<C, T>::new(bound, row.k)
     });
@@ -251,6 +255,7 @@ pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
     periods: Slice<C>,
     flags: u32,
     bound: f64,
+    least_ids: Slice<u32>,
     k: u64,
     result_dist2: SliceMut<C>,
     result_ids: SliceMut<u32>,
@@ -258,6 +263,6 @@ pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);
 }

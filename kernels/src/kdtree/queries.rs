@@ -16,8 +16,10 @@ pub mod flags {
     pub const OWN: u32 = 2;
     /// They are compared with every point.
     pub const BRUTE_FORCE: u32 = 4;
+    /// Points are only counted, and all of them may be taken: subtrees are counted without a look at their points.
+    pub const COUNT_SUBTREES: u32 = 8;
     /// The norm is in the bits from here on.
-    pub const NORM_SHIFT: u32 = 3;
+    pub const NORM_SHIFT: u32 = 4;
 }
 
 /// The queries, and what they ask for.
@@ -51,7 +53,7 @@ impl<'a, C: Coord> Queries<'a, C> {
         i: u64,
         one_query: bool,
         buckets: Buckets<'a, C>,
-        boxes: Slice<'a, C>,
+        (boxes, least_ids): (Slice<'a, C>, Slice<'a, u32>),
         smem: *mut WalkSmem<C>,
     ) -> WalkAndRow<'a, C, Measure<'a, C, D>, D> {
         let num_queries = self.len(buckets.dims) as u64;
@@ -77,8 +79,8 @@ impl<'a, C: Coord> Queries<'a, C> {
         } else if !self.homes.is_empty() {
             home = 1 << buckets.levels | self.homes.load(i);
         }
-        let walk =
-            Walk { buckets, boxes, region: measure, filter: Filter { mask: self.mask, except }, home, smem };
+        let filter = Filter { mask: self.mask, except };
+        let walk = Walk { buckets, boxes, least_ids, region: measure, filter, home, smem };
         Some((walk, is_query.then_some(row)))
     }
 }

@@ -32,6 +32,19 @@ pub trait Visit<C> {
     }
     /// How far a point may be that the lane takes.
     fn bound(&self) -> C;
+    /// At that distance its id is smaller than this one: that of the last of the nearest so far. All lanes call if they have one query.
+    #[inline(always)]
+    unsafe fn last_id(&self) -> u32 {
+        u32::MAX
+    }
+    /// All points of a subtree that is nowhere farther than that are counted without a look at them.
+    #[inline(always)]
+    fn bound_of_all(&self) -> Option<C> {
+        None
+    }
+    /// So many points of such a subtree.
+    #[inline(always)]
+    fn count(&mut self, _: u32) {}
     /// A point at that distance, if it is one that the lane takes. Since the visitor has [made room](Self::make_room) there are
     /// at most [`GROUP`] of them.
     ///
@@ -76,6 +89,8 @@ pub struct Walk<'a, C, R, const D: usize> {
     pub buckets: Buckets<'a, C>,
     /// The boxes of the nodes.
     pub boxes: Slice<'a, C>,
+    /// The least id of each node's points, down to the buckets; none if points come in their order.
+    pub least_ids: Slice<'a, u32>,
     /// The query.
     pub region: R,
     /// What it takes.
@@ -148,7 +163,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
                 if is_home {
                     self.look_back(&mut place, visit.bound());
                 }
-                self.back(&mut place, visit.bound());
+                self.back(&mut place, visit);
             }
             is_home = false;
         }
@@ -160,7 +175,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
         let mut level = 0;
         while level < place.level {
             let child = place.code >> (place.level - level - 1);
-            let distance = self.distance_to_child(child / 2 - 1, 1 - child % 2);
+            let [distance, _] = self.distances_to_child(child / 2 - 1, 1 - child % 2);
             if distance <= bound {
                 self.waiting().store(Self::waiting_place(level), distance);
                 place.waiting |= 1 << level;
@@ -171,7 +186,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
 
     /// Goes on until most lanes are at a bucket, or done.
     #[inline(always)]
-    unsafe fn search<V: Visit<C>>(&self, place: &mut Place, levels: u32, visit: &V) {
+    unsafe fn search<V: Visit<C>>(&self, place: &mut Place, levels: u32, visit: &mut V) {
         loop {
             let is_searching = !place.is_done && place.level < levels;
             let searching = warp::warp_vote_ballot(warp::FULL_MASK, is_searching).count_ones();
@@ -188,9 +203,20 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
 
     /// One step down to a child that may have points for the visitor, or back where there is none.
     #[inline(always)]
-    unsafe fn down<V: Visit<C>>(&self, place: &mut Place, visit: &V) {
-        let (left, right) = self.distances_to_children(place.code - 1);
-        let (takes_left, takes_right) = (left <= visit.bound(), right <= visit.bound());
+    unsafe fn down<V: Visit<C>>(&self, place: &mut Place, visit: &mut V) {
+        let ([left, all_left], [right, all_right]) = self.distances_to_children(place.code - 1);
+        let (mut takes_left, mut takes_right) = (left <= visit.bound(), right <= visit.bound());
+        if let Some(bound) = visit.bound_of_all() {
+            let (child, level) = (2 * place.code - (2 << place.level), place.level + 1);
+            if takes_left && all_left <= bound {
+                visit.count(self.buckets.run(child, level).1);
+                takes_left = false;
+            }
+            if takes_right && all_right <= bound {
+                visit.count(self.buckets.run(child + 1, level).1);
+                takes_right = false;
+            }
+        }
         if takes_left | takes_right {
             let right_first = V::NEAREST_FIRST && right < left;
             let goes_right = takes_right && (!takes_left || right_first);
@@ -201,24 +227,35 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
             place.code = 2 * place.code + u32::from(goes_right);
             place.level += 1;
         } else {
-            self.back(place, visit.bound());
+            self.back(place, visit);
         }
     }
 
-    /// Back to the last child that was left aside and is near enough still; if there is none, the walk is done.
+    /// Back to the last child that was left aside and may have points for the visitor still; if there is none, the walk is done.
     #[inline(always)]
-    unsafe fn back(&self, place: &mut Place, bound: C) {
+    unsafe fn back<V: Visit<C>>(&self, place: &mut Place, visit: &V) {
         place.is_done = true;
         while place.waiting != 0 {
             let level = 31 - place.waiting.leading_zeros();
             place.waiting ^= 1 << level;
-            if self.waiting().load(Self::waiting_place(level)) <= bound {
-                place.code = (place.code >> (place.level - level - 1)) ^ 1;
+            let distance = self.waiting().load(Self::waiting_place(level));
+            let code = (place.code >> (place.level - level - 1)) ^ 1;
+            if distance <= visit.bound() && self.may_be_among_nearest(code, distance, visit) {
+                place.code = code;
                 place.level = level + 1;
                 place.is_done = false;
                 break;
             }
         }
+    }
+
+    /// False if all points of a subtree are as far as the last of the nearest, or farther, and of greater ids: as many as there are at one
+    /// place, or at one distance, a walk looks at few of them.
+    #[inline(always)]
+    unsafe fn may_be_among_nearest<V: Visit<C>>(&self, code: u32, distance: C, visit: &V) -> bool {
+        !V::NEAREST_FIRST
+            || distance < visit.bound()
+            || self.least_ids.load(code as usize - 1) < visit.last_id()
     }
 
     #[inline(always)]
@@ -231,11 +268,11 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
         level as usize * THREADS + thread::thread_idx_x() as usize
     }
 
-    /// Distances to the left and the right child of a node.
+    /// Of the left and the right child of a node how near and how far their points may be.
     #[inline(always)]
-    unsafe fn distances_to_children(&self, node: u32) -> (C, C) {
+    unsafe fn distances_to_children(&self, node: u32) -> ([C; 2], [C; 2]) {
         if D == MAX_DIMS {
-            return (self.distance_to_child(node, 0), self.distance_to_child(node, 1));
+            return (self.distances_to_child(node, 0), self.distances_to_child(node, 1));
         }
         // Corners of both lie together, from a multiple of 16 bytes on.
         let mut corners = [[C::ZERO; D]; 4];
@@ -249,12 +286,13 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
             }
             i += C::PER_16;
         }
-        (self.region.to_box(corners[0], corners[1]), self.region.to_box(corners[2], corners[3]))
+        let [low, high, right_low, right_high] = corners;
+        (self.distances_to_box(low, high), self.distances_to_box(right_low, right_high))
     }
 
-    /// Distance to the left or right child of a node.
+    /// The same of the left or right child.
     #[inline(always)]
-    unsafe fn distance_to_child(&self, node: u32, is_right: u32) -> C {
+    unsafe fn distances_to_child(&self, node: u32, is_right: u32) -> [C; 2] {
         let dims = if D == MAX_DIMS { self.buckets.dims } else { D };
         let corners = self.boxes.part((2 * node + is_right) as usize * 2 * dims, 2 * dims);
         let (mut low, mut high) = ([C::ZERO; D], [C::ZERO; D]);
@@ -266,7 +304,12 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Walk<'_, C, R, D> {
             }
             axis += 1;
         }
-        self.region.to_box(low, high)
+        self.distances_to_box(low, high)
+    }
+
+    #[inline(always)]
+    unsafe fn distances_to_box(&self, low: [C; D], high: [C; D]) -> [C; 2] {
+        [self.region.to_box(low, high), self.region.to_all_of_box(low, high)]
     }
 
     /// Shows points to the lanes, one each at a time.

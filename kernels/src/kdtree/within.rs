@@ -2,7 +2,7 @@
 //! points of a row are in the order of the tree.
 
 use super::buckets::Buckets;
-use super::queries::Queries;
+use super::queries::{Queries, flags::COUNT_SUBTREES};
 use super::walk::{Filter, THREADS, Visit, Walk, WalkAndRow, WalkSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
@@ -38,8 +38,14 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
-    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
-        let mut count = Count { bound: bound_of(row.is_some(), C::from_f64(bound)), count: 0 };
+    if let Some((mut walk, row)) = queries.walk::<D>(i, false, buckets, (boxes, no_ids()), shared_mem()) {
+        let bound = bound_of(row.is_some(), C::from_f64(bound));
+        let mut count = Count::new(bound, flags & COUNT_SUBTREES != 0);
+        if flags & COUNT_SUBTREES != 0 && walk.filter.except != u32::MAX {
+            // The point that a query leaves out is the query itself. It is counted with its subtree, and is one too many.
+            walk.filter.except = u32::MAX;
+            count.leaves_out = walk.region.is_within_itself(bound);
+        }
         walk.run(&mut count);
         count.write(row, counts);
     }
@@ -76,7 +82,7 @@ pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
-    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, boxes, shared_mem()) {
+    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, (boxes, no_ids()), shared_mem()) {
         let bound = bound_of(row.is_some(), C::from_f64(bound));
         walk.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
     }
@@ -102,7 +108,7 @@ pub unsafe fn kdtree_count_in_boxes<C: Coord, const D: usize>(
 ) {
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
-        let mut count = Count { bound: bound_of(row.is_some(), C::ZERO), count: 0 };
+        let mut count = Count::new(bound_of(row.is_some(), C::ZERO), mask.is_empty() && bucket_len == 0);
         walk.run(&mut count);
         count.write(row, counts);
     }
@@ -140,6 +146,13 @@ pub unsafe fn kdtree_emit_in_boxes<C: Coord, const D: usize>(
     }
 }
 
+/// In place of the least ids of nodes: points come in the order of the tree.
+#[inline(always)]
+fn no_ids<'a>() -> Slice<'a, u32> {
+    // SAFETY: of no length.
+    unsafe { Slice::from_raw_parts(core::ptr::dangling(), 0) }
+}
+
 /// The bound of a lane, or, if it has no query, one that nothing is within.
 #[inline(always)]
 fn bound_of<C: Coord>(has_query: bool, bound: C) -> C {
@@ -172,7 +185,7 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
     }
     let filter = Filter { mask, except: u32::MAX };
     Some((
-        Walk { buckets, boxes, region: Range { low, high, dims }, filter, home: 0, smem: shared_mem() },
+        Walk { buckets, boxes, least_ids: no_ids(), region: Range { low, high, dims }, filter, home: 0, smem: shared_mem() },
         (i < num_boxes).then_some(i),
     ))
 }
@@ -180,7 +193,11 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
 /// How many a lane meets.
 struct Count<C> {
     bound: C,
+    /// The bound if subtrees are counted as a whole; less than every distance if not.
+    bound_of_all: C,
     count: u32,
+    /// One of them does not count.
+    leaves_out: bool,
 }
 
 impl<C: Coord> Visit<C> for Count<C> {
@@ -193,18 +210,33 @@ impl<C: Coord> Visit<C> for Count<C> {
     }
 
     #[inline(always)]
+    fn bound_of_all(&self) -> Option<C> {
+        Some(self.bound_of_all)
+    }
+
+    #[inline(always)]
+    fn count(&mut self, len: u32) {
+        self.count += len;
+    }
+
+    #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, _: C, _: u32) {
         self.count += u32::from(is_taken);
     }
 }
 
-impl<C> Count<C> {
+impl<C: Coord> Count<C> {
+    #[inline(always)]
+    fn new(bound: C, counts_subtrees: bool) -> Self {
+        Self { bound, bound_of_all: bound_of(counts_subtrees, bound), count: 0, leaves_out: false }
+    }
+
     #[inline(always)]
     unsafe fn write(self, row: Option<usize>, counts: SliceMut<'_, u32>) {
         if let Some(row) = row
             && row < counts.len()
         {
-            counts.store(row, self.count);
+            counts.store(row, self.count.wrapping_sub(self.leaves_out.into()));
         }
     }
 }

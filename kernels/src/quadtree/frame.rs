@@ -1,7 +1,8 @@
 //! The integers that cells are cut in, so that a point is in a cell or it is not, on every device and by every builder.
 //!
 //! Cells have a power of two of units on a side, and a unit is a power of two long: then a coordinate in units is exact, and so is its
-//! number, the greatest integer that is not above it. No rounding comes between a point and the border of its cell.
+//! number, the greatest integer that is not above it. Only a coordinate that is tiny beside a unit can underflow; its sign decides its
+//! number. So no rounding comes between a point and the border of its cell.
 
 use crate::join::curve::Curve;
 use crate::thread::coord::Coord;
@@ -53,7 +54,8 @@ impl<const D: usize> Frame<D> {
     fn numbers<C: Coord>(&self, point: [C; D]) -> [i64; D] {
         let (mut numbers, mut axis) = ([0; D], 0);
         while axis < D {
-            numbers[axis] = number(point[axis].to_f64() * self.per_length);
+            let x = point[axis].to_f64();
+            numbers[axis] = number(x, x * self.per_length);
             axis += 1;
         }
         numbers
@@ -75,9 +77,9 @@ impl<const D: usize> Frame<D> {
     pub fn unit_of_any<C: Coord>(&self, point: [C; D]) -> [i64; D] {
         let (mut unit, above, mut axis) = ([0; D], 1 << self.levels, 0);
         while axis < D {
+            let x = point[axis].to_f64();
             // Farther than any root is.
-            let units = (point[axis].to_f64() * self.per_length).clamp(-FAR, FAR);
-            let of_root = number(units) - self.origin[axis];
+            let of_root = number(x, (x * self.per_length).clamp(-FAR, FAR)) - self.origin[axis];
             unit[axis] = if of_root < -1 { -1 } else { of_root };
             unit[axis] = if of_root < above { unit[axis] } else { above };
             axis += 1;
@@ -176,12 +178,13 @@ impl<const D: usize> Frame<D> {
 /// 2^60 units: more than the 2^54 that a root may be from 0.
 const FAR: f64 = (1_u64 << 60) as f64;
 
-/// The greatest integer that is not above a number.
+/// The greatest integer that is not above a coordinate `x` in units.
 #[inline(always)]
-fn number(units: f64) -> i64 {
-    // Towards 0, then down.
+fn number(x: f64, units: f64) -> i64 {
+    // Towards 0, then down. Within one unit of 0 the sign of `x` decides: `units` may have underflowed to 0.
     let whole = units as i64;
-    whole - i64::from(whole as f64 > units)
+    let is_above = if whole == 0 { x < 0.0 } else { whole as f64 > units };
+    whole - i64::from(is_above)
 }
 
 /// The exponent of a number's highest bit, of less than the least normal number that one's.
@@ -211,6 +214,24 @@ mod tests {
         assert_eq!(frame.corner([1 << (frame.levels - 1)]), [0.0]);
         assert!(frame.unit([-1e-300])[0] < frame.unit([0.0])[0]);
         assert_eq!(frame.unit([0.0_f64])[0], frame.unit([-0.0_f64])[0]);
+    }
+
+    #[test]
+    fn coordinates_that_underflow_keep_their_side_of_zero() {
+        for far in [1e20, 1e150] {
+            let frame = Frame::<1>::new([-far], [far], 32);
+            let [of_zero] = frame.unit([0.0_f64]);
+            for tiny in [5e-324, f64::MIN_POSITIVE, 1e-300, 1e-200, 1e-20] {
+                assert_eq!(frame.unit([tiny]), [of_zero]);
+                assert_eq!(frame.unit([-tiny]), [of_zero - 1], "-{tiny:e} in {frame:?}");
+                assert_eq!(frame.unit_of_any([-tiny]), [i64::from(of_zero) - 1]);
+            }
+            assert_eq!(frame.unit([-0.0_f64]), [of_zero]);
+            assert_eq!(frame.unit([-f32::from_bits(1)]), [of_zero - 1]);
+        }
+        // The root begins at 0: what is just below is outside.
+        let frame = Frame::<1>::new([0.0], [1e150], 32);
+        assert!(frame.has([0.0_f64]) && frame.has([-0.0_f64]) && !frame.has([-1e-200]));
     }
 
     #[test]

@@ -5,13 +5,13 @@ use super::triangle::{Hit, Shear};
 use crate::plain::plain;
 
 /// What is asked: the triangles at `origin + t * direction`, for `t` from `t_min` to `t_max`, both with it. The direction needs no length
-/// of 1.
+/// of 1. Only a finite `t` is a hit, and none is within a bound that is not a number.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ray {
     /// Where it begins.
     pub origin: [f32; 3],
-    /// The least `t` that counts.
+    /// The least `t` that counts; it may be infinite.
     pub t_min: f32,
     /// Where it goes; `t` is a multiple of this.
     pub direction: [f32; 3],

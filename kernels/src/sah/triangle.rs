@@ -117,7 +117,7 @@ impl Shear {
         let along = (of_a * f64::from(a[2]) + of_b * f64::from(b[2]) + of_c * f64::from(c[2])) / all;
         // There is one zero.
         let t = (along / f64::from(self.length)) as f32 + 0.0;
-        let is_asked = t >= asked.begin && t <= asked.end && t < f32::INFINITY;
+        let is_asked = t >= asked.begin && t <= asked.end && t.is_finite();
         is_asked.then(|| Hit { triangle, t, u: (of_b / all) as f32 + 0.0, v: (of_c / all) as f32 + 0.0 })
     }
 }

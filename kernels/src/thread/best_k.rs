@@ -29,6 +29,15 @@ impl<'a, C: Coord> BestK<'a, C> {
         self.bound
     }
 
+    /// The id of the k-th best so far, the largest one before there are k.
+    ///
+    /// # Safety
+    /// The row is the caller's alone.
+    #[inline(always)]
+    pub unsafe fn worst_id(&self) -> u32 {
+        if self.len < self.ids.len() { u32::MAX } else { self.ids.load(0) }
+    }
+
     /// Offers a candidate.
     ///
     /// # Safety

@@ -72,3 +72,9 @@ pub fn along_to_range<C: Coord>(a: C, low: C, high: C, period: C) -> C {
         along
     }
 }
+
+/// The greatest distance along an axis, without a period, to anything from `low` to `high`.
+#[inline(always)]
+pub fn farthest_along<C: Coord>(a: C, low: C, high: C) -> C {
+    (low - a).abs().max((a - high).abs())
+}

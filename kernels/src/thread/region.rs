@@ -1,7 +1,7 @@
 //! What distances are measured from, to points and to boxes.
 
 use super::coord::Coord;
-use super::measure::{MAX_DIMS, Norm, along, along_to_range};
+use super::measure::{MAX_DIMS, Norm, along, along_to_range, farthest_along};
 use cuda_std::prelude::*;
 
 /// What a query measures distances from.
@@ -16,6 +16,11 @@ pub trait Region<C, const D: usize>: Copy {
     /// # Safety
     /// As [`to_point`](Self::to_point).
     unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C;
+    /// A distance that nothing between two corners is beyond.
+    ///
+    /// # Safety
+    /// As [`to_point`](Self::to_point).
+    unsafe fn to_all_of_box(&self, low: [C; D], high: [C; D]) -> C;
 }
 
 /// A box with its border: what is in it is at a distance of 0.
@@ -47,6 +52,13 @@ impl<C: Coord, const D: usize> Region<C, D> for Range<C, D> {
         }
         farthest
     }
+
+    #[inline(always)]
+    unsafe fn to_all_of_box(&self, low: [C; D], high: [C; D]) -> C {
+        // The farther of both corners on each axis.
+        let (to_low, to_high) = (self.to_box(low, low), self.to_box(high, high));
+        to_low.max(to_high)
+    }
 }
 
 /// One query. For less than [`MAX_DIMS`] dimensions, of which there are exactly `D` then, the distance is the Euclidean, without
@@ -71,6 +83,12 @@ impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
     #[inline(always)]
     pub fn new(query: [C; D], dims: usize, norm: Norm, periods: Slice<'a, C>) -> Self {
         Self { query, dims: if Self::IS_GENERAL { dims } else { D }, norm, periods }
+    }
+
+    /// True if it is within a distance of itself: it has no coordinate that is not a number.
+    #[inline(always)]
+    pub(crate) unsafe fn is_within_itself(&self, bound: C) -> bool {
+        self.to_point(self.query) <= bound
     }
 
     #[inline(always)]
@@ -100,5 +118,11 @@ impl<C: Coord, const D: usize> Region<C, D> for Measure<'_, C, D> {
     #[inline(always)]
     unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C {
         self.put_together(|axis, period| along_to_range(self.query[axis], low[axis], high[axis], period))
+    }
+
+    #[inline(always)]
+    unsafe fn to_all_of_box(&self, low: [C; D], high: [C; D]) -> C {
+        // With a period points are no farther than without.
+        self.put_together(|axis, _| farthest_along(self.query[axis], low[axis], high[axis]))
     }
 }

@@ -8,6 +8,7 @@ mod command_line_joins;
 mod command_line_parquet;
 mod command_line_render;
 mod degenerate;
+mod equal_points;
 mod foreign_points;
 mod frames;
 mod hard_cases;
@@ -28,6 +29,7 @@ mod quadtree_large;
 mod refusals;
 mod sah;
 mod save;
+mod time_bounds;
 
 use kauri::kdtree::{Builder, SplitRule};
 use kauri::{Device, KdTree, KdTreeOptions, Point};

@@ -465,3 +465,54 @@ fn integers() {
         assert_eq!([high[0] - low[0], high[1] - low[1]], [32.0, 32.0]);
     }
 }
+
+/// Coordinates that are tiny beside the cells of a tree: they are on their side of 0, for queries and for the check.
+#[test]
+fn tiny_coordinates_are_on_their_side_of_zero() {
+    fn check<C: Scalar, const D: usize>(tiny: f64, far: f64)
+    where
+        [C; D]: Cartesian<Coord = C>,
+    {
+        let at = |x: f64, y: f64| std::array::from_fn(|axis| C::from_f64([x, y, 0.0][axis]));
+        let mut points: Vec<[C; D]> = (0..25).map(|i| at(-tiny, f64::from(i))).collect();
+        points.extend([at(far, 0.0), at(-far, 0.0), at(tiny, 1.0), at(0.0, 2.0), at(-0.0, 3.0)]);
+        let boxes = [
+            [at(-2.0 * tiny, -1.0), at(-tiny, 1000.0)],
+            [at(-2.0 * tiny, -1.0), at(0.0, 1000.0)],
+            [at(0.0, -1.0), at(2.0 * tiny, 1000.0)],
+            [at(-tiny, 5.0), at(-tiny, 5.0)],
+        ]
+        .map(|[mut low, high]| {
+            low.iter_mut().skip(2).for_each(|x| *x = C::from_f64(-1.0));
+            [low, high]
+        });
+        for device in kauri_tests::devices_for(points.len()) {
+            for builder in [Builder::Codes, Builder::Levels] {
+                for leaf_points in [1, 4] {
+                    let what = format!("{tiny:e} and {far:e}, {D}-D {} on {device}, {builder:?}", C::NAME);
+                    let options = QuadtreeOptions::default().leaf_points(leaf_points).builder(builder);
+                    let tree = Quadtree::build(&device, &points, &options).unwrap();
+                    tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_eq!(tree.count_in_boxes(&boxes, None).unwrap(), [25, 27, 3, 1], "{what}");
+                    let near = tree.nearest(&points, 1).unwrap();
+                    assert!(near.dist2().iter().all(|&distance| distance == C::ZERO), "{what}");
+                    // Each point is in the leaf that says so.
+                    let (leaves, nodes, ids) =
+                        (tree.leaves_of(&points).unwrap(), tree.nodes().unwrap(), tree.ids().unwrap());
+                    for (id, &leaf) in leaves.iter().enumerate() {
+                        let node = nodes[leaf as usize];
+                        let of_leaf = &ids[node.start as usize..node.end as usize];
+                        assert!(of_leaf.contains(&(id as u32)), "{what}, point {id}");
+                    }
+                }
+            }
+        }
+    }
+    for (tiny, far) in [(1e-200, 1e150), (5e-324, 1e150), (1e-300, 1.0), (1e-160, 1e153), (1e-20, 1e20)] {
+        check::<f64, 2>(tiny, far);
+        check::<f64, 3>(tiny, far);
+    }
+    for (tiny, far) in [(1e-45, 1e18), (1e-30, 1.0)] {
+        check::<f32, 2>(tiny, far);
+    }
+}

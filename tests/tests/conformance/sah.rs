@@ -326,6 +326,49 @@ fn directions_at_the_ends_of_numbers() {
     }
 }
 
+/// A hit is where a ray goes for a finite `t`, whatever its bounds; these may be infinite, and nothing is within what is no number.
+#[test]
+fn hits_are_at_a_finite_t() {
+    let triangle = |z: f32| [[-8.0, -8.0, z], [8.0, -8.0, z], [0.0, 8.0, z]];
+    let vertices: Vec<_> = [-100.0, -50.0, 50.0, 100.0, 1e17].into_iter().flat_map(triangle).collect();
+    let mesh = Mesh::new(vertices, (0..5).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect()).unwrap();
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let bounds = [-inf, -1e38, -2.0, 0.0, 2.0, 1e38, inf, nan];
+    let along = [1e-45, 1e-40, 1e-38, 2.5e-37, 1.0, 1e30, 3e38, 0.0, nan];
+    let mut rays = Vec::new();
+    for z in along.into_iter().flat_map(|z| [z, -z]) {
+        for (t_min, t_max) in bounds.into_iter().flat_map(|t_min| bounds.map(|t_max| (t_min, t_max))) {
+            rays.push(Ray { origin: [0.0; 3], t_min, direction: [0.0, 0.0, z], t_max });
+        }
+    }
+    // By the arithmetic of `f64`, rounded.
+    let hits_of = |ray: &Ray| -> Vec<(u32, f32)> {
+        let of = |z: f64| (z / f64::from(ray.direction[2])) as f32;
+        let all = [-100.0, -50.0, 50.0, 100.0, f64::from(1e17_f32)].map(of).into_iter().zip(0..);
+        let mut hits: Vec<_> =
+            all.filter(|&(t, _)| t.is_finite() && ray.t_min <= t && t <= ray.t_max).collect();
+        hits.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        hits.into_iter().map(|(t, triangle)| (triangle, t)).collect()
+    };
+    for device in devices_for(5) {
+        let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        for stack in [0, 4, 8] {
+            let options = RayOptions::default().stack(stack);
+            let closest = tree.closest_hits_with(&rays, &options).unwrap();
+            let any = tree.any_hits_with(&rays, &options).unwrap();
+            let all = tree.all_hits_with(&rays, &options).unwrap();
+            for (i, ray) in rays.iter().enumerate() {
+                let (what, expected) = (format!("{ray:?} on {device}, stack {stack}"), hits_of(ray));
+                let found: Vec<_> = all.row(i).map(|hit| (hit.triangle, hit.t)).collect();
+                assert_eq!(found, expected, "{what}");
+                let first = expected.first().copied().unwrap_or((Hit::NO_TRIANGLE, inf));
+                assert_eq!((closest.triangles[i], closest.t[i]), first, "{what}");
+                assert_eq!(any[i], !expected.is_empty(), "{what}");
+            }
+        }
+    }
+}
+
 /// What is on one device is not asked on another.
 #[test]
 fn trees_are_on_their_device() {

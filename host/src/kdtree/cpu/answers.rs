@@ -73,7 +73,7 @@ macro_rules! answers_by_walks {
                     return Ok(());
                 }
                 $with_dims!(self.dims, D => {
-                    let corners = corners::<C, D>(self.walked(), &self.corners);
+                    let corners = corners::<C, D>(self.walked()?, &self.corners);
                     wanted.check_queries(queries, corners, || Ok(self.own(queries)?.into_owned()))
                 })
             }
@@ -88,7 +88,7 @@ macro_rules! answers_by_walks {
             ) -> Result<(Vec<u32>, Vec<C>)> {
                 let own = self.own(queries)?;
                 $with_dims!(self.dims, D => {
-                    let tree = self.walked::<D>();
+                    let tree = self.walked::<D>()?;
                     let Around { rules, queries, first_left_out } =
                         around(tree, &self.corners, &wanted, queries, &own);
                     let asked = nearest::Asked { rules, k, first_left_out };
@@ -99,7 +99,7 @@ macro_rules! answers_by_walks {
             fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
                 let own = self.own(queries)?;
                 $with_dims!(self.dims, D => {
-                    let tree = self.walked::<D>();
+                    let tree = self.walked::<D>()?;
                     around(tree, &self.corners, &wanted, queries, &own).count(tree)
                 })
             }
@@ -107,7 +107,7 @@ macro_rules! answers_by_walks {
             fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
                 let own = self.own(queries)?;
                 $with_dims!(self.dims, D => {
-                    let tree = self.walked::<D>();
+                    let tree = self.walked::<D>()?;
                     around(tree, &self.corners, &wanted, queries, &own).find(tree)
                 })
             }
@@ -115,14 +115,14 @@ macro_rules! answers_by_walks {
             fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
                 $with_dims!(self.dims, D => {
                     let boxes = points::<C, D>(corners).as_chunks().0;
-                    count(self.walked(), &Inside { boxes, mask })
+                    count(self.walked()?, &Inside { boxes, mask })
                 })
             }
 
             fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
                 let found = $with_dims!(self.dims, D => {
                     let boxes = points::<C, D>(corners).as_chunks().0;
-                    find(self.walked(), &Inside { boxes, mask })
+                    find(self.walked()?, &Inside { boxes, mask })
                 });
                 found.map(|found| Found { dist2: Vec::new(), ..found })
             }

@@ -3,6 +3,7 @@
 use super::{Corners, CpuTree, points};
 use crate::error::Result;
 use crate::memory::{self, Items};
+use crate::once::Once;
 use kauri_kernels::kdtree::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
@@ -12,7 +13,7 @@ impl<C: Coord> CpuTree<C> {
     /// A tree of one point that has an id.
     pub(in crate::kdtree) fn of_point(coords: &[C], id: u32) -> Self {
         let (dims, coords, ids) = (coords.len(), coords.to_vec().into(), vec![id].into());
-        Self { dims, coords, ids, axes: Vec::new().into(), given: None, corners: Corners::new() }
+        Self { dims, coords, ids, axes: Vec::new().into(), given: None, corners: Corners::new(), boxes: Once::new() }
     }
 
     /// What answers queries to a balanced tree, whose medians are in level order already, over points in the order of their ids.
@@ -33,7 +34,8 @@ impl<C: Coord> CpuTree<C> {
             let mut ids = memory::vec_with_capacity(medians.len(), "ids of the nodes")?;
             ids.extend_from_slice(medians);
             let (coords, axes, given) = (nodes.into_flattened().into(), Vec::new().into(), Some(given.clone()));
-            Ok(Self { dims, coords, ids: ids.into(), axes, given, corners: Corners::new() })
+            let (ids, corners) = (ids.into(), Corners::new());
+            Ok(Self { dims, coords, ids, axes, given, corners, boxes: Once::new() })
         })
     }
 }

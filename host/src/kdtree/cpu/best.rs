@@ -8,6 +8,14 @@ use std::collections::BinaryHeap;
 pub(super) trait Best<C: Coord> {
     /// Distance of the last of them; while there are fewer than k, how far a point may be.
     fn worst(&self) -> C;
+    /// The id of the last of them; while there are fewer than k the largest.
+    fn worst_id(&self) -> u32;
+    /// True if a point at this distance or farther, with this id or a greater one, may be among the best.
+    #[inline(always)]
+    fn may_take(&self, distance: C, id: u32) -> bool {
+        let worst = self.worst();
+        distance < worst || (distance == worst && id < self.worst_id())
+    }
     /// Takes a point in if it is among the best. Its distance is not above [`Best::worst`].
     fn offer(&mut self, distance: C, id: u32);
 }
@@ -24,6 +32,11 @@ impl<C: Coord> Best<C> for SortedRow<'_, C> {
     #[inline(always)]
     fn worst(&self) -> C {
         self.distances[self.distances.len() - 1].min(self.bound)
+    }
+
+    #[inline(always)]
+    fn worst_id(&self) -> u32 {
+        self.ids[self.ids.len() - 1]
     }
 
     #[inline(always)]
@@ -59,6 +72,11 @@ impl<C: Coord> Best<C> for BoundedHeap<C> {
         } else {
             self.heap.peek().map_or(self.bound, |top| top.distance)
         }
+    }
+
+    #[inline(always)]
+    fn worst_id(&self) -> u32 {
+        if self.heap.len() < self.len { u32::MAX } else { self.heap.peek().map_or(u32::MAX, |top| top.id) }
     }
 
     fn offer(&mut self, distance: C, id: u32) {

@@ -2,28 +2,47 @@
 //!
 //! A middle is exact in `f64`; as a coordinate it may be rounded, but then no coordinate is between the two, so that all points below are
 //! below, or at, both of them.
+//!
+//! A cell that cannot split may have any number of points, as those of a cluster where one point is far away. A large one is a k-d tree.
 
 use super::best::Best;
-use super::walk::{Rules, Walked};
-use super::within::Look;
-use super::{answers, points};
+use super::walk::{self, Nodes, Rules, Walked};
+use super::within::{Look, Share, Show};
+use super::{CpuTree, answers, points};
 use crate::error::Result;
+use crate::kdtree::SplitRule;
 use crate::kdtree::backend::Checked;
 use crate::quadtree::{HostTree, frame_of};
+use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 
+/// Nodes with at least so many points are counted as a whole where a row takes all of their cell, and leaves are k-d trees if more points
+/// than a leaf may have are there.
+const MANY_POINTS: u32 = 64;
+
+/// A leaf with many points in a cell that cannot split.
+pub(crate) struct DeepLeaf<C> {
+    node: u32,
+    tree: CpuTree<C>,
+}
+
 impl<C: Coord> HostTree<C> {
-    pub(super) fn walked<const D: usize>(&self) -> Cells<'_, C, D> {
-        Cells {
+    /// The cells that walks go through, and the k-d trees of leaves.
+    pub(super) fn walked<const D: usize>(&self) -> Result<Cells<'_, C, D>> {
+        let mut cells = Cells {
             frame: frame_of(&self.frame),
             nodes: self.nodes(),
             corners: points(&self.cells),
             points: points(&self.coords),
             ids: &self.ids,
-        }
+            deep_leaves: &[],
+        };
+        let least = self.options.leaf_points.saturating_add(1).max(MANY_POINTS);
+        cells.deep_leaves = self.deep_leaves.get_or_make(|| cells.make_deep_leaves(least))?;
+        Ok(cells)
     }
 
     /// The coordinates of the points by id, if they are the queries.
@@ -44,6 +63,8 @@ pub(super) struct Cells<'a, C, const D: usize> {
     corners: &'a [[u32; D]],
     points: &'a [[C; D]],
     ids: &'a [u32],
+    /// In the order of nodes.
+    deep_leaves: &'a [DeepLeaf<C>],
 }
 
 /// A part of a node's cell: of all axes before `axis` one half, which says a bit of its children's numbers.
@@ -66,7 +87,35 @@ impl Part {
     }
 }
 
-impl<C: Coord, const D: usize> Cells<'_, C, D> {
+impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
+    /// The leaves with at least so many points.
+    fn make_deep_leaves(self, least: u32) -> Result<Vec<DeepLeaf<C>>> {
+        let is_deep = |node: &Node| node.is_leaf() && node.len() >= least;
+        let deep_leaf = |node: u32| {
+            let leaf = self.node(node);
+            let range = leaf.start as usize..leaf.end as usize;
+            let (coords, ids) = (self.points[range.clone()].as_flattened(), &self.ids[range]);
+            // Ids of a leaf rise, so that those of the k-d tree have the same order.
+            let tree = CpuTree::build(coords, D, SplitRule::Widest, &mut Stats::default())?;
+            Ok(DeepLeaf { node, tree: tree.with_ids(ids)? })
+        };
+        (0..self.nodes.len() as u32).filter(|&node| is_deep(&self.node(node))).map(deep_leaf).collect()
+    }
+
+    /// The k-d tree of a leaf, if it has one.
+    #[inline]
+    fn deep_leaf(&self, node: u32) -> Option<Nodes<'a, C, D>> {
+        let at = self.deep_leaves.binary_search_by_key(&node, |leaf| leaf.node).ok()?;
+        self.deep_leaves[at].tree.made()
+    }
+
+    /// The box of a node's cell: all of its points are there.
+    fn cell_box(&self, number: u32) -> [[C; D]; 2] {
+        let side = 1 << (self.frame.levels - self.node(number).level);
+        let low = self.corners[number as usize].map(u64::from);
+        [low, low.map(|unit| unit + side)].map(|corner| self.frame.corner(corner).map(C::from_f64))
+    }
+
     fn node(&self, number: u32) -> Node {
         self.nodes[number as usize]
     }
@@ -83,12 +132,12 @@ impl<C: Coord, const D: usize> Cells<'_, C, D> {
     }
 }
 
-/// Parts that a walk has yet to visit.
-pub(super) struct Stack<C, const D: usize>(Vec<Waiting<C, D>>);
+/// Parts that a walk has yet to visit, and nodes of a leaf's k-d tree.
+pub(super) struct Stack<C, const D: usize>(Vec<Waiting<C, D>>, walk::Stack<C, D>);
 
-impl<C, const D: usize> Default for Stack<C, D> {
+impl<C: Coord, const D: usize> Default for Stack<C, D> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self(Vec::new(), walk::Stack::default())
     }
 }
 
@@ -123,7 +172,7 @@ impl<C: Coord, const D: usize> Walked<C, D> for Cells<'_, C, D> {
         rules: &Rules<'_, C, D>,
         query: &[C; D],
         except: u32,
-        Stack(stack): &mut Stack<C, D>,
+        Stack(stack, of_leaves): &mut Stack<C, D>,
         best: &mut B,
     ) {
         stack.clear();
@@ -135,6 +184,10 @@ impl<C: Coord, const D: usize> Walked<C, D> for Cells<'_, C, D> {
             loop {
                 let node = self.node(part.node);
                 if part.axis == 0 && (node.is_leaf() || node.is_empty()) {
+                    if let Some(leaf) = self.deep_leaf(part.node) {
+                        leaf.nearest::<B, PLAIN>(rules, query, except, of_leaves, best);
+                        break;
+                    }
                     for place in node.start as usize..node.end as usize {
                         let distance = rules.distance::<PLAIN>(query, &self.points[place]);
                         let id = self.ids[place];
@@ -162,27 +215,46 @@ impl<C: Coord, const D: usize> Walked<C, D> for Cells<'_, C, D> {
         }
     }
 
-    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl FnMut(u32, C)) {
+    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl Show<C>) {
         self.look_in(Part::of(0), L::EVERYWHERE, look, row, show);
+    }
+
+    fn has_all(&self) -> bool {
+        true
     }
 }
 
 impl<C: Coord, const D: usize> Cells<'_, C, D> {
     /// Shows the points of a part.
-    fn look_in<L: Look<C, D>>(
+    fn look_in<L: Look<C, D>, S: Show<C>>(
         self,
         part: Part,
         region: L::Region,
         look: &L,
         row: usize,
-        show: &mut impl FnMut(u32, C),
+        show: &mut S,
     ) {
         let node = self.node(part.node);
+        if S::COUNTS && part.axis == 0 && node.len() >= MANY_POINTS {
+            match look.share(row, &self.cell_box(part.node)) {
+                Share::None => return,
+                Share::Some => {}
+                Share::All => return show.count(node.len()),
+            }
+        }
         if part.axis == 0 && (node.is_leaf() || node.is_empty()) {
+            if let Some(leaf) = self.deep_leaf(part.node) {
+                if S::COUNTS {
+                    return leaf.look(look, row, show);
+                }
+                if let Some(found) = few_in_leaf(leaf, look, row) {
+                    return found.into_iter().for_each(|(id, distance)| show.point(id, distance));
+                }
+            }
             for place in node.start as usize..node.end as usize {
                 let id = self.ids[place];
                 if let Some(distance) = look.distance(row, &self.points[place], id) {
-                    show(id, distance);
+                    show.point(id, distance);
                 }
             }
             return;
@@ -199,4 +271,22 @@ impl<C: Coord, const D: usize> Cells<'_, C, D> {
             }
         }
     }
+}
+
+/// The points of a row in a leaf that is a k-d tree, in the order of the leaf: by ids. None if they are so many that all of the leaf may
+/// be looked at, or there is no memory.
+fn few_in_leaf<C: Coord, L: Look<C, D>, const D: usize>(
+    leaf: Nodes<'_, C, D>,
+    look: &L,
+    row: usize,
+) -> Option<Vec<(u32, C)>> {
+    let (mut found, mut are_few) = (Vec::new(), true);
+    leaf.look(look, row, &mut |id, distance| {
+        are_few = are_few && found.len() < leaf.points.len() / 16 && found.try_reserve(1).is_ok();
+        if are_few {
+            found.push((id, distance));
+        }
+    });
+    found.sort_unstable_by_key(|&(id, _)| id);
+    are_few.then_some(found)
 }

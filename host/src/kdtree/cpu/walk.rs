@@ -2,10 +2,11 @@
 
 use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::{Coord, dist2};
-use kauri_kernels::thread::measure::{along, along_to_range};
+use kauri_kernels::thread::measure::{Norm, along, along_to_range};
 
 use super::best::Best;
-use super::within::Look;
+use super::boxes::BoxesOf;
+use super::within::{Look, Share, Show};
 use crate::kdtree::query::Wanted;
 
 /// Levels of subtrees whose nodes are looked at one after the other: fewer branches make up for more distances.
@@ -39,8 +40,11 @@ pub(super) trait Walked<C: Coord, const D: usize>: Copy + Sync {
         best: &mut B,
     );
 
-    /// Shows the points of a row, with their distances, in the order of the tree.
-    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl FnMut(u32, C));
+    /// Shows the points of a row, with their distances, in the order of the tree unless they are only counted.
+    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl Show<C>);
+
+    /// True if every point that the tree was given is in it.
+    fn has_all(&self) -> bool;
 }
 
 /// A k-d tree: nodes in level order and their ids.
@@ -52,6 +56,7 @@ pub(super) struct Nodes<'a, C, const D: usize> {
     pub(super) axes: &'a [u8],
     /// On the last level there may be nodes without a point, whose id is the largest.
     pub(super) has_gaps: bool,
+    pub(super) boxes: BoxesOf<'a, C, D>,
 }
 
 impl<'a, C, const D: usize> Nodes<'a, C, D> {
@@ -73,6 +78,13 @@ impl<'a, C, const D: usize> Nodes<'a, C, D> {
         (1..1 << SMALL_LEVELS)
             .map(node)
             .filter(move |&node| node < ids.len() && !(has_gaps && ids[node] == u32::MAX))
+    }
+
+    /// True if both subtrees have a box, and the first has a smaller id than all of the second.
+    #[inline(always)]
+    fn has_smaller_id(&self, node: usize, than: usize) -> bool {
+        let least_id = |node| self.boxes.of(node).map(|subtree| subtree.least_id);
+        matches!((least_id(node), least_id(than)), (Some(id), Some(than)) if id < than)
     }
 
     /// The axis of a node; `level_axis` is that of its level.
@@ -164,6 +176,26 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
         (offsets, self.wanted.norm.put_together(D, |axis| offsets[axis]))
     }
 
+    /// The least distance to anything between two corners.
+    #[inline(always)]
+    pub(super) fn distance_to_box<const PLAIN: bool>(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
+        if PLAIN {
+            let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::ZERO);
+            Norm::Euclidean.put_together(D, along)
+        } else {
+            let along = |axis: usize| along_to_range(query[axis], low[axis], high[axis], self.periods[axis]);
+            self.wanted.norm.put_together(D, along)
+        }
+    }
+
+    /// A distance that no point between two corners is beyond.
+    #[inline(always)]
+    pub(super) fn farthest_in_box(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
+        // With a period points are no farther than without.
+        let along = |axis: usize| (query[axis] - low[axis]).abs().max((query[axis] - high[axis]).abs());
+        self.wanted.norm.put_together(D, along)
+    }
+
     #[inline(always)]
     pub(super) fn takes<const PLAIN: bool>(&self, id: u32, except: u32) -> bool {
         PLAIN || id != except && self.wanted.mask.as_ref().is_none_or(|mask| mask.takes(id))
@@ -200,6 +232,8 @@ impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
     ) {
         let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
         let mut waiting = 0;
+        // No point of the subtree is nearer than the last of the best: only a smaller id counts there.
+        let mut by_ids = false;
         let first_small = self.first_small();
         loop {
             while node < first_small {
@@ -207,16 +241,22 @@ impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
                 let axis = self.axis(node, level_axis);
                 let plane = self.points[node][axis];
                 let is_right = usize::from(query[axis] - plane > C::ZERO);
-                let far = 2 * node + 2 - is_right;
-                node = 2 * node + 1 + is_right;
+                let mut near = 2 * node + 1 + is_right;
+                let mut far = 2 * node + 2 - is_right;
                 level_axis = next_axis::<D>(level_axis);
                 if far < self.points.len() {
-                    let (offsets, bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
+                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
                     if bound <= best.worst() {
-                        stack[waiting] = Waiting { node: far, level_axis, offsets, bound };
+                        if by_ids && self.has_smaller_id(far, near) {
+                            // What waits has a box, which tells how far it is.
+                            (near, far, bound) = (far, near, C::ZERO);
+                            std::mem::swap(&mut beyond, &mut offsets);
+                        }
+                        stack[waiting] = Waiting { node: far, level_axis, offsets: beyond, bound };
                         waiting += 1;
                     }
                 }
+                node = near;
             }
             for node in self.small(node) {
                 offer::<C, B, D, PLAIN>(self, rules, query, except, node, best);
@@ -227,16 +267,28 @@ impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
                 }
                 waiting -= 1;
                 let next = &stack[waiting];
-                if next.bound <= best.worst() {
-                    (node, level_axis, offsets) = (next.node, next.level_axis, next.offsets);
-                    break;
+                if next.bound > best.worst() {
+                    continue;
                 }
+                if let Some(subtree) = self.boxes.of(next.node) {
+                    let distance = rules.distance_to_box::<PLAIN>(query, subtree.corners);
+                    if !best.may_take(distance, subtree.least_id) {
+                        continue;
+                    }
+                    by_ids = distance == best.worst();
+                }
+                (node, level_axis, offsets) = (next.node, next.level_axis, next.offsets);
+                break;
             }
         }
     }
 
-    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl FnMut(u32, C)) {
+    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl Show<C>) {
         Walk { tree: self, first_small: self.first_small(), look, row, show }.subtree(0, 0, L::EVERYWHERE);
+    }
+
+    fn has_all(&self) -> bool {
+        !self.has_gaps
     }
 }
 
@@ -265,9 +317,16 @@ struct Walk<'a, C, L, S, const D: usize> {
     show: &'a mut S,
 }
 
-impl<C: Coord, L: Look<C, D>, S: FnMut(u32, C), const D: usize> Walk<'_, C, L, S, D> {
+impl<C: Coord, L: Look<C, D>, S: Show<C>, const D: usize> Walk<'_, C, L, S, D> {
     /// Shows the points of the subtree of a node on a level of `level_axis`.
     fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
+        if let Some(subtree) = self.tree.boxes.of(node) {
+            match self.look.share(self.row, subtree.corners) {
+                Share::None => return,
+                Share::All if S::COUNTS => return self.show.count(subtree.len),
+                _ => {}
+            }
+        }
         if node >= self.first_small {
             return self.tree.small(node).for_each(|node| self.show(node));
         }
@@ -286,7 +345,7 @@ impl<C: Coord, L: Look<C, D>, S: FnMut(u32, C), const D: usize> Walk<'_, C, L, S
     fn show(&mut self, node: usize) {
         let id = self.tree.ids[node];
         if let Some(distance) = self.look.distance(self.row, &self.tree.points[node], id) {
-            (self.show)(id, distance);
+            self.show.point(id, distance);
         }
     }
 }

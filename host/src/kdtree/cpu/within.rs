@@ -32,6 +32,55 @@ pub(super) trait Look<C: Coord, const D: usize>: Sync {
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C>;
     /// The parts of a region below and above a plane, unless the row takes nothing there.
     fn parts(&self, row: usize, region: Self::Region, axis: usize, plane: C) -> [Option<Self::Region>; 2];
+    /// How many of the points between two corners the row takes.
+    fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share;
+}
+
+/// How many of some points a row takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// None of them.
+    None,
+    /// Perhaps some.
+    Some,
+    /// All of them.
+    All,
+}
+
+/// What is done with the points of a row.
+pub(super) trait Show<C> {
+    /// Points are only counted.
+    const COUNTS: bool;
+
+    /// A point, with its distance.
+    fn point(&mut self, id: u32, distance: C);
+    /// So many points at once, if they are only counted.
+    fn count(&mut self, _: u32) {}
+}
+
+impl<C, F: FnMut(u32, C)> Show<C> for F {
+    const COUNTS: bool = false;
+
+    #[inline(always)]
+    fn point(&mut self, id: u32, distance: C) {
+        self(id, distance);
+    }
+}
+
+/// How many points a row has.
+struct Count(u32);
+
+impl<C> Show<C> for Count {
+    const COUNTS: bool = true;
+
+    #[inline(always)]
+    fn point(&mut self, _: u32, _: C) {
+        self.0 += 1;
+    }
+
+    fn count(&mut self, len: u32) {
+        self.0 += len;
+    }
 }
 
 /// Up to a distance from queries.
@@ -50,6 +99,13 @@ impl<C: Coord, const D: usize> Around<'_, C, D> {
 
     /// How many points each row has.
     pub(super) fn count(&self, tree: impl Walked<C, D>) -> Result<Vec<u32>> {
+        if self.first_left_out.is_some() && self.rules.wanted.mask.is_none() && tree.has_all() {
+            // Whole subtrees are counted with the point that a query leaves out: itself, which is within every distance.
+            let with_all = Around { rules: self.rules.clone(), first_left_out: None, ..*self };
+            let mut counts = with_all.count(tree)?;
+            counts.par_iter_mut().for_each(|count| *count -= 1);
+            return Ok(counts);
+        }
         if self.is_plain() {
             count(tree, &ByDistance::<C, D, true>(self))
         } else {
@@ -98,6 +154,17 @@ impl<C: Coord, const D: usize, const PLAIN: bool> Look<C, D> for ByDistance<'_, 
         let far = (bound <= rules.wanted.bound).then_some(beyond);
         if query[axis] > plane { [far, Some(region)] } else { [Some(region), far] }
     }
+
+    #[inline(always)]
+    fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share {
+        let Around { rules, queries, first_left_out } = self.0;
+        let (query, bound) = (&queries[row], rules.wanted.bound);
+        if rules.distance_to_box::<PLAIN>(query, corners) > bound {
+            return Share::None;
+        }
+        let takes_each = first_left_out.is_none() && rules.wanted.mask.is_none();
+        if takes_each && rules.farthest_in_box(query, corners) <= bound { Share::All } else { Share::Some }
+    }
 }
 
 /// In boxes.
@@ -129,6 +196,16 @@ impl<C: Coord, const D: usize> Look<C, D> for Inside<'_, C, D> {
     fn parts(&self, row: usize, (): (), axis: usize, plane: C) -> [Option<()>; 2] {
         let [least, greatest] = &self.boxes[row];
         [(least[axis] <= plane).then_some(()), (plane <= greatest[axis]).then_some(())]
+    }
+
+    #[inline(always)]
+    fn share(&self, row: usize, [low, high]: &[[C; D]; 2]) -> Share {
+        let [least, greatest] = &self.boxes[row];
+        if (0..D).any(|axis| high[axis] < least[axis] || greatest[axis] < low[axis]) {
+            return Share::None;
+        }
+        let has_all = (0..D).all(|axis| least[axis] <= low[axis] && high[axis] <= greatest[axis]);
+        if has_all && self.mask.is_none() { Share::All } else { Share::Some }
     }
 }
 
@@ -207,13 +284,19 @@ fn look_at<C: Coord, const D: usize>(
         let mut kept = Kept { ids: Vec::new(), dist2: Vec::new() };
         for row in batch.iter() {
             let before = total;
-            tree.look(look, row, &mut |id, distance| {
-                if total < max {
-                    kept.ids.push(id);
-                    kept.dist2.push(distance);
-                }
-                total += 1;
-            });
+            if keep_a_row == 0 {
+                let mut count = Count(0);
+                tree.look(look, row, &mut count);
+                total += count.0 as usize;
+            } else {
+                tree.look(look, row, &mut |id, distance| {
+                    if total < max {
+                        kept.ids.push(id);
+                        kept.dist2.push(distance);
+                    }
+                    total += 1;
+                });
+            }
             let place = row - rows.start;
             // SAFETY: an order has every row once, so no two threads write the same place.
             let count = unsafe { room.part(place..place + 1) };

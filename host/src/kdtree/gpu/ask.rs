@@ -158,6 +158,8 @@ pub(super) struct WalkArgs<'a, C> {
     pub(super) periods: Slice<'a, C>,
     pub(super) flags: u32,
     pub(super) bound: f64,
+    /// For the nearest alone.
+    pub(super) least_ids: Slice<'a, u32>,
 }
 
 impl<'a, C: Coord> WalkArgs<'a, C> {
@@ -187,6 +189,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
             periods: asked.periods.slice(),
             flags: in_order | own | brute_force | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
             bound: asked.wanted.bound.to_f64(),
+            least_ids: tree.least_ids.slice(),
         }
     }
 }

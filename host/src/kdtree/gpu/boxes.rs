@@ -1,4 +1,4 @@
-//! The boxes of the nodes above the buckets, from the buckets up, and where these nodes split, unless cells tell that.
+//! The boxes of the nodes above the buckets and their least ids, from the buckets up, and where these nodes split, unless cells tell that.
 
 use super::GpuTree;
 use crate::device::Stream;
@@ -7,7 +7,7 @@ use kauri_kernels::kdtree::buckets::{kdtree_bucket_boxes, kdtree_inner_boxes, kd
 use kauri_kernels::policy::BOXES_LEVELS;
 use kauri_kernels::thread::coord::Coord;
 
-/// Makes boxes and splits of the points.
+/// Makes boxes, least ids and splits of the points.
 ///
 /// # Safety
 /// Nothing else uses the tree until the stream has done the work.
@@ -17,17 +17,19 @@ pub(super) unsafe fn boxes<C: Coord>(stream: &Stream, tree: &mut GpuTree<C>) -> 
         return Ok(());
     }
     let (boxes, splits) = (tree.boxes.slice_mut(), tree.splits.slice_mut());
+    let least_ids = tree.least_ids.slice_mut();
     // SAFETY: the buffer has room for all points, and more behind them.
     let coords = unsafe { tree.room.slice().part(0, tree.ids.len() * tree.dims) };
     let ids = tree.ids.slice();
     // SAFETY: passed on to the caller.
     unsafe {
-        stream.launch_items::<kdtree_bucket_boxes<C>>(1 << levels, (coords, ids, dims, bucket_len, boxes))?;
+        let args = (coords, ids, dims, bucket_len, boxes, least_ids);
+        stream.launch_items::<kdtree_bucket_boxes<C>>(1 << levels, args)?;
         // The root has no parent, and its box is not needed.
         let mut end = levels;
         while end > 1 {
             let root = end.saturating_sub(BOXES_LEVELS).max(1);
-            stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, dims, root, end))?;
+            stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, least_ids, dims, root, end))?;
             end = root;
         }
         if tree.cells.is_some() {

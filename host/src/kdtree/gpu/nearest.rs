@@ -139,7 +139,7 @@ unsafe fn walk<C: Coord, const D: usize>(
     // Lists in registers are for few dimensions, and long ones for short coordinates; otherwise the lanes of a warp share them.
     let has_short_lists = D < MAX_DIMS;
     let has_lists = has_short_lists && size_of::<C>() == 4;
-    let args = walk_args!(walk, rows.k as u64, rows.dist2, rows.ids);
+    let args = walk_args!(walk, walk.least_ids, rows.k as u64, rows.dist2, rows.ids);
     let (lanes, warps) = (walk.num_queries, 32 * walk.num_queries);
     // SAFETY: passed on to the caller.
     unsafe {

@@ -11,6 +11,7 @@ use crate::primitives::operator::Sum;
 use crate::primitives::pairs::nothing;
 use crate::primitives::scan::{Ends, Scan};
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::kdtree::queries::flags;
 use kauri_kernels::kdtree::within::{
     kdtree_count_in_boxes, kdtree_count_within, kdtree_emit_in_boxes, kdtree_emit_within,
 };
@@ -103,7 +104,7 @@ impl<'a, C: Coord> Call<'a, C> {
         let (plan, temp) = self.prepare(workspace)?;
         // SAFETY: there are as many counts as rows, the borrows keep buffers apart, and these wait for the device before they are
         // freed.
-        unsafe { plan.count(&self, &temp, counts.slice_mut()).map(drop) }
+        unsafe { plan.count(&self, &temp, counts.slice_mut(), flags::COUNT_SUBTREES).map(drop) }
     }
 
     /// Finds the points of each row, as far as there is room for them.
@@ -249,7 +250,8 @@ impl WithinPlan {
         }
     }
 
-    /// Counts the points of each row. Returns how rows are gone through, for [`Call::emit`].
+    /// Counts the points of each row; with [`flags::COUNT_SUBTREES`] not all are looked at, where that is possible. Returns how rows are
+    /// gone through, for [`Call::emit`].
     ///
     /// # Safety
     /// As many counts as rows; nothing else uses buffers of the call and counts until the stream has done the work.
@@ -258,6 +260,7 @@ impl WithinPlan {
         call: &Call<'a, C>,
         temp: &Temp<'a>,
         counts: SliceMut<'_, u32>,
+        count_subtrees: u32,
     ) -> Result<Through<'a>> {
         let &Call { tree, stream, within } = call;
         // SAFETY: passed on to the caller.
@@ -265,7 +268,10 @@ impl WithinPlan {
             let through = self.through(call, temp)?;
             match within {
                 Within::Distance(asked, queries) => {
-                    let walk = WalkArgs::new(tree, asked, queries, ALL, through);
+                    let mut walk = WalkArgs::new(tree, asked, queries, ALL, through);
+                    if asked.mask().is_empty() && tree.bucket_len == 0 {
+                        walk.flags |= count_subtrees;
+                    }
                     let (n, args) = (walk.num_queries, walk_args!(walk, counts));
                     match asked.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<kdtree_count_within<C, 2>>(n, args),
@@ -302,7 +308,8 @@ impl WithinPlan {
         let (stream, counts) = (call.stream, temp.view(self.counts));
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            let through = self.count(call, temp, counts)?;
+            // Each point is looked at, as when they are written: they agree even where a coordinate is not a number.
+            let through = self.count(call, temp, counts, 0)?;
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();

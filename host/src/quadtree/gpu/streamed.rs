@@ -17,6 +17,7 @@ use crate::device::{Buffer, Gpu, Stream};
 use crate::error::{Error, Result};
 use crate::kdtree::Coordinate;
 use crate::kdtree::cpu::Corners;
+use crate::once::Once;
 use crate::memory::{self, Parts};
 use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;
@@ -128,6 +129,7 @@ pub(in crate::quadtree) fn build<C: Coordinate, const D: usize>(
         coords: coords.into(),
         ids: ids.into(),
         corners: Corners::new(),
+        deep_leaves: Once::new(),
     })
 }
 

@@ -96,12 +96,13 @@ impl<C: Coordinate, const D: usize> Unchecked<'_, C, D> {
         if !ids.is_sorted() {
             return Some("its points are not in the order of the input".into());
         }
-        let shift = self.frame.levels - leaf.level;
-        let is_inside = |&point: &[C; D]| {
-            self.frame.has(point) && {
-                let unit = self.frame.unit(point);
-                (0..D).all(|axis| u64::from(unit[axis]) >> shift == u64::from(corner[axis]) >> shift)
-            }
+        // By the corners of the cell, not by the units of points: so the numbers that a build goes by are checked too.
+        let side = 1 << (self.frame.levels - leaf.level);
+        let low = self.frame.corner(corner.map(u64::from));
+        let high = self.frame.corner(corner.map(|unit| u64::from(unit) + side));
+        let is_inside = |point: &[C; D]| {
+            let point = point.map(|x| x.to_f64());
+            (0..D).all(|axis| low[axis] <= point[axis] && point[axis] < high[axis])
         };
         let outside = points.iter().position(|point| !is_inside(point))?;
         Some(format!("point {} is not in its cell", ids[outside]))

@@ -33,6 +33,11 @@ impl<C: Coord> Visit<C> for Heap<'_, C> {
     }
 
     #[inline(always)]
+    unsafe fn last_id(&self) -> u32 {
+        self.best.worst_id()
+    }
+
+    #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
         if is_taken {
             self.best.offer(distance, id);

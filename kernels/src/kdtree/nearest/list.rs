@@ -78,6 +78,11 @@ impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
     }
 
     #[inline(always)]
+    unsafe fn last_id(&self) -> u32 {
+        self.best[K - 1].id()
+    }
+
+    #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
         if is_taken {
             self.collected.store(Self::place(self.num_collected), C::Ranked::new(distance.key(), id));

@@ -28,6 +28,11 @@ impl<C: Coord> Visit<C> for One<C> {
     }
 
     #[inline(always)]
+    unsafe fn last_id(&self) -> u32 {
+        self.best.id()
+    }
+
+    #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
         let item = C::Ranked::new(distance.key(), id);
         if is_taken && item.is_before(self.best) {

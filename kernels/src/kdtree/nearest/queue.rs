@@ -59,6 +59,11 @@ impl<C: Coord, const T: usize> Visit<C> for Queue<C, T> {
     }
 
     #[inline(always)]
+    unsafe fn last_id(&self) -> u32 {
+        shuffle_idx(self.best[T - 1], 31).id()
+    }
+
+    #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
         let item = if is_taken { C::Ranked::new(distance.key(), id) } else { C::Ranked::LAST };
         let backwards = sort_backwards(item);
