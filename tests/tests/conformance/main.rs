@@ -24,6 +24,7 @@ mod primitives_ordered;
 mod properties;
 mod quadtree;
 mod quadtree_large;
+mod readers;
 mod sah;
 mod save;
 
