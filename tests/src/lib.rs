@@ -5,6 +5,7 @@ pub mod generate;
 pub mod load_any;
 pub mod oracle;
 pub mod rays;
+pub mod read_any;
 
 use generate::Shape;
 use kauri::device::{Schedule, SimOptions};

@@ -19,7 +19,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::point::Point;
 use crate::stats::Stats;
-use file::Expected;
+use file::{Expected, Opened};
 use header::{ALIGNMENT, Header};
 use kauri_kernels::thread::coord::Coord;
 
@@ -130,8 +130,11 @@ pub(crate) fn read_from<I: Index>(device: &Device, reader: &mut dyn Read) -> Res
 /// # Safety
 /// Nobody changes the file as long as the index is there.
 pub(crate) unsafe fn map<I: Index>(device: &Device, path: &Path) -> Result<I> {
+    let file = Opened::new(path)?;
     // SAFETY: passed on to the caller.
-    opened(device, || unsafe { IndexFile::map(path, &expected::<I>()) })
+    let index = opened(device, || unsafe { IndexFile::map(&file, &expected::<I>()) })?;
+    file.check_unchanged()?;
+    Ok(index)
 }
 
 /// What the header of a file says.
@@ -235,12 +238,14 @@ macro_rules! files_of_index {
             /// of processes share; a GPU copies them from there. They are checked as by [`load`](Self::load), which reads all of them.
             ///
             /// # Errors
-            /// Those of [`load`](Self::load).
+            /// Those of [`load`](Self::load), also for a file whose length or time of change is another when all of it is checked.
             ///
             /// # Safety
-            /// Nobody writes to the file or cuts it short as long as the index is there, on a GPU until this returns: queries rely on
-            /// what was checked, and a page that is gone ends the process. To put another file in its place is fine, and
-            /// [`save`](Self::save) does that.
+            /// Nobody writes to the file or cuts it short as long as the index is there, on a GPU until this returns. Checksums are
+            /// compared once: queries rely on what was checked, so bytes that change later are undefined behavior, and a page that is
+            /// gone ends the process (`SIGBUS`). No system protects mapped pages from others who write: private mappings show their
+            /// changes too, and locks bind only those who ask for them. To put another file in its place is fine, and
+            /// [`save`](Self::save) does that. Where others may write to the file itself, [`load`](Self::load) it.
             pub unsafe fn map(
                 device: &$crate::Device,
                 path: impl AsRef<std::path::Path>,

@@ -91,7 +91,7 @@ impl<T: Words> Compact<'_, T> {
     fn staged(&self) -> SharedSlice<'_, T> {
         let words = shared_field!(self.smem, items);
         // SAFETY: as many words as the items have, aligned for any of them.
-        unsafe { SharedSlice::from_raw_parts(words.as_ptr().cast(), tile_items::<T, ROWS>()) }
+        unsafe { SharedSlice::from_raw_parts(words.as_raw_ptr().cast(), tile_items::<T, ROWS>()) }
     }
 
     /// Puts the items into shared memory: those that are kept, and behind these, if they are wanted, the others. Of the tile

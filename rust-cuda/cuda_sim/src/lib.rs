@@ -50,7 +50,8 @@
 //! results of right synchronisation do, and so do hangs.
 //!
 //! # What is not
-//! Accesses through raw pointers and `&[T]` are not seen (the effect of writes is, for initialisation). Of many unordered
+//! Accesses through raw pointers and `&[T]` are not seen (the effect of writes is, for initialisation): the documentation
+//! of `cuda_std` lists what is seen and what is not. Of many unordered
 //! readers of a place a sample is kept: a race can be missed, none is invented. Weak memory is modelled as stores that
 //! reach other blocks late; loads are never early. A simulated thread has 256 KiB of stack; beyond it the process ends.
 //!

@@ -25,15 +25,15 @@
 //! | upstream | here | difference |
 //! |---|---|---|
 //! | `#[kernel]` | [`macro@kernel`] | options `block`, `min_blocks`, `max_regs`, `shared`, `family`, `hot`; generic kernels with `#[instance(…)]`; emits a type to launch by |
-//! | parameters `&[T]` | the same, [`Slice<T>`](mem::Slice) preferred | two scalars, pointer and length, as upstream; `Slice` is checked in the simulator |
-//! | parameters `*mut T` | the same, [`SliceMut<T>`](mem::SliceMut) preferred | a raw pointer is launched with a buffer |
+//! | parameters `&[T]` | the same, [`Slice<T>`](mem::Slice) preferred | two scalars, pointer and length, as upstream; only `Slice` is checked |
+//! | parameters `*mut T` | the same, [`SliceMut<T>`](mem::SliceMut) preferred | a raw pointer is launched with a buffer; only `SliceMut` is checked |
 //! | `thread::thread_idx_x()` … `index_1d()` | [`thread`], the same | vectors are `[u32; N]`, no vector library |
 //! | `thread::sync_threads{,_count,_and,_or}` | the same | |
 //! | `thread::{grid,device,system}_fence`, `nanosleep` | the same | and `block_fence`, `spin_hint` |
 //! | `warp::{lane_id, activemask, sync_warp}` | [`warp`], the same | and `lane_mask_*` |
 //! | `warp::warp_vote_*`, `warp_shuffle_*`, `warp_match_*`, `warp_reduce` | the same | convergent intrinsics, not `asm!`; `warp_reduce` also below sm_80; short forms `shuffle_idx` … without the flag |
-//! | `shared_array![T; N]` | the same | |
-//! | `shared::dynamic_shared_mem` | the same | and typed views: [`shared_field!`], [`shared::SharedSlice`] |
+//! | `shared_array![T; N]` | [`shared_array!`], a view | upstream's is a raw pointer: `*tile.add(t) = x` is written `tile.store(t, x)`, and checked |
+//! | `shared::dynamic_shared_mem` | [`shared::dynamic_shared_slice`], a view | the raw pointer is there as an `unsafe` call; [`shared_field!`] views fields of a struct |
 //! | `atomic::mid::atomic_fetch_add_u32_device(p, order, v)` … | [`atomic::atomic_fetch_add(p, v, order, scope)`](atomic) | generic over type and scope; fences that PTX accepts |
 //! | `atomic::AtomicF32` … | methods `atomic_add` … of views | |
 //! | `mem::dynamic_smem_size` | the same | no `malloc`, no global allocator |
@@ -41,6 +41,22 @@
 //! | `misc::{breakpoint, clock}` | the same | and `trap`, `computed` |
 //! | `float::GpuFloat`, `FloatExt` | [`float`]: order-preserving keys | libdevice cannot be linked; `core`'s float methods work, for the rest use the crate `libm` |
 //! | `io::print!` | none | debug in the simulator with `println!` |
+//!
+//! # What the checks see
+//! The simulator sees every access through a view and every function of [`atomic`]: bounds, alignment, initialization,
+//! races. A `checked` build sees the bounds of views on the GPU. Neither sees a Rust place:
+//!
+//! | access | seen |
+//! |---|---|
+//! | `load`, `store`, `load_16`, `store_16`, `load_readonly`, `load_streaming`, `atomic_*` of [`Slice`](mem::Slice), [`SliceMut`](mem::SliceMut), [`SharedSlice`](shared::SharedSlice) | yes |
+//! | [`shared_array!`], [`shared_field!`], [`shared::dynamic_shared_slice`] | yes: they are views |
+//! | [`atomic::atomic_fetch_add`] and the other functions over pointers | yes, as accesses to one element of global memory |
+//! | a parameter `&[T]`, [`Slice::as_slice`](mem::Slice::as_slice) | no |
+//! | a parameter `*const T` or `*mut T`, [`as_ptr`](mem::ViewMut::as_ptr), [`as_raw_ptr`](mem::ViewMut::as_raw_ptr), [`shared_mem`](shared::shared_mem), [`shared::dynamic_shared_mem`] | no: of writes the simulator sees that memory was written, and writes beside an allocation |
+//! | a view made by `from_raw_parts` of such a pointer | yes, with the length given there |
+//! | registers and local arrays | no need: no other thread reaches them |
+//!
+//! There are no asynchronous copies (`cp.async`) and no vector types: 16 bytes at once are `load_16` and `store_16`.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",

@@ -74,12 +74,6 @@ impl<'a, T, S: SpaceOf> ViewMut<'a, T, S> {
         self.len == 0
     }
 
-    /// Address of the first element.
-    #[inline(always)]
-    pub const fn as_ptr(&self) -> *mut T {
-        self.pointer
-    }
-
     /// The part from `begin`, `len` elements long.
     ///
     /// # Safety
@@ -156,7 +150,24 @@ impl<T: Copy, S: SpaceOf> ViewMut<'_, T, S> {
     }
 }
 
+impl<T> ViewMut<'_, T, Shared> {
+    /// Address of the first element, for what views cannot do.
+    ///
+    /// # Safety
+    /// The simulator and `checked` builds do not see accesses through the pointer: a missing barrier stays hidden.
+    #[inline(always)]
+    pub const unsafe fn as_raw_ptr(&self) -> *mut T {
+        self.pointer
+    }
+}
+
 impl<'a, T> SliceMut<'a, T> {
+    /// Address of the first element. The simulator does not see accesses through it.
+    #[inline(always)]
+    pub const fn as_ptr(&self) -> *mut T {
+        self.pointer
+    }
+
     /// The same memory, to be read only.
     #[inline(always)]
     pub const fn read_only(&self) -> Slice<'a, T> {
@@ -278,7 +289,7 @@ impl<'a, T> Slice<'a, T> {
         self.view.len == 0
     }
 
-    /// Address of the first element.
+    /// Address of the first element. The simulator does not see accesses through it.
     #[inline(always)]
     pub const fn as_ptr(&self) -> *const T {
         self.view.pointer

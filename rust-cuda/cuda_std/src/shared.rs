@@ -21,6 +21,8 @@
 //! }
 //! ```
 //!
+//! [`shared_array!`](crate::shared_array) is a view of an array that no launch has to know of.
+//!
 //! Phases that do not overlap share memory through a `#[repr(C)] union` of such structs, with a barrier between them.
 //! `#[link_section = ".shared"] static mut` does not make shared memory with this compiler: it silently makes global
 //! memory.
@@ -31,19 +33,40 @@ use crate::sys;
 /// Elements in the block's shared memory.
 pub type SharedSlice<'a, T> = ViewMut<'a, T, Shared>;
 
-/// A pointer to the block's launch-sized shared memory, as upstream's function of this name.
+/// A raw pointer to the block's launch-sized shared memory, as upstream's function of this name.
+///
+/// # Safety
+/// The simulator and `checked` builds do not see accesses through the pointer: a missing barrier stays hidden. Use
+/// [`dynamic_shared_slice`] or [`shared_field!`](crate::shared_field) where you can.
 #[inline(always)]
 #[track_caller]
-pub fn dynamic_shared_mem<T>() -> *mut T {
-    sys::shared_region(0, size_of::<T>(), align_of::<T>()).cast()
+pub unsafe fn dynamic_shared_mem<T>() -> *mut T {
+    shared_mem()
 }
 
-/// The block's launch-sized shared memory as the struct that `#[kernel(shared = …)]` names. View its fields with
-/// [`shared_field!`](crate::shared_field).
+/// The block's launch-sized shared memory as a view of as many `T` as fit.
+///
+/// `T` must be aligned to at most 16 bytes.
+#[inline(always)]
+#[track_caller]
+pub fn dynamic_shared_slice<'a, T: SharedElement>() -> SharedSlice<'a, T> {
+    const {
+        assert!(
+            align_of::<T>() <= 16 && size_of::<T>() > 0,
+            "elements have a size and at most 16-byte alignment"
+        )
+    };
+    let len = sys::dynamic_shared_bytes() as usize / size_of::<T>();
+    // SAFETY: the launch reserved that many bytes, aligned to 16.
+    unsafe { SharedSlice::from_raw_parts(shared_mem(), len) }
+}
+
+/// The address of the block's launch-sized shared memory, as the struct that `#[kernel(shared = …)]` names. View its
+/// fields with [`shared_field!`](crate::shared_field); the simulator does not see accesses through the pointer itself.
 #[inline(always)]
 #[track_caller]
 pub fn shared_mem<T>() -> *mut T {
-    dynamic_shared_mem()
+    sys::shared_region(0, size_of::<T>(), align_of::<T>()).cast()
 }
 
 /// A view of an array field of a shared-memory struct: `shared_field!(smem, field)`, also `shared_field!(smem, a.b)`.
@@ -57,11 +80,12 @@ macro_rules! shared_field {
     }};
 }
 
-/// The array that a pointer into shared memory names, as a view; the work of [`shared_field!`](crate::shared_field).
+/// The array that a pointer into shared memory names, as a view; the work of [`shared_field!`](crate::shared_field) and
+/// [`shared_array!`](crate::shared_array).
 #[doc(hidden)]
 #[inline(always)]
 pub fn view<'a, A: SharedArray>(array: *mut A) -> SharedSlice<'a, A::Element> {
-    // SAFETY: the pointer comes from shared_field!, so the array lies in the block's shared memory.
+    // SAFETY: the pointer comes from one of the two macros, so the array lies in the block's shared memory.
     unsafe { SharedSlice::from_raw_parts(array.cast(), A::LEN) }
 }
 
@@ -94,8 +118,36 @@ impl<T: SharedElement, const N: usize, const M: usize, const L: usize> SharedArr
     const LEN: usize = N * M * L;
 }
 
-/// A static array of shared memory, `shared_array![u32; 256]`, as a `*mut u32`; upstream's macro. One array a place in
-/// the source: calls through one place share it.
+/// A static array of shared memory as a view: `shared_array![u32; 256]` is a
+/// [`SharedSlice<u32>`](crate::shared::SharedSlice). Rows of arrays of two or three dimensions are joined. One array a
+/// place in the source: calls through one place share it.
+///
+/// Upstream's macro gives a raw pointer: `*tile.add(t) = x` there is `tile.store(t, x)` here, the same instruction on the
+/// GPU, and the simulator finds a missing barrier between it and another thread's `tile.load(t)`. Who needs the pointer
+/// asks for it with `unsafe`: [`as_raw_ptr`](crate::mem::ViewMut::as_raw_ptr).
+///
+/// ```
+/// use cuda_std::prelude::*;
+///
+/// /// The sum of each block's items.
+/// #[kernel(block = 128)]
+/// pub unsafe fn block_sum(input: Slice<u32>, sums: SliceMut<u32>) {
+///     let tile = shared_array![u32; 128];
+///     let t = thread::thread_idx_x() as usize;
+///     tile.store(t, input.load(thread::index_1d() as usize));
+///     thread::sync_threads();
+///     if t == 0 {
+///         let mut sum = 0;
+///         let mut i = 0;
+///         while i < tile.len() {
+///             sum += tile.load(i);
+///             i += 1;
+///         }
+///         sums.store(thread::block_idx_x() as usize, sum);
+///     }
+/// }
+/// # fn main() {}
+/// ```
 #[macro_export]
 macro_rules! shared_array {
     ($t:ty; $n:expr) => {

@@ -1,4 +1,4 @@
-//! The work of `shared_array!`: a static array of shared memory.
+//! The work of `shared_array!`: a static array of shared memory, as a view.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -46,16 +46,18 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
                     options(pure, nomem, nostack, preserves_flags),
                 )
             };
-            ::cuda_std::shared::dynamic_shared_mem::<#element>().wrapping_byte_offset(distance as isize)
+            // SAFETY: only the address of the region is taken.
+            let region = unsafe { ::cuda_std::shared::dynamic_shared_mem::<[#element; #len]>() };
+            region.wrapping_byte_offset(distance as isize)
         };
         #[cfg(not(target_arch = "nvptx64"))]
         let array = {
             static KEY: u8 = 0;
             let bytes = ::core::mem::size_of::<[#element; #len]>();
             ::cuda_std::sys::shared_region(&raw const KEY as usize, bytes, ::core::mem::align_of::<#element>())
-                .cast::<#element>()
+                .cast::<[#element; #len]>()
         };
-        array
+        ::cuda_std::shared::view(array)
     }})
 }
 

@@ -1,6 +1,7 @@
 //! Barriers and shared memory.
 
 use cuda_std::prelude::*;
+use cuda_std::shared::dynamic_shared_slice;
 
 const BLOCK: usize = 128;
 
@@ -33,13 +34,13 @@ pub unsafe fn test_shared(input: Slice<u32>, out: SliceMut<u32>) {
     let item = input.load(i);
     items.store(t, item);
     rows.store(t, u64::from(item) << 8);
-    *plain.add(t) = item;
+    plain.store(t, item);
     if t == 0 {
-        *other = 1000;
+        other.store(0, 1000);
     }
     thread::sync_threads();
     let mirrored = BLOCK - 1 - t;
-    let sum = items.load(mirrored) + (rows.load(mirrored) >> 8) as u32 + *plain.add(mirrored) + *other;
+    let sum = items.load(mirrored) + (rows.load(mirrored) >> 8) as u32 + plain.load(mirrored) + other.load(0);
     out.store(i, sum);
 }
 
@@ -58,4 +59,34 @@ pub unsafe fn test_divergent_then_barrier(input: Slice<u32>, out: SliceMut<u32>,
     } else {
         out.store(i, 0);
     }
+}
+
+/// The sum of each block's items through a static array, with the barrier that it needs, or without.
+#[kernel(family = "test", block = BLOCK)]
+pub unsafe fn test_block_sum(input: Slice<u32>, sums: SliceMut<u32>, with_barrier: u32) {
+    let tile = shared_array![u32; BLOCK];
+    let t = thread::thread_idx_x() as usize;
+    tile.store(t, input.load(thread::index_1d() as usize));
+    if with_barrier != 0 {
+        thread::sync_threads();
+    }
+    if t == 0 {
+        let (mut sum, mut i) = (0, 0);
+        while i < BLOCK {
+            sum += tile.load(i);
+            i += 1;
+        }
+        sums.store(thread::block_idx_x() as usize, sum);
+    }
+}
+
+/// Hands each item to the neighbor through a view of all launch-sized memory.
+#[kernel(family = "test", block = BLOCK, shared = [u32; BLOCK])]
+pub unsafe fn test_dynamic_shared(input: Slice<u32>, out: SliceMut<u32>) {
+    let tile = dynamic_shared_slice::<u32>();
+    let t = thread::thread_idx_x() as usize;
+    let i = thread::index_1d() as usize;
+    tile.store(t, input.load(i));
+    thread::sync_threads();
+    out.store(i, tile.load((t + 1) % tile.len()));
 }

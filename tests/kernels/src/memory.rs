@@ -36,14 +36,14 @@ pub unsafe fn test_copy_16(input: Slice<f32>, out: SliceMut<f32>) {
 pub unsafe fn test_pointers(out: SliceMut<u32>) {
     let shared = shared_array![u32; 32];
     let t = thread::thread_idx_x() as usize;
-    *shared.add(t) = t as u32;
+    shared.store(t, t as u32);
     let start = cuda_std::misc::clock();
     thread::nanosleep(100);
     if t == 0 {
         out.store(0, is_in_address_space(out.as_ptr(), AddressSpace::Global).into());
         out.store(1, is_in_address_space(out.as_ptr(), AddressSpace::Shared).into());
-        out.store(2, is_in_address_space(shared, AddressSpace::Global).into());
-        out.store(3, is_in_address_space(shared, AddressSpace::Shared).into());
+        out.store(2, is_in_address_space(shared.as_raw_ptr(), AddressSpace::Global).into());
+        out.store(3, is_in_address_space(shared.as_raw_ptr(), AddressSpace::Shared).into());
         out.store(4, (cuda_std::misc::clock() > start).into());
         out.store(5, cuda_std::mem::dynamic_smem_size());
     }

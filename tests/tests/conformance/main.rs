@@ -26,6 +26,7 @@ mod primitives_ordered;
 mod properties;
 mod quadtree;
 mod quadtree_large;
+mod readers;
 mod refusals;
 mod sah;
 mod save;

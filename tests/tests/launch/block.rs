@@ -1,7 +1,7 @@
 //! Barriers and shared memory.
 
 use crate::{noise, on_each_gpu, zeros};
-use kauri::device::Buffer;
+use kauri::device::{Buffer, Stream};
 use kauri_test_kernels::block::*;
 
 const BLOCK: usize = 128;
@@ -42,6 +42,40 @@ fn shared_memory_of_three_kinds() {
         let expected: Vec<u32> =
             input.chunks(BLOCK).flat_map(|block| block.iter().rev().map(|x| 3 * x + 1000)).collect();
         assert_eq!(out.to_vec(stream).unwrap(), expected);
+    });
+}
+
+/// Upstream's idiom for tiles: with its barrier it is right under all schedules, without it is a race under all schedules.
+#[test]
+fn missing_barrier_around_a_static_array() {
+    let input: Vec<u32> = noise(2 * BLOCK, 7).iter().map(|x| x >> 8).collect();
+    let run = |stream: &Stream, with_barrier: u32| {
+        let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
+        let mut sums = zeros::<u32>(stream, 2);
+        // SAFETY: one thread an item.
+        unsafe { stream.launch::<test_block_sum>(2, (buffer.slice(), sums.slice_mut(), with_barrier)) }?;
+        sums.to_vec(stream)
+    };
+    let expected: Vec<u32> = input.chunks(BLOCK).map(|block| block.iter().sum()).collect();
+    on_each_gpu(|_, stream| assert_eq!(run(stream, 1).unwrap(), expected));
+    for device in kauri_tests::simulated() {
+        let stream = Stream::new(device.gpu().unwrap()).unwrap();
+        let error = run(&stream, 0).unwrap_err().to_string();
+        assert!(error.contains("data race") && error.contains("in static shared array 1"), "{error}");
+        assert!(error.contains("tests/kernels/src/block.rs"), "{error}");
+    }
+}
+
+#[test]
+fn launch_sized_memory_as_one_view() {
+    on_each_gpu(|_, stream| {
+        let input = noise(2 * BLOCK, 9);
+        let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
+        let mut out = zeros::<u32>(stream, input.len());
+        // SAFETY: one thread an item.
+        unsafe { stream.launch::<test_dynamic_shared>(2, (buffer.slice(), out.slice_mut())) }.unwrap();
+        let rotated = |block: &[u32]| [&block[1..], &block[..1]].concat();
+        assert_eq!(out.to_vec(stream).unwrap(), input.chunks(BLOCK).flat_map(rotated).collect::<Vec<_>>());
     });
 }
 

@@ -1,7 +1,7 @@
 //! A file of an index, read or mapped, whose header and checksums are right.
 
 use bytemuck::Pod;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,33 @@ pub struct IndexFile {
 pub(super) struct Expected {
     pub(super) kind: &'static str,
     pub(super) points: PointType,
+}
+
+/// A file that is open, as it was then.
+pub(super) struct Opened<'a> {
+    path: &'a Path,
+    file: File,
+    there: Metadata,
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn new(path: &'a Path) -> Result<Self> {
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (there, file) = opened.map_err(|error| At(path).io(error))?;
+        Ok(Self { path, file, there })
+    }
+
+    /// Checks that nobody has changed the file since, as far as its length and its time tell.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        let at = At(self.path);
+        let now = self.file.metadata().map_err(|error| at.io(error))?;
+        let is_same = now.len() == self.there.len() && now.modified().ok() == self.there.modified().ok();
+        if is_same {
+            return Ok(());
+        }
+        let what = "the file was changed while it was mapped: load it instead".into();
+        Err(at.corrupt(now.len().min(self.there.len()), what))
+    }
 }
 
 /// A section as items, which may be anything.
@@ -80,11 +107,10 @@ impl IndexFile {
     ///
     /// # Safety
     /// Nobody changes the file as long as the result, or a section of it, is there.
-    pub(super) unsafe fn map(path: &Path, expected: &Expected) -> Result<Self> {
+    pub(super) unsafe fn map(opened: &Opened<'_>, expected: &Expected) -> Result<Self> {
+        let Opened { path, file, there } = opened;
         let at = At(path);
-        let file = File::open(path).map_err(|error| at.io(error))?;
         // What is not there cannot be mapped, not even the nothing of an empty file; a folder can be opened.
-        let there = file.metadata().map_err(|error| at.io(error))?;
         if there.is_dir() {
             return Err(at.io(io::ErrorKind::IsADirectory.into()));
         }
@@ -92,7 +118,7 @@ impl IndexFile {
             header::front_bytes(&[]).map_err(|wrong| at.wrong(wrong))?;
         }
         // SAFETY: passed on to the caller.
-        let bytes = unsafe { Bytes::map(&file) }.map_err(|error| at.io(error))?;
+        let bytes = unsafe { Bytes::map(file) }.map_err(|error| at.io(error))?;
         let start = &bytes[..bytes.len().min(HEADER_BYTES)];
         let front_bytes = header::front_bytes(start).map_err(|wrong| at.wrong(wrong))?;
         let front = &bytes[..bytes.len().min(front_bytes)];
@@ -279,5 +305,38 @@ impl At<'_> {
             false => format!("the file goes on, and is to have {expected} bytes"),
         };
         Err(self.corrupt(len.min(expected), what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    /// Pages are not looked at after the change: that may end the process.
+    #[test]
+    fn files_that_change_while_they_are_mapped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("i.kauri");
+        std::fs::write(&path, [7; 100]).unwrap();
+        let change = |change: &dyn Fn(&File)| {
+            let opened = Opened::new(&path).unwrap();
+            opened.check_unchanged().unwrap();
+            change(&File::options().write(true).open(&path).unwrap());
+            opened.check_unchanged()
+        };
+        for len in [40, 200] {
+            let error = change(&|file| file.set_len(len).unwrap()).unwrap_err();
+            assert!(matches!(&error, Error::CorruptFile { offset: 40 | 100, .. }), "{error}");
+            assert!(error.to_string().contains("changed while it was mapped"), "{error}");
+            std::fs::write(&path, [7; 100]).unwrap();
+        }
+        let later = SystemTime::now() + Duration::from_secs(5);
+        assert!(change(&|file| file.set_modified(later).unwrap()).is_err());
+        // Another file in its place is fine.
+        let opened = Opened::new(&path).unwrap();
+        std::fs::write(folder.path().join("other"), [8; 5]).unwrap();
+        std::fs::rename(folder.path().join("other"), &path).unwrap();
+        opened.check_unchanged().unwrap();
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::Values;
 use super::{Numbers, PlaceColumns, finite, latitude, longitude};
 use crate::error::{Error, Result, TablePlace};
+use crate::memory;
 use crate::point::LonLat;
 
 /// The bytes of a file with a header line.
@@ -44,6 +45,7 @@ impl Csv {
                 };
                 return Err(error(path, csv.line(start), columns.get(got), what));
             }
+            memory::reserve_more(&mut starts, 1, "rows of a table")?;
             starts.push(start);
         }
         drop(reader);
@@ -69,7 +71,7 @@ impl Csv {
         let PlaceColumns::LonLat { lon, lat } = places else {
             return Err(error(path, self.header, None, "no column has points as bytes".into()));
         };
-        let mut places = crate::memory::vec_with_capacity(self.len(), "places of a table")?;
+        let mut places = memory::vec_with_capacity(self.len(), "places of a table")?;
         self.each(|start, record| {
             let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
                 let value = number(&String::from_utf8_lossy(&record[column])).and_then(of);
@@ -82,8 +84,8 @@ impl Csv {
     }
 
     pub(super) fn numbers(&self, path: &Path, columns: &[String], column: usize) -> Result<Numbers> {
-        let mut integers = Some(Vec::with_capacity(self.len()));
-        let mut floats = Vec::with_capacity(self.len());
+        let mut integers = Some(memory::vec_with_capacity(self.len(), "numbers of a table")?);
+        let mut floats = memory::vec_with_capacity(self.len(), "numbers of a table")?;
         self.each(|start, record| {
             let text = String::from_utf8_lossy(&record[column]);
             let value = number(&text);
@@ -113,7 +115,7 @@ impl Csv {
 
     #[cfg(feature = "parquet")]
     fn values_of(&self, column: usize) -> Result<Values> {
-        let mut texts = crate::memory::vec_with_capacity(self.len(), "values of a column")?;
+        let mut texts = memory::vec_with_capacity(self.len(), "values of a column")?;
         let (mut integers, mut floats) = (Some(Vec::new()), Some(Vec::new()));
         self.each(|_, record| {
             let text = String::from_utf8_lossy(&record[column]);

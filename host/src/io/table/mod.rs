@@ -39,6 +39,11 @@ const PARQUET: [u8; 4] = *b"PAR1";
 /// | Parquet, with the feature `parquet` | all columns that are not within lists or maps, those within structs by their paths, as `bbox.xmin`; plain, or compressed by Snappy, zstd or gzip | its footer, and the columns that are read while they are |
 ///
 /// Places are in two columns of degrees, or in the points of a GeoParquet file.
+///
+/// Any bytes are read or refused. Lengths in a Parquet file are checked before the decoder or an allocation relies on them. Should the
+/// decoder panic in spite of that, it is an [`Error::Table`] too and prints nothing: for this the first Parquet file that is read puts a panic
+/// hook before the one that the process has, which leaves all other panics to that one. Where panics abort (`panic = "abort"`), that is
+/// the end of the process.
 #[derive(Clone, Debug)]
 pub struct Table {
     path: PathBuf,
@@ -230,6 +235,7 @@ impl Table {
             #[cfg(feature = "parquet")]
             Rows::Parquet(parquet) => {
                 let values = parquet.values(&self.path, &self.columns, column)?;
+                crate::memory::check(values.bytes_of_texts(), "texts of a table")?;
                 texts.extend((0..self.len()).map(|row| values.text(row).trim().to_owned()));
             }
         }

@@ -1,15 +1,30 @@
 //! Parquet files: their columns, read one at a time.
+//!
+//! The decoder of the crate `parquet` trusts files: it asserts what a broken one does not hold to, recurses and reserves memory by numbers
+//! in it, and panics, or aborts where memory ends. So a footer is checked before the decoder reads it (`footer`), pages are read and
+//! decompressed here (`pages`) and checked to the last length in them (`check`), and the decoder turns checked bytes into values. What may
+//! have been forgotten is caught in silence (`guarded`).
+
+mod check;
+mod encodings;
+mod file;
+mod footer;
+mod guarded;
+mod pages;
+mod thrift;
 
 use parquet::basic::LogicalType;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::column::reader::get_column_reader;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::ColumnDescPtr;
 use std::fmt;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+pub(super) use self::guarded::Failed;
+use self::guarded::guarded;
+use self::pages::Pages;
 use super::geo::{self, Primary};
 use super::values::{Reading, Refused, Values};
 use super::{PlaceColumns, latitude, longitude};
@@ -20,7 +35,8 @@ use crate::point::LonLat;
 /// A file and the columns of it that are not within lists or maps.
 #[derive(Clone)]
 pub(super) struct Parquet {
-    file: Arc<SerializedFileReader<File>>,
+    file: Arc<File>,
+    metadata: Arc<ParquetMetaData>,
     /// Their numbers in the file.
     leaves: Vec<usize>,
     num_rows: usize,
@@ -36,16 +52,23 @@ impl Parquet {
     /// A file, and the names of its columns.
     pub(super) fn new(path: &Path, file: File) -> Result<(Self, Vec<String>)> {
         let error = |what| Error::Table { path: path.into(), place: TablePlace::Whole, column: None, what };
-        let file = guarded(|| SerializedFileReader::new(file)).map_err(error)?;
-        let metadata = file.metadata().file_metadata();
+        let len = file.metadata().map_err(|source| Error::Io { path: path.into(), source })?.len();
+        let metadata = guarded(|| {
+            footer::check_bytes(&file, len)?;
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+            footer::check_metadata(&metadata, len)?;
+            Ok(metadata)
+        });
+        let metadata = metadata.map_err(|failed| failed.of(error))?;
+        let about = metadata.file_metadata();
         // Rows have 32-bit ids everywhere else, and a number in a broken file may be any.
-        let num_rows = u32::try_from(metadata.num_rows()).map_err(|_| {
-            error(format!("it has {} rows; expected at most {}", metadata.num_rows(), u32::MAX))
-        })?;
-        let columns = metadata.schema_descr().columns();
+        let num_rows = u32::try_from(about.num_rows())
+            .map_err(|_| error(format!("it has {} rows; expected at most {}", about.num_rows(), u32::MAX)))?;
+        let columns = about.schema_descr().columns();
         let leaves: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].max_rep_level() == 0).collect();
         let names = leaves.iter().map(|&leaf| columns[leaf].path().string()).collect();
-        Ok((Self { file: Arc::new(file), leaves, num_rows: num_rows as usize }, names))
+        let num_rows = num_rows as usize;
+        Ok((Self { file: Arc::new(file), metadata: Arc::new(metadata), leaves, num_rows }, names))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -53,7 +76,7 @@ impl Parquet {
     }
 
     fn leaf(&self, column: usize) -> ColumnDescPtr {
-        self.file.metadata().file_metadata().schema_descr().column(self.leaves[column])
+        self.metadata.file_metadata().schema_descr().column(self.leaves[column])
     }
 
     /// All values of a column.
@@ -63,13 +86,13 @@ impl Parquet {
         // Few bytes may stand for very many values.
         memory::check(self.num_rows as u64 * Values::bytes_each(&of), "values of a column")?;
         let mut reading = Reading::new(&of);
-        for group in 0..self.file.num_row_groups() {
+        for group in self.metadata.row_groups() {
+            let pages = Pages::new(Arc::clone(&self.file), group.column(self.leaves[column]));
             guarded(|| {
-                let group = self.file.get_row_group(group)?;
-                let left = self.num_rows - reading.len();
-                reading.read(group.get_column_reader(self.leaves[column])?, left)
+                let left = self.num_rows.saturating_sub(reading.len());
+                reading.read(get_column_reader(of.clone(), Box::new(pages)), left)
             })
-            .map_err(refuse)?;
+            .map_err(|failed| failed.of(refuse))?;
         }
         if reading.len() != self.num_rows {
             return Err(refuse(format!("it has {} values in {} rows", reading.len(), self.num_rows)));
@@ -83,7 +106,7 @@ impl Parquet {
             let place = TablePlace::Whole;
             Err(Error::Table { path: path.into(), place, column, what })
         };
-        let metadata = self.file.metadata().file_metadata();
+        let metadata = self.metadata.file_metadata();
         let pairs = metadata.key_value_metadata().into_iter().flatten();
         let Some(text) = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref())
         else {
@@ -156,14 +179,6 @@ impl Parquet {
             }
         }
         Ok(found)
-    }
-}
-
-/// What `read` gives. The decoder asserts here and there what a broken file does not hold to: that is an error of the file as well.
-fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(read) => read.map_err(|error| format!("the Parquet file cannot be read: {error}")),
-        Err(_) => Err("the Parquet file cannot be read: its bytes are broken".to_owned()),
     }
 }
 

@@ -9,8 +9,10 @@ use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::parquet::Failed;
 use super::{Numbers, finite, geo};
 use crate::error::{Error, TablePlace};
+use crate::memory;
 use crate::point::LonLat;
 
 /// Values that are read at a time.
@@ -132,6 +134,23 @@ impl Values {
             Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY => size_of::<ByteArray>(),
         };
         bytes as u64
+    }
+
+    /// Bytes of the texts of all rows, as far as their lengths differ. Few bytes in a file may stand for many.
+    pub(super) fn bytes_of_texts(&self) -> u64 {
+        let num_rows = self.places.as_ref().map_or(usize::MAX, Vec::len);
+        let sum = |len: &dyn Fn(usize) -> Option<usize>| {
+            (0..num_rows)
+                .map_while(|row| self.place(row).map_or(Some(0), len))
+                .map(|len| len as u64)
+                .sum::<u64>()
+        };
+        match &self.data {
+            Data::Bytes(all) if self.meaning() == Meaning::Texts => sum(&|place| Some(all.get(place)?.len())),
+            Data::Bytes(all) => 2 * sum(&|place| Some(all.get(place)?.len())),
+            Data::Fixed(all) => 2 * sum(&|place| Some(all.get(place)?.len())),
+            _ => 0,
+        }
     }
 
     /// The type of a column of this name that has some of these values.
@@ -350,7 +369,7 @@ impl Reading {
     }
 
     /// Appends at most so many values.
-    pub(super) fn read(&mut self, reader: ColumnReader, most: usize) -> Result<(), ParquetError> {
+    pub(super) fn read(&mut self, reader: ColumnReader, most: usize) -> Result<(), Failed> {
         let Self { values, places, max_level, len } = self;
         let mut rows = Rows { places, max_level: *max_level, len, most };
         match (reader, &mut values.data) {
@@ -364,7 +383,7 @@ impl Reading {
             (ColumnReader::FixedLenByteArrayColumnReader(reader), Data::Fixed(all)) => {
                 rows.append(reader, all)
             }
-            _ => Err(ParquetError::General("the type of a column is not the same in all its parts".into())),
+            _ => Err("the type of a column is not the same in all its parts".into()),
         }
     }
 }
@@ -383,19 +402,21 @@ impl Rows<'_> {
         &mut self,
         mut reader: ColumnReaderImpl<T>,
         values: &mut Vec<T::T>,
-    ) -> Result<(), ParquetError> {
+    ) -> Result<(), Failed> {
         let mut levels = Vec::new();
         // One more than there may be, to see that there are more.
         let mut left = self.most + 1;
         while left > 0 {
             levels.clear();
             let batch = left.min(BATCH);
+            memory::reserve_more(values, batch, "values of a column")?;
             let levels_too = (self.max_level > 0).then_some(&mut levels);
             let (num_rows, _, _) = reader.read_records(batch, levels_too, None, values)?;
             if num_rows == 0 {
                 break;
             }
             if self.max_level > 0 {
+                memory::reserve_more(&mut self.places.places, levels.len(), "values of a column")?;
                 levels.iter().for_each(|&level| self.places.push(level == self.max_level));
             }
             *self.len += num_rows;

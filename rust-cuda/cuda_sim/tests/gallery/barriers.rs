@@ -2,6 +2,7 @@
 
 use crate::harness::{Case, Device, error, source};
 use cuda_std::prelude::*;
+use cuda_std::shared::dynamic_shared_slice;
 
 const N: usize = 64;
 
@@ -53,6 +54,50 @@ unsafe fn reuse(input: Slice<u32>, out: SliceMut<u32>) {
     items.store(t, 2 * first);
     thread::sync_threads();
     out.store(i, items.load((t + 1) % N));
+}
+
+/// The sum of a block through a static array, which the first thread reads before it is whole.
+#[kernel(block = N)]
+unsafe fn static_array_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
+    let tile = shared_array![u32; N];
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    tile.store(t, input.load(i)); // ! static array without barrier
+    let mut sum = 0;
+    for j in 0..N {
+        sum += tile.load(j); // ! static array without barrier
+    }
+    out.store(i, sum);
+}
+
+#[kernel(block = N)]
+unsafe fn static_array(input: Slice<u32>, out: SliceMut<u32>) {
+    let tile = shared_array![u32; N];
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    tile.store(t, input.load(i));
+    thread::sync_threads();
+    let mut sum = 0;
+    for j in 0..N {
+        sum += tile.load(j);
+    }
+    out.store(i, sum);
+}
+
+/// Launch-sized memory of any size, read by the neighbor too early.
+#[kernel(block = N, shared = Smem)]
+unsafe fn dynamic_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
+    let tile = dynamic_shared_slice::<u32>();
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    tile.store(t, input.load(i)); // ! dynamic memory without barrier
+    out.store(i, tile.load((t + 1) % N)); // ! dynamic memory without barrier
+}
+
+#[kernel(block = N, shared = Smem)]
+unsafe fn dynamic(input: Slice<u32>, out: SliceMut<u32>) {
+    let tile = dynamic_shared_slice::<u32>();
+    let (t, i) = (thread::thread_idx_x() as usize, thread::index_1d() as usize);
+    tile.store(t, input.load(i));
+    thread::sync_threads();
+    out.store(i, tile.load((t + 1) % N));
 }
 
 /// A tree sum whose last step has no barrier behind it.
@@ -322,6 +367,8 @@ macro_rules! case {
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         case!("exchange without barrier", Race, true, exchange_without_barrier, exchange, neighbours),
+        case!("static array without barrier", Race, true, static_array_without_barrier, static_array, sums),
+        case!("dynamic memory without barrier", Race, true, dynamic_without_barrier, dynamic, neighbours),
         case!("index without barrier", Race, true, index_without_barrier, exchange, neighbours),
         case!("write after read", Race, true, reuse_without_barrier, reuse, || {
             (0..ITEMS).map(|i| 2 * (i / N * N + (i + 2) % N) as u32).collect()

@@ -1,0 +1,18 @@
+//! Any bytes, read as an OBJ mesh: an error of the file, or something whole.
+//!
+//! `cargo +nightly fuzz run read_obj`, best with the seeds that the test `broken_tables_and_meshes` of the conformance suite writes into
+//! `corpus/read_obj` if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test does the same without a fuzzer.
+
+#![no_main]
+
+#[path = "../../tests/src/read_any.rs"]
+mod read_any;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let scratch = std::env::temp_dir().join(format!("kauri-read_obj-{}", std::process::id()));
+    if !bytes.starts_with(b"ply") {
+        read_any::read_triangles(&scratch, bytes);
+    }
+});

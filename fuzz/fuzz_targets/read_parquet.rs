@@ -1,0 +1,18 @@
+//! Any bytes, read as a Parquet table: an error of the file, or something whole.
+//!
+//! `cargo +nightly fuzz run read_parquet`, best with the seeds that the test `broken_parquet_files` of the conformance suite writes into
+//! `corpus/read_parquet` if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test does the same without a fuzzer.
+
+#![no_main]
+
+#[path = "../../tests/src/read_any.rs"]
+mod read_any;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let scratch = std::env::temp_dir().join(format!("kauri-read_parquet-{}", std::process::id()));
+    // The decoder is behind both.
+    read_any::read_table(&scratch, &[b"PAR1", bytes, b"PAR1"].concat());
+    read_any::read_table(&scratch, bytes);
+});

@@ -1,0 +1,203 @@
+//! What is checked of a page before the decoder gets it.
+
+use parquet::basic::{Encoding, Type as Physical};
+use parquet::column::page::Page;
+use parquet::data_type::ByteArray;
+use parquet::schema::types::ColumnDescriptor;
+
+use super::Failed;
+use super::encodings::{check_runs, count_in_runs, count_packed, differences};
+use crate::memory;
+
+/// Largest width of an index into a dictionary.
+const MAX_INDEX_BITS: u8 = 32;
+
+/// Checks the bytes of a page: that they have as many values as its levels say, and that all lengths among them are within them.
+pub(super) fn check(column: &ColumnDescriptor, page: &Page, has_dictionary: bool) -> Result<(), Failed> {
+    let bytes = page.buffer().as_ref();
+    let num_values = page.num_values() as usize;
+    let of = column.physical_type();
+    let data = |bytes, present| Data { of, width: column.type_length(), bytes, num_values, present };
+    match page {
+        Page::DictionaryPage { .. } => {
+            // Of the smallest values there are eight a byte; the decoder makes room for all of them.
+            if num_values > bytes.len().saturating_mul(8) {
+                return Err(format!("a dictionary of {num_values} values in {} bytes", bytes.len()).into());
+            }
+            data(bytes, num_values).check_plain()?;
+            memory::vec_with_capacity::<ByteArray>(num_values, "a dictionary of a column")?;
+            Ok(())
+        }
+        Page::DataPage { encoding, def_level_encoding, .. } => {
+            let (present, from) = v1_levels(column.max_def_level(), *def_level_encoding, num_values, bytes)?;
+            data(&bytes[from..], present).check(*encoding, has_dictionary)
+        }
+        Page::DataPageV2 { encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
+            let (rep, def) = (*rep_levels_byte_len as usize, *def_levels_byte_len as usize);
+            let levels = bytes.get(rep..rep + def).ok_or("levels are longer than their page")?;
+            let present = match column.max_def_level() {
+                0 => num_values,
+                level => count_in_runs(levels, bits_of(level), num_values, level as u64)?,
+            };
+            data(&bytes[rep + def..], present).check(*encoding, has_dictionary)
+        }
+    }
+}
+
+/// The number of values that are not null by the levels before them, and where these end.
+fn v1_levels(
+    level: i16,
+    encoding: Encoding,
+    num_values: usize,
+    bytes: &[u8],
+) -> Result<(usize, usize), Failed> {
+    let short = "levels are longer than their page";
+    let width = bits_of(level);
+    if level == 0 {
+        return Ok((num_values, 0));
+    }
+    #[expect(deprecated, reason = "old files have it")]
+    if encoding == Encoding::BIT_PACKED {
+        let end = num_values.saturating_mul(width).div_ceil(8);
+        let levels = bytes.get(..end).ok_or(short)?;
+        return Ok((count_packed(levels, width, num_values, level as u64), end));
+    }
+    if encoding != Encoding::RLE {
+        return Err(format!("levels are encoded as {encoding}").into());
+    }
+    let (len, rest) = bytes.split_first_chunk().ok_or(short)?;
+    let levels = rest.get(..u32::from_le_bytes(*len) as usize).ok_or(short)?;
+    Ok((count_in_runs(levels, width, num_values, level as u64)?, size_of::<u32>() + levels.len()))
+}
+
+fn bits_of(level: i16) -> usize {
+    (i16::BITS - level.leading_zeros()) as usize
+}
+
+/// The values of a page.
+struct Data<'a> {
+    of: Physical,
+    /// Bytes of a value of fixed length.
+    width: i32,
+    bytes: &'a [u8],
+    /// With nulls.
+    num_values: usize,
+    /// Without.
+    present: usize,
+}
+
+impl Data<'_> {
+    fn check(&self, encoding: Encoding, has_dictionary: bool) -> Result<(), Failed> {
+        let Self { of, bytes, num_values, present, .. } = *self;
+        match encoding {
+            Encoding::PLAIN => self.check_plain(),
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if !has_dictionary => {
+                Err("a page has indices into a dictionary, and there is none before it".into())
+            }
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => match bytes.split_first() {
+                Some((&width, indices)) if width <= MAX_INDEX_BITS => {
+                    Ok(check_runs(indices, width.into(), num_values)?)
+                }
+                _ => Err("the width of indices into a dictionary is missing or too large".into()),
+            },
+            Encoding::RLE if of == Physical::BOOLEAN => {
+                let (len, rest) = bytes.split_first_chunk().ok_or("truth values end too early")?;
+                let runs = rest.get(..u32::from_le_bytes(*len) as usize);
+                Ok(check_runs(runs.ok_or("truth values end too early")?, 1, num_values)?)
+            }
+            Encoding::DELTA_BINARY_PACKED if matches!(of, Physical::INT32 | Physical::INT64) => {
+                let width = if of == Physical::INT32 { 32 } else { 64 };
+                differences(bytes, width, (present, num_values), |_| Ok(()))?;
+                Ok(())
+            }
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => self.check_lengths(bytes, present).map(drop),
+            Encoding::DELTA_BYTE_ARRAY => self.check_prefixes(),
+            Encoding::BYTE_STREAM_SPLIT => self.check_size(self.size()),
+            other => Err(format!("values of type {of} are encoded as {other}").into()),
+        }
+    }
+
+    /// Values behind each other.
+    fn check_plain(&self) -> Result<(), Failed> {
+        match self.of {
+            // Eight a byte; the decoder stops where they end.
+            Physical::BOOLEAN => Ok(()),
+            Physical::BYTE_ARRAY => {
+                let mut rest = self.bytes;
+                for _ in 0..self.present {
+                    let next = rest.split_first_chunk().map(|(len, rest)| (u32::from_le_bytes(*len), rest));
+                    let next = next.and_then(|(len, rest)| rest.get(len as usize..));
+                    rest = next.ok_or("a text is longer than its page")?;
+                }
+                Ok(())
+            }
+            _ => self.check_size(self.size()),
+        }
+    }
+
+    /// Bytes of a value, if all have as many.
+    fn size(&self) -> usize {
+        match self.of {
+            Physical::BOOLEAN | Physical::BYTE_ARRAY => 0,
+            Physical::INT32 | Physical::FLOAT => 4,
+            Physical::INT64 | Physical::DOUBLE => 8,
+            Physical::INT96 => 12,
+            Physical::FIXED_LEN_BYTE_ARRAY => usize::try_from(self.width).unwrap_or(0),
+        }
+    }
+
+    fn check_size(&self, size: usize) -> Result<(), Failed> {
+        if self.present.saturating_mul(size) > self.bytes.len() {
+            let (present, bytes) = (self.present, self.bytes.len());
+            return Err(format!("{present} values of {size} bytes in {bytes} bytes").into());
+        }
+        Ok(())
+    }
+
+    /// Lengths as differences, and the bytes of all values behind them, of which there are at least `least`; the lengths.
+    fn check_lengths(&self, bytes: &[u8], least: usize) -> Result<Vec<i32>, Failed> {
+        let (lengths, end) = self.numbers(bytes, least)?;
+        let whole = lengths.iter().try_fold(0_u64, |sum, &len| {
+            Some(sum + u64::from(u32::try_from(len).ok().filter(|_| len >= 0)?))
+        });
+        let there = bytes.len().checked_sub(end).ok_or("lengths of texts end too early")?;
+        match whole {
+            Some(whole) if whole <= there as u64 => Ok(lengths),
+            _ => Err("a text is longer than its page".into()),
+        }
+    }
+
+    /// Lengths of what a value has in common with the one before, and the rest of each.
+    fn check_prefixes(&self) -> Result<(), Failed> {
+        let (prefixes, end) = self.numbers(self.bytes, self.present)?;
+        let rests = self.bytes.get(end..).ok_or("lengths of texts end too early")?;
+        let rests = self.check_lengths(rests, prefixes.len())?;
+        let (mut before, mut whole) = (0, 0_usize);
+        for (&prefix, &rest) in prefixes.iter().zip(&rests) {
+            let prefix = usize::try_from(prefix).ok().filter(|&prefix| prefix <= before);
+            before = prefix.ok_or("a text begins with more than the one before has")? + rest as usize;
+            whole = whole.saturating_add(before);
+        }
+        // Few bytes may stand for very long texts.
+        memory::vec_with_capacity::<u8>(whole, "texts of a column")?;
+        Ok(())
+    }
+
+    /// Numbers of 32 bits as differences, at least `least`, and where they end.
+    fn numbers(&self, bytes: &[u8], least: usize) -> Result<(Vec<i32>, usize), Failed> {
+        let mut numbers = Vec::new();
+        let mut failed = None;
+        let end = differences(bytes, 32, (least, self.num_values), |number| {
+            failed = memory::reserve_more(&mut numbers, 1, "lengths of texts").err();
+            if failed.is_some() {
+                return Err(String::new());
+            }
+            numbers.push(number as i32);
+            Ok(())
+        });
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok((numbers, end?)),
+        }
+    }
+}

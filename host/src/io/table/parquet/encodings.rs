@@ -1,0 +1,208 @@
+//! Walks over encoded numbers. The decoder asserts that they are within their bytes; here that is found out before.
+
+/// Longest number of 7 bits a byte that the decoder takes.
+const MAX_VARINT: usize = 10;
+/// Largest block of differences; writers make blocks of 128 or 256.
+const MAX_BLOCK: u64 = 1 << 20;
+
+/// A number of 7 bits a byte, the lowest first, and where it ends; nothing if the bytes end before.
+fn varint(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, String> {
+    let mut value = 0;
+    for (i, &byte) in bytes.get(at..).unwrap_or_default().iter().enumerate() {
+        if i == MAX_VARINT {
+            return Err("a number has too many bytes".into());
+        }
+        value |= u64::from(byte & 0x7F).checked_shl(7 * i as u32).unwrap_or(0);
+        if byte < 0x80 {
+            return Ok(Some((value, at + i + 1)));
+        }
+    }
+    Ok(None)
+}
+
+/// The `width` bits from bit `at` on, all of which are there.
+fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
+    let mut word = [0; 16];
+    let from = &bytes[at / 8..];
+    let len = from.len().min(9);
+    word[..len].copy_from_slice(&from[..len]);
+    ((u128::from_le_bytes(word) >> (at % 8)) & ((1 << width) - 1)) as u64
+}
+
+/// A run of levels or indices.
+enum Run<'a> {
+    Repeated(u64, usize),
+    /// As many, packed in these bytes.
+    Packed(&'a [u8], usize),
+}
+
+/// Calls `each` with the runs of at most `count` numbers of `width` bits, in the hybrid of run lengths and packed bits.
+fn runs(bytes: &[u8], width: usize, count: usize, mut each: impl FnMut(Run<'_>)) -> Result<(), String> {
+    let (mut at, mut left) = (0, count);
+    // The decoder looks at the first run even if there is to be none.
+    while let Some((head, start)) = varint(bytes, at)? {
+        let len = usize::try_from(head >> 1).unwrap_or(usize::MAX);
+        if head == 0 {
+            break;
+        }
+        if head & 1 == 1 {
+            let there = bytes.len() - start;
+            let most = if width == 0 { usize::MAX } else { 8 * there / width };
+            let len_here = len.saturating_mul(8).min(left).min(most);
+            each(Run::Packed(&bytes[start..], len_here));
+            left -= len_here;
+            at = start + len.saturating_mul(width).min(there);
+        } else {
+            at = start + width.div_ceil(8);
+            let Some(value) = bytes.get(start..at) else { break };
+            let value = value.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+            each(Run::Repeated(value, len.min(left)));
+            left -= len.min(left);
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Checks indices or truth values.
+pub(super) fn check_runs(bytes: &[u8], width: usize, count: usize) -> Result<(), String> {
+    runs(bytes, width, count, |_| ())
+}
+
+/// How many of at most `count` levels are `level`.
+pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64) -> Result<usize, String> {
+    let mut found = 0;
+    runs(bytes, width, count, |run| {
+        found += match run {
+            Run::Repeated(value, len) => {
+                if value == level {
+                    len
+                } else {
+                    0
+                }
+            }
+            Run::Packed(bytes, len) => count_packed(bytes, width, len, level),
+        }
+    })?;
+    Ok(found)
+}
+
+/// How many of the first `count` packed numbers are `level`; there are as many.
+pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64) -> usize {
+    if (width, level) == (1, 1) {
+        let whole: u32 = bytes[..count / 8].iter().map(|byte| byte.count_ones()).sum();
+        let last = if count % 8 > 0 { bits(bytes, count / 8 * 8, count % 8).count_ones() } else { 0 };
+        return (whole + last) as usize;
+    }
+    (0..count).filter(|i| bits(bytes, i * width, width) == level).count()
+}
+
+/// Calls `each` with the numbers, of at most `width` bits, of a stream of differences (`DELTA_BINARY_PACKED`), of which there are at least
+/// `least` and at most `most`. Returns where the stream ends, which may be beyond its bytes if the last block is not filled up.
+pub(super) fn differences(
+    bytes: &[u8],
+    width: usize,
+    (least, most): (usize, usize),
+    mut each: impl FnMut(i64) -> Result<(), String>,
+) -> Result<usize, String> {
+    let short = || "differences end too early".to_owned();
+    let mut at = 0;
+    let number = |at: &mut usize| {
+        let (value, end) = varint(bytes, *at)?.ok_or_else(short)?;
+        *at = end;
+        Ok::<_, String>(value)
+    };
+    let (block, minis, count) = (number(&mut at)?, number(&mut at)?, number(&mut at)?);
+    let mut value = zigzag(number(&mut at)?);
+    let is_block = block > 0 && block <= MAX_BLOCK && block % 128 == 0;
+    if !is_block || minis == 0 || block % minis != 0 || block / minis % 32 != 0 {
+        return Err(format!("blocks of {block} differences in {minis} parts"));
+    }
+    let (per_mini, minis) = ((block / minis) as usize, minis as usize);
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    if count < least || count > most {
+        return Err(format!("{count} differences, where there are {least} to {most} values"));
+    }
+    let mut left = count;
+    if left > 0 {
+        each(value)?;
+        left -= 1;
+    }
+    while left > 0 {
+        let least = zigzag(number(&mut at)?);
+        let widths = bytes.get(at..at + minis).ok_or_else(short)?;
+        at += minis;
+        for mini_width in widths.iter().map(|&bits| usize::from(bits)) {
+            // The widths of parts behind the last one may be anything.
+            if left == 0 {
+                break;
+            }
+            if mini_width > width {
+                return Err(format!("differences of {mini_width} bits"));
+            }
+            let here = left.min(per_mini);
+            let packed = bytes.get(at..).ok_or_else(short)?;
+            if here * mini_width > 8 * packed.len() {
+                return Err(short());
+            }
+            for i in 0..here {
+                let more = if mini_width == 0 { 0 } else { bits(packed, i * mini_width, mini_width) as i64 };
+                value = value.wrapping_add(least).wrapping_add(more);
+                each(value)?;
+            }
+            at += mini_width * per_mini / 8;
+            left -= here;
+        }
+    }
+    Ok(at)
+}
+
+fn zigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_counted() {
+        // Ten ones; sixteen packed bits, of which five are set and one is behind the count.
+        let runs = [20, 1, 5, 0b1010_1010, 0b1000_0001];
+        assert_eq!(count_in_runs(&runs, 1, 25, 1), Ok(15));
+        assert_eq!(count_in_runs(&runs, 1, 5, 1), Ok(5));
+        assert_eq!(count_in_runs(&runs, 1, 26, 1), Ok(16));
+        assert_eq!(count_in_runs(&runs[..4], 1, 26, 1), Ok(14));
+        // Levels of two bits: 3, 1, 3, 2.
+        assert_eq!(count_in_runs(&[3, 0b1011_0111, 0], 2, 4, 3), Ok(2));
+        assert!(check_runs(&[0xFF; 20], 1, 1).is_err());
+        assert!(check_runs(&[0xFF; 20], 1, 0).is_err());
+        assert_eq!(check_runs(&[], 1, 5), Ok(()));
+    }
+
+    #[test]
+    fn differences_are_read() {
+        let read = |bytes: &[u8], least: usize, most: usize| {
+            let mut values = Vec::new();
+            let push = |value| {
+                values.push(value);
+                Ok(())
+            };
+            differences(bytes, 32, (least, most), push).map(|end| (values, end))
+        };
+        // 128 a block in 4 parts, 3 values, the first 7 (14); the least difference -1 (1), 2 bits each: 3 and 0.
+        let bytes = [0x80, 1, 4, 3, 14, 1, 2, 9, 9, 9, 0b11, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(read(&bytes, 3, 3), Ok((vec![7, 9, 8], 18)));
+        assert_eq!(read(&bytes[..11], 1, 9), Ok((vec![7, 9, 8], 18)));
+        assert!(read(&bytes, 4, 9).is_err() && read(&bytes, 0, 2).is_err());
+        (0..10).for_each(|len| assert!(read(&bytes[..len], 0, 9).is_err(), "{len}"));
+        for head in [[0, 0, 4], [0x80, 1, 0], [0x80, 1, 3], [0x81, 1, 1]] {
+            assert!(read(&[&head[..], &bytes[3..]].concat(), 0, 9).is_err());
+        }
+        assert!(read(&[&[0xFF; 9][..], &[1], &bytes[2..]].concat(), 0, 9).is_err());
+        // A part of 33 bits.
+        assert!(read(&[&bytes[..6], &[33, 0, 0, 0], &[0; 200]].concat(), 3, 3).is_err());
+    }
+}

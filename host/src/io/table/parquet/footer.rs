@@ -1,0 +1,120 @@
+//! What is checked of a footer before and after the decoder reads it.
+
+use parquet::basic::Type as Physical;
+use parquet::file::metadata::ParquetMetaData;
+use std::fs::File;
+
+use super::Failed;
+use super::file::read_at;
+use super::thrift::{I16, I64, LIST, Thrift, Wrong};
+
+/// The end of a file: length of the metadata, 4 bytes, and a magic word.
+const TAIL: u64 = 8;
+const MAGIC: &[u8] = b"PAR1";
+/// How deeply columns may be nested.
+const MAX_DEPTH: usize = 64;
+/// Numbers of fields in Parquet's metadata.
+const SCHEMA: i64 = 2;
+const NUM_CHILDREN: i64 = 5;
+
+/// Checks the metadata of a file of `len` bytes: that they are within it, that each of their lengths is within them, and that the tree of
+/// columns is one. The decoder reserves memory for lengths as they are, and recurses as deeply as columns are nested.
+pub(super) fn check_bytes(file: &File, len: u64) -> Result<(), Failed> {
+    let Some(tail_at) = len.checked_sub(TAIL) else { return Err("its footer is not there".into()) };
+    let tail = read_at(file, tail_at, TAIL as usize, "the footer of a Parquet file")?;
+    let (metadata_len, magic) = tail.split_first_chunk::<4>().expect("8 bytes");
+    if magic != MAGIC {
+        return Err("its last bytes are not those of a Parquet file without encryption".into());
+    }
+    let metadata_len = u32::from_le_bytes(*metadata_len);
+    let Some(at) = tail_at.checked_sub(metadata_len.into()) else {
+        return Err(format!("its footer says that it has {metadata_len} bytes, the file has {len}").into());
+    };
+    let bytes = read_at(file, at, metadata_len as usize, "the footer of a Parquet file")?;
+    let children = children(&bytes).map_err(|wrong| match wrong {
+        Wrong::Short => "its footer ends too early",
+        Wrong::Broken => "its footer is broken",
+    })?;
+    if is_tree(&children) { Ok(()) } else { Err("its columns are nested too deeply, or do not end".into()) }
+}
+
+/// The number of children of each element of the schema.
+fn children(bytes: &[u8]) -> Result<Vec<i64>, Wrong> {
+    let mut children = Vec::new();
+    Thrift::new(bytes).fields(|metadata, id, kind| {
+        if (id, kind) != (SCHEMA, LIST) {
+            return Ok(false);
+        }
+        metadata.structs(|element| {
+            let mut count = 0;
+            element.fields(|element, id, kind| {
+                let is_count = id == NUM_CHILDREN && (I16..=I64).contains(&kind);
+                if is_count {
+                    count = element.zigzag()?;
+                }
+                Ok(is_count)
+            })?;
+            children.push(count);
+            Ok(())
+        })?;
+        Ok(true)
+    })?;
+    Ok(children)
+}
+
+/// True if elements, each followed by its children, have as many as they say, and are not nested deeply.
+fn is_tree(children: &[i64]) -> bool {
+    // Children that are still to come, from the root on.
+    let mut open: Vec<i64> = Vec::new();
+    for &count in children {
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+        if let Some(left) = open.last_mut() {
+            *left -= 1;
+        }
+        if count < 0 || count > children.len() as i64 || open.len() > MAX_DEPTH {
+            return false;
+        }
+        open.push(count);
+    }
+    open.iter().all(|&left| left == 0)
+}
+
+/// Checks what decoded metadata say of where columns are in a file of `len` bytes.
+pub(super) fn check_metadata(metadata: &ParquetMetaData, len: u64) -> Result<(), Failed> {
+    for column in metadata.file_metadata().schema_descr().columns() {
+        if column.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY && column.type_length() <= 0 {
+            let name = column.path().string();
+            return Err(format!("column '{name}' has values of {} bytes", column.type_length()).into());
+        }
+    }
+    for chunk in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+        let end = start.checked_add(chunk.compressed_size());
+        let is_within = start >= 0 && chunk.compressed_size() >= 0;
+        if !is_within || end.is_none_or(|end| end as u64 > len) {
+            let (name, bytes) = (chunk.column_path().string(), chunk.compressed_size());
+            return Err(format!(
+                "column '{name}' has {bytes} bytes at byte {start}, beyond the file's {len}"
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_of_columns() {
+        assert!(is_tree(&[]) && is_tree(&[0]) && is_tree(&[2, 0, 0]) && is_tree(&[2, 1, 0, 2, 0, 0]));
+        for broken in [&[1][..], &[2, 0], &[-1, 0], &[1 << 31, 0], &[2, 1, 0]] {
+            assert!(!is_tree(broken), "{broken:?}");
+        }
+        let chain = |depth: usize| [vec![1; depth], vec![0]].concat();
+        assert!(is_tree(&chain(MAX_DEPTH)) && !is_tree(&chain(MAX_DEPTH + 1)));
+    }
+}

@@ -1,0 +1,256 @@
+//! The pages of a column, checked before the decoder gets them.
+
+use flate2::read::MultiGzDecoder;
+use parquet::basic::{Compression, Encoding};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::schema::types::ColumnDescPtr;
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use super::Failed;
+use super::check::check;
+use super::file::read_at;
+use super::thrift::{STRUCT, Thrift, Wrong};
+use crate::memory;
+
+const PAGE: &str = "a page of a Parquet file";
+/// Bytes that are read at first for a header, and that it has at most.
+const FIRST_HEADER: u64 = 1 << 8;
+const MAX_HEADER: u64 = 1 << 24;
+
+/// The pages of a column within a group of rows.
+pub(super) struct Pages {
+    file: Arc<File>,
+    /// What is left of the file's bytes.
+    at: u64,
+    end: u64,
+    compression: Compression,
+    column: ColumnDescPtr,
+    has_dictionary: bool,
+}
+
+/// A header of a page. Numbers of its kind are by their fields.
+#[derive(Clone, Copy, Default)]
+struct Header {
+    kind: Option<i64>,
+    compressed: Option<i64>,
+    whole: Option<i64>,
+    data: Option<[Option<i64>; 8]>,
+    dictionary: Option<[Option<i64>; 8]>,
+    data_v2: Option<[Option<i64>; 8]>,
+}
+
+impl Pages {
+    /// The pages of a column, which has been checked to lie within the file.
+    pub(super) fn new(file: Arc<File>, chunk: &ColumnChunkMetaData) -> Self {
+        let (start, len) = chunk.byte_range();
+        let (compression, column) = (chunk.compression(), chunk.column_descr_ptr());
+        Self { file, at: start, end: start + len, compression, column, has_dictionary: false }
+    }
+
+    fn next_page(&mut self) -> Result<Option<Page>, Failed> {
+        while self.at < self.end {
+            let header = self.header()?;
+            let bytes = read_at(&self.file, self.at, size(header.compressed, self.end - self.at)?, PAGE)?;
+            self.at += bytes.len() as u64;
+            let page = match header.kind {
+                Some(0) => self.data(header, bytes)?,
+                // Pages of indices, which nothing writes.
+                Some(1) => continue,
+                Some(2) => self.dictionary(header, bytes)?,
+                Some(3) => self.data_v2(header, bytes)?,
+                _ => return Err("a page is of no known kind".into()),
+            };
+            check(&self.column, &page, self.has_dictionary)?;
+            self.has_dictionary |= page.is_dictionary_page();
+            return Ok(Some(page));
+        }
+        Ok(None)
+    }
+
+    /// The header of the next page.
+    fn header(&mut self) -> Result<Header, Failed> {
+        let mut len = FIRST_HEADER;
+        loop {
+            let there = (self.end - self.at).min(len);
+            let bytes = read_at(&self.file, self.at, there as usize, PAGE)?;
+            let mut thrift = Thrift::new(&bytes);
+            match Header::read(&mut thrift) {
+                Ok(header) => {
+                    self.at += there - thrift.left() as u64;
+                    return Ok(header);
+                }
+                Err(Wrong::Short) if there == len && len < MAX_HEADER => len *= 4,
+                Err(_) => return Err("the header of a page is broken".into()),
+            }
+        }
+    }
+
+    fn dictionary(&self, header: Header, bytes: Vec<u8>) -> Result<Page, Failed> {
+        let [_, num_values, encoding, ..] = header.dictionary.ok_or("a dictionary has no header")?;
+        let buf = self.decompressed(bytes, 0, header.whole)?.into();
+        let (num_values, encoding) = (number(num_values)?, encoding_of(encoding)?);
+        if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) || self.has_dictionary {
+            return Err("a column has two dictionaries, or one that is encoded itself".into());
+        }
+        Ok(Page::DictionaryPage { buf, num_values, encoding, is_sorted: false })
+    }
+
+    fn data(&self, header: Header, bytes: Vec<u8>) -> Result<Page, Failed> {
+        let [_, num_values, encoding, def_level_encoding, rep_level_encoding, ..] =
+            header.data.ok_or("a page has no header of its kind")?;
+        Ok(Page::DataPage {
+            buf: self.decompressed(bytes, 0, header.whole)?.into(),
+            num_values: number(num_values)?,
+            encoding: encoding_of(encoding)?,
+            def_level_encoding: encoding_of(def_level_encoding)?,
+            rep_level_encoding: encoding_of(rep_level_encoding)?,
+            statistics: None,
+        })
+    }
+
+    fn data_v2(&self, header: Header, bytes: Vec<u8>) -> Result<Page, Failed> {
+        let [_, num_values, num_nulls, num_rows, encoding, def_levels, rep_levels, is_compressed] =
+            header.data_v2.ok_or("a page has no header of its kind")?;
+        let (def_levels_byte_len, rep_levels_byte_len) = (number(def_levels)?, number(rep_levels)?);
+        // Levels are before the values, and not compressed.
+        let levels = def_levels_byte_len as usize + rep_levels_byte_len as usize;
+        let is_compressed = is_compressed != Some(0);
+        let buf = if is_compressed { self.decompressed(bytes, levels, header.whole)? } else { bytes };
+        Ok(Page::DataPageV2 {
+            buf: buf.into(),
+            num_values: number(num_values)?,
+            encoding: encoding_of(encoding)?,
+            num_nulls: number(num_nulls)?,
+            num_rows: number(num_rows)?,
+            def_levels_byte_len,
+            rep_levels_byte_len,
+            is_compressed,
+            statistics: None,
+        })
+    }
+
+    /// The bytes of a page, of which the first `plain` are as they are, and all are `whole` when the others are decompressed. No more
+    /// memory is taken than for that many, and no more than what the compression can make of the bytes.
+    fn decompressed(&self, bytes: Vec<u8>, plain: usize, whole: Option<i64>) -> Result<Vec<u8>, Failed> {
+        if self.compression == Compression::UNCOMPRESSED {
+            return Ok(bytes);
+        }
+        let other = || Failed::from("a page has another size than its header says");
+        let whole = size(whole, i32::MAX as u64)?;
+        let (before, packed) = bytes.split_at_checked(plain).ok_or_else(other)?;
+        let len = whole.checked_sub(plain).ok_or_else(other)?;
+        if self.compression == Compression::SNAPPY && len > 0 && snap::raw::decompress_len(packed) != Ok(len)
+        {
+            return Err(other());
+        }
+        // One more, to see that there is more.
+        let mut to = memory::vec_with_capacity(whole + 1, PAGE)?;
+        to.extend_from_slice(before);
+        if len == 0 {
+            return Ok(to);
+        }
+        let broken = "the compressed bytes of a page are broken";
+        match self.compression {
+            Compression::SNAPPY => {
+                to.resize(whole, 0);
+                let got = snap::raw::Decoder::new().decompress(packed, &mut to[plain..]);
+                got.map_err(|_| broken)?;
+            }
+            Compression::ZSTD(_) => {
+                to.resize(whole, 0);
+                let got = zstd::bulk::decompress_to_buffer(packed, &mut to[plain..]).map_err(|_| broken)?;
+                to.truncate(plain + got);
+            }
+            Compression::GZIP(_) => {
+                let got = MultiGzDecoder::new(packed).take(len as u64 + 1).read_to_end(&mut to);
+                got.map_err(|_| broken)?;
+            }
+            other => return Err(format!("it is compressed by {other}; expected Snappy, zstd or gzip").into()),
+        }
+        if to.len() == whole { Ok(to) } else { Err(other()) }
+    }
+}
+
+impl Header {
+    fn read(thrift: &mut Thrift<'_>) -> Result<Self, Wrong> {
+        let mut header = Self::default();
+        thrift.fields(|thrift, id, kind| {
+            let number = match id {
+                1 => &mut header.kind,
+                2 => &mut header.whole,
+                3 => &mut header.compressed,
+                _ => {
+                    let numbers = match id {
+                        5 => &mut header.data,
+                        7 => &mut header.dictionary,
+                        8 => &mut header.data_v2,
+                        _ => return Ok(false),
+                    };
+                    if kind != STRUCT {
+                        return Err(Wrong::Broken);
+                    }
+                    *numbers = Some(thrift.numbers()?);
+                    return Ok(true);
+                }
+            };
+            *number = Some(thrift.zigzag()?);
+            Ok(true)
+        })?;
+        Ok(header)
+    }
+}
+
+/// A size that is at most `most`.
+fn size(number: Option<i64>, most: u64) -> Result<usize, Failed> {
+    let size = number.and_then(|number| u64::try_from(number).ok()).filter(|&size| size <= most);
+    Ok(size.ok_or("a page is longer than its column, or has no length")? as usize)
+}
+
+fn number(number: Option<i64>) -> Result<u32, Failed> {
+    let number =
+        number.and_then(|number| i32::try_from(number).ok()).and_then(|number| u32::try_from(number).ok());
+    Ok(number.ok_or("a number is missing in the header of a page, or negative")?)
+}
+
+fn encoding_of(number: Option<i64>) -> Result<Encoding, Failed> {
+    Ok(match number {
+        Some(0) => Encoding::PLAIN,
+        Some(2) => Encoding::PLAIN_DICTIONARY,
+        Some(3) => Encoding::RLE,
+        #[expect(deprecated, reason = "old files have it")]
+        Some(4) => Encoding::BIT_PACKED,
+        Some(5) => Encoding::DELTA_BINARY_PACKED,
+        Some(6) => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        Some(7) => Encoding::DELTA_BYTE_ARRAY,
+        Some(8) => Encoding::RLE_DICTIONARY,
+        Some(9) => Encoding::BYTE_STREAM_SPLIT,
+        _ => return Err("a page has an unknown encoding".into()),
+    })
+}
+
+impl Iterator for Pages {
+    type Item = Result<Page, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
+        Ok(self.next_page()?)
+    }
+
+    // Pages are read in their order, all of them.
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
+        Err(ParquetError::NYI("looking ahead".into()))
+    }
+
+    fn skip_next_page(&mut self) -> Result<(), ParquetError> {
+        Err(ParquetError::NYI("skipping pages".into()))
+    }
+}

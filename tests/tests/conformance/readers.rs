@@ -1,0 +1,120 @@
+//! Readers of tables and meshes: whatever the bytes are, they are an error of the file or something whole. Nothing is printed, nothing
+//! panics, and no more memory is taken than the bytes can stand for.
+
+#[path = "readers/seeds.rs"]
+mod seeds;
+
+use kauri_tests::read_any::{read_table, read_triangles};
+use std::path::Path;
+use std::process::Command;
+
+/// Set in the process that reads broken files.
+const READS: &str = "KAURI_READS_BROKEN_FILES";
+/// Address space of that process in KiB: much less than lengths in broken files ask for.
+const ADDRESS_SPACE: u64 = 6 << 20;
+
+/// A reader of bytes, which are also written to the file.
+type Read = fn(&Path, &[u8]) -> bool;
+
+/// Changes of a file, a few of all kinds, the same in every run: `KAURI_FUZZ_ROUNDS` asks for more.
+fn changed(seed: &[u8], others: &[Vec<u8>], mut each: impl FnMut(&[u8])) {
+    let rounds = std::env::var("KAURI_FUZZ_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
+    let mut state = 7_u64;
+    let mut below = |n: usize| {
+        // Knuth's generator of 64 bits, of which the upper are good.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n.max(1)
+    };
+    let step = if rounds > 1 { 1 } else { 29 };
+    (0..seed.len()).step_by(step).for_each(|len| each(&seed[..len]));
+    for at in (0..seed.len()).step_by(step.min(3)) {
+        let all = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF];
+        let some = [all[at % 9]];
+        for bits in if rounds > 1 { &all[..] } else { &some[..] } {
+            let mut bytes = seed.to_vec();
+            bytes[at] ^= bits;
+            each(&bytes);
+        }
+    }
+    for _ in 0..rounds * 100 {
+        let mut bytes = seed.to_vec();
+        for _ in 0..=below(4) {
+            let at = below(bytes.len());
+            let end = (at + below(9)).min(bytes.len());
+            match below(6) {
+                0 => bytes[at] = below(256) as u8,
+                1 => bytes[at] = [0, 1, 0x7F, 0x80, 0xFE, 0xFF][below(6)],
+                // Numbers of many bits, as text and as bytes.
+                2 => drop(bytes.splice(at..end, [0xFF; 5])),
+                3 => drop(bytes.splice(at..at, *b"18446744073709551615")),
+                4 => bytes.truncate(at.max(1)),
+                _ => {
+                    let other = &others[below(others.len())];
+                    let from = below(other.len());
+                    let to = (from + below(64)).min(other.len());
+                    drop(bytes.splice(at..at, other[from..to].iter().copied()));
+                }
+            }
+        }
+        each(&bytes);
+    }
+}
+
+/// Reads all seeds and what changes make of them.
+fn read_all(name: &str, seeds: &[Vec<u8>], read: Read) {
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = folder.path().join("scratch");
+    if let Some(to) = std::env::var_os("KAURI_SEEDS") {
+        let to = Path::new(&to).join(name);
+        std::fs::create_dir_all(&to).unwrap();
+        let write =
+            |(i, seed): (usize, &Vec<u8>)| std::fs::write(to.join(format!("seed-{i}")), seed).unwrap();
+        seeds.iter().enumerate().for_each(write);
+    }
+    let (mut whole, mut all) = (0, 0);
+    for seed in seeds {
+        assert!(read(&scratch, seed), "a seed of {name} is not whole");
+        changed(seed, seeds, |bytes| {
+            whole += u32::from(read(&scratch, bytes));
+            all += 1;
+        });
+    }
+    // Some changes do no harm, so that this looks behind the first checks as well, and most do.
+    assert!(whole > all / 100 && whole < all, "{whole} of {all} changes of {name} left a file whole");
+}
+
+/// Runs this test in a process of its own, whose address space is limited, where `read` runs: it prints nothing to stderr.
+fn in_silence(test: &str, read: impl FnOnce()) {
+    if std::env::var_os(READS).is_some() {
+        return read();
+    }
+    let test = format!("readers::{test}");
+    let exe = std::env::current_exe().unwrap();
+    let mut child = if cfg!(target_os = "linux") {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"")]).arg(exe);
+        shell
+    } else {
+        Command::new(exe)
+    };
+    child.args(["--exact", &test, "--nocapture", "--test-threads=1"]).env(READS, "1");
+    let output = child.output().unwrap();
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
+    assert!(stdout.contains("1 passed"), "{stdout}");
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn broken_tables_and_meshes() {
+    in_silence("broken_tables_and_meshes", || {
+        read_all("read_csv", &seeds::csv(), read_table);
+        read_all("read_ply", &seeds::ply(), read_triangles);
+        read_all("read_obj", &seeds::obj(), read_triangles);
+    });
+}
+
+#[test]
+fn broken_parquet_files() {
+    in_silence("broken_parquet_files", || read_all("read_parquet", &seeds::parquet(), read_table));
+}
