@@ -8,6 +8,7 @@ mod command_line_joins;
 mod command_line_parquet;
 mod command_line_render;
 mod degenerate;
+mod differential;
 mod frames;
 mod hard_cases;
 mod integers;
