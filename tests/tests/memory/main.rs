@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Points of the tests that always run.
-const FEW: usize = 1 << 20;
+const FEW: usize = 1 << 18;
 /// Points of those that take some gigabytes and minutes.
 const MANY: usize = 50_000_000;
 

@@ -5,7 +5,7 @@ use kauri::kdtree::{
     BalancedBuilder, BalancedKdTree, BalancedOptions, Builder, PointMask, Queries, QueryOptions, SplitRule,
     Traversal,
 };
-use kauri::{Batches, Error, KdTree, KdTreeOptions, SpatialIndex};
+use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ type Rows<C> = Vec<Vec<(C, u32)>>;
 pub(super) struct Questions<'a, S: Nasty, const D: usize> {
     case: &'a Case<S, D>,
     draw: &'a Draw,
-    is_thorough: bool,
+    run: &'a Run,
     points: Vec<[S::Coord; D]>,
     /// The points that may be found, by id.
     takes: Vec<bool>,
@@ -48,8 +48,8 @@ enum Source {
 impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
     /// Of an index that has these points, by id.
     pub(super) fn new(
+        run: &'a Run,
         (case, draw): (&'a Case<S, D>, &'a Draw),
-        is_thorough: bool,
         mut takes: Vec<bool>,
         what: &'a str,
     ) -> Result<Self, Error> {
@@ -63,13 +63,12 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
         }
         options = options.traversal(draw.choose(Choice::Walk, &TRAVERSALS));
         options.coherent = draw.choose(Choice::Order, &[false, true]);
-        Ok(Self { case, draw, is_thorough, points: case.point_numbers(), takes, options, what })
+        Ok(Self { case, draw, run, points: case.point_numbers(), takes, options, what })
     }
 
     pub(super) fn ask<I: SpatialIndex<Point = [S; D]>>(&self, index: &I) -> Outcome {
         let sources = [Source::Others, Source::Own, Source::OwnWithoutItself];
-        let some = [self.draw.choose(Choice::Source, &sources)];
-        for &source in if self.is_thorough { &sources[..] } else { &some } {
+        for source in self.run.some(self.draw, Choice::Source, &sources) {
             self.ask_from(index, source)?;
         }
         self.ask_boxes(index)
@@ -109,8 +108,7 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
         let mut options = self.options.clone();
         options.radius = self.case.radius;
         let ks = [1, 0, 3, self.points.len() + 2];
-        let some = [self.draw.choose(Choice::K, &ks)];
-        for &k in if self.is_thorough { &ks[..] } else { &some } {
+        for k in self.run.some(self.draw, Choice::K, &ks) {
             let padded = |row: &Vec<(S::Coord, u32)>| {
                 let padding = std::iter::repeat((S::Coord::INFINITY, u32::MAX));
                 row.iter().copied().chain(padding).take(k).collect::<Vec<_>>()
@@ -248,39 +246,55 @@ fn k_d_trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
 }
 
 fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome {
-    let all = vec![true; case.points.len()];
-    let builder = draw.choose(Choice::Builder, &BUILDERS);
     for device in &run.devices {
-        for split in [SplitRule::RoundRobin, SplitRule::Widest] {
-            if !run.is_thorough
-                && split != draw.choose(Choice::Split, &[SplitRule::RoundRobin, SplitRule::Widest])
-            {
-                continue;
+        for form in run.some(draw, Choice::Split, &[0, 1, 2]) {
+            match form {
+                0 => check_tree(device, run, draw, case, SplitRule::RoundRobin)?,
+                1 => check_tree(device, run, draw, case, SplitRule::Widest)?,
+                _ => check_balanced(device, run, draw, case)?,
             }
-            let options = KdTreeOptions::default().builder(builder).split(split);
-            let tree = KdTree::build(device, &case.points, &options)?;
-            tree.verify()?;
-            let what = format!("KdTree by {options:?} on {device}");
-            Questions::new((case, draw), run.is_thorough, all.clone(), &what)?.ask(&tree)?;
         }
-        let builder = draw.choose(Choice::Builder, &[BalancedBuilder::Paths, BalancedBuilder::Robinson]);
-        let tree = BalancedKdTree::build(device, &case.points, &BalancedOptions::default().builder(builder))?;
-        tree.verify()?;
-        let what = format!("BalancedKdTree by {builder:?} on {device}");
-        let points = case.point_numbers();
-        let is_first = |id: usize| !points[..id].contains(&points[id]);
-        let firsts: Vec<bool> = (0..points.len()).map(is_first).collect();
-        let removed: Vec<_> = tree.removed()?.iter().map(|removed| removed.id as usize).collect();
-        let equal: Vec<_> = (0..points.len()).filter(|&id| !firsts[id]).collect();
-        prop_assert_eq!(removed, equal, "{}, removed", what);
-        Questions::new((case, draw), run.is_thorough, firsts, &what)?.ask(&tree)?;
     }
     Ok(())
 }
 
+fn check_tree<S: Nasty, const D: usize>(
+    device: &Device,
+    run: &Run,
+    draw: &Draw,
+    case: &Case<S, D>,
+    split: SplitRule,
+) -> Outcome {
+    let options = KdTreeOptions::default().builder(draw.choose(Choice::Builder, &BUILDERS)).split(split);
+    let tree = KdTree::build(device, &case.points, &options)?;
+    tree.verify()?;
+    let what = format!("KdTree by {options:?} on {device}");
+    Questions::new(run, (case, draw), vec![true; case.points.len()], &what)?.ask(&tree)
+}
+
+/// A tree over the first of all equal points.
+fn check_balanced<S: Nasty, const D: usize>(
+    device: &Device,
+    run: &Run,
+    draw: &Draw,
+    case: &Case<S, D>,
+) -> Outcome {
+    let builder = draw.choose(Choice::Builder, &[BalancedBuilder::Paths, BalancedBuilder::Robinson]);
+    let tree = BalancedKdTree::build(device, &case.points, &BalancedOptions::default().builder(builder))?;
+    tree.verify()?;
+    let what = format!("BalancedKdTree by {builder:?} on {device}");
+    let points = case.point_numbers();
+    let is_first = |id: usize| !points[..id].contains(&points[id]);
+    let firsts: Vec<bool> = (0..points.len()).map(is_first).collect();
+    let removed: Vec<_> = tree.removed()?.iter().map(|removed| removed.id as usize).collect();
+    let equal: Vec<_> = (0..points.len()).filter(|&id| !firsts[id]).collect();
+    prop_assert_eq!(removed, equal, "{}, removed", what);
+    Questions::new(run, (case, draw), firsts, &what)?.ask(&tree)
+}
+
 #[test]
 fn k_d_trees_f32() {
-    attack_everywhere("k-d trees, f32", 12, &|run, draw| match draw.choose(Choice::Type, &[2, 1, 3, 5, 8]) {
+    attack_everywhere("k-d trees, f32", 50, &|run, draw| match draw.choose(Choice::Type, &[2, 1, 3, 5, 8]) {
         1 => k_d_trees::<f32, 1>(run, draw),
         2 => k_d_trees::<f32, 2>(run, draw),
         3 => k_d_trees::<f32, 3>(run, draw),

@@ -81,14 +81,15 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
         (0..).zip(rows).map(of).collect()
     }
 
-    fn distance_join(&self, device: &Device) -> Outcome {
-        let (left, right, draw) = (&self.case.points, &self.case.others, self.draw);
-        let join = DistanceJoin::new(self.radius).norm(self.case.space.norm);
-        let join =
-            join.curve(draw.choose(Choice::Order, &CURVES)).lookup(draw.choose(Choice::Split, &LOOKUPS));
-        let (points, others) = (self.case.point_numbers(), self.case.other_numbers());
-        let mut batches = self.batches();
+    fn join(&self) -> DistanceJoin<S::Coord> {
+        let (curve, lookup) =
+            (self.draw.choose(Choice::Order, &CURVES), self.draw.choose(Choice::Split, &LOOKUPS));
+        DistanceJoin::new(self.radius).norm(self.case.space.norm).curve(curve).lookup(lookup)
+    }
 
+    fn distance_join(&self, device: &Device) -> Outcome {
+        let (left, right, join) = (&self.case.points, &self.case.others, self.join());
+        let (points, others) = (self.case.point_numbers(), self.case.other_numbers());
         let expected = self.near(&points, &others, |_, _| true);
         let count = expected.concat().len() as u64;
         prop_assert_eq!(join.count(device, left, right)?, count, "{}, count", self.what);
@@ -100,10 +101,14 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
             found.extend_from_slice(batch.ids());
             Continue(())
         };
-        join.rows_batches(device, left, right, &mut batches, collect)?;
+        join.rows_batches(device, left, right, &mut self.batches(), collect)?;
         prop_assert!(found == rows.ids(), "{}, batches", self.what);
+        Ok(())
+    }
 
-        for once in [false, true] {
+    fn self_join(&self, device: &Device, run: &Run) -> Outcome {
+        let (left, points, join) = (&self.case.points, self.case.point_numbers(), self.join());
+        for once in run.some(self.draw, Choice::Source, &[false, true]) {
             let what = if once { "pairs once" } else { "pairs both ways" };
             let expected = self.near(&points, &points, |row, id| if once { id < row } else { id != row });
             let count = expected.concat().len() as u64;
@@ -115,7 +120,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
                 found.extend_from_slice(batch.ids());
                 Continue(())
             };
-            join.self_rows_batches(device, left, once, &mut batches, collect)?;
+            join.self_rows_batches(device, left, once, &mut self.batches(), collect)?;
             prop_assert!(found == rows.ids(), "{}, {} in batches", self.what, what);
         }
         Ok(())
@@ -131,7 +136,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
         Ok(())
     }
 
-    fn top_k<T: NastyScore>(&self, device: &Device, is_thorough: bool) -> Outcome {
+    fn top_k<T: NastyScore>(&self, device: &Device, run: &Run) -> Outcome {
         let (case, draw) = (self.case, self.draw);
         let scores = |raw: &[[u64; 8]]| raw.iter().map(|raw| T::of_raw(raw[7])).collect::<Vec<T>>();
         let (left, right) = (scores(&draw.points), scores(&draw.others));
@@ -147,10 +152,8 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
 
         let ks = [1, 0, 16, 64, left.len() * right.len() + 2];
         let strategies = if device.is_cpu() { &STRATEGIES[..1] } else { &STRATEGIES[..] };
-        let some = ([draw.choose(Choice::K, &ks)], [draw.choose(Choice::Walk, strategies)]);
-        let (ks, strategies) = if is_thorough { (&ks[..], strategies) } else { (&some.0[..], &some.1[..]) };
-        for &strategy in strategies {
-            for &k in ks {
+        for strategy in run.some(draw, Choice::Walk, strategies) {
+            for k in run.some(draw, Choice::K, &ks) {
                 let keeps_few = matches!(strategy, Strategy::RegisterHeap | Strategy::SharedHeap);
                 if keeps_few && k > 64 {
                     continue;
@@ -178,6 +181,15 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
             }
         }
         Ok(())
+    }
+
+    fn top_k_of_scores(&self, device: &Device, run: &Run) -> Outcome {
+        match self.draw.choose(Choice::Depth, &[0, 1, 2, 3]) {
+            0 => self.top_k::<u32>(device, run),
+            1 => self.top_k::<i64>(device, run),
+            2 => self.top_k::<f32>(device, run),
+            _ => self.top_k::<f64>(device, run),
+        }
     }
 
     fn batches(&self) -> Batches<'static> {
@@ -214,14 +226,14 @@ fn joins<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
             let radius = case.radius.unwrap_or(S::Coord::INFINITY);
             let what = format!("within {radius:?} on {device}");
             let sets = Sets { case: &case, draw, radius, what };
-            sets.distance_join(device)?;
-            match draw.choose(Choice::Depth, &[0, 1, 2, 3]) {
-                0 => sets.top_k::<u32>(device, run.is_thorough)?,
-                1 => sets.top_k::<i64>(device, run.is_thorough)?,
-                2 => sets.top_k::<f32>(device, run.is_thorough)?,
-                _ => sets.top_k::<f64>(device, run.is_thorough)?,
+            for join in run.some(draw, Choice::IsPeriodic, &[0, 1, 2, 3]) {
+                match join {
+                    0 => sets.distance_join(device)?,
+                    1 => sets.self_join(device, run)?,
+                    2 => sets.top_k_of_scores(device, run)?,
+                    _ => knn(device, draw, &case)?,
+                }
             }
-            knn(device, draw, &case)?;
         }
         Ok(())
     })();
@@ -235,7 +247,7 @@ fn knn_joins<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
 
 #[test]
 fn joins_f32() {
-    attack_everywhere("joins, f32", 20, &|run, draw| match draw.choose(Choice::Type, &[2, 1, 3, 5, 8]) {
+    attack_everywhere("joins, f32", 100, &|run, draw| match draw.choose(Choice::Type, &[2, 1, 3, 5, 8]) {
         1 => joins::<f32, 1>(run, draw),
         2 => joins::<f32, 2>(run, draw),
         3 => joins::<f32, 3>(run, draw),
@@ -246,7 +258,7 @@ fn joins_f32() {
 
 #[test]
 fn joins_f64() {
-    attack_everywhere("joins, f64", 20, &|run, draw| match draw.choose(Choice::Type, &[2, 1, 3, 4, 6, 7]) {
+    attack_everywhere("joins, f64", 100, &|run, draw| match draw.choose(Choice::Type, &[2, 1, 3, 4, 6, 7]) {
         1 => joins::<f64, 1>(run, draw),
         2 => joins::<f64, 2>(run, draw),
         3 => joins::<f64, 3>(run, draw),
@@ -258,7 +270,7 @@ fn joins_f64() {
 
 #[test]
 fn joins_of_integers() {
-    attack_everywhere("joins of integers", 20, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2]) {
+    attack_everywhere("joins of integers", 100, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2]) {
         0 => joins::<i32, 2>(run, draw),
         1 => joins::<i64, 2>(run, draw),
         _ => joins::<i64, 3>(run, draw),

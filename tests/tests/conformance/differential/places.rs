@@ -3,7 +3,7 @@
 use super::{Run, attack_everywhere};
 use kauri::join::{DistanceJoin, KnnJoin, Scored, TopKDistanceJoin};
 use kauri::kdtree::{
-    BalancedKdTree, BalancedOptions, Neighbors, PointMask, Queries, QueryOptions, SplitRule,
+    BalancedKdTree, BalancedOptions, Neighbors, PointMask, Queries, QueryOptions, Removed, SplitRule,
 };
 use kauri::{Batches, Device, EARTH_RADIUS_M, KdTree, KdTreeOptions, LonLat, SpatialIndex};
 use kauri_tests::naive::angle;
@@ -251,26 +251,35 @@ fn check_joins(world: &World, device: &Device, draw: &Draw) -> Outcome {
 fn check(run: &Run, draw: &Draw) -> Outcome {
     let world = World::new(draw);
     for device in &run.devices {
-        for split in [SplitRule::RoundRobin, SplitRule::Widest] {
-            let tree = KdTree::build(device, &world.left, &KdTreeOptions::default().split(split))?;
-            check_index(&world, &tree, &|_| true, draw, &format!("KdTree, {split:?} on {device}"))?;
+        for form in run.some(draw, Choice::Builder, &[0, 1, 2]) {
+            match form {
+                0 => {
+                    let split = draw.choose(Choice::Split, &[SplitRule::RoundRobin, SplitRule::Widest]);
+                    let tree = KdTree::build(device, &world.left, &KdTreeOptions::default().split(split))?;
+                    check_index(&world, &tree, &|_| true, draw, &format!("KdTree, {split:?} on {device}"))?;
+                }
+                1 => check_balanced(&world, device, draw)?,
+                _ => check_joins(&world, device, draw)?,
+            }
         }
-        let tree = BalancedKdTree::build(device, &world.left, &BalancedOptions::default())?;
-        let removed: Vec<_> = tree.removed()?;
-        for &kauri::kdtree::Removed { id, stays } in &removed {
-            let [a, b] = [id, stays].map(|id| world.left[id as usize]);
-            prop_assert!(stays < id && a.metres_to(&b) == 0.0, "{:?} was removed for {:?}", a, b);
-        }
-        let is_in_tree = |id: u32| removed.iter().all(|removed| removed.id != id);
-        check_index(&world, &tree, &is_in_tree, draw, &format!("BalancedKdTree on {device}"))?;
-        check_joins(&world, device, draw)?;
     }
     Ok(())
 }
 
+fn check_balanced(world: &World, device: &Device, draw: &Draw) -> Outcome {
+    let tree = BalancedKdTree::build(device, &world.left, &BalancedOptions::default())?;
+    let removed = tree.removed()?;
+    for &Removed { id, stays } in &removed {
+        let [a, b] = [id, stays].map(|id| world.left[id as usize]);
+        prop_assert!(stays < id && a.metres_to(&b) == 0.0, "{:?} was removed for {:?}", a, b);
+    }
+    let is_in_tree = |id: u32| removed.iter().all(|removed| removed.id != id);
+    check_index(world, &tree, &is_in_tree, draw, &format!("BalancedKdTree on {device}"))
+}
+
 #[test]
 fn places() {
-    attack_everywhere("places", 25, &|run, draw| {
+    attack_everywhere("places", 60, &|run, draw| {
         check(run, draw).map_err(|error| {
             let places = [&draw.points, &draw.others].map(|raw| raw.iter().map(place).collect::<Vec<_>>());
             TestCaseError::fail(format!("{error}\n{places:?}"))

@@ -26,15 +26,13 @@ fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>)
     for device in &run.devices {
         // Where the tree is built makes no difference on the CPU.
         let forms = if device.is_cpu() { &FORMS[..2] } else { &FORMS[..] };
-        let some = [draw.choose(Choice::Builder, forms)];
-        for &(builder, out_of_core) in if run.is_thorough { forms } else { &some } {
+        for (builder, out_of_core) in run.some(draw, Choice::Builder, forms) {
             let options = options.clone().builder(builder).out_of_core(out_of_core);
             let tree = Quadtree::build(device, &case.points, &options)?;
             tree.verify()?;
             let what = format!("Quadtree, {leaf_points} a leaf, {builder:?}, {out_of_core:?} on {device}");
             check_cells(&tree, case, &what)?;
-            Questions::new((case, draw), run.is_thorough, vec![true; case.points.len()], &what)?
-                .ask(&tree)?;
+            Questions::new(run, (case, draw), vec![true; case.points.len()], &what)?.ask(&tree)?;
         }
     }
     Ok(())
@@ -147,7 +145,7 @@ fn check_detail<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, what: &str) -
 
 #[test]
 fn quadtrees() {
-    attack_everywhere("quadtrees", 10, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2, 3]) {
+    attack_everywhere("quadtrees", 40, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2, 3]) {
         0 => trees::<f64, 2>(run, draw),
         1 => trees::<f32, 2>(run, draw),
         2 => trees::<i32, 2>(run, draw),
@@ -157,7 +155,7 @@ fn quadtrees() {
 
 #[test]
 fn octrees() {
-    attack_everywhere("octrees", 10, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2, 3]) {
+    attack_everywhere("octrees", 40, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2, 3]) {
         0 => trees::<f64, 3>(run, draw),
         1 => trees::<f32, 3>(run, draw),
         2 => trees::<i32, 3>(run, draw),
