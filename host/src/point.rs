@@ -229,10 +229,14 @@ impl Point for LonLat {
     }
 }
 
-/// Sine and cosine of an angle in degrees, exact at multiples of 90: the angle is reduced in degrees, where that is
-/// exact, so that 180 and -180 are one place and a pole is a point.
+/// Sine and cosine of an angle in degrees, exact at multiples of 90. The angle is reduced in degrees, where that is exact, to one
+/// number from -180 to 180, so that 45 and -315 have the same bits, and -180 and 180 as well; a pole is a point.
 fn sin_cos_degrees(degrees: f64) -> (f64, f64) {
-    let reduced = degrees % 360.0;
+    let reduced = match degrees % 360.0 {
+        east if east > 180.0 => east - 360.0,
+        west if west < -180.0 => west + 360.0,
+        reduced => reduced,
+    };
     let quarter = (reduced / 90.0).round();
     let (sin, cos) = (reduced - 90.0 * quarter).to_radians().sin_cos();
     match quarter as i32 & 3 {
@@ -280,6 +284,9 @@ mod tests {
         let bits = |lon, lat| LonLat::new(lon, lat).unit_vector().map(f64::to_bits);
         assert_eq!(bits(180.0, 12.5), bits(-180.0, 12.5));
         assert_eq!(bits(-170.0, -33.0), bits(190.0, -33.0));
+        for lon in [45.0, 135.0, 15.0, 180.0, 359.0] {
+            assert_eq!(bits(lon, 12.5), bits(lon - 360.0, 12.5), "{lon}");
+        }
         assert_eq!(bits(0.0, 90.0), bits(-123.4, 90.0));
         assert_eq!(bits(0.0, -90.0), bits(77.0, -90.0));
         assert_eq!(bits(0.0, 0.0), bits(-0.0, -0.0));

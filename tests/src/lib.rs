@@ -3,6 +3,8 @@
 pub mod frames;
 pub mod generate;
 pub mod load_any;
+pub mod naive;
+pub mod nasty;
 pub mod oracle;
 pub mod rays;
 pub mod read_any;

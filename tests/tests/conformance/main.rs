@@ -8,6 +8,7 @@ mod command_line_joins;
 mod command_line_parquet;
 mod command_line_render;
 mod degenerate;
+mod differential;
 mod equal_points;
 mod foreign_points;
 mod frames;

@@ -1,0 +1,164 @@
+//! Quadtrees and octrees: their queries, and their cells by the bounds that they say.
+
+use super::indexes::Questions;
+use super::{Run, attack_everywhere, told};
+use kauri::quadtree::{Builder, NO_NODE, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri_tests::naive::Number;
+use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
+use proptest::prelude::*;
+
+const FORMS: [(Builder, OutOfCore); 4] = [
+    (Builder::Codes, OutOfCore::WhereNeeded),
+    (Builder::Levels, OutOfCore::WhereNeeded),
+    (Builder::Codes, OutOfCore::Streamed),
+    (Builder::Codes, OutOfCore::CpuTop),
+];
+
+fn trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
+    let case = Case::<S, D>::of(draw, draw.choose(Choice::IsPeriodic, &[true, false, false]));
+    told(trees_of(run, draw, &case), &case)
+}
+
+fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome {
+    let (leaf_points, max_depth) =
+        (draw.choose(Choice::Leaf, &[1, 2, 20, 5]), draw.choose(Choice::Depth, &[32, 32, 3, 0]));
+    let options = QuadtreeOptions::default().leaf_points(leaf_points).max_depth(max_depth);
+    for device in &run.devices {
+        // Where the tree is built makes no difference on the CPU.
+        let forms = if device.is_cpu() { &FORMS[..2] } else { &FORMS[..] };
+        for (builder, out_of_core) in run.some(draw, Choice::Builder, forms) {
+            let options = options.clone().builder(builder).out_of_core(out_of_core);
+            let tree = Quadtree::build(device, &case.points, &options)?;
+            tree.verify()?;
+            let what = format!("Quadtree, {leaf_points} a leaf, {builder:?}, {out_of_core:?} on {device}");
+            check_cells(&tree, case, &what)?;
+            Questions::new(run, (case, draw), vec![true; case.points.len()], &what)?.ask(&tree)?;
+        }
+    }
+    Ok(())
+}
+
+/// The low corner of a cell, and the high one, which is not in it.
+type Cell<const D: usize> = [[f64; D]; 2];
+
+fn is_in<const D: usize>(place: &[f64; D], [low, high]: &Cell<D>) -> bool {
+    (0..D).all(|axis| low[axis] <= place[axis] && place[axis] < high[axis])
+}
+
+/// Cells halve, have their points, and split where they have to.
+fn check_cells<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, case: &Case<S, D>, what: &str) -> Outcome {
+    let (nodes, ids) = (tree.nodes()?, tree.ids()?);
+    let cells = (0..nodes.len() as u32).map(|node| tree.bounds(node)).collect::<Result<Vec<Cell<D>>, _>>()?;
+    let places: Vec<[f64; D]> = case.point_numbers().iter().map(|point| point.map(Number::wide)).collect();
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    prop_assert!(sorted.into_iter().eq(0..places.len() as u32), "{}, ids", what);
+    prop_assert_eq!((nodes[0].start, nodes[0].end), (0, places.len() as u32), "{}", what);
+
+    // The least side of a cell: below it no two numbers of the largest magnitude are in two cells.
+    let largest = places.as_flattened().iter().fold(0.0, |most, x| f64::max(most, x.abs()));
+    let grain = f64::max(largest.next_up() - largest, f64::MIN_POSITIVE * 2.0);
+    for (number, (node, cell)) in nodes.iter().zip(&cells).enumerate() {
+        let of_node = &ids[node.start as usize..node.end as usize];
+        if let Some(id) = of_node.iter().find(|&&id| !is_in(&places[id as usize], cell)) {
+            return Err(TestCaseError::fail(format!("{what}: point {id} beside cell {number} {cell:?}")));
+        }
+        let options = tree.options();
+        let has_room = node.len() <= options.leaf_points;
+        if node.is_leaf() {
+            let is_last = node.level == options.max_depth || cell[1][0] - cell[0][0] <= grain;
+            prop_assert!(has_room || is_last, "{}: leaf {} {:?}", what, number, node);
+            prop_assert!(of_node.is_sorted(), "{}: leaf {} in order", what, number);
+            continue;
+        }
+        prop_assert!(!has_room && node.level < options.max_depth, "{}: node {} {:?}", what, number, node);
+        let mut start = node.start;
+        for child in 0..1 << D {
+            let at = node.first_child as usize + child;
+            prop_assert_eq!((nodes[at].start, nodes[at].level), (start, node.level + 1), "{}", what);
+            start = nodes[at].end;
+            for axis in 0..D {
+                let [[low, high], [own_low, own_high]] = [&cells[at], cell].map(|c| [c[0][axis], c[1][axis]]);
+                let middle = own_low + (own_high - own_low) / 2.0;
+                let halves = [[own_low, middle], [middle, own_high]];
+                prop_assert!(halves.contains(&[low, high]), "{}: cell {} of {}", what, at, number);
+            }
+        }
+        prop_assert_eq!(start, node.end, "{}: children of {}", what, number);
+    }
+    let leaves: Vec<u32> = (0..nodes.len() as u32).filter(|&node| nodes[node as usize].is_leaf()).collect();
+    check_leaves(tree, case, &cells, &leaves, what)?;
+    check_detail(tree, what)
+}
+
+/// The leaves of places, and those around each other.
+fn check_leaves<S: Nasty, const D: usize>(
+    tree: &Quadtree<[S; D]>,
+    case: &Case<S, D>,
+    cells: &[Cell<D>],
+    leaves: &[u32],
+    what: &str,
+) -> Outcome {
+    for (query, leaf) in case.other_numbers().iter().zip(tree.leaves_of(&case.others)?) {
+        let place = query.map(Number::wide);
+        let expected = leaves.iter().copied().find(|&leaf| is_in(&place, &cells[leaf as usize]));
+        prop_assert_eq!(leaf, expected.unwrap_or(NO_NODE), "{}: the leaf of {:?}", what, query);
+    }
+    let some = &leaves[..leaves.len().min(40)];
+    let around = tree.leaves_around(some)?;
+    for (row, &leaf) in some.iter().enumerate() {
+        let [low, high] = &cells[leaf as usize];
+        let touches = |other: u32| {
+            let [other_low, other_high] = &cells[other as usize];
+            other != leaf && (0..D).all(|axis| other_low[axis] <= high[axis] && low[axis] <= other_high[axis])
+        };
+        let mut found = around.row(row).to_vec();
+        found.sort_unstable();
+        let expected: Vec<u32> = leaves.iter().copied().filter(|&other| touches(other)).collect();
+        prop_assert_eq!(found, expected, "{}: leaves around {}", what, leaf);
+    }
+    Ok(())
+}
+
+/// Every node of a level that has points has a sample of them, and so has every leaf above; all of one level are in the next.
+fn check_detail<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, what: &str) -> Outcome {
+    let (nodes, ids) = (tree.nodes()?, tree.ids()?);
+    let mut before: Vec<u32> = Vec::new();
+    for level in 0..=tree.depth() {
+        let samples = tree.level_of_detail(level)?;
+        let stands = |node: &&kauri::quadtree::Node| {
+            !node.is_empty() && (node.level == level || node.is_leaf() && node.level < level)
+        };
+        let mut expected = 0;
+        for node in nodes.iter().filter(stands) {
+            let of_node = &ids[node.start as usize..node.end as usize];
+            let num = samples.iter().filter(|id| of_node.contains(id)).count();
+            prop_assert_eq!(num, 1, "{}: samples of {:?} at level {}", what, node, level);
+            expected += 1;
+        }
+        prop_assert_eq!(samples.len(), expected, "{}: samples of level {}", what, level);
+        prop_assert!(before.iter().all(|id| samples.contains(id)), "{}: level {}", what, level);
+        before = samples;
+    }
+    Ok(())
+}
+
+#[test]
+fn quadtrees() {
+    attack_everywhere("quadtrees", 40, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2, 3]) {
+        0 => trees::<f64, 2>(run, draw),
+        1 => trees::<f32, 2>(run, draw),
+        2 => trees::<i32, 2>(run, draw),
+        _ => trees::<i64, 2>(run, draw),
+    });
+}
+
+#[test]
+fn octrees() {
+    attack_everywhere("octrees", 40, &|run, draw| match draw.choose(Choice::Type, &[0, 1, 2, 3]) {
+        0 => trees::<f64, 3>(run, draw),
+        1 => trees::<f32, 3>(run, draw),
+        2 => trees::<i32, 3>(run, draw),
+        _ => trees::<i64, 3>(run, draw),
+    });
+}

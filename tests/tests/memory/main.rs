@@ -1,0 +1,187 @@
+//! Memory on the CPU: builds and joins take at most a tenth more than their plans say.
+
+use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, TopKDistanceJoin};
+use kauri::kdtree::{BalancedKdTree, BalancedOptions, MemoryPlan, SplitRule};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point};
+use kauri_tests::generate::{Random, Shape};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Points of the tests that always run.
+const FEW: usize = 1 << 18;
+/// Points of those that take some gigabytes and minutes.
+const MANY: usize = 50_000_000;
+
+/// The system's allocator, which counts the bytes that are allocated, and the most there were.
+struct Counting {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[global_allocator]
+static ALLOCATED: Counting = Counting { now: AtomicUsize::new(0), most: AtomicUsize::new(0) };
+
+impl Counting {
+    fn add(&self, bytes: usize) {
+        self.most.fetch_max(self.now.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+    }
+
+    fn sub(&self, bytes: usize) {
+        self.now.fetch_sub(bytes, Relaxed);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator as it came; counting neither allocates nor touches memory that was allocated.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        self.add(layout.size());
+        // SAFETY: the caller keeps the same promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        self.sub(layout.size());
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        self.add(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        self.add(size);
+        self.sub(layout.size());
+        // SAFETY: as above.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+/// What a piece of work makes, and how many bytes more than before were allocated at one time.
+fn peak_of<R>(work: impl FnOnce() -> kauri::Result<R>) -> (R, u64) {
+    let before = ALLOCATED.now.load(Relaxed);
+    ALLOCATED.most.store(before, Relaxed);
+    let made = work().unwrap();
+    (made, (ALLOCATED.most.load(Relaxed) - before) as u64)
+}
+
+/// Tests of this file run one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn compare(what: &str, planned: u64, peak: u64) {
+    let ratio = peak as f64 / planned as f64;
+    println!("{what}: planned {planned}, peak {peak} bytes, {ratio:.3}");
+    assert!(ratio <= 1.1, "{what}: {peak} bytes, where {planned} were planned");
+    assert!(ratio >= 0.5, "{what}: only {peak} bytes, where {planned} were planned");
+}
+
+/// The memory of threads, and what else does not grow with points.
+fn warm_up() {
+    let points = Shape::Uniform.points::<f32, 2>(10_000, 1);
+    let device = Device::cpu();
+    KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
+    BalancedKdTree::build(&device, &points, &BalancedOptions::default()).unwrap();
+    DistanceJoin::new(1e-3).count(&device, &points, &points).unwrap();
+}
+
+fn trees_of<P: Point>(what: &str, points: &[P]) {
+    let device = Device::cpu();
+    let sum = |plan: MemoryPlan| plan.tree_bytes + plan.temp_bytes;
+    for split in [SplitRule::RoundRobin, SplitRule::Widest] {
+        let options = KdTreeOptions::default().split(split);
+        let plan = KdTree::<P>::plan(&device, points.len(), &options);
+        let (tree, peak) = peak_of(|| KdTree::build(&device, points, &options));
+        compare(&format!("KdTree of {what}, {split:?}"), sum(plan), peak);
+        assert_eq!(tree.len(), points.len());
+    }
+    let options = BalancedOptions::default();
+    let plan = BalancedKdTree::<P>::plan(&device, points.len(), &options);
+    let (tree, peak) = peak_of(|| BalancedKdTree::build(&device, points, &options));
+    compare(&format!("BalancedKdTree of {what}"), sum(plan), peak);
+    assert_eq!(tree.num_points(), points.len());
+}
+
+/// Places that are spread evenly.
+fn places(num: usize, seed: u64) -> Vec<LonLat> {
+    let mut random = Random::new(seed);
+    let mut place =
+        || LonLat::new(360.0 * random.unit() - 180.0, (2.0 * random.unit() - 1.0).asin().to_degrees());
+    (0..num).map(|_| place()).collect()
+}
+
+fn trees(num: usize) {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    warm_up();
+    trees_of("3 x f32", &Shape::Uniform.points::<f32, 3>(num, 1));
+    trees_of("2 x f64", &Shape::Uniform.points::<f64, 2>(num, 1));
+    trees_of("places", &places(num, 1));
+    let integers = Shape::Uniform.points::<f64, 2>(num, 2);
+    let integers: Vec<_> = integers.iter().map(|point| point.map(|x| (x * 1e9) as i32)).collect();
+    trees_of("2 x i32", &integers);
+}
+
+fn joins_of<P: Point>(what: &str, [left, right]: [&[P]; 2], epsilon: P::Coord) {
+    let device = Device::cpu();
+    let sum =
+        |plan: JoinPlan, pairs: usize| plan.input_bytes + plan.temp_bytes + plan.pair_bytes * pairs as u64;
+
+    let join = DistanceJoin::new(epsilon);
+    let (found, peak) = peak_of(|| join.rows(&device, left, right));
+    let plan = join.plan(&device, left, Some(right)).unwrap();
+    compare(
+        &format!("DistanceJoin of {what}, {} pairs", found.ids().len()),
+        sum(plan, found.ids().len()),
+        peak,
+    );
+    let (found, peak) = peak_of(|| join.self_rows(&device, left, true));
+    let plan = join.plan(&device, left, None).unwrap();
+    compare(&format!("DistanceJoin of one set of {what}"), sum(plan, found.ids().len()), peak);
+
+    let scores: Vec<u32> = (0..left.len() as u32).map(|id| id.wrapping_mul(0x9e37_79b9)).collect();
+    let sets = [Scored::new(left, &scores).unwrap(), Scored::new(right, &scores[..right.len()]).unwrap()];
+    let join = TopKDistanceJoin::new(epsilon, 1000);
+    let plan = join.plan(&device, sets[0], sets[1]).unwrap();
+    let (found, peak) = peak_of(|| join.run(&device, sets[0], sets[1]));
+    compare(&format!("TopKDistanceJoin of {what}"), sum(plan, found.pairs().len()), peak);
+
+    let join = KnnJoin::new(4).within(epsilon);
+    let plan = join.plan(&device, left, right).unwrap();
+    let (found, peak) = peak_of(|| join.run(&device, left, right));
+    compare(&format!("KnnJoin of {what}"), sum(plan, found.len()), peak);
+}
+
+fn joins(num: usize) {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    warm_up();
+    let sets = [1, 2].map(|seed| Shape::Uniform.points::<f32, 3>(num, seed));
+    // About two pairs a point.
+    joins_of("3 x f32", [&sets[0], &sets[1]], (0.5 / num as f32).cbrt());
+    drop(sets);
+    let sets = [1, 2].map(|seed| places(num, seed));
+    joins_of("places", [&sets[0], &sets[1][..num / 2]], 2.0 * 6_371_000.0 / (num as f64).sqrt());
+}
+
+#[test]
+fn trees_take_what_their_plans_say() {
+    trees(FEW);
+}
+
+#[test]
+fn joins_take_what_their_plans_say() {
+    joins(FEW);
+}
+
+#[test]
+#[ignore = "takes 8 GB of memory and minutes"]
+fn trees_of_50_million_points_take_what_their_plans_say() {
+    trees(MANY);
+}
+
+#[test]
+#[ignore = "takes 16 GB of memory and minutes"]
+fn joins_of_50_million_points_take_what_their_plans_say() {
+    joins(MANY);
+}
