@@ -62,7 +62,7 @@ pub unsafe fn test_divergent_then_barrier(input: Slice<u32>, out: SliceMut<u32>,
 }
 
 /// The sum of each block's items through a static array, with the barrier that it needs, or without.
-#[kernel(family = "test", block = BLOCK)]
+#[kernel(family = "test", block = BLOCK, hot)]
 pub unsafe fn test_block_sum(input: Slice<u32>, sums: SliceMut<u32>, with_barrier: u32) {
     let tile = shared_array![u32; BLOCK];
     let t = thread::thread_idx_x() as usize;
@@ -81,7 +81,7 @@ pub unsafe fn test_block_sum(input: Slice<u32>, sums: SliceMut<u32>, with_barrie
 }
 
 /// Hands each item to the neighbor through a view of all launch-sized memory.
-#[kernel(family = "test", block = BLOCK, shared = [u32; BLOCK])]
+#[kernel(family = "test", block = BLOCK, shared = [u32; BLOCK], hot)]
 pub unsafe fn test_dynamic_shared(input: Slice<u32>, out: SliceMut<u32>) {
     let tile = dynamic_shared_slice::<u32>();
     let t = thread::thread_idx_x() as usize;

@@ -4,6 +4,8 @@
 #[path = "readers/seeds.rs"]
 mod seeds;
 
+use kauri::LonLat;
+use kauri::io::Table;
 use kauri_tests::read_any::{read_table, read_triangles};
 use std::path::Path;
 use std::process::Command;
@@ -112,6 +114,29 @@ fn broken_tables_and_meshes() {
         read_all("read_ply", &seeds::ply(), read_triangles);
         read_all("read_obj", &seeds::obj(), read_triangles);
     });
+}
+
+/// The same values in all encodings and compressions: what is checked before the decoder reads it refuses none of them.
+#[test]
+fn parquet_files_of_all_shapes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, seed) in seeds::parquet().iter().enumerate() {
+        let path = folder.path().join(format!("{i}.parquet"));
+        std::fs::write(&path, seed).unwrap();
+        let table = Table::read(&path).unwrap();
+        assert_eq!(table.columns().join(" "), "b i j k x y geometry s.t w", "shape {i}");
+        let texts = |column: usize| table.texts(column).unwrap_or_else(|error| panic!("shape {i}: {error}"));
+        assert_eq!(texts(0).join(" "), "true false false true false true false", "shape {i}");
+        assert_eq!(texts(1).join(" "), "4294967289  993  1993 4294967289 ", "shape {i}");
+        assert_eq!(texts(2)[4], "1970-01-01 04:46:19.869184 +00:00", "shape {i}");
+        assert_eq!(texts(3)[..2], ["1970-01-01 00:00:38.654 +00:00", ""], "shape {i}");
+        assert_eq!(texts(4)[2..4].join(" "), "0.6666667 1", "shape {i}");
+        assert_eq!(texts(5)[2], (-1.0 / 7.0).to_string(), "shape {i}");
+        assert_eq!(texts(7).join("|"), "text 0||text 0||text 1|text 0|", "shape {i}");
+        assert_eq!(texts(8).join(" "), "010200  010201  010202 010200 ", "shape {i}");
+        let places = table.places(table.place_columns(None, None).unwrap()).unwrap();
+        assert_eq!(places[4], LonLat::new(4.0, 5.5), "shape {i}");
+    }
 }
 
 #[test]
