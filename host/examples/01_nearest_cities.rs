@@ -2,6 +2,9 @@
 //!
 //! `cargo run --example 01_nearest_cities`
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::{Device, KdTree, KdTreeOptions, LonLat, Result, SpatialIndex};
 
 const CAPITALS: [(&str, f64, f64); 12] = [
@@ -23,6 +26,7 @@ const PLACES: [(&str, f64, f64); 3] =
     [("Strasbourg", 7.75, 48.58), ("Taveuni, at 180 degrees", 180.0, -16.85), ("the North Pole", 0.0, 90.0)];
 
 fn main() -> Result<()> {
+    arguments("01_nearest_cities", 0, str::parse::<String>);
     // A GPU where there is one, the CPU otherwise; the answers are the same to the last bit.
     let device = Device::best()?;
     println!("on {device}: {}", device.reason());

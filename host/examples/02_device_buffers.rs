@@ -3,6 +3,9 @@
 //!
 //! `cargo run --release --example 02_device_buffers`; with `--features sim` the simulator stands in where there is no GPU.
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::device::{Buffer, Event, Stream, Workspace};
 use kauri::kdtree::{DeviceQueries, QueryOptions};
 use kauri::{Device, KdTree, KdTreeOptions, Result};
@@ -12,6 +15,7 @@ const K: usize = 8;
 const FRAMES: u32 = 3;
 
 fn main() -> Result<()> {
+    arguments("02_device_buffers", 0, str::parse::<String>);
     let Some((device, num_points)) = gpu_device()? else {
         println!("no GPU here, and without one there are no device buffers; `--features sim` simulates one");
         return Ok(());

@@ -3,6 +3,9 @@
 //! `cargo run --release --example 03_point_cloud_normals -- [CLOUD.obj | CLOUD.xyz] [PICTURE.png]`; without a cloud it makes
 //! up a knot of 200,000 points, and the picture is `target/normals.png` unless it is named.
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::kdtree::{Queries, QueryOptions};
 use kauri::{Device, KdTree, KdTreeOptions, Neighbors, SpatialIndex};
 use rayon::prelude::*;
@@ -24,17 +27,20 @@ const COLOUR: V3 = [250.0, 214.0, 165.0];
 const BACKGROUND: V3 = [16.0, 20.0, 30.0];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut cloud, mut picture) = (None, PathBuf::from("target/normals.png"));
-    for argument in std::env::args().skip(1).map(PathBuf::from) {
-        match argument.extension() {
-            Some(extension) if extension == "png" => picture = argument,
-            _ => cloud = Some(argument),
+    let (mut cloud, mut picture) = (None, None);
+    arguments("03_point_cloud_normals [CLOUD.obj | CLOUD.xyz] [PICTURE.png]", 2, |argument| {
+        let path = PathBuf::from(argument);
+        match path.extension() {
+            Some(extension) if extension == "png" && picture.is_none() => picture = Some(path),
+            Some(extension) if (extension == "obj" || extension == "xyz") && cloud.is_none() => {
+                cloud = Some(read(&path)?);
+            }
+            _ => return Err::<(), Box<dyn Error>>("expected one cloud and one picture".into()),
         }
-    }
-    let points = turned(match &cloud {
-        Some(path) => read(path)?,
-        None => knot(200_000),
+        Ok(())
     });
+    let points = turned(cloud.unwrap_or_else(|| knot(200_000)));
+    let picture = picture.unwrap_or_else(|| PathBuf::from("target/normals.png"));
 
     let device = Device::best()?;
     println!("{} points on {device}: {}", points.len(), device.reason());

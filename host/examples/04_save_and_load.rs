@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release --features io --example 04_save_and_load -- [FILE]`; without a file it takes one in the temporary folder.
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Result, SpatialIndex};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,10 +12,10 @@ use std::time::Instant;
 type Tree = KdTree<[f32; 3]>;
 
 fn main() -> Result<()> {
-    let path = std::env::args_os().nth(1).map_or_else(
-        || std::env::temp_dir().join(format!("kauri-example-{}.kauri", std::process::id())),
-        PathBuf::from,
-    );
+    let named = arguments("04_save_and_load [FILE]", 1, str::parse::<PathBuf>).pop();
+    let is_temporary = named.is_none();
+    let path = named
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("kauri-example-{}.kauri", std::process::id())));
     let device = Device::best()?;
     let points: Vec<[f32; 3]> = (0..1_000_000).map(point).collect();
     let queries: Vec<[f32; 3]> = (0..1000).map(|i| point(7919 * i + 3)).collect();
@@ -37,7 +40,7 @@ fn main() -> Result<()> {
         other => panic!("{other:?}"),
     }
     drop(mapped);
-    if std::env::args_os().nth(1).is_none() {
+    if is_temporary {
         std::fs::remove_file(&path).map_err(|source| Error::Io { path, source })?;
     }
     Ok(())

@@ -3,13 +3,16 @@
 //! `cargo run --release --example 05_several_gpus -- [DEVICE]...`, such as `cuda:0 cuda:1`; without names it takes all CUDA devices, up
 //! to eight, and with `--features sim` two simulated ones where there are none.
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::kdtree::{BalancedKdTree, BalancedOptions};
 use kauri::{Device, Result, SpatialIndex};
 use std::time::Instant;
 
 fn main() -> Result<()> {
-    let names: Vec<String> = std::env::args().skip(1).collect();
-    let devices = if names.is_empty() { all_devices()? } else { named(&names)? };
+    let named = arguments("05_several_gpus [DEVICE]...", 8, Device::from_name);
+    let devices = if named.is_empty() { all_devices()? } else { named };
     let Some(first) = devices.first() else {
         println!("no GPU here; `--features sim` simulates two");
         return Ok(());
@@ -39,10 +42,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn named(names: &[String]) -> Result<Vec<Device>> {
-    names.iter().map(|name| Device::from_name(name)).collect()
-}
-
 /// All GPUs there are.
 fn all_devices() -> Result<Vec<Device>> {
     let num_gpus = Device::list_cuda().map_or(0, |list| list.len());
@@ -50,7 +49,7 @@ fn all_devices() -> Result<Vec<Device>> {
         return (0..num_gpus.min(8)).map(Device::cuda).collect();
     }
     #[cfg(feature = "sim")]
-    return named(&["sim".to_owned(), "sim".to_owned()]);
+    return (0..2).map(|_| Device::from_name("sim")).collect();
     #[cfg(not(feature = "sim"))]
     Ok(Vec::new())
 }

@@ -3,6 +3,9 @@
 //!
 //! `cargo run --release --example 06_lidar_segments -- [NUM_POINTS]`
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::lidar::{Lidar, LidarClass};
 use kauri::quadtree::{LeafRows, NO_NODE, Node, Quadtree, QuadtreeOptions};
 use kauri::{Device, Result};
@@ -20,7 +23,8 @@ const CHECKED: usize = 20;
 type Point = ([i32; 2], f64);
 
 fn main() -> Result<()> {
-    let num_points = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100_000);
+    let num_points =
+        arguments("06_lidar_segments [NUM_POINTS]", 1, str::parse::<u64>).pop().unwrap_or(100_000);
     let device = Device::best()?;
     println!("on {device}: {}", device.reason());
 

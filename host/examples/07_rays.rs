@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release --example 07_rays -- [MESH.ply | MESH.obj]`; without a mesh it takes a knot. Files need `--features mesh`.
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::mesh::{Mesh, shapes};
 use kauri::sah::{Hit, Ray};
 use kauri::{Device, Result, SahOptions, SahTree};
@@ -12,9 +15,10 @@ const SIZE: [usize; 2] = [30, 72];
 const SHADES: &[u8] = b"@#+-. ";
 
 fn main() -> Result<()> {
+    let named = arguments("07_rays [MESH.ply | MESH.obj]", 1, read).pop();
     let device = Device::best()?;
     println!("on {device}: {}", device.reason());
-    let mesh = mesh()?;
+    let mesh = named.map_or_else(|| shapes::torus_knot([2, 3], 600, 60), Ok)?;
     let start = Instant::now();
     let tree = SahTree::build(&device, &mesh, &SahOptions::default())?;
     println!(
@@ -75,14 +79,11 @@ fn main() -> Result<()> {
 }
 
 #[cfg(feature = "mesh")]
-fn mesh() -> Result<Mesh> {
-    match std::env::args().nth(1) {
-        Some(path) => kauri::io::read_mesh(path),
-        None => shapes::torus_knot([2, 3], 600, 60),
-    }
+fn read(path: &str) -> Result<Mesh> {
+    kauri::io::read_mesh(path)
 }
 
 #[cfg(not(feature = "mesh"))]
-fn mesh() -> Result<Mesh> {
-    shapes::torus_knot([2, 3], 600, 60)
+fn read(_: &str) -> Result<Mesh, &'static str> {
+    Err("files of meshes need `--features mesh`")
 }

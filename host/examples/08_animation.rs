@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release --example 08_animation -- [FRAMES]`
 
+mod arguments;
+
+use arguments::arguments;
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::render::{self, Camera};
 use kauri::sah::Hit;
@@ -11,7 +14,7 @@ use std::time::Instant;
 const SIZE: [u32; 2] = [320, 240];
 
 fn main() -> Result<()> {
-    let frames = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(12);
+    let frames = arguments("08_animation [FRAMES]", 1, str::parse::<u32>).pop().unwrap_or(12);
     let device = Device::best()?;
     println!("on {device}: {}", device.reason());
 

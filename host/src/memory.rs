@@ -50,7 +50,8 @@ pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
     Err(out_of_memory(bytes, label))
 }
 
-fn out_of_memory(requested: u64, label: &'static str) -> Error {
+/// [`Error::OutOfMemory`] of host memory.
+pub(crate) fn out_of_memory(requested: u64, label: &'static str) -> Error {
     Error::OutOfMemory { memory: "host", requested, free: available().unwrap_or(0), label }
 }
 

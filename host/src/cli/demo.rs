@@ -35,11 +35,11 @@ enum Which {
 impl Demo {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
         match self.which {
-            Some(Which::Nearest(nearest)) => nearest.run(streams.out),
-            Some(Which::Join(join)) => join.run(streams.out),
+            Some(Which::Nearest(nearest)) => nearest.run(streams),
+            Some(Which::Join(join)) => join.run(streams),
             Some(Which::Quadtree(quadtree)) => quadtree.run(streams),
             Some(Which::Render(render)) => render.run(streams),
-            None => self.nearest.run(streams.out),
+            None => self.nearest.run(streams),
         }
     }
 }

@@ -47,6 +47,9 @@ impl Info {
             let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));
             rows.push([name.clone(), of, least, greatest, first]);
         }
+        let nested =
+            |name: &String| [name.as_str(), "within lists or maps: not read", "", "", ""].map(String::from);
+        rows.extend(table_of.nested_columns().iter().map(nested));
         out.write_all(table(&rows).as_bytes())?;
         Ok(())
     }

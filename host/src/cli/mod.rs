@@ -3,11 +3,15 @@
 
 mod data;
 mod demo;
+mod device;
 mod doctor;
+mod error;
 mod info;
+mod interrupt;
 mod join;
 mod length;
 mod map;
+mod names;
 mod output;
 mod picture;
 mod places;
@@ -19,7 +23,8 @@ mod text;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+
+use error::CliError;
 
 /// Exit code of every failure.
 const FAILURE: u8 = 2;
@@ -38,7 +43,10 @@ enum Command {
         after_help = "Example: kauri join --left cities.csv --right airports.csv --within 50km --top 10 --score left.population+right.altitude_ft"
     )]
     Join(Box<join::Join>),
-    /// The nearest places of the left table for each place of the right one
+    /// The nearest places of the right table for each place of the left one
+    #[command(
+        after_help = "Example: kauri knn --left airports.csv --right cities.csv --k 3 --out nearest.parquet"
+    )]
     Knn(Box<join::Knn>),
     /// Pairs of places of one table within a distance, each once
     SelfJoin(Box<join::SelfJoin>),
@@ -51,23 +59,6 @@ enum Command {
     Demo(Box<demo::Demo>),
     /// Say what kauri finds on this machine
     Doctor(doctor::Doctor),
-}
-
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-enum CliError {
-    #[error(transparent)]
-    Kauri(#[from] crate::Error),
-    #[error(
-        "there is no {file} in {}; name the file with {flag}, or its folder with the environment variable {}",
-        folders(searched),
-        data::FOLDER_VARIABLE
-    )]
-    NoData { file: &'static str, flag: &'static str, searched: Vec<PathBuf> },
-    #[error("{0}")]
-    Arguments(&'static str),
-    #[error("standard output: {0}")]
-    Output(#[from] io::Error),
 }
 
 type Result<T, E = CliError> = std::result::Result<T, E>;
@@ -90,11 +81,13 @@ pub fn main_with(
     run(args, Streams { out, err, shows_progress: false })
 }
 
-/// The same with standard error, which is not locked, and progress on it if it is a terminal.
+/// Runs the program as a process of its own: with standard error, which is not locked, progress on it if it is a terminal, and without
+/// temporary files that stay behind when a signal ends it.
 pub fn main_on_terminal(
     args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     out: &mut dyn Write,
 ) -> u8 {
+    interrupt::remove_files_on_signals();
     run(args, Streams { out, err: &mut io::stderr(), shows_progress: true })
 }
 
@@ -115,23 +108,18 @@ fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, mut streams:
         Command::Join(join) => join.run(&mut streams),
         Command::Knn(knn) => knn.run(&mut streams),
         Command::SelfJoin(join) => join.run(&mut streams),
-        Command::Info(info) => info.run(out),
+        Command::Info(info) => info.run(streams.out),
         Command::Render(render) => render.run(&mut streams),
         Command::Demo(demo) => demo.run(&mut streams),
-        Command::Doctor(doctor) => doctor.run(out),
+        Command::Doctor(doctor) => doctor.run(streams.out),
     };
     let Streams { out, err, .. } = streams;
     match result.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => 0,
-        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(error) if error.is_reader_gone() => 0,
         Err(error) => {
             let _ = writeln!(err, "error: {error}");
             FAILURE
         }
     }
-}
-
-fn folders(searched: &[PathBuf]) -> String {
-    let names: Vec<String> = searched.iter().map(|folder| folder.display().to_string()).collect();
-    names.join(", ")
 }

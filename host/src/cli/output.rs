@@ -1,92 +1,104 @@
-//! What a join has found, and where it goes.
+//! Where the pairs of a join go, and in which form.
 
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::names::{has_extension, is_stream, with_extension};
 use super::places::Places;
 use super::{CliError, Result};
-use crate::io::{Numbers, PairTable, write_atomically};
-use crate::point::LonLat;
+use crate::Error;
+use crate::io::{Numbers, PairTable, Pairs, TakePairs, write_or};
 
-/// Where results go, and how.
+/// Extensions of the files that pairs are written to.
+const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
+
+/// Where pairs go, and how.
 #[derive(Args)]
 pub(super) struct Output {
     /// Write an array of {"left": row, "right": row, "distance_m": d, "score": s}, rows counted from 0
     #[arg(long)]
     json: bool,
-    /// Write to a file, of the form that its name says: .parquet, else CSV [default: CSV to standard output]
-    #[arg(long, value_name = "FILE")]
+    /// Write to a file, in the form that its name says: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
+    #[arg(long, value_name = "FILE", value_parser = with_extension(PAIRS))]
     out: Option<PathBuf>,
 }
 
-/// Pairs of rows, left and right.
-#[derive(Default)]
-pub(super) struct Found {
-    pub(super) rows: Vec<[u32; 2]>,
-    pub(super) metres: Vec<f64>,
-    pub(super) scores: Option<Numbers>,
-}
-
-impl Found {
-    /// Pairs without scores.
-    pub(super) fn of(rows: Vec<[u32; 2]>, left: &[LonLat], right: &[LonLat]) -> Self {
-        let metres = |&[l, r]: &[u32; 2]| left[l as usize].metres_to(&right[r as usize]);
-        let metres = rows.iter().map(metres).collect();
-        Self { rows, metres, scores: None }
-    }
+/// Where pairs go, in a form that they can be written in.
+pub(super) struct Form<'a> {
+    is_json: bool,
+    /// Standard output without one.
+    path: Option<&'a Path>,
 }
 
 impl Output {
-    /// Refuses what cannot be written before any work is done for it.
-    pub(super) fn check(&self) -> Result<()> {
-        if self.json && self.out.as_ref().is_some_and(PairTable::is_parquet) {
-            return Err(CliError::Arguments("--json and an --out of Parquet: only one of them can be had"));
+    /// Refuses what contradicts itself, before any work is done for it.
+    pub(super) fn form(&self) -> Result<Form<'_>> {
+        let path = self.out.as_deref();
+        let is_named_json = path.is_some_and(|path| has_extension(path, "json"));
+        if self.json && path.is_some_and(|path| !is_named_json && !is_stream(path)) {
+            return Err(CliError::Arguments(
+                "--json and an --out whose name says another form: give it a name that ends in .json, or leave \
+                                            out --json",
+            ));
         }
-        Ok(())
+        Ok(Form { is_json: self.json || is_named_json, path })
     }
+}
 
+impl Form<'_> {
+    /// Writes the pairs that `find` hands to its argument, batch after batch.
     pub(super) fn write(
         &self,
         out: &mut dyn Write,
-        left: &Places,
-        right: &Places,
-        found: &Found,
+        [left, right]: [&Places; 2],
+        find: impl FnOnce(&mut TakePairs<'_>) -> Result<()>,
     ) -> Result<()> {
-        let pairs = PairTable {
-            left: &left.table,
-            right: &right.table,
-            places: &left.points,
-            rows: &found.rows,
-            metres: &found.metres,
-            scores: found.scores.as_ref(),
-        };
-        match (&self.out, self.json) {
-            (Some(path), true) => Ok(write_atomically(path, |file| as_json(file, found))?),
-            (Some(path), false) => Ok(pairs.write(path)?),
-            (None, true) => Ok(as_json(out, found)?),
-            (None, false) => pairs.write_csv(out).map_err(|error| match error {
-                // Without a path it is standard output.
-                crate::Error::Io { path, source } if path.as_os_str().is_empty() => CliError::Output(source),
-                error => error.into(),
-            }),
+        let pairs = PairTable { left: &left.table, right: &right.table, places: &left.points };
+        match (self.path, self.is_json) {
+            (Some(path), true) => write_or(path, |file| as_json(path, file, find)),
+            (Some(path), false) => pairs.write(path, find),
+            (None, true) => as_json(Path::new(""), out, find).map_err(of_output),
+            (None, false) => pairs.write_csv(out, find).map_err(of_output),
         }
     }
 }
 
-fn as_json(to: &mut dyn Write, found: &Found) -> io::Result<()> {
-    let pair = |i: usize| {
-        let [left, right] = found.rows[i];
-        let mut value = json!({ "left": left, "right": right, "distance_m": found.metres[i] });
-        match &found.scores {
+/// An error without a path is one of standard output.
+fn of_output(error: CliError) -> CliError {
+    match error {
+        CliError::Kauri(Error::Io { path, source }) if path.as_os_str().is_empty() => {
+            CliError::Output(source)
+        }
+        error => error,
+    }
+}
+
+fn as_json(
+    path: &Path,
+    to: &mut dyn Write,
+    find: impl FnOnce(&mut TakePairs<'_>) -> Result<()>,
+) -> Result<()> {
+    let error = |source| Error::Io { path: path.into(), source };
+    let mut before = "[";
+    find(&mut |pairs| write_json(to, &mut before, pairs).map_err(error))?;
+    // Of no pairs the array is empty.
+    let begin = if before == "[" { "[" } else { "" };
+    Ok(writeln!(to, "{begin}]").map_err(error)?)
+}
+
+/// Writes pairs as elements of an array, each after the text `before`.
+fn write_json(to: &mut dyn Write, before: &mut &'static str, pairs: Pairs<'_>) -> io::Result<()> {
+    for (i, (&[left, right], metres)) in pairs.rows.iter().zip(pairs.metres).enumerate() {
+        let mut value = json!({ "left": left, "right": right, "distance_m": metres });
+        match pairs.scores {
             Some(Numbers::Integers(scores)) => value["score"] = Value::from(scores[i]),
             Some(Numbers::Floats(scores)) => value["score"] = Value::from(scores[i]),
             None => {}
         }
-        value
-    };
-    let values: Vec<Value> = (0..found.rows.len()).map(pair).collect();
-    serde_json::to_writer(&mut *to, &values)?;
-    writeln!(to)
+        to.write_all(std::mem::replace(before, ",").as_bytes())?;
+        serde_json::to_writer(&mut *to, &value)?;
+    }
+    Ok(())
 }

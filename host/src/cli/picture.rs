@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::io::write_atomically;
+use crate::io::write_or;
 
 /// Where to draw.
 pub(super) type Area<'a> = DrawingArea<Canvas<'a>, Shift>;
@@ -40,28 +40,27 @@ pub(super) fn write_frames<E: From<Error>>(
     count: u32,
     mut frame: impl FnMut(u32) -> Result<Vec<u8>, E>,
 ) -> Result<(), E> {
-    let mut failed = None;
-    let written = write_atomically(path, |file| {
+    let refused = |error: png::EncodingError| {
+        let source = match error {
+            png::EncodingError::IoError(source) => source,
+            error => io::Error::other(error),
+        };
+        Error::Io { path: path.into(), source }
+    };
+    write_or(path, |file| {
         let mut encoder = png::Encoder::new(file, width, height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         if count > 1 {
-            encoder.set_animated(count, FOREVER)?;
-            encoder.set_frame_delay(1, FRAMES_A_SECOND)?;
+            encoder.set_animated(count, FOREVER).map_err(refused)?;
+            encoder.set_frame_delay(1, FRAMES_A_SECOND).map_err(refused)?;
         }
-        let mut writer = encoder.write_header()?;
+        let mut writer = encoder.write_header().map_err(refused)?;
         for i in 0..count {
-            match frame(i) {
-                Ok(pixels) => writer.write_image_data(&pixels)?,
-                Err(error) => {
-                    failed = Some(error);
-                    return Err(io::ErrorKind::Other.into());
-                }
-            }
+            writer.write_image_data(&frame(i)?).map_err(refused)?;
         }
-        Ok(writer.finish()?)
-    });
-    failed.map_or_else(|| Ok(written?), Err)
+        Ok(writer.finish().map_err(refused)?)
+    })
 }
 
 const FRAMES_A_SECOND: u16 = 20;

@@ -1,6 +1,7 @@
 //! The tables of a join.
 
 use clap::Args;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Result;
@@ -36,6 +37,14 @@ pub(super) struct Right {
     right_lat: Option<String>,
 }
 
+/// A file and the columns of its places, if they are named.
+struct Side<'a> {
+    name: &'a str,
+    path: &'a Path,
+    lon: Option<&'a str>,
+    lat: Option<&'a str>,
+}
+
 /// A table and its places.
 pub(super) struct Places {
     pub(super) table: Table,
@@ -43,25 +52,40 @@ pub(super) struct Places {
 }
 
 impl Places {
-    fn read(steps: Steps, side: &str, path: &Path, lon: Option<&str>, lat: Option<&str>) -> Result<Self> {
+    fn read(side: &Side<'_>, steps: Steps, err: &mut dyn Write) -> Result<Self> {
         let read = || {
-            let table = Table::read(path)?;
-            let points = table.places(table.place_columns(lon, lat)?)?;
+            let table = Table::read(side.path)?;
+            let points = table.places(table.place_columns(side.lon, side.lat)?)?;
             Ok(Self { table, points })
         };
-        let name = format!("reading {side}");
-        steps.step(&name, "places", read, |places| places.points.len())
+        let name = format!("reading {}", side.name);
+        let places = steps.step(&name, "places", read, |places: &Self| places.points.len())?;
+        let nested = places.table.nested_columns();
+        if !nested.is_empty() {
+            // There is nobody to warn if standard error is closed.
+            let _ = writeln!(
+                err,
+                "warning: {}: columns within lists or maps are neither read nor written: {}",
+                side.path.display(),
+                nested.join(", ")
+            );
+        }
+        Ok(places)
     }
 }
 
 impl Left {
-    pub(super) fn read(&self, steps: Steps) -> Result<Places> {
-        Places::read(steps, "left", &self.left, self.left_lon.as_deref(), self.left_lat.as_deref())
+    /// Reads the table, and warns of the columns that it cannot read.
+    pub(super) fn read(&self, steps: Steps, err: &mut dyn Write) -> Result<Places> {
+        let (lon, lat) = (self.left_lon.as_deref(), self.left_lat.as_deref());
+        Places::read(&Side { name: "left", path: &self.left, lon, lat }, steps, err)
     }
 }
 
 impl Right {
-    pub(super) fn read(&self, steps: Steps) -> Result<Places> {
-        Places::read(steps, "right", &self.right, self.right_lon.as_deref(), self.right_lat.as_deref())
+    /// As [`Left::read`].
+    pub(super) fn read(&self, steps: Steps, err: &mut dyn Write) -> Result<Places> {
+        let (lon, lat) = (self.right_lon.as_deref(), self.right_lat.as_deref());
+        Places::read(&Side { name: "right", path: &self.right, lon, lat }, steps, err)
     }
 }

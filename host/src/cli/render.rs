@@ -8,11 +8,12 @@ mod step;
 use clap::{ArgGroup, Args, ValueEnum};
 use std::path::PathBuf;
 
+use super::device::{DeviceOption, Work};
+use super::names::{PICTURE, with_extension};
 use super::picture::write_frames;
 use super::progress::Steps;
 use super::text::{table, thousands};
 use super::{Result, Streams};
-use crate::device::Device;
 use crate::io::read_mesh;
 use crate::mesh::Mesh;
 use crate::sah::{Quality, SahOptions};
@@ -34,11 +35,10 @@ pub(super) struct Render {
     #[arg(long, value_name = "N", default_value_t = 100_000, conflicts_with = "file")]
     triangles: u32,
     /// Where the picture goes
-    #[arg(long, value_name = "FILE.png")]
+    #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     out: PathBuf,
-    /// Where to run: best, cpu, cuda, cuda:N or sim
-    #[arg(long, default_value = "best")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceOption,
     /// How good the tree is: exact takes longer to build, and rays are faster
     #[arg(long, value_enum, default_value = "fast")]
     quality: TreeQuality,
@@ -67,7 +67,7 @@ impl Render {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
         let options = self.look.options(self.up_axis());
         options.check()?;
-        let device = Device::from_name(&self.device)?;
+        let device = self.device.choice()?;
         let mut read = Step::of("mesh", "triangles");
         let mesh = read.time(|| self.mesh())?;
         read.count += mesh.len();
@@ -78,6 +78,7 @@ impl Render {
             TreeQuality::Exact => Quality::Exact,
         });
         let count = if self.animate.is_some() { self.frames } else { 1 };
+        let device = device.for_work(Work::of_rays(mesh.len(), options.most_rays(), count), streams.err)?;
         let mut film = Film::new(&device, &mesh, self.animate.map(Animation::motion), count);
         let camera = self.look.camera(&film.places()?, self.up_axis());
         let size = [options.width, options.height];

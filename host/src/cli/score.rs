@@ -83,7 +83,9 @@ fn weighted(text: &str) -> Option<ScoreText> {
         let end = term[begin..].find(['+', '-']).map_or(term.len(), |at| begin + at);
         let weight = match term[..begin].trim() {
             "" => 1.0,
-            number => number.strip_suffix('*')?.trim().parse::<f64>().ok()?,
+            number => {
+                number.strip_suffix('*')?.trim().parse().ok().filter(|weight: &f64| weight.is_finite())?
+            }
         };
         let (side, name) = column(&term[begin..end])?;
         if columns[side].replace(name).is_some() {
@@ -139,6 +141,8 @@ mod tests {
             "left.",
             "3",
             "x*left.a",
+            "inf*left.a",
+            "1e999*left.a",
         ] {
             assert!(text.parse::<ScoreText>().is_err(), "{text}");
         }

@@ -140,6 +140,12 @@ impl Device {
         }
     }
 
+    /// The device, taken for this reason.
+    #[cfg(feature = "cli")]
+    pub(crate) fn with_reason(self, reason: String) -> Self {
+        Self { reason: reason.into(), ..self }
+    }
+
     /// The CUDA devices of this machine, in the driver's order.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use super::unfinished;
 use crate::error::{Error, Result};
 
 /// Writes a file through `write` and puts it at `path` in one step.
@@ -18,11 +19,25 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::R
     write_file(path, |file| write(file))
 }
 
-/// The same for what wants a file that other threads could write to as well.
-pub(super) fn write_file(
+/// [`write_atomically`] for a `write` with errors of its own, which come back as they are.
+pub(crate) fn write_or<E: From<Error>>(
     path: &Path,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-) -> Result<()> {
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut failed = None;
+    let written = write_file(path, |file| {
+        write(file).map_err(|error| {
+            failed = Some(error);
+            io::ErrorKind::Other.into()
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(written?),
+    }
+}
+
+fn write_file(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<()> {
     let result = match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         // `/dev/stdout` may lead to a regular file, which others hold open and must not lose.
@@ -49,10 +64,13 @@ fn replace(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Resul
         // What any new file gets, less the umask; temporary files are private by default.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(&folder).map_err(|error| io::Error::from(error.kind()))?;
-    write_all(file.as_file_mut(), write)?.sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    let mut file =
+        unfinished::begin(|| builder.tempfile_in(&folder)).map_err(|error| io::Error::from(error.kind()))?;
+    let written = write_all(file.as_file_mut(), write).and_then(|file| file.sync_all());
+    unfinished::end(file, |file| match written {
+        Ok(()) => file.persist(path).map(drop).map_err(|error| error.error),
+        Err(error) => Err(error),
+    })
 }
 
 fn write_all<W: Write + Send>(

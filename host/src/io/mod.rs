@@ -44,10 +44,15 @@ mod lonlat;
 mod mesh;
 mod pairs;
 mod table;
+mod unfinished;
 
 pub use atomic::write_atomically;
+#[cfg(feature = "cli")]
+pub(crate) use atomic::write_or;
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;
-pub use pairs::PairTable;
+pub use pairs::{PairTable, Pairs, TakePairs};
 pub use table::{Numbers, PlaceColumns, Table, TableRows};
+#[cfg(all(unix, feature = "cli"))]
+pub(crate) use unfinished::remove_all as remove_unfinished;

@@ -1,152 +1,174 @@
 //! Pairs of rows of two tables, as a table of their own.
 
-use std::io::{self, Write};
+mod csv;
+#[cfg(feature = "parquet")]
+mod parquet;
+
+#[cfg(not(feature = "parquet"))]
+use std::io;
+use std::io::Write;
 use std::path::Path;
 
-#[cfg(feature = "parquet")]
-use super::table::{Column, PlaceColumns, Values, geo_metadata, write_parquet};
-use super::table::{Numbers, Table, TableRows};
-use super::write_atomically;
+use super::atomic::write_or;
+use super::table::{Numbers, Table};
 use crate::error::{Error, Result};
 use crate::point::LonLat;
 
 /// Extensions of the names of Parquet files.
 const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 
-/// Pairs of rows of two tables, with what a join found of them.
+/// Two tables whose rows are paired.
 ///
-/// Written, it is a table with the columns `left_row` and `right_row`, counted from 0, `distance_m`, `score` if there are scores, and
-/// those of both tables, their names after `left.` and `right.`. Parquet files have the types of the columns, of a CSV file those that all its
-/// fields are of, and the left places as `geometry`: they are GeoParquet files of version 1.1.0.
+/// Written, the pairs are a table with the columns `left_row` and `right_row`, counted from 0, `distance_m`, `score` if there are scores,
+/// and the columns of both tables, their names after `left.` and `right.`. Parquet files have the types of the columns, for a CSV file the
+/// type that all its fields have, and the left places as `geometry`: they are GeoParquet files of version 1.1.0.
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("kauri-pairs-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("a.csv");
+/// std::fs::write(&path, "name,lon,lat\nStockholm,18.07,59.33\nHelsinki,24.94,60.17\n").unwrap();
+/// use kauri::io::{PairTable, Pairs, Table};
+/// let table = Table::read(&path)?;
+/// let places = table.places(table.place_columns(None, None)?)?;
+/// let pairs = PairTable { left: &table, right: &table, places: &places };
+/// let mut text = Vec::new();
+/// pairs.write_csv(&mut text, |take| {
+///     // As many batches as there are, each of any length.
+///     take(Pairs { rows: &[[0, 1]], metres: &[395_600.0], scores: None })?;
+///     take(Pairs { rows: &[[1, 0]], metres: &[395_600.0], scores: None })
+/// })?;
+/// assert!(text.starts_with(b"left_row,right_row,distance_m,left.name,"));
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PairTable<'a> {
-    /// The one table.
+    /// The left table.
     pub left: &'a Table,
-    /// The other table, or the same.
+    /// The right table, or the left one again.
     pub right: &'a Table,
     /// The left places, row after row.
     pub places: &'a [LonLat],
-    /// The pairs: a left and a right row each.
+}
+
+/// A batch of pairs of rows. All batches of a table have scores of one type, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Pairs<'a> {
+    /// A left and a right row each.
     pub rows: &'a [[u32; 2]],
-    /// The distance of each pair, in metres.
+    /// The distance of each pair, in meters.
     pub metres: &'a [f64],
     /// The score of each pair.
     pub scores: Option<&'a Numbers>,
 }
 
-impl PairTable<'_> {
+/// Writes a batch of pairs.
+pub type TakePairs<'t> = dyn FnMut(Pairs<'_>) -> Result<()> + 't;
+
+/// A form that pairs are written in.
+trait PairSink {
+    /// Writes the head of the form, and a batch.
+    fn take(&mut self, pairs: Pairs<'_>) -> Result<()>;
+    /// Ends the form.
+    fn finish(&mut self) -> Result<()>;
+}
+
+impl<'a> PairTable<'a> {
     /// True for the name of a file that [`write`](Self::write) makes a Parquet file.
     pub fn is_parquet(path: impl AsRef<Path>) -> bool {
         let extension = path.as_ref().extension().unwrap_or_default();
         PARQUET.iter().any(|known| extension.eq_ignore_ascii_case(known))
     }
 
-    /// Writes a Parquet file if its name ends in `.parquet` or `.geoparquet`, else a CSV file; all of it or nothing, see
-    /// [`write_atomically`].
+    /// Writes the batches of pairs that `find` hands to its argument: a Parquet file if the name ends in `.parquet` or `.geoparquet`, else a
+    /// CSV file; all of it or nothing, see [`write_atomically`](super::write_atomically).
     ///
-    /// Memory: of a Parquet file all columns of both tables, and a million rows of a column.
+    /// Memory, however many pairs there are: of a CSV file the text of both tables, and 8 bytes a row; of a Parquet file all columns of both
+    /// tables, and a column of up to a million rows of a batch.
     ///
     /// # Errors
-    /// [`Error::Shape`] for not as many distances or scores as pairs, or places as left rows; those of [`Table::rows`]; [`Error::Io`].
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+    /// [`Error::Shape`] for a batch with another number of distances or scores than pairs, for rows that a table does not have, and for
+    /// another number of places than left rows; [`Error::OutOfMemory`]; [`Error::Table`] for a table that cannot be read; [`Error::Io`];
+    /// and the errors of `find`.
+    pub fn write<E: From<Error>>(
+        &self,
+        path: impl AsRef<Path>,
+        find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let path = path.as_ref();
-        if Self::is_parquet(path) {
-            return self.write_parquet(path);
-        }
-        let tables = self.checked()?;
-        write_atomically(path, |file| self.csv(file, &tables))
+        write_or(path, |file| {
+            if Self::is_parquet(path) {
+                return self.parquet(path, file, find);
+            }
+            self.all(csv::CsvPairs::new(*self, path, file), find)
+        })
     }
 
-    /// Writes CSV.
+    /// Writes CSV, batch after batch.
     ///
     /// # Errors
-    /// As [`write`](Self::write); what `to` says is of an [`Error::Io`] without a path.
-    pub fn write_csv(&self, to: &mut dyn Write) -> Result<()> {
-        let tables = self.checked()?;
-        self.csv(to, &tables).map_err(|source| Error::Io { path: Default::default(), source })
+    /// As [`write`](Self::write); an [`Error::Io`] of `to` has no path.
+    pub fn write_csv<E: From<Error>>(
+        &self,
+        to: &mut dyn Write,
+        find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.all(csv::CsvPairs::new(*self, Path::new(""), to), find)
     }
 
-    /// The rows of both tables, if all that there is belongs together.
-    fn checked(&self) -> Result<[TableRows<'_>; 2]> {
-        self.check()?;
-        Ok([self.left.rows()?, self.right.rows()?])
-    }
-
-    fn check(&self) -> Result<()> {
-        let most = |side: usize| self.rows.iter().map(|pair| pair[side] as usize + 1).max().unwrap_or(0);
-        let scores = self.scores.map_or(self.rows.len(), Numbers::len);
-        for (what, expected, got) in [
-            ("distances of pairs", self.rows.len(), self.metres.len()),
-            ("scores of pairs", self.rows.len(), scores),
-            ("places of rows", self.left.len(), self.places.len()),
-            ("rows of pairs", self.left.len(), most(0).max(self.left.len())),
-            ("rows of pairs", self.right.len(), most(1).max(self.right.len())),
-        ] {
-            if expected != got {
-                return Err(Error::Shape { what, expected: expected as u64, got: got as u64 });
-            }
-        }
-        Ok(())
-    }
-
-    fn csv(&self, to: &mut dyn Write, [left, right]: &[TableRows<'_>; 2]) -> io::Result<()> {
-        let mut writer = csv::Writer::from_writer(to);
-        let mut header = ["left_row", "right_row", "distance_m"].map(String::from).to_vec();
-        header.extend(self.scores.map(|_| "score".to_owned()));
-        header.extend(self.left.columns().iter().map(|name| format!("left.{name}")));
-        header.extend(self.right.columns().iter().map(|name| format!("right.{name}")));
-        writer.write_record(&header)?;
-        for (i, (&[l, r], metres)) in self.rows.iter().zip(self.metres).enumerate() {
-            let mut record = vec![l.to_string(), r.to_string(), format!("{metres:.3}")];
-            record.extend(self.scores.map(|scores| match scores {
-                Numbers::Integers(scores) => scores[i].to_string(),
-                Numbers::Floats(scores) => scores[i].to_string(),
-            }));
-            record.extend(left.row(l as usize));
-            record.extend(right.row(r as usize));
-            writer.write_record(&record)?;
-        }
-        writer.flush()
+    #[cfg(feature = "parquet")]
+    fn parquet<E: From<Error>>(
+        &self,
+        path: &Path,
+        file: &mut (dyn Write + Send),
+        find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.all(parquet::ParquetPairs::new(*self, path, file)?, find)
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn write_parquet(&self, path: &Path) -> Result<()> {
+    fn parquet<E: From<Error>>(
+        &self,
+        path: &Path,
+        _: &mut (dyn Write + Send),
+        _: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let source = io::Error::new(
             io::ErrorKind::Unsupported,
             "kauri writes Parquet files if it is built with the feature `parquet`",
         );
-        Err(Error::Io { path: path.into(), source })
+        Err(Error::Io { path: path.into(), source }.into())
     }
 
-    #[cfg(feature = "parquet")]
-    fn write_parquet(&self, path: &Path) -> Result<()> {
-        self.check()?;
-        let rows = [0, 1].map(|side| self.rows.iter().map(|pair| pair[side]).collect::<Vec<u32>>());
-        let numbers = |numbers: &Numbers| match numbers {
-            Numbers::Integers(all) => Values::integers(all.clone()),
-            Numbers::Floats(all) => Values::floats(all.clone()),
-        };
-        let ids = rows.each_ref().map(|rows| Values::integers(rows.iter().map(|&row| row.into()).collect()));
-        let (metres, scores) = (Values::floats(self.metres.to_vec()), self.scores.map(numbers));
-        let of_pairs = [("left_row", &ids[0]), ("right_row", &ids[1]), ("distance_m", &metres)];
-        let of_pairs = of_pairs.into_iter().chain(scores.as_ref().map(|scores| ("score", scores)));
-        let mut columns: Vec<_> =
-            of_pairs.map(|(name, values)| Column { name: name.into(), values, rows: None }).collect();
-        let tables = [("left", self.left, self.left.values()?), ("right", self.right, self.right.values()?)];
-        let mut geometries = vec!["geometry".to_owned()];
-        for ((side, table, values), rows) in tables.iter().zip(&rows) {
-            let named = |name: &String| format!("{side}.{name}");
-            columns.extend(table.columns().iter().zip(values).map(|(name, values)| Column {
-                name: named(name),
-                values,
-                rows: Some(rows),
-            }));
-            if let Ok(PlaceColumns::Points(column)) = table.place_columns(None, None) {
-                geometries.push(named(&table.columns()[column]));
-            }
-        }
-        let places = Values::points(self.places);
-        columns.push(Column { name: geometries[0].clone(), values: &places, rows: Some(&rows[0]) });
-        write_parquet(path, self.rows.len(), &columns, Some(geo_metadata(&geometries)))
+    /// Checks all batches and hands them to a form.
+    fn all<E: From<Error>>(
+        &self,
+        mut sink: impl PairSink,
+        find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        same("places of rows", self.left.len(), self.places.len())?;
+        find(&mut |pairs| {
+            self.check(pairs)?;
+            sink.take(pairs)
+        })?;
+        Ok(sink.finish()?)
     }
+
+    fn check(&self, pairs: Pairs<'_>) -> Result<()> {
+        same("distances of pairs", pairs.rows.len(), pairs.metres.len())?;
+        same("scores of pairs", pairs.rows.len(), pairs.scores.map_or(pairs.rows.len(), Numbers::len))?;
+        for (side, table) in [self.left, self.right].into_iter().enumerate() {
+            let most = pairs.rows.iter().map(|pair| pair[side] as usize + 1).max().unwrap_or(0);
+            same("rows of pairs", table.len(), most.max(table.len()))?;
+        }
+        Ok(())
+    }
+}
+
+fn same(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(Error::Shape { what, expected: expected as u64, got: got as u64 })
 }

@@ -91,6 +91,13 @@ impl RenderOptions {
         self
     }
 
+    /// Most rays of a picture: where every one from the camera hits something.
+    #[cfg(feature = "cli")]
+    pub(crate) fn most_rays(&self) -> f64 {
+        let of_sample = 1.0 + f64::from(self.occlusion_rays) + f64::from(u8::from(self.shadows));
+        f64::from(self.width) * f64::from(self.height) * f64::from(self.samples) * of_sample
+    }
+
     /// Refuses what no picture can be made with.
     pub(crate) fn check(&self) -> Result<()> {
         check_size([self.width, self.height])?;

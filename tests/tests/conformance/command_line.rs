@@ -165,12 +165,18 @@ fn a_scan_and_its_quadtree() {
     for (arguments, what) in [
         ("--per-square-metre 0", "--per-square-metre"),
         ("--per-square-metre NaN", "--per-square-metre"),
-        ("--leaf-points 0", "points of a leaf"),
+        ("--leaf-points 0", "--leaf-points: points of a leaf 0"),
         ("--points 5000000000", "--points"),
     ] {
         let answer = demo(&format!("--device cpu {arguments}"));
         assert_eq!((answer.code, answer.out.as_str()), (2, ""));
         assert!(answer.err.contains(what), "{}", answer.err);
+    }
+    for arguments in
+        ["quadtree --tree a.svg", "quadtree --density a", "render --out a.jpg", "join --map a.gif"]
+    {
+        let answer = run(format!("kauri demo {arguments}").split(' ').map(String::from));
+        assert!(answer.code == 2 && answer.err.contains("the name must end in .png"), "{}", answer.err);
     }
 }
 
@@ -187,7 +193,11 @@ fn options() {
     }
     let folder = case.folder.path().display().to_string();
     let short = format!("kauri demo --cities {folder}/cities.csv --airports {folder}/airports.csv --k 2");
-    assert!(run(short.split(' ').map(String::from)).out.contains("2 nearest cities"));
+    let answer = run(short.split(' ').map(String::from));
+    assert!(answer.out.contains("2 nearest cities"));
+    // Where it ran is said if it was not asked for.
+    assert!(answer.err.starts_with("device: cpu (") && answer.err.lines().count() == 1, "{}", answer.err);
+    assert!(answer.out.contains("opening a GPU takes"), "{}", answer.out);
 }
 
 #[test]
@@ -234,11 +244,20 @@ fn arguments_that_are_refused() {
     assert!(case.refused("--k -1").contains("'-1'"));
     assert!(case.refused("--out @/missing/out.csv").contains("missing/out.csv: No such file or directory"));
     assert!(case.refused("--out @").contains("is a directory"));
+    for (option, name) in [("--out", "x.parquet"), ("--out", "x"), ("--map", "x.jpg"), ("--map", "x.png.gz")]
+    {
+        let error = case.refused(&format!("{option} @/{name}"));
+        assert!(error.contains(option) && error.contains("the name must end in ."), "{error}");
+    }
     assert!(case.refused("--map @/missing/map.png").contains("missing/map.png"));
-    assert!(case.refused("--k 1000000000000000").contains("does not fit in memory"));
+    let all = case.demo("--device cpu --k 1000000000000000");
+    assert!(all.code == 0 && all.out.contains("4 nearest cities"), "there are no more: {}", all.err);
     let unknown = case.demo("--device quantum");
     assert_eq!((unknown.code, unknown.out.as_str()), (2, ""));
-    assert_eq!(unknown.err, "error: unknown device 'quantum': expected best, cpu, cuda, cuda:N or sim\n");
+    assert_eq!(
+        unknown.err,
+        "error: --device: unknown device 'quantum': expected best, cpu, cuda, cuda:N or sim\n"
+    );
 
     fs::remove_file(case.path("airports.csv")).unwrap();
     assert!(case.refused("").contains("airports.csv: No such file or directory"));

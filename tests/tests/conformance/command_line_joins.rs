@@ -80,12 +80,116 @@ fn all_pairs_nearest_and_own() {
     let rows = |text: String| text.lines().skip(1).map(|line| line[..3].to_owned()).collect::<Vec<_>>();
     assert_eq!(rows(answer(&format!("join {TABLES} --within 45km --device cpu"))), ["0,0", "1,1", "2,2"]);
     assert_eq!(
-        rows(answer(&format!("knn {TABLES} --k 2 --within 500km --device cpu"))),
-        ["0,0", "1,0", "1,1", "0,1", "2,2", "0,2"]
+        rows(answer("self-join --left @/airports.csv --within 20100km --device cpu")),
+        ["0,1", "0,2", "1,2"]
     );
+    assert_eq!(answer(&format!("join {TABLES} --within 45km --count --device cpu")), "3\n");
     assert_eq!(rows(answer("self-join --left @/cities.csv --within 430km --device cpu")), ["0,1", "0,2"]);
     assert_eq!(answer("self-join --left @/cities.csv --within 430km --count --device cpu"), "2\n");
     assert!(answer("join --help").contains("--score"));
+}
+
+/// The lines of `kauri knn` that are expected: for each left place the nearest right ones.
+fn nearest(left: &[LonLat], right: &[LonLat], k: usize, within: f64) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (row, place) in left.iter().enumerate() {
+        let mut near: Vec<_> = right.iter().map(|other| place.metres_to(other)).zip(0..).collect();
+        near.retain(|&(metres, _)| metres <= within);
+        near.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        lines.extend(near.iter().take(k).map(|(metres, other)| format!("{row},{other},{metres:.3},")));
+    }
+    lines
+}
+
+#[test]
+fn the_nearest_right_places_of_each_left_one() {
+    let left: Vec<_> =
+        (0..9).map(|i| LonLat::new(f64::from(i) * 39.5 - 178.0, f64::from(i * i) - 30.0)).collect();
+    let right: Vec<_> =
+        (0..13).map(|i| LonLat::new(f64::from(i) * 27.5 - 171.0, 44.0 - f64::from(7 * i))).collect();
+    let table = |places: &[LonLat]| {
+        let rows = places.iter().map(|place| format!("{},{}\n", place.lon, place.lat));
+        format!("lon,lat\n{}", rows.collect::<String>())
+    };
+    for device in device_names() {
+        for (options, k, within) in [
+            ("", 1, f64::MAX),
+            ("--k 3", 3, f64::MAX),
+            ("--k 4 --within 4000km", 4, 4e6),
+            // There are no more.
+            ("--k 18446744073709551615", 13, f64::MAX),
+            ("--k 0", 0, f64::MAX),
+        ] {
+            let arguments = format!("knn {TABLES} {options} --device {device}");
+            let (answer, _folder) = run(&table(&left), &table(&right), &arguments);
+            assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+            let lines: Vec<&str> = answer.out.lines().skip(1).collect();
+            let expected = nearest(&left, &right, k, within);
+            assert_eq!(lines.len(), expected.len(), "{options}: {}", answer.out);
+            assert!(
+                lines.iter().zip(&expected).all(|(line, expected)| line.starts_with(expected)),
+                "{}",
+                answer.out
+            );
+        }
+    }
+}
+
+#[test]
+fn other_forms_than_the_written_ones_are_refused() {
+    for (command, name) in [
+        (format!("join {TABLES} --within 45km"), "x.geojson"),
+        (format!("join {TABLES} --within 45km"), "x.csv.gz"),
+        (format!("knn {TABLES}"), "x.jpg"),
+        ("self-join --left @/cities.csv --within 1km".to_owned(), "x"),
+    ] {
+        let error = refused(CITIES, AIRPORTS, &format!("{command} --device cpu --out @/{name}"));
+        let expected = "the name must end in .csv or .json or .parquet or .geoparquet";
+        assert!(error.contains("--out") && error.contains(expected), "{error}");
+    }
+    let error = refused(CITIES, AIRPORTS, &format!("knn {TABLES} --device cpu --json --out @/x.csv"));
+    assert!(error.starts_with("error: --json and an --out whose name says another form"), "{error}");
+}
+
+#[test]
+fn forms_follow_from_names() {
+    let (answer, folder) = run(CITIES, AIRPORTS, &format!("knn {TABLES} --device cpu --out @/x.JSON"));
+    assert_eq!((answer.code, answer.out.as_str(), answer.err.as_str()), (0, "", ""));
+    let text = fs::read_to_string(folder.path().join("x.JSON")).unwrap();
+    assert!(text.starts_with("[{\"distance_m\":") && text.ends_with("}]\n"), "{text}");
+    assert_eq!(text.matches("\"left\":").count(), 3);
+    assert_eq!(self::answer(&format!("knn {TABLES} --k 0 --json --device cpu")), "[]\n");
+}
+
+#[test]
+fn the_device_is_said_unless_it_is_named() {
+    let (answer, _folder) = run(CITIES, AIRPORTS, &format!("join {TABLES} --within 45km"));
+    assert_eq!(answer.code, 0);
+    let expected = "; this takes it about 0.00 s, and opening a GPU takes 0.35 s\n";
+    assert!(answer.err.starts_with("device: cpu (") && answer.err.ends_with(expected), "{}", answer.err);
+    let named = self::answer(&format!("join {TABLES} --within 45km --device cpu"));
+    assert_eq!(answer.out, named);
+}
+
+/// Fields that need quotes, bytes that are no UTF-8, and rows that end in any way.
+#[test]
+fn fields_are_written_as_they_were_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let table = b"lon,lat,\"a \"\"b\"\"\"\r\n1,2,\"x\ny\"\r\n\r\n3,4,caf\xe9\n5,6,\"\"\n7,8,\"c\"\"d,\"";
+    fs::write(path("t.csv"), table).unwrap();
+    let arguments =
+        ["kauri", "join", "--within", "0m", "--device", "cpu", "--left"].map(String::from).into_iter();
+    let arguments =
+        arguments.chain([path("t.csv"), "--right".into(), path("t.csv"), "--out".into(), path("o.csv")]);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    assert_eq!(kauri::cli::main_with(arguments, &mut out, &mut err), 0, "{}", String::from_utf8_lossy(&err));
+    let expected = b"left_row,right_row,distance_m,left.lon,left.lat,\"left.a \"\"b\"\"\",right.lon,right.lat,\"right.a \"\"b\"\"\"\n\
+        0,0,0.000,1,2,\"x\ny\",1,2,\"x\ny\"\n\
+        1,1,0.000,3,4,caf\xe9,3,4,caf\xe9\n\
+        2,2,0.000,5,6,,5,6,\n\
+        3,3,0.000,7,8,\"c\"\"d,\",7,8,\"c\"\"d,\"\n";
+    assert_eq!(String::from_utf8_lossy(&fs::read(path("o.csv")).unwrap()), String::from_utf8_lossy(expected));
 }
 
 #[test]
@@ -109,6 +213,10 @@ fn mistakes_are_named() {
     assert!(error.contains("expected a distance with its unit"), "{error}");
     let error = refused(CITIES, AIRPORTS, &format!("{join} --top 3 --score population"));
     assert!(error.contains("expected left.COLUMN+right.COLUMN"), "{error}");
+    let error = refused(CITIES, AIRPORTS, &format!("{join} --top 3 --score 1e999*left.population"));
+    assert!(error.contains("--score") && error.contains("expected left.COLUMN+right.COLUMN"), "{error}");
+    let error = refused(CITIES, AIRPORTS, &format!("{join} --count --top 3 --score left.population"));
+    assert!(error.contains("cannot be used with"), "{error}");
     let error = refused(CITIES, AIRPORTS, &format!("{join} --top 3"));
     assert!(error.contains("--score"), "{error}");
     let error = refused(CITIES, AIRPORTS, "join --left @/none.csv --right @/airports.csv --within 1km");

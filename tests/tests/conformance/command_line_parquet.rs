@@ -3,8 +3,12 @@
 use kauri::LonLat;
 use kauri::io::{Numbers, Table};
 use kauri_tests::device_names;
+use parquet::data_type::DoubleType;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 const CITIES: &str = "\
@@ -129,6 +133,41 @@ fn parquet_in_gives_what_csv_gives() {
     }
 }
 
+/// Writes a Parquet file of a place with a list beside it.
+fn with_list(path: &Path) {
+    let schema = "message schema { required double lon; required double lat;
+        optional group tags (LIST) { repeated group list { required double element; } } }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let file = fs::File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for (values, levels) in [(&[18.0][..], None), (&[59.0], None), (&[1.0, 2.0], Some(([2, 2], [0, 1])))] {
+        let mut column = group.next_column().unwrap().unwrap();
+        let (definitions, repetitions) = levels.unzip();
+        let [definitions, repetitions] =
+            [&definitions, &repetitions].map(|levels| levels.as_ref().map(|levels| &levels[..]));
+        column.typed::<DoubleType>().write_batch(values, definitions, repetitions).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn columns_that_are_not_written_are_named() {
+    let case = Case::new();
+    with_list(&case.path("n.parquet"));
+    let knn = "knn --left @/n.parquet --right @/airports.csv --device cpu";
+    for out in ["", "--out @/o.csv", "--out @/o.parquet"] {
+        let (code, _, err) = case.run(&format!("{knn} {out}"));
+        let expected = "warning: @/n.parquet: columns within lists or maps are neither read nor written: tags.list.element\n";
+        assert_eq!((code, err.as_str()), (0, expected));
+    }
+    assert_eq!(Table::read(case.path("o.parquet")).unwrap().columns()[3..5].join(" "), "left.lon left.lat");
+    let info = case.answer("info @/n.parquet");
+    assert!(info.lines().any(|line| line == "tags.list.element  within lists or maps: not read"), "{info}");
+}
+
 #[test]
 fn files_of_indexes_are_told() {
     use kauri::quadtree::{Quadtree, QuadtreeOptions};
@@ -200,7 +239,7 @@ fn outputs_that_are_refused() {
     let case = Case::new();
     let join = format!("join {TABLES} --within 45km --device cpu");
     let error = case.refused(&format!("{join} --json --out @/out.parquet"));
-    assert!(error.starts_with("error: --json and an --out of Parquet"), "{error}");
+    assert!(error.starts_with("error: --json and an --out whose name says another form"), "{error}");
     let error = case.refused(&format!("{join} --out @/missing/out.parquet"));
     assert!(error.starts_with("error: @/missing/out.parquet: No such file or directory"), "{error}");
     let count = "self-join --left @/cities.csv --within 1km --count --device cpu";
@@ -213,22 +252,24 @@ fn outputs_that_are_refused() {
 fn plans_come_before_results() {
     let case = Case::new();
     for device in device_names() {
-        for (command, points) in [
-            (format!("join {TABLES} --within 45km"), "3 left, 3 right"),
+        for (command, points, pairs) in [
+            (format!("join {TABLES} --within 45km"), "3 left, 3 right", "about 3"),
             (
                 format!("join {TABLES} --within 45km --top 2 --score left.population+right.altitude_ft"),
                 "3 left, 3 right",
+                "at most 2",
             ),
-            (format!("knn {TABLES}"), "3 left, 3 right"),
-            ("self-join --left @/cities.csv --within 500km".to_owned(), "3 left, 3 right"),
+            (format!("knn {TABLES} --k 9"), "3 left, 3 right", "9"),
+            (format!("knn {TABLES} --within 1km"), "3 left, 3 right", "at most 3"),
+            ("self-join --left @/cities.csv --within 500km".to_owned(), "3 left, 3 right", "about 2"),
         ] {
             let (code, out, err) = case.run(&format!("{command} --device {device} --plan"));
             assert_eq!(code, 0, "{err}");
             assert_eq!(out, case.answer(&format!("{command} --device {device}")), "{command}");
-            for line in ["device    ", "points    ", "grid      ", "strategy  ", "memory    "] {
+            for line in ["device    ", "points    ", "grid      ", "strategy  ", "memory    ", "pairs     "] {
                 assert!(err.lines().any(|other| other.starts_with(line)), "no {line}in\n{err}");
             }
-            assert!(err.contains(points), "{err}");
+            assert!(err.contains(points) && err.ends_with(&format!("pairs     {pairs}\n")), "{err}");
         }
     }
 }

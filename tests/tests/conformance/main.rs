@@ -6,6 +6,7 @@ mod batches;
 mod command_line;
 mod command_line_joins;
 mod command_line_parquet;
+mod command_line_process;
 mod command_line_render;
 mod degenerate;
 mod differential;

@@ -47,6 +47,9 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
         if file.path.ends_with(".rs") {
             checker.rust(text);
         }
+        if file.path.strip_prefix("host/examples/").is_some_and(|rest| !rest.contains('/')) {
+            checker.example(text);
+        }
         if file.path.starts_with("kernels/src/") {
             checker.kernels(text);
         }
@@ -62,6 +65,13 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn add(&mut self, line: usize, what: impl Into<String>) {
         self.findings.push(Finding { file: self.path.to_owned(), line, what: what.into() });
+    }
+
+    /// An example uses or refuses each argument, which `arguments` sees to.
+    fn example(&mut self, text: &str) {
+        if !text.contains("arguments(") || text.contains("env::args") {
+            self.add(1, "an example takes its arguments, or none, from `arguments`");
+        }
     }
 
     /// Any text.
@@ -172,6 +182,14 @@ mod tests {
     fn one(path: &str, text: &str, line: usize, what: &str) {
         let found = found(path, text);
         assert!(found.len() == 1 && found[0].0 == line && found[0].1.contains(what), "{found:?}");
+    }
+
+    #[test]
+    fn examples() {
+        let file = "host/examples/09_new.rs";
+        one(file, "fn main() {}\n", 1, "`arguments`");
+        one(file, "fn main() { arguments(\"\", 0, f); std::env::args(); }\n", 1, "`arguments`");
+        assert!(found(file, "fn main() { arguments(\"\", 0, f); }\n").is_empty());
     }
 
     #[test]

@@ -14,10 +14,21 @@ fn noise(i: u64) -> u64 {
     x ^ (x >> 27)
 }
 
+/// Refuses the arguments.
+fn usage(reason: &str) -> ! {
+    eprintln!("error: {reason}\nusage: own-kernel [cuda | cuda:N | sim]");
+    std::process::exit(2)
+}
+
 fn main() -> Result<()> {
-    let name = std::env::args().nth(1).unwrap_or_else(|| "cuda".into());
-    let device = Device::from_name(&name)?;
-    let gpu = device.gpu().expect("a GPU or the simulator");
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let name = match &names[..] {
+        [] => "cuda",
+        [name] => name,
+        _ => usage("one argument is expected"),
+    };
+    let device = Device::from_name(name).unwrap_or_else(|error| usage(&error.to_string()));
+    let gpu = device.gpu().unwrap_or_else(|| usage("own kernels need a GPU or the simulator"));
     // SAFETY: the family is none of kauri's.
     unsafe { gpu.load_module("own", PTX) }?;
     let stream = Stream::new(gpu)?;

@@ -1,14 +1,14 @@
 //! `kauri demo join`: the best pairs of a city and an airport.
 
 use clap::Args;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::cli::device::{DeviceOption, Work};
 use crate::cli::length::Metres;
+use crate::cli::names::{PICTURE, with_extension};
 use crate::cli::text::{milliseconds, shortened, table, thousands};
-use crate::cli::{Result, data, map};
-use crate::device::Device;
+use crate::cli::{Result, Streams, data, map};
 use crate::io::{Numbers, Table};
 use crate::join::{PairScore, Scored, TopKDistanceJoin};
 use crate::point::LonLat;
@@ -18,9 +18,8 @@ const NAME: usize = 30;
 
 #[derive(Args)]
 pub(super) struct Join {
-    /// Where to run: best, cpu, cuda, cuda:N or sim
-    #[arg(long, default_value = "best")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceOption,
     /// Pairs
     #[arg(long, default_value_t = 12)]
     top: usize,
@@ -34,7 +33,7 @@ pub(super) struct Join {
     #[arg(long, value_name = "FILE")]
     airports: Option<PathBuf>,
     /// Draw a map of the world with both, and a line for each pair
-    #[arg(long, value_name = "FILE.png")]
+    #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     map: Option<PathBuf>,
 }
 
@@ -62,12 +61,14 @@ impl Places {
 }
 
 impl Join {
-    pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
-        let device = Device::from_name(&self.device)?;
+    pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
+        let device = self.device.choice()?;
         let cities =
             Places::read(data::find(self.cities.as_deref(), "cities.csv", "--cities")?, "population")?;
         let airports =
             Places::read(data::find(self.airports.as_deref(), "airports.csv", "--airports")?, "altitude_ft")?;
+        let work = Work::of_join(cities.points.len(), airports.points.len(), self.within.0);
+        let device = device.for_work(work, streams.err)?;
         let begin = Instant::now();
         // Many people, and an airport low down: a foot counts as much as a hundred people.
         let join = TopKDistanceJoin::new(self.within.0, self.top).weighted(1.0, -100.0);
@@ -96,6 +97,7 @@ impl Join {
                 format!("{score}"),
             ]);
         }
+        let out = &mut *streams.out;
         writeln!(
             out,
             "{} cities, {} airports, the best {} pairs\n",

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::times::Times;
 use crate::SpatialIndex;
+use crate::cli::device::{DeviceOption, Work};
+use crate::cli::names::{CSV, PICTURE, with_extension};
 use crate::cli::text::{shortened, table, thousands};
-use crate::cli::{Result, data, map};
-use crate::device::Device;
+use crate::cli::{Result, Streams, data, map};
 use crate::io::{LonLatTable, read_lonlat, write_atomically};
 use crate::kdtree::{KdTree, KdTreeOptions, Neighbors};
 use crate::point::LonLat;
@@ -26,10 +27,9 @@ const WELL_KNOWN: [&str; SHOWN_AIRPORTS] =
 in the current folder, data beside the program, data one level above the program."
 )]
 pub(super) struct Nearest {
-    /// Where to run: best, cpu, cuda, cuda:N or sim
-    #[arg(long, default_value = "best")]
-    device: String,
-    /// Cities per airport
+    #[command(flatten)]
+    device: DeviceOption,
+    /// Cities per airport; all of them if there are fewer
     #[arg(long, default_value_t = 5)]
     k: usize,
     /// CSV file with columns lon and lat, and maybe name [default: cities.csv of the data folder]
@@ -43,30 +43,34 @@ pub(super) struct Nearest {
     limit: Option<usize>,
     /// Write all pairs: airport_id,rank,city_id,km, where ids are row numbers from 0, ranks start at 1 and km has 6
     /// decimals (a millimetre)
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", value_parser = with_extension(CSV))]
     out: Option<PathBuf>,
     /// Draw a map of the world with the cities, and every airport joined to its nearest city
-    #[arg(long, value_name = "FILE.png")]
+    #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     map: Option<PathBuf>,
 }
 
 impl Nearest {
-    pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
-        let device = Device::from_name(&self.device)?;
+    pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
+        let device = self.device.choice()?;
         let mut times = Times::default();
 
         let (cities, airports) = times.of("read", || self.read())?;
+        let k = self.k.min(cities.points.len());
+        let work = Work::of_nearest(cities.points.len(), airports.points.len(), k);
+        let device = device.for_work(work, streams.err)?;
         let tree = times.of("build", || KdTree::build(&device, &cities.points, &KdTreeOptions::default()))?;
-        let near = times.of("query", || tree.nearest(&airports.points, self.k))?;
+        let near = times.of("query", || tree.nearest(&airports.points, k))?;
         // Files before text: whoever closes the pipe early still gets them.
         times.of("write", || self.write(&cities, &airports, &near))?;
 
+        let out = &mut *streams.out;
         writeln!(
             out,
             "{} cities, {} airports, {} nearest cities of each\n",
             thousands(cities.points.len()),
             thousands(airports.points.len()),
-            thousands(self.k),
+            thousands(k),
         )?;
         out.write_all(summary(&cities, &airports, &near).as_bytes())?;
         writeln!(out, "\ndevice  {device}; {}\ntime    {}", device.reason(), times.text())?;

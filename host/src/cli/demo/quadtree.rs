@@ -9,10 +9,11 @@ use clap::Args;
 use std::path::PathBuf;
 
 use super::times::Times;
+use crate::cli::device::{DeviceOption, Work};
+use crate::cli::names::{PICTURE, with_extension};
 use crate::cli::progress::Steps;
 use crate::cli::text::thousands;
 use crate::cli::{CliError, Result, Streams};
-use crate::device::Device;
 use crate::lidar::Lidar;
 use crate::quadtree::{Quadtree, QuadtreeOptions};
 use land::Land;
@@ -20,9 +21,8 @@ use scan::Scan;
 
 #[derive(Args)]
 pub(super) struct QuadtreeDemo {
-    /// Where to run: best, cpu, cuda, cuda:N or sim
-    #[arg(long, default_value = "best")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceOption,
     /// Points of the scan
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     points: u32,
@@ -36,10 +36,10 @@ pub(super) struct QuadtreeDemo {
     #[arg(long, value_name = "N", default_value_t = 20)]
     leaf_points: u32,
     /// Draw the land and the cells of the tree over it, and a place of it from near by
-    #[arg(long, value_name = "FILE.png")]
+    #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     tree: Option<PathBuf>,
     /// Draw how many points a square metre each leaf has
-    #[arg(long, value_name = "FILE.png")]
+    #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     density: Option<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ impl QuadtreeDemo {
         if !(self.per_square_metre > 0.0 && self.per_square_metre.is_finite()) {
             return Err(CliError::Arguments("--per-square-metre: expected a number above 0"));
         }
-        let device = Device::from_name(&self.device)?;
+        let device = self.device.choice()?.for_work(Work::of_tree(self.points as usize), streams.err)?;
         let steps = Steps { are_shown: streams.shows_progress };
         let mut times = Times::default();
 

@@ -4,11 +4,12 @@ use clap::Args;
 use std::path::PathBuf;
 
 use super::times::Times;
+use crate::cli::device::{DeviceOption, Work};
+use crate::cli::names::{PICTURE, with_extension};
 use crate::cli::picture::write_frames;
 use crate::cli::progress::Steps;
 use crate::cli::text::thousands;
 use crate::cli::{Result, Streams};
-use crate::device::Device;
 use crate::mesh::{Mesh, shapes};
 use crate::render::{self, Camera, RenderOptions};
 use crate::sah::{SahOptions, SahTree};
@@ -26,23 +27,23 @@ const SIZE: [u32; 2] = [960, 540];
 
 #[derive(Args)]
 pub(super) struct RenderDemo {
-    /// Where to run: best, cpu, cuda, cuda:N or sim
-    #[arg(long, default_value = "best")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceOption,
     /// Where the picture goes
-    #[arg(long, value_name = "FILE.png", default_value = "kauri-render.png")]
+    #[arg(long, value_name = "FILE.png", default_value = "kauri-render.png", value_parser = with_extension(PICTURE))]
     out: PathBuf,
 }
 
 impl RenderDemo {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        let device = Device::from_name(&self.device)?;
+        let device = self.device.choice()?;
         let steps = Steps { are_shown: streams.shows_progress };
         let mut times = Times::default();
 
         let (mesh, num_land) = times.of("mesh", scene)?;
-        let tree = times.of("build", || SahTree::build(&device, &mesh, &SahOptions::default()))?;
         let options = RenderOptions::default().size(SIZE[0], SIZE[1]).samples(2).light([-0.7, -0.25, 0.9]);
+        let device = device.for_work(Work::of_rays(mesh.len(), options.most_rays(), 1), streams.err)?;
+        let tree = times.of("build", || SahTree::build(&device, &mesh, &SahOptions::default()))?;
         let camera = Camera::new([9.0, -17.0, 9.5], [0.3, 0.0, 1.8]).field_of_view(35.0);
         let colour =
             |triangle: u32| if (triangle as usize) < num_land { land(&mesh, triangle) } else { KNOT };

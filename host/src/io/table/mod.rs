@@ -15,8 +15,9 @@ pub(crate) use geo::metadata as geo_metadata;
 #[cfg(feature = "parquet")]
 pub(crate) use values::Values;
 #[cfg(feature = "parquet")]
-pub(crate) use write::{Column, write_parquet};
+pub(crate) use write::{Column, ParquetWriter};
 
+use ::csv::ByteRecord;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -160,6 +161,15 @@ impl Table {
         &self.columns
     }
 
+    /// The columns of a Parquet file that are within lists or maps: they are not read, and not among [`columns`](Self::columns).
+    pub fn nested_columns(&self) -> &[String] {
+        match &self.rows {
+            Rows::Csv(_) => &[],
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => parquet.nested(),
+        }
+    }
+
     /// The column of a name, in any case.
     ///
     /// # Errors
@@ -252,6 +262,22 @@ impl Table {
             #[cfg(feature = "parquet")]
             Rows::Parquet(_) => Texts::Values(self.values()?),
         }))
+    }
+
+    /// Calls `look` with the fields of each row, in order. Of a Parquet file all columns are read.
+    pub(super) fn each_row(&self, mut look: impl FnMut(&ByteRecord) -> Result<()>) -> Result<()> {
+        match &self.rows {
+            Rows::Csv(csv) => csv.each(|_, record| look(record)),
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(_) => {
+                let (columns, mut record) = (self.values()?, ByteRecord::new());
+                (0..self.len()).try_for_each(|row| {
+                    record.clear();
+                    columns.iter().for_each(|values| record.push_field(values.text(row).as_bytes()));
+                    look(&record)
+                })
+            }
+        }
     }
 
     /// The values of all columns, of the types that they have; of a CSV file those that all their fields are of.

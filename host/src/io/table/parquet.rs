@@ -39,6 +39,8 @@ pub(super) struct Parquet {
     metadata: Arc<ParquetMetaData>,
     /// Their numbers in the file.
     leaves: Vec<usize>,
+    /// The names of the other columns.
+    nested: Vec<String>,
     num_rows: usize,
 }
 
@@ -65,10 +67,16 @@ impl Parquet {
         let num_rows = u32::try_from(about.num_rows())
             .map_err(|_| error(format!("it has {} rows; expected at most {}", about.num_rows(), u32::MAX)))?;
         let columns = about.schema_descr().columns();
-        let leaves: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].max_rep_level() == 0).collect();
-        let names = leaves.iter().map(|&leaf| columns[leaf].path().string()).collect();
-        let num_rows = num_rows as usize;
-        Ok((Self { file: Arc::new(file), metadata: Arc::new(metadata), leaves, num_rows }, names))
+        let (leaves, nested): (Vec<usize>, Vec<usize>) =
+            (0..columns.len()).partition(|&i| columns[i].max_rep_level() == 0);
+        let [names, nested] = [&leaves, &nested]
+            .map(|all| all.iter().map(|&leaf| columns[leaf].path().string()).collect::<Vec<_>>());
+        let (file, metadata, num_rows) = (Arc::new(file), Arc::new(metadata), num_rows as usize);
+        Ok((Self { file, metadata, leaves, nested, num_rows }, names))
+    }
+
+    pub(super) fn nested(&self) -> &[String] {
+        &self.nested
     }
 
     pub(super) fn len(&self) -> usize {
@@ -184,9 +192,9 @@ impl Parquet {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Column, Numbers, Table, Values, geo_metadata, write_parquet};
+    use super::super::{Column, Numbers, ParquetWriter, Table, Values, geo_metadata};
     use super::*;
-    use crate::io::PairTable;
+    use crate::io::{PairTable, Pairs};
     use std::fs;
     use std::path::PathBuf;
     use tempfile::TempDir;
@@ -197,8 +205,12 @@ mod tests {
         let path = folder.path().join("t.parquet");
         let num_rows = columns.first().map_or(0, |(_, values)| values.len());
         let named = columns.iter().map(|(name, values)| Column { name: (*name).into(), values, rows: None });
+        let named = named.collect::<Vec<_>>();
         let metadata = metadata.map(|text| ("geo".to_owned(), text.to_owned()));
-        write_parquet(&path, num_rows, &named.collect::<Vec<_>>(), metadata).unwrap();
+        let mut file = File::create(&path).unwrap();
+        let mut writer = ParquetWriter::new(&path, &mut file, &named, metadata).unwrap();
+        writer.write(num_rows, &named).unwrap();
+        writer.finish().unwrap();
         (folder, path)
     }
 
@@ -333,16 +345,14 @@ mod tests {
     /// Pairs written as Parquet, read again.
     fn pairs(left: &Table, right: &Table, path: &Path) -> Table {
         let places = vec![LonLat::new(5.0, 6.0); left.len()];
-        let scores = Numbers::Integers(vec![7, 8, 9]);
-        let pairs = PairTable {
-            left,
-            right,
-            places: &places,
-            rows: &[[1, 0], [0, 0], [1, 1]],
-            metres: &[0.5, 1.25, 1e6],
-            scores: Some(&scores),
-        };
-        pairs.write(path).unwrap();
+        let scores = [Numbers::Integers(vec![7, 8]), Numbers::Integers(vec![9])];
+        let pairs = PairTable { left, right, places: &places };
+        let [first, second] = [0..2, 2..3].map(|batch: std::ops::Range<usize>| Pairs {
+            rows: &[[1, 0], [0, 0], [1, 1]][batch.clone()],
+            metres: &[0.5, 1.25, 1e6][batch.clone()],
+            scores: Some(&scores[batch.start / 2]),
+        });
+        pairs.write::<Error>(path, |take| take(first).and_then(|()| take(second))).unwrap();
         Table::read(path).unwrap()
     }
 

@@ -10,12 +10,11 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::values::{Data, Values};
-use crate::error::Result;
-use crate::io::atomic::write_file;
+use crate::error::{Error, Result};
 
 /// Rows that are written at a time, which others can read by themselves.
 const ROWS_OF_GROUP: usize = 1 << 20;
@@ -28,44 +27,79 @@ pub(crate) struct Column<'a> {
     pub(crate) rows: Option<&'a [u32]>,
 }
 
-/// Writes a file with these columns of `num_rows` rows each, compressed by Snappy, all of it or nothing.
-///
-/// # Errors
-/// [`Error::Io`](crate::Error::Io).
-pub(crate) fn write_parquet(
-    path: &Path,
-    num_rows: usize,
-    columns: &[Column<'_>],
-    metadata: Option<(String, String)>,
-) -> Result<()> {
-    write_file(path, |file| write(file, num_rows, columns, metadata).map_err(io::Error::other))
+/// A file that is written group after group of rows, compressed by Snappy.
+pub(crate) struct ParquetWriter<'w> {
+    path: PathBuf,
+    writer: SerializedFileWriter<&'w mut (dyn Write + Send)>,
 }
 
-fn write(
-    file: &mut (dyn Write + Send),
-    num_rows: usize,
-    columns: &[Column<'_>],
-    metadata: Option<(String, String)>,
-) -> Result<(), ParquetError> {
-    let types = columns.iter().map(|column| column.values.type_in_file(&column.name).map(Arc::new));
-    let schema = Type::group_type_builder("schema").with_fields(types.collect::<Result<_, _>>()?).build()?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(concat!("kauri version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_key_value_metadata(metadata.map(|(key, value)| vec![KeyValue::new(key, value)]))
-        .build();
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
-    for first in (0..num_rows).step_by(ROWS_OF_GROUP) {
-        let mut group = writer.next_row_group()?;
+impl<'w> ParquetWriter<'w> {
+    /// Begins a file with columns of the names and types of these.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `path`, which is for messages alone.
+    pub(crate) fn new(
+        path: &Path,
+        file: &'w mut (dyn Write + Send),
+        columns: &[Column<'_>],
+        metadata: Option<(String, String)>,
+    ) -> Result<Self> {
+        let types = columns.iter().map(|column| column.values.type_in_file(&column.name).map(Arc::new));
+        let schema = types
+            .collect::<Result<_, _>>()
+            .and_then(|types| Type::group_type_builder("schema").with_fields(types).build());
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(concat!("kauri version ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_key_value_metadata(metadata.map(|(key, value)| vec![KeyValue::new(key, value)]))
+            .build();
+        let writer =
+            schema.and_then(|schema| SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)));
+        Ok(Self { path: path.into(), writer: writer.map_err(|error| refused(path, error))? })
+    }
+
+    /// Writes `num_rows` rows of the columns, which are those of the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn write(&mut self, num_rows: usize, columns: &[Column<'_>]) -> Result<()> {
+        for first in (0..num_rows).step_by(ROWS_OF_GROUP) {
+            self.write_group(first..num_rows.min(first + ROWS_OF_GROUP), columns)
+                .map_err(|error| refused(&self.path, error))?;
+        }
+        Ok(())
+    }
+
+    fn write_group(&mut self, rows: Range<usize>, columns: &[Column<'_>]) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
         for column in columns {
             let Some(mut to) = group.next_column()? else { break };
-            column.write(first..num_rows.min(first + ROWS_OF_GROUP), to.untyped())?;
+            column.write(rows.clone(), to.untyped())?;
             to.close()?;
         }
         group.close()?;
+        Ok(())
     }
-    writer.close()?;
-    Ok(())
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { path, writer } = self;
+        writer.close().map(drop).map_err(|error| refused(&path, error))
+    }
+}
+
+/// The error of a file; one of the system keeps its kind.
+fn refused(path: &Path, error: ParquetError) -> Error {
+    let source = match error {
+        ParquetError::External(error) => {
+            error.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error)
+        }
+        error => io::Error::other(error),
+    };
+    Error::Io { path: path.into(), source }
 }
 
 impl Column<'_> {

@@ -1,0 +1,47 @@
+//! From the batches of a join to the batches of a table of pairs.
+
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+use crate::batches::Batches;
+use crate::error::{Error, Result};
+use crate::io::{Pairs, TakePairs};
+use crate::point::LonLat;
+
+/// Pairs of a batch, unless a single row has more.
+pub(super) const PAIRS: usize = 1 << 18;
+
+/// Batches for rows of up to so many items of so many bytes.
+pub(super) fn batches(most_of_row: usize, item_bytes: u64) -> Batches<'static> {
+    Batches::new().bytes(item_bytes.saturating_mul(PAIRS.max(most_of_row) as u64))
+}
+
+/// Collects the pairs of a batch and hands them on with their distances.
+pub(super) struct PairStream<'p, 't, 'f> {
+    points: [&'p [LonLat]; 2],
+    take: &'t mut TakePairs<'f>,
+    pub(super) rows: Vec<[u32; 2]>,
+    metres: Vec<f64>,
+    result: Result<()>,
+}
+
+impl<'p, 't, 'f> PairStream<'p, 't, 'f> {
+    pub(super) fn new(points: [&'p [LonLat]; 2], take: &'t mut TakePairs<'f>) -> Self {
+        Self { points, take, rows: Vec::new(), metres: Vec::new(), result: Ok(()) }
+    }
+
+    /// Hands on the pairs that `rows` has, and empties it.
+    pub(super) fn hand_on(&mut self) -> ControlFlow<()> {
+        let [left, right] = self.points;
+        let metres = |&[l, r]: &[u32; 2]| left[l as usize].metres_to(&right[r as usize]);
+        self.rows.par_iter().map(metres).collect_into_vec(&mut self.metres);
+        self.result = (self.take)(Pairs { rows: &self.rows, metres: &self.metres, scores: None });
+        self.rows.clear();
+        if self.result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// The error that ended the stream: of those who take the pairs, or of the join.
+    pub(super) fn end<T>(self, joined: Result<T, Error>) -> Result<()> {
+        self.result.and(joined.map(drop))
+    }
+}

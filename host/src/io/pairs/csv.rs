@@ -1,0 +1,143 @@
+//! Pairs as CSV. The rows of both tables are made text once, and then copied for each pair.
+
+use csv::{ByteRecord, Writer};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::{PairSink, PairTable, Pairs};
+use crate::error::{Error, Result};
+use crate::io::table::{Numbers, Table};
+use crate::memory;
+
+/// Bytes of text that are written at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Writes pairs as CSV.
+pub(super) struct CsvPairs<'a, 'w> {
+    tables: PairTable<'a>,
+    path: &'a Path,
+    to: &'w mut dyn Write,
+    /// The text of both tables, once there is a pair.
+    texts: Option<[CsvRows; 2]>,
+    has_header: bool,
+}
+
+impl<'a, 'w> CsvPairs<'a, 'w> {
+    pub(super) fn new(tables: PairTable<'a>, path: &'a Path, to: &'w mut dyn Write) -> Self {
+        Self { tables, path, to, texts: None, has_header: false }
+    }
+
+    fn header(&mut self, has_scores: bool) -> Result<()> {
+        if std::mem::replace(&mut self.has_header, true) {
+            return Ok(());
+        }
+        let mut header = ByteRecord::from(vec!["left_row", "right_row", "distance_m"]);
+        if has_scores {
+            header.push_field(b"score");
+        }
+        for (side, table) in [("left", self.tables.left), ("right", self.tables.right)] {
+            table.columns().iter().for_each(|name| header.push_field(format!("{side}.{name}").as_bytes()));
+        }
+        let mut text = CsvRows::with_capacity(1)?;
+        text.push(&header)?;
+        self.write(text.text())
+    }
+
+    fn write(&mut self, text: &[u8]) -> Result<()> {
+        self.to.write_all(text).map_err(|source| Error::Io { path: self.path.into(), source })
+    }
+}
+
+impl PairSink for CsvPairs<'_, '_> {
+    fn take(&mut self, pairs: Pairs<'_>) -> Result<()> {
+        self.header(pairs.scores.is_some())?;
+        if pairs.rows.is_empty() {
+            return Ok(());
+        }
+        let texts = match self.texts.take() {
+            Some(texts) => texts,
+            None => [CsvRows::of(self.tables.left)?, CsvRows::of(self.tables.right)?],
+        };
+        let mut chunk = Vec::with_capacity(2 * CHUNK);
+        for (i, (&[left, right], metres)) in pairs.rows.iter().zip(pairs.metres).enumerate() {
+            let numbers = match pairs.scores {
+                None => write!(chunk, "{left},{right},{metres:.3},"),
+                Some(Numbers::Integers(all)) => write!(chunk, "{left},{right},{metres:.3},{},", all[i]),
+                Some(Numbers::Floats(all)) => write!(chunk, "{left},{right},{metres:.3},{},", all[i]),
+            };
+            numbers.map_err(out_of_memory)?;
+            chunk.extend_from_slice(texts[0].row(left as usize));
+            chunk.push(b',');
+            chunk.extend_from_slice(texts[1].row(right as usize));
+            chunk.push(b'\n');
+            if chunk.len() >= CHUNK {
+                self.write(&chunk)?;
+                chunk.clear();
+            }
+        }
+        self.texts = Some(texts);
+        self.write(&chunk)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        // A table without pairs has a header, too.
+        self.header(false)
+    }
+}
+
+/// Rows as CSV text.
+struct CsvRows {
+    writer: Writer<Text>,
+    /// Where each row ends, the end of its line included.
+    ends: Vec<u64>,
+}
+
+impl CsvRows {
+    fn of(table: &Table) -> Result<Self> {
+        let mut rows = Self::with_capacity(table.len())?;
+        table.each_row(|row| rows.push(row))?;
+        Ok(rows)
+    }
+
+    fn with_capacity(num_rows: usize) -> Result<Self> {
+        let ends = memory::vec_with_capacity(num_rows, "rows of a table")?;
+        Ok(Self { writer: Writer::from_writer(Text(Vec::new())), ends })
+    }
+
+    fn push(&mut self, row: &ByteRecord) -> Result<()> {
+        self.writer.write_byte_record(row).map_err(io::Error::from).map_err(out_of_memory)?;
+        self.writer.flush().map_err(out_of_memory)?;
+        self.ends.push(self.text().len() as u64);
+        Ok(())
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.writer.get_ref().0
+    }
+
+    /// A row without the end of its line.
+    fn row(&self, row: usize) -> &[u8] {
+        let begin = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.text()[begin as usize..self.ends[row] as usize - 1]
+    }
+}
+
+/// Nothing but memory can fail where text goes to memory.
+fn out_of_memory(_: io::Error) -> Error {
+    memory::out_of_memory(CHUNK as u64, "text of a table")
+}
+
+/// Text in memory, which can be refused.
+struct Text(Vec<u8>);
+
+impl Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        memory::reserve_more(&mut self.0, bytes.len(), "text of a table").map_err(io::Error::other)?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! The program as a process: interrupted, with a reader that leaves, and with little memory.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The program: beside the folder of the tests where both were copied to another machine, else as it was built.
+fn program() -> PathBuf {
+    let copied = std::env::current_exe().unwrap().with_file_name("../bin/kauri");
+    if copied.is_file() { copied } else { env!("CARGO_BIN_EXE_kauri-program").into() }
+}
+
+/// A command line in a folder that has a table `p.csv` of `n` places.
+struct Case {
+    folder: TempDir,
+}
+
+impl Case {
+    fn new(n: u32) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let places =
+            (0..n).map(|i| format!("{},{}\n", f64::from(i % 360) - 180.0, f64::from(i % 180) - 90.0));
+        fs::write(folder.path().join("p.csv"), format!("lon,lat\n{}", places.collect::<String>())).unwrap();
+        fs::write(folder.path().join("t.obj"), "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n").unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(program());
+        command.args(arguments.split_whitespace()).current_dir(self.folder.path());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// A command that starts with the action `SIG_DFL` or `SIG_IGN` for the signals that tell a program to end.
+    fn command_with_signals(&self, arguments: &str, action: libc::sighandler_t) -> Command {
+        let mut command = self.command(arguments);
+        let set = move || {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+                // SAFETY: the call takes both actions for any of these signals.
+                unsafe { libc::signal(signal, action) };
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec only `signal` is called, which is allowed there.
+        unsafe { command.pre_exec(set) };
+        command
+    }
+
+    fn entries(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The length of the temporary file, if there is one.
+    fn unfinished(&self) -> Option<u64> {
+        let name = self.entries().into_iter().find(|name| name.starts_with(".kauri-"))?;
+        Some(fs::metadata(self.path(&name)).ok()?.len())
+    }
+}
+
+/// A process that does not outlive its test.
+struct Running(Child);
+
+impl Running {
+    /// Waits for the end: the exit code as a shell has it, and what was written to standard error.
+    fn end(&mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (code(self.0.wait().unwrap()), text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It fails if the process has ended, as it should have.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The exit code as a shell has it.
+fn code(status: ExitStatus) -> Option<i32> {
+    status.code().or_else(|| Some(128 + status.signal()?))
+}
+
+/// All pairs of places on the Earth.
+const ALL: &str = "join --left p.csv --right p.csv --within 20100km --device cpu";
+
+/// A picture that takes minutes.
+const PICTURE: &str = "render t.obj --size 4000x4000 --samples 4000 --device cpu";
+
+#[test]
+fn signals_leave_nothing_behind() {
+    let cases = [
+        (ALL, "out.csv", "INT", 130),
+        (ALL, "out.json", "TERM", 143),
+        (ALL, "out.parquet", "HUP", 129),
+        (PICTURE, "out.png", "TERM", 143),
+    ];
+    for (arguments, out, signal, expected) in cases {
+        let case = Case::new(6000);
+        fs::write(case.path(out), "old").unwrap();
+        let arguments = format!("{arguments} --out {out}");
+        let mut running = Running(case.command_with_signals(&arguments, libc::SIG_DFL).spawn().unwrap());
+        let begin = Instant::now();
+        // A picture is drawn before it is written.
+        while case.unfinished().is_none_or(|len| len == 0 && out != "out.png") {
+            assert!(begin.elapsed() < Duration::from_secs(60), "nothing is written: {arguments}");
+            assert!(running.0.try_wait().unwrap().is_none(), "{:?}", running.end());
+            sleep(Duration::from_millis(2));
+        }
+        assert!(send(signal, &running));
+        assert_eq!(running.end(), (Some(expected), String::new()), "{arguments} {signal}");
+        assert_eq!(case.entries(), [out, "p.csv", "t.obj"]);
+        assert_eq!(fs::read(case.path(out)).unwrap(), b"old");
+    }
+}
+
+/// Sends a signal to a process; false if there is none.
+fn send(signal: &str, running: &Running) -> bool {
+    let id = running.0.id().to_string();
+    Command::new("kill").args([format!("-{signal}"), id]).status().unwrap().success()
+}
+
+#[test]
+fn ignored_signals_stay_ignored() {
+    // `nohup` ignores signals for a program, and so do shells for programs in the background.
+    let case = Case::new(1500);
+    let arguments = format!("{ALL} --out out.csv");
+    let mut running = Running(case.command_with_signals(&arguments, libc::SIG_IGN).spawn().unwrap());
+    while case.unfinished().is_none() && running.0.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(2));
+    }
+    for signal in ["HUP", "INT", "TERM"] {
+        assert!(send(signal, &running), "the program has ended already");
+    }
+    assert_eq!(running.end(), (Some(0), String::new()));
+    assert_eq!(fs::read_to_string(case.path("out.csv")).unwrap().lines().count(), 1 + 1500 * 1500);
+}
+
+/// Runs with a reader of standard output that takes a line and leaves, or leaves at once.
+fn to_reader(mut command: Command, takes_line: bool) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut running = Running(command.stdout(writer).spawn().unwrap());
+    // The command has the end that is written to, too.
+    drop(command);
+    if takes_line {
+        let mut line = String::new();
+        BufReader::with_capacity(1, &reader).read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+    }
+    drop(reader);
+    running.end()
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let case = Case::new(700);
+    for (arguments, takes_line) in [
+        (ALL.to_owned(), true),
+        (format!("{ALL} --json"), false),
+        (format!("{ALL} --count"), false),
+        (format!("{ALL} --out /dev/stdout"), true),
+        ("knn --left p.csv --right p.csv --k 700 --device cpu".to_owned(), true),
+        ("self-join --left p.csv --within 20100km --device cpu".to_owned(), true),
+        ("info p.csv".to_owned(), false),
+        ("doctor".to_owned(), false),
+        ("--help".to_owned(), false),
+        ("render t.obj --size 9x9 --device cpu --out out.png".to_owned(), false),
+        ("demo quadtree --points 100 --device cpu".to_owned(), false),
+    ] {
+        let ended = to_reader(case.command(&arguments), takes_line);
+        assert_eq!(ended, (Some(0), String::new()), "{arguments}");
+    }
+}
+
+/// Runs with so many KiB of address space.
+fn limited(case: &Case, kib: u64, arguments: &str) -> Output {
+    // Address space of threads is not what is tested.
+    let script = format!("ulimit -v {kib}; exec {} {arguments}", program().display());
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(case.folder.path());
+    command.env("RAYON_NUM_THREADS", "2").env("MALLOC_ARENA_MAX", "1").output().unwrap()
+}
+
+#[test]
+fn results_that_are_larger_than_memory() {
+    const N: u32 = 1800;
+    let case = Case::new(N);
+    let kib = 120 << 10;
+    for (arguments, lines) in [
+        (format!("{ALL} --out /dev/null"), 0),
+        (format!("{ALL} --out out.csv"), 1 + u64::from(N) * u64::from(N)),
+        (
+            format!("knn --left p.csv --right p.csv --k {N} --device cpu --out out.csv"),
+            1 + u64::from(N) * u64::from(N),
+        ),
+        (
+            "self-join --left p.csv --within 20100km --device cpu --out out.csv".to_owned(),
+            1 + u64::from(N * (N - 1) / 2),
+        ),
+        (format!("{ALL} --out out.parquet"), 0),
+    ] {
+        let Output { status, stderr, .. } = limited(&case, kib, &arguments);
+        assert_eq!(
+            (code(status), String::from_utf8(stderr).unwrap()),
+            (Some(0), String::new()),
+            "{arguments}"
+        );
+        if lines > 0 {
+            let file = fs::read(case.path("out.csv")).unwrap();
+            assert_eq!(file.iter().filter(|&&byte| byte == b'\n').count() as u64, lines, "{arguments}");
+        }
+    }
+    let table = kauri::io::Table::read(case.path("out.parquet")).unwrap();
+    assert_eq!(table.len() as u64, u64::from(N) * u64::from(N));
+}
