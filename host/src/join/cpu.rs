@@ -1,4 +1,11 @@
-//! The CPU half: the same cells, gone through on all threads.
+//! The CPU half: the same cells, searched on all threads.
+
+mod best;
+mod cells;
+mod crowds;
+mod rows;
+#[cfg(test)]
+mod tests;
 
 use super::Near;
 use super::distance::{JoinedRows, ShowRows};
@@ -6,36 +13,38 @@ use super::estimate::{self, Sample};
 use super::grid::grid_of;
 use super::scored::Score;
 use crate::batches::{Delivery, Rows};
-use crate::error::{Error, Result};
-use crate::memory::{self, Parts};
+use crate::error::Result;
 use crate::primitives::cpu::bounds::bounds;
-use kauri_kernels::join::best::pair;
+pub(super) use best::best_bytes;
+use cells::{Cells, Segment};
+pub(super) use crowds::crowd_bytes;
+use crowds::{Item, Node, Search, Subtree, Wanted};
+use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::grid::Grid;
 use kauri_kernels::join::score::Scoring;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::measure::along;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
-use std::collections::BinaryHeap;
+use rows::{ITEM_BYTES, zeros};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Points of a set that one task goes through.
+/// Most right points of a task.
 const TASK: usize = 1 << 10;
-/// Bytes of a pair of a row.
-const ITEM_BYTES: u64 = size_of::<u32>() as u64;
+/// Tasks of a thread if there are few right points: some take longer than others.
+const TASKS_OF_THREAD: usize = 8;
 
-/// How many pairs there are.
+/// Counts the pairs.
 pub(super) fn count<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<u64> {
-    with_exact_dims!(dims, D => {
-        Ok(Sets::<C, D>::new(coords, near).map_or(0, |sets| sets.count()))
+    with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near)? {
+        Some(sets) => sets.count(),
+        None => Ok(0),
     })
 }
 
-/// The left points near each right point.
+/// Finds the left points near each right point.
 pub(super) fn rows<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<JoinedRows> {
-    with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near) {
+    with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near)? {
         Some(sets) => sets.rows(coords[1].len() / D),
         None => Ok(JoinedRows::new(zeros(coords[1].len() / D + 1)?, Vec::new())),
     })
@@ -61,32 +70,30 @@ fn deliver_of<C: Coord, const D: usize>(
     let [set, rights] = coords.map(|coords| coords.as_chunks::<D>().0);
     let mut rows = Rows::new(rights.len(), ITEM_BYTES, delivery.limits());
     // One grid for all batches, so that their rows are in one order.
-    let grid = grid_of_points([set, rights], near);
-    let left = grid.map(|grid| (grid, Arc::new(Cells::new(set, &grid))));
+    let left = match grid_of_points([set, rights], near) {
+        Some(grid) => Some((grid, Arc::new(Cells::searchable(set, &grid)?))),
+        None => None,
+    };
     if let Some((grid, left)) = &left {
-        let sample = Sample::new(D, coords[1], estimate::ROWS, near);
-        let right = Arc::new(Cells::new(sample.coords.as_chunks::<D>().0, grid));
+        let sample = Sample::new(D, coords[1], estimate::ROWS, near)?;
+        let right = Arc::new(Cells::new(sample.coords.as_chunks::<D>().0, grid)?);
         let near = &sample.near(near);
-        let count = Sets { grid: *grid, near, left: left.clone(), right, num_before: 0 }.count();
+        let count = Sets { grid: *grid, near, left: left.clone(), right, num_before: 0 }.count()?;
         rows = rows.expecting(sample.rows_with_items(count));
     }
     while let Some(part) = rows.next_part() {
-        let (found, num_rows) = delivery.make(|| {
-            let found = match &left {
-                Some((grid, left)) => {
-                    let (left, right) = (left.clone(), Arc::new(Cells::new(&rights[part.clone()], grid)));
-                    Sets { grid: *grid, near, left, right, num_before: part.start as u32 }.rows(part.len())?
-                }
-                None => JoinedRows::new(zeros(part.len() + 1)?, Vec::new()),
-            };
-            let num_rows = rows.that_fit(found.offsets())?;
-            Ok((found, num_rows))
+        let found = delivery.make(|| match &left {
+            Some((grid, left)) => {
+                let right = Arc::new(Cells::new(&rights[part.clone()], grid)?);
+                let num_before = part.start as u32;
+                let sets = Sets { grid: *grid, near, left: left.clone(), right, num_before };
+                sets.rows_that(part.len(), |offsets| rows.that_fit(offsets))
+            }
+            None => Ok(JoinedRows::new(zeros(part.len() + 1)?, Vec::new())),
         })?;
-        let offsets = &found.offsets()[..=num_rows];
-        let num_items = offsets[num_rows];
-        rows.took(num_rows, num_items);
-        let look = || show(part.start, offsets, &found.ids()[..num_items as usize]);
-        let flow = delivery.hand_over(num_rows, num_items as usize, ITEM_BYTES, look);
+        rows.took(found.len(), found.ids().len() as u64);
+        let look = || show(part.start, found.offsets(), found.ids());
+        let flow = delivery.hand_over(found.len(), found.ids().len(), ITEM_BYTES, look);
         if flow.is_break() {
             return Ok(flow);
         }
@@ -94,13 +101,7 @@ fn deliver_of<C: Coord, const D: usize>(
     Ok(ControlFlow::Continue(()))
 }
 
-fn zeros(len: usize) -> Result<Vec<u64>> {
-    let mut zeros = memory::vec_with_capacity(len, "offsets of rows")?;
-    zeros.resize(len, 0);
-    Ok(zeros)
-}
-
-/// The best pairs, the best first.
+/// Finds the best pairs, the best first.
 pub(super) fn top_k<C: Coord, S: Score>(
     dims: usize,
     coords: [&[C]; 2],
@@ -112,86 +113,10 @@ pub(super) fn top_k<C: Coord, S: Score>(
     if k == 0 {
         return Ok(Vec::new());
     }
-    with_exact_dims!(dims, D => {
-        let Some(sets) = Sets::<C, D>::new(coords, near) else { return Ok(Vec::new()) };
-        Ok(best_of(&sets, scores, scoring, k))
+    with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near)? {
+        Some(sets) => best::of(&sets, scores, scoring, k),
+        None => Ok(Vec::new()),
     })
-}
-
-fn best_of<C: Coord, S: Score, const D: usize>(
-    sets: &Sets<'_, C, D>,
-    scores: [&[S]; 2],
-    scoring: &Scoring,
-    k: usize,
-) -> Vec<Bits128> {
-    let ranks = |set: &Cells<C, D>, scores: &[S]| -> Vec<u64> {
-        set.ids.par_iter().map(|&id| scores[id as usize].score_rank()).collect()
-    };
-    let ranks = [ranks(&sets.left, scores[0]), ranks(&sets.right, scores[1])];
-    let extremes =
-        [ranks[0].par_iter().min(), ranks[0].par_iter().max()].map(|rank| rank.map_or(0, |&rank| rank));
-    // The complement of a rank that no better pairs need, of all tasks.
-    let limit = AtomicU64::new(u64::MAX);
-    let empty = BinaryHeap::<(u64, u64)>::new;
-    let best = sets.tasks().fold(empty, |mut best, task| {
-        let wanted = |right: usize| {
-            let least = !limit.load(Ordering::Relaxed);
-            scoring.lefts_for(least, ranks[1][right], extremes)
-        };
-        sets.each_with(
-            task,
-            wanted,
-            |range, left| (range.0..=range.1).contains(&ranks[0][left]),
-            |right, left| {
-                let rank = scoring.rank(ranks[0][left], ranks[1][right]);
-                let Bits128(rank, ids) = pair(rank, sets.left.ids[left], sets.right.ids[right]);
-                keep(&mut best, (rank, ids), k);
-                if best.len() == k
-                    && let Some(worst) = best.peek()
-                {
-                    limit.fetch_min(worst.0, Ordering::Relaxed);
-                }
-            },
-        );
-        best
-    });
-    let best = best.reduce(empty, |mut a, b| {
-        b.into_iter().for_each(|item| keep(&mut a, item, k));
-        a
-    });
-    best.into_sorted_vec().into_iter().map(|(rank, ids)| Bits128(rank, ids)).collect()
-}
-
-/// Keeps an item if it is among the least `k`.
-fn keep(best: &mut BinaryHeap<(u64, u64)>, item: (u64, u64), k: usize) {
-    if best.len() < k {
-        best.push(item);
-    } else if let Some(mut worst) = best.peek_mut()
-        && item < *worst
-    {
-        *worst = item;
-    }
-}
-
-/// A set in the order of its cells.
-struct Cells<C, const D: usize> {
-    codes: Vec<u64>,
-    ids: Vec<u32>,
-    points: Vec<[C; D]>,
-}
-
-impl<C: Coord, const D: usize> Cells<C, D> {
-    /// Without the points that are in no cell.
-    fn new(points: &[[C; D]], grid: &Grid<D>) -> Self {
-        let code = |(id, point): (usize, &[C; D])| Some((grid.code(grid.cell(*point)?), id as u32));
-        let mut cells: Vec<_> = points.par_iter().enumerate().filter_map(code).collect();
-        cells.par_sort_unstable();
-        Self {
-            codes: cells.par_iter().map(|cell| cell.0).collect(),
-            ids: cells.par_iter().map(|cell| cell.1).collect(),
-            points: cells.par_iter().map(|cell| points[cell.1 as usize]).collect(),
-        }
-    }
 }
 
 /// The grid of two sets, unless no two points can be near each other.
@@ -203,133 +128,185 @@ fn grid_of_points<C: Coord, const D: usize>(points: [&[[C; D]]; 2], near: &Near<
     grid_of(D, left, right, near).map(|of| of.grid)
 }
 
-/// Two sets.
+/// Two sets: the left one is searched around each point of the right one.
 struct Sets<'a, C, const D: usize> {
     grid: Grid<D>,
     near: &'a Near<C>,
     left: Arc<Cells<C, D>>,
-    /// The same if it is one set.
+    /// The left one if a set is joined with itself.
     right: Arc<Cells<C, D>>,
     /// Right points of the whole set that come before these.
     num_before: u32,
 }
 
+/// What is done with the left points near a right point.
+trait Take<C, const D: usize> {
+    /// Takes the left point at a position.
+    fn take(&mut self, left: usize);
+
+    /// Takes what is near a point, of a crowded cell with these positions.
+    fn take_crowd(
+        &mut self,
+        sets: &Sets<'_, C, D>,
+        crowd: Subtree<'_, C, D>,
+        lefts: Range<usize>,
+        point: &[C; D],
+    ) -> Result<()>;
+}
+
 impl<'a, C: Coord, const D: usize> Sets<'a, C, D> {
-    fn new(coords: [&[C]; 2], near: &'a Near<C>) -> Option<Self> {
+    fn new(coords: [&[C]; 2], near: &'a Near<C>) -> Result<Option<Self>> {
         let points = coords.map(|coords| coords.as_chunks::<D>().0);
-        let grid = grid_of_points(points, near)?;
-        let left = Arc::new(Cells::new(points[0], &grid));
-        let right = if near.is_one() { left.clone() } else { Arc::new(Cells::new(points[1], &grid)) };
-        Some(Self { grid, near, left, right, num_before: 0 })
+        let Some(grid) = grid_of_points(points, near) else { return Ok(None) };
+        let left = Arc::new(Cells::searchable(points[0], &grid)?);
+        let right = if near.is_one() { left.clone() } else { Arc::new(Cells::new(points[1], &grid)?) };
+        Ok(Some(Self { grid, near, left, right, num_before: 0 }))
     }
 
-    /// How many pairs there are.
-    fn count(&self) -> u64 {
+    /// Counts the pairs of all right points, which are a whole set if that is joined with itself.
+    fn count(&self) -> Result<u64> {
         let of_task = |task| {
             let mut count = 0;
-            self.each(task, |_, _| count += 1);
-            count
+            self.try_each(
+                task,
+                |_| true,
+                |right, segments| {
+                    count += self.count_around::<false>(right, segments)?;
+                    Ok(())
+                },
+            )?;
+            Ok(count)
         };
-        self.tasks().map(of_task).sum()
+        let count = self.tasks().map(of_task).try_reduce(|| 0, |a, b| Ok(a + b))?;
+        // Each point is near itself. All other pairs are there both ways.
+        let num_rights = self.right.ids.len() as u64;
+        Ok(match self.near.pairing {
+            Pairing::All | Pairing::Turned => count,
+            Pairing::Both => count - num_rights,
+            Pairing::Once => (count - num_rights) / 2,
+        })
     }
 
-    /// The left points near each right point.
-    fn rows(&self, num_rows: usize) -> Result<JoinedRows> {
-        let mut offsets = zeros(num_rows + 1)?;
-        // Each task has its rows one after the other; then they go to their places.
-        let found: Vec<_> = self
-            .tasks()
-            .map(|task| {
-                let (mut counts, mut ids, first) = (vec![0_u32; task.len()], Vec::new(), task.start);
-                let take = |right, left: usize| {
-                    counts[right - first] += 1;
-                    ids.push(self.left.ids[left]);
-                };
-                self.each(task, take);
-                (first, counts, ids)
-            })
-            .collect();
-        for (first, counts, _) in &found {
-            for (i, &count) in counts.iter().enumerate() {
-                offsets[self.right.ids[first + i] as usize + 1] = count.into();
-            }
-        }
-        for row in 0..num_rows {
-            offsets[row + 1] += offsets[row];
-        }
-        let (total, bytes) = (offsets[num_rows], offsets[num_rows].saturating_mul(ITEM_BYTES));
-        let len = usize::try_from(total).unwrap_or(usize::MAX);
-        let mut ids: Vec<u32> = memory::vec_with_capacity(len, "pairs of a join")
-            .map_err(|error: Error| error.of_result(total, bytes))?;
-        let parts = Parts::new(&mut ids.spare_capacity_mut()[..len]);
-        found.into_par_iter().for_each(|(first, counts, from)| {
-            let mut begin = 0;
-            for (i, &count) in counts.iter().enumerate() {
-                let (to, count) = (offsets[self.right.ids[first + i] as usize] as usize, count as usize);
-                // SAFETY: rows are apart, and each has one right point.
-                unsafe { parts.part(to..to + count) }.write_copy_of_slice(&from[begin..begin + count]);
-                begin += count;
-            }
-        });
-        // SAFETY: the rows are all that there is.
-        unsafe { ids.set_len(len) };
-        Ok(JoinedRows::new(offsets, ids))
+    /// Counts the left points near a right point; `ONCE` those with a smaller id, or else all, also the point itself.
+    fn count_around<const ONCE: bool>(&self, right: usize, segments: &[Segment]) -> Result<u64> {
+        let mut count = Count::<ONCE> { ids: &self.left.ids, own: self.right_id(right), count: 0 };
+        self.search(right, segments, &mut count)?;
+        Ok(count.count)
     }
 
-    /// Ranges of right places.
+    /// The id of a right point in the whole set.
+    fn right_id(&self, right: usize) -> u32 {
+        self.right.ids[right] + self.num_before
+    }
+
+    /// Right points of a task.
+    fn task_len(&self) -> usize {
+        (self.right.ids.len() / (TASKS_OF_THREAD * rayon::current_num_threads())).clamp(1, TASK)
+    }
+
+    /// Ranges of right positions.
     fn tasks(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + '_ {
-        let len = self.right.ids.len();
-        (0..len.div_ceil(TASK)).into_par_iter().map(move |task| task * TASK..len.min((task + 1) * TASK))
+        let (len, step) = (self.right.ids.len(), self.task_len());
+        (0..len.div_ceil(step)).into_par_iter().map(move |task| task * step..len.min((task + 1) * step))
     }
 
-    /// Calls `take` with the places of the pairs of some right places.
-    fn each(&self, rights: Range<usize>, take: impl FnMut(usize, usize)) {
-        self.each_with(rights, |_| Some(()), |_, _| true, take);
-    }
-
-    /// The same of right places of which `of_right` makes something, and of left places that this wants.
-    fn each_with<T>(
+    /// Visits some right positions that are wanted, each with the segments of the left set around it.
+    fn try_each<E>(
         &self,
         rights: Range<usize>,
-        of_right: impl Fn(usize) -> Option<T>,
-        wanted: impl Fn(&T, usize) -> bool,
-        mut take: impl FnMut(usize, usize),
-    ) {
-        let (mut runs, mut code) = (Vec::new(), None);
-        for right in rights {
-            let Some(of) = of_right(right) else { continue };
-            let (point, id) = (&self.right.points[right], self.right.ids[right]);
+        wanted: impl Fn(usize) -> bool,
+        mut visit: impl FnMut(usize, &[Segment]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let (mut segments, mut code) = (Vec::new(), None);
+        for right in rights.filter(|&right| wanted(right)) {
             if code != Some(self.right.codes[right]) {
                 code = Some(self.right.codes[right]);
-                self.runs(point, &mut runs);
+                self.left.around(&self.grid, &self.right.points[right], &mut segments);
             }
-            for run in &runs {
-                for left in run.clone() {
-                    let other = &self.left.points[left];
-                    let distance =
-                        self.near.norm.put_together(D, |axis| along(other[axis], point[axis], C::ZERO));
-                    if distance <= self.near.bound
-                        && wanted(&of, left)
-                        && self.near.pairing.takes(self.left.ids[left], id + self.num_before)
-                    {
-                        take(right, left);
-                    }
-                }
+            visit(right, &segments)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the left points near a right point, in the order of the segments, of which those without a crowd are in the order of
+    /// their positions.
+    #[inline(always)]
+    fn search(&self, right: usize, segments: &[Segment], take: &mut impl Take<C, D>) -> Result<()> {
+        let point = &self.right.points[right];
+        for Segment { lefts, crowd } in segments {
+            match crowd {
+                None => self.scan(lefts.clone(), point, take),
+                Some(crowd) => take.take_crowd(self, self.left.crowds.tree(*crowd), lefts.clone(), point)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what is near a point, position after position.
+    #[inline(always)]
+    fn scan(&self, lefts: Range<usize>, point: &[C; D], take: &mut impl Take<C, D>) {
+        for left in lefts {
+            if self.near.has(&self.left.points[left], point) {
+                take.take(left);
             }
         }
     }
+}
 
-    /// The left places in the runs of cells around a point.
-    fn runs(&self, point: &[C; D], runs: &mut Vec<Range<usize>>) {
-        runs.clear();
-        let Some(cell) = self.grid.cell(*point) else { return };
-        for which in 0..self.grid.num_runs() {
-            let Some((first, last)) = self.grid.run(cell, which) else { continue };
-            let begin = self.left.codes.partition_point(|&code| code < first);
-            let len = self.left.codes[begin..].partition_point(|&code| code <= last);
-            if len > 0 {
-                runs.push(begin..begin + len);
-            }
+/// Counts left points, `ONCE` those with a smaller id than the right one.
+struct Count<'a, const ONCE: bool> {
+    ids: &'a [u32],
+    own: u32,
+    count: u64,
+}
+
+impl<C: Coord, const D: usize, const ONCE: bool> Take<C, D> for Count<'_, ONCE> {
+    #[inline(always)]
+    fn take(&mut self, left: usize) {
+        self.count += u64::from(!ONCE || self.ids[left] < self.own);
+    }
+
+    fn take_crowd(
+        &mut self,
+        sets: &Sets<'_, C, D>,
+        crowd: Subtree<'_, C, D>,
+        lefts: Range<usize>,
+        point: &[C; D],
+    ) -> Result<()> {
+        // In a cell smaller ids have smaller positions.
+        let below = match ONCE {
+            true => lefts.start + self.ids[lefts].partition_point(|&id| id < self.own),
+            false => lefts.end,
+        };
+        let mut search = CountBelow { below: below as u32, count: 0 };
+        let _ = crowd.search(point, sets.near, &mut search);
+        self.count += search.count;
+        Ok(())
+    }
+}
+
+/// Counts points of a crowded cell below a position.
+struct CountBelow {
+    below: u32,
+    count: u64,
+}
+
+impl<C: Coord, const D: usize> Search<C, D> for CountBelow {
+    fn wants(&self, node: &Node<C, D>, _: usize) -> Wanted {
+        match node.lefts {
+            [least, _] if least >= self.below => Wanted::None,
+            [_, greatest] if greatest >= self.below => Wanted::Some,
+            _ => Wanted::All,
         }
+    }
+
+    fn take_all(&mut self, items: &[Item<C, D>]) -> ControlFlow<()> {
+        self.count += items.len() as u64;
+        ControlFlow::Continue(())
+    }
+
+    fn take(&mut self, item: &Item<C, D>) -> ControlFlow<()> {
+        self.count += u64::from(item.left < self.below);
+        ControlFlow::Continue(())
     }
 }

@@ -201,7 +201,8 @@ impl<C: Coord> DistanceJoin<C> {
 
     /// The right points near each left point, a row of their ids each.
     ///
-    /// Ids of a row are in the order of cells, which is the same on every device. Memory: 4 bytes a pair, 8 a left point.
+    /// Ids of a row are in the order of cells, which is the same on every device. Memory: 4 bytes a pair, 8 a left point;
+    /// on the CPU, while it runs, up to 4 more a pair, but no more than 64 MiB or 128 bytes a left point.
     ///
     /// # Errors
     /// Those of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
@@ -335,7 +336,7 @@ impl<C: Coord> DistanceJoin<C> {
     ) -> Result<u64> {
         let near = self.near::<P>(pairing)?;
         with_sets(left, right, |[set, rows_of]| {
-            let sample = Sample::new(P::DIMS, rows_of, sample, &near);
+            let sample = Sample::new(P::DIMS, rows_of, sample, &near)?;
             let count = count_in(device, P::DIMS, [set, &sample.coords], &sample.near(&near))?;
             Ok(sample.of_all(count, left.len()))
         })

@@ -2,6 +2,8 @@
 //! for the distance similarity metric*).
 
 use super::Near;
+use crate::error::Result;
+use crate::memory;
 use kauri_kernels::join::cells::Pairing;
 
 /// Rows that are counted before batches are made.
@@ -17,12 +19,16 @@ pub(super) struct Sample<C> {
 
 impl<C: Copy> Sample<C> {
     /// About `most` rows, or all.
-    pub(super) fn new(dims: usize, rows_of: &[C], most: usize, near: &Near<C>) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(super) fn new(dims: usize, rows_of: &[C], most: usize, near: &Near<C>) -> Result<Self> {
         let stride = (rows_of.len() / dims).div_ceil(most.max(1)).max(1);
-        let coords: Vec<C> =
-            rows_of.chunks(dims * stride).flat_map(|points| &points[..dims]).copied().collect();
+        let strides = rows_of.chunks(dims * stride);
+        let mut coords = memory::vec_with_capacity(strides.len() * dims, "a sample of a join")?;
+        strides.for_each(|points| coords.extend_from_slice(&points[..dims]));
         let num_rows = (coords.len() / dims) as u64;
-        Self { coords, num_rows, pairing: near.pairing }
+        Ok(Self { coords, num_rows, pairing: near.pairing })
     }
 
     /// What is near the points of the sample, of which nobody knows that they are of the set.

@@ -56,6 +56,7 @@ use crate::point::{Point, checked_coordinates, dims};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::along;
 use std::borrow::Cow;
 
 /// What is near, and how cells are put in a line.
@@ -93,6 +94,12 @@ impl<C: Coord> Near<C> {
     fn new<P: Point<Coord = C>>(epsilon: C, norm: Norm, curve: Curve, pairing: Pairing) -> Result<Self> {
         const { assert!(dims::<P>() <= MAX_DIMS, "points of a join have 1 to 6 coordinates") };
         Self::of::<P>(epsilon, norm, curve, pairing)
+    }
+
+    /// True if points are within the distance of each other.
+    #[inline(always)]
+    fn has<const D: usize>(&self, a: &[C; D], b: &[C; D]) -> bool {
+        self.norm.put_together(D, |axis| along(a[axis], b[axis], C::ZERO)) <= self.bound
     }
 
     /// True if both sets are the same.

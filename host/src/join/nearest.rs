@@ -118,7 +118,9 @@ impl<C: Coord> KnnJoin<C> {
 
     /// What is near, if a grid may be taken.
     fn near_by_grid<P: Point<Coord = C>>(&self) -> Result<Option<Near<C>>> {
-        let is_asked = P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree;
+        // Kernels have a 32-bit k.
+        let is_k = self.k > 0 && u32::try_from(self.k).is_ok();
+        let is_asked = P::DIMS <= MAX_DIMS && is_k && self.index != KnnIndex::Tree;
         let near = |epsilon| Near::of::<P>(epsilon, self.norm, Curve::Linear, Pairing::All);
         self.within.filter(|_| is_asked).map(near).transpose()
     }

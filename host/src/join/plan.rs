@@ -2,7 +2,9 @@
 
 use super::distance::with_sets;
 use super::gpu::{Needs, Planned};
-use super::{DistanceJoin, KnnIndex, KnnJoin, Near, Score, Scored, Strategy, TopKDistanceJoin, checked_sets};
+use super::{
+    DistanceJoin, KnnIndex, KnnJoin, Near, Score, Scored, Strategy, TopKDistanceJoin, checked_sets, cpu,
+};
 use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
@@ -136,11 +138,13 @@ impl<C: Coord> Sets<C> {
         let copied = if self.is_on_gpu || self.is_converted { point_bytes } else { 0 };
         let copied = copied + if self.is_on_gpu { score_bytes } else { 0 };
         let bytes = |of_point: usize, len: usize| (len as u64).saturating_mul(of_point as u64);
-        // Code, id and coordinates of each point in the order of cells, its score; and what is sorted, of one set at a time.
+        // Code, id and coordinates of each point in the order of cells, its score; what is sorted, of one set at a time; and the trees of
+        // crowded cells, to which all left points may belong.
         let in_order =
             size_of::<u64>() + size_of::<u32>() + point_bytes + if score_bytes > 0 { 8 } else { 0 };
         let sorted = bytes(size_of::<(u64, u32)>(), num_points[0].max(num_points[1]));
-        let on_cpu = num_points.iter().map(|&len| bytes(in_order, len)).sum::<u64>() + sorted;
+        let crowds = bytes(cpu::crowd_bytes::<C>(dims), num_points[0]);
+        let on_cpu = num_points.iter().map(|&len| bytes(in_order, len)).sum::<u64>() + sorted + crowds;
         JoinPlan {
             device,
             num_points,
@@ -184,7 +188,11 @@ impl<C: Coord> TopKDistanceJoin<C> {
         // All pairs, and as much again where they are sorted.
         let has_all = sets.is_on_gpu && strategy == Strategy::Filter;
         let pair = if has_all { 2 * size_of::<Bits128>() as u64 } else { 0 };
-        Ok(sets.plan(JoinMethod::Best(strategy), false, size_of::<S>(), [temp, pair]))
+        let mut plan = sets.plan(JoinMethod::Best(strategy), false, size_of::<S>(), [temp, pair]);
+        if device.is_cpu() {
+            plan.temp_bytes = plan.temp_bytes.saturating_add(cpu::best_bytes(k, plan.num_points));
+        }
+        Ok(plan)
     }
 }
 
@@ -204,7 +212,9 @@ impl<C: Coord> DistanceJoin<C> {
         let sets = with_sets(left, right, |coords| Ok(Sets::of::<P>(device, coords, &near)))?;
         let is_one = right.is_none();
         let temp = sets.needs.of_pairs::<C>(is_one, true);
-        let mut plan = sets.plan(JoinMethod::Cells, is_one, 0, [temp, size_of::<u32>() as u64]);
+        // The CPU has the ids of short rows twice for a while.
+        let pair = if device.is_cpu() { 2 } else { 1 } * size_of::<u32>() as u64;
+        let mut plan = sets.plan(JoinMethod::Cells, is_one, 0, [temp, pair]);
         plan.num_points.reverse();
         Ok(plan)
     }

@@ -9,8 +9,8 @@ use kauri_kernels::policy::JOIN;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// [`NestedLoop`](Self::NestedLoop) of few points, [`Threshold`](Self::Threshold) if greater scores never make a lesser one,
-    /// [`Cells`](Self::Cells) otherwise, and [`Filter`](Self::Filter) for more than a million pairs.
+    /// [`Filter`](Self::Filter) for more than a million pairs; else [`NestedLoop`](Self::NestedLoop) of few points,
+    /// [`Threshold`](Self::Threshold) if greater scores never make a lesser one, [`Cells`](Self::Cells) otherwise.
     #[default]
     Auto,
     /// All pairs, without a grid.
@@ -41,8 +41,9 @@ impl Strategy {
         Ok(match self {
             Self::RegisterHeap if k > MOST_REGISTERS => return refuse("RegisterHeap", MOST_REGISTERS),
             Self::SharedHeap if k > MOST_SHARED => return refuse("SharedHeap", MOST_SHARED),
-            Self::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Self::NestedLoop,
+            // First of all: others have room for k pairs, however few there are.
             Self::Auto if k > JOIN.most_kept => Self::Filter,
+            Self::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Self::NestedLoop,
             Self::Auto if is_monotone(scoring, of) && are_many(lens, k) => Self::Threshold,
             Self::Auto => Self::Cells,
             // Nothing is known of pairs that were left out.

@@ -5,6 +5,7 @@ use super::scored::{Score, Scored, ScoredPair};
 use super::{Curve, Lookup, Near, Norm, Strategy, checked_sets, cpu};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::point::Point;
 use crate::stats::Stats;
 use kauri_kernels::join::cells::Pairing;
@@ -163,8 +164,8 @@ impl<C: Coord> TopKDistanceJoin<C> {
     ///
     /// # Errors
     /// Those of points as of [`KdTree::build`](crate::KdTree::build); [`Error::InvalidLength`] for a distance that is negative or NaN;
-    /// [`Error::NonFiniteScore`] for a weight that is not finite; [`Error::StrategyLimit`] and [`Error::ResultTooLarge`] of a strategy
-    /// that was asked for; [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::NonFiniteScore`] for a weight that is not finite; [`Error::StrategyLimit`] of a strategy that was asked for;
+    /// [`Error::ResultTooLarge`] if the pairs do not fit into memory; [`Error::OutOfMemory`], or the driver's.
     pub fn run<P: Point<Coord = C>, S: Score>(
         &self,
         device: &Device,
@@ -215,7 +216,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
                 pairs
             }
         };
-        Ok(TopPairs { pairs: as_scored(&pairs, &scoring), stats })
+        Ok(TopPairs { pairs: as_scored(&pairs, &scoring)?, stats })
     }
 
     /// Joins two sets of points of type `P` in the memory of a GPU; returns when the pairs are there.
@@ -241,7 +242,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
         let Some(asked) = self.asked(stream, P::DIMS, lens, &near, &scoring) else { return Ok(Vec::new()) };
         let strategy = self.strategy.chosen(&scoring, S::TYPE, lens, asked.k)?;
         let pairs = gpu::top_k(asked, workspace, [left, right], strategy)?;
-        Ok(as_scored(&pairs, &scoring))
+        as_scored(&pairs, &scoring)
     }
 
     /// Joins two sets of points of type `P` in the memory of a GPU by a score of your own: `launch` is to launch a kernel of
@@ -307,8 +308,12 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 }
 
-fn as_scored(pairs: &[Bits128], scoring: &Scoring) -> Vec<ScoredPair> {
-    pairs.iter().map(|&bits| ScoredPair::of(bits, scoring)).collect()
+fn as_scored(pairs: &[Bits128], scoring: &Scoring) -> Result<Vec<ScoredPair>> {
+    let (count, bytes) = (pairs.len() as u64, size_of_val(pairs) + pairs.len() * size_of::<ScoredPair>());
+    let mut scored = memory::vec_with_capacity(pairs.len(), "best pairs")
+        .map_err(|error| error.of_result(count, bytes as u64))?;
+    scored.extend(pairs.iter().map(|&bits| ScoredPair::of(bits, scoring)));
+    Ok(scored)
 }
 
 /// Refuses more points than there are ids.

@@ -185,7 +185,15 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
     }
     let filter = Filter { mask, except: u32::MAX };
     Some((
-        Walk { buckets, boxes, least_ids: no_ids(), region: Range { low, high, dims }, filter, home: 0, smem: shared_mem() },
+        Walk {
+            buckets,
+            boxes,
+            least_ids: no_ids(),
+            region: Range { low, high, dims },
+            filter,
+            home: 0,
+            smem: shared_mem(),
+        },
         (i < num_boxes).then_some(i),
     ))
 }

@@ -96,7 +96,11 @@ fn check<C: Scalar, const D: usize>(
                 (0..D).all(|axis| low[axis] <= point[axis] && point[axis] <= high[axis])
                     && mask.is_none_or(|_| id % 3 == 1)
             };
-            assert_eq!(in_tree.iter().filter(is_inside).count(), count as usize, "{what}, {low:?} to {high:?}");
+            assert_eq!(
+                in_tree.iter().filter(is_inside).count(),
+                count as usize,
+                "{what}, {low:?} to {high:?}"
+            );
         }
     }
 }

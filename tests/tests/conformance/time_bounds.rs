@@ -60,19 +60,28 @@ fn shapes<C: Scalar, const D: usize>() -> Vec<(&'static str, Vec<[C; D]>)> {
         ("all equal", of(&mut |_, _| [0.5; D])),
         ("three places", of(&mut |i, _| [[0.2; D], [0.5; D], [0.9; D]][i % 3])),
         ("16 at each place", of(&mut |i, _| places[i % (POINTS / 16)])),
-        ("a line along an axis", of(&mut |_, random| {
-            let mut point = [0.5; D];
-            point[D - 1] = random.unit();
-            point
-        })),
+        (
+            "a line along an axis",
+            of(&mut |_, random| {
+                let mut point = [0.5; D];
+                point[D - 1] = random.unit();
+                point
+            }),
+        ),
         ("a diagonal", of(&mut |_, random| [random.unit(); D])),
-        ("clusters", of(&mut |i, random| {
-            let center = centers[i % centers.len()];
-            std::array::from_fn(|axis| center[axis] + 1e-5 * (random.unit() - 0.5))
-        })),
-        ("uniform, and one far away", of(&mut |i, random| {
-            if i == 12_345 { [far; D] } else { uniform(random) }
-        })),
+        (
+            "clusters",
+            of(&mut |i, random| {
+                let center = centers[i % centers.len()];
+                std::array::from_fn(|axis| center[axis] + 1e-5 * (random.unit() - 0.5))
+            }),
+        ),
+        (
+            "uniform, and one far away",
+            of(&mut |i, random| {
+                if i == 12_345 { [far; D] } else { uniform(random) }
+            }),
+        ),
         ("equal, and one far away", of(&mut |i, _| if i == 12_345 { [far; D] } else { [0.5; D] })),
     ]
 }
@@ -103,12 +112,18 @@ where
         ("nearest", Box::new(nearest(1))),
         ("8 nearest", Box::new(nearest(8))),
         ("100 nearest", Box::new(nearest(100))),
-        ("count within", Box::new(move || {
-            black_box(index.count_within(around, radius, &options).unwrap());
-        })),
-        ("count in boxes", Box::new(move || {
-            black_box(index.count_in_boxes(&boxes, None).unwrap());
-        })),
+        (
+            "count within",
+            Box::new(move || {
+                black_box(index.count_within(around, radius, &options).unwrap());
+            }),
+        ),
+        (
+            "count in boxes",
+            Box::new(move || {
+                black_box(index.count_in_boxes(&boxes, None).unwrap());
+            }),
+        ),
     ]
 }
 
@@ -198,17 +213,21 @@ fn sah_trees_of_degenerate_triangles() {
     let mut place = |size: f32| -> [f32; 3] { std::array::from_fn(|_| size * random.unit() as f32) };
     let mut small = || {
         let at = place(1.0);
-        [place(0.02), place(0.02), place(0.02)].map(|corner| std::array::from_fn(|axis| at[axis] + corner[axis]))
+        [place(0.02), place(0.02), place(0.02)]
+            .map(|corner| std::array::from_fn(|axis| at[axis] + corner[axis]))
     };
     let ordinary = mesh(TRIANGLES, |_| small());
     let one = small();
     let huge = [[-1e6, -1e6, 0.5], [1e6, -1e6, 0.5], [0.0, 1e6, 0.5]];
     let meshes = [
         ("equal triangles", mesh(TRIANGLES, |_| one)),
-        ("long thin triangles", mesh(TRIANGLES, |_| {
-            let [a, _, c] = small();
-            [a, [a[0] + 1.0, a[1], a[2]], [c[0], a[1] + 1e-4, a[2]]]
-        })),
+        (
+            "long thin triangles",
+            mesh(TRIANGLES, |_| {
+                let [a, _, c] = small();
+                [a, [a[0] + 1.0, a[1], a[2]], [c[0], a[1] + 1e-4, a[2]]]
+            }),
+        ),
         ("one huge triangle", mesh(TRIANGLES, |i| if i == 99 { huge } else { small() })),
         ("triangles without area", mesh(TRIANGLES, |_| [small()[0]; 3])),
     ];

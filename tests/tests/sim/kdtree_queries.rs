@@ -153,15 +153,24 @@ fn points_in_boxes() {
 fn queries_among_equal_points() {
     on_each_schedule_in_turn(8, |gpu, _, turn| {
         let (all, three) = (|_| [1.5, 1.5], |i: usize| [[-9.0, 4.0], [1.5, 1.5], [30.0, -2.0]][i % 3]);
-        let points: Vec<[f32; 2]> = if turn % 2 == 0 { (0..600).map(all).collect() } else { (0..600).map(three).collect() };
+        let points: Vec<[f32; 2]> =
+            if turn % 2 == 0 { (0..600).map(all).collect() } else { (0..600).map(three).collect() };
         let queries = [[1.5, 1.5], [-9.0, 4.0], [0.0, 7.0], [3e6, 1e6], [10.0, 10.0]];
         let exact: Vec<_> = points.iter().map(|point| point.map(f64::from)).collect();
         let exact_queries = queries.map(|query| query.map(f64::from));
-        let (default, buckets) = (QueryOptions::default(), QueryOptions::default().traversal(Traversal::Buckets));
+        let (default, buckets) =
+            (QueryOptions::default(), QueryOptions::default().traversal(Traversal::Buckets));
         match turn / 2 {
             0 => same(gpu, &points, &queries, &[1, 8], &default, 12.0),
             1 => same(gpu, &points, &queries, &[16, 30, 100], &buckets, 0.0),
-            2 => same(gpu, &exact, &exact_queries, &[1, 3, 20, 130], &QueryOptions::default().traversal(Traversal::Buckets), 35.0),
+            2 => same(
+                gpu,
+                &exact,
+                &exact_queries,
+                &[1, 3, 20, 130],
+                &QueryOptions::default().traversal(Traversal::Buckets),
+                35.0,
+            ),
             _ => same(gpu, &points, &queries, &[5, 300], &default.norm(Norm::Chebyshev), 30.0),
         }
     });

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::join::Near;
 use crate::join::distance::ShowRows;
 use crate::join::estimate::{self, Sample};
+use crate::memory;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::join::pairs::join_emit;
 use kauri_kernels::thread::coord::Coord;
@@ -27,7 +28,7 @@ pub(in crate::join) fn deliver<C: Coord>(
     show: &mut ShowRows<'_>,
 ) -> Result<ControlFlow<()>> {
     let rows = Rows::new(rows_of.len() / dims, ITEM_BYTES, delivery.limits());
-    let sample = Sample::new(dims, rows_of, estimate::ROWS, near);
+    let sample = Sample::new(dims, rows_of, estimate::ROWS, near)?;
     let Some(grid) = grid_of_host(dims, [set, rows_of], near) else { return nothing(rows, delivery, show) };
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let set = Buffer::from_slice(&stream, set, "points of a join")?;
@@ -64,7 +65,8 @@ fn nothing(
     show: &mut ShowRows<'_>,
 ) -> Result<ControlFlow<()>> {
     while let Some(part) = rows.next_part() {
-        let offsets = vec![0; part.len() + 1];
+        let mut offsets = memory::vec_with_capacity(part.len() + 1, "offsets of rows")?;
+        offsets.resize(part.len() + 1, 0);
         rows.took(part.len(), 0);
         let flow = delivery.hand_over(part.len(), 0, ITEM_BYTES, || show(part.start, &offsets, &[]));
         if flow.is_break() {

@@ -85,7 +85,7 @@ pub(in crate::join) fn top_k_of_host<C: Coord, S: Score>(
         if part.ids.iter().all(|ids| ids.len() > 0) {
             let asked = Asked { limit: found.limit, ..asked };
             let pairs = top_k(asked, workspace, part.on(), strategy)?;
-            found.add(pairs.into_iter().map(|pair| part.global(pair)));
+            found.add(pairs.iter().map(|&pair| part.global(pair)))?;
         }
         Ok(found.limit)
     };
@@ -128,13 +128,15 @@ struct SoFar {
 }
 
 impl SoFar {
-    fn add(&mut self, pairs: impl Iterator<Item = Bits128>) {
+    fn add(&mut self, pairs: impl ExactSizeIterator<Item = Bits128>) -> Result<()> {
+        memory::reserve(&mut self.pairs, pairs.len(), "best pairs")?;
         self.pairs.extend(pairs);
         self.pairs.sort_unstable_by_key(|pair| (pair.0, pair.1));
         self.pairs.truncate(self.k);
         if self.pairs.len() == self.k {
             self.limit = of_rank(self.pairs[self.k - 1].0);
         }
+        Ok(())
     }
 }
 

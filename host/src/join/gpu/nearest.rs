@@ -5,6 +5,7 @@ use super::{grid_on, with_kernel_dims};
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::Near;
+use crate::memory;
 use cuda_std::mem::Slice;
 use kauri_kernels::join::nearest::join_nearest;
 use kauri_kernels::policy::JOIN;
@@ -35,7 +36,9 @@ pub(in crate::join) fn nearest<C: Coord>(
     let Some(grid) = grid else {
         // No two points are near each other.
         ids.fill_bytes(stream, 0xFF)?;
-        dist2.copy_from_slice(stream, &vec![C::INFINITY; len])?;
+        let mut none = memory::vec_with_capacity(len, "distances of neighbors")?;
+        none.resize(len, C::INFINITY);
+        dist2.copy_from_slice(stream, &none)?;
         return Ok(Some((ids, dist2)));
     };
     let mut layout = Layout::new();

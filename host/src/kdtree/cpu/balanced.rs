@@ -13,7 +13,15 @@ impl<C: Coord> CpuTree<C> {
     /// A tree of one point that has an id.
     pub(in crate::kdtree) fn of_point(coords: &[C], id: u32) -> Self {
         let (dims, coords, ids) = (coords.len(), coords.to_vec().into(), vec![id].into());
-        Self { dims, coords, ids, axes: Vec::new().into(), given: None, corners: Corners::new(), boxes: Once::new() }
+        Self {
+            dims,
+            coords,
+            ids,
+            axes: Vec::new().into(),
+            given: None,
+            corners: Corners::new(),
+            boxes: Once::new(),
+        }
     }
 
     /// What answers queries to a balanced tree, whose medians are in level order already, over points in the order of their ids.

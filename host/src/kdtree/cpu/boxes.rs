@@ -69,7 +69,10 @@ impl<C: Coord> Boxes<C> {
         boxes[first_of_last..].par_iter_mut().enumerate().for_each(|(i, found)| {
             let mut level = first_of_last + i..first_of_last + i + 1;
             while level.start < tree.ids.len() {
-                level.clone().take_while(|&node| node < tree.ids.len()).for_each(|node| found.add(tree, node));
+                level
+                    .clone()
+                    .take_while(|&node| node < tree.ids.len())
+                    .for_each(|node| found.add(tree, node));
                 level = 2 * level.start + 1..2 * level.end + 1;
             }
         });
@@ -135,14 +138,14 @@ mod tests {
     #[test]
     fn boxes_are_those_of_the_points_of_subtrees() {
         for n in [0, 1, 31, 32, 33, 63, 64, 100, 200, 1000] {
-            let points: Vec<_> = (0..n).map(|i| [(i * 7919 % 101) as f32, -((i * 104729 % 97) as f32)]).collect();
+            let points: Vec<_> =
+                (0..n).map(|i| [(i * 7919 % 101) as f32, -((i * 104729 % 97) as f32)]).collect();
             let mut ids: Vec<_> = (0..n).map(|i| ((i * 37 + 5) % n.max(1)) as u32).collect();
             for has_gaps in [false, true] {
                 if has_gaps && n > 100 {
                     ids[n - 1] = u32::MAX;
                 }
-                let tree =
-                    Nodes { points: &points, ids: &ids, axes: &[], has_gaps, boxes: BoxesOf::NONE };
+                let tree = Nodes { points: &points, ids: &ids, axes: &[], has_gaps, boxes: BoxesOf::NONE };
                 let boxes = Boxes::new(tree).unwrap();
                 let num = (0..n).take_while(|&node| boxes.view::<2>().of(node).is_some()).count();
                 assert_eq!(num > 0, n >= 32);
@@ -156,7 +159,10 @@ mod tests {
                     let corner = |axis: usize, max: fn(f32, f32) -> f32| {
                         of.iter().map(|&node| points[node][axis]).reduce(max).unwrap()
                     };
-                    assert_eq!(*subtree.corners, [f32::min, f32::max].map(|of| [corner(0, of), corner(1, of)]));
+                    assert_eq!(
+                        *subtree.corners,
+                        [f32::min, f32::max].map(|of| [corner(0, of), corner(1, of)])
+                    );
                 }
             }
         }

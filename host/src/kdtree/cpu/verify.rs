@@ -112,14 +112,34 @@ mod tests {
     use crate::kdtree::cpu::boxes::BoxesOf;
 
     fn reason(points: &[[f32; 2]], ids: &[u32]) -> String {
-        verify(Nodes { points, ids, axes: &[], has_gaps: false, boxes: BoxesOf::NONE }).unwrap_err().to_string()
+        verify(Nodes { points, ids, axes: &[], has_gaps: false, boxes: BoxesOf::NONE })
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn the_wrong_node_is_named() {
         let points = [[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.5, 0.0]];
-        assert!(verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes: &[], has_gaps: false, boxes: BoxesOf::NONE }).is_ok());
-        assert!(verify::<f32, 2>(Nodes { points: &[], ids: &[], axes: &[], has_gaps: false, boxes: BoxesOf::NONE }).is_ok());
+        assert!(
+            verify(Nodes {
+                points: &points,
+                ids: &[0, 1, 2, 3],
+                axes: &[],
+                has_gaps: false,
+                boxes: BoxesOf::NONE
+            })
+            .is_ok()
+        );
+        assert!(
+            verify::<f32, 2>(Nodes {
+                points: &[],
+                ids: &[],
+                axes: &[],
+                has_gaps: false,
+                boxes: BoxesOf::NONE
+            })
+            .is_ok()
+        );
         assert!(reason(&points, &[0, 1, 2]).contains("shape"));
         assert!(reason(&points, &[0, 1, 2, 4]).contains("node 3 of the tree is wrong: id 4"));
         assert!(reason(&points, &[0, 1, 2, 1]).contains("node 3 of the tree is wrong: id 1 is also"));
@@ -135,8 +155,9 @@ mod tests {
 
         // The box is wider along the first axis, and its left part along the second.
         let points = [[1.0f32, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 0.0]];
-        let by_axes =
-            |axes: &[u8]| verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes, has_gaps: false, boxes: BoxesOf::NONE });
+        let by_axes = |axes: &[u8]| {
+            verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes, has_gaps: false, boxes: BoxesOf::NONE })
+        };
         assert!(by_axes(&[0, 0]).is_err_and(|error| error.to_string().contains("node 1")));
         assert!(by_axes(&[0, 1]).is_ok());
         assert!(by_axes(&[1, 1]).is_err_and(|error| error.to_string().contains("node 0")));

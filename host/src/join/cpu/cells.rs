@@ -1,0 +1,80 @@
+//! A set of points in the order of their cells.
+
+use super::crowds::Crowds;
+use crate::error::Result;
+use crate::memory;
+use kauri_kernels::join::grid::Grid;
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// The code and id of a point outside all cells: behind every other code and id.
+const NOWHERE: (u64, u32) = (u64::MAX, u32::MAX);
+
+/// Points sorted by (code of the cell, id), without the points outside the grid.
+pub(super) struct Cells<C, const D: usize> {
+    pub(super) codes: Vec<u64>,
+    pub(super) ids: Vec<u32>,
+    pub(super) points: Vec<[C; D]>,
+    /// Trees over the points of each cell that has many.
+    pub(super) crowds: Crowds<C, D>,
+}
+
+/// Points of neighbor cells that are searched in the same way.
+pub(super) struct Segment {
+    /// Their positions.
+    pub(super) lefts: Range<usize>,
+    /// The number of the tree, if the segment is a crowded cell.
+    pub(super) crowd: Option<usize>,
+}
+
+impl<C: Coord, const D: usize> Cells<C, D> {
+    /// Sorts points that are only probed with, not searched: crowded cells have no trees.
+    pub(super) fn new(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
+        let mut cells = memory::vec_with_capacity(points.len(), "cells of points")?;
+        let code = |(id, point): (usize, &[C; D])| {
+            grid.cell(*point).map_or(NOWHERE, |cell| (grid.code(cell), id as u32))
+        };
+        points.par_iter().enumerate().map(code).collect_into_vec(&mut cells);
+        cells.par_sort_unstable();
+        cells.truncate(cells.partition_point(|cell| *cell < NOWHERE));
+        Ok(Self {
+            codes: collected(cells.par_iter().map(|cell| cell.0), "codes of cells")?,
+            ids: collected(cells.par_iter().map(|cell| cell.1), "ids in the order of cells")?,
+            points: collected(
+                cells.par_iter().map(|cell| points[cell.1 as usize]),
+                "points in the order of cells",
+            )?,
+            crowds: Crowds::none(),
+        })
+    }
+
+    /// Sorts points that are searched.
+    pub(super) fn searchable(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
+        let cells = Self::new(points, grid)?;
+        let crowds = Crowds::new(&cells.codes, &cells.points)?;
+        Ok(Self { crowds, ..cells })
+    }
+
+    /// Finds the segments of the cells around a point, in the order of the positions within each run of cells.
+    pub(super) fn around(&self, grid: &Grid<D>, point: &[C; D], segments: &mut Vec<Segment>) {
+        segments.clear();
+        let Some(cell) = grid.cell(*point) else { return };
+        for which in 0..grid.num_runs() {
+            let Some((first, last)) = grid.run(cell, which) else { continue };
+            let begin = self.codes.partition_point(|&code| code < first);
+            let len = self.codes[begin..].partition_point(|&code| code <= last);
+            self.crowds.cut(begin..begin + len, segments);
+        }
+    }
+}
+
+/// Collects into a vector whose allocation may fail.
+pub(super) fn collected<T: Send>(
+    items: impl IndexedParallelIterator<Item = T>,
+    label: &'static str,
+) -> Result<Vec<T>> {
+    let mut vec = memory::vec_with_capacity(items.len(), label)?;
+    items.collect_into_vec(&mut vec);
+    Ok(vec)
+}
