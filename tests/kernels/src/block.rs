@@ -73,7 +73,8 @@ pub unsafe fn test_block_sum(input: Slice<u32>, sums: SliceMut<u32>, with_barrie
     if t == 0 {
         let (mut sum, mut i) = (0, 0);
         while i < BLOCK {
-            sum += tile.load(i);
+            // Without the barrier anything may come.
+            sum = u32::wrapping_add(sum, tile.load(i));
             i += 1;
         }
         sums.store(thread::block_idx_x() as usize, sum);

@@ -61,7 +61,7 @@ fn missing_barrier_around_a_static_array() {
     for device in kauri_tests::simulated() {
         let stream = Stream::new(device.gpu().unwrap()).unwrap();
         let error = run(&stream, 0).unwrap_err().to_string();
-        assert!(error.contains("data race") && error.contains("in static shared array 1"), "{error}");
+        assert!(error.contains("data race") && error.contains("of static shared array 1"), "{error}");
         assert!(error.contains("tests/kernels/src/block.rs"), "{error}");
     }
 }

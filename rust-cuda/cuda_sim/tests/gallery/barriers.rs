@@ -64,7 +64,7 @@ unsafe fn static_array_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
     tile.store(t, input.load(i)); // ! static array without barrier
     let mut sum = 0;
     for j in 0..N {
-        sum += tile.load(j); // ! static array without barrier
+        sum = u32::wrapping_add(sum, tile.load(j)); // ! static array without barrier
     }
     out.store(i, sum);
 }
@@ -77,7 +77,7 @@ unsafe fn static_array(input: Slice<u32>, out: SliceMut<u32>) {
     thread::sync_threads();
     let mut sum = 0;
     for j in 0..N {
-        sum += tile.load(j);
+        sum = u32::wrapping_add(sum, tile.load(j));
     }
     out.store(i, sum);
 }
