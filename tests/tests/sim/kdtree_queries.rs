@@ -154,7 +154,7 @@ fn queries_among_equal_points() {
     on_each_schedule_in_turn(8, |gpu, _, turn| {
         let (all, three) = (|_| [1.5, 1.5], |i: usize| [[-9.0, 4.0], [1.5, 1.5], [30.0, -2.0]][i % 3]);
         let points: Vec<[f32; 2]> =
-            if turn % 2 == 0 { (0..600).map(all).collect() } else { (0..600).map(three).collect() };
+            if turn % 2 == 0 { (0..300).map(all).collect() } else { (0..300).map(three).collect() };
         let queries = [[1.5, 1.5], [-9.0, 4.0], [0.0, 7.0], [3e6, 1e6], [10.0, 10.0]];
         let exact: Vec<_> = points.iter().map(|point| point.map(f64::from)).collect();
         let exact_queries = queries.map(|query| query.map(f64::from));
