@@ -51,8 +51,9 @@ fn rows_in_order<C: Coord>(sets: &Sets<'_, C, 2>, [left, right]: [&[[C; 2]]; 2])
     right.iter().zip(0..).map(row).collect()
 }
 
-fn check<C: Coord + std::fmt::Debug>(what: &str, [left, right]: [&[[C; 2]]; 2], near: &Near<C>) {
-    let what = format!("{what}, {near:?}");
+fn check<C: Coord>(what: &str, [left, right]: [&[[C; 2]]; 2], near: &Near<C>) {
+    let what =
+        format!("{what}, {:?}, {:?}, {:?}, {}", near.norm, near.curve, near.pairing, near.bound.to_f64());
     let right = if near.is_one() { left } else { right };
     let sets = Sets::<C, 2>::new([left, right].map(<[_]>::as_flattened), near).unwrap().unwrap();
     let expected = rows_in_order(&sets, [left, right]);
