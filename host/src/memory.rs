@@ -38,6 +38,15 @@ pub(crate) fn reserve_more<T>(vec: &mut Vec<T>, len: usize, label: &'static str)
     vec.try_reserve(len).map_err(|_| out_of_memory(requested, label))
 }
 
+/// A copy of a text, or [`Error::OutOfMemory`].
+#[cfg(feature = "io")]
+pub(crate) fn copy_of_text(text: &str, label: &'static str) -> Result<String> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(|_| out_of_memory(text.len() as u64, label))?;
+    copy.push_str(text);
+    Ok(copy)
+}
+
 /// [`Error::OutOfMemory`] if `bytes`, of all that is wanted now, are certainly more than this machine can give.
 pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
     #[cfg(test)]

@@ -120,7 +120,7 @@ const TABLE: &str = "KAURI_TEST_TABLE";
 fn tables_are_read_or_refused() {
     const TEST: &str = "tables_are_read_or_refused";
     if let Some(path) = std::env::var_os(TABLE) {
-        println!("{} KiB before", address_space());
+        println!("\n{} KiB before", address_space());
         if let Ok(table) = Table::read(path) {
             let _ = table.numbers(0).map(drop);
             let _ = table.texts(1).map(drop);

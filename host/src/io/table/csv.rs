@@ -130,7 +130,7 @@ impl Csv {
                     Some(trimmed).filter(|text| is_plain(text)).and_then(|text| number(text).ok()),
                 );
             }
-            texts.push(text.into_owned());
+            texts.push(memory::copy_of_text(&text, "values of a column")?);
             Ok(())
         })?;
         // Nothing is known of a column without any value.

@@ -239,7 +239,8 @@ impl Table {
         let mut texts = crate::memory::vec_with_capacity(self.len(), "texts of a table")?;
         match &self.rows {
             Rows::Csv(csv) => csv.each(|_, record| {
-                texts.push(String::from_utf8_lossy(&record[column]).trim().to_owned());
+                let text = String::from_utf8_lossy(&record[column]);
+                texts.push(crate::memory::copy_of_text(text.trim(), "texts of a table")?);
                 Ok(())
             })?,
             #[cfg(feature = "parquet")]
