@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Pairs that a thread adds at a time.
-const ADDED: usize = 256;
+const ADDED: usize = 64;
 /// At least this many pairs are collected before the best of them are selected.
-const LEAST: usize = 1 << 10;
+const LEAST: usize = 1 << 7;
 /// If more pairs than that are looked for, all are counted first, so that no more memory is taken than they need.
 const COUNTED: usize = 1 << 16;
 
