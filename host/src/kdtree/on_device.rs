@@ -128,21 +128,14 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<P::Coord>,
     ) -> Result<()> {
-        let (tree, asked) = self.asked(prepared)?;
+        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
         tree.nearest_on(stream, workspace, queries, k, asked, ids, dist2)
     }
 
-    /// The tree on its GPU, and what was prepared for it.
-    fn asked<'a>(
-        &'a self,
-        prepared: &'a PreparedQuery<P>,
-    ) -> Result<(&'a dyn GpuBackend<P::Coord>, &'a Asked<P::Coord>)> {
+    /// The tree on its GPU, if the options were prepared for it.
+    fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn GpuBackend<P::Coord>> {
         let tree = self.gpu_tree()?;
-        if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) {
-            Ok((tree, &prepared.asked))
-        } else {
-            Err(Error::OtherTree)
-        }
+        if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) { Ok(tree) } else { Err(Error::OtherTree) }
     }
 
     fn gpu_tree(&self) -> Result<&dyn GpuBackend<P::Coord>> {

@@ -80,8 +80,9 @@ fn stats_and_plan_tell_the_truth() {
     for device in devices_for(33) {
         let tree = build(&device, &Shape::Uniform.points::<f64, 3>(33, 0));
         let plan = KdTree::<[f64; 3]>::plan(&device, 33, &KdTreeOptions::default());
-        // On a GPU there are four buckets, boxes and planes of the three nodes above, and room for three points more.
-        let buckets = if device.is_cpu() { 0 } else { 3 * (4 * 3 + 1) * 8 + 3 * 3 * 8 };
+        // On a GPU there are four buckets, boxes and planes of the three nodes above, the least ids of all seven, and space for three
+        // points more.
+        let buckets = if device.is_cpu() { 0 } else { 3 * (4 * 3 + 1) * 8 + 7 * 4 + 3 * 3 * 8 };
         assert_eq!(plan.tree_bytes, 33 * (3 * 8 + 4) + buckets);
         assert_eq!(tree.stats().temp_bytes, plan.temp_bytes);
         assert_eq!(tree.stats().device, device.to_string());

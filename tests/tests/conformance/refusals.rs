@@ -299,7 +299,7 @@ fn boxes_on_a_device_with_nan_in_any_corner_have_no_points() {
         let tree = build(&device, &POINTS);
         let prepared = tree.prepare(&stream, &QueryOptions::default()).unwrap();
         // A box with all points, then that with NaN in each corner in turn.
-        let mut boxes = vec![[0.0f32, 0.0, 4.0, 1.0]; 5];
+        let mut boxes = [[0.0f32, 0.0, 4.0, 1.0]; 5];
         (0..4).for_each(|number| boxes[1 + number][number] = f32::NAN);
         let boxes = Buffer::from_slice(&stream, boxes.as_flattened(), "boxes").unwrap();
         let mut counts = Buffer::uninitialized(gpu, 5, "counts").unwrap();

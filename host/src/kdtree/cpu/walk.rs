@@ -288,7 +288,8 @@ impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
     }
 
     fn has_all(&self) -> bool {
-        !self.has_gaps
+        // A single point may be the top node of a tree over several devices, whose other points are elsewhere.
+        !self.has_gaps && self.points.len() > 1
     }
 }
 

@@ -59,7 +59,7 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, asked) = self.asked(prepared)?;
+        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
         tree.count_on(stream, workspace, Look::Within(asked, queries), counts)
     }
 
@@ -88,7 +88,7 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<P::Coord>>,
     ) -> Result<()> {
-        let (tree, asked) = self.asked(prepared)?;
+        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
         tree.find_on(stream, workspace, Look::Within(asked, queries), offsets, ids, dist2)
     }
 
@@ -107,7 +107,7 @@ impl<P: Point> KdTree<P> {
         queries: DeviceQueries<'_, P::Coord>,
         prepared: &PreparedQuery<P>,
     ) -> Result<DeviceWithin<P::Coord>> {
-        let (tree, asked) = self.asked(prepared)?;
+        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
         tree.find_all_on(stream, workspace, Look::Within(asked, queries))
     }
 }
@@ -130,7 +130,7 @@ where
         prepared: &PreparedQuery<[C; D]>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, asked) = self.asked(prepared)?;
+        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
         tree.count_on(stream, workspace, Look::InBoxes(asked, boxes), counts)
     }
 
@@ -148,7 +148,7 @@ where
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, asked) = self.asked(prepared)?;
+        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
         tree.find_on(stream, workspace, Look::InBoxes(asked, boxes), offsets, ids, None)
     }
 
@@ -165,7 +165,7 @@ where
         boxes: &Buffer<C>,
         prepared: &PreparedQuery<[C; D]>,
     ) -> Result<DeviceWithin<C>> {
-        let (tree, asked) = self.asked(prepared)?;
+        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
         tree.find_all_on(stream, workspace, Look::InBoxes(asked, boxes))
     }
 }

@@ -212,7 +212,8 @@ fn check_joins(world: &World, device: &Device, draw: &Draw) -> Outcome {
     for row in 0..once.len() {
         let mut expected: Vec<u32> = both.row(row).iter().copied().filter(|&id| id < row as u32).collect();
         let mut ids = once.row(row).to_vec();
-        (expected.sort_unstable(), ids.sort_unstable());
+        expected.sort_unstable();
+        ids.sort_unstable();
         prop_assert_eq!(ids, expected, "{}, once", &what);
     }
 
@@ -220,8 +221,8 @@ fn check_joins(world: &World, device: &Device, draw: &Draw) -> Outcome {
     let scores = |raw: &[[u64; 8]]| raw.iter().map(|raw| (raw[2] % 4) as u32).collect::<Vec<_>>();
     let (left_scores, right_scores) = (scores(&draw.points), scores(&draw.others));
     let mut pairs: Vec<(i64, u32, u32)> = Vec::new();
-    for r in 0..right.len() {
-        let score = |l: u32| -i64::from(left_scores[l as usize]) - i64::from(right_scores[r]);
+    for (r, &right_score) in right_scores.iter().enumerate() {
+        let score = |l: u32| -i64::from(left_scores[l as usize]) - i64::from(right_score);
         pairs.extend(found.row(r).iter().map(|&l| (score(l), l, r as u32)));
     }
     pairs.sort_unstable();

@@ -47,7 +47,7 @@ fn runs(bytes: &[u8], width: usize, count: usize, mut each: impl FnMut(Run<'_>))
         }
         if head & 1 == 1 {
             let there = bytes.len() - start;
-            let most = if width == 0 { usize::MAX } else { 8 * there / width };
+            let most = (8 * there).checked_div(width).unwrap_or(usize::MAX);
             let len_here = len.saturating_mul(8).min(left).min(most);
             each(Run::Packed(&bytes[start..], len_here));
             left -= len_here;
@@ -92,8 +92,9 @@ pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64
 /// How many of the first `count` packed numbers are `level`; there are as many.
 pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64) -> usize {
     if (width, level) == (1, 1) {
-        let whole: u32 = bytes[..count / 8].iter().map(|byte| byte.count_ones()).sum();
-        let last = if count % 8 > 0 { bits(bytes, count / 8 * 8, count % 8).count_ones() } else { 0 };
+        let (full, rest) = (count / 8, count % 8);
+        let whole: u32 = bytes[..full].iter().map(|byte| byte.count_ones()).sum();
+        let last = if rest == 0 { 0 } else { bits(bytes, 8 * full, rest).count_ones() };
         return (whole + last) as usize;
     }
     (0..count).filter(|i| bits(bytes, i * width, width) == level).count()
