@@ -11,7 +11,7 @@ fn the_rows_are_those_of_the_cpu() {
     fs::write(&cities, few.join("\n")).unwrap();
     let airports = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/airports.csv");
     let rows = ["cpu", "sim"].map(|device| {
-        let out = folder.path().join(device).display().to_string();
+        let out = folder.path().join(format!("{device}.csv")).display().to_string();
         let arguments = ["kauri", "demo", "nearest", "--device", device, "--limit", "20", "--out", &out];
         let files = ["--cities", cities.to_str().unwrap(), "--airports", airports];
         let mut messages = Vec::new();
