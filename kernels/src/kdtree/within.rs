@@ -6,6 +6,7 @@ use super::queries::{Queries, flags::COUNT_SUBTREES};
 use super::walk::{Filter, THREADS, Visit, Walk, WalkAndRow, WalkSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
+use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point;
 use crate::thread::region::Range;
 use cuda_std::prelude::*;
@@ -40,8 +41,9 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
     let i = thread::index_1d_u64();
     if let Some((mut walk, row)) = queries.walk::<D>(i, false, buckets, (boxes, no_ids()), shared_mem()) {
         let bound = bound_of(row.is_some(), C::from_f64(bound));
-        let mut count = Count::new(bound, flags & COUNT_SUBTREES != 0);
-        if flags & COUNT_SUBTREES != 0 && walk.filter.except != u32::MAX {
+        let counts_subtrees = D < MAX_DIMS && flags & COUNT_SUBTREES != 0;
+        let mut count = Count::new::<D>(bound, counts_subtrees);
+        if counts_subtrees && walk.filter.except != u32::MAX {
             // The point that a query leaves out is the query itself. It is counted with its subtree, and is one too many.
             walk.filter.except = u32::MAX;
             count.leaves_out = walk.region.is_within_itself(bound);
@@ -108,7 +110,8 @@ pub unsafe fn kdtree_count_in_boxes<C: Coord, const D: usize>(
 ) {
     let buckets = Buckets::new(coords, ids, dims, bucket_len);
     if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
-        let mut count = Count::new(bound_of(row.is_some(), C::ZERO), mask.is_empty() && bucket_len == 0);
+        let bound = bound_of(row.is_some(), C::ZERO);
+        let mut count = Count::new::<D>(bound, mask.is_empty() && bucket_len == 0);
         walk.run(&mut count);
         count.write(row, counts);
     }
@@ -202,7 +205,7 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
 struct Count<C> {
     bound: C,
     /// The bound if subtrees are counted as a whole; less than every distance if not.
-    bound_of_all: C,
+    bound_of_all: Option<C>,
     count: u32,
     /// One of them does not count.
     leaves_out: bool,
@@ -219,7 +222,7 @@ impl<C: Coord> Visit<C> for Count<C> {
 
     #[inline(always)]
     fn bound_of_all(&self) -> Option<C> {
-        Some(self.bound_of_all)
+        self.bound_of_all
     }
 
     #[inline(always)]
@@ -235,8 +238,10 @@ impl<C: Coord> Visit<C> for Count<C> {
 
 impl<C: Coord> Count<C> {
     #[inline(always)]
-    fn new(bound: C, counts_subtrees: bool) -> Self {
-        Self { bound, bound_of_all: bound_of(counts_subtrees, bound), count: 0, leaves_out: false }
+    fn new<const D: usize>(bound: C, counts_subtrees: bool) -> Self {
+        // With many dimensions there are not enough registers for the farthest corner of a box too.
+        let bound_of_all = if D < MAX_DIMS { Some(bound_of(counts_subtrees, bound)) } else { None };
+        Self { bound, bound_of_all, count: 0, leaves_out: false }
     }
 
     #[inline(always)]

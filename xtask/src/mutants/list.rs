@@ -389,8 +389,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "queue: the bound is that of the first",
         kernel: QUEUE,
-        from: "shuffle_idx(self.best[T - 1], 31)",
-        to: "shuffle_idx(self.best[0], 0)",
+        from: "C::from_key(shuffle_idx(self.best[T - 1], 31)",
+        to: "C::from_key(shuffle_idx(self.best[0], 0)",
     },
     Mutant {
         what: "boxes: a level is made of boxes that are not there yet",

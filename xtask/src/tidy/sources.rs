@@ -187,9 +187,14 @@ mod tests {
     #[test]
     fn examples() {
         let file = "host/examples/09_new.rs";
-        one(file, "fn main() {}\n", 1, "`arguments`");
-        one(file, "fn main() { arguments(\"\", 0, f); std::env::args(); }\n", 1, "`arguments`");
-        assert!(found(file, "fn main() { arguments(\"\", 0, f); }\n").is_empty());
+        one(file, "//! What it shows.\nfn main() {}\n", 1, "`arguments`");
+        one(
+            file,
+            "//! What it shows.\nfn main() { arguments(\"\", 0, f); std::env::args(); }\n",
+            1,
+            "`arguments`",
+        );
+        assert!(found(file, "//! What it shows.\nfn main() { arguments(\"\", 0, f); }\n").is_empty());
     }
 
     #[test]
