@@ -1,18 +1,19 @@
-//! Where a command runs: on the device that `--device` names, or else where it is likely to end first.
+//! Chooses the device of a command: the one that `--device` names, or else the one that is likely to finish first.
 //!
 //! Opening a GPU takes longer than much of the work that people have. So without `--device` the time of one thread of the CPU is
 //! estimated from the sizes of the input, before the driver is opened, and the CPU is taken if all its threads need less than
 //! [`OPENING`]. Otherwise the device is the best one, as with `--device best`. Results do not depend on the device.
 //!
+//! The times of the table are rough estimates; the time to open a GPU was measured.
+//!
 //! | work | time of a thread |
 //! |---|---|
-//! | a point, or a triangle, that is brought into order | 1 µs |
-//! | a pair whose distance is computed | 10 ns |
+//! | sorting a point or a triangle into an index | 1 µs |
+//! | a candidate pair | 10 ns |
 //! | a query of a k-d tree | 2 µs, and 50 ns for each neighbor |
 //! | a ray | 2 µs |
 //!
-//! A join computes the distances of about 32 times as many pairs as places spread evenly over the Earth would have within the distance:
-//! places crowd where people live.
+//! Real places crowd together: a join is assumed to have 32 times the candidate pairs of places spread evenly over the Earth.
 
 use clap::Args;
 use std::f64::consts::PI;
@@ -30,6 +31,7 @@ const PAIR: f64 = 1e-8;
 const QUERY: f64 = 2e-6;
 const NEIGHBOR: f64 = 5e-8;
 const RAY: f64 = 2e-6;
+/// Candidate pairs of real places, relative to places spread evenly over the Earth.
 const CROWDING: f64 = 32.0;
 
 /// The device that a command is told to run on.

@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Drivers give memory that is aligned to so many bytes.
+/// Alignment of device memory, in bytes, that every driver guarantees.
 pub(super) const ALIGNMENT: usize = 256;
 
 /// An array of `T` in the memory of a GPU; freed when dropped, after all work that may use it.

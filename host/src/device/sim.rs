@@ -166,7 +166,7 @@ unsafe impl Driver for SimDriver {
     }
 
     unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, _: RawStream) -> Result<()> {
-        // SAFETY: so many initialized bytes, says the caller.
+        // SAFETY: the caller passes `bytes` initialized bytes.
         let from = unsafe { std::slice::from_raw_parts(from, bytes) };
         self.machine.copy_to_device(to, from).map_err(from_sim("copy"))
     }

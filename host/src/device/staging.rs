@@ -140,7 +140,8 @@ impl Staging {
             let (piece, copied) = &mut self.pieces[turn % 2];
             copied.synchronize()?;
             let bytes = &mut piece[..len * size_of::<T>()];
-            // SAFETY: as many bytes, aligned for any item. Items have no padding, so that what is written over the bytes are bytes.
+            // SAFETY: the slice has `len * size_of::<T>()` bytes and pinned memory is aligned for every item. Items have no padding, so
+            // the bytes stay initialized when items are written over them.
             let items =
                 unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<MaybeUninit<T>>(), len) };
             items.par_chunks_mut(share).enumerate().for_each(|(i, items)| {

@@ -238,7 +238,7 @@ macro_rules! files_of_index {
             /// of processes share; a GPU copies them from there. They are checked as by [`load`](Self::load), which reads all of them.
             ///
             /// # Errors
-            /// Those of [`load`](Self::load), also for a file whose length or time of change is another when all of it is checked.
+            /// Those of [`load`](Self::load); also if the length or the modification time of the file changes during the checks.
             ///
             /// # Safety
             /// Nobody writes to the file or cuts it short as long as the index is there, on a GPU until this returns. Checksums are

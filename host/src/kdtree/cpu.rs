@@ -76,12 +76,12 @@ impl<C: Coord> CpuTree<C> {
         Ok(Nodes { boxes: boxes.view(), ..nodes })
     }
 
-    /// The same where a query has made the boxes.
+    /// The nodes with boxes, if a query has built them.
     fn made<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
         Some(Nodes { boxes: self.boxes.get()?.view(), ..self.nodes() })
     }
 
-    /// The same tree with boxes, and with other ids of its points, which are in the same order.
+    /// Renumbers the points by `ids`, which rise, and builds the boxes.
     fn with_ids(mut self, ids: &[u32]) -> Result<Self> {
         let mut of_nodes = memory::vec_with_capacity(ids.len(), "ids of the nodes")?;
         of_nodes.extend(self.ids.iter().map(|&id| ids[id as usize]));

@@ -51,7 +51,7 @@ impl Knn {
     }
 }
 
-/// The `k` nearest right places of each left place; there are as many.
+/// The `k` nearest right places of each left place. `k` is at most the number of right places.
 struct Nearest<'p> {
     left: &'p [LonLat],
     right: &'p [LonLat],

@@ -11,7 +11,7 @@ use crate::point::LonLat;
 /// Pairs of a batch, unless a single row has more.
 pub(super) const PAIRS: usize = 1 << 18;
 
-/// Batches for rows of up to so many items of so many bytes.
+/// Batches of [`PAIRS`] items, or of one row if `most_of_row` is more; an item has `item_bytes`.
 pub(super) fn batches(most_of_row: usize, item_bytes: u64) -> Batches<'static> {
     Batches::new().bytes(item_bytes.saturating_mul(PAIRS.max(most_of_row) as u64))
 }

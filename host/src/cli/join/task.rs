@@ -37,9 +37,9 @@ impl Running {
 pub(super) trait Search {
     /// Number of points of both sets.
     fn num_points(&self) -> usize;
-    /// What it takes of the CPU.
+    /// Estimates the time on the CPU.
     fn work(&self) -> Work;
-    /// What will run, and its memory beside the pairs.
+    /// Plans the join: the method, and the memory except that of the pairs.
     fn plan(&self, on: &Device) -> crate::Result<JoinPlan>;
     /// About how many pairs there are, as text.
     fn expected_pairs(&self, on: &Device) -> crate::Result<String>;

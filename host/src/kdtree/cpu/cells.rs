@@ -19,8 +19,7 @@ use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 
-/// Nodes with at least so many points are counted as a whole where a row takes all of their cell, and leaves are k-d trees if more points
-/// than a leaf may have are there.
+/// Least points of a node that is counted as a whole where a row takes all of its cell, and of an overfull leaf that gets a k-d tree.
 const MANY_POINTS: u32 = 64;
 
 /// A leaf with many points in a cell that cannot split.

@@ -43,7 +43,7 @@ pub(super) trait Walked<C: Coord, const D: usize>: Copy + Sync {
     /// Shows the points of a row, with their distances, in the order of the tree unless they are only counted.
     fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl Show<C>);
 
-    /// True if every point that the tree was given is in it.
+    /// True only if every point of the index is in this tree.
     fn has_all(&self) -> bool;
 }
 
