@@ -466,6 +466,26 @@ fn integers() {
     }
 }
 
+/// The root begins a part of a unit below the least point, so that the cell of the points below 0 overlaps its image a period away.
+#[test]
+fn cells_that_reach_beyond_the_period() {
+    const FAR: f64 = 1e150;
+    let mut points: Vec<_> = (0..100).map(|i| [f64::from(i) / 100.0, -1.0]).collect();
+    points.extend([[0.0, -FAR], [0.0, FAR]]);
+    let options = QueryOptions::default().periods([0.0, 2.0 * FAR]);
+    let queries = [[0.0, FAR], [0.0, -FAR]];
+    for device in kauri_tests::devices_for(points.len()) {
+        for builder in [Builder::Codes, Builder::Levels] {
+            let tree =
+                Quadtree::build(&device, &points, &QuadtreeOptions::default().builder(builder)).unwrap();
+            let counts = tree.count_within(Queries::Points(&queries), 0.5, &options).unwrap();
+            assert_eq!(counts, [2, 2], "on {device}, {builder:?}");
+            let near = tree.nearest_with(Queries::Points(&queries), 2, &options).unwrap();
+            assert_eq!(near.row(0), (&[100, 101][..], &[0.0, 0.0][..]), "on {device}, {builder:?}");
+        }
+    }
+}
+
 /// Coordinates that are tiny beside the cells of a tree: they are on their side of 0, for queries and for the check.
 #[test]
 fn tiny_coordinates_are_on_their_side_of_zero() {

@@ -183,7 +183,11 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
             let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::ZERO);
             Norm::Euclidean.put_together(D, along)
         } else {
-            let along = |axis: usize| along_to_range(query[axis], low[axis], high[axis], self.periods[axis]);
+            // A cell may reach so far beyond all points that it overlaps its image a period away.
+            let along = |axis: usize| {
+                let (low, high) = (low[axis].max(self.low[axis]), high[axis].min(self.high[axis]));
+                along_to_range(query[axis], low, high, self.periods[axis])
+            };
             self.wanted.norm.put_together(D, along)
         }
     }
