@@ -13,127 +13,40 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug)]
 pub struct Trust(pub(super) bool);
 
+/// An example with points of `D` coordinates, the type `Own<D>`.
+macro_rules! with_own_points {
+    ($kind:literal, $call:literal) => {
+        concat!(
+            "```",
+            $kind,
+            "\n# use kauri::{Device, KdTree, Point, Result};",
+            "\n# use std::borrow::Cow;",
+            "\n# #[derive(Clone, Copy)]",
+            "\n# struct Own<const D: usize>;",
+            "\n# impl<const D: usize> Point for Own<D> {",
+            "\n#     type Coord = f32;",
+            "\n#     const DIMS: usize = D;",
+            "\n#     const CONVERTED: bool = true;",
+            "\n#     const KEEPS_AXES: bool = true;",
+            "\n#     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {",
+            "\n#         Ok(vec![0.0; points.len() * D].into())",
+            "\n#     }",
+            "\n# }\n",
+            $call,
+            "\n# Ok::<(), kauri::Error>(())\n```"
+        )
+    };
+}
+
 /// The number of coordinates of a point. A type with none, or with more than [`MAX_DIMS`], does not compile:
 ///
-/// ```
-/// # use kauri::{Device, KdTree, Point, Result};
-/// # use std::borrow::Cow;
-/// # #[derive(Clone, Copy)]
-/// # struct Own<const D: usize>;
-/// # impl<const D: usize> Point for Own<D> {
-/// #     type Coord = f32;
-/// #     const DIMS: usize = D;
-/// #     const CONVERTED: bool = true;
-/// #     const KEEPS_AXES: bool = true;
-/// #     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
-/// #         Ok(vec![0.0; points.len() * D].into())
-/// #     }
-/// # }
-/// assert_eq!(KdTree::build(&Device::cpu(), &[Own::<8>], &Default::default())?.len(), 1);
-/// # Ok::<(), kauri::Error>(())
-/// ```
-/// ```compile_fail,E0080
-/// # use kauri::{Device, KdTree, Point, Result};
-/// # use std::borrow::Cow;
-/// # #[derive(Clone, Copy)]
-/// # struct Own<const D: usize>;
-/// # impl<const D: usize> Point for Own<D> {
-/// #     type Coord = f32;
-/// #     const DIMS: usize = D;
-/// #     const CONVERTED: bool = true;
-/// #     const KEEPS_AXES: bool = true;
-/// #     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
-/// #         Ok(vec![0.0; points.len() * D].into())
-/// #     }
-/// # }
-/// KdTree::build(&Device::cpu(), &[Own::<9>], &Default::default())?;
-/// # Ok::<(), kauri::Error>(())
-/// ```
-/// ```compile_fail,E0080
-/// # use kauri::{Device, KdTree, Point, Result};
-/// # use std::borrow::Cow;
-/// # #[derive(Clone, Copy)]
-/// # struct Own<const D: usize>;
-/// # impl<const D: usize> Point for Own<D> {
-/// #     type Coord = f32;
-/// #     const DIMS: usize = D;
-/// #     const CONVERTED: bool = true;
-/// #     const KEEPS_AXES: bool = true;
-/// #     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
-/// #         Ok(vec![0.0; points.len() * D].into())
-/// #     }
-/// # }
-/// KdTree::<Own<0>>::plan(&Device::cpu(), 1, &Default::default());
-/// # Ok::<(), kauri::Error>(())
-/// ```
-/// ```compile_fail,E0080
-/// # use kauri::{Device, KdTree, Point, Result};
-/// # use std::borrow::Cow;
-/// # #[derive(Clone, Copy)]
-/// # struct Own<const D: usize>;
-/// # impl<const D: usize> Point for Own<D> {
-/// #     type Coord = f32;
-/// #     const DIMS: usize = D;
-/// #     const CONVERTED: bool = true;
-/// #     const KEEPS_AXES: bool = true;
-/// #     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
-/// #         Ok(vec![0.0; points.len() * D].into())
-/// #     }
-/// # }
-/// kauri::kdtree::BalancedKdTree::build(&Device::cpu(), &[Own::<0>], &Default::default())?;
-/// # Ok::<(), kauri::Error>(())
-/// ```
-/// ```compile_fail,E0080
-/// # use kauri::{Device, KdTree, Point, Result};
-/// # use std::borrow::Cow;
-/// # #[derive(Clone, Copy)]
-/// # struct Own<const D: usize>;
-/// # impl<const D: usize> Point for Own<D> {
-/// #     type Coord = f32;
-/// #     const DIMS: usize = D;
-/// #     const CONVERTED: bool = true;
-/// #     const KEEPS_AXES: bool = true;
-/// #     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
-/// #         Ok(vec![0.0; points.len() * D].into())
-/// #     }
-/// # }
-/// kauri::DistanceJoin::new(1.0).count(&Device::cpu(), &[Own::<0>], &[])?;
-/// # Ok::<(), kauri::Error>(())
-/// ```
-/// ```compile_fail,E0080
-/// # use kauri::{Device, KdTree, Point, Result};
-/// # use std::borrow::Cow;
-/// # #[derive(Clone, Copy)]
-/// # struct Own<const D: usize>;
-/// # impl<const D: usize> Point for Own<D> {
-/// #     type Coord = f32;
-/// #     const DIMS: usize = D;
-/// #     const CONVERTED: bool = true;
-/// #     const KEEPS_AXES: bool = true;
-/// #     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
-/// #         Ok(vec![0.0; points.len() * D].into())
-/// #     }
-/// # }
-/// kauri::DistanceJoin::new(1.0).count(&Device::cpu(), &[Own::<7>], &[])?;
-/// # Ok::<(), kauri::Error>(())
-/// ```
-/// ```compile_fail,E0080
-/// # use kauri::{Device, KdTree, Point, Result};
-/// # use std::borrow::Cow;
-/// # #[derive(Clone, Copy)]
-/// # struct Own<const D: usize>;
-/// # impl<const D: usize> Point for Own<D> {
-/// #     type Coord = f32;
-/// #     const DIMS: usize = D;
-/// #     const CONVERTED: bool = true;
-/// #     const KEEPS_AXES: bool = true;
-/// #     fn coordinates<'a>(points: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
-/// #         Ok(vec![0.0; points.len() * D].into())
-/// #     }
-/// # }
-/// kauri::join::KnnJoin::new(1).run(&Device::cpu(), &[Own::<9>], &[])?;
-/// # Ok::<(), kauri::Error>(())
-/// ```
+#[doc = with_own_points!("", "assert_eq!(KdTree::build(&Device::cpu(), &[Own::<8>], &Default::default())?.len(), 1);")]
+#[doc = with_own_points!("compile_fail,E0080", "KdTree::build(&Device::cpu(), &[Own::<9>], &Default::default())?;")]
+#[doc = with_own_points!("compile_fail,E0080", "KdTree::<Own<0>>::plan(&Device::cpu(), 1, &Default::default());")]
+#[doc = with_own_points!("compile_fail,E0080", "kauri::kdtree::BalancedKdTree::build(&Device::cpu(), &[Own::<0>], &Default::default())?;")]
+#[doc = with_own_points!("compile_fail,E0080", "kauri::DistanceJoin::new(1.0).count(&Device::cpu(), &[Own::<0>], &[])?;")]
+#[doc = with_own_points!("compile_fail,E0080", "kauri::DistanceJoin::new(1.0).count(&Device::cpu(), &[Own::<7>], &[])?;")]
+#[doc = with_own_points!("compile_fail,E0080", "kauri::join::KnnJoin::new(1).run(&Device::cpu(), &[Own::<9>], &[])?;")]
 pub(crate) const fn dims<P: Point>() -> usize {
     const { assert!(P::DIMS >= 1 && P::DIMS <= MAX_DIMS, "points have 1 to 8 coordinates") };
     P::DIMS
