@@ -9,6 +9,8 @@ pub(crate) use items::OfFile;
 pub(crate) use parts::Parts;
 
 use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::Read;
 
 /// Allocations from this size on are compared with the memory that is free, since a system that overcommits grants them
 /// and kills the process when they are filled.
@@ -72,8 +74,11 @@ thread_local! {
 
 /// Bytes that can be allocated without swapping, where the system tells.
 fn available() -> Option<u64> {
-    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    // On the stack, since the heap may be what is full. The line is one of the first.
+    let mut info = [0; 4096];
+    let len = File::open("/proc/meminfo").and_then(|mut file| file.read(&mut info)).ok()?;
+    let line =
+        str::from_utf8(&info[..len]).ok()?.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 

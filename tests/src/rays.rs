@@ -37,11 +37,13 @@ pub enum Scene {
     Tiny,
     /// Far away from 0.
     Far,
+    /// A soup, and some small triangles very far from it.
+    Outliers,
 }
 
 impl Scene {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Soup,
         Self::LargeSoup,
         Self::Knot,
@@ -54,6 +56,7 @@ impl Scene {
         Self::Huge,
         Self::Tiny,
         Self::Far,
+        Self::Outliers,
     ];
 
     /// A mesh of about so many triangles.
@@ -87,6 +90,7 @@ impl Scene {
             Self::Tiny => {
                 soup(len, |i| if i % 2 == 0 { (1e-35, 1e-36) } else { (1e-37, 1e-38) }, &mut random)
             }
+            Self::Outliers => soup(len, |i| (if i % 50 == 7 { 1e6 } else { 1.0 }, 0.1), &mut random),
             Self::Far => {
                 let near = soup(len, |_| (1.0, 0.2), &mut random);
                 of_corners(len, |i| near.corners(i).map(|at| add(at, [3000.0, -2000.0, 1000.0])))

@@ -10,6 +10,7 @@ use super::{Quality, SahOptions};
 use crate::error::Result;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::clip::clipped;
+use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::model::{is_above, is_below};
 use kauri_kernels::sah::triangle::Corners;
 use rayon::prelude::*;
@@ -80,19 +81,23 @@ fn around(items: &[Item]) -> Aabb {
     }
 }
 
+/// The extent of whole triangles.
+fn extent(items: &[Item]) -> Extent {
+    items.par_iter().map(|item| Extent::of(item.bounds)).reduce(|| Extent::EMPTY, Extent::around)
+}
+
 /// Builds a tree over triangles with finite corners.
 pub(super) fn build(corners: Vec<Corners>, options: &SahOptions) -> Result<HostTree> {
     let items = items(&corners);
-    let bounds = around(&items);
+    let extent = extent(&items);
     let input = Input { corners: &corners, options };
     let root = if items.is_empty() {
         Subtree::empty()
     } else {
         match options.quality {
-            Quality::Exact => exact::subtree(&input, items, bounds, 0),
-            Quality::Fast => stages::build(&input, items, bounds),
+            Quality::Exact => exact::subtree(&input, items, extent.bounds, 0),
+            Quality::Fast => stages::build(&input, items, extent.bounds),
         }
     };
-    let bounds = if corners.is_empty() { Aabb { low: [0.0; 3], high: [0.0; 3] } } else { bounds };
-    HostTree::new(&root, bounds, corners)
+    HostTree::new(&root, if corners.is_empty() { Extent::ZERO } else { extent }, corners)
 }

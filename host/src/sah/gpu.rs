@@ -16,6 +16,7 @@ use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::triangle::Corners;
 use room::Room;
@@ -24,9 +25,9 @@ use std::sync::{Mutex, PoisonError};
 /// A tree in device memory, which may be of a larger one that was there before.
 pub(super) struct GpuTree {
     gpu: Gpu,
-    /// One: that of the root.
-    bounds: Room<Aabb>,
-    bounds_on_host: Aabb,
+    /// One, of all triangles.
+    extent: Room<Extent>,
+    extent_on_host: Extent,
     nodes: Room<u64>,
     listed: Room<u32>,
     corners: Room<Corners>,
@@ -55,8 +56,8 @@ impl GpuTree {
     fn new(gpu: &Gpu) -> Self {
         Self {
             gpu: gpu.clone(),
-            bounds: Room::new(TREE),
-            bounds_on_host: Aabb::EMPTY,
+            extent: Room::new(TREE),
+            extent_on_host: Extent::EMPTY,
             nodes: Room::new(TREE),
             listed: Room::new(TREE),
             corners: Room::new("corners of triangles"),
@@ -71,8 +72,8 @@ impl GpuTree {
     pub(super) fn of_host(stream: &Stream, tree: &HostTree) -> Result<Self> {
         let nodes: Vec<u64> = tree.nodes.iter().map(|node| node.0).collect();
         Ok(Self {
-            bounds: Room::with(stream, &[tree.bounds], TREE)?,
-            bounds_on_host: tree.bounds,
+            extent: Room::with(stream, &[tree.extent], TREE)?,
+            extent_on_host: tree.extent,
             nodes: Room::with(stream, &nodes, TREE)?,
             listed: Room::with(stream, &tree.listed, TREE)?,
             corners: Room::with(stream, &tree.corners, "corners of triangles")?,
@@ -87,7 +88,7 @@ impl GpuTree {
     pub(super) fn to_host(&self) -> Result<HostTree> {
         let stream = Stream::new(self.gpu())?;
         Ok(HostTree {
-            bounds: self.bounds_on_host,
+            extent: self.extent_on_host,
             nodes: self.nodes.to_vec(&stream, self.num_nodes)?.into_iter().map(Node).collect(),
             listed: self.listed.to_vec(&stream, self.num_listed)?,
             corners: self.corners.to_vec(&stream, self.num_triangles)?,
@@ -131,7 +132,7 @@ impl GpuTree {
     }
 
     pub(super) fn bounds_on_host(&self) -> Aabb {
-        self.bounds_on_host
+        self.extent_on_host.bounds
     }
 
     pub(super) fn corners(&self) -> Slice<'_, Corners> {

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use kauri_kernels::sah::aabb::{Aabb, of_axis};
 use kauri_kernels::sah::clip::clipped;
+use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::model::{is_above, is_below};
 use kauri_kernels::sah::node::{MAX_DEPTH, MAX_NODES, Node};
 use kauri_kernels::sah::triangle::Corners;
@@ -11,7 +12,7 @@ use kauri_kernels::sah::walk::Scene;
 
 /// A tree in host memory, with the corners of its triangles.
 pub(super) struct HostTree {
-    pub(super) bounds: Aabb,
+    pub(super) extent: Extent,
     pub(super) nodes: Vec<Node>,
     /// The triangles of leaves.
     pub(super) listed: Vec<u32>,
@@ -19,8 +20,8 @@ pub(super) struct HostTree {
 }
 
 impl Scene for &HostTree {
-    unsafe fn bounds(&self) -> Aabb {
-        self.bounds
+    unsafe fn extent(&self) -> Extent {
+        self.extent
     }
     unsafe fn node(&self, node: u32) -> Node {
         self.nodes[node as usize]
@@ -87,13 +88,13 @@ pub(super) fn check_size(num_nodes: u64, num_listed: u64) -> Result<()> {
 }
 
 impl HostTree {
-    pub(super) fn new(root: &Subtree, bounds: Aabb, corners: Vec<Corners>) -> Result<Self> {
+    pub(super) fn new(root: &Subtree, extent: Extent, corners: Vec<Corners>) -> Result<Self> {
         let (num_nodes, num_listed) = root.size();
         check_size(num_nodes, num_listed)?;
         let mut nodes = memory::vec_with_capacity(num_nodes as usize, "nodes of a SAH k-d tree")?;
         let mut listed = memory::vec_with_capacity(num_listed as usize, "triangles in leaves")?;
         root.write(&mut nodes, &mut listed);
-        Ok(Self { bounds, nodes, listed, corners })
+        Ok(Self { extent, nodes, listed, corners })
     }
 
     /// What rays cost on average, in tests of a triangle: of each node its surface in that of the root, times a step or its tests.
@@ -106,13 +107,13 @@ impl HostTree {
         self.each_node(|node, bounds| {
             cost += area(bounds) * if node.is_leaf() { node.len().into() } else { f64::from(step_cost) };
         });
-        let all = area(self.bounds);
+        let all = area(self.extent.bounds);
         if all > 0.0 { cost / all } else { f64::from(self.listed.len() as u32) }
     }
 
     /// Visits every node with its box.
     fn each_node(&self, mut visit: impl FnMut(Node, Aabb)) {
-        let mut left = vec![(0, self.bounds)];
+        let mut left = vec![(0, self.extent.bounds)];
         while let Some((place, bounds)) = left.pop() {
             let node = self.nodes[place as usize];
             visit(node, bounds);
@@ -129,7 +130,7 @@ impl HostTree {
     pub(super) fn verify(&self) -> Result<()> {
         let wrong = |node: u32, what: String| Err(Error::Corrupt { node: node.into(), what });
         let (mut next, mut place_in_list) = (0, 0);
-        let mut left = vec![(0u32, self.bounds, 0)];
+        let mut left = vec![(0u32, self.extent.bounds, 0)];
         while let Some((place, bounds, depth)) = left.pop() {
             let Some(&node) = self.nodes.get(place as usize) else {
                 return wrong(place, format!("there are {} nodes", self.nodes.len()));

@@ -433,7 +433,7 @@ impl SahTree {
     /// The box around all triangles; of no triangles a point.
     pub fn bounds(&self) -> Aabb {
         match &self.tree {
-            Tree::Cpu(tree) => tree.bounds,
+            Tree::Cpu(tree) => tree.extent.bounds,
             Tree::Gpu(tree) => tree.bounds_on_host(),
         }
     }

@@ -6,6 +6,7 @@
 
 use super::aabb::{Aabb, of_axis};
 use super::clip::clipped;
+use super::extent::EXTENT_WORDS;
 use super::large::{Large, Plan};
 use super::model::{is_above, is_below};
 use super::triangle::Corners;
@@ -124,18 +125,21 @@ impl Items<'_> {
 /// Shared memory of a block.
 #[repr(C)]
 pub struct ChunkSmem {
-    keys: [[u32; THREADS]; BOX_WORDS],
+    keys: [[u32; THREADS]; EXTENT_WORDS],
     sums: ScanSmem,
     bases: [u32; 2],
 }
 
 /// The least of each key of all threads, key `i` for thread `i`. All threads call.
 #[inline(always)]
-pub(super) unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem: *mut ChunkSmem) -> u32 {
+pub(super) unsafe fn least_keys<const LANES: usize, const WORDS: usize>(
+    own: [u32; WORDS],
+    smem: *mut ChunkSmem,
+) -> u32 {
     let (keys, thread) = (shared_field!(smem, keys), thread::thread_idx_x() as usize);
     let mut i = 0;
     if LANES == 1 {
-        while i < BOX_WORDS {
+        while i < WORDS {
             keys.store(i * THREADS + thread, own[i]);
             i += 1;
         }
@@ -144,7 +148,7 @@ pub(super) unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem:
         while half > 0 {
             if thread < half {
                 let mut i = 0;
-                while i < BOX_WORDS {
+                while i < WORDS {
                     let at = i * THREADS + thread;
                     keys.store(at, keys.load(at).min(keys.load(at + half)));
                     i += 1;
@@ -154,7 +158,7 @@ pub(super) unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem:
             half /= 2;
         }
     } else {
-        while i < BOX_WORDS {
+        while i < WORDS {
             let least = warp::warp_reduce(warp::FULL_MASK, own[i], WarpReductionOp::Min);
             if warp::lane_id() == 0 {
                 keys.store(i * THREADS + thread / 32, least);
@@ -164,7 +168,7 @@ pub(super) unsafe fn least_keys<const LANES: usize>(own: [u32; BOX_WORDS], smem:
         thread::sync_threads();
     }
     let mut least = u32::MAX;
-    if thread < BOX_WORDS {
+    if thread < WORDS {
         let (num, mut i) = (if LANES == 1 { 1 } else { THREADS / 32 }, 0);
         while i < num {
             least = least.min(keys.load(thread * THREADS + i));
@@ -187,7 +191,7 @@ pub unsafe fn sah_boxes<const LANES: usize>(
     keys: SliceMut<u32>,
 ) {
     let own = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 }.own();
-    let least = least_keys::<LANES>(to_keys(own.bounds), shared_mem::<ChunkSmem>());
+    let least = least_keys::<LANES, _>(to_keys(own.bounds), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < BOX_WORDS {
         keys.atomic_min(word * nodes.len() + own.node, least, Ordering::Relaxed, Scope::Device);
@@ -207,7 +211,7 @@ pub unsafe fn sah_chunk_boxes<const LANES: usize>(
     keys: SliceMut<u32>,
 ) {
     let own = Items { nodes, of_chunks, listed, boxes, are_clipped: are_clipped != 0 }.own();
-    let least = least_keys::<LANES>(to_keys(own.bounds), shared_mem::<ChunkSmem>());
+    let least = least_keys::<LANES, _>(to_keys(own.bounds), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < BOX_WORDS {
         keys.store(word * of_chunks.len() + thread::block_idx_x() as usize, least);

@@ -1,18 +1,19 @@
-//! The corners of a mesh's triangles, as rays and builds read them: checked, and with the box of everything.
+//! The corners of a mesh's triangles, as rays and builds read them: checked, and with the extent of everything.
 
 use super::aabb::Aabb;
-use super::chunks::{BOX_WORDS, ChunkSmem, from_keys, least_keys, to_keys};
+use super::chunks::{ChunkSmem, least_keys};
+use super::extent::{EXTENT_WORDS, Extent};
 use super::large::Large;
 use super::triangle::Corners;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Where what is known of a mesh is, in words that begin as the greatest: the box of everything as keys, and the first corner that is wrong, as three
+/// Where what is known of a mesh is, in words that begin as the greatest: the extent of everything as keys, and the first corner that is wrong, as three
 /// times its triangle and which of the three it is.
 pub mod found {
     /// One that is a vertex that is not there.
-    pub const NO_VERTEX: usize = super::BOX_WORDS;
+    pub const NO_VERTEX: usize = super::EXTENT_WORDS;
     /// One that is where no corner may be.
     pub const NO_PLACE: usize = NO_VERTEX + 1;
     /// Words.
@@ -31,7 +32,7 @@ pub unsafe fn sah_corners(
     found: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
-    let mut bounds = Aabb::EMPTY;
+    let mut extent = Extent::EMPTY;
     if i < corners.len() {
         let corner = |k: usize| {
             let vertex = triangles.load(3 * i + k) as usize;
@@ -47,16 +48,17 @@ pub unsafe fn sah_corners(
             if is_usable(x) && is_usable(y) && is_usable(z) { [x, y, z] } else { tell(found::NO_PLACE) }
         };
         let own = Corners::new([corner(0), corner(1), corner(2)]);
-        bounds = Aabb::of_corners(own.places());
+        let bounds = Aabb::of_corners(own.places());
+        extent = Extent::of(bounds);
         corners.store(i, own);
         boxes.store(i, Aabb::from_words(bounds.to_words()));
         if !listed.is_empty() {
             listed.store(i, i as u32);
         }
     }
-    let least = least_keys::<32>(to_keys(bounds), shared_mem::<ChunkSmem>());
+    let least = least_keys::<32, _>(extent.to_keys(), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
-    if word < BOX_WORDS {
+    if word < EXTENT_WORDS {
         found.atomic_min(word, least, Ordering::Relaxed, Scope::Device);
     }
 }
@@ -67,18 +69,23 @@ fn is_usable(x: f32) -> bool {
     x.abs() <= <f32 as Coord>::LIMIT
 }
 
-/// Writes the box of everything, and if there is room for it the root over so many triangles; one thread.
+/// Writes the extent of everything, and if there is room for it the root over so many triangles; one thread.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_root(num_triangles: u32, found: Slice<u32>, bounds: SliceMut<Aabb>, root: SliceMut<Large>) {
+pub unsafe fn sah_root(
+    num_triangles: u32,
+    found: Slice<u32>,
+    extent: SliceMut<Extent>,
+    root: SliceMut<Large>,
+) {
     if thread::index_1d_u64() != 0 {
         return;
     }
-    let box_of_all = from_keys([0, 1, 2, 3, 4, 5].map(|i| found.load(i)));
-    bounds.store(0, Aabb::from_words(box_of_all.to_words()));
+    let of_all = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| found.load(i)));
+    extent.store(0, of_all);
     if !root.is_empty() {
         root.store(
             0,
-            Large { bounds: box_of_all, depth: 0, tried: 0, len: num_triangles, chunk: 0, begin: 0 },
+            Large { bounds: of_all.bounds, depth: 0, tried: 0, len: num_triangles, chunk: 0, begin: 0 },
         );
     }
 }

@@ -4,6 +4,7 @@ pub mod aabb;
 pub mod chunks;
 pub mod clip;
 pub mod corners;
+pub mod extent;
 pub mod large;
 pub mod levels;
 pub mod model;

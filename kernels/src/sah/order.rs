@@ -2,6 +2,7 @@
 //! Sorting and Breadth-First Packet Traversal for GPU Ray Tracing).
 
 use super::aabb::Aabb;
+use super::extent::Extent;
 use super::ray::Ray;
 use crate::join::curve::Curve;
 use crate::policy::PER_ITEM_THREADS;
@@ -42,13 +43,13 @@ fn cell(part: f32, bits: u32) -> u32 {
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_ray_keys(
     rays: Slice<Ray>,
-    bounds: Slice<Aabb>,
+    extent: Slice<Extent>,
     keys: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < rays.len() {
-        keys.store(i, key(&rays.load(i), bounds.load(0)));
+        keys.store(i, key(&rays.load(i), extent.load(0).bounds));
         numbers.store(i, i as u32);
     }
 }

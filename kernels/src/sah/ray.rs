@@ -1,6 +1,7 @@
 //! Rays, and where they cross planes.
 
 use super::aabb::{Aabb, greatest_axis, of_axis};
+use super::extent::Extent;
 use super::triangle::{Hit, Shear};
 use crate::plain::plain;
 
@@ -72,25 +73,32 @@ pub fn to_one(greatest: f32) -> f32 {
 /// A ray as planes see it, with a direction that is about 1 long: it says how far it has gone as a length.
 ///
 /// Everything is widened by as much as rounding may have moved a hit. A hit is found with the corners of its triangle moved by less than 7 roundings of
-/// the greatest distance on an axis between origin and scene: so much is lost where corners are seen from the origin, and sheared
-/// ([`Shear`]); what comes after that is exact enough. With 16 of them on each side of a plane a walk comes to every leaf that
-/// has a part of the triangle where the ray hits it, however the two are rounded.
+/// the greatest distance on an axis between origin and corners: so much is lost where corners are seen from the origin, and sheared
+/// ([`Shear`]); what comes after that is exact enough. Corners are no farther away than the scene is, nor than the hit and a triangle's longest side.
+/// With 16 roundings of the lesser of these on each side of a plane a walk comes to every leaf that has a part of the triangle where the ray
+/// hits it, however the two are rounded.
 #[derive(Clone, Copy)]
 pub struct Lines {
     origin: [f32; 3],
     inverse: [f32; 3],
-    /// By how much a plane may be off, along the ray.
-    slack: [f32; 3],
-    /// By how much a hit may be.
-    hit_slack: f32,
+    /// How much later the ray comes to a plane that is farther by 1.
+    delay: [f32; 3],
+    /// By how much a plane and a hit may be off: near the origin, and anywhere.
+    least_off: f32,
+    most_off: f32,
+    /// How much later a hit may be for each of that.
+    hit_delay: f32,
     /// What `t` is times, to be a length: a power of two.
     length: f32,
 }
 
+/// By how much more a plane and a hit may be off for each length: a length of 1 is less than 2 on an axis.
+const OFF_PER_LENGTH: f32 = 2.0 * 16.0 * ROUNDING;
+
 impl Lines {
-    /// Of a valid ray in a scene with these bounds.
+    /// Of a valid ray in a scene of this extent.
     #[inline(always)]
-    pub fn new(ray: &Ray, bounds: Aabb) -> Self {
+    pub fn new(ray: &Ray, Extent { bounds, longest }: Extent) -> Self {
         let mut farthest = 0.0f32;
         let mut i = 0;
         while i < 3 {
@@ -98,27 +106,35 @@ impl Lines {
             farthest = farthest.max(low.abs()).max(high.abs());
             i += 1;
         }
-        let around = 16.0 * (ROUNDING * farthest + LEAST);
+        let off = |distance: f32| 16.0 * (ROUNDING * distance + LEAST);
         let mut d = ray.direction;
         let greatest = of_axis(d, greatest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
         let scale = to_one(greatest);
-        let (mut inverse, mut slack) = ([0.0; 3], [0.0; 3]);
+        let (mut inverse, mut delay) = ([0.0; 3], [0.0; 3]);
         let mut i = 0;
         while i < 3 {
             d[i] *= scale;
-            // A ray that moves less than that across an axis stays within the slack: no inverse needs to be infinite.
+            // A ray that moves less than that across an axis stays where planes are off: no inverse needs to be infinite.
             let least = greatest * scale * (1.0 / (1u64 << 60) as f32);
             inverse[i] = 1.0 / d[i].abs().max(least).copysign(d[i]);
-            slack[i] = around * inverse[i].abs();
+            delay[i] = inverse[i].abs();
             i += 1;
         }
         Self {
             origin: ray.origin,
             inverse,
-            slack,
-            hit_slack: around / (greatest * scale),
+            delay,
+            least_off: off(longest),
+            most_off: off(farthest),
+            hit_delay: 1.0 / (greatest * scale),
             length: 1.0 / scale,
         }
+    }
+
+    /// By how much a plane and a hit may be off where the ray has gone no farther than this, ahead or back.
+    #[inline(always)]
+    fn off(&self, length: f32) -> f32 {
+        (OFF_PER_LENGTH * length + self.least_off).min(self.most_off)
     }
 
     /// A part of the ray by lengths, given by `t`.
@@ -130,7 +146,8 @@ impl Lines {
     /// True if a hit at `t` may be no farther than a length.
     #[inline(always)]
     pub fn may_reach(&self, t: f32, length: f32) -> bool {
-        length - self.hit_slack <= t * self.length
+        let reached = t * self.length;
+        length - self.off(reached.abs()) * self.hit_delay <= reached
     }
 
     /// True if the ray goes up on an axis.
@@ -139,11 +156,16 @@ impl Lines {
         of_axis(self.inverse, axis) > 0.0
     }
 
-    /// Where the ray may be on both sides of a plane: before that it is on the near one, after it on the far one.
+    /// Where the ray may be on both sides of a plane while it is in a span: before that it is on the near one, after it on the far one.
     #[inline(always)]
-    pub fn crossing(&self, axis: u32, plane: f32) -> Span {
+    pub fn crossing(&self, axis: u32, plane: f32, within: Span) -> Span {
+        self.widened(axis, plane, self.off(within.begin.abs().max(within.end.abs())))
+    }
+
+    #[inline(always)]
+    fn widened(&self, axis: u32, plane: f32, off: f32) -> Span {
         let length = (plane - of_axis(self.origin, axis)) * of_axis(self.inverse, axis);
-        let slack = of_axis(self.slack, axis);
+        let slack = off * of_axis(self.delay, axis);
         Span { begin: length - slack, end: length + slack }
     }
 
@@ -153,8 +175,8 @@ impl Lines {
         let mut span = asked;
         let mut i = 0;
         while i < 3 {
-            let (low, high) =
-                (self.crossing(i, bounds.low[i as usize]), self.crossing(i, bounds.high[i as usize]));
+            let [low, high] =
+                [bounds.low, bounds.high].map(|of| self.widened(i, of[i as usize], self.most_off));
             let (near, far) = if self.goes_up(i) { (low, high) } else { (high, low) };
             span.begin = span.begin.max(near.begin);
             span.end = span.end.min(far.end);

@@ -1,6 +1,7 @@
 //! A tree for triangles that have moved: planes go with the box of everything, and leaves are filled anew.
 
 use super::aabb::{Aabb, of_axis};
+use super::extent::Extent;
 use super::model::{is_above, is_below};
 use super::node::Node;
 use crate::policy::PER_ITEM_THREADS;
@@ -47,12 +48,12 @@ pub fn each_leaf(node: impl Fn(u32) -> Node, bounds: Aabb, mut found: impl FnMut
     }
 }
 
-/// Writes nodes with their planes where they are in the new box; a thread a node. Boxes are those of the roots.
+/// Writes nodes with their planes where they are in the new box; a thread a node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_move_planes(nodes: Slice<u64>, old: Slice<Aabb>, new: Slice<Aabb>, to: SliceMut<u64>) {
+pub unsafe fn sah_move_planes(nodes: Slice<u64>, old: Slice<Extent>, new: Slice<Extent>, to: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
     if i < to.len() {
-        to.store(i, moved(Node(nodes.load(i)), old.load(0), new.load(0)).0);
+        to.store(i, moved(Node(nodes.load(i)), old.load(0).bounds, new.load(0).bounds).0);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rays through a tree in device memory, a thread a ray.
 
-use super::aabb::Aabb;
+use super::extent::Extent;
 use super::node::Node;
 use super::ray::Ray;
 use super::triangle::{Corners, Hit};
@@ -138,13 +138,13 @@ struct Tree<'a> {
     nodes: Slice<'a, u64>,
     listed: Slice<'a, u32>,
     corners: Slice<'a, Corners>,
-    bounds: Slice<'a, Aabb>,
+    extent: Slice<'a, Extent>,
 }
 
 impl Scene for Tree<'_> {
     #[inline(always)]
-    unsafe fn bounds(&self) -> Aabb {
-        self.bounds.load(0)
+    unsafe fn extent(&self) -> Extent {
+        self.extent.load(0)
     }
     #[inline(always)]
     unsafe fn node(&self, node: u32) -> Node {
@@ -182,7 +182,7 @@ pub unsafe fn sah_closest<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
     corners: Slice<Corners>,
-    bounds: Slice<Aabb>,
+    extent: Slice<Extent>,
     rays: Slice<Ray>,
     order: Slice<u32>,
     triangles: SliceMut<u32>,
@@ -190,7 +190,7 @@ pub unsafe fn sah_closest<const PLACES: usize>(
     u: SliceMut<f32>,
     v: SliceMut<f32>,
 ) {
-    let tree = Tree { nodes, listed, corners, bounds };
+    let tree = Tree { nodes, listed, corners, extent };
     if let Some(ray) = own(rays, order) {
         let mut closest = Closest::new();
         walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut closest);
@@ -207,12 +207,12 @@ pub unsafe fn sah_any<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
     corners: Slice<Corners>,
-    bounds: Slice<Aabb>,
+    extent: Slice<Extent>,
     rays: Slice<Ray>,
     order: Slice<u32>,
     hits: SliceMut<u8>,
 ) {
-    let tree = Tree { nodes, listed, corners, bounds };
+    let tree = Tree { nodes, listed, corners, extent };
     if let Some(ray) = own(rays, order) {
         let mut any = Any::new();
         walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut any);
@@ -229,12 +229,12 @@ pub unsafe fn sah_count_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
     corners: Slice<Corners>,
-    bounds: Slice<Aabb>,
+    extent: Slice<Extent>,
     rays: Slice<Ray>,
     order: Slice<u32>,
     counts: SliceMut<u64>,
 ) {
-    let tree = Tree { nodes, listed, corners, bounds };
+    let tree = Tree { nodes, listed, corners, extent };
     if let Some(ray) = own(rays, order) {
         let mut count = Count { num: 0 };
         walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut count);
@@ -251,14 +251,14 @@ pub unsafe fn sah_write_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
     corners: Slice<Corners>,
-    bounds: Slice<Aabb>,
+    extent: Slice<Extent>,
     rays: Slice<Ray>,
     order: Slice<u32>,
     offsets: Slice<u64>,
     keys: SliceMut<u64>,
     weights: SliceMut<u64>,
 ) {
-    let tree = Tree { nodes, listed, corners, bounds };
+    let tree = Tree { nodes, listed, corners, extent };
     if let Some(ray) = own(rays, order) {
         let mut write = Write { keys, weights, place: offsets.load(ray) as usize };
         walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut write);

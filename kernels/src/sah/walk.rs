@@ -1,14 +1,14 @@
 //! The way of a ray through a tree, from front to back.
 
-use super::aabb::Aabb;
+use super::extent::Extent;
 use super::node::Node;
 use super::ray::{Lines, Ray, Span};
 use super::triangle::{Hit, Shear};
 
 /// A tree and its triangles in some memory.
 pub trait Scene {
-    /// A box around everything.
-    unsafe fn bounds(&self) -> Aabb;
+    /// The extent of all triangles.
+    unsafe fn extent(&self) -> Extent;
     /// A node; the first is the root.
     unsafe fn node(&self, node: u32) -> Node;
     /// A triangle on the list of all leaves.
@@ -83,10 +83,10 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
     if !ray.is_valid() {
         return;
     }
-    let bounds = scene.bounds();
-    let (lines, shear) = (Lines::new(ray, bounds), Shear::new(ray));
+    let extent = scene.extent();
+    let (lines, shear) = (Lines::new(ray, extent), Shear::new(ray));
     let asked = ray.asked();
-    let all = lines.within(bounds, lines.lengths(asked));
+    let all = lines.within(extent.bounds, lines.lengths(asked));
     let is_near = all.begin <= all.end;
     if !is_near {
         return;
@@ -100,7 +100,7 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
     loop {
         let mut node = scene.node(place);
         while !node.is_leaf() {
-            let crossing = lines.crossing(node.axis(), node.plane());
+            let crossing = lines.crossing(node.axis(), node.plane(), span);
             let (below, above) = (place + 1, node.above());
             let (near, far) = if lines.goes_up(node.axis()) { (below, above) } else { (above, below) };
             let beyond = Span { begin: span.begin.max(crossing.begin), end: span.end };
@@ -134,24 +134,30 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
             }
             listed += 1;
         }
-        // Up to the nearest node that has something left on its far side: those between are done, and their bits are cleared.
-        let parent = level << 1;
-        match trail.checked_add(parent) {
-            Some(next) if parent != 0 => trail = next,
-            _ => return,
-        }
-        (place, span) = match stack.pop() {
-            Some(top) => {
-                level = (trail & trail.wrapping_neg()) >> 1;
-                top
+        loop {
+            // Up to the nearest node that has something left on its far side: those between are done, and their bits are cleared.
+            let parent = level << 1;
+            match trail.checked_add(parent) {
+                Some(next) if parent != 0 => trail = next,
+                _ => return,
             }
-            None => {
-                level = 1 << 63;
-                (0, all)
+            (place, span) = match stack.pop() {
+                Some(top) => {
+                    level = (trail & trail.wrapping_neg()) >> 1;
+                    top
+                }
+                None => {
+                    level = 1 << 63;
+                    (0, all)
+                }
+            };
+            if !lines.may_reach(visitor.limit(), span.begin - overlap) {
+                return;
             }
-        };
-        if !lines.may_reach(visitor.limit(), span.begin - overlap) {
-            return;
+            // What comes after it may be nearer, but by no more than the overlap.
+            if lines.may_reach(visitor.limit(), span.begin) {
+                break;
+            }
         }
     }
 }

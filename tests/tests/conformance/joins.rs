@@ -556,6 +556,42 @@ fn nearly_all_points_in_one_cell() {
     }
 }
 
+/// Points at the corners of a grid with the smallest cells that codes allow: the last cell's code is that of points in no cell.
+fn corners_of_the_finest_grid<C: Scalar, const D: usize>()
+where
+    [C; D]: Point<Coord = C>,
+{
+    const COPIES: u32 = 4;
+    for extent in [1.0, 0.7] {
+        let places = [0.0, extent, 0.3 * extent].map(|x| [C::from_f64(x); D]);
+        let corners: Vec<[C; D]> = places.into_iter().cycle().take(3 * COPIES as usize).collect();
+        let ways = LOOKUPS.into_iter().flat_map(|lookup| CURVES.map(|curve| (lookup, curve)));
+        let devices = devices_for(corners.len());
+        for (device, (lookup, curve)) in
+            devices.iter().flat_map(|device| ways.clone().map(move |way| (device, way)))
+        {
+            let join = DistanceJoin::new(C::from_f64(1e-30)).curve(curve).lookup(lookup);
+            let what = format!("{} x {D} to {extent}, {curve:?}, {lookup:?} on {device}", C::NAME);
+            assert_eq!(
+                join.count(device, &corners, &corners).unwrap(),
+                3 * u64::from(COPIES).pow(2),
+                "{what}"
+            );
+            let rows = join.rows(device, &corners, &corners).unwrap();
+            for row in 0..3 {
+                let expected: Vec<u32> = (row..3 * COPIES).step_by(3).collect();
+                assert_eq!(rows.row(row as usize), expected, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn corners_of_the_finest_grids() {
+    corners_of_the_finest_grid::<f32, 4>();
+    corners_of_the_finest_grid::<f64, 2>();
+}
+
 #[test]
 fn estimates_are_near_the_counts() {
     let n = 4000;

@@ -123,6 +123,7 @@ fn tables_are_read_or_refused() {
         println!("\n{} KiB before", address_space());
         if let Ok(table) = Table::read(path) {
             let _ = table.numbers(0).map(drop);
+            let _ = table.texts(1).map(drop);
             let _ = table.place_columns(None, None).and_then(|columns| table.places(columns)).map(drop);
         }
         println!("{DONE}");

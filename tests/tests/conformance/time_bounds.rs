@@ -234,7 +234,7 @@ fn sah_trees_of_degenerate_triangles() {
             .map(|corner| std::array::from_fn(|axis| at[axis] + corner[axis]))
     };
     let ordinary = mesh(TRIANGLES, |_| small());
-    let one = small();
+    let (one, far) = (small(), 1e9);
     let meshes = [
         ("equal triangles", mesh(TRIANGLES, |_| one)),
         (
@@ -245,6 +245,10 @@ fn sah_trees_of_degenerate_triangles() {
             }),
         ),
         ("triangles without area", mesh(TRIANGLES, |_| [small()[0]; 3])),
+        (
+            "one far away",
+            mesh(TRIANGLES, |i| small().map(|at| at.map(|x| if i == 1234 { x + far } else { x }))),
+        ),
     ];
     let mut random = Random::new(11);
     let mut place = || -> [f32; 3] { std::array::from_fn(|_| 3.0 * random.unit() as f32 - 1.0) };

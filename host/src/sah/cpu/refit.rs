@@ -1,7 +1,7 @@
 //! A tree for triangles that have moved.
 
 use super::super::host::{HostTree, check_size};
-use super::{Item, around, items};
+use super::{Item, extent, items};
 use crate::error::Result;
 use crate::memory;
 use kauri_kernels::sah::node::Node;
@@ -12,8 +12,9 @@ use rayon::prelude::*;
 /// The tree with its planes moved and its leaves filled anew, for as many triangles, one at least.
 pub(in super::super) fn refit(tree: &HostTree, corners: Vec<Corners>) -> Result<HostTree> {
     let items = items(&corners);
-    let bounds = around(&items);
-    let mut nodes: Vec<Node> = tree.nodes.par_iter().map(|&node| moved(node, tree.bounds, bounds)).collect();
+    let extent = extent(&items);
+    let (old, new) = (tree.extent.bounds, extent.bounds);
+    let mut nodes: Vec<Node> = tree.nodes.par_iter().map(|&node| moved(node, old, new)).collect();
     let each_of =
         |item: &Item, visit: &mut dyn FnMut(u32)| each_leaf(|node| nodes[node as usize], item.bounds, visit);
     // Counted first: triangles that have moved far may be in nearly all leaves.
@@ -40,5 +41,5 @@ pub(in super::super) fn refit(tree: &HostTree, corners: Vec<Corners>) -> Result<
         begin += len;
     }
     let listed = in_leaves.into_iter().map(|(_, triangle)| triangle).collect();
-    Ok(HostTree { bounds, nodes, listed, corners })
+    Ok(HostTree { extent, nodes, listed, corners })
 }

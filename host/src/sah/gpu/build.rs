@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::primitives::pairs::nothing;
 use crate::stats::Stats;
 use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::chunks::from_keys;
 use kauri_kernels::sah::corners::{found, sah_corners, sah_root};
+use kauri_kernels::sah::extent::Extent;
 
 /// The memory of builds, and of the tree before the last: the third of the same size allocates nothing.
 pub(in super::super) struct Builder {
@@ -50,8 +50,7 @@ impl Builder {
         stats: &mut Stats,
     ) -> Result<GpuTree> {
         if mesh.is_empty() {
-            let nothing =
-                HostTree::new(&Subtree::empty(), Aabb { low: [0.0; 3], high: [0.0; 3] }, Vec::new())?;
+            let nothing = HostTree::new(&Subtree::empty(), Extent::ZERO, Vec::new())?;
             return GpuTree::of_host(stream, &nothing);
         }
         let mut tree = self.spare(stream)?;
@@ -99,7 +98,7 @@ impl Builder {
         self.spare = Some(tree);
     }
 
-    /// Looks at a mesh that has triangles: makes their corners, boxes, of which these are kept, and the box of everything, which the host is
+    /// Looks at a mesh that has triangles: makes their corners, boxes, of which these are kept, and the extent of everything, which the host is
     /// told; and the first of the large nodes if they are to split.
     pub(super) fn see(
         &mut self,
@@ -111,7 +110,7 @@ impl Builder {
         let num = mesh.len();
         tree.num_triangles = num;
         tree.corners.reserve(stream, num, 0)?;
-        tree.bounds.reserve(stream, 1, 0)?;
+        tree.extent.reserve(stream, 1, 0)?;
         self.boxes.reserve(stream, num, 0)?;
         let (listed, root) = if splits { self.large.first(stream, num)? } else { (nothing(), nothing()) };
         let mut layout = Layout::new();
@@ -124,11 +123,11 @@ impl Builder {
             let to = (tree.corners.all_mut().part(0, num), self.boxes.all_mut(), listed, words);
             let args = (mesh.vertices.slice(), mesh.triangles.slice(), to.0, to.1, to.2, to.3);
             stream.launch_items::<sah_corners>(num as u64, args)?;
-            stream.launch::<sah_root>(1, (num as u32, words.read_only(), tree.bounds.all_mut(), root))?;
+            stream.launch::<sah_root>(1, (num as u32, words.read_only(), tree.extent.all_mut(), root))?;
             stream.read(words.read_only())?
         };
         mesh.check_found(stream, &words)?;
-        tree.bounds_on_host = from_keys([0, 1, 2, 3, 4, 5].map(|i| words[i]));
-        Ok(tree.bounds_on_host)
+        tree.extent_on_host = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| words[i]));
+        Ok(tree.extent_on_host.bounds)
     }
 }

@@ -12,7 +12,7 @@ use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::segmented_sort;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::order::{KEY_BITS, sah_ray_keys};
 use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{
@@ -26,8 +26,8 @@ use kauri_kernels::warp::look_back::Decoupled;
 macro_rules! trace {
     ($kernel:ident, $asked:expr, ($($own:expr),*)) => {{
         let Asked { tree, stream, rays, order, options } = $asked;
-        let (nodes, listed, corners, bounds) = tree.slices();
-        let (num, args) = (rays.len() as u64, (nodes, listed, corners, bounds, *rays, *order, $($own),*));
+        let (nodes, listed, corners, extent) = tree.slices();
+        let (num, args) = (rays.len() as u64, (nodes, listed, corners, extent, *rays, *order, $($own),*));
         match options.stack {
             0 => stream.launch_items::<$kernel<0>>(num, args),
             4 => stream.launch_items::<$kernel<4>>(num, args),
@@ -166,7 +166,7 @@ impl GpuTree {
         unsafe {
             stream.launch_items::<sah_ray_keys>(
                 num as u64,
-                (rays, self.bounds.first(1), unsorted.keys, unsorted.values),
+                (rays, self.extent.first(1), unsorted.keys, unsorted.values),
             )?;
             let from = Source { keys: unsorted.keys.read_only(), values: unsorted.values.read_only() };
             let by = SortBy::low_bits(KEY_BITS);
@@ -176,12 +176,12 @@ impl GpuTree {
     }
 
     /// As kernels take it.
-    fn slices(&self) -> (Slice<'_, u64>, Slice<'_, u32>, Slice<'_, Corners>, Slice<'_, Aabb>) {
+    fn slices(&self) -> (Slice<'_, u64>, Slice<'_, u32>, Slice<'_, Corners>, Slice<'_, Extent>) {
         (
             self.nodes.first(self.num_nodes),
             self.listed.first(self.num_listed),
             self.corners.first(self.num_triangles),
-            self.bounds.first(1),
+            self.extent.first(1),
         )
     }
 }

@@ -53,7 +53,7 @@ impl GpuTree {
             stream.fill_bytes(offsets, 0)?;
             stream.fill_bytes(counts, 0)?;
             let (nodes, boxes) = (tree.nodes.all_mut().part(0, num_nodes), boxes.first(num));
-            let (old, new) = (self.bounds.first(1), tree.bounds.first(1));
+            let (old, new) = (self.extent.first(1), tree.extent.first(1));
             let args = (self.nodes.first(num_nodes), old, new, nodes);
             stream.launch_items::<sah_move_planes>(num_nodes as u64, args)?;
             let args = (nodes.read_only(), boxes, offsets);
