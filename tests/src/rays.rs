@@ -37,7 +37,7 @@ pub enum Scene {
     Tiny,
     /// Far away from 0.
     Far,
-    /// A soup, and some small triangles very far from it.
+    /// A soup with a few small outliers at a million times its size.
     Outliers,
 }
 

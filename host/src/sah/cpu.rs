@@ -81,7 +81,7 @@ fn around(items: &[Item]) -> Aabb {
     }
 }
 
-/// The extent of whole triangles.
+/// The extent of unclipped triangles.
 fn extent(items: &[Item]) -> Extent {
     items.par_iter().map(|item| Extent::of(item.bounds)).reduce(|| Extent::EMPTY, Extent::around)
 }

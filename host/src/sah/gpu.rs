@@ -25,7 +25,7 @@ use std::sync::{Mutex, PoisonError};
 /// A tree in device memory, which may be of a larger one that was there before.
 pub(super) struct GpuTree {
     gpu: Gpu,
-    /// One, of all triangles.
+    /// One element.
     extent: Room<Extent>,
     extent_on_host: Extent,
     nodes: Room<u64>,

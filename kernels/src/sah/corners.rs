@@ -1,4 +1,4 @@
-//! The corners of a mesh's triangles, as rays and builds read them: checked, and with the extent of everything.
+//! The corners of a mesh's triangles, as rays and builds read them: checked, and with the extent of the scene.
 
 use super::aabb::Aabb;
 use super::chunks::{ChunkSmem, least_keys};
@@ -69,7 +69,7 @@ fn is_usable(x: f32) -> bool {
     x.abs() <= <f32 as Coord>::LIMIT
 }
 
-/// Writes the extent of everything, and if there is room for it the root over so many triangles; one thread.
+/// Writes the extent of the scene and, unless `root` is empty, the root node; one thread.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_root(
     num_triangles: u32,

@@ -72,27 +72,27 @@ pub fn to_one(greatest: f32) -> f32 {
 
 /// A ray as planes see it, with a direction that is about 1 long: it says how far it has gone as a length.
 ///
-/// Everything is widened by as much as rounding may have moved a hit. A hit is found with the corners of its triangle moved by less than 7 roundings of
-/// the greatest distance on an axis between origin and corners: so much is lost where corners are seen from the origin, and sheared
-/// ([`Shear`]); what comes after that is exact enough. Corners are no farther away than the scene is, nor than the hit and a triangle's longest side.
-/// With 16 roundings of the lesser of these on each side of a plane a walk comes to every leaf that has a part of the triangle where the ray
-/// hits it, however the two are rounded.
+/// Every plane is widened by the error of a hit. Translating and shearing the corners of a triangle ([`Shear`]) moves them by less than 7
+/// rounding errors of the largest distance, on one axis, between the ray's origin and a corner; the later steps are exact enough. That distance is at
+/// most the distance to the far side of the scene. It is also at most the distance to the hit plus the longest side of a triangle, so a far
+/// outlier does not widen the planes near the origin. With 16 rounding errors of the smaller of both distances on each side of a plane,
+/// traversal reaches every leaf that holds the part of the triangle that the ray hits.
 #[derive(Clone, Copy)]
 pub struct Lines {
     origin: [f32; 3],
     inverse: [f32; 3],
-    /// How much later the ray comes to a plane that is farther by 1.
+    /// Length along the ray per unit along the axis.
     delay: [f32; 3],
-    /// By how much a plane and a hit may be off: near the origin, and anywhere.
+    /// Error bounds of planes and hits: at the origin, and anywhere in the scene.
     least_off: f32,
     most_off: f32,
-    /// How much later a hit may be for each of that.
+    /// Length along the ray per unit of a hit's error.
     hit_delay: f32,
     /// What `t` is times, to be a length: a power of two.
     length: f32,
 }
 
-/// By how much more a plane and a hit may be off for each length: a length of 1 is less than 2 on an axis.
+/// Growth of the error bound per length along the ray. A length of 1 is less than 2 on an axis.
 const OFF_PER_LENGTH: f32 = 2.0 * 16.0 * ROUNDING;
 
 impl Lines {
@@ -114,7 +114,7 @@ impl Lines {
         let mut i = 0;
         while i < 3 {
             d[i] *= scale;
-            // A ray that moves less than that across an axis stays where planes are off: no inverse needs to be infinite.
+            // A ray that moves less than that across an axis stays within the error of a plane: no inverse needs to be infinite.
             let least = greatest * scale * (1.0 / (1u64 << 60) as f32);
             inverse[i] = 1.0 / d[i].abs().max(least).copysign(d[i]);
             delay[i] = inverse[i].abs();
@@ -131,7 +131,7 @@ impl Lines {
         }
     }
 
-    /// By how much a plane and a hit may be off where the ray has gone no farther than this, ahead or back.
+    /// The error bound of planes and hits up to a length, ahead of the origin or behind it.
     #[inline(always)]
     fn off(&self, length: f32) -> f32 {
         (OFF_PER_LENGTH * length + self.least_off).min(self.most_off)
@@ -143,7 +143,7 @@ impl Lines {
         Span { begin: of.begin * self.length, end: of.end * self.length }
     }
 
-    /// True if a hit at `t` may be no farther than a length.
+    /// True if a hit at `t` may lie at or beyond a length, given its error.
     #[inline(always)]
     pub fn may_reach(&self, t: f32, length: f32) -> bool {
         let reached = t * self.length;
@@ -156,7 +156,7 @@ impl Lines {
         of_axis(self.inverse, axis) > 0.0
     }
 
-    /// Where the ray may be on both sides of a plane while it is in a span: before that it is on the near one, after it on the far one.
+    /// The part of the ray, within a span, that may be on both sides of a plane: before it the ray is on the near side, after it on the far side.
     #[inline(always)]
     pub fn crossing(&self, axis: u32, plane: f32, within: Span) -> Span {
         self.widened(axis, plane, self.off(within.begin.abs().max(within.end.abs())))

@@ -154,7 +154,7 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
             if !lines.may_reach(visitor.limit(), span.begin - overlap) {
                 return;
             }
-            // What comes after it may be nearer, but by no more than the overlap.
+            // Later subtrees may begin earlier, by no more than the overlap.
             if lines.may_reach(visitor.limit(), span.begin) {
                 break;
             }
