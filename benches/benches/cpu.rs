@@ -3,10 +3,9 @@
 //! kauri puts queries in order itself and answers in theirs. kiddo is given them twice: as they come, and along a Morton curve,
 //! which is how its caller would do best; the time of that sort is not counted.
 
-use criterion::{
-    BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
-};
-use kauri::kdtree::QueryOptions;
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use kauri::query::QueryOptions;
 use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_benches::points::uniform;
 use kiddo::SquaredEuclidean;

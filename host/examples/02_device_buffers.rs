@@ -7,7 +7,7 @@ mod arguments;
 
 use arguments::arguments;
 use kauri::device::{Buffer, Event, Stream, Workspace};
-use kauri::kdtree::{DeviceQueries, QueryOptions};
+use kauri::query::{DeviceQueries, QueryOptions};
 use kauri::{Device, KdTree, KdTreeOptions, Result};
 
 /// Neighbours of each point.

@@ -6,7 +6,7 @@
 mod arguments;
 
 use arguments::arguments;
-use kauri::kdtree::{Queries, QueryOptions};
+use kauri::query::{Queries, QueryOptions};
 use kauri::{Device, KdTree, KdTreeOptions, Neighbors, SpatialIndex};
 use rayon::prelude::*;
 use std::error::Error;

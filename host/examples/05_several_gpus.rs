@@ -6,7 +6,7 @@
 mod arguments;
 
 use arguments::arguments;
-use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::{Device, Result, SpatialIndex};
 use std::time::Instant;
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod balanced;
 mod batches;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
@@ -19,18 +20,23 @@ mod point;
 pub mod primitives;
 mod progress;
 pub mod quadtree;
+pub mod query;
 mod random;
 pub mod render;
 pub mod sah;
 mod stats;
+mod threads;
 
+pub use balanced::{BalancedKdTree, BalancedOptions};
 pub use batches::{Batches, Delivered};
 pub use device::Device;
 pub use error::{Error, Result, TablePlace};
 pub use join::{DistanceJoin, TopKDistanceJoin};
-pub use kdtree::{KdTree, KdTreeOptions, Neighbors, SpatialIndex};
-pub use point::{Cartesian, EARTH_RADIUS_M, LonLat, MAX_DIMS, Point, Scalar};
+pub use kdtree::{KdTree, KdTreeOptions};
+pub use memory::MemoryPlan;
+pub use point::{Cartesian, Coordinate, EARTH_RADIUS_M, LonLat, MAX_DIMS, MAX_POINTS, Point, Scalar};
 pub use progress::{Progress, Step};
 pub use quadtree::{Octree, Quadtree, QuadtreeOptions};
+pub use query::{Neighbors, QueryOptions, SpatialIndex};
 pub use sah::{SahOptions, SahTree};
 pub use stats::{Phase, Stats};

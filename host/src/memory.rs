@@ -12,6 +12,16 @@ use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::Read;
 
+/// Bytes that a build takes, beside its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryPlan {
+    /// The finished tree.
+    pub tree_bytes: u64,
+    /// Temporary memory during the build, at its highest.
+    pub temp_bytes: u64,
+}
+
 /// Allocations from this size on are compared with the memory that is free, since a system that overcommits grants them
 /// and kills the process when they are filled.
 const LARGE: u64 = 1 << 30;

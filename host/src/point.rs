@@ -1,6 +1,8 @@
 //! What can be indexed: arrays of coordinates, and lon/lat points on the sphere.
 
 mod checked;
+mod coordinate;
+mod dims;
 mod scalar;
 
 use kauri_kernels::thread::coord::Coord;
@@ -11,13 +13,18 @@ use std::borrow::Cow;
 #[cfg(feature = "io")]
 pub(crate) use checked::{check_each_coordinate, is_usable};
 pub(crate) use checked::{checked_coordinates, dims};
+pub use coordinate::Coordinate;
+pub(crate) use coordinate::{Coords, Dispatch, Name, PerCoordinate, Slice, Typed, with_coordinate};
+pub(crate) use dims::with_dims;
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;
 
 use crate::error::{Error, Result};
-use crate::kdtree::Coordinate;
 use crate::memory;
+
+/// Most points of one index: ids are 32-bit and the largest one marks padding.
+pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
 
 /// Largest number of dimensions of a point.
 pub const MAX_DIMS: usize = 8;
@@ -39,7 +46,7 @@ pub trait Point: Copy + Send + Sync + 'static {
     /// True if [`coordinates`](Point::coordinates) makes a copy, which then counts as temporary memory.
     const CONVERTED: bool;
     /// True if the axes inside the index are those of the points, so that they may repeat
-    /// ([`QueryOptions::periods`](crate::kdtree::QueryOptions::periods)).
+    /// ([`QueryOptions::periods`](crate::query::QueryOptions::periods)).
     const KEEPS_AXES: bool;
     /// What files of indexes call such points, in at most 16 bytes: "f32", "f64", "i32" or "i64" for arrays of these, "LonLat".
     /// An index is loaded only over points of the name, type and number of coordinates that it was saved over. A type that says

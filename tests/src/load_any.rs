@@ -1,8 +1,9 @@
 //! What must hold for any bytes that are loaded: an error, or a tree that can be asked anything and saved to the same bytes. The fuzz
 //! target and its twin in the conformance suite share it.
 
-use kauri::kdtree::{BalancedKdTree, Queries, QueryOptions};
+use kauri::balanced::BalancedKdTree;
 use kauri::quadtree::{NO_NODE, Quadtree};
+use kauri::query::{Queries, QueryOptions};
 use kauri::{Cartesian, Device, KdTree, LonLat, Point, SpatialIndex};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -13,10 +13,13 @@ mod within;
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::measure::Timing;
-use crate::points::{self, Number, Uniform};
+use crate::points::{
+    Number, Uniform, {self},
+};
 use crate::report::{Note, Report, Row};
 use kauri::device::Gpu;
-use kauri::kdtree::{Builder, QueryOptions};
+use kauri::kdtree::Builder;
+use kauri::query::QueryOptions;
 use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, Stats};
 use on_device::{Bench, Input};
 use std::time::{Duration, Instant};

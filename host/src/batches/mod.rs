@@ -31,7 +31,7 @@ const ROWS: usize = 1 << 22;
 ///
 /// ```
 /// use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};
-/// use kauri::kdtree::QueryOptions;
+/// use kauri::query::QueryOptions;
 /// use std::ops::ControlFlow;
 /// let points = [[0.0f32], [1.0], [2.0], [3.0]];
 /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;

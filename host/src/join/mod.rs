@@ -51,8 +51,8 @@ pub use strategy::Strategy;
 pub use top_k::{RankedPair, TopKDistanceJoin, TopPairs};
 
 use crate::error::Result;
-use crate::kdtree::checked_bound;
 use crate::point::{Point, checked_coordinates, dims};
+use crate::query::checked_bound;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::coord::Coord;

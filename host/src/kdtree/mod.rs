@@ -14,59 +14,28 @@
 //! | [`Tags`](Builder::Tags) | a sort of 5 to 8 passes a level | 4 D + 24, and about 0.3 | 20 ms | |
 //! | [`TagsInPlace`](Builder::TagsInPlace) | a sort of O(log^2 n) passes a level | 4 | 247 ms | |
 
-/// Runs `$body` with the constant `$D` = `$dims`, which must be 1 to 8.
-macro_rules! with_dims {
-    ($dims:expr, $D:ident => $body:expr) => {
-        with_dims!(@ $dims, $D, $body, 1 2 3 4 5 6 7 8)
-    };
-    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
-        match $dims {
-            $($n => { const $D: usize = $n; $body })*
-            dims => unreachable!("{dims} dimensions"),
-        }
-    };
-}
-
-pub(crate) mod backend;
-mod balanced;
-mod batches;
+mod backend;
 pub(crate) mod cpu;
-pub(crate) mod gpu;
-pub(crate) mod ids;
-mod index;
-mod neighbors;
+mod gpu;
 mod on_device;
-mod query;
-mod several;
 #[cfg(feature = "io")]
 pub(crate) mod stored;
-mod threads;
-mod within;
 
-use kauri_kernels::thread::coord::Coord;
-use std::marker::PhantomData;
-
-pub use backend::Coordinate;
-pub use balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
-pub use batches::{NearestBatch, WithinBatch};
-pub use index::SpatialIndex;
-pub(crate) use index::sealed::Sealed as SealedIndex;
-pub use neighbors::Neighbors;
-use on_device::Identity;
-pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
-pub(crate) use query::checked_bound;
-pub use query::{Norm, PointMask, Queries, QueryOptions, Traversal};
-pub use within::Within;
-
-use crate::device::Device;
+use crate::device::{Device, Gpu};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::point::{Point, checked_coordinates, dims};
+use crate::memory::MemoryPlan;
+use crate::point::{
+    Coords, Dispatch, MAX_POINTS, Name, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
+    with_coordinate,
+};
+use crate::query::backend::Answers;
+use crate::query::on_device::Identity;
+use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
-use backend::{Answers, Backend, GpuBackend};
-
-/// Most points of one index: ids are 32-bit and the largest one marks padding.
-pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
+use backend::{Backend, GpuBackend};
+use kauri_kernels::thread::coord::Coord;
+use std::marker::PhantomData;
 
 /// How a [`KdTree`] is built.
 #[derive(Clone, Debug, Default)]
@@ -121,16 +90,6 @@ pub enum Builder {
     TagsInPlace,
 }
 
-/// Bytes that a build takes, beside its input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MemoryPlan {
-    /// The finished tree.
-    pub tree_bytes: u64,
-    /// Temporary memory during the build, at its highest.
-    pub temp_bytes: u64,
-}
-
 /// A left-balanced k-d tree over a set of points. The id of a point is its index in the input.
 ///
 /// The points are copied; nothing of the caller's is borrowed. Queries are those of [`SpatialIndex`].
@@ -151,8 +110,8 @@ pub struct KdTree<P: Point> {
     points: PhantomData<fn() -> P>,
 }
 
-/// The tree where its device can read it.
-enum Storage<C> {
+/// The tree in the memory of its device.
+pub(crate) enum Storage<C> {
     Cpu(Box<dyn Backend<C>>),
     Gpu(Box<dyn GpuBackend<C>>),
 }
@@ -175,11 +134,8 @@ impl<P: Point> KdTree<P> {
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let storage = match device.gpu() {
-            None => Storage::Cpu(P::Coord::cpu_tree(&coords, P::DIMS, options.split, &mut stats)?),
-            Some(gpu) => Storage::Gpu(P::Coord::gpu_tree(gpu, &coords, P::DIMS, options, &mut stats)?),
-        };
-        Ok(Self::of(device.clone(), stats, storage))
+        let storage = build(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        Ok(Self::of(device.clone(), stats, P::Coord::unwrap(storage)))
     }
 
     fn of(device: Device, stats: Stats, storage: Storage<P::Coord>) -> Self {
@@ -285,10 +241,7 @@ impl<P: Point> SpatialIndex for KdTree<P> {
     }
 
     fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
-        Ok(match &self.storage {
-            Storage::Cpu(tree) => &**tree,
-            Storage::Gpu(tree) => &**tree,
-        })
+        Ok(self.backend().answers())
     }
 }
 
@@ -309,20 +262,36 @@ fn num_axes(num_points: usize, split: SplitRule) -> usize {
     }
 }
 
-/// Room for a result of `queries` x `k`: ids and squared distances, empty.
-fn result_rows<C: Coord>(queries: usize, k: usize) -> Result<(Vec<u32>, Vec<C>)> {
-    let count = (queries as u64).saturating_mul(k as u64);
-    let bytes = count.saturating_mul(item_bytes::<C>());
-    let room = || {
-        memory::check(bytes, "neighbours")?;
-        let len = usize::try_from(count).unwrap_or(usize::MAX);
-        let ids = memory::vec_with_capacity(len, "ids of neighbours")?;
-        Ok((ids, memory::vec_with_capacity(len, "distances of neighbours")?))
-    };
-    room().map_err(|error: Error| error.of_result(count, bytes))
+/// [`Storage`] for each type of coordinates.
+pub(crate) struct Storages;
+
+impl PerCoordinate for Storages {
+    type Of<C: Coord> = Storage<C>;
 }
 
-/// Bytes of an item of a result: an id and a distance.
-const fn item_bytes<C>() -> u64 {
-    (size_of::<u32>() + size_of::<C>()) as u64
+/// Builds the tree over validated coordinates on a device.
+fn build(
+    device: &Device,
+    coords: Coords<'_>,
+    dims: usize,
+    options: &KdTreeOptions,
+    stats: &mut Stats,
+) -> Result<Typed<Storages>> {
+    Ok(with_coordinate!(coords, C, coords => match device.gpu() {
+        None => Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
+        Some(gpu) => Storage::Gpu(Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?)),
+    }))
+}
+
+/// Allocates a tree over `num_points` points in device memory.
+fn allocate(
+    coordinate: Typed<Name>,
+    gpu: &Gpu,
+    num_points: usize,
+    dims: usize,
+    rule: SplitRule,
+) -> Result<Typed<Storages>> {
+    Ok(with_coordinate!(coordinate, C, () => {
+        Storage::Gpu(Box::new(gpu::GpuTree::<C>::uninitialized(gpu, num_points, dims, rule)?))
+    }))
 }

@@ -7,54 +7,16 @@ mod within;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-pub use within::{DeviceWithin, num_found};
-
-pub(super) use within::Look;
-
-use super::backend::{Coordinate, GpuBackend};
-use super::gpu::{self, Asked};
-use super::query::{QueryOptions, Wanted};
-use super::{KdTree, KdTreeOptions, MAX_POINTS, Storage};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::point::{Point, dims};
+use crate::kdtree::backend::GpuBackend;
+use crate::kdtree::gpu::{self};
+use crate::kdtree::{KdTree, KdTreeOptions, Storage, allocate};
+use crate::point::{Dispatch, MAX_POINTS, Point, dims};
+use crate::query::backend::DeviceAnswers;
+use crate::query::on_device::{DeviceQueries, PreparedQuery};
+use crate::query::options::{QueryOptions, Wanted};
 use crate::stats::Stats;
-
-/// Queries in device memory.
-#[derive(Clone, Copy, Debug)]
-pub enum DeviceQueries<'a, C> {
-    /// The coordinates of these points, point after point, a row of the result each.
-    Coordinates(&'a Buffer<C>),
-    /// The points of the tree, each of which is a query: the row of a point is that of its id.
-    Own {
-        /// A point is a neighbour of its own; otherwise it is left out of its row.
-        itself: bool,
-    },
-}
-
-/// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory. Another tree refuses them; the tree itself takes
-/// them also after [`KdTree::rebuild_on`], which keeps the number of points.
-pub struct PreparedQuery<P: Point> {
-    asked: Asked<P::Coord>,
-    tree: Identity,
-    points: PhantomData<fn() -> P>,
-}
-
-/// Tells a tree from all others, dropped ones included.
-#[derive(Clone)]
-pub(super) struct Identity(Arc<()>);
-
-impl Identity {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(()))
-    }
-}
-
-impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PreparedQuery").finish_non_exhaustive()
-    }
-}
 
 impl<P: Point> KdTree<P> {
     /// Builds a tree over points in device memory, given as coordinates, point after point: those that
@@ -76,8 +38,8 @@ impl<P: Point> KdTree<P> {
         let device = Device::from_gpu(stream.gpu().clone());
         let mut stats = Stats::new(&device);
         stats.temp_bytes = gpu::work_bytes::<P::Coord>(num_points, P::DIMS, options);
-        let tree = P::Coord::room_for_gpu_tree(stream.gpu(), num_points, P::DIMS, options.split)?;
-        let mut tree = Self::of(device, stats, Storage::Gpu(tree));
+        let storage = allocate(P::Coord::TYPE, stream.gpu(), num_points, P::DIMS, options.split)?;
+        let mut tree = Self::of(device, stats, P::Coord::unwrap(storage));
         tree.rebuild_on(stream, workspace, coords, options)?;
         Ok(tree)
     }
@@ -106,7 +68,7 @@ impl<P: Point> KdTree<P> {
     /// Those of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
         let wanted = Wanted::new(options, self.len())?;
-        let asked = self.gpu_tree()?.prepare(stream, wanted)?;
+        let asked = self.gpu_tree()?.device_answers().prepare(stream, wanted)?;
         Ok(PreparedQuery { asked, tree: self.identity.clone(), points: PhantomData })
     }
 
@@ -133,9 +95,13 @@ impl<P: Point> KdTree<P> {
     }
 
     /// The tree on its GPU, if the options were prepared for it.
-    fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn GpuBackend<P::Coord>> {
+    fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn DeviceAnswers<P::Coord>> {
         let tree = self.gpu_tree()?;
-        if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) { Ok(tree) } else { Err(Error::OtherTree) }
+        if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) {
+            Ok(tree.device_answers())
+        } else {
+            Err(Error::OtherTree)
+        }
     }
 
     fn gpu_tree(&self) -> Result<&dyn GpuBackend<P::Coord>> {

@@ -3,31 +3,33 @@
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 
-use super::{Coordinate, KdTree, SplitRule, Storage, ids, num_axes};
 use crate::device::Device;
 use crate::error::Result;
 use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
+use crate::kdtree::gpu::GpuTree;
+use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu, num_axes};
 use crate::memory::Items;
-use crate::point::{Point, dims, first_unusable, is_usable};
+use crate::point::{Dispatch, Name, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
+use crate::query::ids;
 use crate::stats::Stats;
 
 /// What a file holds of a tree, in level order on every device.
-pub struct Stored<'a, C: Coord> {
-    pub(super) coords: Cow<'a, [C]>,
-    pub(super) ids: Cow<'a, [u32]>,
+pub(crate) struct Stored<'a, C: Coord> {
+    pub(crate) coords: Cow<'a, [C]>,
+    pub(crate) ids: Cow<'a, [u32]>,
     /// The axes of nodes that have children; empty if they go by levels.
-    pub(super) axes: Cow<'a, [u8]>,
+    pub(crate) axes: Cow<'a, [u8]>,
 }
 
 /// The same of a file, checked: every id once, coordinates within their limits, axes that there are.
-pub(super) struct Loaded<C> {
-    pub(super) coords: Items<C>,
-    pub(super) ids: Items<u32>,
-    pub(super) axes: Items<u8>,
+pub(crate) struct Loaded<C> {
+    pub(crate) coords: Items<C>,
+    pub(crate) ids: Items<u32>,
+    pub(crate) axes: Items<u8>,
 }
 
-impl<C: Coordinate> Loaded<C> {
-    pub(super) fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
+impl<C: Coord> Loaded<C> {
+    pub(crate) fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
         let num_points = file.num_points()?;
         file.num_nodes(num_points..=num_points)?;
         let coords = file.section("coords", &[num_points * dims])?;
@@ -76,12 +78,26 @@ impl<P: Point> Index for KdTree<P> {
     }
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
-        let storage = match device.gpu() {
-            None => Storage::Cpu(P::Coord::loaded_cpu_tree(file, dims::<P>(), &mut stats)?),
-            Some(gpu) => Storage::Gpu(P::Coord::loaded_gpu_tree(gpu, file, dims::<P>(), &mut stats)?),
-        };
-        Ok(Self::of(device.clone(), stats, storage))
+        let storage = load(P::Coord::TYPE, device, file, dims::<P>(), &mut stats)?;
+        Ok(Self::of(device.clone(), stats, P::Coord::unwrap(storage)))
     }
+}
+
+/// The tree of a file on a device.
+fn load(
+    coordinate: Typed<Name>,
+    device: &Device,
+    file: IndexFile,
+    dims: usize,
+    stats: &mut Stats,
+) -> Result<Typed<Storages>> {
+    Ok(with_coordinate!(coordinate, C, () => {
+        let nodes = stats.phase("check", || Loaded::<C>::of_file(file, dims))?;
+        match device.gpu() {
+            None => Storage::Cpu(Box::new(cpu::loaded(nodes, dims))),
+            Some(gpu) => Storage::Gpu(Box::new(GpuTree::loaded(gpu, &nodes, dims, stats)?)),
+        }
+    }))
 }
 
 files_of_index! {

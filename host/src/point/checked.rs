@@ -43,7 +43,7 @@ macro_rules! with_own_points {
 #[doc = with_own_points!("", "assert_eq!(KdTree::build(&Device::cpu(), &[Own::<8>], &Default::default())?.len(), 1);")]
 #[doc = with_own_points!("compile_fail,E0080", "KdTree::build(&Device::cpu(), &[Own::<9>], &Default::default())?;")]
 #[doc = with_own_points!("compile_fail,E0080", "KdTree::<Own<0>>::plan(&Device::cpu(), 1, &Default::default());")]
-#[doc = with_own_points!("compile_fail,E0080", "kauri::kdtree::BalancedKdTree::build(&Device::cpu(), &[Own::<0>], &Default::default())?;")]
+#[doc = with_own_points!("compile_fail,E0080", "kauri::balanced::BalancedKdTree::build(&Device::cpu(), &[Own::<0>], &Default::default())?;")]
 #[doc = with_own_points!("compile_fail,E0080", "kauri::DistanceJoin::new(1.0).count(&Device::cpu(), &[Own::<0>], &[])?;")]
 #[doc = with_own_points!("compile_fail,E0080", "kauri::DistanceJoin::new(1.0).count(&Device::cpu(), &[Own::<7>], &[])?;")]
 #[doc = with_own_points!("compile_fail,E0080", "kauri::join::KnnJoin::new(1).run(&Device::cpu(), &[Own::<9>], &[])?;")]

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::{CHECK_CHUNK, converted};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
+use crate::point::Coordinate;
 
 /// 2^53: integers up to it are `f64` as well, and the next one is not.
 const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;

@@ -1,19 +1,20 @@
 //! The tree on the CPU.
 
 mod codes;
-pub(super) mod levels;
+pub(crate) mod levels;
+pub(crate) mod walk;
 
-use super::host::{HostTree, NodeWords, Part};
-use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
-use crate::kdtree::cpu::Corners;
 use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
+use crate::quadtree::host::{HostTree, NodeWords, Part};
+use crate::quadtree::{Builder, QuadtreeOptions, frame_over, level_begins};
+use crate::query::cpu::Corners;
 use crate::stats::Stats;
+use kauri_kernels::thread::coord::Coord;
 
 /// Builds the tree.
-pub(super) fn build<C: Coordinate, const D: usize>(
+pub(crate) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
     options: &QuadtreeOptions,
     stats: &mut Stats,
@@ -43,10 +44,10 @@ pub(super) fn build<C: Coordinate, const D: usize>(
 }
 
 /// Nodes, and how many split on each level.
-pub(super) type Cut<const D: usize> = (Part<D>, Vec<u32>);
+pub(crate) type Cut<const D: usize> = (Part<D>, Vec<u32>);
 
 /// Points in the order of the tree.
-pub(super) struct Points<C> {
-    pub(super) coords: Vec<C>,
-    pub(super) ids: Vec<u32>,
+pub(crate) struct Points<C> {
+    pub(crate) coords: Vec<C>,
+    pub(crate) ids: Vec<u32>,
 }

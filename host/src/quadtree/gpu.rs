@@ -1,47 +1,50 @@
 //! The tree on a GPU: by rounds of some levels each, from sorted codes, or level by level.
 
 mod codes;
+mod index;
 mod levels;
 mod nodes;
 mod queries;
 #[cfg(feature = "io")]
 mod stored;
-pub(super) mod streamed;
+pub(crate) mod streamed;
 
-use super::host::{HostTree, NodeWords};
-use super::{Builder, QuadtreeOptions, frame_over, level_begins};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::kdtree::backend::Answers;
-use crate::kdtree::cpu::Corners;
-use crate::kdtree::{Coordinate, gpu as walked};
 use crate::once::Once;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::generate::iota_on;
 use crate::primitives::permute::{Direction, permute_parts};
+use crate::quadtree::host::{HostTree, NodeWords};
+use crate::quadtree::{Builder, QuadtreeOptions, frame_over, level_begins};
+use crate::query::backend::Answers;
+use crate::query::cpu::Corners;
+use crate::query::gpu::BucketIndex;
 use cuda_std::mem::Slice;
+use index::{Cells, bucket_index};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 use nodes::Nodes;
 use std::sync::Arc;
 
 /// A tree in device memory.
-pub struct GpuTree<C> {
-    pub(super) frame: Vec<u64>,
-    pub(super) level_begins: Vec<u32>,
-    pub(super) options: QuadtreeOptions,
-    pub(super) dims: usize,
+pub(crate) struct GpuTree<C> {
+    pub(crate) frame: Vec<u64>,
+    pub(crate) level_begins: Vec<u32>,
+    pub(crate) options: QuadtreeOptions,
+    pub(crate) dims: usize,
     nodes: Arc<Buffer<Bits128>>,
     cells: Buffer<u32>,
     coords: Buffer<C>,
     ids: Buffer<u32>,
-    walked: Once<walked::GpuTree<C>>,
+    index: Once<BucketIndex<C>>,
 }
 
-impl<C: Coordinate> GpuTree<C> {
+impl<C: Coord> GpuTree<C> {
     /// Builds the tree over points in device memory.
-    pub(super) fn build<const D: usize>(
+    pub(crate) fn build<const D: usize>(
         stream: &Stream,
         workspace: &mut Workspace,
         coords: &Buffer<C>,
@@ -91,45 +94,46 @@ impl<C: Coordinate> GpuTree<C> {
             cells: nodes.cells,
             coords: room.coords,
             ids: room.ids,
-            walked: Once::new(),
+            index: Once::new(),
         })
     }
 
     /// What answers queries, which the first one makes.
     pub(crate) fn answers(&self) -> Result<&dyn Answers<C>> {
-        let walked = self.walked.get_or_make(|| {
+        let index = self.index.get_or_make(|| {
             let frame = Buffer::from_slice(&Stream::new(self.gpu())?, &self.frame, "quadtree frame")?;
-            let cells = walked::Cells { frame, nodes: self.nodes.clone() };
-            walked::GpuTree::of_cells(self.dims, &self.coords, &self.ids, cells)
+            let num_points = self.num_points() as u32;
+            let cells = Cells { frame, nodes: self.nodes.clone(), dims: self.dims, num_points };
+            bucket_index(&self.coords, &self.ids, cells)
         })?;
-        Ok(walked)
+        Ok(index)
     }
 
-    pub(super) fn num_points(&self) -> usize {
+    pub(crate) fn num_points(&self) -> usize {
         self.ids.len()
     }
 
-    pub(super) fn nodes(&self) -> Result<Vec<Node>> {
+    pub(crate) fn nodes(&self) -> Result<Vec<Node>> {
         let bits = self.nodes.to_vec(&Stream::new(self.gpu())?)?;
         Ok(bits.into_iter().map(Node::from_bits).collect())
     }
 
-    pub(super) fn ids(&self) -> Result<Vec<u32>> {
+    pub(crate) fn ids(&self) -> Result<Vec<u32>> {
         self.ids.to_vec(&Stream::new(self.gpu())?)
     }
 
-    pub(super) fn coords(&self) -> Result<Vec<C>> {
+    pub(crate) fn coords(&self) -> Result<Vec<C>> {
         self.coords.to_vec(&Stream::new(self.gpu())?)
     }
 
     /// The low corner of a node's cell.
-    pub(super) fn cell(&self, node: u32) -> Result<Vec<u32>> {
+    pub(crate) fn cell(&self, node: u32) -> Result<Vec<u32>> {
         let begin = node as usize * self.dims;
         self.cells.part_to_vec(&Stream::new(self.gpu())?, begin..begin + self.dims)
     }
 
     /// A copy in host memory.
-    pub(super) fn to_host(&self) -> Result<HostTree<C>> {
+    pub(crate) fn to_host(&self) -> Result<HostTree<C>> {
         Ok(HostTree {
             frame: self.frame.clone(),
             dims: self.dims,
@@ -168,7 +172,7 @@ struct Room<C> {
 }
 
 /// The frame over points in device memory. Waits for their box.
-fn frame<C: Coordinate, const D: usize>(
+fn frame<C: Coord, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,
     coords: Slice<'_, C>,

@@ -5,27 +5,29 @@ mod levels;
 mod queries;
 mod words;
 
-pub(super) use check::Unchecked;
-pub(super) use levels::{Levels, Part};
-pub(super) use words::NodeWords;
+pub(crate) use check::Unchecked;
+pub(crate) use levels::{Levels, Part};
+pub(crate) use words::NodeWords;
 
-use super::{QuadtreeOptions, frame_of};
 use crate::error::{Error, Result};
-use crate::kdtree::cpu::{Corners, DeepLeaf};
-use crate::kdtree::{Coordinate, ids};
 use crate::memory::Items;
 use crate::once::Once;
+use crate::quadtree::cpu::walk::DeepLeaf;
+use crate::quadtree::{QuadtreeOptions, frame_of};
+use crate::query::cpu::Corners;
+use crate::query::ids;
 use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::coord::Coord;
 
 /// A tree in host memory.
-pub struct HostTree<C> {
+pub(crate) struct HostTree<C> {
     pub(crate) frame: Vec<u64>,
     pub(crate) dims: usize,
     pub(crate) options: QuadtreeOptions,
-    pub(super) nodes: Items<NodeWords>,
+    pub(crate) nodes: Items<NodeWords>,
     /// The low corner of each node's cell, in units.
     pub(crate) cells: Vec<u32>,
-    pub(super) level_begins: Vec<u32>,
+    pub(crate) level_begins: Vec<u32>,
     pub(crate) coords: Items<C>,
     pub(crate) ids: Items<u32>,
     pub(crate) corners: Corners<C>,
@@ -39,14 +41,14 @@ impl<C> HostTree<C> {
     }
 
     /// The low corner of a node's cell.
-    pub(super) fn cell(&self, node: u32) -> &[u32] {
+    pub(crate) fn cell(&self, node: u32) -> &[u32] {
         &self.cells[node as usize * self.dims..][..self.dims]
     }
 }
 
-impl<C: Coordinate> HostTree<C> {
+impl<C: Coord> HostTree<C> {
     /// Checks all that a build promises.
-    pub(super) fn verify<const D: usize>(&self) -> Result<()> {
+    pub(crate) fn verify<const D: usize>(&self) -> Result<()> {
         let corrupt = |node: usize, what| Error::Corrupt { node: node as u64, what };
         if let Some((place, what)) = ids::first_wrong(&self.ids)? {
             return Err(corrupt(0, format!("at place {place}: {what}")));

@@ -13,7 +13,8 @@
 //! codes place by place, without going from level to level, and so are their children; where cells of the last of these levels have
 //! too many points, their points go on in the same way. Level by level, with a bucket sort a node, is how Gluck 2014 does it.
 
-mod cpu;
+mod backend;
+pub(crate) mod cpu;
 mod gpu;
 mod host;
 #[cfg(feature = "io")]
@@ -25,20 +26,24 @@ pub use kauri_kernels::quadtree::queries::NO_NODE;
 
 use crate::device::{Buffer, Device, Gpu, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::kdtree::backend::Answers;
-use crate::kdtree::{Coordinate, MAX_POINTS, SpatialIndex};
 use crate::memory;
-use crate::point::{Cartesian, Scalar, checked_coordinates};
+use crate::point::{
+    Cartesian, Coords, Dispatch, MAX_POINTS, PerCoordinate, Scalar, Slice, Typed, checked_coordinates,
+    with_coordinate,
+};
 use crate::progress::{Progress, Step};
+use crate::query::backend::Answers;
+use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
+use backend::Backend;
 pub(crate) use gpu::GpuTree;
 pub(crate) use host::HostTree;
 use kauri_kernels::policy::QUADTREE_PIECE_POINTS;
 use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
-#[cfg(feature = "io")]
-pub(crate) use stored::loaded_tree;
 
 /// How a tree is built.
 #[derive(Clone, Debug)]
@@ -197,20 +202,11 @@ impl QuadtreeOptions {
 pub struct Quadtree<P: Cartesian> {
     device: Device,
     stats: Stats,
-    tree: Tree<P::Coord>,
+    tree: Box<dyn Backend<P::Coord>>,
 }
 
 /// A quadtree of points with three coordinates.
 pub type Octree<P> = Quadtree<P>;
-
-/// The tree where its device can read it.
-#[doc(hidden)]
-pub enum Tree<C> {
-    /// In host memory.
-    Cpu(HostTree<C>),
-    /// In that of a GPU.
-    Gpu(GpuTree<C>),
-}
 
 /// Runs `$body` with the constant `$D` = `$dims`, which are 2 or 3.
 macro_rules! with_plane_or_space {
@@ -269,20 +265,9 @@ impl<P: Cartesian> Quadtree<P> {
         let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree = match device.gpu() {
-            None => Tree::Cpu(P::Coord::quadtree(&coords, P::DIMS, options, &mut stats)?),
-            Some(gpu) => match in_core::<P>(gpu, &coords, options, &mut stats)? {
-                Some(tree) => Tree::Gpu(tree),
-                None => Tree::Cpu(P::Coord::quadtree_streamed(
-                    gpu,
-                    &coords,
-                    P::DIMS,
-                    options,
-                    progress,
-                    &mut stats,
-                )?),
-            },
-        };
+        let tree =
+            build(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, progress, &mut stats)?;
+        let tree = P::Coord::unwrap(tree);
         Ok(Self { device: device.clone(), stats, tree })
     }
 
@@ -306,8 +291,9 @@ impl<P: Cartesian> Quadtree<P> {
             return Err(Error::TooManyPoints { count: num_points as u64, max: MAX_POINTS });
         }
         let device = Device::from_gpu(stream.gpu().clone());
-        let tree = P::Coord::quadtree_on(stream, workspace, coords, P::DIMS, options)?;
-        Ok(Self { stats: Stats::new(&device), device, tree: Tree::Gpu(tree) })
+        let coords = P::Coord::wrap::<BufferRef<'_>>(coords);
+        let tree = P::Coord::unwrap(build_on(stream, workspace, coords, P::DIMS, options)?);
+        Ok(Self { stats: Stats::new(&device), device, tree })
     }
 
     /// The nodes in breadth-first order, the root first.
@@ -315,10 +301,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn nodes(&self) -> Result<Cow<'_, [Node]>> {
-        match &self.tree {
-            Tree::Cpu(tree) => Ok(Cow::Borrowed(tree.nodes())),
-            Tree::Gpu(tree) => tree.nodes().map(Cow::Owned),
-        }
+        self.tree.nodes()
     }
 
     /// The ids of the points in the order of the tree: those of a node are from its [`start`](Node::start) up to its
@@ -327,10 +310,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// As [`nodes`](Quadtree::nodes).
     pub fn ids(&self) -> Result<Cow<'_, [u32]>> {
-        match &self.tree {
-            Tree::Cpu(tree) => Ok(Cow::Borrowed(&tree.ids)),
-            Tree::Gpu(tree) => tree.ids().map(Cow::Owned),
-        }
+        self.tree.ids()
     }
 
     /// The coordinates of the points in the order of the tree, point after point.
@@ -338,10 +318,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// As [`nodes`](Quadtree::nodes).
     pub fn coords(&self) -> Result<Cow<'_, [P::Coord]>> {
-        match &self.tree {
-            Tree::Cpu(tree) => Ok(Cow::Borrowed(&tree.coords)),
-            Tree::Gpu(tree) => tree.coords().map(Cow::Owned),
-        }
+        self.tree.coords()
     }
 
     /// Payloads in the order of the tree, of payloads in the order of ids.
@@ -364,10 +341,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; [`Error::OutOfMemory`]; errors of the device.
     pub fn verify(&self) -> Result<()> {
-        match &self.tree {
-            Tree::Cpu(tree) => P::Coord::verify_quadtree(tree),
-            Tree::Gpu(tree) => P::Coord::verify_quadtree(&tree.to_host()?),
-        }
+        self.tree.verify()
     }
 
     /// The leaf that each of the `queries` is in, by the number of its node; [`NO_NODE`] of one that is not in the root.
@@ -376,7 +350,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// Those of [`build`](Quadtree::build) for the first query that cannot be used; [`Error::OutOfMemory`]; errors of the device.
     pub fn leaves_of(&self, queries: &[P]) -> Result<Vec<u32>> {
         let queries = checked_coordinates(queries, "query")?;
-        P::Coord::quadtree_leaves(&self.tree, &queries)
+        self.tree.leaves_of(&queries)
     }
 
     /// The leaves around each of the `nodes`: those outside of its cell that touch it, be it with a corner, of any size, also without
@@ -391,7 +365,7 @@ impl<P: Cartesian> Quadtree<P> {
         if let Some(&node) = nodes.iter().find(|&&node| u64::from(node) > most) {
             return Err(Error::OutOfRange { what: "node", value: node.into(), least: 0, most });
         }
-        P::Coord::quadtree_leaves_around(&self.tree, nodes)
+        self.tree.leaves_around(nodes)
     }
 
     /// The ids of points that stand for all of them at a level: a sample of each node of that level that has points, and of each leaf
@@ -401,7 +375,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn level_of_detail(&self, level: u32) -> Result<Vec<u32>> {
-        let samples = P::Coord::quadtree_samples(&self.tree)?;
+        let samples = self.tree.samples()?;
         let (nodes, ids, begins) = (self.nodes()?, self.ids()?, self.level_begins());
         let level = (level as usize).min(begins.len() - 2);
         let up_to = nodes[..begins[level + 1] as usize].iter().zip(&samples).enumerate();
@@ -422,18 +396,12 @@ impl<P: Cartesian> Quadtree<P> {
 
     /// What it was built with.
     pub fn options(&self) -> &QuadtreeOptions {
-        match &self.tree {
-            Tree::Cpu(tree) => &tree.options,
-            Tree::Gpu(tree) => &tree.options,
-        }
+        self.tree.options()
     }
 
     /// Number of points.
     pub fn len(&self) -> usize {
-        match &self.tree {
-            Tree::Cpu(tree) => tree.ids.len(),
-            Tree::Gpu(tree) => tree.num_points(),
-        }
+        self.tree.num_points()
     }
 
     /// True if there are no points.
@@ -453,10 +421,7 @@ impl<P: Cartesian> Quadtree<P> {
 
     /// The first node of each level, and one more: the number of nodes.
     pub fn level_begins(&self) -> &[u32] {
-        match &self.tree {
-            Tree::Cpu(tree) => &tree.level_begins,
-            Tree::Gpu(tree) => &tree.level_begins,
-        }
+        self.tree.level_begins()
     }
 
     /// The device that the tree lives on.
@@ -482,21 +447,17 @@ impl<S: Scalar, const D: usize> Quadtree<[S; D]> {
             let most = self.num_nodes() as u64 - 1;
             return Err(Error::OutOfRange { what: "node", value: node.into(), least: 0, most });
         }
-        let (cell, words) = match &self.tree {
-            Tree::Cpu(tree) => (tree.cell(node).to_vec(), &tree.frame),
-            Tree::Gpu(tree) => (tree.cell(node)?, &tree.frame),
-        };
-        let frame = frame_of::<D>(words);
+        let (cell, frame) = (self.tree.cell(node)?, frame_of::<D>(self.tree.frame()));
         let side = 1 << (frame.levels - (level as u32 - 1));
         let low = std::array::from_fn(|axis| u64::from(cell[axis]));
         Ok([frame.corner(low), frame.corner(low.map(|unit| unit + side))])
     }
 }
 
-impl<P: Cartesian> crate::kdtree::SealedIndex for Quadtree<P> {}
+impl<P: Cartesian> SealedIndex for Quadtree<P> {}
 
 /// Queries go through the cells on the CPU. On a GPU they go through boxes over runs of the points in the order of the tree, which the first
-/// query makes: it takes the memory of the points again, and a tenth more. [`Traversal`](crate::kdtree::Traversal)s by nodes are the same walks.
+/// query makes: it takes the memory of the points again, and a tenth more. [`Traversal`](crate::query::Traversal)s by nodes are the same walks.
 ///
 /// ```
 /// use kauri::quadtree::{Quadtree, QuadtreeOptions};
@@ -519,10 +480,7 @@ impl<P: Cartesian> SpatialIndex for Quadtree<P> {
     }
 
     fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
-        match &self.tree {
-            Tree::Cpu(tree) => Ok(tree),
-            Tree::Gpu(tree) => P::Coord::quadtree_answers(tree),
-        }
+        self.tree.answers()
     }
 }
 
@@ -574,67 +532,32 @@ impl LeafRows {
     }
 }
 
-/// The leaves of points.
-pub(crate) fn leaves_of<C: Coordinate>(tree: &Tree<C>, queries: &[C]) -> Result<Vec<u32>> {
-    with_plane_or_space!(tree.dims(), D => {
-        let queries = queries.as_chunks::<D>().0;
-        match tree {
-            Tree::Cpu(tree) => tree.leaves_of(queries),
-            Tree::Gpu(tree) => tree.leaves_of(queries),
-        }
-    })
-}
-
-/// The leaves around nodes.
-pub(crate) fn leaves_around<C: Coordinate>(tree: &Tree<C>, nodes: &[u32]) -> Result<LeafRows> {
-    with_plane_or_space!(tree.dims(), D => match tree {
-        Tree::Cpu(tree) => tree.leaves_around::<D>(nodes),
-        Tree::Gpu(tree) => tree.leaves_around::<D>(nodes),
-    })
-}
-
-/// The places of the samples of nodes.
-pub(crate) fn samples<C: Coordinate>(tree: &Tree<C>) -> Result<Vec<u32>> {
-    with_plane_or_space!(tree.dims(), D => match tree {
-        Tree::Cpu(tree) => tree.samples::<D>(),
-        Tree::Gpu(tree) => tree.samples::<D>(),
-    })
-}
-
-impl<C> Tree<C> {
-    fn dims(&self) -> usize {
-        match self {
-            Self::Cpu(tree) => tree.dims,
-            Self::Gpu(tree) => tree.dims,
-        }
-    }
-}
-
 /// From so many bytes on the points are copied by way of page-locked memory of so many: with 32 MiB of it 80 MB took 12 ms more than without
 /// (`quadtree-gluck-h200`).
 const STAGED_FROM: u64 = 128 << 20;
 const STAGED_BYTES: u64 = 16 << 20;
 
 /// Builds a tree in device memory, if there is room for it.
-fn in_core<P: Cartesian>(
+fn in_core<C: Coord>(
     gpu: &Gpu,
-    coords: &[P::Coord],
+    coords: &[C],
+    dims: usize,
     options: &QuadtreeOptions,
     stats: &mut Stats,
-) -> Result<Option<GpuTree<P::Coord>>> {
+) -> Result<Option<GpuTree<C>>> {
     // As they are and in order, and ids; of what else is needed the device says if there is room.
-    let least_bytes = 2 * size_of_val(coords) + coords.len() / P::DIMS * size_of::<u32>();
+    let least_bytes = 2 * size_of_val(coords) + coords.len() / dims * size_of::<u32>();
     if options.out_of_core != OutOfCore::WhereNeeded || least_bytes as u64 > gpu.free_memory()? {
         return Ok(None);
     }
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let copied = stats.phase("copy to device", || match size_of_val(coords) as u64 {
-        STAGED_FROM.. => Staging::within(gpu, STAGED_BYTES)?.upload_slice(coords, P::DIMS, "points"),
+        STAGED_FROM.. => Staging::within(gpu, STAGED_BYTES)?.upload_slice(coords, dims, "points"),
         _ => Buffer::from_slice(&stream, coords, "points"),
     });
     let built = copied.and_then(|coords| {
         stats.phase("build", || {
-            let tree = P::Coord::quadtree_on(&stream, &mut workspace, &coords, P::DIMS, options)?;
+            let tree = built_on(&stream, &mut workspace, &coords, dims, options)?;
             stream.synchronize().map(|()| tree)
         })
     });
@@ -645,32 +568,8 @@ fn in_core<P: Cartesian>(
     }
 }
 
-/// Builds a tree out of core.
-pub(crate) fn build_streamed<C: Coordinate>(
-    gpu: &Gpu,
-    coords: &[C],
-    dims: usize,
-    options: &QuadtreeOptions,
-    progress: &mut dyn Progress,
-    stats: &mut Stats,
-) -> Result<HostTree<C>> {
-    with_plane_or_space!(dims, D => {
-        gpu::streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)
-    })
-}
-
-/// Builds a tree on the CPU.
-pub(crate) fn build<C: Coordinate>(
-    coords: &[C],
-    dims: usize,
-    options: &QuadtreeOptions,
-    stats: &mut Stats,
-) -> Result<HostTree<C>> {
-    with_plane_or_space!(dims, D => cpu::build(coords.as_chunks::<D>().0, options, stats))
-}
-
 /// Builds a tree of points on a GPU.
-pub(crate) fn build_on<C: Coordinate>(
+fn built_on<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
     coords: &Buffer<C>,
@@ -680,9 +579,57 @@ pub(crate) fn build_on<C: Coordinate>(
     with_plane_or_space!(dims, D => GpuTree::build::<D>(stream, workspace, coords, options))
 }
 
-/// Checks a tree.
-pub(crate) fn verify<C: Coordinate>(tree: &HostTree<C>) -> Result<()> {
-    with_plane_or_space!(tree.dims, D => tree.verify::<D>())
+/// [`Backend`] for each type of coordinates.
+pub(crate) struct Trees;
+
+impl PerCoordinate for Trees {
+    type Of<C: Coord> = Box<dyn Backend<C>>;
+}
+
+/// Coordinates in device memory.
+struct BufferRef<'a>(PhantomData<&'a ()>);
+
+impl<'a> PerCoordinate for BufferRef<'a> {
+    type Of<C: Coord> = &'a Buffer<C>;
+}
+
+/// Builds the tree over validated coordinates on a device; out of core if the device has no room.
+fn build(
+    device: &Device,
+    coords: Coords<'_>,
+    dims: usize,
+    options: &QuadtreeOptions,
+    progress: &mut dyn Progress,
+    stats: &mut Stats,
+) -> Result<Typed<Trees>> {
+    Ok(with_coordinate!(coords, C, coords => {
+        let in_core = match device.gpu() {
+            Some(gpu) => in_core(gpu, coords, dims, options, stats)?,
+            None => None,
+        };
+        match (device.gpu(), in_core) {
+            (_, Some(tree)) => Box::new(tree) as Box<dyn Backend<C>>,
+            (Some(gpu), None) => with_plane_or_space!(dims, D => {
+                Box::new(gpu::streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
+            }),
+            (None, None) => with_plane_or_space!(dims, D => {
+                Box::new(cpu::build(coords.as_chunks::<D>().0, options, stats)?)
+            }),
+        }
+    }))
+}
+
+/// Builds the tree over coordinates in device memory.
+fn build_on(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    coords: Typed<BufferRef<'_>>,
+    dims: usize,
+    options: &QuadtreeOptions,
+) -> Result<Typed<Trees>> {
+    Ok(with_coordinate!(coords, C, coords => {
+        Box::new(built_on(stream, workspace, coords, dims, options)?) as Box<dyn Backend<C>>
+    }))
 }
 
 /// The frame of words that are those of one.
@@ -691,7 +638,7 @@ pub(crate) fn frame_of<const D: usize>(words: &[u64]) -> Frame<D> {
 }
 
 /// The frame of points in a box, of which there may be none; infinite corners are refused.
-fn frame_over<C: Coordinate, const D: usize>(
+fn frame_over<C: Coord, const D: usize>(
     corners: [[C; D]; 2],
     is_empty: bool,
     max_depth: u32,

@@ -4,31 +4,35 @@ use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use std::borrow::Cow;
 
-use super::host::{HostTree, NodeWords, Unchecked};
-use super::{GpuTree, MAX_DEPTH, Quadtree, QuadtreeOptions, Tree, frame_over, with_plane_or_space};
 use crate::device::Device;
 use crate::error::Result;
 use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
-use crate::kdtree::cpu::Corners;
 use crate::kdtree::stored::check_coords;
-use crate::kdtree::{Coordinate, ids};
 use crate::once::Once;
-use crate::point::Cartesian;
+use crate::point::{Cartesian, Dispatch, Name, Typed, with_coordinate};
 use crate::primitives::cpu::bounds::bounds;
+use crate::quadtree::backend::Backend;
+use crate::quadtree::host::{HostTree, NodeWords, Unchecked};
+use crate::quadtree::{
+    GpuTree, MAX_DEPTH, Quadtree, QuadtreeOptions, Trees, frame_over, with_plane_or_space,
+};
+use crate::query::cpu::Corners;
+use crate::query::ids;
 use crate::stats::Stats;
+use kauri_kernels::thread::coord::Coord;
 
 /// What a file holds of a tree. Cells and levels follow from which nodes split.
-pub(super) struct Stored<'a, C: Coordinate> {
+pub(crate) struct Stored<'a, C: Coord> {
     /// In the order of the tree, as ids are.
-    pub(super) coords: Cow<'a, [C]>,
-    pub(super) ids: Cow<'a, [u32]>,
-    pub(super) nodes: Cow<'a, [Node]>,
-    pub(super) frame: &'a [u64],
-    pub(super) options: &'a QuadtreeOptions,
+    pub(crate) coords: Cow<'a, [C]>,
+    pub(crate) ids: Cow<'a, [u32]>,
+    pub(crate) nodes: Cow<'a, [Node]>,
+    pub(crate) frame: &'a [u64],
+    pub(crate) options: &'a QuadtreeOptions,
 }
 
-impl<C: Coordinate> HostTree<C> {
-    fn stored(&self) -> Stored<'_, C> {
+impl<C: Coord> HostTree<C> {
+    pub(crate) fn stored(&self) -> Stored<'_, C> {
         Stored {
             coords: Cow::Borrowed(&self.coords),
             ids: Cow::Borrowed(&self.ids),
@@ -89,7 +93,7 @@ fn checked_options(section: &Section<u32>) -> Result<QuadtreeOptions> {
 }
 
 /// The frame, which is to be the one that the points have.
-fn checked_frame<C: Coordinate, const D: usize>(
+fn checked_frame<C: Coord, const D: usize>(
     section: &Section<u64>,
     points: &[[C; D]],
     options: &QuadtreeOptions,
@@ -102,17 +106,21 @@ fn checked_frame<C: Coordinate, const D: usize>(
 }
 
 /// The tree of a file on a device.
-pub(crate) fn loaded_tree<C: Coordinate>(
+fn load(
+    coordinate: Typed<Name>,
     device: &Device,
     file: IndexFile,
     dims: usize,
     stats: &mut Stats,
-) -> Result<Tree<C>> {
-    let tree = stats.phase("check", || with_plane_or_space!(dims, D => HostTree::of_file::<D>(file)))?;
-    match device.gpu() {
-        None => Ok(Tree::Cpu(tree)),
-        Some(gpu) => stats.phase("upload", || GpuTree::loaded(gpu, &tree)).map(Tree::Gpu),
-    }
+) -> Result<Typed<Trees>> {
+    Ok(with_coordinate!(coordinate, C, () => {
+        let of_file = || with_plane_or_space!(dims, D => HostTree::<C>::of_file::<D>(file));
+        let tree = stats.phase("check", of_file)?;
+        match device.gpu() {
+            None => Box::new(tree) as Box<dyn Backend<C>>,
+            Some(gpu) => Box::new(stats.phase("upload", || GpuTree::loaded(gpu, &tree))?),
+        }
+    }))
 }
 
 impl<P: Cartesian> Index for Quadtree<P> {
@@ -120,10 +128,7 @@ impl<P: Cartesian> Index for Quadtree<P> {
     type Point = P;
 
     fn show(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
-        let Stored { coords, ids, nodes, frame, options } = match &self.tree {
-            Tree::Cpu(tree) => tree.stored(),
-            Tree::Gpu(tree) => tree.to_stored()?,
-        };
+        let Stored { coords, ids, nodes, frame, options } = self.tree.stored()?;
         write(&Contents {
             num_points: ids.len(),
             num_nodes: nodes.len(),
@@ -139,7 +144,7 @@ impl<P: Cartesian> Index for Quadtree<P> {
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
         const { assert!(P::DIMS == 2 || P::DIMS == 3, "quadtrees have points of 2 coordinates, octrees of 3") };
-        let tree = P::Coord::loaded_quadtree(device, file, P::DIMS, &mut stats)?;
+        let tree = P::Coord::unwrap(load(P::Coord::TYPE, device, file, P::DIMS, &mut stats)?);
         Ok(Self { device: device.clone(), stats, tree })
     }
 }

@@ -1,6 +1,7 @@
 //! Balanced trees against a naive build and across devices.
 
-use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, QueryOptions, Removed};
+use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
+use kauri::query::QueryOptions;
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for_shape, for_each_dims, oracle};

@@ -1,6 +1,6 @@
 //! Balanced trees over several GPUs, or in halves on one, against those of one device.
 
-use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::{Device, Point};
 use kauri_tests::generate::Shape;
 use kauri_tests::{devices, devices_for, devices_for_shape};

@@ -1,7 +1,7 @@
 //! Results in batches: the same rows as the whole result, in order, whatever the limits; stopped, failing, panicking.
 
 use kauri::device::{Gpu, SimOptions};
-use kauri::kdtree::{Norm, PointMask, Queries, QueryOptions, WithinBatch};
+use kauri::query::{Norm, PointMask, Queries, QueryOptions, WithinBatch};
 use kauri::{
     Batches, Delivered, Device, Error, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex, Step,
 };
@@ -195,7 +195,7 @@ fn nearest_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points:
                 for limits in limits(row_bytes as u64) {
                     let (mut next, mut num_batches) = (0, 0);
                     let mut batches = limits.batches();
-                    let look = |batch: kauri::kdtree::NearestBatch<'_, [C; D]>| {
+                    let look = |batch: kauri::query::NearestBatch<'_, [C; D]>| {
                         let rows = batch.rows();
                         assert!(rows.start == next && (1..=limits.rows).contains(&rows.len()));
                         assert!((rows.len() * row_bytes) as u64 <= limits.bytes);
@@ -238,7 +238,7 @@ fn places_on_earth_come_in_batches() {
         let expected = tree.nearest(&places, 2).unwrap();
         let mut metres = Vec::new();
         let (options, mut batches) = (QueryOptions::default(), Batches::new().rows(2));
-        let look = |batch: kauri::kdtree::NearestBatch<'_, LonLat>| {
+        let look = |batch: kauri::query::NearestBatch<'_, LonLat>| {
             batch.rows().for_each(|row| metres.extend(batch.metres(row)));
             Continue(())
         };
@@ -288,7 +288,7 @@ fn nothing_is_delivered_of_nothing() {
         }
         // No points: rows of padding.
         let mut seen = Vec::new();
-        let look = |batch: kauri::kdtree::NearestBatch<'_, [f32; 1]>| {
+        let look = |batch: kauri::query::NearestBatch<'_, [f32; 1]>| {
             seen.extend_from_slice(batch.ids());
             Continue(())
         };

@@ -5,7 +5,9 @@ use kauri_tests::device_names;
 use kauri_tests::oracle::BruteForce;
 use rayon::prelude::*;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{
+    Write, {self},
+};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 

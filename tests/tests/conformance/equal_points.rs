@@ -1,7 +1,9 @@
 //! Many points at one place, or at one distance: the rows of brute force, whatever the index, and ties go to the smaller id.
 
-use kauri::kdtree::{BalancedKdTree, BalancedOptions, Norm, PointMask, Queries, QueryOptions, SplitRule};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::kdtree::SplitRule;
 use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::{Cartesian, Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::devices;
 use kauri_tests::generate::{Random, Scalar};

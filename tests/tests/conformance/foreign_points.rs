@@ -1,8 +1,9 @@
 //! Types of points that are not kauri's: an implementation may return anything, and nothing relies on it before it is checked.
 
 use crate::build;
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{KnnIndex, KnnJoin, Scored};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions, Norm, QueryOptions};
+use kauri::query::{Norm, QueryOptions};
 use kauri::{
     Cartesian, Device, DistanceJoin, Error, KdTree, KdTreeOptions, Point, Quadtree, QuadtreeOptions, Result,
     SpatialIndex, TopKDistanceJoin,

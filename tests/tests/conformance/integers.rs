@@ -1,9 +1,12 @@
 //! Points of integers against brute force in exact arithmetic.
 
-use kauri::kdtree::{Norm, Queries, QueryOptions, SplitRule};
+use kauri::kdtree::SplitRule;
+use kauri::query::{Norm, Queries, QueryOptions};
 use kauri::{Error, KdTree, KdTreeOptions, Scalar, SpatialIndex};
 use kauri_tests::generate::Random;
-use kauri_tests::oracle::{self, BruteForce, padded_row};
+use kauri_tests::oracle::{
+    BruteForce, padded_row, {self},
+};
 use kauri_tests::{devices, devices_for, for_each_dims};
 
 use crate::build;

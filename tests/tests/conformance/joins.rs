@@ -487,7 +487,7 @@ fn distance_joins_f64() {
 fn a_join_has_what_an_index_finds() {
     let (left, right) =
         (Shape::Clustered.points::<f32, 3>(20_000, 7), Shape::Uniform.points::<f32, 3>(20_000, 8));
-    let (epsilon, options) = (0.03, kauri::kdtree::QueryOptions::default());
+    let (epsilon, options) = (0.03, kauri::query::QueryOptions::default());
     let tree = KdTree::build(&Device::cpu(), &right, &KdTreeOptions::default()).unwrap();
     let expected = tree.within(&left, epsilon, &options).unwrap();
     for device in devices() {

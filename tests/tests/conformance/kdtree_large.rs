@@ -1,7 +1,8 @@
 //! Trees and results of more than 31 and 32 bits count; for a GPU with 120 GB of memory that are free, and a host with 60.
 
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, DeviceQueries, QueryOptions, num_found};
+use kauri::kdtree::Builder;
+use kauri::query::{DeviceQueries, QueryOptions, num_found};
 use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_kernels::thread::coord::dist2;
 use kauri_tests::generate::Random;

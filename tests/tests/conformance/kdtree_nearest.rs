@@ -1,7 +1,6 @@
 //! Nearest neighbours against brute force and kiddo.
 
-use kauri::Device;
-use kauri::SpatialIndex;
+use kauri::{Device, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape, queries};
 use kauri_tests::oracle::{BruteForce, padded_row};
 use kauri_tests::{devices, devices_for, devices_for_shape, for_each_dims};

@@ -1,13 +1,14 @@
 //! Queries with options against brute force, and trees and queries on buffers.
 
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::kdtree::{
-    BalancedKdTree, BalancedOptions, Builder, DeviceQueries, Norm, PointMask, Queries, QueryOptions,
-    SplitRule, Traversal,
-};
+use kauri::kdtree::{Builder, SplitRule};
+use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, SpatialIndex};
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
-use kauri_tests::oracle::{self, padded_row};
+use kauri_tests::oracle::{
+    padded_row, {self},
+};
 use kauri_tests::{devices, devices_for, for_each_dims};
 
 use crate::{build, build_by};

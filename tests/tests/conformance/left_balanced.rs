@@ -1,7 +1,9 @@
 //! The index rules of left-balanced trees against their definition.
 
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::buckets::{self, Buckets, Cut};
+use kauri_kernels::kdtree::buckets::{
+    Buckets, Cut, {self},
+};
 use kauri_kernels::kdtree::left_balanced::{
     full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
     subtree_size,

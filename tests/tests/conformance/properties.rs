@@ -1,7 +1,6 @@
 //! Properties that hold for any points, on random small cases that shrink.
 
-use kauri::Device;
-use kauri::SpatialIndex;
+use kauri::{Device, SpatialIndex};
 use kauri_tests::{devices, devices_for};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
-use kauri::kdtree::{Neighbors, Norm, PointMask, Queries, QueryOptions};
 use kauri::quadtree::{Builder, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::query::{Neighbors, Norm, PointMask, Queries, QueryOptions};
 use kauri::{Cartesian, Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};

@@ -1,8 +1,9 @@
 //! What is refused, with the same error by every index, join and device, whether or not there would have been work to do.
 
 use crate::build;
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{KnnIndex, KnnJoin, Scored};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions, PointMask, Queries, QueryOptions};
+use kauri::query::{PointMask, Queries, QueryOptions};
 use kauri::{
     Batches, Device, DistanceJoin, Error, KdTree, KdTreeOptions, LonLat, Quadtree, QuadtreeOptions, Result,
     SpatialIndex, TopKDistanceJoin,
@@ -240,7 +241,7 @@ fn joins_are_refused_alike_whatever_there_is_to_do() {
 #[test]
 fn a_query_that_was_prepared_for_another_tree_is_refused() {
     use kauri::device::{Buffer, Stream, Workspace};
-    use kauri::kdtree::DeviceQueries;
+    use kauri::query::DeviceQueries;
     for device in devices_for(5).into_iter().filter(|device| !device.is_cpu()) {
         let gpu = device.gpu().unwrap();
         let stream = Stream::new(gpu).unwrap();

@@ -5,8 +5,10 @@ mod files;
 mod forged;
 mod quadtrees;
 
-use kauri::kdtree::{BalancedKdTree, BalancedOptions, Builder, Queries, QueryOptions, SplitRule};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::kdtree::{Builder, SplitRule};
 use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::query::{Queries, QueryOptions};
 use kauri::{Cartesian, Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, for_each_dims, simulated};

@@ -1,8 +1,10 @@
 //! Degenerate input takes at most 20 times as long as as many uniform points: on the CPU, for every index.
 
-use kauri::kdtree::{BalancedKdTree, BalancedOptions, Queries, QueryOptions, SplitRule};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::kdtree::SplitRule;
 use kauri::mesh::Mesh;
 use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
+use kauri::query::{Queries, QueryOptions};
 use kauri::sah::{Quality, Ray, SahOptions, SahTree};
 use kauri::{Cartesian, Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::generate::{Random, Scalar};
@@ -185,7 +187,9 @@ where
         check(&format!("{rule:?}"), factor, build);
     }
     let options = BalancedOptions::default();
-    check("balanced", round_robin, |points: &[[C; D]]| BalancedKdTree::build(&device, points, &options).unwrap());
+    check("balanced", round_robin, |points: &[[C; D]]| {
+        BalancedKdTree::build(&device, points, &options).unwrap()
+    });
 }
 
 fn check_quadtrees<C: Scalar, const D: usize>()

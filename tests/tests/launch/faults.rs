@@ -2,16 +2,19 @@
 //! stays usable.
 
 use crate::{noise, on_cuda};
-use kauri::device::SimOptions;
-use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, Stream, Workspace};
+use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, SimOptions, Stream, Workspace};
 use kauri::join::{DistanceJoin, KnnIndex, KnnJoin, Scored, Strategy, TopKDistanceJoin};
-use kauri::kdtree::{
-    BalancedBuilder, BalancedKdTree, BalancedOptions, Builder, Norm, PointMask, Queries, QueryOptions,
-};
+use kauri::kdtree::Builder;
 use kauri::mesh::{Mesh, Motion, shapes};
-use kauri::primitives::radix_sort::{self, RadixSortOptions};
+use kauri::primitives::radix_sort::{
+    RadixSortOptions, {self},
+};
 use kauri::primitives::segmented_sort;
-use kauri::quadtree::{self, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{
+    OutOfCore, Quadtree, QuadtreeOptions, {self},
+};
+use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex};

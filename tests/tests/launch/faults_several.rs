@@ -2,8 +2,8 @@
 //! stay usable.
 
 use crate::noise;
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, FaultCall, FaultPlan, Gpu, SimOptions};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions};
 use kauri::{Error, Result};
 
 type Tree = BalancedKdTree<[f32; 2]>;

@@ -2,13 +2,13 @@
 
 use crate::{noise, on_cuda};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{DeviceQueries, PreparedQuery, QueryOptions};
 use kauri::primitives::operator::Sum;
 use kauri::primitives::order::Ascending;
 use kauri::primitives::predicate::Below;
 use kauri::primitives::radix_sort::{RadixSortOptions, sort_pairs};
 use kauri::primitives::top_k::Best;
 use kauri::primitives::{merge_sort, reduce, scan, select, top_k};
+use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions};
 use kauri::{KdTree, KdTreeOptions};
 use std::ffi::c_void;
 use std::ptr::null_mut;

@@ -1,12 +1,14 @@
 //! Memory on the CPU: builds and joins take at most a tenth more than their plans say.
 
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, TopKDistanceJoin};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions, MemoryPlan, SplitRule};
-use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point};
+use kauri::kdtree::SplitRule;
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point};
 use kauri_tests::generate::{Random, Shape};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Points of the tests that always run.
 const FEW: usize = 1 << 18;

@@ -1,10 +1,9 @@
 //! Building and checking balanced k-d trees on simulated devices: the same as on the CPU, by every partitioner.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn, room, upload};
+use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, Stream};
-use kauri::kdtree::{
-    BalancedBuilder, BalancedKdTree, BalancedOptions, Norm, Queries, QueryOptions, Traversal,
-};
+use kauri::query::{Norm, Queries, QueryOptions, Traversal};
 use kauri::{Point, SpatialIndex};
 use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
 use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};

@@ -1,10 +1,9 @@
 //! Balanced k-d trees over several simulated devices, each with a memory of its own: the same as on the CPU.
 
 use crate::{noise, on_each_schedule, upload};
+use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, Gpu, SimOptions, Stream};
-use kauri::kdtree::{
-    BalancedBuilder, BalancedKdTree, BalancedOptions, Norm, PointMask, Queries, QueryOptions,
-};
+use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::{Batches, Error, LonLat, Point, SpatialIndex};
 use kauri_kernels::kdtree::balanced::several::kdtree_verify_sides;
 use std::ops::ControlFlow;

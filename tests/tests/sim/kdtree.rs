@@ -1,10 +1,10 @@
 //! Building, asking and checking k-d trees on simulated devices: the same as on the CPU.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
-use kauri::SpatialIndex;
 use kauri::device::{Buffer, Device, Gpu};
-use kauri::kdtree::{Builder, QueryOptions, SplitRule, Traversal};
-use kauri::{KdTree, KdTreeOptions, Point};
+use kauri::kdtree::{Builder, SplitRule};
+use kauri::query::{QueryOptions, Traversal};
+use kauri::{KdTree, KdTreeOptions, Point, SpatialIndex};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 
 /// Points on a small lattice, so that there are ties.

@@ -1,7 +1,7 @@
 //! Batches of the points' own neighbours, so many that queries are put in the order of the tree and each leaves out itself.
 
 use kauri::device::SimOptions;
-use kauri::kdtree::{Queries, QueryOptions};
+use kauri::query::{Queries, QueryOptions};
 use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::generate::Random;
 use std::ops::ControlFlow;

@@ -2,10 +2,9 @@
 //! force.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
-use kauri::SpatialIndex;
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
-use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar};
+use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
+use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar, SpatialIndex};
 
 /// Points in a cube of 8, some of them equal.
 pub(crate) fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {

@@ -1,9 +1,11 @@
 //! Points within a distance and in boxes on a GPU's own buffers: what the calls on slices give, as far as there is room.
 
-use crate::kdtree_queries::{self, points};
+use crate::kdtree_queries::{
+    points, {self},
+};
 use crate::{on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, Within, num_found};
+use kauri::query::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, Within, num_found};
 use kauri::{Device, Error, KdTree, KdTreeOptions, Result, SpatialIndex};
 
 type Tree = KdTree<[f32; 3]>;

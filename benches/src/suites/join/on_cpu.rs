@@ -8,7 +8,7 @@ use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::Settings;
-use kauri::kdtree::QueryOptions;
+use kauri::query::QueryOptions;
 use kauri::{Device, DistanceJoin, KdTree, KdTreeOptions, Result, SpatialIndex};
 use kiddo::immutable::float::kdtree::ImmutableKdTree;
 use kiddo::{NearestNeighbour, SquaredEuclidean};

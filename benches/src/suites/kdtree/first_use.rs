@@ -6,7 +6,7 @@ use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::Settings;
 use kauri::device::Gpu;
-use kauri::kdtree::QueryOptions;
+use kauri::query::QueryOptions;
 use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 use std::time::{Duration, Instant};
 

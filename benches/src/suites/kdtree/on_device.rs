@@ -2,10 +2,13 @@
 
 use super::{Settings, unless_too_large};
 use crate::measure::{Effort, Timing};
-use crate::points::{self, Number, Uniform};
+use crate::points::{
+    Number, Uniform, {self},
+};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, DeviceQueries, PreparedQuery, QueryOptions, SplitRule, Traversal};
+use kauri::kdtree::{Builder, SplitRule};
+use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 
 /// Queries whose answers are compared with the CPU's before any is timed.

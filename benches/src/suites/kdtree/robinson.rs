@@ -5,7 +5,7 @@ use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
-use kauri::kdtree::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::{Error, Result, Stats};
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy, unless_too_large};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::{Device, Error, Result, Stats};
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use crate::measure::Timing;
 use crate::points::Number;
 use crate::report::Row;
 use kauri::device::{Buffer, Workspace};
-use kauri::kdtree::{DeviceQueries, PreparedQuery, QueryOptions, Within, num_found};
+use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, Within, num_found};
 use kauri::{KdTree, Result, SpatialIndex};
 
 /// Points that a query finds on average.

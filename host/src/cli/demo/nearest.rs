@@ -11,7 +11,8 @@ use crate::cli::names::{CSV, PICTURE, with_extension};
 use crate::cli::text::{shortened, table, thousands};
 use crate::cli::{Result, Streams, data, map};
 use crate::io::{LonLatTable, read_lonlat, write_atomically};
-use crate::kdtree::{KdTree, KdTreeOptions, Neighbors};
+use crate::kdtree::{KdTree, KdTreeOptions};
+use crate::query::{Neighbors};
 use crate::point::LonLat;
 
 /// Airports of the printed table, and cities of a line.

@@ -14,7 +14,8 @@ use crate::cli::{Result, Streams};
 use crate::device::Device;
 use crate::io::TakePairs;
 use crate::join::{JoinPlan, KnnIndex, KnnJoin};
-use crate::kdtree::{KdTree, KdTreeOptions, QueryOptions};
+use crate::kdtree::{KdTree, KdTreeOptions};
+use crate::query::{QueryOptions};
 use crate::point::LonLat;
 
 #[derive(Args)]

@@ -13,11 +13,11 @@ use super::header::{
     self, ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header, NUM_NODES_AT, NUM_POINTS_AT, PointType, Wrong,
 };
 use crate::error::{Error, Result};
-use crate::kdtree::MAX_POINTS;
 use crate::memory::{Items, OfFile};
+use crate::point::MAX_POINTS;
 
 /// Header and sections.
-pub struct IndexFile {
+pub(crate) struct IndexFile {
     path: PathBuf,
     header: Header,
     /// Where each section begins.

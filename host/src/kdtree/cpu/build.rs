@@ -5,8 +5,8 @@ use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
-use super::cell::Cell;
 use crate::error::Result;
+use crate::kdtree::cpu::cell::Cell;
 use crate::kdtree::{SplitRule, num_axes};
 use crate::memory;
 use crate::stats::Stats;
@@ -16,21 +16,21 @@ const SEQUENTIAL: usize = 4096;
 
 /// A point with its id. Moving it whole keeps every comparison free of indirect loads.
 #[derive(Clone, Copy)]
-pub(super) struct Item<C, const D: usize> {
+pub(crate) struct Item<C, const D: usize> {
     coords: [C; D],
     id: u32,
 }
 
 /// A tree in level order.
-pub(super) struct Built<C, const D: usize> {
-    pub(super) nodes: Vec<[C; D]>,
-    pub(super) ids: Vec<u32>,
+pub(crate) struct Built<C, const D: usize> {
+    pub(crate) nodes: Vec<[C; D]>,
+    pub(crate) ids: Vec<u32>,
     /// The axes of nodes that have children; empty if they go by levels.
-    pub(super) axes: Vec<u8>,
+    pub(crate) axes: Vec<u8>,
 }
 
 /// Builds the tree.
-pub(super) fn build<C: Coord, const D: usize>(
+pub(crate) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
     rule: SplitRule,
     stats: &mut Stats,

@@ -6,26 +6,26 @@ use crate::primitives::cpu::bounds::bounds;
 
 /// Two corners.
 #[derive(Clone, Copy)]
-pub(super) struct Cell<C, const D: usize> {
+pub(crate) struct Cell<C, const D: usize> {
     low: [C; D],
     high: [C; D],
 }
 
 impl<C: Coord, const D: usize> Cell<C, D> {
     /// The box of points.
-    pub(super) fn of(points: &[[C; D]]) -> Self {
+    pub(crate) fn of(points: &[[C; D]]) -> Self {
         let [low, high] = bounds(points);
         Self { low, high }
     }
 
     /// The widest axis, of equally wide ones the lower.
-    pub(super) fn widest(&self) -> usize {
+    pub(crate) fn widest(&self) -> usize {
         let width = |axis: usize| self.high[axis] - self.low[axis];
         (1..D).fold(0, |widest, axis| if width(axis) > width(widest) { axis } else { widest })
     }
 
     /// The parts on both sides of a plane.
-    pub(super) fn cut(self, axis: usize, at: C) -> [Self; 2] {
+    pub(crate) fn cut(self, axis: usize, at: C) -> [Self; 2] {
         let (mut left, mut right) = (self, self);
         (left.high[axis], right.low[axis]) = (at, at);
         [left, right]

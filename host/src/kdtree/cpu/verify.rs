@@ -2,10 +2,10 @@
 
 use kauri_kernels::thread::coord::Coord;
 
-use super::cell::Cell;
-use super::walk::{Nodes, next_axis};
 use crate::error::{Error, Result};
-use crate::kdtree::ids::first_wrong;
+use crate::kdtree::cpu::cell::Cell;
+use crate::query::cpu::walk::{Nodes, next_axis};
+use crate::query::ids::first_wrong;
 
 /// Subtrees of nodes from this number on are checked by one task.
 const PARALLEL_NODES: usize = 1024;
@@ -19,7 +19,7 @@ struct Region<const D: usize> {
 
 /// Every id once, every node between the ancestors that bound its region in the order (coordinate, id) of each axis, and split on
 /// the axis of its level or the widest of its cell.
-pub(super) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<()> {
+pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<()> {
     let Nodes { points, ids, axes, .. } = tree;
     if !axes.is_empty() && axes.len() != points.len() / 2 {
         let (expected, got) = (points.len() as u64 / 2, axes.len() as u64);
@@ -109,7 +109,7 @@ fn corrupt(node: usize, what: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kdtree::cpu::boxes::BoxesOf;
+    use crate::query::cpu::boxes::BoxesOf;
 
     fn reason(points: &[[f32; 2]], ids: &[u32]) -> String {
         verify(Nodes { points, ids, axes: &[], has_gaps: false, boxes: BoxesOf::NONE })

@@ -1,14 +1,17 @@
 //! Builder by selection and partition: a level is one pass over all points, and short subtrees are finished by a block each. In
 //! place only ids are passed on, and what else is needed on the way lies where boxes will.
 
-use super::{NodesMut, Splits};
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::kdtree::SplitRule;
+use crate::kdtree::gpu::Splits;
 use crate::primitives::pairs::nothing;
+use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::axes::{kdtree_axes_of_levels, kdtree_widest_axes};
-use kauri_kernels::kdtree::buckets::{self, boxes_len};
+use kauri_kernels::kdtree::buckets::{
+    boxes_len, {self},
+};
 use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels, subtree_size};
 use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::in_place::{kdtree_gather_word, kdtree_write_word};
@@ -58,7 +61,7 @@ impl Stage {
 }
 
 /// Temporary memory of a build.
-pub(super) struct Selection<C: Coord> {
+pub(crate) struct Selection<C: Coord> {
     dims: usize,
     /// The stages of each level whose subtrees are not short.
     levels: Vec<Vec<Stage>>,
@@ -127,7 +130,7 @@ impl<C: Coord> Small<C> {
 }
 
 impl<C: Coord> Selection<C> {
-    pub(super) fn plan(
+    pub(crate) fn plan(
         layout: &mut Layout,
         num_points: usize,
         dims: usize,
@@ -153,7 +156,7 @@ impl<C: Coord> Selection<C> {
     }
 
     /// True if the points have to be where the nodes will be.
-    pub(super) fn is_in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         self.in_place.is_some()
     }
 
@@ -162,7 +165,7 @@ impl<C: Coord> Selection<C> {
     ///
     /// # Safety
     /// Points and nodes are apart, unless it is done in place, and used by nothing else until the stream has done the work.
-    pub(super) unsafe fn run(
+    pub(crate) unsafe fn run(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,

@@ -1,8 +1,9 @@
 //! On which axes nodes split.
 
-use super::super::SplitRule;
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
+use crate::kdtree::SplitRule;
+use crate::point::with_dims;
 use crate::primitives::bounds::Bounds;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::axes::kdtree_widest_axes_by_tags;
@@ -11,11 +12,11 @@ use kauri_kernels::thread::coord::Coord;
 
 /// What a builder goes by.
 #[derive(Clone, Copy)]
-pub(super) struct Splits<'a, C> {
+pub(crate) struct Splits<'a, C> {
     /// The box of all points, if nodes split on the widest axis of their cell.
-    pub(super) corners: Option<Slice<'a, C>>,
+    pub(crate) corners: Option<Slice<'a, C>>,
     /// Then room for the axes of nodes that have children.
-    pub(super) axes: SliceMut<'a, u8>,
+    pub(crate) axes: SliceMut<'a, u8>,
 }
 
 impl<C: Coord> Splits<'_, C> {
@@ -24,7 +25,7 @@ impl<C: Coord> Splits<'_, C> {
     ///
     /// # Safety
     /// Nothing else uses points and axes until the stream has done the work.
-    pub(super) unsafe fn find_by_tags(
+    pub(crate) unsafe fn find_by_tags(
         self,
         stream: &Stream,
         coords: Slice<'_, C>,
@@ -40,14 +41,14 @@ impl<C: Coord> Splits<'_, C> {
 }
 
 /// The box of all points.
-pub(super) struct Corners<C: Coord> {
+pub(crate) struct Corners<C: Coord> {
     bounds: Bounds<C>,
     corners: Region<C>,
 }
 
 impl<C: Coord> Corners<C> {
     /// Plans it if the rule needs it.
-    pub(super) fn plan(layout: &mut Layout, dims: usize, rule: SplitRule) -> Option<Self> {
+    pub(crate) fn plan(layout: &mut Layout, dims: usize, rule: SplitRule) -> Option<Self> {
         match rule {
             SplitRule::RoundRobin => None,
             SplitRule::Widest => {
@@ -60,7 +61,7 @@ impl<C: Coord> Corners<C> {
     ///
     /// # Safety
     /// The points have as many dimensions as planned and are used by nothing else until the stream has done the work.
-    pub(super) unsafe fn run<'a>(
+    pub(crate) unsafe fn run<'a>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,

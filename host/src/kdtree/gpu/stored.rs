@@ -1,13 +1,14 @@
 //! Trees to files and from them. Files have nodes in level order, a GPU in the order of a walk in order.
 
+use crate::point::with_dims;
 use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank, num_levels};
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
-use super::{GpuTree, boxes, level_order};
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::kdtree::SplitRule;
+use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::stored::{Loaded, Stored};
 use crate::memory;
 use crate::point::check_each_coordinate;
@@ -22,25 +23,20 @@ const PART: usize = 1 << 13;
 
 impl<C: Coord> GpuTree<C> {
     /// A copy in host memory, in level order.
-    pub(super) fn to_stored(&self) -> Result<Stored<'static, C>> {
-        let stream = self.stream()?;
-        let ids = level_order(&self.ids.to_vec(&stream)?, "ids of the nodes")?;
-        let in_order = self.room.front_to_vec(&stream, self.num_points() * self.dims)?;
-        let coords = with_dims!(self.dims, D => {
+    pub(crate) fn to_stored(&self) -> Result<Stored<'static, C>> {
+        let stream = self.index.stream()?;
+        let ids = level_order(&self.index.ids.to_vec(&stream)?, "ids of the nodes")?;
+        let in_order = self.index.room.front_to_vec(&stream, self.index.num_points() * self.index.dims)?;
+        let coords = with_dims!(self.index.dims, D => {
             level_order(in_order.as_chunks::<D>().0, "coordinates of the nodes")?.into_flattened()
         });
-        check_each_coordinate(&coords, self.dims, "point", |node| ids[node].into())?;
-        let axes = self.axes.to_vec(&stream)?;
+        check_each_coordinate(&coords, self.index.dims, "point", |node| ids[node].into())?;
+        let axes = self.index.axes.to_vec(&stream)?;
         Ok(Stored { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
 
     /// The tree of a file.
-    pub(in crate::kdtree) fn loaded(
-        gpu: &Gpu,
-        nodes: &Loaded<C>,
-        dims: usize,
-        stats: &mut Stats,
-    ) -> Result<Self> {
+    pub(crate) fn loaded(gpu: &Gpu, nodes: &Loaded<C>, dims: usize, stats: &mut Stats) -> Result<Self> {
         let rule = if nodes.axes.is_empty() { SplitRule::RoundRobin } else { SplitRule::Widest };
         let mut tree = Self::uninitialized(gpu, nodes.ids.len(), dims, rule)?;
         if nodes.ids.is_empty() {
@@ -50,18 +46,18 @@ impl<C: Coord> GpuTree<C> {
         // SAFETY: nobody else has the tree yet, and everything is waited for.
         unsafe {
             stats.phase("upload", || {
-                let (room, num_coords) = (tree.room.slice_mut(), nodes.coords.len());
+                let (room, num_coords) = (tree.index.room.slice_mut(), nodes.coords.len());
                 // What is behind the points is read with the last group of them.
                 stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
                 with_dims!(dims, D => {
                     let to = room.part(0, num_coords);
                     upload_in_order::<C, [C; D]>(&stream, to, nodes.coords.as_chunks().0, <[_]>::as_flattened)
                 })?;
-                upload_in_order::<u32, u32>(&stream, tree.ids.slice_mut(), &nodes.ids, |ids| ids)?;
-                stream.upload(tree.axes.slice_mut(), &nodes.axes)
+                upload_in_order::<u32, u32>(&stream, tree.index.ids.slice_mut(), &nodes.ids, |ids| ids)?;
+                stream.upload(tree.index.axes.slice_mut(), &nodes.axes)
             })?;
             stats.phase("boxes", || {
-                boxes::boxes(&stream, &mut tree)?;
+                tree.index.build_boxes(&stream)?;
                 stream.synchronize()
             })?;
         }

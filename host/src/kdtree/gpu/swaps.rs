@@ -1,9 +1,10 @@
 //! Wald's builder in the memory of the points: sorts by swaps alone.
 
-use super::{NodesMut, Splits};
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
+use crate::kdtree::gpu::Splits;
 use crate::primitives::pairs::nothing;
+use crate::query::gpu::NodesMut;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::kdtree::swaps::{
@@ -12,12 +13,12 @@ use kauri_kernels::kdtree::swaps::{
 use kauri_kernels::thread::coord::Coord;
 
 /// Temporary memory of a build.
-pub(super) struct Swaps {
+pub(crate) struct Swaps {
     tags: Region<u32>,
 }
 
 impl Swaps {
-    pub(super) fn plan(layout: &mut Layout, num_points: usize) -> Self {
+    pub(crate) fn plan(layout: &mut Layout, num_points: usize) -> Self {
         Self { tags: layout.reserve(num_points) }
     }
 
@@ -25,7 +26,7 @@ impl Swaps {
     ///
     /// # Safety
     /// There are as many as planned, and nothing else uses them until the stream has done the work.
-    pub(super) unsafe fn run<C: Coord>(
+    pub(crate) unsafe fn run<C: Coord>(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,

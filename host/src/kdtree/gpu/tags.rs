@@ -1,10 +1,11 @@
 //! Wald's builder: tags and sorting (Wald 2022, section 4).
 
-use super::{NodesMut, Splits};
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
+use crate::kdtree::gpu::Splits;
 use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::kdtree::tags::{
@@ -14,7 +15,7 @@ use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
 /// Temporary memory of a build.
-pub(super) struct Tags<C> {
+pub(crate) struct Tags<C> {
     num_points: usize,
     dims: usize,
     /// For each axis the rank of each point.
@@ -28,7 +29,7 @@ pub(super) struct Tags<C> {
 }
 
 impl<C: Coord> Tags<C> {
-    pub(super) fn plan(layout: &mut Layout, num_points: usize, dims: usize) -> Self {
+    pub(crate) fn plan(layout: &mut Layout, num_points: usize, dims: usize) -> Self {
         let shapes = [Shape::of::<C::Key, u32>(num_points), Shape::of::<u64, u32>(num_points)];
         let [sort_axis, sort_tags] = RadixSort::plan(layout, num_points, shapes);
         Self {
@@ -58,7 +59,7 @@ impl<C: Coord> Tags<C> {
     ///
     /// # Safety
     /// Points and nodes are apart, and used by nothing else until the stream has done the work.
-    pub(super) unsafe fn run(
+    pub(crate) unsafe fn run(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,

@@ -1,43 +1,11 @@
 //! The points within a distance of queries and in boxes, in buffers: of the caller's size, or of the size of what is found.
 
-use super::{DeviceQueries, PreparedQuery};
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::KdTree;
-use crate::kdtree::gpu::Asked;
 use crate::point::Point;
+use crate::query::on_device::{DeviceQueries, DeviceWithin, Look, PreparedQuery};
 use kauri_kernels::thread::coord::Coord;
-
-/// Rows of points found, a row a query or box, in device memory; [`Within`](super::super::Within) is the same in host memory.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct DeviceWithin<C> {
-    /// Where each row begins, and where the last ends: one more than rows.
-    pub offsets: Buffer<u64>,
-    /// All ids, row after row; those of a row are in the order of the tree.
-    pub ids: Buffer<u32>,
-    /// All distances, as [`Neighbors::dist2`](super::super::Neighbors::dist2) has them; none of points in boxes.
-    pub dist2: Buffer<C>,
-}
-
-/// The number of points that a call found, for which there was room or not: the last of its offsets. Above the number of ids
-/// that there was room for, some are missing: give room for as many, and call again. Waits for the stream.
-///
-/// # Errors
-/// [`Error::Shape`](crate::Error::Shape) for no offsets at all; [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
-pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
-    let end = offsets.len().max(1);
-    Ok(offsets.part_to_vec(stream, end - 1..end)?[0])
-}
-
-/// What points are looked for by, a row each.
-#[derive(Clone, Copy)]
-pub enum Look<'a, C> {
-    /// A distance from queries, by options.
-    Within(&'a Asked<C>, DeviceQueries<'a, C>),
-    /// Boxes: the least and then the greatest coordinates of each, and of the options the mask.
-    InBoxes(&'a Asked<C>, &'a Buffer<C>),
-}
 
 /// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](super::super::QueryOptions::radius), which
 /// there has to be, the mask, norm and periods. Rows are in the order of the tree, also of options that are `sorted`.

@@ -1,18 +1,18 @@
 //! By codes: those of all levels are sorted by all threads, then cut level by level.
 
-use super::{Cut, Points};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
 use crate::memory;
 use crate::quadtree::check_num_nodes;
+use crate::quadtree::cpu::{Cut, Points};
 use crate::quadtree::host::Part;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
 /// The ways from the root to points, of up to so many bits.
-pub(super) trait Code: Copy + Ord + Send + Sync {
+pub(crate) trait Code: Copy + Ord + Send + Sync {
     /// The way that goes on.
     fn then(self, bits: u32, code: u32) -> Self;
     /// The way but for its last digits, and the lowest bits of that.
@@ -39,7 +39,7 @@ macro_rules! codes {
 codes! { u64 u128 }
 
 /// Nodes, and the points in their order.
-pub(super) fn build<C: Coordinate, K: Code, const D: usize>(
+pub(crate) fn build<C: Coord, K: Code, const D: usize>(
     points: &[[C; D]],
     frame: &Frame<D>,
     depth: u32,

@@ -1,15 +1,15 @@
 //! Level by level on one thread, with a bucket sort a node: what Gluck 2014 is measured against.
 
-use super::{Cut, Points};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
 use crate::memory;
+use crate::quadtree::cpu::{Cut, Points};
 use crate::quadtree::host::Part;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::coord::Coord;
 
 /// Nodes, and the points in their order, down to the level, at most `depth`, on which no node has more points than `fits`.
-pub(in crate::quadtree) fn build<C: Coordinate, const D: usize>(
+pub(crate) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
     frame: &Frame<D>,
     depth: u32,

@@ -1,16 +1,15 @@
 //! The builder by codes.
 
-use super::Asked;
-use super::nodes::Nodes;
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::reduce::Reduce;
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::segmented_sort::{Listed, SEGMENT_TILE_ITEMS};
 use crate::quadtree::check_num_nodes;
+use crate::quadtree::gpu::Asked;
+use crate::quadtree::gpu::nodes::Nodes;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{QUADTREE_COUNTED_POINTS, QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
 use kauri_kernels::quadtree::codes::{quadtree_codes, quadtree_deep_codes, quadtree_place};
@@ -18,6 +17,7 @@ use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::quadtree::order::quadtree_order;
 use kauri_kernels::quadtree::splits::{quadtree_children, quadtree_count, quadtree_rows, quadtree_splits};
 use kauri_kernels::thread::carried::NoValue;
+use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::{Max, Sum};
 use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
 use kauri_kernels::warp::look_back::Decoupled;
@@ -31,7 +31,7 @@ const LATER_LEVELS: u32 = 30;
 ///
 /// # Safety
 /// Nothing else uses the buffers until the stream has done the work.
-pub(super) unsafe fn build<C: Coordinate, const D: usize>(
+pub(crate) unsafe fn build<C: Coord, const D: usize>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
     ids: &mut Buffer<u32>,
@@ -52,7 +52,7 @@ pub(super) unsafe fn build<C: Coordinate, const D: usize>(
 ///
 /// # Safety
 /// As [`build`].
-pub(super) unsafe fn build_below<C: Coordinate, const D: usize>(
+pub(crate) unsafe fn build_below<C: Coord, const D: usize>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
     ids: &mut Buffer<u32>,
@@ -146,7 +146,7 @@ impl<K: RadixKey> Round<K> {
     }
 }
 
-impl<C: Coordinate, const D: usize> Rounds<'_, C, D> {
+impl<C: Coord, const D: usize> Rounds<'_, C, D> {
     /// The levels from level `level` on, of nodes that have too many points there; at last the order of points in leaves.
     ///
     /// # Safety

@@ -1,14 +1,13 @@
 //! The builder level by level.
 
-use super::Asked;
-use super::nodes::Nodes;
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::nothing;
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::select::{Select, Selected};
+use crate::quadtree::gpu::Asked;
+use crate::quadtree::gpu::nodes::Nodes;
 use crate::quadtree::{LevelsOptions, check_num_nodes};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::quadtree::codes::quadtree_codes;
@@ -17,6 +16,7 @@ use kauri_kernels::quadtree::levels::{
     quadtree_level_codes, quadtree_level_count, quadtree_level_move, quadtree_tell, quadtree_tile_nodes,
     quadtree_tiles, told,
 };
+use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
 use std::ops::Range;
@@ -39,7 +39,7 @@ macro_rules! with_threads {
 ///
 /// # Safety
 /// Nothing else uses the buffers until the stream has done the work.
-pub(super) unsafe fn build<C: Coordinate, const D: usize>(
+pub(crate) unsafe fn build<C: Coord, const D: usize>(
     asked: &Asked<'_, C>,
     workspace: &mut Workspace,
     ids: &mut Buffer<u32>,
@@ -135,7 +135,7 @@ struct Work<'a, C, const D: usize> {
     codes: Range<u32>,
 }
 
-impl<'a, C: Coordinate, const D: usize> Work<'a, C, D> {
+impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
     /// The points of the nodes of a level.
     fn points(&self, depth: u32) -> (SliceMut<'a, u32>, SliceMut<'a, u32>) {
         let (codes, ids) = self.plan.points[depth as usize % 2];

@@ -6,14 +6,14 @@ use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::words::Bits128;
 
 /// Nodes, and the low corners of their cells.
-pub(super) struct Nodes<const D: usize> {
-    pub(super) nodes: Buffer<Bits128>,
-    pub(super) cells: Buffer<u32>,
+pub(crate) struct Nodes<const D: usize> {
+    pub(crate) nodes: Buffer<Bits128>,
+    pub(crate) cells: Buffer<u32>,
 }
 
 impl<const D: usize> Nodes<D> {
     /// Nodes before they split.
-    pub(super) fn of_roots(stream: &Stream, roots: &[Node], corners: &[[u32; D]]) -> Result<Self> {
+    pub(crate) fn of_roots(stream: &Stream, roots: &[Node], corners: &[[u32; D]]) -> Result<Self> {
         let bits: Vec<_> = roots.iter().map(|root| root.to_bits()).collect();
         Ok(Self {
             nodes: Buffer::from_slice(stream, &bits, "quadtree nodes")?,
@@ -22,7 +22,7 @@ impl<const D: usize> Nodes<D> {
     }
 
     /// Makes room for more; the first of them.
-    pub(super) fn grow(&mut self, stream: &Stream, more: usize) -> Result<u32> {
+    pub(crate) fn grow(&mut self, stream: &Stream, more: usize) -> Result<u32> {
         let len = self.nodes.len();
         let mut nodes = Buffer::uninitialized(stream.gpu(), len + more, "quadtree nodes")?;
         let mut cells = Buffer::uninitialized(stream.gpu(), (len + more) * D, "quadtree cells")?;

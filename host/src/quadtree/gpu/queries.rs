@@ -1,21 +1,21 @@
 //! Queries of a tree on a GPU.
 
-use super::GpuTree;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::kdtree::Coordinate;
 use crate::primitives::scan::{Ends, Scan};
 use crate::quadtree::LeafRows;
+use crate::quadtree::gpu::GpuTree;
 use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::quadtree::queries::{
     quadtree_count_around, quadtree_emit_around, quadtree_leaves, quadtree_parents, quadtree_samples,
 };
+use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
 
-impl<C: Coordinate> GpuTree<C> {
+impl<C: Coord> GpuTree<C> {
     /// The leaf of each query.
-    pub(in crate::quadtree) fn leaves_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
+    pub(crate) fn leaves_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
         let stream = Stream::new(self.gpu())?;
         let frame = Buffer::from_slice(&stream, &self.frame, "quadtree frame")?;
         let queries = Buffer::from_slice(&stream, queries.as_flattened(), "queries")?;
@@ -30,7 +30,7 @@ impl<C: Coordinate> GpuTree<C> {
     }
 
     /// The leaves around nodes.
-    pub(in crate::quadtree) fn leaves_around<const D: usize>(&self, of: &[u32]) -> Result<LeafRows> {
+    pub(crate) fn leaves_around<const D: usize>(&self, of: &[u32]) -> Result<LeafRows> {
         let (gpu, num_rows) = (self.gpu(), of.len());
         let stream = Stream::new(gpu)?;
         let frame = Buffer::from_slice(&stream, &self.frame, "quadtree frame")?;
@@ -78,7 +78,7 @@ impl<C: Coordinate> GpuTree<C> {
     }
 
     /// The place of the sample of each node.
-    pub(in crate::quadtree) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
+    pub(crate) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
         let stream = Stream::new(self.gpu())?;
         let frame = Buffer::from_slice(&stream, &self.frame, "quadtree frame")?;
         let mut samples = Buffer::uninitialized(self.gpu(), self.nodes.len(), "samples of nodes")?;

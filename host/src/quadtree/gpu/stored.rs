@@ -1,17 +1,17 @@
 //! Trees to files and from them.
 
-use super::GpuTree;
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
 use crate::once::Once;
 use crate::point::check_each_coordinate;
+use crate::quadtree::gpu::GpuTree;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::stored::Stored;
+use kauri_kernels::thread::coord::Coord;
 
-impl<C: Coordinate> GpuTree<C> {
+impl<C: Coord> GpuTree<C> {
     /// A copy in host memory.
-    pub(in crate::quadtree) fn to_stored(&self) -> Result<Stored<'_, C>> {
+    pub(crate) fn to_stored(&self) -> Result<Stored<'_, C>> {
         let (coords, ids) = (self.coords()?, self.ids()?);
         check_each_coordinate(&coords, self.dims, "point", |place| ids[place].into())?;
         Ok(Stored {
@@ -24,7 +24,7 @@ impl<C: Coordinate> GpuTree<C> {
     }
 
     /// A tree in host memory, on the device.
-    pub(in crate::quadtree) fn loaded(gpu: &Gpu, tree: &HostTree<C>) -> Result<Self> {
+    pub(crate) fn loaded(gpu: &Gpu, tree: &HostTree<C>) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let mut nodes = Buffer::uninitialized(gpu, tree.nodes().len(), "quadtree nodes")?;
         // SAFETY: nobody else has the buffer yet. A node has the bytes of its bits.
@@ -38,7 +38,7 @@ impl<C: Coordinate> GpuTree<C> {
             cells: Buffer::from_slice(&stream, &tree.cells, "quadtree cells")?,
             coords: Buffer::from_slice(&stream, &tree.coords, "quadtree points")?,
             ids: Buffer::from_slice(&stream, &tree.ids, "quadtree ids")?,
-            walked: Once::new(),
+            index: Once::new(),
         })
     }
 }

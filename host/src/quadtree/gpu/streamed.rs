@@ -15,17 +15,19 @@ mod top;
 
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::{Error, Result};
-use crate::kdtree::Coordinate;
-use crate::kdtree::cpu::Corners;
-use crate::memory::{self, Parts};
+use crate::memory::{
+    Parts, {self},
+};
 use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;
 use crate::quadtree::host::{HostTree, Levels, NodeWords};
 use crate::quadtree::{OutOfCore, QuadtreeOptions, cpu, frame_over};
+use crate::query::cpu::Corners;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::coord::Coord;
 use lanes::Lanes;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -81,7 +83,7 @@ struct Base<const D: usize> {
 }
 
 /// Builds the tree over points in host memory.
-pub(in crate::quadtree) fn build<C: Coordinate, const D: usize>(
+pub(crate) fn build<C: Coord, const D: usize>(
     gpu: &Gpu,
     points: &[[C; D]],
     options: &QuadtreeOptions,
@@ -133,7 +135,7 @@ pub(in crate::quadtree) fn build<C: Coordinate, const D: usize>(
     })
 }
 
-impl<C: Coordinate, const D: usize> Streamed<'_, C, D> {
+impl<C: Coord, const D: usize> Streamed<'_, C, D> {
     /// Gluck's way: the CPU splits upper levels, and of the last of them one node after another goes to the device.
     fn by_cpu(
         &self,

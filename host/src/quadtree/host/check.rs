@@ -1,34 +1,34 @@
 //! Whether nodes are those that a build makes of points.
 
 use crate::error::{Error, Result};
-use crate::kdtree::Coordinate;
 use crate::memory::vec_with_capacity;
 use crate::quadtree::QuadtreeOptions;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
 /// A tree whose nodes and ids may be anything; there is a node, and as many ids as points.
-pub(in crate::quadtree) struct Unchecked<'a, C, const D: usize> {
-    pub(in crate::quadtree) frame: Frame<D>,
-    pub(in crate::quadtree) options: &'a QuadtreeOptions,
-    pub(in crate::quadtree) nodes: &'a [Node],
-    pub(in crate::quadtree) points: &'a [[C; D]],
-    pub(in crate::quadtree) ids: &'a [u32],
+pub(crate) struct Unchecked<'a, C, const D: usize> {
+    pub(crate) frame: Frame<D>,
+    pub(crate) options: &'a QuadtreeOptions,
+    pub(crate) nodes: &'a [Node],
+    pub(crate) points: &'a [[C; D]],
+    pub(crate) ids: &'a [u32],
 }
 
 /// What follows from which nodes split.
-pub(in crate::quadtree) struct Cells {
+pub(crate) struct Cells {
     /// The low corner of each node's cell, in units.
-    pub(in crate::quadtree) corners: Vec<u32>,
+    pub(crate) corners: Vec<u32>,
     /// The first node of each level, and the number of nodes.
-    pub(in crate::quadtree) level_begins: Vec<u32>,
+    pub(crate) level_begins: Vec<u32>,
 }
 
-impl<C: Coordinate, const D: usize> Unchecked<'_, C, D> {
+impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
     /// The cells of the nodes, if these are the tree over the points in breadth-first order; if not, `corrupt` of the first node that is
     /// wrong. O(n), and memory for the cells.
-    pub(in crate::quadtree) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Cells> {
+    pub(crate) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Cells> {
         let cells = self.cells(&corrupt)?;
         let leaves = self.nodes.par_iter().enumerate().filter(|(_, node)| node.is_leaf());
         let wrong = leaves

@@ -1,7 +1,9 @@
 //! Nodes level by level, as a tree is put together of parts.
 
 use crate::error::Result;
-use crate::memory::{self, Parts as Room};
+use crate::memory::{
+    Parts as Room, {self},
+};
 use crate::quadtree::check_num_nodes;
 use kauri_kernels::quadtree::node::Node;
 use rayon::prelude::*;
@@ -14,7 +16,7 @@ const SHARE: usize = 1 << 14;
 /// Some nodes and what is below them, level by level; of a level one piece follows another. They stay in the parts that they were built in
 /// until all of them are there.
 #[derive(Default)]
-pub(in crate::quadtree) struct Levels<const D: usize> {
+pub(crate) struct Levels<const D: usize> {
     levels: Vec<Level<D>>,
 }
 
@@ -36,19 +38,19 @@ struct Piece<const D: usize> {
 }
 
 /// Nodes that have been built together, and the low corners of their cells.
-pub(in crate::quadtree) struct Part<const D: usize> {
-    pub(in crate::quadtree) nodes: Vec<Node>,
-    pub(in crate::quadtree) corners: Vec<[u32; D]>,
+pub(crate) struct Part<const D: usize> {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) corners: Vec<[u32; D]>,
 }
 
 impl<const D: usize> Part<D> {
     /// A node alone.
-    pub(in crate::quadtree) fn of_node(node: Node, corner: [u32; D]) -> Self {
+    pub(crate) fn of_node(node: Node, corner: [u32; D]) -> Self {
         Self { nodes: vec![node], corners: vec![corner] }
     }
 
     /// Adds the children of a node behind all others, given how many points each has. Theirs is half a cell's side, in units.
-    pub(in crate::quadtree) fn push_children(
+    pub(crate) fn push_children(
         &mut self,
         parent: usize,
         side: u32,
@@ -80,11 +82,7 @@ impl<const D: usize> Piece<D> {
 impl<const D: usize> Levels<D> {
     /// A part in breadth-first order, whose levels have so many nodes and whose points are from place `start` on. A `first_child` is
     /// the child's place in the part.
-    pub(in crate::quadtree) fn of_part(
-        part: Part<D>,
-        lens: impl IntoIterator<Item = usize>,
-        start: u32,
-    ) -> Self {
+    pub(crate) fn of_part(part: Part<D>, lens: impl IntoIterator<Item = usize>, start: u32) -> Self {
         let (of, mut begin) = (Arc::new(part), 0);
         let level = |len: usize| {
             let nodes = begin..begin + len;
@@ -97,7 +95,7 @@ impl<const D: usize> Levels<D> {
     }
 
     /// Of each node of the first level where its children begin among those of the next, if it has any; and the levels below.
-    pub(in crate::quadtree) fn split_first(mut self) -> (Vec<Option<u32>>, Self) {
+    pub(crate) fn split_first(mut self) -> (Vec<Option<u32>>, Self) {
         let below = self.levels.split_off(self.levels.len().min(1));
         let pieces = self.levels.iter().flat_map(|first| &first.pieces);
         let first_children = |piece: &Piece<D>| {
@@ -107,18 +105,18 @@ impl<const D: usize> Levels<D> {
     }
 
     /// Number of nodes of a level.
-    pub(in crate::quadtree) fn len_of(&self, level: usize) -> usize {
+    pub(crate) fn len_of(&self, level: usize) -> usize {
         self.levels.get(level).map_or(0, |level| level.len)
     }
 
     /// The levels, then others.
-    pub(in crate::quadtree) fn then(mut self, below: Self) -> Self {
+    pub(crate) fn then(mut self, below: Self) -> Self {
         self.levels.extend(below.levels);
         self
     }
 
     /// Puts other nodes behind those of the same level.
-    pub(in crate::quadtree) fn put_behind(&mut self, others: Self) -> Result<()> {
+    pub(crate) fn put_behind(&mut self, others: Self) -> Result<()> {
         for (level, mut others) in others.levels.into_iter().enumerate() {
             let next_len = self.len_of(level + 1) as u32;
             if self.levels.len() == level {
@@ -137,7 +135,7 @@ impl<const D: usize> Levels<D> {
     }
 
     /// The nodes in breadth-first order, the corners of their cells, and where levels begin.
-    pub(in crate::quadtree) fn into_tree(self) -> Result<(Vec<Node>, Vec<u32>, Vec<u32>)> {
+    pub(crate) fn into_tree(self) -> Result<(Vec<Node>, Vec<u32>, Vec<u32>)> {
         let num = self.levels.iter().map(|level| level.len).sum();
         check_num_nodes(num, 0, D)?;
         let mut nodes: Vec<Node> = memory::vec_with_capacity(num, "nodes of a quadtree")?;

@@ -1,16 +1,18 @@
 //! Queries of a tree in host memory, by all threads.
 
-use super::HostTree;
 use crate::error::Result;
-use crate::kdtree::Coordinate;
-use crate::memory::{self, vec_with_capacity};
+use crate::memory::{
+    vec_with_capacity, {self},
+};
+use crate::quadtree::host::HostTree;
 use crate::quadtree::{LeafRows, NO_NODE, frame_of};
 use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
-impl<C: Coordinate> HostTree<C> {
+impl<C: Coord> HostTree<C> {
     /// The leaf of each query.
-    pub(in crate::quadtree) fn leaves_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
+    pub(crate) fn leaves_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
         let frame = frame_of::<D>(&self.frame);
         let mut leaves = vec_with_capacity(queries.len(), "leaves of points")?;
         queries.par_iter().map(|&query| self.leaf_of(&frame, query)).collect_into_vec(&mut leaves);
@@ -30,7 +32,7 @@ impl<C: Coordinate> HostTree<C> {
     }
 
     /// The leaves around nodes.
-    pub(in crate::quadtree) fn leaves_around<const D: usize>(&self, nodes: &[u32]) -> Result<LeafRows> {
+    pub(crate) fn leaves_around<const D: usize>(&self, nodes: &[u32]) -> Result<LeafRows> {
         let levels = frame_of::<D>(&self.frame).levels;
         let rows: Vec<Vec<u32>> = nodes.par_iter().map(|&of| self.around::<D>(levels, of)).collect();
         let mut offsets = vec_with_capacity(rows.len() + 1, "offsets of rows")?;
@@ -72,7 +74,7 @@ impl<C: Coordinate> HostTree<C> {
     }
 
     /// The place of the sample of each node of all levels up to one, and of all below these.
-    pub(in crate::quadtree) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
+    pub(crate) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
         let frame = frame_of::<D>(&self.frame);
         let (nodes, points) = (self.nodes(), self.coords.as_chunks::<D>().0);
         let mut samples = vec_with_capacity(nodes.len(), "samples of nodes")?;

@@ -19,19 +19,19 @@ unsafe impl TransparentWrapper<Node> for NodeWords {}
 
 impl NodeWords {
     /// Nodes in their own memory.
-    pub(in crate::quadtree) fn of_nodes(nodes: Vec<Node>) -> Items<Self> {
+    pub(crate) fn of_nodes(nodes: Vec<Node>) -> Items<Self> {
         // In place: to the allocator both are the same.
         nodes.into_iter().map(Self).collect::<Vec<_>>().into()
     }
 
     /// Words as nodes.
-    pub(in crate::quadtree) fn nodes(words: &[Self]) -> &[Node] {
+    pub(crate) fn nodes(words: &[Self]) -> &[Node] {
         Self::peel_slice(words)
     }
 
     /// The bytes of nodes in a file.
     #[cfg(feature = "io")]
-    pub(in crate::quadtree) fn bytes(nodes: &[Node]) -> &[u8] {
+    pub(crate) fn bytes(nodes: &[Node]) -> &[u8] {
         bytemuck::cast_slice(Self::wrap_slice(nodes))
     }
 }

@@ -1,10 +1,9 @@
 //! All queries of all indexes.
 
 use super::{Run, attack_everywhere, told};
-use kauri::kdtree::{
-    BalancedBuilder, BalancedKdTree, BalancedOptions, Builder, PointMask, Queries, QueryOptions, SplitRule,
-    Traversal,
-};
+use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::kdtree::{Builder, SplitRule};
+use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};

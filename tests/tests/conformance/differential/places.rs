@@ -1,10 +1,10 @@
 //! Places at the poles, at and around longitudes of ±180 and ±360 degrees, and elsewhere: every query and join against great circles.
 
 use super::{Run, attack_everywhere};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, Removed};
 use kauri::join::{DistanceJoin, KnnJoin, Scored, TopKDistanceJoin};
-use kauri::kdtree::{
-    BalancedKdTree, BalancedOptions, Neighbors, PointMask, Queries, QueryOptions, Removed, SplitRule,
-};
+use kauri::kdtree::SplitRule;
+use kauri::query::{Neighbors, PointMask, Queries, QueryOptions};
 use kauri::{Batches, Device, EARTH_RADIUS_M, KdTree, KdTreeOptions, LonLat, SpatialIndex};
 use kauri_tests::naive::angle;
 use kauri_tests::nasty::{Choice, Draw, Outcome};

@@ -1,7 +1,7 @@
 //! Files that were changed by accident: every flipped bit, every length.
 
 use super::{Saved, Widest};
-use kauri::kdtree::BalancedKdTree;
+use kauri::balanced::BalancedKdTree;
 use kauri::quadtree::Quadtree;
 use kauri::{Device, Error, KdTree, LonLat};
 use kauri_tests::generate::Shape;

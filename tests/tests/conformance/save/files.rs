@@ -1,11 +1,13 @@
 //! Paths, writers and readers.
 
 use super::Saved;
-use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::{Device, Error, KdTree, KdTreeOptions};
 use kauri_tests::generate::Shape;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{
+    Read, Write, {self},
+};
 use std::path::Path;
 
 type Tree = KdTree<[f32; 2]>;

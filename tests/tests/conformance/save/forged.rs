@@ -1,7 +1,7 @@
 //! Files that somebody made on purpose, by the documentation of the format: checksums are right, and what they cover is not.
 
 use super::{Saved, Widest};
-use kauri::kdtree::{BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_tests::generate::Shape;
 use kauri_tests::load_any::reseal;

@@ -1,27 +1,28 @@
 //! A batch of parts on its way through the device.
 
-use super::lanes::Lane;
-use super::top::{Batch, Top};
-use super::{Room, Streamed};
 use crate::device::{Buffer, Layout, Workspace};
 use crate::error::{Error, Result};
-use crate::kdtree::Coordinate;
 use crate::memory;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::Pairs;
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::quadtree::Builder;
-use crate::quadtree::gpu::{Asked, codes, levels, nodes::Nodes};
+use crate::quadtree::gpu::nodes::Nodes;
+use crate::quadtree::gpu::streamed::lanes::Lane;
+use crate::quadtree::gpu::streamed::top::{Batch, Top};
+use crate::quadtree::gpu::streamed::{Room, Streamed};
+use crate::quadtree::gpu::{Asked, codes, levels};
 use crate::quadtree::host::{Levels, Part};
 use kauri_kernels::quadtree::batches::quadtree_ranks;
 use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::thread::coord::Coord;
 use std::iter::once;
 
-impl<C: Coordinate, const D: usize> Streamed<'_, C, D> {
+impl<C: Coord, const D: usize> Streamed<'_, C, D> {
     /// Builds what is below the roots of a batch, and puts its points in order; the roots are the first level of what is returned. If the device has no
     /// room for it nothing has been done.
-    pub(super) fn batch(
+    pub(crate) fn batch(
         &self,
         lane: &mut Lane,
         top: &Top<D>,

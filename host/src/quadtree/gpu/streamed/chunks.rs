@@ -1,26 +1,26 @@
 //! Points on their first way through the device: counted, and brought to where their batch is.
 
-use super::lanes::{Lane, Lanes, Turns};
-use super::top::{Batch, Top};
-use super::{Base, Points, Room, Streamed};
 use crate::device::{Buffer, Layout};
 use crate::error::Result;
-use crate::kdtree::Coordinate;
 use crate::memory;
 use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes, Turns};
+use crate::quadtree::gpu::streamed::top::{Batch, Top};
+use crate::quadtree::gpu::streamed::{Base, Points, Room, Streamed};
 use kauri_kernels::primitives::search::primitives_search;
 use kauri_kernels::quadtree::batches::{quadtree_count_cells, quadtree_ranks};
+use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Points of a chunk at most.
 const CHUNK: usize = 1 << 24;
 
-impl<C: Coordinate, const D: usize> Streamed<'_, C, D> {
+impl<C: Coord, const D: usize> Streamed<'_, C, D> {
     /// How many points each cell has, `num_levels` levels below a node.
-    pub(super) fn count(
+    pub(crate) fn count(
         &self,
         lanes: &mut Lanes<'_>,
         base: &Base<D>,
@@ -51,7 +51,7 @@ impl<C: Coordinate, const D: usize> Streamed<'_, C, D> {
     }
 
     /// Brings points to the room of their batches, in their order there.
-    pub(super) fn distribute(
+    pub(crate) fn distribute(
         &self,
         lanes: &mut Lanes<'_>,
         top: &Top<D>,

@@ -2,7 +2,9 @@
 
 use crate::device::{Buffer, Gpu, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::memory::{self, Parts};
+use crate::memory::{
+    Parts, {self},
+};
 use crate::progress::{Progress, Step};
 use bytemuck::Pod;
 use cuda_std::mem::Slice;
@@ -14,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 /// Lanes that pieces of work go along, one after another.
-pub(super) struct Lanes<'a> {
+pub(crate) struct Lanes<'a> {
     num: usize,
     /// Bytes of page-locked memory that each has.
     staged_bytes: u64,
@@ -24,15 +26,15 @@ pub(super) struct Lanes<'a> {
 }
 
 /// What a lane has.
-pub(super) struct Lane {
-    pub(super) stream: Stream,
-    pub(super) workspace: Workspace,
-    pub(super) staging: Staging,
+pub(crate) struct Lane {
+    pub(crate) stream: Stream,
+    pub(crate) workspace: Workspace,
+    pub(crate) staging: Staging,
 }
 
 impl Lane {
     /// Rows of so many items on the device.
-    pub(super) fn upload<T: DeviceCopy + Pod + Send + Sync>(
+    pub(crate) fn upload<T: DeviceCopy + Pod + Send + Sync>(
         &mut self,
         items: &[T],
         width: usize,
@@ -44,7 +46,7 @@ impl Lane {
     ///
     /// # Safety
     /// The view is of device memory that has been written.
-    pub(super) unsafe fn download<T: Pod + Sync, U: Send, const W: usize>(
+    pub(crate) unsafe fn download<T: Pod + Sync, U: Send, const W: usize>(
         &mut self,
         from: Slice<'_, T>,
         make: impl Fn(&[T; W]) -> U + Sync,
@@ -67,20 +69,20 @@ impl Lane {
 }
 
 impl<'a> Lanes<'a> {
-    pub(super) fn new(num: usize, staged_bytes: u64, progress: &'a mut dyn Progress) -> Self {
+    pub(crate) fn new(num: usize, staged_bytes: u64, progress: &'a mut dyn Progress) -> Self {
         Self { num, staged_bytes, progress, idle: Mutex::default() }
     }
 }
 
 impl Lanes<'_> {
     /// Gives back what lanes have that do nothing.
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         lock(&self.idle).clear();
     }
 
     /// Does all pieces of work, of so many points each, and returns what they made, in order. The first error ends it, and so does who is
     /// told of the progress.
-    pub(super) fn run<R: Send>(
+    pub(crate) fn run<R: Send>(
         &mut self,
         gpu: &Gpu,
         phase: &'static str,
@@ -149,18 +151,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Lets pieces of work that are done side by side do something in their order.
-pub(super) struct Turns<T> {
+pub(crate) struct Turns<T> {
     state: Mutex<(usize, bool, T)>,
     is_next: Condvar,
 }
 
 impl<T> Turns<T> {
-    pub(super) fn new(state: T) -> Self {
+    pub(crate) fn new(state: T) -> Self {
         Self { state: Mutex::new((0, false, state)), is_next: Condvar::new() }
     }
 
     /// Does what piece `i` does when all pieces before it have; nothing if one of them never will.
-    pub(super) fn take<R>(&self, i: usize, act: impl FnOnce(&mut T) -> R) -> Option<R> {
+    pub(crate) fn take<R>(&self, i: usize, act: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut state = lock(&self.state);
         while state.0 != i && !state.1 {
             state = self.is_next.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +177,7 @@ impl<T> Turns<T> {
     }
 
     /// Does a piece of work that takes its turn; if it fails, or panics, nobody waits for it.
-    pub(super) fn within<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    pub(crate) fn within<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         struct GiveUp<'a, T>(&'a Turns<T>, bool);
         impl<T> Drop for GiveUp<'_, T> {
             fn drop(&mut self) {

@@ -1,49 +1,49 @@
 //! The upper levels of a part: nodes of which it is known how many points they have, and batches of them.
 
-use super::Base;
 use crate::error::Result;
 use crate::memory;
 use crate::quadtree::cpu::Cut;
+use crate::quadtree::gpu::streamed::Base;
 use crate::quadtree::host::{Levels, Part};
 use crate::quadtree::level_begins;
 use kauri_kernels::quadtree::node::Node;
 use std::ops::Range;
 
 /// Upper levels, and what is below them so far.
-pub(super) struct Top<const D: usize> {
+pub(crate) struct Top<const D: usize> {
     tree: Part<D>,
     /// Where the levels of these begin, and where the last ends.
     begins: Vec<usize>,
     below: Levels<D>,
     /// The nodes without children so far, in order; of those that are leaves in any case only where points are yet to be brought to them.
-    pub(super) roots: Vec<Root>,
+    pub(crate) roots: Vec<Root>,
     /// The level of the node above all, and how many levels below it cells are counted.
-    pub(super) level: u32,
-    pub(super) num_levels: u32,
+    pub(crate) level: u32,
+    pub(crate) num_levels: u32,
 }
 
 /// A node at the end of upper levels.
 #[derive(Clone, Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     /// Its cells, of those that were counted.
-    pub(super) cells: Range<u32>,
+    pub(crate) cells: Range<u32>,
     /// Its points.
-    pub(super) points: Range<usize>,
+    pub(crate) points: Range<usize>,
     /// Which node it is, if that is to be split: one of the last level.
-    pub(super) node: Option<usize>,
+    pub(crate) node: Option<usize>,
 }
 
 /// Roots that follow each other, to be built together.
 #[derive(Clone, Debug)]
-pub(super) struct Batch {
-    pub(super) roots: Range<usize>,
-    pub(super) points: Range<usize>,
+pub(crate) struct Batch {
+    pub(crate) roots: Range<usize>,
+    pub(crate) points: Range<usize>,
 }
 
 impl<const D: usize> Top<D> {
     /// The levels below a node down to the one on which no node has more points than fit, or that of the counts, of cells `num_levels`
     /// below. A root has 2^`frame_levels` units on a side.
-    pub(super) fn new(
+    pub(crate) fn new(
         base: &Base<D>,
         counts: &[u32],
         num_levels: u32,
@@ -98,7 +98,7 @@ impl<const D: usize> Top<D> {
     }
 
     /// A tree that ends with a level, whose points are where they belong, given how many of its nodes split on each level above.
-    pub(super) fn of_tree((tree, of_levels): Cut<D>, splits: impl Fn(&Node) -> bool) -> Self {
+    pub(crate) fn of_tree((tree, of_levels): Cut<D>, splits: impl Fn(&Node) -> bool) -> Self {
         let begins: Vec<_> = level_begins(&of_levels, D).into_iter().map(|begin| begin as usize).collect();
         let last = begins[begins.len() - 2];
         let root = |(number, node): (usize, &Node)| Root {
@@ -112,7 +112,7 @@ impl<const D: usize> Top<D> {
     }
 
     /// All roots, as many together as fit, or one.
-    pub(super) fn batches(&self, fits: usize) -> Vec<Batch> {
+    pub(crate) fn batches(&self, fits: usize) -> Vec<Batch> {
         let mut batches: Vec<Batch> = Vec::new();
         for (i, root) in self.roots.iter().enumerate() {
             match batches.last_mut() {
@@ -126,13 +126,13 @@ impl<const D: usize> Top<D> {
     }
 
     /// A batch of each root of one.
-    pub(super) fn alone(&self, batch: &Batch) -> Vec<Batch> {
+    pub(crate) fn alone(&self, batch: &Batch) -> Vec<Batch> {
         let alone = |i: usize| Batch { roots: i..i + 1, points: self.roots[i].points.clone() };
         batch.roots.clone().map(alone).collect()
     }
 
     /// Two halves of a batch, if it has several roots.
-    pub(super) fn halves(&self, batch: &Batch) -> Option<[Batch; 2]> {
+    pub(crate) fn halves(&self, batch: &Batch) -> Option<[Batch; 2]> {
         let Range { start, end } = batch.roots;
         let middle = start + (end - start) / 2;
         let half = |roots: Range<usize>| {
@@ -143,19 +143,19 @@ impl<const D: usize> Top<D> {
     }
 
     /// The roots of a batch that split: nodes and the corners of their cells.
-    pub(super) fn nodes(&self, batch: &Batch) -> (Vec<Node>, Vec<[u32; D]>) {
+    pub(crate) fn nodes(&self, batch: &Batch) -> (Vec<Node>, Vec<[u32; D]>) {
         self.numbers(batch).map(|number| (self.tree.nodes[number], self.tree.corners[number])).unzip()
     }
 
     /// The only root of a batch.
-    pub(super) fn base(&self, batch: &Batch) -> Option<Base<D>> {
+    pub(crate) fn base(&self, batch: &Batch) -> Option<Base<D>> {
         let (nodes, corners) = self.nodes(batch);
         let (node, corner) = nodes.first().zip(corners.first())?;
         Some(Base { level: node.level, corner: *corner, points: batch.points.clone() })
     }
 
     /// Puts what is below the roots of a batch, which are its first level, behind what is below those before.
-    pub(super) fn put_below(&mut self, batch: &Batch, built: Levels<D>) -> Result<()> {
+    pub(crate) fn put_below(&mut self, batch: &Batch, built: Levels<D>) -> Result<()> {
         let (first_children, below) = built.split_first();
         // As if what is below followed the tree.
         let begin = (self.tree.nodes.len() + self.below.len_of(0)) as u32;
@@ -167,7 +167,7 @@ impl<const D: usize> Top<D> {
     }
 
     /// All levels.
-    pub(super) fn into_levels(self) -> Levels<D> {
+    pub(crate) fn into_levels(self) -> Levels<D> {
         let lens = self.begins.windows(2).map(|of| of[1] - of[0]);
         Levels::of_part(self.tree, lens, 0).then(self.below)
     }

@@ -1,0 +1,290 @@
+//! Brown's builder: arrays sorted on every axis, then partitioned depth first, both branches at the same time.
+
+pub(crate) mod index;
+
+use crate::point::with_dims;
+use kauri_kernels::kdtree::balanced::{NONE, Run, medians_len};
+use kauri_kernels::kdtree::left_balanced::full_tree;
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::balanced::BalancedTree;
+#[cfg(feature = "io")]
+use crate::balanced::stored::Loaded;
+#[cfg(feature = "io")]
+use crate::balanced::stored::Stored;
+use crate::error::{Error, Result};
+use crate::memory::{
+    Items, {self},
+};
+use crate::once::Once;
+use crate::query::backend::Answers;
+use crate::query::cpu::CpuIndex;
+use crate::stats::Stats;
+
+/// Runs of at most this many points are partitioned by one task.
+const SEQUENTIAL: usize = 4096;
+
+/// A tree in host memory.
+pub(crate) struct CpuTree<C: Coord> {
+    dims: usize,
+    coords: Arc<Items<C>>,
+    num_nodes: usize,
+    medians: Items<u32>,
+    stays: Items<u32>,
+    index: Once<CpuIndex<C>>,
+}
+
+/// Temporary bytes of a build: an array an axis, and one to partition to.
+pub(crate) fn temp_bytes(num_points: usize, dims: usize) -> u64 {
+    4 * num_points as u64 * (dims as u64 + 1)
+}
+
+impl<C: Coord> CpuTree<C> {
+    pub(crate) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
+        with_dims!(dims, D => build(coords.as_chunks::<D>().0, stats))
+    }
+
+    /// The tree of a file.
+    #[cfg(feature = "io")]
+    pub(crate) fn loaded(loaded: Loaded<C>, dims: usize) -> Self {
+        let Loaded { num_nodes, coords, medians, stays } = loaded;
+        Self { dims, coords: coords.into(), num_nodes, medians, stays, index: Once::new() }
+    }
+}
+
+/// Compares two points by the super key that begins on an axis.
+fn compare<C: Coord, const D: usize>(points: &[[C; D]], axis: usize, a: u32, b: u32) -> Ordering {
+    let (a, b) = (&points[a as usize], &points[b as usize]);
+    let by_axis = |axis: usize| a[axis].key().cmp(&b[axis].key());
+    (axis..D).chain(0..axis).map(by_axis).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<CpuTree<C>> {
+    let n = points.len();
+    let mut coords = memory::vec_with_capacity(n * D, "coordinates of the points")?;
+    let mut arrays: [Vec<u32>; D] = std::array::from_fn(|_| Vec::new());
+    stats.phase("init", || {
+        coords.extend_from_slice(points.as_flattened());
+        arrays.iter_mut().try_for_each(|array| {
+            memory::reserve(array, n, "sorted arrays")?;
+            array.extend(0..n as u32);
+            Ok(())
+        })
+    })?;
+    stats.phase("sort", || {
+        for (axis, array) in arrays.iter_mut().enumerate() {
+            array.par_sort_unstable_by(|&a, &b| compare(points, axis, a, b).then(a.cmp(&b)));
+        }
+    });
+    let stays = stats.phase("dedupe", || {
+        let stays = stays(points, &arrays[0])?;
+        for (axis, array) in arrays.iter_mut().enumerate() {
+            array.dedup_by(|&mut a, &mut b| compare(points, axis, a, b).is_eq());
+        }
+        Ok(stays)
+    })?;
+    let num_nodes = arrays[0].len();
+    let num_medians = medians_len(num_nodes as u32);
+    let mut medians = memory::vec_with_capacity(num_medians, "medians of the tree")?;
+    medians.resize_with(num_medians, || AtomicU32::new(NONE));
+    let mut room = memory::vec_with_capacity(num_nodes, "room for a partition")?;
+    room.resize(num_nodes, 0);
+    stats.phase("partition", || {
+        let build = Build { points, medians: &medians };
+        build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut room, 0, 0);
+    });
+    let medians = medians.into_iter().map(AtomicU32::into_inner).collect::<Vec<_>>().into();
+    let (coords, stays) = (Arc::new(coords.into()), stays.into());
+    Ok(CpuTree { dims: D, coords, num_nodes, medians, stays, index: Once::new() })
+}
+
+/// Of each point the first that is equal to it; nothing, if that is itself for all.
+fn stays<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
+    let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
+    if !sorted.par_windows(2).any(are_equal) {
+        return Ok(Vec::new());
+    }
+    let mut stays = memory::vec_with_capacity(points.len(), "points that stay")?;
+    stays.extend(0..points.len() as u32);
+    for pair in sorted.windows(2).filter(|pair| are_equal(pair)) {
+        stays[pair[1] as usize] = stays[pair[0] as usize];
+    }
+    Ok(stays)
+}
+
+/// What all subtrees have in common.
+struct Build<'a, C, const D: usize> {
+    points: &'a [[C; D]],
+    medians: &'a [AtomicU32],
+}
+
+impl<C: Coord, const D: usize> Build<'_, C, D> {
+    /// Builds the subtree of an address of a level over the points of all arrays.
+    fn subtree(&self, arrays: [&mut [u32]; D], room: &mut [u32], level: u32, address: u32) {
+        let len = arrays[0].len();
+        if len == 0 {
+            return;
+        }
+        let (axis, middle) = (level as usize % D, Run { begin: 0, len: len as u32 }.median() as usize);
+        let median = arrays[axis][middle];
+        self.medians[(full_tree(level) + address) as usize].store(median, Relaxed);
+        if len == 1 {
+            return;
+        }
+        let mut first = [const { None }; D];
+        let mut last = [const { None }; D];
+        for (other, array) in arrays.into_iter().enumerate() {
+            if other != axis {
+                self.partition(array, room, axis, median, middle);
+            }
+            let (less, rest) = array.split_at_mut(middle);
+            (first[other], last[other]) = (Some(less), Some(&mut rest[1..]));
+        }
+        let whole = |halves: [Option<_>; D]| halves.map(|half: Option<&mut [u32]>| half.unwrap_or_default());
+        let (less_room, rest) = room.split_at_mut(middle);
+        let greater_room = &mut rest[1..];
+        let less = |this: &Self| this.subtree(whole(first), less_room, level + 1, 2 * address);
+        let greater = |this: &Self| this.subtree(whole(last), greater_room, level + 1, 2 * address + 1);
+        if len > SEQUENTIAL {
+            rayon::join(|| less(self), || greater(self));
+        } else {
+            less(self);
+            greater(self);
+        }
+    }
+
+    /// Puts what comes before the median to the front of an array, in order, and what comes behind it to the end.
+    fn partition(&self, array: &mut [u32], room: &mut [u32], axis: usize, median: u32, middle: usize) {
+        let (mut less, mut greater) = (0, middle + 1);
+        for &id in &*array {
+            match compare(self.points, axis, id, median) {
+                Ordering::Less => {
+                    room[less] = id;
+                    less += 1;
+                }
+                Ordering::Equal => {}
+                Ordering::Greater => {
+                    room[greater] = id;
+                    greater += 1;
+                }
+            }
+        }
+        room[middle] = median;
+        array.copy_from_slice(&room[..array.len()]);
+    }
+}
+
+impl<C: Coord> BalancedTree<C> for CpuTree<C> {
+    fn num_nodes(&self) -> usize {
+        self.num_nodes
+    }
+
+    fn verify(&self) -> Result<()> {
+        with_dims!(self.dims, D => {
+            let check = Check { tree: self, points: self.coords.as_chunks::<D>().0 };
+            check.all()
+        })
+    }
+
+    fn medians(&self) -> Result<Vec<u32>> {
+        copied(&self.medians, "medians of the tree")
+    }
+
+    fn stays(&self) -> Result<Vec<u32>> {
+        copied(&self.stays, "points that stay")
+    }
+
+    fn answers(&self) -> Result<&dyn Answers<C>> {
+        Ok(self.index.get_or_make(|| index::of_balanced(&self.coords, self.dims, &self.medians))?)
+    }
+
+    #[cfg(feature = "io")]
+    fn stored(&self) -> Result<Stored<'_, C>> {
+        let (coords, medians, stays) = (&**self.coords, &*self.medians, &*self.stays);
+        Ok(Stored { coords: coords.into(), medians: medians.into(), stays: stays.into() })
+    }
+}
+
+fn copied(items: &[u32], label: &'static str) -> Result<Vec<u32>> {
+    let mut copy = memory::vec_with_capacity(items.len(), label)?;
+    copy.extend_from_slice(items);
+    Ok(copy)
+}
+
+/// A check of a tree, depth first.
+struct Check<'a, C: Coord, const D: usize> {
+    tree: &'a CpuTree<C>,
+    points: &'a [[C; D]],
+}
+
+/// The nearest ancestors on both sides of each axis.
+type Bounds<const D: usize> = [[Option<u32>; 2]; D];
+
+impl<C: Coord, const D: usize> Check<'_, C, D> {
+    fn all(&self) -> Result<()> {
+        let mut seen = memory::vec_with_capacity(self.points.len(), "points seen")?;
+        seen.resize(self.points.len(), false);
+        let run = Run { begin: 0, len: self.tree.num_nodes as u32 };
+        let num_nodes = self.subtree(run, 0, 0, [[None; 2]; D], &mut seen)?;
+        let num_stored = self.tree.medians.iter().filter(|&&id| id != NONE).count();
+        if num_nodes != self.tree.num_nodes || num_stored != num_nodes {
+            let what = format!(
+                "{num_stored} nodes, of which {num_nodes} in place, instead of {}",
+                self.tree.num_nodes
+            );
+            return Err(corrupt(0, what));
+        }
+        Ok(())
+    }
+
+    /// Checks the subtree of an address that is to have the points of a run, and counts its nodes.
+    fn subtree(
+        &self,
+        run: Run,
+        level: u32,
+        address: u32,
+        bounds: Bounds<D>,
+        seen: &mut [bool],
+    ) -> Result<usize> {
+        if run.len == 0 {
+            return Ok(0);
+        }
+        let place = (full_tree(level) + address) as usize;
+        let id = self.tree.medians.get(place).copied().unwrap_or(NONE);
+        match seen.get_mut(id as usize) {
+            None => {
+                return Err(corrupt(place, format!("id {id}, but there are {} points", self.points.len())));
+            }
+            Some(seen) if *seen => {
+                return Err(corrupt(place, format!("id {id} is also the id of another node")));
+            }
+            Some(seen) => *seen = true,
+        }
+        for (axis, [below, above]) in bounds.into_iter().enumerate() {
+            let is_less = |a, b| compare(self.points, axis, a, b).is_lt();
+            if below.is_some_and(|below| !is_less(below, id))
+                || above.is_some_and(|above| !is_less(id, above))
+            {
+                return Err(corrupt(
+                    place,
+                    format!("id {id} is on the wrong side of an ancestor on axis {axis}"),
+                ));
+            }
+        }
+        let axis = level as usize % D;
+        let (mut less, mut greater) = (bounds, bounds);
+        (less[axis][1], greater[axis][0]) = (Some(id), Some(id));
+        let less = self.subtree(run.less(), level + 1, 2 * address, less, seen)?;
+        let greater = self.subtree(run.greater(), level + 1, 2 * address + 1, greater, seen)?;
+        Ok(less + 1 + greater)
+    }
+}
+
+fn corrupt(node: usize, what: String) -> Error {
+    Error::Corrupt { node: node as u64, what }
+}

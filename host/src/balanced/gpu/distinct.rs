@@ -1,0 +1,61 @@
+//! Removal of equal points from sorted arrays, in two passes.
+
+use cuda_std::mem::SliceMut;
+use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
+use kauri_kernels::primitives::select_two_pass::primitives_select_close_gaps;
+use kauri_kernels::thread::coord::Coord;
+
+use crate::balanced::gpu::Build;
+use crate::device::{Buffer, Layout, Region};
+use crate::error::{Error, Result};
+use crate::primitives::pairs::Source;
+
+/// Temporary memory for arrays of one length.
+pub(crate) struct Distinct {
+    /// Points of a warp's piece.
+    piece: usize,
+    /// What warps compact to.
+    pub(crate) compacted: Region<u32>,
+    kept: Region<u64>,
+}
+
+impl Distinct {
+    /// Plans for `len` points, and for that many warps.
+    pub(crate) fn plan(layout: &mut Layout, len: usize, warps: u32) -> Self {
+        let piece = len.div_ceil(warps as usize).next_multiple_of(32).max(32);
+        Self { piece, compacted: layout.reserve(len), kept: layout.reserve(len.div_ceil(piece)) }
+    }
+
+    /// Keeps the first of equal points of an array that is sorted by the super key of an axis, and says how many these are. `words` are
+    /// two.
+    pub(crate) fn run<C: Coord>(
+        &self,
+        build: Build<'_, C>,
+        axis: usize,
+        sorted: Source<'_, C, u32>,
+        to: SliceMut<'_, u32>,
+        words: &mut Buffer<u64>,
+    ) -> Result<usize> {
+        let Build { stream, temp, coords, dims } = build;
+        let (compacted, kept) = (temp.view(self.compacted), temp.view(self.kept));
+        let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
+        words.fill_bytes(stream, 0xff)?;
+        // SAFETY: arrays of the plan, of which none overlaps another; a warp a piece, and there are two words.
+        unsafe {
+            let all = words.slice_mut();
+            let (count, failed) = (all.part(0, 1), all.part(1, 1));
+            let Source { keys, values } = sorted;
+            let args = (keys, values, coords, dims as u32, axis as u32, compacted, kept, failed, piece);
+            stream.launch_items::<kdtree_distinct_pieces<C>>(threads, args)?;
+            let args = (compacted.read_only(), kept.read_only(), to, count, piece);
+            stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)?;
+        }
+        match words.to_vec(stream)?[..] {
+            [count, u64::MAX] => Ok(count as usize),
+            ref found => {
+                let what = format!("the sort on axis {axis} left a point behind the next one");
+                Err(Error::Corrupt { node: found[1], what })
+            }
+        }
+    }
+}

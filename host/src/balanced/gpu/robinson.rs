@@ -1,0 +1,160 @@
+//! Robinson's builder: arrays sorted on every axis by merge sort, equal points removed in two passes, then partitioned a level at a time
+//! by the partitioner that fits the length of its runs.
+
+use cuda_std::mem::SliceMut;
+use kauri_kernels::kdtree::balanced::finish::kdtree_finish_runs;
+use kauri_kernels::kdtree::balanced::num_partitions;
+use kauri_kernels::kdtree::balanced::partition::{
+    kdtree_partition_close_gaps, kdtree_partition_pieces, kdtree_partition_runs, kdtree_partition_small_runs,
+};
+use kauri_kernels::thread::coord::Coord;
+
+use crate::balanced::BalancedOptions;
+use crate::balanced::gpu::distinct::Distinct;
+use crate::balanced::gpu::{Build, Plan};
+use crate::device::{Buffer, Layout, Region};
+use crate::error::{Error, Result};
+use crate::primitives::merge_sort::SortPoints;
+use crate::primitives::pairs::{Pairs, Source, nothing};
+use crate::stats::Stats;
+
+/// Most points of a run that several have a warp for.
+const SMALL: u32 = 16;
+
+/// Temporary memory of a build.
+pub(crate) struct Robinson<C> {
+    /// Warps that partition, a power of two.
+    warps: u32,
+    sort: SortPoints<C>,
+    distinct: Distinct,
+    sorted_keys: Region<C>,
+    sorted: Region<u32>,
+    /// The distinct points, sorted on each axis, and room for one more array.
+    arrays: Vec<Region<u32>>,
+    spare: Region<u32>,
+    halves: Region<u32>,
+}
+
+impl<C: Coord> Robinson<C> {
+    pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
+        // More than one for 32 points have nothing to do.
+        let useful = n.div_ceil(32).clamp(1, 1 << 20) as u32;
+        let warps = options.warps.clamp(1, useful).next_power_of_two();
+        Self {
+            warps,
+            sort: SortPoints::plan(layout, n),
+            distinct: Distinct::plan(layout, n, warps),
+            sorted_keys: layout.reserve(n),
+            sorted: layout.reserve(n),
+            arrays: (0..dims).map(|_| layout.reserve(n)).collect(),
+            spare: layout.reserve(n),
+            halves: layout.reserve(2 * warps as usize),
+        }
+    }
+
+    /// Sorts the points on an axis by super key.
+    fn sort_axis<'a>(&self, build: Build<'a, C>, axis: usize) -> Result<Source<'a, C, u32>> {
+        let Build { stream, temp, coords, dims } = build;
+        let output = Pairs { keys: temp.view(self.sorted_keys), values: temp.view(self.sorted) };
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
+        unsafe { self.sort.run(stream, temp, coords, dims, axis, output)? };
+        Ok(output.read_only())
+    }
+}
+
+impl<C: Coord> Plan<C> for Robinson<C> {
+    fn sort(&self, build: Build<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
+        let Build { stream, temp, coords, dims } = build;
+        let n = coords.len() / dims;
+        let (mut num_nodes, mut stays) = (n, None);
+        let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
+        for axis in 0..dims {
+            let sorted = stats.phase("sort", || {
+                let sorted = self.sort_axis(build, axis)?;
+                stream.synchronize()?;
+                Ok(sorted)
+            })?;
+            stats.phase("dedupe", || {
+                let found =
+                    self.distinct.run(build, axis, sorted, temp.view(self.arrays[axis]), &mut words)?;
+                if axis > 0 && found != num_nodes {
+                    let what = format!("{found} distinct points on axis {axis}, and {num_nodes} on others");
+                    return Err(Error::Corrupt { node: 0, what });
+                }
+                num_nodes = found;
+                if axis == 0 && num_nodes < n {
+                    // SAFETY: no more points are kept than there are.
+                    let kept = unsafe { temp.view(self.arrays[0]).part(0, num_nodes) };
+                    stays = Some(build.stays(sorted.values, kept.read_only())?);
+                    stream.synchronize()?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok((num_nodes, stays))
+    }
+
+    fn makes_children(&self) -> bool {
+        true
+    }
+
+    fn partition(
+        &self,
+        build: Build<'_, C>,
+        num_nodes: usize,
+        medians: SliceMut<'_, u32>,
+        children: SliceMut<'_, u32>,
+    ) -> Result<()> {
+        let Build { stream, temp, coords, dims } = build;
+        // SAFETY: the arrays are planned for all points, of which these are left.
+        let part = |region| unsafe { temp.view(region).part(0, num_nodes) };
+        let mut arrays: Vec<_> = self.arrays.iter().map(|&array| part(array)).collect();
+        let (mut spare, less, greater) = (part(self.spare), part(self.sorted), part(self.distinct.compacted));
+        let (halves, num_dims, warps) = (temp.view(self.halves), dims as u32, self.warps);
+        let threads = 32 * u64::from(warps);
+        let last = num_partitions(num_nodes as u32);
+        for level in 0..last {
+            let axis = level as usize % dims;
+            let primary = arrays[axis].read_only();
+            // Runs of a level have as many points, give or take one.
+            let longest = (num_nodes as u64 + 1).div_ceil(1 << level) as u32 - 1;
+            // The first array's partition makes the nodes; where there is none, a partition of nothing.
+            let mut medians = medians;
+            let others: Vec<_> = (0..dims).filter(|&other| other != axis).map(Some).collect();
+            let others = if others.is_empty() { vec![None] } else { others };
+            for other in others {
+                let array = other.map_or(nothing(), |other| arrays[other]);
+                let from = array.read_only();
+                // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
+                unsafe {
+                    if 1 << level < warps {
+                        let args = (
+                            coords, num_dims, primary, level, from, less, greater, halves, medians, children,
+                            warps,
+                        );
+                        stream.launch_items::<kdtree_partition_pieces<C>>(threads, args)?;
+                        if !array.is_empty() {
+                            let (less, greater) = (less.read_only(), greater.read_only());
+                            let args = (less, greater, halves.read_only(), level, array, warps);
+                            stream.launch_items::<kdtree_partition_close_gaps>(threads, args)?;
+                        }
+                    } else if longest > SMALL {
+                        let args = (coords, num_dims, primary, level, from, spare, medians, children, warps);
+                        stream.launch_items::<kdtree_partition_runs<C>>(threads, args)?;
+                        if let Some(other) = other {
+                            std::mem::swap(&mut arrays[other], &mut spare);
+                        }
+                    } else {
+                        let lanes = longest.next_power_of_two();
+                        let args = (coords, num_dims, primary, level, array, medians, children, lanes, warps);
+                        stream.launch_items::<kdtree_partition_small_runs<C>>(threads, args)?;
+                    }
+                }
+                medians = nothing();
+            }
+        }
+        let args = (arrays[last as usize % dims].read_only(), last, medians, children);
+        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
+        unsafe { stream.launch_items::<kdtree_finish_runs>(1 << last, args) }
+    }
+}

@@ -1,0 +1,15 @@
+//! The number of dimensions as a constant.
+
+/// Evaluates `$body` with the constant `$D` = `$dims`, which must be 1 to 8.
+macro_rules! with_dims {
+    ($dims:expr, $D:ident => $body:expr) => {
+        $crate::point::with_dims!(@ $dims, $D, $body, 1 2 3 4 5 6 7 8)
+    };
+    (@ $dims:expr, $D:ident, $body:expr, $($n:literal)*) => {
+        match $dims {
+            $($n => { const $D: usize = $n; $body })*
+            dims => unreachable!("{dims} dimensions"),
+        }
+    };
+}
+pub(crate) use with_dims;

@@ -1,0 +1,61 @@
+//! The bucket index of a quadtree: its points in tree order, in buckets.
+//!
+//! Points that follow each other in tree order are near each other, so the boxes of runs of them keep traversals short. A query starts in the
+//! bucket of its leaf.
+
+use crate::device::{Buffer, Stream};
+use crate::error::Result;
+use crate::quadtree::with_plane_or_space;
+use crate::query::gpu::{BucketIndex, Locate, Locator, NodesMut};
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::kdtree::buckets::levels;
+use kauri_kernels::quadtree::queries::quadtree_query_buckets;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
+use std::sync::Arc;
+
+/// The cells of a quadtree, which locate queries.
+pub(crate) struct Cells {
+    /// The frame's words.
+    pub(crate) frame: Buffer<u64>,
+    pub(crate) nodes: Arc<Buffer<Bits128>>,
+    pub(crate) dims: usize,
+    pub(crate) num_points: u32,
+}
+
+impl<C: Coord> Locate<C> for Cells {
+    unsafe fn query_buckets(
+        &self,
+        stream: &Stream,
+        queries: Slice<'_, C>,
+        buckets: SliceMut<'_, u32>,
+        numbers: SliceMut<'_, u32>,
+    ) -> Result<()> {
+        let args = (self.frame.slice(), self.nodes.slice(), self.num_points, queries, buckets, numbers);
+        // SAFETY: passed on to the caller.
+        with_plane_or_space!(self.dims, D => unsafe {
+            stream.launch_items::<quadtree_query_buckets<C, D>>(numbers.len() as u64, args)
+        })
+    }
+}
+
+/// Builds the bucket index of a quadtree over points and ids in tree order.
+pub(crate) fn bucket_index<C: Coord>(
+    coords: &Buffer<C>,
+    ids: &Buffer<u32>,
+    cells: Cells,
+) -> Result<BucketIndex<C>> {
+    let (gpu, n, dims) = (ids.gpu(), ids.len(), cells.dims);
+    let stream = Stream::new(gpu)?;
+    let mut index = BucketIndex::with_places(gpu, n, dims, levels(n as u32))?;
+    index.locator = Locator::Other(Box::new(cells));
+    // SAFETY: there is a place for each point, and all work is waited for.
+    unsafe {
+        let places = NodesMut::new(&stream, dims, index.room.slice_mut(), index.ids.slice_mut())?;
+        stream.copy(places.coords, coords.slice())?;
+        stream.copy(places.ids, ids.slice())?;
+        index.build_boxes(&stream)?;
+    }
+    stream.synchronize()?;
+    Ok(index)
+}

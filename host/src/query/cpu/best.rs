@@ -1,0 +1,131 @@
+//! Keeping the k best of the points offered, by (distance, id).
+
+use kauri_kernels::thread::coord::Coord;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// The k best so far, by (distance, id).
+pub(crate) trait Best<C: Coord> {
+    /// Distance of the last of them; while there are fewer than k, how far a point may be.
+    fn worst(&self) -> C;
+    /// The id of the last of them; while there are fewer than k the largest.
+    fn worst_id(&self) -> u32;
+    /// True if a point at this distance or farther, with this id or a greater one, may be among the best.
+    #[inline(always)]
+    fn may_take(&self, distance: C, id: u32) -> bool {
+        let worst = self.worst();
+        distance < worst || (distance == worst && id < self.worst_id())
+    }
+    /// Takes a point in if it is among the best. Its distance is not above [`Best::worst`].
+    fn offer(&mut self, distance: C, id: u32);
+}
+
+/// A row of the result that is kept sorted; it starts as padding, which is the worst there is.
+pub(crate) struct SortedRow<'a, C> {
+    pub(crate) ids: &'a mut [u32],
+    pub(crate) distances: &'a mut [C],
+    /// How far a point may be.
+    pub(crate) bound: C,
+}
+
+impl<C: Coord> Best<C> for SortedRow<'_, C> {
+    #[inline(always)]
+    fn worst(&self) -> C {
+        self.distances[self.distances.len() - 1].min(self.bound)
+    }
+
+    #[inline(always)]
+    fn worst_id(&self) -> u32 {
+        self.ids[self.ids.len() - 1]
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, distance: C, id: u32) {
+        let mut place = self.ids.len() - 1;
+        if distance == self.distances[place] && id > self.ids[place] {
+            return;
+        }
+        while place > 0 {
+            let (before, before_id) = (self.distances[place - 1], self.ids[place - 1]);
+            if before < distance || (before == distance && before_id < id) {
+                break;
+            }
+            (self.distances[place], self.ids[place]) = (before, before_id);
+            place -= 1;
+        }
+        (self.distances[place], self.ids[place]) = (distance, id);
+    }
+}
+
+/// A heap of at most `len` candidates, the worst on top.
+pub(crate) struct BoundedHeap<C: Coord> {
+    pub(crate) heap: BinaryHeap<Candidate<C>>,
+    pub(crate) len: usize,
+    pub(crate) bound: C,
+}
+
+impl<C: Coord> Best<C> for BoundedHeap<C> {
+    #[inline(always)]
+    fn worst(&self) -> C {
+        if self.heap.len() < self.len {
+            self.bound
+        } else {
+            self.heap.peek().map_or(self.bound, |top| top.distance)
+        }
+    }
+
+    #[inline(always)]
+    fn worst_id(&self) -> u32 {
+        if self.heap.len() < self.len { u32::MAX } else { self.heap.peek().map_or(u32::MAX, |top| top.id) }
+    }
+
+    fn offer(&mut self, distance: C, id: u32) {
+        let candidate = Candidate { distance, id };
+        if self.heap.len() < self.len {
+            self.heap.push(candidate);
+        } else if let Some(mut top) = self.heap.peek_mut()
+            && candidate < *top
+        {
+            *top = candidate;
+        }
+    }
+}
+
+impl<C: Coord> BoundedHeap<C> {
+    /// Writes the candidates in order to the front of a row and returns the empty heap with its memory.
+    pub(crate) fn write(self, ids: &mut [u32], distances: &mut [C]) -> BinaryHeap<Candidate<C>> {
+        let mut sorted = self.heap.into_sorted_vec();
+        for (candidate, (id, distance)) in sorted.iter().zip(ids.iter_mut().zip(distances)) {
+            (*id, *distance) = (candidate.id, candidate.distance);
+        }
+        sorted.clear();
+        sorted.into()
+    }
+}
+
+/// A point found, ordered by (distance, id).
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate<C> {
+    distance: C,
+    id: u32,
+}
+
+impl<C: Coord> Ord for Candidate<C> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.distance.key(), self.id).cmp(&(other.distance.key(), other.id))
+    }
+}
+
+impl<C: Coord> PartialOrd for Candidate<C> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<C: Coord> PartialEq for Candidate<C> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<C: Coord> Eq for Candidate<C> {}

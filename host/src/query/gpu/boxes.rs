@@ -1,0 +1,41 @@
+//! The bounding boxes and least ids of the nodes above the buckets, and their split planes.
+
+use crate::device::Stream;
+use crate::error::Result;
+use crate::query::gpu::{BucketIndex, Locator};
+use kauri_kernels::kdtree::buckets::{kdtree_bucket_boxes, kdtree_inner_boxes, kdtree_splits};
+use kauri_kernels::policy::BOXES_LEVELS;
+use kauri_kernels::thread::coord::Coord;
+
+impl<C: Coord> BucketIndex<C> {
+    /// Computes boxes and least ids from the buckets up, and the split planes if the index has them.
+    ///
+    /// # Safety
+    /// Nothing else uses the index until the stream has done the work.
+    pub(crate) unsafe fn build_boxes(&mut self, stream: &Stream) -> Result<()> {
+        let (dims, bucket_len, levels) = (self.dims as u32, self.bucket_len, self.levels());
+        if levels == 0 {
+            return Ok(());
+        }
+        let (boxes, least_ids) = (self.boxes.slice_mut(), self.least_ids.slice_mut());
+        // SAFETY: the buffer has room for all points, and more behind them.
+        let coords = unsafe { self.room.slice().part(0, self.ids.len() * self.dims) };
+        let ids = self.ids.slice();
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let args = (coords, ids, dims, bucket_len, boxes, least_ids);
+            stream.launch_items::<kdtree_bucket_boxes<C>>(1 << levels, args)?;
+            // The root has no parent, and its box is not needed.
+            let mut end = levels;
+            while end > 1 {
+                let root = end.saturating_sub(BOXES_LEVELS).max(1);
+                stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, least_ids, dims, root, end))?;
+                end = root;
+            }
+            let Locator::Planes(splits) = &mut self.locator else { return Ok(()) };
+            let splits = splits.slice_mut();
+            let args = (coords, ids, self.axes.slice(), dims, bucket_len, splits);
+            stream.launch_items::<kdtree_splits<C>>(splits.len() as u64, args)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The k nearest points: queries in the order of the tree's buckets, then a walk over these.
+
+use crate::device::{Layout, Stream, Temp};
+use crate::error::Result;
+use crate::query::gpu::ask::{Asked, QueriesOn, WalkArgs, walk_args};
+use crate::query::gpu::order::Going;
+use crate::query::gpu::{BucketIndex, Locator};
+use crate::query::options::Traversal;
+use cuda_std::mem::SliceMut;
+use kauri_kernels::kdtree::by_nodes::{
+    kdtree_nearest_closest_corner, kdtree_nearest_stack, kdtree_nearest_stack_free,
+};
+use kauri_kernels::kdtree::nearest::{
+    kdtree_nearest_heap, kdtree_nearest_list, kdtree_nearest_one, kdtree_nearest_queue,
+};
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::MAX_DIMS;
+
+/// Rows of `k` neighbours a query.
+#[derive(Clone, Copy)]
+pub(crate) struct RowsMut<'a, C> {
+    pub(crate) dist2: SliceMut<'a, C>,
+    pub(crate) ids: SliceMut<'a, u32>,
+    pub(crate) k: usize,
+}
+
+/// Temporary memory of one call.
+pub(crate) struct Nearest {
+    going: Going,
+}
+
+impl Nearest {
+    /// Plans queries for the `k` nearest.
+    pub(crate) fn plan<C: Coord>(
+        layout: &mut Layout,
+        tree: &BucketIndex<C>,
+        asked: &Asked<C>,
+        queries: QueriesOn<'_, C>,
+        k: usize,
+    ) -> Self {
+        let are_ordered =
+            queries.are_in_order || asked.is_in_order(tree.num_points(), k) || walks_alone(tree, asked);
+        Self { going: Going::plan(layout, tree, queries, are_ordered) }
+    }
+
+    /// Answers the queries of the plan.
+    ///
+    /// # Safety
+    /// Queries and rows are apart, of one number, and used by nothing else until the stream has done the work.
+    pub(crate) unsafe fn run<'a, C: Coord>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        tree: &'a BucketIndex<C>,
+        asked: &'a Asked<C>,
+        queries: QueriesOn<'a, C>,
+        rows: RowsMut<'_, C>,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if walks_alone(tree, asked) && queries.except.is_empty() && queries.first_left_out.is_none() {
+                return walk_alone(stream, tree, asked.wanted.traversal, queries, rows);
+            }
+            let through = self.going.run(stream, temp, tree, queries)?;
+            let args = WalkArgs::new(tree, asked, queries, rows.k, through);
+            match asked.kernel_dims(tree.dims) {
+                2 => walk::<C, 2>(stream, args, rows),
+                3 => walk::<C, 3>(stream, args, rows),
+                4 => walk::<C, 4>(stream, args, rows),
+                _ => walk::<C, MAX_DIMS>(stream, args, rows),
+            }
+        }
+    }
+}
+
+/// True if every query goes through the tree by itself, which is for left-balanced trees.
+fn walks_alone<C: Coord>(tree: &BucketIndex<C>, asked: &Asked<C>) -> bool {
+    use Traversal::{ClosestCorner, Stack, StackFree};
+    let goes_by_nodes = matches!(asked.wanted.traversal, StackFree | Stack | ClosestCorner);
+    goes_by_nodes
+        && asked.wanted.is_plain()
+        && tree.bucket_len == 0
+        && matches!(tree.locator, Locator::Planes(_))
+}
+
+/// Answers every query by a walk of its own.
+///
+/// # Safety
+/// As [`Nearest::run`].
+unsafe fn walk_alone<C: Coord>(
+    stream: &Stream,
+    tree: &BucketIndex<C>,
+    traversal: Traversal,
+    queries: QueriesOn<'_, C>,
+    rows: RowsMut<'_, C>,
+) -> Result<()> {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match (tree.dims, size_of::<C>()) {
+            (2, 4) => walk_by_nodes::<C, 2>(stream, tree, traversal, queries, rows),
+            (3, _) => walk_by_nodes::<C, 3>(stream, tree, traversal, queries, rows),
+            _ => walk_by_nodes::<C, MAX_DIMS>(stream, tree, traversal, queries, rows),
+        }
+    }
+}
+
+/// The same by kernels for up to `D` dimensions.
+///
+/// # Safety
+/// As [`Nearest::run`], and the tree has no more dimensions.
+unsafe fn walk_by_nodes<C: Coord, const D: usize>(
+    stream: &Stream,
+    tree: &BucketIndex<C>,
+    traversal: Traversal,
+    queries: QueriesOn<'_, C>,
+    rows: RowsMut<'_, C>,
+) -> Result<()> {
+    let num_queries = queries.len(tree.dims) as u64;
+    let (coords, ids, axes, k) = (tree.coords(), tree.ids.slice(), tree.axes.slice(), rows.k as u64);
+    let args = (coords, ids, axes, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, k);
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match traversal {
+            Traversal::Stack => stream.launch_items::<kdtree_nearest_stack<C, D>>(num_queries, args),
+            Traversal::ClosestCorner => {
+                stream.launch_items::<kdtree_nearest_closest_corner<C, D>>(num_queries, args)
+            }
+            _ => stream.launch_items::<kdtree_nearest_stack_free<C, D>>(num_queries, args),
+        }
+    }
+}
+
+/// By the kernel for so many neighbours.
+///
+/// # Safety
+/// As [`Nearest::run`], and the tree has no more than `D` dimensions.
+unsafe fn walk<C: Coord, const D: usize>(
+    stream: &Stream,
+    walk: WalkArgs<'_, C>,
+    rows: RowsMut<'_, C>,
+) -> Result<()> {
+    // Lists in registers are for few dimensions, and long ones for short coordinates; otherwise the lanes of a warp share them.
+    let has_short_lists = D < MAX_DIMS;
+    let has_lists = has_short_lists && size_of::<C>() == 4;
+    let args = walk_args!(walk, walk.least_ids, rows.k as u64, rows.dist2, rows.ids);
+    let (lanes, warps) = (walk.num_queries, 32 * walk.num_queries);
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match rows.k {
+            1 => stream.launch_items::<kdtree_nearest_one<C, D>>(lanes, args),
+            2..=8 if has_short_lists => stream.launch_items::<kdtree_nearest_list<C, D, 8, 8>>(lanes, args),
+            9..=16 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 16, 8>>(lanes, args),
+            17..=32 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 32, 16>>(lanes, args),
+            2..=32 => stream.launch_items::<kdtree_nearest_queue<C, D, 1>>(warps, args),
+            33..=128 => stream.launch_items::<kdtree_nearest_queue<C, D, 4>>(warps, args),
+            129..=256 => stream.launch_items::<kdtree_nearest_queue<C, D, 8>>(warps, args),
+            _ => stream.launch_items::<kdtree_nearest_heap<C, D>>(lanes, args),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Work on several devices at the same time.
+
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::error::Result;
+
+/// Does the work of all items at the same time, a thread each, and returns when all is done: the results in order, or the first error.
+pub(crate) fn each<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    let run = |item: &Mutex<Option<T>>| {
+        let item = item.lock().unwrap_or_else(PoisonError::into_inner).take();
+        item.map(&work)
+    };
+    let results: Vec<_> = thread::scope(|scope| {
+        let run = &run;
+        let spawn = |item| thread::Builder::new().spawn_scoped(scope, move || run(item)).ok();
+        let threads: Vec<_> = items.iter().map(spawn).collect();
+        let join = |(item, thread): (_, Option<thread::ScopedJoinHandle<'_, _>>)| match thread {
+            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // The system has no thread to spare: this one does it.
+            None => run(item),
+        };
+        items.iter().zip(threads).map(join).collect()
+    });
+    results.into_iter().flatten().collect()
+}
+
+/// Does two things at the same time, and returns when both are done.
+pub(crate) fn both<R: Send>(
+    first: impl FnOnce() -> Result<R> + Send,
+    second: impl FnOnce() -> Result<R> + Send,
+) -> Result<(R, R)> {
+    let works: [Box<dyn FnOnce() -> Result<R> + Send + '_>; 2] = [Box::new(first), Box::new(second)];
+    let results = each(works, |work| work())?;
+    let mut results = results.into_iter();
+    match (results.next(), results.next()) {
+        (Some(first), Some(second)) => Ok((first, second)),
+        _ => unreachable!("two results of two works"),
+    }
+}
