@@ -25,6 +25,8 @@ mod random;
 pub mod render;
 pub mod sah;
 mod stats;
+#[cfg(feature = "io")]
+mod stored;
 mod threads;
 
 pub use balanced::{BalancedKdTree, BalancedOptions};

@@ -1,5 +1,7 @@
 //! Host memory: allocation that can fail, and what is free.
 
+#[cfg(feature = "io")]
+pub(crate) mod bytes;
 mod items;
 mod parts;
 

@@ -7,6 +7,7 @@
 // Device code is unsafe as a whole: what makes an access right is the launch and its sizes, not a line.
 #![allow(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
 
+pub mod balanced;
 pub mod block;
 pub mod join;
 pub mod kdtree;
@@ -14,6 +15,7 @@ mod plain;
 pub mod policy;
 pub mod primitives;
 pub mod quadtree;
+pub mod query;
 pub mod render;
 pub mod sah;
 pub mod thread;

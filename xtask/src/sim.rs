@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Run a kernel's tests in the simulator: under all standard schedules, or replay the one that a report names
 #[derive(clap::Args)]
 pub(crate) struct Sim {
-    /// The kernel, as reports name it: `kdtree_nearest_one_f32_2`, or without its types
+    /// The kernel, as reports name it: `query_nearest_one_f32_2`, or without its types
     kernel: String,
     /// Replay the schedule with this `SIM_SEED`
     #[arg(long)]
@@ -74,7 +74,7 @@ fn find_tests(root: &Path, kernel: &str) -> Result<(&'static str, String)> {
         return Ok((suite, module.to_owned()));
     }
     bail!(
-        "no kernel is named `{kernel}`: kernels are named as in reports, such as `kdtree_nearest_one_f32_2`"
+        "no kernel is named `{kernel}`: kernels are named as in reports, such as `query_nearest_one_f32_2`"
     )
 }
 

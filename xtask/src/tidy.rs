@@ -1,6 +1,7 @@
 //! `tidy`: the invariants of the architecture that a program can check, and small matters of form. Also a test.
 
 mod layout;
+mod order;
 mod sources;
 
 use crate::cargo::Failed;
@@ -54,6 +55,7 @@ impl Tidy {
 fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
     let files = files(&workspace.root)?;
     let mut findings: Vec<Finding> = files.iter().flat_map(sources::check).collect();
+    findings.extend(order::check(&files));
     findings.extend(layout::check(workspace, &files)?);
     Ok(findings)
 }

@@ -3,8 +3,8 @@
 pub(crate) mod index;
 
 use crate::point::with_dims;
-use kauri_kernels::kdtree::balanced::{NONE, Run, medians_len};
-use kauri_kernels::kdtree::left_balanced::full_tree;
+use kauri_kernels::balanced::{NONE, Run, medians_len};
+use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ use crate::balanced::BalancedTree;
 #[cfg(feature = "io")]
 use crate::balanced::stored::Loaded;
 #[cfg(feature = "io")]
-use crate::balanced::stored::Stored;
+use crate::balanced::stored::Sections;
 use crate::error::{Error, Result};
 use crate::memory::{
     Items, {self},
@@ -204,9 +204,9 @@ impl<C: Coord> BalancedTree<C> for CpuTree<C> {
     }
 
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>> {
+    fn stored(&self) -> Result<Sections<'_, C>> {
         let (coords, medians, stays) = (&**self.coords, &*self.medians, &*self.stays);
-        Ok(Stored { coords: coords.into(), medians: medians.into(), stays: stays.into() })
+        Ok(Sections { coords: coords.into(), medians: medians.into(), stays: stays.into() })
     }
 }
 

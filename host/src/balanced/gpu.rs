@@ -11,10 +11,10 @@ pub(crate) mod several;
 mod stored;
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::balanced::distinct::kdtree_stays;
-use kauri_kernels::kdtree::balanced::medians_len;
-use kauri_kernels::kdtree::balanced::verify::{LEVELS, kdtree_verify_balanced, wrong};
-use kauri_kernels::kdtree::left_balanced::num_levels;
+use kauri_kernels::balanced::distinct::balanced_stays;
+use kauri_kernels::balanced::medians_len;
+use kauri_kernels::balanced::verify::{LEVELS, balanced_verify, wrong};
+use kauri_kernels::query::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::{BalancedBuilder, BalancedOptions, BalancedTree};
@@ -97,7 +97,7 @@ impl<C: Coord> Build<'_, C> {
         let mut stays = Buffer::uninitialized(self.stream.gpu(), ids.len(), "points that stay")?;
         let args = (ids, kept, self.coords, self.dims as u32, stays.slice_mut());
         // SAFETY: the buffer waits for the device before it is freed, and the others are those of a plan.
-        unsafe { self.stream.launch_items::<kdtree_stays<C>>(ids.len() as u64, args)? };
+        unsafe { self.stream.launch_items::<balanced_stays<C>>(ids.len() as u64, args)? };
         Ok(stays)
     }
 }
@@ -219,7 +219,7 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
                 counts,
             );
             // SAFETY: the buffers live until the finding has been copied.
-            unsafe { stream.launch::<kdtree_verify_balanced<C>>(1 << begin, args)? };
+            unsafe { stream.launch::<balanced_verify<C>>(1 << begin, args)? };
             end = begin;
         }
         // SAFETY: the words are there, and are the first ones.
@@ -267,7 +267,7 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
     }
 
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<super::stored::Stored<'_, C>> {
+    fn stored(&self) -> Result<super::stored::Sections<'_, C>> {
         self.to_stored()
     }
 }

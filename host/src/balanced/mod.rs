@@ -5,7 +5,7 @@ mod gpu;
 #[cfg(feature = "io")]
 mod stored;
 
-use kauri_kernels::kdtree::balanced::NONE;
+use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
@@ -18,6 +18,7 @@ use crate::point::{
     with_coordinate,
 };
 use crate::query::backend::Answers;
+use crate::query::union::MAX_SETS;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
 
@@ -134,7 +135,7 @@ pub trait BalancedTree<C: Coord>: Send + Sync {
     fn answers(&self) -> Result<&dyn Answers<C>>;
     /// What a file holds of the tree.
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<stored::Stored<'_, C>>;
+    fn stored(&self) -> Result<stored::Sections<'_, C>>;
 }
 
 /// [`BalancedTree`] for each type of coordinates.
@@ -158,8 +159,9 @@ fn build_tree(
     }))
 }
 
-/// Most parts of a tree over several devices.
+/// Most parts of a tree over several devices. A union answers for the subtrees of the parts and for the nodes above them.
 pub(crate) const MAX_PARTS: usize = 8;
+const _: () = assert!(2 * MAX_PARTS - 1 <= MAX_SETS);
 
 /// Builds the tree over validated coordinates on several GPUs, at least one.
 fn build_tree_over(
@@ -253,7 +255,7 @@ impl<P: Point> BalancedKdTree<P> {
             None => cpu::temp_bytes(num_points, P::DIMS),
             Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
         };
-        let medians = kauri_kernels::kdtree::balanced::medians_len(num_points as u32) as u64;
+        let medians = kauri_kernels::balanced::medians_len(num_points as u32) as u64;
         let has_children = !device.is_cpu() && options.builder == BalancedBuilder::Robinson;
         let children = if has_children { 2 * num_points as u64 } else { 0 };
         let tree_bytes = coords_bytes + 4 * (medians + children);
@@ -265,7 +267,7 @@ impl<P: Point> BalancedKdTree<P> {
     pub fn plan_over(num_devices: usize, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
         let len = gpu::several::most_points(num_points, num_devices.min(MAX_PARTS));
-        let medians = kauri_kernels::kdtree::balanced::medians_len(len as u32);
+        let medians = kauri_kernels::balanced::medians_len(len as u32);
         let children = if options.builder == BalancedBuilder::Robinson { 2 * len } else { 0 };
         // With its ids, by which the points of a part are known.
         let tree_bytes = len * dims::<P>() * size_of::<P::Coord>() + 4 * (len + medians + children);

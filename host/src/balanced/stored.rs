@@ -1,7 +1,7 @@
 //! Balanced trees in files.
 
-use kauri_kernels::kdtree::balanced::{NONE, Run, medians_len};
-use kauri_kernels::kdtree::left_balanced::{full_tree, level};
+use kauri_kernels::balanced::{NONE, Run, medians_len};
+use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -10,15 +10,15 @@ use std::marker::PhantomData;
 use crate::balanced::{BalancedKdTree, BalancedTree, Trees, cpu, gpu};
 use crate::device::Device;
 use crate::error::Result;
-use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
 use crate::kdtree::stored::check_coords;
 use crate::memory::Items;
 use crate::point::{Dispatch, Name, Point, Typed, dims, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
+use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
 /// What a file holds of a tree.
-pub struct Stored<'a, C: Coord> {
+pub struct Sections<'a, C: Coord> {
     /// In the order of ids.
     pub(crate) coords: Cow<'a, [C]>,
     /// The node at each address of each level, or [`NONE`].
@@ -119,12 +119,12 @@ fn load(
     }))
 }
 
-impl<P: Point> Index for BalancedKdTree<P> {
+impl<P: Point> Stored for BalancedKdTree<P> {
     const KIND: &'static str = "balanced";
     type Point = P;
 
-    fn show(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
-        let Stored { coords, medians, stays } = self.tree.stored()?;
+    fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
+        let Sections { coords, medians, stays } = self.tree.stored()?;
         write(&Contents {
             num_points: self.num_points,
             num_nodes: self.len(),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use super::Result;
 use super::text::{shortened, table, thousands};
-use crate::io::index::{self, About};
 use crate::io::{Numbers, PlaceColumns, Table};
+use crate::stored::{self, About};
 
 /// Characters of an example.
 const SHOWN: usize = 24;
@@ -20,7 +20,7 @@ pub(super) struct Info {
 
 impl Info {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
-        if let Some(about) = index::about(&self.file)? {
+        if let Some(about) = stored::about(&self.file)? {
             return self.of_index(&about, out);
         }
         let table_of = Table::read(&self.file)?;

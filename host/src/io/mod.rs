@@ -37,22 +37,19 @@
 //! What is in the sections, how they are checksummed and what a reader checks is in the
 //! [documentation of the format](https://github.com/kauri-rs/kauri/blob/main/docs/file-format.md).
 
-mod atomic;
-pub(crate) mod index;
 mod lonlat;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod pairs;
 mod table;
-mod unfinished;
 
-pub use atomic::write_atomically;
+#[cfg(all(unix, feature = "cli"))]
+pub(crate) use crate::stored::remove_unfinished;
+pub use crate::stored::write_atomically;
 #[cfg(feature = "cli")]
-pub(crate) use atomic::write_or;
+pub(crate) use crate::stored::write_or;
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;
 pub use pairs::{PairTable, Pairs, TakePairs};
 pub use table::{Numbers, PlaceColumns, Table, TableRows};
-#[cfg(all(unix, feature = "cli"))]
-pub(crate) use unfinished::remove_all as remove_unfinished;

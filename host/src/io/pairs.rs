@@ -9,10 +9,10 @@ use std::io;
 use std::io::Write;
 use std::path::Path;
 
-use super::atomic::write_or;
 use super::table::{Numbers, Table};
 use crate::error::{Error, Result};
 use crate::point::LonLat;
+use crate::stored::write_or;
 
 /// Extensions of the names of Parquet files.
 const PARQUET: [&str; 2] = ["parquet", "geoparquet"];

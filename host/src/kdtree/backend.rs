@@ -4,7 +4,7 @@ use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::Builder;
 #[cfg(feature = "io")]
-use crate::kdtree::stored::Stored;
+use crate::kdtree::stored::Sections;
 use crate::query::backend::{Answers, DeviceAnswers};
 use kauri_kernels::thread::coord::Coord;
 
@@ -20,7 +20,7 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn node_ids(&self) -> Result<Vec<u32>>;
     /// What a file holds of the tree.
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>>;
+    fn stored(&self) -> Result<Sections<'_, C>>;
 }
 
 /// A left-balanced tree in device memory.

@@ -10,7 +10,7 @@ use crate::kdtree::backend::Backend;
 #[cfg(feature = "io")]
 use crate::kdtree::stored::Loaded;
 #[cfg(feature = "io")]
-use crate::kdtree::stored::Stored;
+use crate::kdtree::stored::Sections;
 use crate::memory;
 use crate::point::with_dims;
 use crate::query::backend::Answers;
@@ -55,9 +55,9 @@ impl<C: Coord> Backend<C> for CpuIndex<C> {
     }
 
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>> {
+    fn stored(&self) -> Result<Sections<'_, C>> {
         let (coords, ids, axes) = (&*self.coords, &*self.ids, &*self.axes);
-        Ok(Stored { coords: coords.into(), ids: ids.into(), axes: axes.into() })
+        Ok(Sections { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
 
     fn num_points(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::{Backend, GpuBackend};
 #[cfg(feature = "io")]
-use crate::kdtree::stored::Stored;
+use crate::kdtree::stored::Sections;
 use crate::kdtree::{Builder, KdTreeOptions, SplitRule, num_axes};
 use crate::memory;
 use crate::primitives::pairs::nothing;
@@ -19,9 +19,9 @@ use crate::query::backend::{Answers, DeviceAnswers};
 use crate::query::gpu::{BucketIndex, NodesMut, places_bytes};
 use crate::stats::Stats;
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::buckets::levels;
-use kauri_kernels::kdtree::left_balanced::in_order_rank;
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+use kauri_kernels::query::buckets::levels;
+use kauri_kernels::query::left_balanced::in_order_rank;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use selection::Selection;
@@ -224,7 +224,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
     }
 
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>> {
+    fn stored(&self) -> Result<Sections<'_, C>> {
         self.to_stored()
     }
 }

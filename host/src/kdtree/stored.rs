@@ -5,16 +5,16 @@ use std::borrow::Cow;
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
 use crate::kdtree::gpu::GpuTree;
 use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu, num_axes};
 use crate::memory::Items;
 use crate::point::{Dispatch, Name, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
+use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
 /// What a file holds of a tree, in level order on every device.
-pub(crate) struct Stored<'a, C: Coord> {
+pub(crate) struct Sections<'a, C: Coord> {
     pub(crate) coords: Cow<'a, [C]>,
     pub(crate) ids: Cow<'a, [u32]>,
     /// The axes of nodes that have children; empty if they go by levels.
@@ -60,12 +60,12 @@ pub(crate) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result
     }
 }
 
-impl<P: Point> Index for KdTree<P> {
+impl<P: Point> Stored for KdTree<P> {
     const KIND: &'static str = "kdtree";
     type Point = P;
 
-    fn show(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
-        let Stored { coords, ids, axes } = self.backend().stored()?;
+    fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
+        let Sections { coords, ids, axes } = self.backend().stored()?;
         write(&Contents {
             num_points: ids.len(),
             num_nodes: ids.len(),

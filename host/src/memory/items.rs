@@ -35,7 +35,7 @@ pub(crate) use of_file::OfFile;
 
 #[cfg(feature = "io")]
 mod of_file {
-    use crate::io::index::Bytes;
+    use crate::memory::bytes::Bytes;
     use bytemuck::Pod;
     use std::ops::Range;
     use std::ptr::NonNull;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 #[cfg(feature = "io")]
-use crate::quadtree::stored::Stored;
+use crate::quadtree::stored::Sections;
 use crate::quadtree::{GpuTree, HostTree, LeafRows, QuadtreeOptions, with_plane_or_space};
 use crate::query::backend::Answers;
 use kauri_kernels::quadtree::node::Node;
@@ -39,7 +39,7 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn answers(&self) -> Result<&dyn Answers<C>>;
     /// The contents of a file of the tree.
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>>;
+    fn stored(&self) -> Result<Sections<'_, C>>;
 }
 
 impl<C: Coord> Backend<C> for HostTree<C> {
@@ -83,7 +83,7 @@ impl<C: Coord> Backend<C> for HostTree<C> {
         Ok(self)
     }
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>> {
+    fn stored(&self) -> Result<Sections<'_, C>> {
         Ok(self.stored())
     }
 }
@@ -129,7 +129,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         self.answers()
     }
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Stored<'_, C>> {
+    fn stored(&self) -> Result<Sections<'_, C>> {
         self.to_stored()
     }
 }

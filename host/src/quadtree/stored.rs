@@ -6,7 +6,6 @@ use std::borrow::Cow;
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::io::index::{Contents, Index, IndexFile, Section, files_of_index};
 use crate::kdtree::stored::check_coords;
 use crate::once::Once;
 use crate::point::{Cartesian, Dispatch, Name, Typed, with_coordinate};
@@ -19,10 +18,11 @@ use crate::quadtree::{
 use crate::query::cpu::Corners;
 use crate::query::ids;
 use crate::stats::Stats;
+use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 use kauri_kernels::thread::coord::Coord;
 
 /// What a file holds of a tree. Cells and levels follow from which nodes split.
-pub(crate) struct Stored<'a, C: Coord> {
+pub(crate) struct Sections<'a, C: Coord> {
     /// In the order of the tree, as ids are.
     pub(crate) coords: Cow<'a, [C]>,
     pub(crate) ids: Cow<'a, [u32]>,
@@ -32,8 +32,8 @@ pub(crate) struct Stored<'a, C: Coord> {
 }
 
 impl<C: Coord> HostTree<C> {
-    pub(crate) fn stored(&self) -> Stored<'_, C> {
-        Stored {
+    pub(crate) fn stored(&self) -> Sections<'_, C> {
+        Sections {
             coords: Cow::Borrowed(&self.coords),
             ids: Cow::Borrowed(&self.ids),
             nodes: Cow::Borrowed(self.nodes()),
@@ -123,12 +123,12 @@ fn load(
     }))
 }
 
-impl<P: Cartesian> Index for Quadtree<P> {
+impl<P: Cartesian> Stored for Quadtree<P> {
     const KIND: &'static str = "quadtree";
     type Point = P;
 
-    fn show(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
-        let Stored { coords, ids, nodes, frame, options } = self.tree.stored()?;
+    fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
+        let Sections { coords, ids, nodes, frame, options } = self.tree.stored()?;
         write(&Contents {
             num_points: ids.len(),
             num_nodes: nodes.len(),

@@ -4,7 +4,6 @@ use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-use crate::balanced::MAX_PARTS;
 use crate::batches::Delivery;
 use crate::error::Result;
 use crate::memory;
@@ -124,8 +123,8 @@ fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
     }
 }
 
-/// Most sets: the subtrees of a tree's parts, and the nodes above them.
-const MAX_SETS: usize = 2 * MAX_PARTS - 1;
+/// Most sets.
+pub(crate) const MAX_SETS: usize = 15;
 
 impl<C: Coord> Answers<C> for Several<C> {
     fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {

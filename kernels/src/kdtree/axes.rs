@@ -4,37 +4,11 @@
 //! The cell of the root is the box of all points; the cells of the children of a node are the parts of its own on the two sides
 //! of its point. Of equally wide axes the lower one counts.
 
-use super::left_balanced::{level, pivot};
 use crate::policy::PER_ITEM_THREADS;
+use crate::query::left_balanced::{level, pivot};
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
-
-/// The axes of nodes that have children.
-#[derive(Clone, Copy)]
-pub struct Axes<'a> {
-    /// By node; empty if they go by levels.
-    pub axes: Slice<'a, u8>,
-    /// Number of dimensions.
-    pub dims: u32,
-}
-
-impl Axes<'_> {
-    /// The axis of a node; of one without children any.
-    ///
-    /// # Safety
-    /// None beyond those of views of device memory.
-    #[inline(always)]
-    pub unsafe fn of(&self, node: u32) -> usize {
-        if self.axes.is_empty() {
-            (level(node) % self.dims) as usize
-        } else if (node as usize) < self.axes.len() {
-            self.axes.load(node as usize) as usize
-        } else {
-            0
-        }
-    }
-}
 
 /// The region of a node, of up to `D` dimensions.
 #[derive(Clone, Copy)]

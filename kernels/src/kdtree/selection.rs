@@ -19,7 +19,7 @@ pub mod split;
 pub mod subtrees;
 pub mod top;
 
-use super::left_balanced::{in_order_begin, left_size, subtree_size};
+use crate::query::left_balanced::{in_order_begin, left_size, subtree_size};
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;

@@ -1,10 +1,10 @@
 //! Sorting by tag and coordinate in the memory of the points, by swaps alone (bitonic sort, Batcher 1968). Of two places the lower
 //! one always gets the item that comes first, so that any number of items is sorted: what lies beyond the end is last already.
 
-use super::axes::Axes;
-use super::left_balanced::in_order_rank;
 use super::tags::send_down;
 use crate::policy::{PER_ITEM_THREADS, SWAPS_THREADS};
+use crate::query::axes::Axes;
+use crate::query::left_balanced::in_order_rank;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;

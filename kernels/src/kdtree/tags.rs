@@ -4,9 +4,9 @@
 //! Each axis is ranked once by (coordinate, id). So a round sorts one 64-bit key, the tag above the rank on the round's
 //! axis, whatever the coordinate type, and ties go by id as they must.
 
-use super::axes::Axes;
-use super::left_balanced::{full_tree, in_order_rank, pivot};
 use crate::policy::PER_ITEM_THREADS;
+use crate::query::axes::Axes;
+use crate::query::left_balanced::{full_tree, in_order_rank, pivot};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 

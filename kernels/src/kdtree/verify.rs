@@ -1,8 +1,9 @@
 //! Checks that a tree is the left-balanced tree of its points.
 
-use super::axes::{Axes, Cell};
-use super::left_balanced::{in_order_rank, parent};
+use super::axes::Cell;
 use crate::policy::PER_ITEM_THREADS;
+use crate::query::axes::Axes;
+use crate::query::left_balanced::{in_order_rank, parent};
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;

@@ -5,8 +5,8 @@
 
 use super::frame::Frame;
 use super::node::Node;
-use crate::kdtree::buckets::Cut;
 use crate::policy::PER_ITEM_THREADS;
+use crate::query::buckets::Cut;
 use crate::thread::coord::Coord;
 use crate::thread::point::load_point;
 use crate::thread::words::Bits128;
@@ -62,7 +62,7 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     }
 }
 
-/// Writes the [bucket](crate::kdtree::buckets) that has the first point of each query's leaf, of the points in their order, and the query's
+/// Writes the [bucket](crate::query::buckets) that has the first point of each query's leaf, of the points in their order, and the query's
 /// number; of a query outside of the root that of the leaf next to it. A thread a query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
 #[instance(f32, 2)]

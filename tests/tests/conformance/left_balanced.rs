@@ -1,14 +1,14 @@
 //! The index rules of left-balanced trees against their definition.
 
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::buckets::{
+use kauri_kernels::policy::BUCKET_LEVELS;
+use kauri_kernels::query::buckets::{
     Buckets, Cut, {self},
 };
-use kauri_kernels::kdtree::left_balanced::{
+use kauri_kernels::query::left_balanced::{
     full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
     subtree_size,
 };
-use kauri_kernels::policy::BUCKET_LEVELS;
 use kauri_tests::generate::Random;
 use kauri_tests::oracle;
 

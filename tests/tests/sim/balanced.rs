@@ -5,8 +5,8 @@ use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, Stream};
 use kauri::query::{Norm, Queries, QueryOptions, Traversal};
 use kauri::{Point, SpatialIndex};
-use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
-use kauri_kernels::kdtree::balanced::verify::{kdtree_verify_balanced, wrong};
+use kauri_kernels::balanced::distinct::balanced_distinct_pieces;
+use kauri_kernels::balanced::verify::{balanced_verify, wrong};
 
 fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
     let numbers = noise(n * D, n as u64);
@@ -95,7 +95,7 @@ fn a_wrong_sort_is_noticed() {
             let (keys, ids, coords) = (keys.slice(), ids.slice(), coords.slice());
             let args = (keys, ids, coords, 1, 0, outputs.0, outputs.1, outputs.2, 32);
             // SAFETY: the buffers live until the result has been copied.
-            unsafe { stream.launch_items::<kdtree_distinct_pieces<f32>>(32, args) }.unwrap();
+            unsafe { stream.launch_items::<balanced_distinct_pieces<f32>>(32, args) }.unwrap();
             failed.to_vec(stream).unwrap()[0]
         };
         assert_eq!(failed_at([0, 1, 2, 3]), u64::MAX);
@@ -139,7 +139,7 @@ fn wrong_sides_across_blocks_are_found() {
             let (coords, medians) = (coords.slice(), medians.slice());
             let args = (coords, 3, 1, medians, children.slice(), 3, 1, 2, outputs.0, outputs.1, outputs.2);
             // SAFETY: the buffers live until the results have been copied.
-            unsafe { stream.launch::<kdtree_verify_balanced<f32>>(2, args) }.unwrap();
+            unsafe { stream.launch::<balanced_verify<f32>>(2, args) }.unwrap();
             assert_eq!(count.to_vec(stream).unwrap(), [2]);
             finding.to_vec(stream).unwrap()[0]
         };
@@ -159,7 +159,7 @@ fn verify(stream: &Stream, coords: &[f32], medians: [u32; 3], children: [u32; 6]
     let (coords, medians, children) = (coords.slice(), medians.slice(), children.slice());
     let args = (coords, 3, 1, medians, children, 3, 0, 2, outputs.0, outputs.1, outputs.2);
     // SAFETY: the buffers live until the finding has been copied.
-    unsafe { stream.launch::<kdtree_verify_balanced<f32>>(1, args) }.unwrap();
+    unsafe { stream.launch::<balanced_verify<f32>>(1, args) }.unwrap();
     let finding = finding.to_vec(stream).unwrap()[0];
     (finding != u64::MAX).then_some((finding >> 32, finding as u32))
 }

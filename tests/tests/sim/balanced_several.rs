@@ -5,7 +5,7 @@ use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, Gpu, SimOptions, Stream};
 use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::{Batches, Error, LonLat, Point, SpatialIndex};
-use kauri_kernels::kdtree::balanced::several::kdtree_verify_sides;
+use kauri_kernels::balanced::several::balanced_verify_sides;
 use std::ops::ControlFlow;
 
 fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
@@ -276,7 +276,7 @@ fn points_on_the_wrong_side_are_found() {
         // The part is on level 2 of a tree in two dimensions, whose columns are those of level 0: the root's order begins on the first.
         let args = (coords.slice(), 2, ancestors.slice(), 2, address, finding.slice_mut());
         // SAFETY: the buffers live until the finding has been copied.
-        unsafe { stream.launch_items::<kdtree_verify_sides<f32>>(coords.len() as u64 / 2, args) }.unwrap();
+        unsafe { stream.launch_items::<balanced_verify_sides<f32>>(coords.len() as u64 / 2, args) }.unwrap();
         let finding = finding.to_vec(stream).unwrap()[0];
         (finding != u64::MAX).then_some(finding)
     };

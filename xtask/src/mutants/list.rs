@@ -44,27 +44,24 @@ const WARP_RANK: Kernel =
 const WARP_SCAN: Kernel =
     Kernel { file: "kernels/src/warp/scan.rs", tests: &["building_blocks::", "scan::"] };
 const TAGS: Kernel = Kernel { file: "kernels/src/kdtree/tags.rs", tests: &["kdtree::"] };
-const STACK_FREE: Kernel = Kernel { file: "kernels/src/kdtree/by_nodes.rs", tests: &["kdtree::"] };
+const STACK_FREE: Kernel = Kernel { file: "kernels/src/query/by_nodes.rs", tests: &["kdtree::"] };
 const SWAPS: Kernel = Kernel { file: "kernels/src/kdtree/swaps.rs", tests: &["kdtree::"] };
 const AXES: Kernel = Kernel { file: "kernels/src/kdtree/axes.rs", tests: &["kdtree::"] };
 const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.rs", tests: &["kdtree::"] };
-const DISTINCT: Kernel = Kernel { file: "kernels/src/kdtree/balanced/distinct.rs", tests: &["balanced::"] };
+const DISTINCT: Kernel = Kernel { file: "kernels/src/balanced/distinct.rs", tests: &["balanced::"] };
 const BALANCED_PARTITION: Kernel =
-    Kernel { file: "kernels/src/kdtree/balanced/partition.rs", tests: &["balanced::"] };
-const PATHS: Kernel = Kernel { file: "kernels/src/kdtree/balanced/paths.rs", tests: &["balanced::"] };
-const BALANCED_SUBTREES: Kernel =
-    Kernel { file: "kernels/src/kdtree/balanced/subtrees.rs", tests: &["balanced::"] };
-const SEVERAL: Kernel =
-    Kernel { file: "kernels/src/kdtree/balanced/several.rs", tests: &["balanced_several::"] };
-const TIES: Kernel = Kernel { file: "kernels/src/kdtree/balanced/ties.rs", tests: &["balanced::"] };
-const IN_ORDER: Kernel = Kernel { file: "kernels/src/kdtree/balanced/in_order.rs", tests: &["balanced"] };
-const VERIFY_BALANCED: Kernel =
-    Kernel { file: "kernels/src/kdtree/balanced/verify.rs", tests: &["balanced::"] };
-const WALK: Kernel = Kernel { file: "kernels/src/kdtree/walk.rs", tests: &["kdtree_queries::"] };
-const LIST: Kernel = Kernel { file: "kernels/src/kdtree/nearest/list.rs", tests: &["kdtree_queries::"] };
-const QUEUE: Kernel = Kernel { file: "kernels/src/kdtree/nearest/queue.rs", tests: &["kdtree_queries::"] };
-const BUCKETS: Kernel = Kernel { file: "kernels/src/kdtree/buckets.rs", tests: &["kdtree_queries::"] };
-const WITHIN: Kernel = Kernel { file: "kernels/src/kdtree/within.rs", tests: &["kdtree_queries::"] };
+    Kernel { file: "kernels/src/balanced/partition.rs", tests: &["balanced::"] };
+const PATHS: Kernel = Kernel { file: "kernels/src/balanced/paths.rs", tests: &["balanced::"] };
+const BALANCED_SUBTREES: Kernel = Kernel { file: "kernels/src/balanced/subtrees.rs", tests: &["balanced::"] };
+const SEVERAL: Kernel = Kernel { file: "kernels/src/balanced/several.rs", tests: &["balanced_several::"] };
+const TIES: Kernel = Kernel { file: "kernels/src/balanced/ties.rs", tests: &["balanced::"] };
+const IN_ORDER: Kernel = Kernel { file: "kernels/src/balanced/in_order.rs", tests: &["balanced"] };
+const VERIFY_BALANCED: Kernel = Kernel { file: "kernels/src/balanced/verify.rs", tests: &["balanced::"] };
+const WALK: Kernel = Kernel { file: "kernels/src/query/walk.rs", tests: &["kdtree_queries::"] };
+const LIST: Kernel = Kernel { file: "kernels/src/query/nearest/list.rs", tests: &["kdtree_queries::"] };
+const QUEUE: Kernel = Kernel { file: "kernels/src/query/nearest/queue.rs", tests: &["kdtree_queries::"] };
+const BUCKETS: Kernel = Kernel { file: "kernels/src/query/buckets.rs", tests: &["kdtree_queries::"] };
+const WITHIN: Kernel = Kernel { file: "kernels/src/query/within.rs", tests: &["kdtree_queries::"] };
 const BEST_K: Kernel = Kernel { file: "kernels/src/thread/best_k.rs", tests: &["kdtree::"] };
 const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["kdtree::"] };
 const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", tests: &["kdtree::"] };

@@ -5,7 +5,7 @@ use crate::memory;
 use crate::memory::Items;
 use crate::point::with_dims;
 use crate::query::cpu::{CpuIndex, points};
-use kauri_kernels::kdtree::balanced::NONE;
+use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Sorts of arrays of ids by the coordinates of their points, by radix sorts.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::balanced::ties::{kdtree_keys_of_ids, kdtree_settle_ties, told};
+use kauri_kernels::balanced::ties::{balanced_keys_of_ids, balanced_settle_ties, told};
 use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
 use kauri_kernels::thread::coord::Coord;
 
@@ -49,7 +49,7 @@ impl<C: Coord> CoordinateSort<C> {
                 }
                 Some(ids) => {
                     let args = (coords, num_dims, axis, ids, keys);
-                    stream.launch_items::<kdtree_keys_of_ids<C>>(to.len() as u64, args)?;
+                    stream.launch_items::<balanced_keys_of_ids<C>>(to.len() as u64, args)?;
                 }
             }
         }
@@ -115,7 +115,7 @@ impl<C: Coord> CoordinateSort<C> {
         let args = (keys.read_only(), rooms[0], coords, dims as u32, words);
         // SAFETY: arrays of the plan, of which none overlaps another.
         let words: Vec<u32> = unsafe {
-            stream.launch_items::<kdtree_settle_ties<C>>(keys.len() as u64, args)?;
+            stream.launch_items::<balanced_settle_ties<C>>(keys.len() as u64, args)?;
             stream.read(words.read_only())?
         };
         if words[told::MANY] == 0 {

@@ -1,7 +1,7 @@
 //! Removal of equal points from sorted arrays, in two passes.
 
 use cuda_std::mem::SliceMut;
-use kauri_kernels::kdtree::balanced::distinct::kdtree_distinct_pieces;
+use kauri_kernels::balanced::distinct::balanced_distinct_pieces;
 use kauri_kernels::primitives::select_two_pass::primitives_select_close_gaps;
 use kauri_kernels::thread::coord::Coord;
 
@@ -46,7 +46,7 @@ impl Distinct {
             let (count, failed) = (all.part(0, 1), all.part(1, 1));
             let Source { keys, values } = sorted;
             let args = (keys, values, coords, dims as u32, axis as u32, compacted, kept, failed, piece);
-            stream.launch_items::<kdtree_distinct_pieces<C>>(threads, args)?;
+            stream.launch_items::<balanced_distinct_pieces<C>>(threads, args)?;
             let args = (compacted.read_only(), kept.read_only(), to, count, piece);
             stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)?;
         }

@@ -6,9 +6,9 @@ use crate::memory;
 use crate::point::MAX_POINTS;
 use crate::query::gpu::{BucketIndex, NodesMut};
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::balanced::in_order::{bucket_len, kdtree_put_in_order, num_places};
-use kauri_kernels::kdtree::buckets::Cut;
-use kauri_kernels::kdtree::left_balanced::{full_tree, level};
+use kauri_kernels::balanced::in_order::{bucket_len, balanced_put_in_order, num_places};
+use kauri_kernels::query::buckets::Cut;
+use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(crate) fn bucket_index<C: Coord>(
         let places = NodesMut::new(&stream, dims, index.room.slice_mut(), index.ids.slice_mut())?;
         let (num_dims, first_axis) = (dims as u32, first_axis as u32);
         let args = (coords, num_dims, first_axis, names, medians, n, bucket_len, places.coords, places.ids);
-        stream.launch_items::<kdtree_put_in_order<C>>(u64::from(num_places), args)?;
+        stream.launch_items::<balanced_put_in_order<C>>(u64::from(num_places), args)?;
         index.build_boxes(&stream)?;
     }
     stream.synchronize()?;

@@ -2,12 +2,12 @@
 //! subtrees in shared memory.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::balanced::paths::{
-    CLASSES, MAX_PENDING, TILE, kdtree_begin_paths, kdtree_number_anew, kdtree_number_points,
-    kdtree_partition_by_paths, kdtree_put_numbers, pending,
+use kauri_kernels::balanced::paths::{
+    CLASSES, MAX_PENDING, TILE, balanced_begin_paths, balanced_number_anew, balanced_number_points,
+    balanced_partition_by_paths, balanced_put_numbers, pending,
 };
-use kauri_kernels::kdtree::balanced::subtrees::{kdtree_balanced_subtrees, room, rows};
-use kauri_kernels::kdtree::balanced::ties::kdtree_find_equal;
+use kauri_kernels::balanced::subtrees::{balanced_subtrees, room, rows};
+use kauri_kernels::balanced::ties::balanced_find_equal;
 use kauri_kernels::policy::{NUMBERED_ANEW_FROM, NUMBERED_ANEW_TO};
 use kauri_kernels::thread::coord::Coord;
 
@@ -120,7 +120,7 @@ impl<C: Coord> Paths<C> {
             (keys, self.array(build, 0, keys.len()).read_only(), coords, dims as u32, paths, num_equal);
         // SAFETY: arrays of the plan, of which none overlaps another; the word is read when it has been written.
         let num_equal = unsafe {
-            stream.launch_items::<kdtree_find_equal<C>>(keys.len() as u64, args)?;
+            stream.launch_items::<balanced_find_equal<C>>(keys.len() as u64, args)?;
             stream.read(num_equal.read_only())?
         };
         Ok(num_equal[0] as usize)
@@ -150,7 +150,7 @@ impl<C: Coord> Paths<C> {
             words,
         );
         // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
-        unsafe { stream.launch::<kdtree_partition_by_paths>(num_tiles as u64, args) }
+        unsafe { stream.launch::<balanced_partition_by_paths>(num_tiles as u64, args) }
     }
 }
 
@@ -182,7 +182,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
             unsafe {
                 let names = points.names.part(0, num_nodes).read_only();
                 let args = (coords, dims as u32, names, temp.view(self.keys));
-                stream.launch_items::<kdtree_number_points<C>>(num_nodes as u64, args)?;
+                stream.launch_items::<balanced_number_points<C>>(num_nodes as u64, args)?;
             }
             // From one axis to the next: in the order of its super key, points that agree on the axis before it are in the order of that.
             for axis in (1..dims).rev() {
@@ -216,7 +216,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
         let [mut points, mut room] = both;
         let args = (points.names.read_only(), array(0), points.paths, medians);
         // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
-        unsafe { stream.launch_items::<kdtree_begin_paths>(num_nodes as u64, args)? };
+        unsafe { stream.launch_items::<balanced_begin_paths>(num_nodes as u64, args)? };
         for level in 1..=upper {
             // Below the last of these levels no array waits; and what a level tells its points is told when all have taken what was before.
             let primary = (level < upper).then_some(level % num_dims);
@@ -242,10 +242,10 @@ impl<C: Coord> Plan<C> for Paths<C> {
                 // SAFETY: arrays of the plan, of which none overlaps another; keys have at least as many bytes as numbers.
                 unsafe {
                     stream.fill_bytes(numbers, 0xff)?;
-                    stream.launch_items::<kdtree_number_anew>(num_nodes as u64, args)?;
+                    stream.launch_items::<balanced_number_anew>(num_nodes as u64, args)?;
                     for other in (0..dims).filter(|&other| other != primary as usize) {
                         let args = (numbers.read_only(), array(slots[other]));
-                        stream.launch_items::<kdtree_put_numbers>(num_nodes as u64, args)?;
+                        stream.launch_items::<balanced_put_numbers>(num_nodes as u64, args)?;
                     }
                 }
                 std::mem::swap(&mut points, &mut room);
@@ -260,9 +260,9 @@ impl<C: Coord> Plan<C> for Paths<C> {
         // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
         unsafe {
             if dims <= 4 {
-                stream.launch::<kdtree_balanced_subtrees<4, { rows(4) }>>(1 << upper, args)
+                stream.launch::<balanced_subtrees<4, { rows(4) }>>(1 << upper, args)
             } else {
-                stream.launch::<kdtree_balanced_subtrees<8, { rows(8) }>>(1 << upper, args)
+                stream.launch::<balanced_subtrees<8, { rows(8) }>>(1 << upper, args)
             }
         }
     }

@@ -2,10 +2,10 @@
 //! by the partitioner that fits the length of its runs.
 
 use cuda_std::mem::SliceMut;
-use kauri_kernels::kdtree::balanced::finish::kdtree_finish_runs;
-use kauri_kernels::kdtree::balanced::num_partitions;
-use kauri_kernels::kdtree::balanced::partition::{
-    kdtree_partition_close_gaps, kdtree_partition_pieces, kdtree_partition_runs, kdtree_partition_small_runs,
+use kauri_kernels::balanced::finish::balanced_finish_runs;
+use kauri_kernels::balanced::num_partitions;
+use kauri_kernels::balanced::partition::{
+    balanced_partition_close_gaps, balanced_partition_pieces, balanced_partition_runs, balanced_partition_small_runs,
 };
 use kauri_kernels::thread::coord::Coord;
 
@@ -132,22 +132,22 @@ impl<C: Coord> Plan<C> for Robinson<C> {
                             coords, num_dims, primary, level, from, less, greater, halves, medians, children,
                             warps,
                         );
-                        stream.launch_items::<kdtree_partition_pieces<C>>(threads, args)?;
+                        stream.launch_items::<balanced_partition_pieces<C>>(threads, args)?;
                         if !array.is_empty() {
                             let (less, greater) = (less.read_only(), greater.read_only());
                             let args = (less, greater, halves.read_only(), level, array, warps);
-                            stream.launch_items::<kdtree_partition_close_gaps>(threads, args)?;
+                            stream.launch_items::<balanced_partition_close_gaps>(threads, args)?;
                         }
                     } else if longest > SMALL {
                         let args = (coords, num_dims, primary, level, from, spare, medians, children, warps);
-                        stream.launch_items::<kdtree_partition_runs<C>>(threads, args)?;
+                        stream.launch_items::<balanced_partition_runs<C>>(threads, args)?;
                         if let Some(other) = other {
                             std::mem::swap(&mut arrays[other], &mut spare);
                         }
                     } else {
                         let lanes = longest.next_power_of_two();
                         let args = (coords, num_dims, primary, level, array, medians, children, lanes, warps);
-                        stream.launch_items::<kdtree_partition_small_runs<C>>(threads, args)?;
+                        stream.launch_items::<balanced_partition_small_runs<C>>(threads, args)?;
                     }
                 }
                 medians = nothing();
@@ -155,6 +155,6 @@ impl<C: Coord> Plan<C> for Robinson<C> {
         }
         let args = (arrays[last as usize % dims].read_only(), last, medians, children);
         // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
-        unsafe { stream.launch_items::<kdtree_finish_runs>(1 << last, args) }
+        unsafe { stream.launch_items::<balanced_finish_runs>(1 << last, args) }
     }
 }

@@ -14,7 +14,7 @@ mod points;
 mod ranks;
 mod tree;
 
-use kauri_kernels::kdtree::balanced::Run;
+use kauri_kernels::balanced::Run;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;

@@ -3,15 +3,15 @@
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::gpu::GpuTree;
-use crate::balanced::stored::{Loaded, Stored};
+use crate::balanced::stored::{Loaded, Sections};
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 
 impl<C: Coord> GpuTree<C> {
     /// A copy in host memory.
-    pub(crate) fn to_stored(&self) -> Result<Stored<'static, C>> {
+    pub(crate) fn to_stored(&self) -> Result<Sections<'static, C>> {
         let stream = Stream::new(&self.gpu)?;
-        Ok(Stored {
+        Ok(Sections {
             coords: self.coords.to_vec(&stream)?.into(),
             medians: self.medians.to_vec(&stream)?.into(),
             stays: self.stays.to_vec(&stream)?.into(),

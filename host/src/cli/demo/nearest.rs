@@ -12,8 +12,8 @@ use crate::cli::text::{shortened, table, thousands};
 use crate::cli::{Result, Streams, data, map};
 use crate::io::{LonLatTable, read_lonlat, write_atomically};
 use crate::kdtree::{KdTree, KdTreeOptions};
-use crate::query::{Neighbors};
 use crate::point::LonLat;
+use crate::query::Neighbors;
 
 /// Airports of the printed table, and cities of a line.
 const SHOWN_AIRPORTS: usize = 12;

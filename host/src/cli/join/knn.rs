@@ -15,8 +15,8 @@ use crate::device::Device;
 use crate::io::TakePairs;
 use crate::join::{JoinPlan, KnnIndex, KnnJoin};
 use crate::kdtree::{KdTree, KdTreeOptions};
-use crate::query::{QueryOptions};
 use crate::point::LonLat;
+use crate::query::QueryOptions;
 
 #[derive(Args)]
 pub(in crate::cli) struct Knn {

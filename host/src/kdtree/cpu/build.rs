@@ -1,6 +1,6 @@
 //! Building the left-balanced tree: split at the root's rank, then both sides at the same time.
 
-use kauri_kernels::kdtree::left_balanced::{in_order_rank, subtree_size};
+use kauri_kernels::query::left_balanced::{in_order_rank, subtree_size};
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;

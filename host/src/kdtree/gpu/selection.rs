@@ -9,10 +9,6 @@ use crate::primitives::pairs::nothing;
 use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::axes::{kdtree_axes_of_levels, kdtree_widest_axes};
-use kauri_kernels::kdtree::buckets::{
-    boxes_len, {self},
-};
-use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels, subtree_size};
 use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::in_place::{kdtree_gather_word, kdtree_write_word};
 use kauri_kernels::kdtree::selection::settle::{MAX_SORTED, kdtree_settle};
@@ -21,6 +17,10 @@ use kauri_kernels::kdtree::selection::subtrees::kdtree_subtrees;
 use kauri_kernels::kdtree::selection::top::kdtree_place_top;
 use kauri_kernels::kdtree::selection::{COUNTS, MAX_STAGES};
 use kauri_kernels::policy::SELECTION;
+use kauri_kernels::query::buckets::{
+    boxes_len, {self},
+};
+use kauri_kernels::query::left_balanced::{full_tree, num_levels, subtree_size};
 use kauri_kernels::thread::coord::Coord;
 
 const _: () = assert!(MAX_SORTED.is_power_of_two(), "a bitonic sort pads what it sorts");
@@ -405,7 +405,7 @@ mod tests {
     fn brackets_that_miss() {
         use crate::device::{Buffer, SimOptions, Workspace};
         use crate::{Device, KdTree, KdTreeOptions};
-        use kauri_kernels::kdtree::left_balanced::in_order_rank;
+        use kauri_kernels::query::left_balanced::in_order_rank;
         let points: Vec<[f32; 2]> = (0..4500)
             .map(|i: u32| [(i.wrapping_mul(2_654_435_761) >> 20) as f32, (i * 7919 % 4500) as f32])
             .collect();

@@ -7,7 +7,7 @@ use crate::point::with_dims;
 use crate::primitives::bounds::Bounds;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::axes::kdtree_widest_axes_by_tags;
-use kauri_kernels::kdtree::left_balanced::full_tree;
+use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 
 /// What a builder goes by.

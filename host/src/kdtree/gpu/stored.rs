@@ -1,7 +1,7 @@
 //! Trees to files and from them. Files have nodes in level order, a GPU in the order of a walk in order.
 
 use crate::point::with_dims;
-use kauri_kernels::kdtree::left_balanced::{full_tree, in_order_rank, num_levels};
+use kauri_kernels::query::left_balanced::{full_tree, in_order_rank, num_levels};
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::kdtree::SplitRule;
 use crate::kdtree::gpu::{GpuTree, level_order};
-use crate::kdtree::stored::{Loaded, Stored};
+use crate::kdtree::stored::{Loaded, Sections};
 use crate::memory;
 use crate::point::check_each_coordinate;
 use crate::stats::Stats;
@@ -23,7 +23,7 @@ const PART: usize = 1 << 13;
 
 impl<C: Coord> GpuTree<C> {
     /// A copy in host memory, in level order.
-    pub(crate) fn to_stored(&self) -> Result<Stored<'static, C>> {
+    pub(crate) fn to_stored(&self) -> Result<Sections<'static, C>> {
         let stream = self.index.stream()?;
         let ids = level_order(&self.index.ids.to_vec(&stream)?, "ids of the nodes")?;
         let in_order = self.index.room.front_to_vec(&stream, self.index.num_points() * self.index.dims)?;
@@ -32,7 +32,7 @@ impl<C: Coord> GpuTree<C> {
         });
         check_each_coordinate(&coords, self.index.dims, "point", |node| ids[node].into())?;
         let axes = self.index.axes.to_vec(&stream)?;
-        Ok(Stored { coords: coords.into(), ids: ids.into(), axes: axes.into() })
+        Ok(Sections { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
 
     /// The tree of a file.

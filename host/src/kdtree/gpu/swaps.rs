@@ -6,10 +6,10 @@ use crate::kdtree::gpu::Splits;
 use crate::primitives::pairs::nothing;
 use crate::query::gpu::NodesMut;
 use cuda_std::mem::SliceMut;
-use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::kdtree::swaps::{
     TILE, kdtree_begin_swaps, kdtree_send_down, kdtree_swap, kdtree_swap_in_tiles, kdtree_tags_to_places,
 };
+use kauri_kernels::query::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 
 /// Temporary memory of a build.

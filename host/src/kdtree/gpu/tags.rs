@@ -7,10 +7,10 @@ use crate::primitives::pairs::{Pairs, nothing};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::left_balanced::num_levels;
 use kauri_kernels::kdtree::tags::{
     kdtree_coordinate_keys, kdtree_first_tags, kdtree_place, kdtree_ranks, kdtree_update_tags,
 };
+use kauri_kernels::query::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 

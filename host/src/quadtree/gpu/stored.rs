@@ -6,15 +6,15 @@ use crate::once::Once;
 use crate::point::check_each_coordinate;
 use crate::quadtree::gpu::GpuTree;
 use crate::quadtree::host::HostTree;
-use crate::quadtree::stored::Stored;
+use crate::quadtree::stored::Sections;
 use kauri_kernels::thread::coord::Coord;
 
 impl<C: Coord> GpuTree<C> {
     /// A copy in host memory.
-    pub(crate) fn to_stored(&self) -> Result<Stored<'_, C>> {
+    pub(crate) fn to_stored(&self) -> Result<Sections<'_, C>> {
         let (coords, ids) = (self.coords()?, self.ids()?);
         check_each_coordinate(&coords, self.dims, "point", |place| ids[place].into())?;
-        Ok(Stored {
+        Ok(Sections {
             coords: coords.into(),
             ids: ids.into(),
             nodes: self.nodes()?.into(),

@@ -4,7 +4,7 @@
 //! skips a subtree whose points are too far, or as far as the last of the best and of greater ids, and it counts a subtree that a row
 //! takes as a whole without a look at its points.
 
-use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels};
+use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
@@ -127,7 +127,7 @@ impl<C: Coord, const D: usize> Found<C, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kauri_kernels::kdtree::left_balanced::subtree_size;
+    use kauri_kernels::query::left_balanced::subtree_size;
 
     /// The nodes of the subtree of a node.
     fn nodes_of(node: usize, n: usize) -> Vec<usize> {

@@ -1,6 +1,6 @@
 //! One query's walk through a tree.
 
-use kauri_kernels::kdtree::left_balanced::{full_tree, num_levels};
+use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::{Coord, dist2};
 use kauri_kernels::thread::measure::{Norm, along, along_to_range};
 

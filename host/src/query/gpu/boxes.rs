@@ -3,8 +3,8 @@
 use crate::device::Stream;
 use crate::error::Result;
 use crate::query::gpu::{BucketIndex, Locator};
-use kauri_kernels::kdtree::buckets::{kdtree_bucket_boxes, kdtree_inner_boxes, kdtree_splits};
 use kauri_kernels::policy::BOXES_LEVELS;
+use kauri_kernels::query::buckets::{query_bucket_boxes, query_inner_boxes, query_splits};
 use kauri_kernels::thread::coord::Coord;
 
 impl<C: Coord> BucketIndex<C> {
@@ -24,18 +24,18 @@ impl<C: Coord> BucketIndex<C> {
         // SAFETY: passed on to the caller.
         unsafe {
             let args = (coords, ids, dims, bucket_len, boxes, least_ids);
-            stream.launch_items::<kdtree_bucket_boxes<C>>(1 << levels, args)?;
+            stream.launch_items::<query_bucket_boxes<C>>(1 << levels, args)?;
             // The root has no parent, and its box is not needed.
             let mut end = levels;
             while end > 1 {
                 let root = end.saturating_sub(BOXES_LEVELS).max(1);
-                stream.launch::<kdtree_inner_boxes<C>>(1 << root, (boxes, least_ids, dims, root, end))?;
+                stream.launch::<query_inner_boxes<C>>(1 << root, (boxes, least_ids, dims, root, end))?;
                 end = root;
             }
             let Locator::Planes(splits) = &mut self.locator else { return Ok(()) };
             let splits = splits.slice_mut();
             let args = (coords, ids, self.axes.slice(), dims, bucket_len, splits);
-            stream.launch_items::<kdtree_splits<C>>(splits.len() as u64, args)
+            stream.launch_items::<query_splits<C>>(splits.len() as u64, args)
         }
     }
 }

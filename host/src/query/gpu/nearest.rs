@@ -7,11 +7,11 @@ use crate::query::gpu::order::Going;
 use crate::query::gpu::{BucketIndex, Locator};
 use crate::query::options::Traversal;
 use cuda_std::mem::SliceMut;
-use kauri_kernels::kdtree::by_nodes::{
-    kdtree_nearest_closest_corner, kdtree_nearest_stack, kdtree_nearest_stack_free,
+use kauri_kernels::query::by_nodes::{
+    query_nearest_closest_corner, query_nearest_stack, query_nearest_stack_free,
 };
-use kauri_kernels::kdtree::nearest::{
-    kdtree_nearest_heap, kdtree_nearest_list, kdtree_nearest_one, kdtree_nearest_queue,
+use kauri_kernels::query::nearest::{
+    query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
 };
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
@@ -121,11 +121,11 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     // SAFETY: passed on to the caller.
     unsafe {
         match traversal {
-            Traversal::Stack => stream.launch_items::<kdtree_nearest_stack<C, D>>(num_queries, args),
+            Traversal::Stack => stream.launch_items::<query_nearest_stack<C, D>>(num_queries, args),
             Traversal::ClosestCorner => {
-                stream.launch_items::<kdtree_nearest_closest_corner<C, D>>(num_queries, args)
+                stream.launch_items::<query_nearest_closest_corner<C, D>>(num_queries, args)
             }
-            _ => stream.launch_items::<kdtree_nearest_stack_free<C, D>>(num_queries, args),
+            _ => stream.launch_items::<query_nearest_stack_free<C, D>>(num_queries, args),
         }
     }
 }
@@ -147,14 +147,14 @@ unsafe fn walk<C: Coord, const D: usize>(
     // SAFETY: passed on to the caller.
     unsafe {
         match rows.k {
-            1 => stream.launch_items::<kdtree_nearest_one<C, D>>(lanes, args),
-            2..=8 if has_short_lists => stream.launch_items::<kdtree_nearest_list<C, D, 8, 8>>(lanes, args),
-            9..=16 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 16, 8>>(lanes, args),
-            17..=32 if has_lists => stream.launch_items::<kdtree_nearest_list<C, D, 32, 16>>(lanes, args),
-            2..=32 => stream.launch_items::<kdtree_nearest_queue<C, D, 1>>(warps, args),
-            33..=128 => stream.launch_items::<kdtree_nearest_queue<C, D, 4>>(warps, args),
-            129..=256 => stream.launch_items::<kdtree_nearest_queue<C, D, 8>>(warps, args),
-            _ => stream.launch_items::<kdtree_nearest_heap<C, D>>(lanes, args),
+            1 => stream.launch_items::<query_nearest_one<C, D>>(lanes, args),
+            2..=8 if has_short_lists => stream.launch_items::<query_nearest_list<C, D, 8, 8>>(lanes, args),
+            9..=16 if has_lists => stream.launch_items::<query_nearest_list<C, D, 16, 8>>(lanes, args),
+            17..=32 if has_lists => stream.launch_items::<query_nearest_list<C, D, 32, 16>>(lanes, args),
+            2..=32 => stream.launch_items::<query_nearest_queue<C, D, 1>>(warps, args),
+            33..=128 => stream.launch_items::<query_nearest_queue<C, D, 4>>(warps, args),
+            129..=256 => stream.launch_items::<query_nearest_queue<C, D, 8>>(warps, args),
+            _ => stream.launch_items::<query_nearest_heap<C, D>>(lanes, args),
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::query::gpu::ask::QueriesOn;
 use crate::query::gpu::{BucketIndex, Locator};
 use cuda_std::mem::Slice;
-use kauri_kernels::kdtree::buckets::kdtree_query_buckets;
 use kauri_kernels::policy::QUERIES;
+use kauri_kernels::query::buckets::query_buckets;
 use kauri_kernels::thread::coord::Coord;
 
 /// How queries are gone through.
@@ -123,7 +123,7 @@ impl Order {
                 Locator::Planes(splits) => {
                     let (splits, axes, dims) = (splits.slice(), tree.axes.slice(), tree.dims as u32);
                     let args = (splits, axes, queries, dims, levels, buckets, numbers);
-                    stream.launch_items::<kdtree_query_buckets<C>>(numbers.len() as u64, args)?;
+                    stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)?;
                 }
             }
             let [sorted, _] =

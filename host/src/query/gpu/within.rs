@@ -11,11 +11,11 @@ use crate::query::gpu::order::{Going, Through};
 use crate::query::item_bytes;
 use crate::query::on_device::{DeviceWithin, Look, num_found};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::queries::flags;
-use kauri_kernels::kdtree::within::{
-    kdtree_count_in_boxes, kdtree_count_within, kdtree_emit_in_boxes, kdtree_emit_within,
-};
 use kauri_kernels::primitives::expand::primitives_expand_counts;
+use kauri_kernels::query::queries::flags;
+use kauri_kernels::query::within::{
+    query_count_in_boxes, query_count_within, query_emit_in_boxes, query_emit_within,
+};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use kauri_kernels::warp::look_back::Decoupled;
@@ -182,10 +182,10 @@ impl<'a, C: Coord> Call<'a, C> {
                     let walk = WalkArgs::new(tree, asked, queries, ALL, through);
                     let (n, args) = (walk.num_queries, walk_args!(walk, offsets, ids, dist2));
                     match asked.kernel_dims(tree.dims) {
-                        2 => stream.launch_items::<kdtree_emit_within<C, 2>>(n, args),
-                        3 => stream.launch_items::<kdtree_emit_within<C, 3>>(n, args),
-                        4 => stream.launch_items::<kdtree_emit_within<C, 4>>(n, args),
-                        _ => stream.launch_items::<kdtree_emit_within<C, MAX_DIMS>>(n, args),
+                        2 => stream.launch_items::<query_emit_within<C, 2>>(n, args),
+                        3 => stream.launch_items::<query_emit_within<C, 3>>(n, args),
+                        4 => stream.launch_items::<query_emit_within<C, 4>>(n, args),
+                        _ => stream.launch_items::<query_emit_within<C, MAX_DIMS>>(n, args),
                     }
                 }
                 Within::Boxes(corners, mask) => {
@@ -203,9 +203,9 @@ impl<'a, C: Coord> Call<'a, C> {
                     );
                     let n = self.num_rows() as u64;
                     match tree.dims {
-                        2 => stream.launch_items::<kdtree_emit_in_boxes<C, 2>>(n, args),
-                        3 => stream.launch_items::<kdtree_emit_in_boxes<C, 3>>(n, args),
-                        _ => stream.launch_items::<kdtree_emit_in_boxes<C, MAX_DIMS>>(n, args),
+                        2 => stream.launch_items::<query_emit_in_boxes<C, 2>>(n, args),
+                        3 => stream.launch_items::<query_emit_in_boxes<C, 3>>(n, args),
+                        _ => stream.launch_items::<query_emit_in_boxes<C, MAX_DIMS>>(n, args),
                     }
                 }
             }
@@ -274,10 +274,10 @@ impl WithinPlan {
                     }
                     let (n, args) = (walk.num_queries, walk_args!(walk, counts));
                     match asked.kernel_dims(tree.dims) {
-                        2 => stream.launch_items::<kdtree_count_within<C, 2>>(n, args),
-                        3 => stream.launch_items::<kdtree_count_within<C, 3>>(n, args),
-                        4 => stream.launch_items::<kdtree_count_within<C, 4>>(n, args),
-                        _ => stream.launch_items::<kdtree_count_within<C, MAX_DIMS>>(n, args),
+                        2 => stream.launch_items::<query_count_within<C, 2>>(n, args),
+                        3 => stream.launch_items::<query_count_within<C, 3>>(n, args),
+                        4 => stream.launch_items::<query_count_within<C, 4>>(n, args),
+                        _ => stream.launch_items::<query_count_within<C, MAX_DIMS>>(n, args),
                     }
                 }
                 Within::Boxes(corners, mask) => {
@@ -285,9 +285,9 @@ impl WithinPlan {
                     let args = (coords, ids, boxes, tree.dims as u32, tree.bucket_len, corners, mask, counts);
                     let n = counts.len() as u64;
                     match tree.dims {
-                        2 => stream.launch_items::<kdtree_count_in_boxes<C, 2>>(n, args),
-                        3 => stream.launch_items::<kdtree_count_in_boxes<C, 3>>(n, args),
-                        _ => stream.launch_items::<kdtree_count_in_boxes<C, MAX_DIMS>>(n, args),
+                        2 => stream.launch_items::<query_count_in_boxes<C, 2>>(n, args),
+                        3 => stream.launch_items::<query_count_in_boxes<C, 3>>(n, args),
+                        _ => stream.launch_items::<query_count_in_boxes<C, MAX_DIMS>>(n, args),
                     }
                 }
             }?;

@@ -4,8 +4,8 @@
 use super::{Points, PointsMut, Run};
 use crate::block::merge::{Tile, TileSmem};
 use crate::kdtree::axes::Cell;
-use crate::kdtree::left_balanced::{full_tree, level};
 use crate::policy::SELECTION;
+use crate::query::left_balanced::{full_tree, level};
 use crate::thread::coord::Coord;
 use crate::thread::order::{ByRank, Lookup};
 use crate::thread::words::computed;

@@ -1,8 +1,8 @@
 //! The nodes above the short subtrees, kept aside until no run is moved any more.
 
 use super::{Points, PointsMut};
-use crate::kdtree::left_balanced::in_order_rank;
 use crate::policy::PER_ITEM_THREADS;
+use crate::query::left_balanced::in_order_rank;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 

@@ -1,7 +1,7 @@
 //! A part of the points, on its device.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::balanced::several::{kdtree_first_coordinates, kdtree_lay_out_points};
+use kauri_kernels::balanced::several::{balanced_first_coordinates, balanced_lay_out_points};
 use kauri_kernels::policy::BALANCED_WARPS;
 use kauri_kernels::primitives::merge_sort::primitives_super_keys;
 use kauri_kernels::thread::coord::Coord;
@@ -239,7 +239,7 @@ impl<C: Coord> Part<C> {
         let keys = temp.view(sort.keys[1].of_type::<C>());
         let args = (build.coords, dims as u32, ids.read_only(), keys);
         // SAFETY: arrays of a plan are apart, and there are as many keys as ids; the sort's are not needed any more.
-        unsafe { stream.launch_items::<kdtree_first_coordinates<C>>(n as u64, args)? };
+        unsafe { stream.launch_items::<balanced_first_coordinates<C>>(n as u64, args)? };
         let sorted = Pairs { keys, values: ids }.read_only();
         let (points, renamed) = build.keep(&distinct, sorted, room, self.points.names(), to)?;
         self.replace(points);
@@ -358,7 +358,7 @@ impl<C: Coord> Build<'_, C> {
         let (new_coords, new_names) = points.write();
         let args = (coords, dims as u32, names, order, rotation, new_coords, new_names);
         // SAFETY: the order has ids of points, and buffers wait for the device before they are freed.
-        unsafe { stream.launch_items::<kdtree_lay_out_points<C>>((order.len() * dims) as u64, args)? };
+        unsafe { stream.launch_items::<balanced_lay_out_points<C>>((order.len() * dims) as u64, args)? };
         stream.synchronize()?;
         Ok(points)
     }

@@ -1,8 +1,8 @@
 //! A tree whose subtrees are on several devices.
 
-use kauri_kernels::kdtree::balanced::several::kdtree_verify_sides;
-use kauri_kernels::kdtree::balanced::{NONE, Run, medians_len};
-use kauri_kernels::kdtree::left_balanced::full_tree;
+use kauri_kernels::balanced::several::balanced_verify_sides;
+use kauri_kernels::balanced::{NONE, Run, medians_len};
+use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::BalancedTree;
@@ -65,7 +65,7 @@ impl<C: Coord> Subtree<C> {
 
     /// The place in the whole tree of one in this.
     fn place(&self, own: u32) -> usize {
-        let depth = kauri_kernels::kdtree::left_balanced::level(own);
+        let depth = kauri_kernels::query::left_balanced::level(own);
         place(self.level + depth, (self.address << depth) + (own - full_tree(depth)))
     }
 
@@ -112,7 +112,7 @@ impl<C: Coord> Subtree<C> {
         let coords = self.tree.coords.slice();
         let args = (coords, dims as u32, ancestors.slice(), self.level, self.address, finding.slice_mut());
         // SAFETY: the buffers live until the finding has been copied.
-        unsafe { stream.launch_items::<kdtree_verify_sides<C>>((coords.len() / dims) as u64, args)? };
+        unsafe { stream.launch_items::<balanced_verify_sides<C>>((coords.len() / dims) as u64, args)? };
         match finding.to_vec(&stream)?[0] {
             u64::MAX => Ok(()),
             id => {
@@ -262,8 +262,8 @@ impl<C: Coord> BalancedTree<C> for SeveralTree<C> {
     }
 
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<crate::balanced::stored::Stored<'_, C>> {
-        Ok(crate::balanced::stored::Stored {
+    fn stored(&self) -> Result<crate::balanced::stored::Sections<'_, C>> {
+        Ok(crate::balanced::stored::Sections {
             coords: self.parts.coords_by_id()?.into(),
             medians: self.medians()?.into(),
             stays: (&self.parts.stays[..]).into(),

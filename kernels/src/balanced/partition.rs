@@ -129,10 +129,10 @@ impl Piece {
 
 /// Many warps a run, of which there are fewer than warps: each compacts its piece to the same place of `less` and of `greater`; how many
 /// went to either to `counts`.
-#[kernel(family = "kdtree-balanced", block = THREADS, shared = PartitionSmem)]
+#[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_partition_pieces<C: Coord>(
+pub unsafe fn balanced_partition_pieces<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     primary: Slice<u32>,
@@ -167,8 +167,8 @@ pub unsafe fn kdtree_partition_pieces<C: Coord>(
 }
 
 /// Moves what each warp compacted behind that of the warps before it.
-#[kernel(family = "kdtree-balanced", block = THREADS)]
-pub unsafe fn kdtree_partition_close_gaps(
+#[kernel(family = "balanced", block = THREADS)]
+pub unsafe fn balanced_partition_close_gaps(
     less: Slice<u32>,
     greater: Slice<u32>,
     counts: Slice<u32>,
@@ -207,10 +207,10 @@ unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
 }
 
 /// A warp a run, of which there are at least as many as warps.
-#[kernel(family = "kdtree-balanced", block = THREADS, shared = PartitionSmem)]
+#[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_partition_runs<C: Coord>(
+pub unsafe fn balanced_partition_runs<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     primary: Slice<u32>,
@@ -245,10 +245,10 @@ pub unsafe fn kdtree_partition_runs<C: Coord>(
 }
 
 /// Several runs a warp, of at most `lanes` points each: 16, 8 or 4. In the memory of the array.
-#[kernel(family = "kdtree-balanced", block = THREADS)]
+#[kernel(family = "balanced", block = THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_partition_small_runs<C: Coord>(
+pub unsafe fn balanced_partition_small_runs<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     primary: Slice<u32>,

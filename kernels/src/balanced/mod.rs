@@ -15,7 +15,7 @@ pub mod subtrees;
 pub mod ties;
 pub mod verify;
 
-use super::left_balanced::{full_tree, num_levels};
+use crate::query::left_balanced::{full_tree, num_levels};
 use crate::thread::coord::Coord;
 use crate::thread::order::{Lookup, Order, SuperKey};
 use cuda_std::prelude::*;

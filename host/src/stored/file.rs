@@ -7,12 +7,12 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bytes::{Bytes, read_full};
 use super::checksum;
 use super::header::{
     self, ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header, NUM_NODES_AT, NUM_POINTS_AT, PointType, Wrong,
 };
 use crate::error::{Error, Result};
+use crate::memory::bytes::{Bytes, read_full};
 use crate::memory::{Items, OfFile};
 use crate::point::MAX_POINTS;
 

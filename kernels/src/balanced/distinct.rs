@@ -14,10 +14,10 @@ const WARPS: usize = THREADS / 32;
 /// Compacts the ids of the first of equal points in each warp's piece of `piece` points, a multiple of 32, to the same place in
 /// `compacted`; their number to `counts`, one a warp. The first place at which a point comes before its neighbour, which none does if
 /// the sort is right, goes to `failed`, which starts at `u64::MAX`.
-#[kernel(family = "kdtree-balanced", block = THREADS, shared = DistinctSmem<C>)]
+#[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_distinct_pieces<C: Coord>(
+pub unsafe fn balanced_distinct_pieces<C: Coord>(
     keys: Slice<C>,
     ids: Slice<u32>,
     coords: Slice<C>,
@@ -121,10 +121,10 @@ impl<C: Coord> Pieces<'_, C> {
 
 /// Writes for each point of the array sorted on the first axis which point stays for it; a thread a place. `kept` are the ids of the
 /// points that stay, in the same order.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_stays<C: Coord>(
+pub unsafe fn balanced_stays<C: Coord>(
     ids: Slice<u32>,
     kept: Slice<u32>,
     coords: Slice<C>,

@@ -12,7 +12,7 @@ use crate::thread::region::Range;
 use cuda_std::prelude::*;
 
 /// Counts the points within `bound` of each query; a lane a query.
-#[kernel(family = "kdtree-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -20,7 +20,7 @@ use cuda_std::prelude::*;
 #[instance(f64, 2)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
+pub unsafe fn query_count_within<C: Coord, const D: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,
@@ -55,7 +55,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
 
 /// Writes the ids of the points within `bound` of each query, and unless there is no room at all their distances, from the
 /// query's offset on, as far as there is room; a lane a query.
-#[kernel(family = "kdtree-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -63,7 +63,7 @@ pub unsafe fn kdtree_count_within<C: Coord, const D: usize>(
 #[instance(f64, 2)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
+pub unsafe fn query_emit_within<C: Coord, const D: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,
@@ -91,14 +91,14 @@ pub unsafe fn kdtree_emit_within<C: Coord, const D: usize>(
 }
 
 /// Counts the points in each box, its border too; a lane a box, which is given as its least and then its greatest coordinates.
-#[kernel(family = "kdtree-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
 #[instance(f64, 2)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_count_in_boxes<C: Coord, const D: usize>(
+pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,
@@ -118,14 +118,14 @@ pub unsafe fn kdtree_count_in_boxes<C: Coord, const D: usize>(
 }
 
 /// Writes the ids of the points in each box from the box's offset on, as far as there is room; a lane a box.
-#[kernel(family = "kdtree-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
 #[instance(f64, 2)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_emit_in_boxes<C: Coord, const D: usize>(
+pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,

@@ -1,7 +1,7 @@
 //! Any number, in the result itself.
 
 use super::{Best, Rows};
-use crate::kdtree::walk::Visit;
+use crate::query::walk::Visit;
 use crate::thread::best_k::BestK;
 use crate::thread::coord::Coord;
 

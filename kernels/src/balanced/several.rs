@@ -8,10 +8,10 @@ use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
 /// Writes the first coordinates of points beside their ids; a thread a place.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_first_coordinates<C: Coord>(
+pub unsafe fn balanced_first_coordinates<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     ids: Slice<u32>,
@@ -25,10 +25,10 @@ pub unsafe fn kdtree_first_coordinates<C: Coord>(
 
 /// Lays out points in an order of their ids, with their names, and their columns rotated so that number `rotation` becomes the first. A
 /// thread a coordinate.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_lay_out_points<C: Coord>(
+pub unsafe fn balanced_lay_out_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     names: Slice<u32>,
@@ -52,10 +52,10 @@ pub unsafe fn kdtree_lay_out_points<C: Coord>(
 /// Checks that the points of a part, which is at an address of a level, are on its side of every ancestor, by the super key of that one's
 /// level. `ancestors` are the coordinates of those, the root's first, in the columns of the part. The smallest id of a point that is not
 /// goes to `finding`, which starts at `u64::MAX`. A thread a point.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_verify_sides<C: Coord>(
+pub unsafe fn balanced_verify_sides<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     ancestors: Slice<C>,

@@ -32,14 +32,14 @@ impl Bytes {
     ///
     /// # Safety
     /// Nobody changes the file as long as they are there.
-    pub(super) unsafe fn map(file: &File) -> io::Result<Self> {
+    pub(crate) unsafe fn map(file: &File) -> io::Result<Self> {
         // SAFETY: passed on to the caller.
         unsafe { memmap2::Mmap::map(file) }.map(Self::Mapped)
     }
 
     /// `len` bytes: `front`, and what a reader has behind it. Fewer, if it ends before that: memory is taken as bytes
     /// come, doubled each time. If it is known that all are there, it is taken at once.
-    pub(super) fn read(
+    pub(crate) fn read(
         front: &[u8],
         reader: &mut dyn Read,
         len: usize,
@@ -80,7 +80,7 @@ impl Deref for Bytes {
 }
 
 /// Reads until the buffer is full or the reader ends, and says how many bytes that were.
-pub(super) fn read_full(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn read_full(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..]) {

@@ -6,10 +6,10 @@ use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
 /// Writes the key on an axis of each of the points of an array; a thread a place.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_keys_of_ids<C: Coord>(
+pub unsafe fn balanced_keys_of_ids<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     axis: u32,
@@ -23,7 +23,7 @@ pub unsafe fn kdtree_keys_of_ids<C: Coord>(
     }
 }
 
-/// What [`kdtree_settle_ties`](kdtree_settle_ties()) tells, in words that start as 0.
+/// What [`balanced_settle_ties`](balanced_settle_ties()) tells, in words that start as 0.
 pub mod told {
     /// Becomes 1 if more than [`MAX_TIES`](crate::policy::MAX_TIES) points agree.
     pub const MANY: usize = 0;
@@ -35,10 +35,10 @@ pub mod told {
 
 /// Puts the ids of points of equal keys in the order of the super key of the first axis, a thread the first place of them. More than
 /// [`MAX_TIES`] are left as they are.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_settle_ties<C: Coord>(
+pub unsafe fn balanced_settle_ties<C: Coord>(
     keys: Slice<<C as Coord>::Key>,
     ids: SliceMut<u32>,
     coords: Slice<C>,
@@ -99,10 +99,10 @@ unsafe fn order_beyond_the_first_axis<C: Coord>(coords: Slice<'_, C>, dims: u32,
 
 /// Tells points of the array sorted on the first axis that are equal to the one before, in their paths, and counts them. `paths` and
 /// `num_equal` start as 0.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_find_equal<C: Coord>(
+pub unsafe fn balanced_find_equal<C: Coord>(
     keys: Slice<<C as Coord>::Key>,
     ids: Slice<u32>,
     coords: Slice<C>,

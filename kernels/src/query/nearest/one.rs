@@ -1,7 +1,7 @@
 //! The nearest one.
 
 use super::{Best, Rows, worst};
-use crate::kdtree::walk::Visit;
+use crate::query::walk::Visit;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 

@@ -5,8 +5,8 @@ use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
 /// Makes nodes of the points of every run of a level, which have been sorted on its axis.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_finish_runs(
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
+pub unsafe fn balanced_finish_runs(
     primary: Slice<u32>,
     level: u32,
     medians: SliceMut<u32>,

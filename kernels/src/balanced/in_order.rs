@@ -1,9 +1,9 @@
 //! The points of a balanced tree in the order of a walk in order, in buckets, for queries.
 
 use super::Run;
-use crate::kdtree::buckets::{Cut, NO_POINT};
-use crate::kdtree::left_balanced::{full_tree, num_levels};
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
+use crate::query::buckets::{Cut, NO_POINT};
+use crate::query::left_balanced::{full_tree, num_levels};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
@@ -34,10 +34,10 @@ fn address_of(place: u32, num_nodes: u32) -> usize {
 /// Writes the points of a tree and their ids to buckets of [`bucket_len`] places; a thread a place. In a bucket come the points of its
 /// subtree, then places without, then the point that follows it. `coords` have the axes from `first_axis` on, those before it behind;
 /// `names` are the ids of the points, unless their numbers are.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_put_in_order<C: Coord>(
+pub unsafe fn balanced_put_in_order<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     first_axis: u32,

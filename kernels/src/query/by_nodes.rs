@@ -21,13 +21,13 @@ const MAX_LEVELS: usize = 32;
 
 /// Finds the k nearest points of each query without a stack, a thread a query; `rows` are those of the result, empty if queries are
 /// in their order. The number of dimensions is `D`, or up to that if it is [`MAX_DIMS`].
-#[kernel(family = "kdtree-by-nodes", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
+#[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_nearest_stack_free<C: Coord, const D: usize>(
+pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,
     axes: Slice<u8>,
@@ -45,13 +45,13 @@ pub unsafe fn kdtree_nearest_stack_free<C: Coord, const D: usize>(
 }
 
 /// The same with a stack of distances to planes.
-#[kernel(family = "kdtree-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
+#[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_nearest_stack<C: Coord, const D: usize>(
+pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,
     axes: Slice<u8>,
@@ -69,13 +69,13 @@ pub unsafe fn kdtree_nearest_stack<C: Coord, const D: usize>(
 }
 
 /// The same with a stack of distances to cells.
-#[kernel(family = "kdtree-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
+#[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 8)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_nearest_closest_corner<C: Coord, const D: usize>(
+pub unsafe fn query_nearest_closest_corner<C: Coord, const D: usize>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,
     axes: Slice<u8>,

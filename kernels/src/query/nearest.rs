@@ -106,7 +106,7 @@ fn worst<C: Coord>(bound: C) -> C::Ranked {
 }
 
 /// Writes the nearest point of each query that is not farther than `bound`; a lane a query.
-#[kernel(family = "kdtree-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -114,7 +114,7 @@ fn worst<C: Coord>(bound: C) -> C::Ranked {
 #[instance(f64, 2)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
+pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,
@@ -142,7 +142,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
 
 /// The same of the `k` nearest, up to `K`; so many as `B` are collected before they are sorted in.
 #[kernel(
-    family = "kdtree-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
+    family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
     shared = ListSmem<C, B>, hot
 )]
 #[instance(f32, 2, 8, 8)]
@@ -156,7 +156,7 @@ pub unsafe fn kdtree_nearest_one<C: Coord, const D: usize>(
 #[instance(f32, 2, 32, 16)]
 #[instance(f32, 3, 32, 16)]
 #[instance(f32, 4, 32, 16)]
-pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
+pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,
@@ -185,7 +185,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
 }
 
 /// The same of the `k` nearest, up to `32 * T`; a warp a query.
-#[kernel(family = "kdtree-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = WalkSmem<C>, hot)]
+#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = WalkSmem<C>, hot)]
 #[instance(f32, 8, 1)]
 #[instance(f64, 2, 1)]
 #[instance(f64, 3, 1)]
@@ -204,7 +204,7 @@ pub unsafe fn kdtree_nearest_list<C: Coord, const D: usize, const K: usize, cons
 #[instance(f64, 2, 8)]
 #[instance(f64, 3, 8)]
 #[instance(f64, 8, 8)]
-pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
+pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,
@@ -233,7 +233,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
 }
 
 /// The same of any number; a lane a query.
-#[kernel(family = "kdtree-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
 #[instance(f32, 2)]
 #[instance(f32, 3)]
 #[instance(f32, 4)]
@@ -241,7 +241,7 @@ pub unsafe fn kdtree_nearest_queue<C: Coord, const D: usize, const T: usize>(
 #[instance(f64, 2)]
 #[instance(f64, 3)]
 #[instance(f64, 8)]
-pub unsafe fn kdtree_nearest_heap<C: Coord, const D: usize>(
+pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(
     coords: Slice<C>,
     ids: Slice<u32>,
     boxes: Slice<C>,

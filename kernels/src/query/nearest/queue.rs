@@ -2,7 +2,7 @@
 //! similarity search with GPUs*, section 4.2).
 
 use super::{Best, Rows, worst};
-use crate::kdtree::walk::Visit;
+use crate::query::walk::Visit;
 use crate::thread::coord::Coord;
 use crate::thread::network;
 use crate::thread::ranked::Ranked;

@@ -1,7 +1,7 @@
 //! Checks a balanced tree by subtrees of some levels, whose points are fetched once, with those of the ancestors of each root.
 
 use super::{NONE, Run};
-use crate::kdtree::left_balanced::full_tree;
+use crate::query::left_balanced::full_tree;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
@@ -41,10 +41,10 @@ pub struct VerifySmem<C> {
 /// by the super key of that one's level: which it is, if it is on that of the last one on each side of each axis, and they are. `children` has
 /// two of each point in a word, the less one in the lower half. `seen` holds a zero bit a point; the smallest (place, what is wrong) goes to
 /// `finding`, which starts at `u64::MAX`, and how many nodes there are is the sum of `counts`, which start at 0.
-#[kernel(family = "kdtree-balanced", block = THREADS, shared = VerifySmem<C>)]
+#[kernel(family = "balanced", block = THREADS, shared = VerifySmem<C>)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_verify_balanced<C: Coord>(
+pub unsafe fn balanced_verify<C: Coord>(
     coords: Slice<C>,
     num_points: u32,
     dims: u32,

@@ -11,8 +11,8 @@
 use super::{NONE, Run};
 use crate::block::look_back::LookBack;
 use crate::block::tile::load_16;
-use crate::kdtree::left_balanced::full_tree;
 use crate::policy::{PATHS_MIN_BLOCKS, PATHS_ROWS, PATHS_THREADS, PER_ITEM_THREADS};
+use crate::query::left_balanced::full_tree;
 use crate::thread::coord::Coord;
 use crate::warp::look_back::Ticket;
 use cuda_std::prelude::*;
@@ -47,10 +47,10 @@ pub const fn pending(level: u32, axis: u32, dims: u32, first: u32) -> u32 {
 
 /// Numbers the points in the order of the first axis, in which their ids are their `names`: writes the keys of each other axis in that
 /// order, an axis behind the other. A thread a point.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
-pub unsafe fn kdtree_number_points<C: Coord>(
+pub unsafe fn balanced_number_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,
     names: Slice<u32>,
@@ -82,8 +82,8 @@ pub unsafe fn kdtree_number_points<C: Coord>(
 }
 
 /// Tells each point where it goes on the first level, and makes the array of the first axis; a thread a place.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_begin_paths(
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
+pub unsafe fn balanced_begin_paths(
     names: Slice<u32>,
     primary: SliceMut<u32>,
     paths: SliceMut<u8>,
@@ -103,8 +103,8 @@ pub unsafe fn kdtree_begin_paths(
 /// Numbers the points of the runs of a level anew, by their places in an array that is in the order of the runs: writes the new number to
 /// the place of the old one, and names and paths in the new order. Points that are in no run any more have no new number. A thread a
 /// place.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_number_anew(
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
+pub unsafe fn balanced_number_anew(
     array: SliceMut<u32>,
     level: u32,
     names: Slice<u32>,
@@ -125,8 +125,8 @@ pub unsafe fn kdtree_number_anew(
 }
 
 /// Puts new numbers in another array, or [`NONE`]; a thread a place.
-#[kernel(family = "kdtree-balanced", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_put_numbers(numbers: Slice<u32>, array: SliceMut<u32>) {
+#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
+pub unsafe fn balanced_put_numbers(numbers: Slice<u32>, array: SliceMut<u32>) {
     let place = thread::index_1d_u64() as usize;
     if place < array.len() {
         let old = array.load(place);
@@ -161,8 +161,8 @@ pub struct PathsSmem {
 /// below. If there are medians, the array is the one sorted on the axis of that level: then its medians are stored, by their names, and all
 /// paths go one level down. Level 0 may have more points than the tree, of which some are gone. A block a tile of a run, of which each run has
 /// `tiles_a_run`; `words` are zeros: one for tickets, and [`CLASSES`] a tile.
-#[kernel(family = "kdtree-balanced", block = PATHS_THREADS, min_blocks = PATHS_MIN_BLOCKS, shared = PathsSmem, hot)]
-pub unsafe fn kdtree_partition_by_paths(
+#[kernel(family = "balanced", block = PATHS_THREADS, min_blocks = PATHS_MIN_BLOCKS, shared = PathsSmem, hot)]
+pub unsafe fn balanced_partition_by_paths(
     from: Slice<u32>,
     to: SliceMut<u32>,
     num_points: u32,

@@ -1,20 +1,24 @@
-//! Files of indexes: what all of them have in common.
+//! Index files: header, sections, checksums, atomic writes.
 //!
-//! An index says by [`Index`] which sections it has, and is made of sections that it checks. `docs/file-format.md` has the layout.
+//! An index implements [`Stored`]: it lists its sections, and is loaded from sections that it checks. `docs/file-format.md` has the layout.
 
-mod bytes;
+mod atomic;
 mod checksum;
 mod file;
 mod header;
+mod unfinished;
 
-pub(crate) use bytes::Bytes;
+pub use atomic::write_atomically;
+#[cfg(feature = "cli")]
+pub(crate) use atomic::write_or;
 pub(crate) use file::{IndexFile, Section};
 pub(crate) use header::PointType;
+#[cfg(all(unix, feature = "cli"))]
+pub(crate) use unfinished::remove_all as remove_unfinished;
 
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use super::write_atomically;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::point::Point;
@@ -28,15 +32,15 @@ compile_error!(
     "files of indexes are little-endian, and their sections used as they are: leave out the feature `io`"
 );
 
-/// An index that can be saved.
-pub(crate) trait Index: Sized {
+/// An index that has files.
+pub(crate) trait Stored: Sized {
     /// Its name in files, at most 16 bytes.
     const KIND: &'static str;
     /// Its points.
     type Point: Point;
 
-    /// Shows what is to be written.
-    fn show(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()>;
+    /// Passes the contents of the file to `write`.
+    fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()>;
 
     /// Makes the index of a file of this kind and of these points.
     fn from_file(device: &Device, file: IndexFile, stats: Stats) -> Result<Self>;
@@ -80,7 +84,7 @@ impl Contents<'_> {
     }
 }
 
-fn expected<I: Index>() -> Expected {
+fn expected<I: Stored>() -> Expected {
     const { assert!(is_name(I::KIND, 16) && is_name(I::Point::NAME, 16), "names are ASCII of at most 16 bytes") };
     let (name, coord) = (I::Point::NAME.into(), <I::Point as Point>::Coord::NAME.into());
     Expected { kind: I::KIND, points: PointType { name, coord, dims: I::Point::DIMS as u32 } }
@@ -99,16 +103,16 @@ const fn is_name(name: &str, max: usize) -> bool {
 }
 
 /// Writes a file, all of it or nothing.
-pub(crate) fn save<I: Index>(index: &I, path: &Path) -> Result<()> {
-    index.show(&mut |contents| {
+pub(crate) fn save<I: Stored>(index: &I, path: &Path) -> Result<()> {
+    index.contents(&mut |contents| {
         let header = contents.header(expected::<I>());
         write_atomically(path, |writer| contents.write(&header, writer))
     })
 }
 
 /// Writes the bytes of a file.
-pub(crate) fn write_to<I: Index>(index: &I, writer: &mut dyn Write) -> Result<()> {
-    index.show(&mut |contents| {
+pub(crate) fn write_to<I: Stored>(index: &I, writer: &mut dyn Write) -> Result<()> {
+    index.contents(&mut |contents| {
         let header = contents.header(expected::<I>());
         let written = contents.write(&header, writer);
         written.map_err(|source| Error::Io { path: Default::default(), source })
@@ -116,12 +120,12 @@ pub(crate) fn write_to<I: Index>(index: &I, writer: &mut dyn Write) -> Result<()
 }
 
 /// Reads a file.
-pub(crate) fn load<I: Index>(device: &Device, path: &Path) -> Result<I> {
+pub(crate) fn load<I: Stored>(device: &Device, path: &Path) -> Result<I> {
     opened(device, || IndexFile::load(path, &expected::<I>()))
 }
 
 /// Reads the bytes of a file.
-pub(crate) fn read_from<I: Index>(device: &Device, reader: &mut dyn Read) -> Result<I> {
+pub(crate) fn read_from<I: Stored>(device: &Device, reader: &mut dyn Read) -> Result<I> {
     opened(device, || IndexFile::read(Path::new(""), reader, None, &expected::<I>()))
 }
 
@@ -129,7 +133,7 @@ pub(crate) fn read_from<I: Index>(device: &Device, reader: &mut dyn Read) -> Res
 ///
 /// # Safety
 /// Nobody changes the file as long as the index is there.
-pub(crate) unsafe fn map<I: Index>(device: &Device, path: &Path) -> Result<I> {
+pub(crate) unsafe fn map<I: Stored>(device: &Device, path: &Path) -> Result<I> {
     let file = Opened::new(path)?;
     // SAFETY: passed on to the caller.
     let index = opened(device, || unsafe { IndexFile::map(&file, &expected::<I>()) })?;
@@ -158,7 +162,7 @@ pub(crate) fn about(path: &Path) -> Result<Option<About>> {
     Ok(Some(About { kind, points, num_points, num_nodes, sections }))
 }
 
-fn opened<I: Index>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) -> Result<I> {
+fn opened<I: Stored>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) -> Result<I> {
     let _span = tracing::debug_span!("load", kind = I::KIND).entered();
     let mut stats = Stats::new(device);
     let file = stats.phase("read", open)?;
@@ -193,7 +197,7 @@ macro_rules! files_of_index {
                 #[doc = $example]
             )?
             pub fn save(&self, path: impl AsRef<std::path::Path>) -> $crate::Result<()> {
-                $crate::io::index::save(self, path.as_ref())
+                $crate::stored::save(self, path.as_ref())
             }
 
             /// Writes the bytes of a file; they end with the index, and more may follow.
@@ -201,7 +205,7 @@ macro_rules! files_of_index {
             /// # Errors
             /// Those of [`save`](Self::save), with an empty path; part of the bytes may be written then.
             pub fn write_to(&self, mut writer: impl std::io::Write) -> $crate::Result<()> {
-                $crate::io::index::write_to(self, &mut writer)
+                $crate::stored::write_to(self, &mut writer)
             }
 
             /// Reads a file to an index on `device`, whichever device it was saved from.
@@ -219,7 +223,7 @@ macro_rules! files_of_index {
             /// points or another version of the format; [`Error::CorruptFile`](crate::Error::CorruptFile) with the place in the file;
             /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
             pub fn load(device: &$crate::Device, path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
-                $crate::io::index::load(device, path.as_ref())
+                $crate::stored::load(device, path.as_ref())
             }
 
             /// The same of the bytes that a reader has, up to the end of the index and no further. Memory is taken as they come, up to
@@ -231,7 +235,7 @@ macro_rules! files_of_index {
                 device: &$crate::Device,
                 mut reader: impl std::io::Read,
             ) -> $crate::Result<Self> {
-                $crate::io::index::read_from(device, &mut reader)
+                $crate::stored::read_from(device, &mut reader)
             }
 
             /// The same of a file that is mapped, not read: on the CPU the index has its nodes in the pages of the file, which any number
@@ -251,7 +255,7 @@ macro_rules! files_of_index {
                 path: impl AsRef<std::path::Path>,
             ) -> $crate::Result<Self> {
                 // SAFETY: passed on to the caller.
-                unsafe { $crate::io::index::map(device, path.as_ref()) }
+                unsafe { $crate::stored::map(device, path.as_ref()) }
             }
         }
     };

@@ -3,10 +3,10 @@
 
 use super::paths::{CLASSES, GONE, MAX_PENDING, Row, next_path, pending};
 use super::{Run, num_partitions};
-use crate::kdtree::left_balanced::full_tree;
 use crate::policy::{
     BALANCED_SUBTREES_MIN_BLOCKS, BALANCED_SUBTREES_ROWS, BALANCED_SUBTREES_THREADS as THREADS,
 };
+use crate::query::left_balanced::full_tree;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
@@ -25,10 +25,10 @@ pub const fn room(dims: usize) -> usize {
 /// Stores the medians of the subtrees of `level`, whose runs have at most [`room`] points, of a tree of `num_points` points. `arrays` are
 /// those of all axes and one more, and `slots` has four bits an axis that say which of them is its own. `names` are the ids of points,
 /// `numbers` has room for two bytes a point. A block a subtree.
-#[kernel(family = "kdtree-balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS, ROWS>, hot)]
+#[kernel(family = "balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS, ROWS>, hot)]
 #[instance(4, 8)]
 #[instance(8, 4)]
-pub unsafe fn kdtree_balanced_subtrees<const DIMS: usize, const ROWS: usize>(
+pub unsafe fn balanced_subtrees<const DIMS: usize, const ROWS: usize>(
     arrays: Slice<u32>,
     slots: u32,
     dims: u32,

@@ -2,7 +2,7 @@
 //! and all lanes sort theirs in together, by a network.
 
 use super::{Best, Rows, THREADS, worst};
-use crate::kdtree::walk::{GROUP, Visit, WalkSmem};
+use crate::query::walk::{GROUP, Visit, WalkSmem};
 use crate::thread::coord::Coord;
 use crate::thread::network::keep_first;
 use crate::thread::ranked::Ranked;
