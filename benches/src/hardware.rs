@@ -19,7 +19,7 @@ pub struct Hardware {
     pub kauri: &'static str,
     /// The commit, from the environment variable `KAURI_GIT_REVISION`, with `-dirty` if files differed from it.
     pub git_revision: String,
-    /// Whether the program was built with optimisations and without debug assertions.
+    /// Whether the program was built with optimizations and without debug assertions.
     pub release_build: bool,
 }
 

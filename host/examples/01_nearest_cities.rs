@@ -40,8 +40,8 @@ fn main() -> Result<()> {
 
     for (i, (place, ..)) in PLACES.iter().enumerate() {
         println!("nearest to {place}:");
-        for (&id, metres) in near.row(i).0.iter().zip(near.metres(i)) {
-            println!("  {:<10} {:>6.0} km", CAPITALS[id as usize].0, metres / 1e3);
+        for (&id, meters) in near.row(i).0.iter().zip(near.meters(i)) {
+            println!("  {:<10} {:>6.0} km", CAPITALS[id as usize].0, meters / 1e3);
         }
     }
     Ok(())

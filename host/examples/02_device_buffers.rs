@@ -10,7 +10,7 @@ use kauri::device::{Buffer, Event, Stream, Workspace};
 use kauri::query::{DeviceQueries, QueryOptions};
 use kauri::{Device, KdTree, KdTreeOptions, Result};
 
-/// Neighbours of each point.
+/// Neighbors of each point.
 const K: usize = 8;
 const FRAMES: u32 = 3;
 
@@ -27,8 +27,8 @@ fn main() -> Result<()> {
     let stream = Stream::new(gpu)?;
     let mut workspace = Workspace::new(gpu);
     let mut coords = Buffer::from_slice(&stream, points(num_points, 0).as_flattened(), "points")?;
-    let mut ids = Buffer::<u32>::uninitialized(gpu, num_points * K, "ids of neighbours")?;
-    let mut dist2 = Buffer::<f32>::uninitialized(gpu, num_points * K, "distances of neighbours")?;
+    let mut ids = Buffer::<u32>::uninitialized(gpu, num_points * K, "ids of neighbors")?;
+    let mut dist2 = Buffer::<f32>::uninitialized(gpu, num_points * K, "distances of neighbors")?;
     let [start, end] = [Event::new(gpu)?, Event::new(gpu)?];
 
     let options = KdTreeOptions::default();
@@ -50,7 +50,7 @@ fn main() -> Result<()> {
         let row = ids.front_to_vec(&stream, K)?;
         let allocations = gpu.memory_use().allocations - allocations;
         let time = end.elapsed_since(&start)?;
-        println!("frame {frame}: {time:.1?}, {allocations} allocations, neighbours of point 0: {row:?}");
+        println!("frame {frame}: {time:.1?}, {allocations} allocations, neighbors of point 0: {row:?}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Normals of a cloud of points, each from its nearest neighbours, and a picture of the cloud shaded by them.
+//! Normals of a cloud of points, each from its nearest neighbors, and a picture of the cloud shaded by them.
 //!
 //! `cargo run --release --example 03_point_cloud_normals -- [CLOUD.obj | CLOUD.xyz] [PICTURE.png]`; without a cloud it makes
 //! up a knot of 200,000 points, and the picture is `target/normals.png` unless it is named.
@@ -16,14 +16,14 @@ use std::time::Instant;
 
 type V3 = [f64; 3];
 
-/// Neighbours that a normal is made of, the point itself among them.
+/// Neighbors that a normal is made of, the point itself among them.
 const K: usize = 16;
 /// Width and height of the picture, and pixels drawn for each of its own along both.
 const SIZE: usize = 900;
 const OVERSAMPLING: usize = 2;
 /// From the surface to the light; the viewer looks along -z.
 const LIGHT: V3 = [-0.45, 0.6, 0.66];
-const COLOUR: V3 = [250.0, 214.0, 165.0];
+const COLOR: V3 = [250.0, 214.0, 165.0];
 const BACKGROUND: V3 = [16.0, 20.0, 30.0];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let normals: Vec<V3> = (0..points.len()).into_par_iter().map(|id| normal(&points, &near, id)).collect();
     let done = Instant::now();
     println!(
-        "tree {:.1?}, {K} neighbours of each {:.1?}, normals {:.1?}",
+        "tree {:.1?}, {K} neighbors of each {:.1?}, normals {:.1?}",
         built - start,
         asked - built,
         done - asked
@@ -83,14 +83,14 @@ fn read(path: &Path) -> Result<Vec<[f32; 3]>, Box<dyn Error>> {
 
 /// Points on a tube, with waves, along a torus knot.
 fn knot(num_points: usize) -> Vec<[f32; 3]> {
-    let centre = |t: f64| {
+    let center = |t: f64| {
         let (around, radius) = (TAU * 3.0 * t, 2.0 + (TAU * 2.0 * t).cos() * 0.8);
         [radius * around.cos(), radius * around.sin(), 0.8 * (TAU * 2.0 * t).sin()]
     };
     let point = |i: usize| {
         // Two multiples of irrational numbers, modulo 1, are spread evenly.
         let (t, angle) = ((i as f64 * 0.754_877_666).fract(), TAU * (i as f64 * 0.569_840_296).fract());
-        let (here, ahead) = (centre(t), centre(t + 1e-4));
+        let (here, ahead) = (center(t), center(t + 1e-4));
         let along = unit(minus(ahead, here));
         let side = unit(cross(along, [0.0, 0.0, 1.0]));
         let up = cross(side, along);
@@ -112,7 +112,7 @@ fn turned(mut points: Vec<[f32; 3]>) -> Vec<[f32; 3]> {
     points
 }
 
-/// The direction in which the neighbours of a point vary least, on the viewer's side.
+/// The direction in which the neighbors of a point vary least, on the viewer's side.
 fn normal(points: &[[f32; 3]], near: &Neighbors<[f32; 3]>, id: usize) -> V3 {
     let ids = near.row(id).0;
     // Rows of small clouds end in padding.
@@ -156,7 +156,7 @@ fn least_axis(mut matrix: [V3; 3]) -> V3 {
     axes[least]
 }
 
-/// Every point as a disc across its normal, as large as it takes to reach some neighbours. Discs nearest to the viewer blend
+/// Every point as a disc across its normal, as large as it takes to reach some neighbors. Discs nearest to the viewer blend
 /// into each other.
 fn draw(points: &[[f32; 3]], normals: &[V3], near: &Neighbors<[f32; 3]>) -> Vec<u8> {
     let size = SIZE * OVERSAMPLING;
@@ -171,16 +171,16 @@ fn draw(points: &[[f32; 3]], normals: &[V3], near: &Neighbors<[f32; 3]>) -> Vec<
         let reach = near.row(id).1.iter().take(K / 2).rfind(|dist2| dist2.is_finite());
         (f64::from(reach.copied().unwrap_or(0.0)).sqrt() * scale).max(1.0)
     };
-    // Shows the pixels of a disc, with their depths and the squares of their distances to the centre, as shares of the radius.
+    // Shows the pixels of a disc, with their depths and the squares of their distances to the center, as shares of the radius.
     let disc = |id: usize, show: &mut dyn FnMut(usize, f64, f64)| {
         let ([x, y, z], normal, radius) = (points[id].map(f64::from), normals[id], radius(id));
         // Rows of a picture go down.
-        let centre =
+        let center =
             [x - (left + right) / 2.0, (bottom + top) / 2.0 - y].map(|x| x * scale + size as f64 / 2.0);
         let range = |at: f64| (at - radius).max(0.0) as usize..((at + radius).ceil() as usize).min(size);
-        for row in range(centre[1]) {
-            for column in range(centre[0]) {
-                let (dx, dy) = (column as f64 + 0.5 - centre[0], row as f64 + 0.5 - centre[1]);
+        for row in range(center[1]) {
+            for column in range(center[0]) {
+                let (dx, dy) = (column as f64 + 0.5 - center[0], row as f64 + 0.5 - center[1]);
                 let dz = (normal[1] * dy - normal[0] * dx) / normal[2].max(0.05);
                 let share = (dx * dx + dy * dy + dz * dz) / (radius * radius);
                 if share <= 1.0 {
@@ -203,7 +203,7 @@ fn draw(points: &[[f32; 3]], normals: &[V3], near: &Neighbors<[f32; 3]>) -> Vec<
             if depth >= depths[pixel] - radius {
                 let (sum, weights) = &mut sums[pixel];
                 let weight = 1.001 - share;
-                *sum = std::array::from_fn(|channel| sum[channel] + weight * COLOUR[channel] * light * light);
+                *sum = std::array::from_fn(|channel| sum[channel] + weight * COLOR[channel] * light * light);
                 *weights += weight;
             }
         });

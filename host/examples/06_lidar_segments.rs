@@ -14,12 +14,12 @@ use std::time::Instant;
 
 /// Most points of a leaf.
 const LEAF_POINTS: u32 = 20;
-/// Centimetres between heights of the grid.
+/// Centimeters between heights of the grid.
 const STEP: usize = 200;
 /// One of so many points is not used, but compared with.
 const CHECKED: usize = 20;
 
-/// x and y in centimetres, as in a LAS file, and a height in metres.
+/// x and y in centimeters, as in a LAS file, and a height in meters.
 type Point = ([i32; 2], f64);
 
 fn main() -> Result<()> {
@@ -52,7 +52,7 @@ fn main() -> Result<()> {
     let heights = segments.heights(&grid, true)?;
     let found = heights.iter().flatten().copied();
     println!(
-        "{} heights on a grid in {:.1?}, {:.1} to {:.1} metres",
+        "{} heights on a grid in {:.1?}, {:.1} to {:.1} meters",
         found.clone().count(),
         start.elapsed(),
         found.clone().fold(f64::INFINITY, f64::min),
@@ -61,10 +61,10 @@ fn main() -> Result<()> {
 
     // From the points of the leaf alone heights jump at its border, and are worse.
     for (with_around, of) in [(false, "the leaf alone"), (true, "the leaf and those around it")] {
-        println!("mean error by {of}: {:.3} metres", segments.mean_error(&checked, with_around)?);
+        println!("mean error by {of}: {:.3} meters", segments.mean_error(&checked, with_around)?);
     }
 
-    // A sample of the points, about one a node of a level; a leaf alone has no neighbours.
+    // A sample of the points, about one a node of a level; a leaf alone has no neighbors.
     for level in (0..=segments.tree.depth()).rev() {
         let some: Vec<Point> =
             segments.tree.level_of_detail(level)?.into_iter().map(|id| used[id as usize]).collect();
@@ -72,7 +72,7 @@ fn main() -> Result<()> {
             break;
         }
         let error = Segments::of(&device, &some)?.mean_error(&checked, true)?;
-        println!("level {level:>2}: {:>7} points, mean error {error:.3} metres", some.len());
+        println!("level {level:>2}: {:>7} points, mean error {error:.3} meters", some.len());
     }
     Ok(())
 }

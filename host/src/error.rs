@@ -47,7 +47,7 @@ pub enum Error {
     BeyondIntegers {
         /// The axis, from 0.
         axis: usize,
-        /// The position on it, in metres.
+        /// The position on it, in meters.
         value: f64,
     },
     /// A lon/lat point is outside the range of its coordinates.
@@ -88,7 +88,7 @@ pub enum Error {
          take it in batches (nearest_batches, within_batches, in_boxes_batches, each_hit), or ask fewer queries at a time"
     )]
     ResultTooLarge {
-        /// Exactly how many there are: neighbours, points found, or hits of rays; of these on a GPU as often as leaves have them on the way. `u64::MAX`
+        /// Exactly how many there are: neighbors, points found, or hits of rays; of these on a GPU as often as leaves have them on the way. `u64::MAX`
         /// stands for that many and more.
         count: u64,
         /// Bytes of all of them.

@@ -14,20 +14,20 @@ use crate::random::Random;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Metres between the middles of two strips, and how wide each is.
+/// Meters between the middles of two strips, and how wide each is.
 const STRIP_SPACING: f64 = 400.0;
 const STRIP_WIDTH: f64 = 500.0;
 /// Half the angle that a scan line covers, in radians.
 const SCAN_ANGLE: f64 = 0.35;
 /// Points of a scan line, at most.
 const LINE_POINTS: u64 = 1000;
-/// Where the low corner is, as in a projection with metres.
+/// Where the low corner is, as in a projection with meters.
 const ORIGIN: [f64; 3] = [450_000.0, 4_400_000.0, 0.0];
-/// Metres of a step of integer coordinates.
+/// Meters of a step of integer coordinates.
 const SCALE: f64 = 0.01;
-/// Metres from one large hill to the next.
+/// Meters from one large hill to the next.
 const HILLS: f64 = 1200.0;
-/// Water is as high as that above the lowest ground, in metres.
+/// Water is as high as that above the lowest ground, in meters.
 const WATER: f64 = 52.0;
 /// One of so many pulses returns from water.
 const WATER_RETURNS: u64 = 8;
@@ -39,9 +39,9 @@ const WATER_RETURNS: u64 = 8;
 pub enum LidarClass {
     /// The ground.
     Ground = 2,
-    /// Up to half a metre above it.
+    /// Up to half a meter above it.
     LowVegetation = 3,
-    /// Up to two metres.
+    /// Up to two meters.
     MediumVegetation = 4,
     /// Trees.
     HighVegetation = 5,
@@ -55,7 +55,7 @@ pub enum LidarClass {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LidarPoint {
-    /// x, y and height in metres.
+    /// x, y and height in meters.
     pub position: [f64; 3],
     /// How much light came back.
     pub intensity: u16,
@@ -83,18 +83,18 @@ pub struct LidarPoint {
 pub struct Lidar {
     seed: u64,
     num_points: u64,
-    /// Metres.
+    /// Meters.
     side: f64,
     num_strips: u64,
 }
 
 impl Lidar {
-    /// A scan with so many points, 8 a square metre on average.
+    /// A scan with so many points, 8 a square meter on average.
     pub fn new(num_points: u64, seed: u64) -> Self {
         Self::with_density(num_points, 8.0, seed)
     }
 
-    /// A scan with so many points, and so many a square metre on average; a number above 0.
+    /// A scan with so many points, and so many a square meter on average; a number above 0.
     pub fn with_density(num_points: u64, density: f64, seed: u64) -> Self {
         let side = (num_points.max(1) as f64 / density.max(f64::MIN_POSITIVE)).sqrt();
         let num_strips = ((side / STRIP_SPACING).ceil() as u64).clamp(1, 1 << 16);
@@ -111,12 +111,12 @@ impl Lidar {
         self.num_points == 0
     }
 
-    /// The least and the greatest x and y that points may have, in metres.
+    /// The least and the greatest x and y that points may have, in meters.
     pub fn bounds(&self) -> [[f64; 2]; 2] {
         [[ORIGIN[0], ORIGIN[1]], [ORIGIN[0] + self.side, ORIGIN[1] + self.side]]
     }
 
-    /// The integers of a LAS file of this scan: centimetres from the low corner of its [`bounds`](Self::bounds).
+    /// The integers of a LAS file of this scan: centimeters from the low corner of its [`bounds`](Self::bounds).
     pub fn scale_offset(&self) -> ScaleOffset {
         ScaleOffset { scale: [SCALE; 3], offset: ORIGIN }
     }
@@ -223,7 +223,7 @@ impl Lidar {
         }
     }
 
-    /// The height of a roof over a place: one house a lot of 40 metres in settlements.
+    /// The height of a roof over a place: one house a lot of 40 meters in settlements.
     fn roof(&self, x: f64, y: f64) -> Option<f64> {
         let lot = [x / 40.0, y / 40.0].map(|at| at as u64);
         let house = splitmix64(self.seed ^ 0x5E77 ^ splitmix64(lot[0] << 32 | lot[1]));
@@ -239,7 +239,7 @@ impl Lidar {
         is_inside.then(|| 3.0 + 9.0 * of_house(40) + 0.6 * (half[0] - from_middle[0]))
     }
 
-    /// The height of a tree's crown over a place: one tree each 6 metres in woods.
+    /// The height of a tree's crown over a place: one tree each 6 meters in woods.
     fn crown(&self, x: f64, y: f64) -> f64 {
         let cell = [x / 6.0, y / 6.0].map(|at| at as u64);
         let tree = splitmix64(self.seed ^ 0x7E3E ^ splitmix64(cell[0] << 32 | cell[1]));
@@ -253,15 +253,15 @@ impl Lidar {
         height * (1.0 - from_middle).max(0.0)
     }
 
-    /// Numbers from 0 to 1 in patches of some metres with frayed borders.
-    fn patches(&self, which: u64, [x, y]: [f64; 2], metres: f64) -> f64 {
+    /// Numbers from 0 to 1 in patches of some meters with frayed borders.
+    fn patches(&self, which: u64, [x, y]: [f64; 2], meters: f64) -> f64 {
         let [broad, fine] = [(0, 1.0), (64, 5.0)]
-            .map(|(more, parts)| self.noise().value(which + more, x * parts / metres, y * parts / metres));
+            .map(|(more, parts)| self.noise().value(which + more, x * parts / meters, y * parts / meters));
         0.75 * broad + 0.25 * fine
     }
 }
 
-/// Positions as LAS files have them: integers of 32 bits, which are steps of so many metres from an offset.
+/// Positions as LAS files have them: integers of 32 bits, which are steps of so many meters from an offset.
 ///
 /// A tree over the integers is exact: its cells are cut in them.
 ///
@@ -278,23 +278,23 @@ impl Lidar {
 /// }
 /// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
 ///
-/// // The cell of the leaf that the first point is in, in metres.
+/// // The cell of the leaf that the first point is in, in meters.
 /// let leaf = tree.leaves_of(&points[..1])?[0];
-/// let [low, high] = tree.bounds(leaf)?.map(|corner| file.to_metres(corner));
-/// let point = file.to_metres(points[0]);
+/// let [low, high] = tree.bounds(leaf)?.map(|corner| file.to_meters(corner));
+/// let point = file.to_meters(points[0]);
 /// assert!((0..2).all(|axis| low[axis] <= point[axis] && point[axis] < high[axis]));
 /// # Ok::<(), kauri::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScaleOffset {
-    /// Metres of a step on each axis.
+    /// Meters of a step on each axis.
     pub scale: [f64; 3],
-    /// Where the integers are 0, in metres.
+    /// Where the integers are 0, in meters.
     pub offset: [f64; 3],
 }
 
 impl ScaleOffset {
-    /// The integers nearest to a position in metres, or to its x and y alone.
+    /// The integers nearest to a position in meters, or to its x and y alone.
     ///
     /// # Errors
     /// [`Error::BeyondIntegers`] for the first axis on which 32 bits do not reach that far, or the position is not a number.
@@ -312,9 +312,9 @@ impl ScaleOffset {
         Ok(integers)
     }
 
-    /// The position in metres of integers, or of their x and y alone: as [`i32`], or as [`f64`] like corners of cells, which may be beyond
+    /// The position in meters of integers, or of their x and y alone: as [`i32`], or as [`f64`] like corners of cells, which may be beyond
     /// 32 bits.
-    pub fn to_metres<T: Into<f64>, const D: usize>(&self, integers: [T; D]) -> [f64; D] {
+    pub fn to_meters<T: Into<f64>, const D: usize>(&self, integers: [T; D]) -> [f64; D] {
         const { assert!(D <= 3, "LAS files have three coordinates") };
         let mut axis = 0..D;
         integers.map(|steps| {
@@ -399,20 +399,20 @@ mod tests {
         let scan = Lidar::new(1000, 7);
         let file = scan.scale_offset();
         for point in scan.points(0..1000).unwrap() {
-            let metres = file.to_metres(file.to_integers(point.position).unwrap());
-            assert!((0..3).all(|axis| (metres[axis] - point.position[axis]).abs() <= 0.5 * SCALE + 1e-9));
+            let meters = file.to_meters(file.to_integers(point.position).unwrap());
+            assert!((0..3).all(|axis| (meters[axis] - point.position[axis]).abs() <= 0.5 * SCALE + 1e-9));
         }
-        let metre = ScaleOffset { scale: [1.0; 3], offset: [0.0, -10.0, 0.0] };
+        let meter = ScaleOffset { scale: [1.0; 3], offset: [0.0, -10.0, 0.0] };
         let ends = [i32::MIN, i32::MAX];
-        assert_eq!(metre.to_integers(metre.to_metres(ends)).unwrap(), ends);
-        assert_eq!(metre.to_metres([2.0_f64.powi(32), 0.0]), [2.0_f64.powi(32), -10.0]);
+        assert_eq!(meter.to_integers(meter.to_meters(ends)).unwrap(), ends);
+        assert_eq!(meter.to_meters([2.0_f64.powi(32), 0.0]), [2.0_f64.powi(32), -10.0]);
         for (position, of) in [([0.0, 2.0_f64.powi(31) - 10.0], 1), ([-2.0_f64.powi(31) - 1.0, 0.0], 0)] {
-            let error = metre.to_integers(position).unwrap_err();
+            let error = meter.to_integers(position).unwrap_err();
             assert!(matches!(error, Error::BeyondIntegers { axis, .. } if axis == of), "{error}");
         }
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(metre.to_integers([value]).is_err());
+            assert!(meter.to_integers([value]).is_err());
         }
-        assert!(ScaleOffset { scale: [0.0; 3], ..metre }.to_integers([0.0]).is_err());
+        assert!(ScaleOffset { scale: [0.0; 3], ..meter }.to_integers([0.0]).is_err());
     }
 }

@@ -29,7 +29,7 @@ pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
 /// Largest number of dimensions of a point.
 pub const MAX_DIMS: usize = 8;
 
-/// Mean radius of the Earth in metres (IUGG).
+/// Mean radius of the Earth in meters (IUGG).
 pub const EARTH_RADIUS_M: f64 = 6_371_008.8;
 
 /// Numbers checked by one task; fewer are checked, and converted, on the calling thread.
@@ -143,14 +143,14 @@ fn converted<T: Sync, U: Send>(
 /// A place on the Earth: longitude and latitude in degrees (WGS84, treated as a sphere of radius [`EARTH_RADIUS_M`]).
 ///
 /// Inside an index it is a unit vector, so the date line and the poles need no care: squared distances are squared
-/// chords of the unit sphere, and [`LonLat::chord2_to_metres`] turns them into great-circle metres. The order of chords
+/// chords of the unit sphere, and [`LonLat::chord2_to_meters`] turns them into great-circle meters. The order of chords
 /// is the order of great-circle distances.
 ///
 /// Latitudes are accepted from -90 to 90 and longitudes from -360 to 360, since data come in both conventions, -180..180
 /// and 0..360; -180, 180 and so on are the same place to the last bit, and so are all longitudes at a pole.
 ///
-/// Against the WGS84 ellipsoid a distance is wrong by up to 0.56 %. Rounding is below a micrometre for near places; it
-/// grows to some centimetres for antipodes, where a chord hardly changes with the angle.
+/// Against the WGS84 ellipsoid a distance is wrong by up to 0.56 %. Rounding is below a micrometer for near places; it
+/// grows to some centimeters for antipodes, where a chord hardly changes with the angle.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LonLat {
     /// Longitude in degrees, east positive.
@@ -170,15 +170,15 @@ impl LonLat {
         Self { lon, lat }
     }
 
-    /// Great-circle distance in metres, the same to the last bit as through an index.
-    pub fn metres_to(&self, other: &LonLat) -> f64 {
+    /// Great-circle distance in meters, the same to the last bit as through an index.
+    pub fn meters_to(&self, other: &LonLat) -> f64 {
         let (a, b) = (self.unit_vector(), other.unit_vector());
-        Self::chord2_to_metres(kauri_kernels::thread::coord::dist2(3, |axis| a[axis], |axis| b[axis]))
+        Self::chord2_to_meters(kauri_kernels::thread::coord::dist2(3, |axis| a[axis], |axis| b[axis]))
     }
 
-    /// Great-circle metres of a squared chord of the unit sphere, which is what an index of `LonLat` calls `dist2`.
+    /// Great-circle meters of a squared chord of the unit sphere, which is what an index of `LonLat` calls `dist2`.
     /// The infinity of padding stays infinity.
-    pub fn chord2_to_metres(chord2: f64) -> f64 {
+    pub fn chord2_to_meters(chord2: f64) -> f64 {
         if chord2 == f64::INFINITY {
             return chord2;
         }
@@ -225,10 +225,10 @@ impl Point for LonLat {
         Ok(Cow::Owned(vectors.into_flattened()))
     }
 
-    /// The squared chord of an arc of that many metres; for other norms than the Euclidean, which are of no use on a sphere,
+    /// The squared chord of an arc of that many meters; for other norms than the Euclidean, which are of no use on a sphere,
     /// the chord.
-    fn bound(metres: f64, norm: Norm) -> f64 {
-        let half_angle = metres / (2.0 * EARTH_RADIUS_M);
+    fn bound(meters: f64, norm: Norm) -> f64 {
+        let half_angle = meters / (2.0 * EARTH_RADIUS_M);
         // No two places are farther apart than half way round.
         let chord =
             if half_angle < std::f64::consts::FRAC_PI_2 { 2.0 * half_angle.sin() } else { f64::INFINITY };
@@ -304,11 +304,11 @@ mod tests {
     fn known_distances() {
         let quarter = std::f64::consts::FRAC_PI_2 * EARTH_RADIUS_M;
         let (pole, equator) = (LonLat::new(50.0, 90.0), LonLat::new(-20.0, 0.0));
-        assert!((pole.metres_to(&equator) - quarter).abs() < 1e-6);
-        assert!((pole.metres_to(&LonLat::new(3.0, -90.0)) - 2.0 * quarter).abs() < 1e-6);
+        assert!((pole.meters_to(&equator) - quarter).abs() < 1e-6);
+        assert!((pole.meters_to(&LonLat::new(3.0, -90.0)) - 2.0 * quarter).abs() < 1e-6);
         let (east, west) = (LonLat::new(179.9, 0.0), LonLat::new(-179.9, 0.0));
-        assert!((east.metres_to(&west) - quarter / 450.0).abs() < 1e-6);
-        assert_eq!(LonLat::chord2_to_metres(f64::INFINITY), f64::INFINITY);
+        assert!((east.meters_to(&west) - quarter / 450.0).abs() < 1e-6);
+        assert_eq!(LonLat::chord2_to_meters(f64::INFINITY), f64::INFINITY);
     }
 
     #[test]

@@ -245,7 +245,7 @@ pub const JOIN: JoinPolicy = JoinPolicy {
     least_room: 1 << 14,
 };
 
-/// Threads of a block of the stack-free nearest-neighbour walk: untuned.
+/// Threads of a block of the stack-free nearest-neighbor walk: untuned.
 pub const WALK_THREADS: usize = 128;
 
 /// Blocks of that walk that a multiprocessor is to hold: without it the assembler aims higher and spills three instances.
@@ -518,7 +518,7 @@ pub struct QueriesPolicy {
     /// Lanes look at their buckets when fewer than that are searching for one.
     pub searching_from: u32,
     /// Queries are compared with every point where there are no more points than that: lane by lane, and by warps for more
-    /// neighbours than a lane keeps.
+    /// neighbors than a lane keeps.
     pub brute_force_up_to: [usize; 2],
     /// Queries that are not in order are put in order from this number on.
     pub ordered_from: usize,

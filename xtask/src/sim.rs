@@ -73,9 +73,7 @@ fn find_tests(root: &Path, kernel: &str) -> Result<(&'static str, String)> {
         let Some(module) = module else { bail!("no test of {} in {}", file.display(), tests.display()) };
         return Ok((suite, module.to_owned()));
     }
-    bail!(
-        "no kernel is named `{kernel}`: kernels are named as in reports, such as `query_nearest_one_f32_2`"
-    )
+    bail!("no kernel is named `{kernel}`: kernels are named as in reports, such as `query_nearest_one_f32_2`")
 }
 
 /// The source file that defines a kernel; instances are named by the function, then their types.

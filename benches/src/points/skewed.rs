@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 /// Clusters, and where they are: the same for all seeds, so that queries lie where the points do.
 const CLUSTERS: f64 = 1000.0;
-const CENTRES: u64 = 1 << 40;
+const CENTERS: u64 = 1 << 40;
 
 /// Points in 1000 Gaussian clusters in the unit cube, whose spreads differ 32 times and whose numbers of points 60 times; in
 /// random order.
@@ -14,10 +14,10 @@ pub fn clustered(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
         let from = 10 * i as u64;
         // Likely by one over the square root of its number.
         let cluster = (CLUSTERS * f64::uniform(noise(seed, from)).powi(2)) as u64;
-        let spread = 1.0 / f64::from(64u32 << (noise(CENTRES, 4 * cluster + 3) % 6));
+        let spread = 1.0 / f64::from(64u32 << (noise(CENTERS, 4 * cluster + 3) % 6));
         std::array::from_fn(|axis| {
-            let centre = f64::uniform(noise(CENTRES, 4 * cluster + axis as u64));
-            (centre + spread * gaussian(seed, from + 1 + 3 * axis as u64)) as f32
+            let center = f64::uniform(noise(CENTERS, 4 * cluster + axis as u64));
+            (center + spread * gaussian(seed, from + 1 + 3 * axis as u64)) as f32
         })
     };
     (0..num_points).into_par_iter().map(point).collect()

@@ -1,4 +1,4 @@
-//! The k-d tree: builds, nearest neighbours, points within a distance and in boxes, on a GPU from device memory to device memory,
+//! The k-d tree: builds, nearest neighbors, points within a distance and in boxes, on a GPU from device memory to device memory,
 //! and from host memory to host memory, on uniform points; the most used calls on skewed ones too; the copy bandwidth of the
 //! same run beside them.
 

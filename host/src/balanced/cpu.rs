@@ -22,7 +22,7 @@ use crate::memory::{
     Items, {self},
 };
 use crate::once::Once;
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
 
@@ -103,7 +103,7 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
     Ok(CpuTree { dims: D, coords, num_nodes, medians, stays, index: Once::new() })
 }
 
-/// Of each point the first that is equal to it; nothing, if that is itself for all.
+/// Of each point the first that is equal to it; empty_view, if that is itself for all.
 fn stays<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
     let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
     if !sorted.par_windows(2).any(are_equal) {
@@ -199,7 +199,7 @@ impl<C: Coord> BalancedTree<C> for CpuTree<C> {
         copied(&self.stays, "points that stay")
     }
 
-    fn answers(&self) -> Result<&dyn Answers<C>> {
+    fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         Ok(self.index.get_or_make(|| index::of_balanced(&self.coords, self.dims, &self.medians))?)
     }
 

@@ -21,8 +21,8 @@ use crate::balanced::{BalancedBuilder, BalancedOptions, BalancedTree};
 use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::once::Once;
-use crate::primitives::pairs::nothing;
-use crate::query::backend::Answers;
+use crate::primitives::pairs::empty_view;
+use crate::query::backend::QueryBackend;
 use crate::query::gpu::BucketIndex;
 use crate::stats::Stats;
 use index::{Balanced, bucket_index};
@@ -251,13 +251,13 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
         self.stays.to_vec(&Stream::new(&self.gpu)?)
     }
 
-    fn answers(&self) -> Result<&dyn Answers<C>> {
+    fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_make(|| {
             let tree = Balanced {
                 dims: self.dims,
                 coords: self.coords.slice(),
                 first_axis: 0,
-                names: nothing().read_only(),
+                names: empty_view().read_only(),
                 medians: self.medians.slice(),
                 num_nodes: self.num_nodes,
             };

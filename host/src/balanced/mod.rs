@@ -17,7 +17,7 @@ use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
     with_coordinate,
 };
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use crate::query::union::MAX_SETS;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
@@ -132,7 +132,7 @@ pub trait BalancedTree<C: Coord>: Send + Sync {
     /// Of each point the one that stays for it, most often itself; empty if all do.
     fn stays(&self) -> Result<Vec<u32>>;
     /// What answers queries, which the first one makes.
-    fn answers(&self) -> Result<&dyn Answers<C>>;
+    fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
     /// What a file holds of the tree.
     #[cfg(feature = "io")]
     fn stored(&self) -> Result<stored::Sections<'_, C>>;
@@ -172,7 +172,7 @@ fn build_tree_over(
     stats: &mut Stats,
 ) -> Result<Typed<Trees>> {
     Ok(with_coordinate!(coords, C, coords => {
-        Box::new(gpu::several::SeveralTree::build(gpus, coords, dims, options, stats)?) as Box<dyn BalancedTree<C>>
+        Box::new(gpu::several::MultiGpuTree::build(gpus, coords, dims, options, stats)?) as Box<dyn BalancedTree<C>>
     }))
 }
 
@@ -364,7 +364,7 @@ impl<P: Point> SealedIndex for BalancedKdTree<P> {}
 /// [`Norm::Chebyshev`](super::Norm::Chebyshev).
 ///
 /// Of a tree over several devices all are asked at the same time, and what they find is merged: rows are those of the same tree on one
-/// device. It takes host memory for what each finds, of nearest neighbours as much as 16 million entries a device take; and if the
+/// device. It takes host memory for what each finds, of nearest neighbors as much as 16 million entries a device take; and if the
 /// points themselves are the queries, their coordinates are copied to the host first.
 impl<P: Point> SpatialIndex for BalancedKdTree<P> {
     type Point = P;
@@ -377,8 +377,8 @@ impl<P: Point> SpatialIndex for BalancedKdTree<P> {
         self.num_points
     }
 
-    fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
-        self.tree.answers()
+    fn query_backend(&self) -> Result<&dyn QueryBackend<P::Coord>> {
+        self.tree.query_backend()
     }
 }
 

@@ -77,8 +77,8 @@ pub(super) struct Work(f64);
 
 impl Work {
     /// A join of two sets of places within a distance.
-    pub(super) fn of_join(left: usize, right: usize, metres: f64) -> Self {
-        let angle = (metres / EARTH_RADIUS_M).min(PI);
+    pub(super) fn of_join(left: usize, right: usize, meters: f64) -> Self {
+        let angle = (meters / EARTH_RADIUS_M).min(PI);
         // The part of a sphere that a cap covers.
         let covered = ((1.0 - libm::cos(angle)) / 2.0 * CROWDING).min(1.0);
         let (left, right) = (left as f64, right as f64);

@@ -45,12 +45,12 @@ impl Join {
         let task = self.running.begin(streams)?;
         let left = self.left.read(task.steps, streams.err)?;
         let right = self.right.read(task.steps, streams.err)?;
-        let metres = self.within.metres();
+        let meters = self.within.meters();
         if let (Some(k), Some(score)) = (self.top, &self.score) {
-            let best = Best::new([&left, &right], metres, k, score)?;
+            let best = Best::new([&left, &right], meters, k, score)?;
             return task.write(&best, &form, [&left, &right], streams);
         }
-        let pairs = AllPairs::new(metres, &left.points, Some(&right.points));
+        let pairs = AllPairs::new(meters, &left.points, Some(&right.points));
         if self.within.count {
             return task.count(&pairs, streams);
         }

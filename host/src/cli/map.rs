@@ -16,7 +16,7 @@ const GRID: i32 = 30;
 
 const BACKGROUND: RGBColor = RGBColor(9, 14, 26);
 const GRID_LINE: RGBColor = RGBColor(28, 36, 54);
-/// A place's colour goes from the first to the second as places crowd its pixel.
+/// A place's color goes from the first to the second as places crowd its pixel.
 const SPARSE: [f64; 3] = [52.0, 88.0, 118.0];
 const DENSE: [f64; 3] = [255.0, 244.0, 214.0];
 const JOIN: RGBColor = RGBColor(255, 140, 60);
@@ -53,7 +53,7 @@ fn draw(area: &Area<'_>, places: &[LonLat], marks: &[LonLat], lines: &[(LonLat, 
     Ok(())
 }
 
-/// The pixels with places in them and their colours.
+/// The pixels with places in them and their colors.
 fn density(places: &[LonLat]) -> impl Iterator<Item = ((i32, i32), RGBColor)> {
     let mut counts = vec![0u32; (WIDTH * HEIGHT) as usize];
     for &place in places {

@@ -90,8 +90,8 @@ fn as_json(
 
 /// Writes pairs as elements of an array, each after the text `before`.
 fn write_json(to: &mut dyn Write, before: &mut &'static str, pairs: Pairs<'_>) -> io::Result<()> {
-    for (i, (&[left, right], metres)) in pairs.rows.iter().zip(pairs.metres).enumerate() {
-        let mut value = json!({ "left": left, "right": right, "distance_m": metres });
+    for (i, (&[left, right], meters)) in pairs.rows.iter().zip(pairs.meters).enumerate() {
+        let mut value = json!({ "left": left, "right": right, "distance_m": meters });
         match pairs.scores {
             Some(Numbers::Integers(scores)) => value["score"] = Value::from(scores[i]),
             Some(Numbers::Floats(scores)) => value["score"] = Value::from(scores[i]),

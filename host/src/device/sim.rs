@@ -172,7 +172,7 @@ unsafe impl Driver for SimDriver {
     }
 
     unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, _: RawStream) -> Result<()> {
-        // SAFETY: passed on to the caller. The bytes may be uninitialised, so they are set before they become a slice.
+        // SAFETY: passed on to the caller. The bytes may be uninitialized, so they are set before they become a slice.
         let to = unsafe {
             to.write_bytes(0, bytes);
             std::slice::from_raw_parts_mut(to, bytes)

@@ -13,7 +13,7 @@ use crate::mesh::Mesh;
 /// | file | what is read |
 /// |---|---|
 /// | PLY (begins with `ply`), as text or binary of either byte order | `x`, `y` and `z` of the element `vertex`, as any type of number; the list `vertex_indices` or `vertex_index` of the element `face`, as any type of integer. All vertices, in their order |
-/// | OBJ (Wavefront; any other) | lines `v`, with the weight or the colour that they may have, and `f`, also with numbers that count back from the last vertex; objects, groups, materials, normals and textures are passed over. The vertices that are in faces, in the order in which these name them |
+/// | OBJ (Wavefront; any other) | lines `v`, with the weight or the color that they may have, and `f`, also with numbers that count back from the last vertex; objects, groups, materials, normals and textures are passed over. The vertices that are in faces, in the order in which these name them |
 ///
 /// Polygons become fans of triangles around their first corner, which is right for those that are convex; a face with fewer than three
 /// corners gives none. Coordinates are rounded to `f32`. The file is held in memory while it is read, and what it says of its own size is

@@ -35,8 +35,8 @@ const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 /// let mut text = Vec::new();
 /// pairs.write_csv(&mut text, |take| {
 ///     // As many batches as there are, each of any length.
-///     take(Pairs { rows: &[[0, 1]], metres: &[395_600.0], scores: None })?;
-///     take(Pairs { rows: &[[1, 0]], metres: &[395_600.0], scores: None })
+///     take(Pairs { rows: &[[0, 1]], meters: &[395_600.0], scores: None })?;
+///     take(Pairs { rows: &[[1, 0]], meters: &[395_600.0], scores: None })
 /// })?;
 /// assert!(text.starts_with(b"left_row,right_row,distance_m,left.name,"));
 /// # std::fs::remove_dir_all(&folder).unwrap();
@@ -58,7 +58,7 @@ pub struct Pairs<'a> {
     /// A left and a right row each.
     pub rows: &'a [[u32; 2]],
     /// The distance of each pair, in meters.
-    pub metres: &'a [f64],
+    pub meters: &'a [f64],
     /// The score of each pair.
     pub scores: Option<&'a Numbers>,
 }
@@ -82,7 +82,7 @@ impl<'a> PairTable<'a> {
     }
 
     /// Writes the batches of pairs that `find` hands to its argument: a Parquet file if the name ends in `.parquet` or `.geoparquet`, else a
-    /// CSV file; all of it or nothing, see [`write_atomically`](super::write_atomically).
+    /// CSV file; all of it or empty_view, see [`write_atomically`](super::write_atomically).
     ///
     /// Memory, however many pairs there are: of a CSV file the text of both tables, and 8 bytes a row; of a Parquet file all columns of both
     /// tables, and a column of up to a million rows of a batch.
@@ -156,7 +156,7 @@ impl<'a> PairTable<'a> {
     }
 
     fn check(&self, pairs: Pairs<'_>) -> Result<()> {
-        same("distances of pairs", pairs.rows.len(), pairs.metres.len())?;
+        same("distances of pairs", pairs.rows.len(), pairs.meters.len())?;
         same("scores of pairs", pairs.rows.len(), pairs.scores.map_or(pairs.rows.len(), Numbers::len))?;
         for (side, table) in [self.left, self.right].into_iter().enumerate() {
             let most = pairs.rows.iter().map(|pair| pair[side] as usize + 1).max().unwrap_or(0);

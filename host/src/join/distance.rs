@@ -120,7 +120,7 @@ impl<'a> RowsBatch<'a> {
 }
 
 impl<C: Coord> DistanceJoin<C> {
-    /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
+    /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
     pub fn new(epsilon: C) -> Self {
         Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Points }
     }

@@ -7,7 +7,7 @@
 //! | [`DistanceJoin`] | all pairs within a distance of each other, or how many there are; also of one set with itself |
 //!
 //! Sets are points of 1 to 6 dimensions or places on the Earth, and need no index: cells of a grid, which is nowhere stored, are put in
-//! the order of a [`Curve`], and a point's neighbours are found in the cells around its own by search (Løvik 2020, *Top-k spatial
+//! the order of a [`Curve`], and a point's neighbors are found in the cells around its own by search (Løvik 2020, *Top-k spatial
 //! distance join on the GPU*). A result does not depend on the device or the strategy, and on
 //! the curve only the order of ids in a row of all pairs.
 //!

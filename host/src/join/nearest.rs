@@ -51,7 +51,7 @@ impl<C: Coord> KnnJoin<C> {
         Self { k, within: None, norm: Norm::Euclidean, index: KnnIndex::Auto }
     }
 
-    /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in metres.
+    /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in meters.
     pub fn within(mut self, epsilon: C) -> Self {
         self.within = Some(epsilon);
         self
@@ -110,8 +110,8 @@ impl<C: Coord> KnnJoin<C> {
         let tree = KdTree::<P>::build_on(stream, workspace, left, &KdTreeOptions::default())?;
         let prepared = tree.prepare(stream, &self.options())?;
         let len = (right.len() / P::DIMS).saturating_mul(self.k);
-        let mut ids = Buffer::uninitialized(stream.gpu(), len, "ids of neighbours")?;
-        let mut dist2 = Buffer::uninitialized(stream.gpu(), len, "distances of neighbours")?;
+        let mut ids = Buffer::uninitialized(stream.gpu(), len, "ids of neighbors")?;
+        let mut dist2 = Buffer::uninitialized(stream.gpu(), len, "distances of neighbors")?;
         let queries = DeviceQueries::Coordinates(right);
         tree.nearest_on(stream, workspace, queries, self.k, &prepared, &mut ids, &mut dist2)?;
         Ok((ids, dist2))

@@ -87,7 +87,7 @@ impl TopPairs {
 }
 
 impl<C: Coord> TopKDistanceJoin<C> {
-    /// The `k` best pairs within `epsilon`, inclusive, by the sum of their scores. For [`LonLat`](crate::LonLat) `epsilon` is in metres.
+    /// The `k` best pairs within `epsilon`, inclusive, by the sum of their scores. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
     pub fn new(epsilon: C, k: usize) -> Self {
         Self {
             epsilon,

@@ -5,13 +5,13 @@ use crate::error::Result;
 use crate::kdtree::Builder;
 #[cfg(feature = "io")]
 use crate::kdtree::stored::Sections;
-use crate::query::backend::{Answers, DeviceAnswers};
+use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use kauri_kernels::thread::coord::Coord;
 
 /// A left-balanced tree on its device.
 pub(crate) trait Backend<C: Coord>: Send + Sync {
-    /// Answers queries.
-    fn answers(&self) -> &dyn Answers<C>;
+    /// QueryBackend queries.
+    fn query_backend(&self) -> &dyn QueryBackend<C>;
     /// Number of points.
     fn num_points(&self) -> usize;
     /// Checks every node against its ancestors.
@@ -25,8 +25,8 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
 
 /// A left-balanced tree in device memory.
 pub(crate) trait GpuBackend<C: Coord>: Backend<C> {
-    /// Answers queries in device memory.
-    fn device_answers(&self) -> &dyn DeviceAnswers<C>;
+    /// QueryBackend queries in device memory.
+    fn device_query_backend(&self) -> &dyn DeviceQueryBackend<C>;
     /// Builds the tree over as many points.
     fn rebuild(
         &mut self,

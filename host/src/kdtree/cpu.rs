@@ -13,7 +13,7 @@ use crate::kdtree::stored::Loaded;
 use crate::kdtree::stored::Sections;
 use crate::memory;
 use crate::point::with_dims;
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use crate::query::cpu::{CpuIndex, points};
 use crate::stats::Stats;
 use build::Built;
@@ -40,7 +40,7 @@ pub(crate) fn loaded<C: Coord>(nodes: Loaded<C>, dims: usize) -> CpuIndex<C> {
 }
 
 impl<C: Coord> Backend<C> for CpuIndex<C> {
-    fn answers(&self) -> &dyn Answers<C> {
+    fn query_backend(&self) -> &dyn QueryBackend<C> {
         self
     }
 

@@ -14,8 +14,8 @@ use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::stored::Sections;
 use crate::kdtree::{Builder, KdTreeOptions, SplitRule, num_axes};
 use crate::memory;
-use crate::primitives::pairs::nothing;
-use crate::query::backend::{Answers, DeviceAnswers};
+use crate::primitives::pairs::empty_view;
+use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::{BucketIndex, NodesMut, places_bytes};
 use crate::stats::Stats;
 use cuda_std::mem::Slice;
@@ -173,7 +173,7 @@ impl<C: Coord> GpuTree<C> {
 }
 
 impl<C: Coord> Backend<C> for GpuTree<C> {
-    fn answers(&self) -> &dyn Answers<C> {
+    fn query_backend(&self) -> &dyn QueryBackend<C> {
         &self.index
     }
 
@@ -199,7 +199,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         unsafe {
             let corners = match &corners {
                 Some(corners) => corners.run(&stream, &temp, coords, self.index.dims)?,
-                None => nothing().read_only(),
+                None => empty_view().read_only(),
             };
             let args =
                 (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), self.index.dims as u32);
@@ -230,7 +230,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
 }
 
 impl<C: Coord> GpuBackend<C> for GpuTree<C> {
-    fn device_answers(&self) -> &dyn DeviceAnswers<C> {
+    fn device_query_backend(&self) -> &dyn DeviceQueryBackend<C> {
         &self.index
     }
 

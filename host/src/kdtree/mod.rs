@@ -29,7 +29,7 @@ use crate::point::{
     Coords, Dispatch, MAX_POINTS, Name, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
     with_coordinate,
 };
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use crate::query::on_device::Identity;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
@@ -240,8 +240,8 @@ impl<P: Point> SpatialIndex for KdTree<P> {
         self.len()
     }
 
-    fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
-        Ok(self.backend().answers())
+    fn query_backend(&self) -> Result<&dyn QueryBackend<P::Coord>> {
+        Ok(self.backend().query_backend())
     }
 }
 

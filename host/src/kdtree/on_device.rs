@@ -13,9 +13,9 @@ use crate::kdtree::backend::GpuBackend;
 use crate::kdtree::gpu::{self};
 use crate::kdtree::{KdTree, KdTreeOptions, Storage, allocate};
 use crate::point::{Dispatch, MAX_POINTS, Point, dims};
-use crate::query::backend::DeviceAnswers;
+use crate::query::backend::DeviceQueryBackend;
 use crate::query::on_device::{DeviceQueries, PreparedQuery};
-use crate::query::options::{QueryOptions, Wanted};
+use crate::query::options::{QueryOptions, ValidatedOptions};
 use crate::stats::Stats;
 
 impl<P: Point> KdTree<P> {
@@ -67,8 +67,8 @@ impl<P: Point> KdTree<P> {
     /// # Errors
     /// Those of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
-        let wanted = Wanted::new(options, self.len())?;
-        let asked = self.gpu_tree()?.device_answers().prepare(stream, wanted)?;
+        let wanted = ValidatedOptions::new(options, self.len())?;
+        let asked = self.gpu_tree()?.device_query_backend().prepare(stream, wanted)?;
         Ok(PreparedQuery { asked, tree: self.identity.clone(), points: PhantomData })
     }
 
@@ -95,10 +95,10 @@ impl<P: Point> KdTree<P> {
     }
 
     /// The tree on its GPU, if the options were prepared for it.
-    fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn DeviceAnswers<P::Coord>> {
+    fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn DeviceQueryBackend<P::Coord>> {
         let tree = self.gpu_tree()?;
         if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) {
-            Ok(tree.device_answers())
+            Ok(tree.device_query_backend())
         } else {
             Err(Error::OtherTree)
         }

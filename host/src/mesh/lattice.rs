@@ -39,7 +39,7 @@ impl Lattice {
         Ok(vertices)
     }
 
-    /// Two triangles a square, row by row; neighbours have their common edge in opposite directions.
+    /// Two triangles a square, row by row; neighbors have their common edge in opposite directions.
     pub(super) fn triangles(&self) -> Result<Vec<[u32; 3]>> {
         let [columns, rows] = self.squares;
         let count = 2_u64.saturating_mul(columns.into()).saturating_mul(rows.into());

@@ -20,8 +20,8 @@ const TWIST: f64 = 0.25;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Motion {
-    /// Three waves run along the longest axis and lift the shortest one by up to a twentieth of the longest side. Neighbouring triangles
-    /// stay neighbours, and boxes around them hardly grow.
+    /// Three waves run along the longest axis and lift the shortest one by up to a twentieth of the longest side. Neighboring triangles
+    /// stay neighbors, and boxes around them hardly grow.
     Waves,
     /// The ends of the longest axis are turned around it against each other, each by up to a quarter of a turn, to one side and then to
     /// the other. Few triangles keep the axes that they lay along.
@@ -52,7 +52,7 @@ impl Motion {
         let [shortest, middle, longest] = frame.axes;
         // From -1 to 1.
         let along =
-            if frame.half > 0.0 { (moved[longest] - frame.centre[longest]) / frame.half } else { 0.0 };
+            if frame.half > 0.0 { (moved[longest] - frame.center[longest]) / frame.half } else { 0.0 };
         match self {
             Self::Waves => {
                 let phase = 0.5 * NUM_WAVES * along - time;
@@ -60,9 +60,9 @@ impl Motion {
             }
             Self::Twist => {
                 let (sin, cos) = sincos(TAU * TWIST * along * sin(TAU * time));
-                let [x, y] = [shortest, middle].map(|axis| moved[axis] - frame.centre[axis]);
-                moved[shortest] = frame.centre[shortest] + cos * x - sin * y;
-                moved[middle] = frame.centre[middle] + sin * x + cos * y;
+                let [x, y] = [shortest, middle].map(|axis| moved[axis] - frame.center[axis]);
+                moved[shortest] = frame.center[shortest] + cos * x - sin * y;
+                moved[middle] = frame.center[middle] + sin * x + cos * y;
             }
         }
         // A mesh of the largest coordinates stays one.
@@ -72,7 +72,7 @@ impl Motion {
 
 /// The measures of a mesh at rest.
 struct Frame {
-    centre: [f64; 3],
+    center: [f64; 3],
     /// Axes from the shortest to the longest.
     axes: [usize; 3],
     /// Half of the longest side.
@@ -86,8 +86,8 @@ impl Frame {
         let side = |axis: usize| high[axis] - low[axis];
         let mut axes = [0, 1, 2];
         axes.sort_by(|&a, &b| side(a).total_cmp(&side(b)));
-        let centre = [0, 1, 2].map(|axis| 0.5 * (low[axis] + high[axis]));
-        Some(Self { centre, axes, half: 0.5 * side(axes[2]) })
+        let center = [0, 1, 2].map(|axis| 0.5 * (low[axis] + high[axis]));
+        Some(Self { center, axes, half: 0.5 * side(axes[2]) })
     }
 }
 

@@ -10,7 +10,7 @@
 //! infinity, NaN.
 
 use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
-use super::pairs::{Pairs, Source, nothing};
+use super::pairs::{Pairs, Source, empty_view};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::SliceMut;
@@ -65,7 +65,7 @@ pub(crate) fn plan_splits<K: Words>(layout: &mut Layout, len: usize) -> Region<u
 /// Room for where tiles begin, if a kernel is to find that: of few tiles each finds it for itself.
 pub(crate) fn splits_by_kernel<'a>(stream: &Stream, splits: SliceMut<'a, u64>) -> SliceMut<'a, u64> {
     let few = MERGE.self_split_tiles_per_sm * stream.gpu().info().num_sms as usize;
-    if splits.len() > few { splits } else { nothing() }
+    if splits.len() > few { splits } else { empty_view() }
 }
 
 /// Bytes of temporary memory of a merge of runs that have `len` items together.
@@ -221,5 +221,5 @@ fn checked<'a, K: Words, B>(
 
 /// For orders that look up nothing.
 pub(crate) fn no_lookup<'a, K>() -> Lookup<'a, K> {
-    Lookup { coords: nothing().read_only(), dims: 0, axis: 0 }
+    Lookup { coords: empty_view().read_only(), dims: 0, axis: 0 }
 }

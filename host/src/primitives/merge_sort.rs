@@ -8,7 +8,7 @@
 
 use super::merge::{MergeOrder, OrderArgs, num_tiles, plan_splits, splits_by_kernel, with_items};
 use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
-use super::pairs::{Pairs, Source, nothing};
+use super::pairs::{Pairs, Source, empty_view};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::Slice;
@@ -56,8 +56,8 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         let (num_tiles, passes) = (num_tiles::<K>(self.len) as u64, num_passes::<K>(self.len));
         let tile_items = MERGE.tile_items(K::WORDS) as u64;
         let OrderArgs { fold, lookup: Lookup { coords, dims, axis } } = order;
-        let values = self.values.map_or(nothing(), |values| temp.view(values));
-        let room = Pairs { keys: if passes > 0 { temp.view(self.keys) } else { nothing() }, values };
+        let values = self.values.map_or(empty_view(), |values| temp.view(values));
+        let room = Pairs { keys: if passes > 0 { temp.view(self.keys) } else { empty_view() }, values };
         let splits = splits_by_kernel(stream, temp.view(self.splits));
         // The last pass is to write to the output …
         let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { room };
@@ -236,7 +236,7 @@ impl<C: Coord> SortPoints<C> {
             let args = (coords, lookup.dims, lookup.axis, output.keys, output.values);
             stream.launch_items::<primitives_super_keys<C>>(output.keys.len() as u64, args)?;
             let (order, input) = (OrderArgs { fold: Fold::NONE, lookup }, output.read_only());
-            self.0.run::<SuperKey>(stream, temp, input, output, nothing().read_only(), order)
+            self.0.run::<SuperKey>(stream, temp, input, output, empty_view().read_only(), order)
         }
     }
 }
@@ -279,7 +279,7 @@ unsafe fn sort<K: Words, V: Carried, O: Order<K, V>>(
     let sort = MergeSort::<K, V>::plan(&mut layout, input.keys.len());
     let temp = workspace.carve(stream, &layout, "merge sort")?;
     // SAFETY: passed on to the caller.
-    unsafe { sort.run::<O>(stream, &temp, input, output, nothing().read_only(), order) }
+    unsafe { sort.run::<O>(stream, &temp, input, output, empty_view().read_only(), order) }
 }
 
 #[cfg(test)]

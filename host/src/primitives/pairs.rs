@@ -13,7 +13,7 @@ pub(crate) struct Source<'a, K, V> {
 impl<'a, K> Source<'a, K, NoValue> {
     /// Keys alone.
     pub(crate) fn of_keys(keys: Slice<'a, K>) -> Self {
-        Self { keys, values: nothing().read_only() }
+        Self { keys, values: empty_view().read_only() }
     }
 }
 
@@ -34,12 +34,12 @@ impl<'a, K, V> Pairs<'a, K, V> {
 impl<'a, K> Pairs<'a, K, NoValue> {
     /// Keys alone.
     pub(crate) fn of_keys(keys: SliceMut<'a, K>) -> Self {
-        Self { keys, values: nothing() }
+        Self { keys, values: empty_view() }
     }
 }
 
 /// A view of nothing.
-pub(crate) fn nothing<'a, T>() -> SliceMut<'a, T> {
+pub(crate) fn empty_view<'a, T>() -> SliceMut<'a, T> {
     // SAFETY: no element is ever accessed.
     unsafe { SliceMut::from_raw_parts(std::ptr::dangling_mut(), 0) }
 }

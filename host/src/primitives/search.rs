@@ -4,7 +4,7 @@
 //! array may have any number of items, none included. A thread searches for a query by halves: log2(n) accesses, of which the
 //! first are the same for all. Queries in order share more of them. No temporary memory.
 
-use super::pairs::nothing;
+use super::pairs::empty_view;
 use super::radix_sort::SortKey;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub fn lower_bound<T: SortKey>(
     positions: &mut Buffer<u64>,
 ) -> Result<()> {
     check(stream, sorted, queries, positions)?;
-    search(stream, sorted, queries, positions.slice_mut(), nothing())
+    search(stream, sorted, queries, positions.slice_mut(), empty_view())
 }
 
 /// Sets each position to the number of items that are not greater than the query.
@@ -37,7 +37,7 @@ pub fn upper_bound<T: SortKey>(
     positions: &mut Buffer<u64>,
 ) -> Result<()> {
     check(stream, sorted, queries, positions)?;
-    search(stream, sorted, queries, nothing(), positions.slice_mut())
+    search(stream, sorted, queries, empty_view(), positions.slice_mut())
 }
 
 /// Sets for each query where the items that are equal to it begin, and where they end.

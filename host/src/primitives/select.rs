@@ -9,7 +9,7 @@
 //! twice.
 
 use super::item::Item;
-use super::pairs::nothing;
+use super::pairs::empty_view;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
@@ -260,7 +260,7 @@ fn select_flagged<T: Item>(
     let temp = workspace.carve(stream, &layout, "select")?;
     let to = Selected {
         kept: kept.bits_mut::<T::Bits>(),
-        others: others.map_or(nothing(), Buffer::bits_mut),
+        others: others.map_or(empty_view(), Buffer::bits_mut),
         count: count.slice_mut(),
     };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
@@ -283,7 +283,7 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     let mut layout = Layout::new();
     let select = Select::plan::<T>(&mut layout, input.len());
     let temp = workspace.carve(stream, &layout, "select")?;
-    let others = others.map_or(nothing(), Buffer::slice_mut);
+    let others = others.map_or(empty_view(), Buffer::slice_mut);
     let to = Selected { kept: kept.slice_mut(), others, count: count.slice_mut() };
     // SAFETY: as in `select_flagged`.
     unsafe { select.run_if::<T, P>(stream, &temp, input.slice(), bound, to) }

@@ -1,10 +1,10 @@
 //! Unique: the first item of every run of equal items, in one pass.
 //!
-//! What belongs to a run is a comparison of neighbours: [`EqualBits`](super::predicate::EqualBits) of `u32`, `u64` and
+//! What belongs to a run is a comparison of neighbors: [`EqualBits`](super::predicate::EqualBits) of `u32`, `u64` and
 //! [`Bits128`](super::item::Bits128), [`EqualHigh`](super::predicate::EqualHigh) of `u64`. Everything else is as in
 //! [`select`](super::select).
 
-use super::pairs::nothing;
+use super::pairs::empty_view;
 use super::select::{Select, check};
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
@@ -38,7 +38,7 @@ pub fn unique<T: Words, R: UniqueRun<T>>(
     let select = Select::plan::<T>(&mut layout, input.len());
     let temp = workspace.carve(stream, &layout, "unique")?;
     let num_tiles = select.prepare::<T>(stream, &temp, input.len())?;
-    let args = (input.slice(), kept.slice_mut(), nothing(), count.slice_mut(), select.words(&temp));
+    let args = (input.slice(), kept.slice_mut(), empty_view(), count.slice_mut(), select.words(&temp));
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed; the
     // words are zeros.
     unsafe { stream.launch::<primitives_unique<T, R>>(num_tiles, args) }

@@ -4,7 +4,7 @@ use crate::error::Result;
 #[cfg(feature = "io")]
 use crate::quadtree::stored::Sections;
 use crate::quadtree::{GpuTree, HostTree, LeafRows, QuadtreeOptions, with_plane_or_space};
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
@@ -35,8 +35,8 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn leaves_around(&self, nodes: &[u32]) -> Result<LeafRows>;
     /// The place, in tree order, of the sample of each node.
     fn samples(&self) -> Result<Vec<u32>>;
-    /// Answers queries. The first call builds what they need.
-    fn answers(&self) -> Result<&dyn Answers<C>>;
+    /// QueryBackend queries. The first call builds what they need.
+    fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
     /// The contents of a file of the tree.
     #[cfg(feature = "io")]
     fn stored(&self) -> Result<Sections<'_, C>>;
@@ -79,7 +79,7 @@ impl<C: Coord> Backend<C> for HostTree<C> {
     fn samples(&self) -> Result<Vec<u32>> {
         with_plane_or_space!(self.dims, D => self.samples::<D>())
     }
-    fn answers(&self) -> Result<&dyn Answers<C>> {
+    fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         Ok(self)
     }
     #[cfg(feature = "io")]
@@ -125,8 +125,8 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
     fn samples(&self) -> Result<Vec<u32>> {
         with_plane_or_space!(self.dims, D => self.samples::<D>())
     }
-    fn answers(&self) -> Result<&dyn Answers<C>> {
-        self.answers()
+    fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
+        self.query_backend()
     }
     #[cfg(feature = "io")]
     fn stored(&self) -> Result<Sections<'_, C>> {

@@ -2,7 +2,7 @@
 
 mod codes;
 pub(crate) mod levels;
-pub(crate) mod walk;
+pub(crate) mod traversal;
 
 use crate::error::Result;
 use crate::once::Once;

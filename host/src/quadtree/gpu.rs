@@ -17,7 +17,7 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::quadtree::host::{HostTree, NodeWords};
 use crate::quadtree::{Builder, QuadtreeOptions, frame_over, level_begins};
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use crate::query::cpu::Corners;
 use crate::query::gpu::BucketIndex;
 use cuda_std::mem::Slice;
@@ -99,7 +99,7 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// What answers queries, which the first one makes.
-    pub(crate) fn answers(&self) -> Result<&dyn Answers<C>> {
+    pub(crate) fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_make(|| {
             let frame = Buffer::from_slice(&Stream::new(self.gpu())?, &self.frame, "quadtree frame")?;
             let num_points = self.num_points() as u32;

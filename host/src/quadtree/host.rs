@@ -12,7 +12,7 @@ pub(crate) use words::NodeWords;
 use crate::error::{Error, Result};
 use crate::memory::Items;
 use crate::once::Once;
-use crate::quadtree::cpu::walk::DeepLeaf;
+use crate::quadtree::cpu::traversal::DeepLeaf;
 use crate::quadtree::{QuadtreeOptions, frame_of};
 use crate::query::cpu::Corners;
 use crate::query::ids;

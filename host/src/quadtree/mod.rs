@@ -32,7 +32,7 @@ use crate::point::{
     with_coordinate,
 };
 use crate::progress::{Progress, Step};
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
 use backend::Backend;
@@ -354,7 +354,7 @@ impl<P: Cartesian> Quadtree<P> {
     }
 
     /// The leaves around each of the `nodes`: those outside of its cell that touch it, be it with a corner, of any size, also without
-    /// points. Of leaves they are the neighbours that an interpolation over each leaf needs, so that it does not jump at borders
+    /// points. Of leaves they are the neighbors that an interpolation over each leaf needs, so that it does not jump at borders
     /// (Agarwal, Arge, Danner 2006). A row is in the order of depth first, so that points of its leaves follow each other in the tree.
     ///
     /// # Errors
@@ -479,8 +479,8 @@ impl<P: Cartesian> SpatialIndex for Quadtree<P> {
         self.len()
     }
 
-    fn queried(&self) -> Result<&dyn Answers<P::Coord>> {
-        self.tree.answers()
+    fn query_backend(&self) -> Result<&dyn QueryBackend<P::Coord>> {
+        self.tree.query_backend()
     }
 }
 

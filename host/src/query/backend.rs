@@ -7,17 +7,17 @@ use crate::batches::Delivery;
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::query::PointMask;
-use crate::query::batches::{ShowFound, ShowNearest, Sought};
-use crate::query::gpu::ask::Asked;
-use crate::query::on_device::{DeviceQueries, DeviceWithin, Look};
-use crate::query::options::Wanted;
-use crate::query::within::Found;
+use crate::query::batches::{RangeQuery, VisitNearest, VisitRange};
+use crate::query::gpu::device_options::DeviceOptions;
+use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin};
+use crate::query::options::ValidatedOptions;
+use crate::query::within::RangeResult;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
 
 /// Queries whose coordinates have been checked, or the tree's own points.
 #[derive(Clone, Copy)]
-pub enum Checked<'a, C> {
+pub enum ValidatedQueries<'a, C> {
     /// Coordinates, point after point.
     Points {
         /// Those.
@@ -32,7 +32,7 @@ pub enum Checked<'a, C> {
     },
 }
 
-impl<'a, C> Checked<'a, C> {
+impl<'a, C> ValidatedQueries<'a, C> {
     /// These points.
     pub(crate) fn points(coords: &'a [C]) -> Self {
         Self::Points { coords, first_left_out: None }
@@ -67,48 +67,50 @@ impl<'a, C> Checked<'a, C> {
 }
 
 /// What answers queries.
-pub trait Answers<C: Coord>: Send + Sync {
+pub trait QueryBackend<C: Coord>: Send + Sync {
     /// Checks that all queries lie within a period of the points; called before any query is answered.
-    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()>;
+    fn check_queries(&self, queries: ValidatedQueries<'_, C>, wanted: &ValidatedOptions<C>) -> Result<()>;
     /// Appends rows of the `k` nearest points to ids and squared distances, which are empty and have room for them.
     fn nearest(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: Wanted<C>,
+        wanted: ValidatedOptions<C>,
         ids: Vec<u32>,
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)>;
     /// The number of points within a distance of queries.
-    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>>;
+    fn count_within(&self, queries: ValidatedQueries<'_, C>, wanted: ValidatedOptions<C>)
+    -> Result<Vec<u32>>;
     /// The points.
-    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>>;
+    fn within(&self, queries: ValidatedQueries<'_, C>, wanted: ValidatedOptions<C>)
+    -> Result<RangeResult<C>>;
     /// The number of points in boxes, given as their least and then their greatest coordinates.
     fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>>;
     /// The points, without distances.
-    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>>;
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>>;
     /// Delivers the points that are looked for in batches; says if it was stopped.
     fn find_batches(
         &self,
-        sought: Sought<'_, C>,
+        sought: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowFound<'_, C>,
+        show: &mut VisitRange<'_, C>,
     ) -> Result<ControlFlow<()>>;
     /// Delivers rows of the `k` nearest points in batches; says if it was stopped.
     fn nearest_batches(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: Wanted<C>,
+        wanted: ValidatedOptions<C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowNearest<'_, C>,
+        show: &mut VisitNearest<'_, C>,
     ) -> Result<ControlFlow<()>>;
 }
 
 /// Queries and results in device memory.
-pub(crate) trait DeviceAnswers<C: Coord>: Send + Sync {
+pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
     /// Copies options to the device.
-    fn prepare(&self, stream: &Stream, wanted: Wanted<C>) -> Result<Asked<C>>;
+    fn prepare(&self, stream: &Stream, wanted: ValidatedOptions<C>) -> Result<DeviceOptions<C>>;
     /// The k nearest points of queries.
     #[allow(clippy::too_many_arguments)]
     fn nearest_on(
@@ -117,7 +119,7 @@ pub(crate) trait DeviceAnswers<C: Coord>: Send + Sync {
         workspace: &mut Workspace,
         queries: DeviceQueries<'_, C>,
         k: usize,
-        asked: &Asked<C>,
+        asked: &DeviceOptions<C>,
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<C>,
     ) -> Result<()>;
@@ -126,7 +128,7 @@ pub(crate) trait DeviceAnswers<C: Coord>: Send + Sync {
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: Look<'_, C>,
+        look: DeviceRangeQuery<'_, C>,
         counts: &mut Buffer<u32>,
     ) -> Result<()>;
     /// Finds the points of each row, as far as there is room for them.
@@ -134,7 +136,7 @@ pub(crate) trait DeviceAnswers<C: Coord>: Send + Sync {
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: Look<'_, C>,
+        look: DeviceRangeQuery<'_, C>,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<C>>,
@@ -144,6 +146,6 @@ pub(crate) trait DeviceAnswers<C: Coord>: Send + Sync {
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: Look<'_, C>,
+        look: DeviceRangeQuery<'_, C>,
     ) -> Result<DeviceWithin<C>>;
 }

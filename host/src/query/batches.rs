@@ -8,36 +8,36 @@ use crate::batches::{Delivery, Rows, equal_rows};
 use crate::error::Result;
 use crate::memory;
 use crate::point::{LonLat, Point};
-use crate::query::backend::{Answers, Checked};
+use crate::query::backend::{QueryBackend, ValidatedQueries};
 use crate::query::neighbors::NeighborRows;
-use crate::query::options::Wanted;
-use crate::query::within::{FoundMut, FoundRows};
+use crate::query::options::ValidatedOptions;
+use crate::query::within::{RangeResultMut, RangeRows};
 use crate::query::{PointMask, item_bytes};
 
 /// What points are looked for by, a row each.
 #[derive(Clone)]
-pub enum Sought<'a, C> {
+pub enum RangeQuery<'a, C> {
     /// A distance from queries.
-    Within(Checked<'a, C>, Wanted<C>),
+    Within(ValidatedQueries<'a, C>, ValidatedOptions<C>),
     /// Boxes, given as their least and then their greatest coordinates, of the points of a mask.
     InBoxes(&'a [C], Option<&'a PointMask>),
 }
 
 /// Takes a batch of points found, from this row on.
-pub(crate) type ShowFound<'s, C> = dyn FnMut(usize, FoundMut<'_, C>) -> ControlFlow<()> + 's;
-/// Takes a batch of neighbours of these rows: ids and squared distances.
-pub(crate) type ShowNearest<'s, C> = dyn FnMut(Range<usize>, &[u32], &[C]) -> ControlFlow<()> + 's;
+pub(crate) type VisitRange<'s, C> = dyn FnMut(usize, RangeResultMut<'_, C>) -> ControlFlow<()> + 's;
+/// Takes a batch of neighbors of these rows: ids and squared distances.
+pub(crate) type VisitNearest<'s, C> = dyn FnMut(Range<usize>, &[u32], &[C]) -> ControlFlow<()> + 's;
 
 /// A batch of points found within a distance of queries, or in boxes: some rows of what would be a [`Within`](super::Within).
 ///
 /// Rows have the numbers that they have in the whole result.
 pub struct WithinBatch<'a, P: Point> {
     first: usize,
-    found: FoundRows<'a, P::Coord>,
+    found: RangeRows<'a, P::Coord>,
 }
 
 impl<'a, P: Point> WithinBatch<'a, P> {
-    pub(crate) fn new(first: usize, found: FoundRows<'a, P::Coord>) -> Self {
+    pub(crate) fn new(first: usize, found: RangeRows<'a, P::Coord>) -> Self {
         Self { first, found }
     }
 
@@ -121,12 +121,12 @@ impl<'a, P: Point> NearestBatch<'a, P> {
 }
 
 impl<'a> NearestBatch<'a, LonLat> {
-    /// Great-circle distances of query `query` in metres, infinity for padding.
+    /// Great-circle distances of query `query` in meters, infinity for padding.
     ///
     /// # Panics
     /// If the batch does not have it.
-    pub fn metres(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + 'a {
-        self.row(query).1.iter().map(|&chord2| LonLat::chord2_to_metres(chord2))
+    pub fn meters(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + 'a {
+        self.row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
     }
 }
 
@@ -156,11 +156,11 @@ impl<P: Point> fmt::Debug for NearestBatch<'_, P> {
 
 /// Delivers points found in batches that are made one after another, of what is not a tree's own points.
 pub(crate) fn deliver_found<C: Coord>(
-    answers: &dyn Answers<C>,
+    answers: &dyn QueryBackend<C>,
     dims: usize,
-    sought: &Sought<'_, C>,
+    sought: &RangeQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
-    show: &mut ShowFound<'_, C>,
+    show: &mut VisitRange<'_, C>,
 ) -> Result<ControlFlow<()>> {
     let item_bytes = sought.item_bytes();
     let mut rows = Rows::new(sought.num_rows(dims), item_bytes, delivery.limits());
@@ -168,13 +168,13 @@ pub(crate) fn deliver_found<C: Coord>(
         let first = part.start;
         let mut found = delivery.make(|| {
             let counts = match sought.part(part, dims) {
-                Sought::Within(queries, wanted) => answers.count_within(queries, wanted),
-                Sought::InBoxes(corners, mask) => answers.count_in_boxes(corners, mask),
+                RangeQuery::Within(queries, wanted) => answers.count_within(queries, wanted),
+                RangeQuery::InBoxes(corners, mask) => answers.count_in_boxes(corners, mask),
             }?;
             let fit = rows.that_fit(&offsets(&counts)?)?;
             match sought.part(first..first + fit, dims) {
-                Sought::Within(queries, wanted) => answers.within(queries, wanted),
-                Sought::InBoxes(corners, mask) => answers.in_boxes(corners, mask),
+                RangeQuery::Within(queries, wanted) => answers.within(queries, wanted),
+                RangeQuery::InBoxes(corners, mask) => answers.in_boxes(corners, mask),
             }
         })?;
         let (num_rows, num_items) = (found.offsets.len() - 1, found.ids.len());
@@ -199,15 +199,15 @@ fn offsets(counts: &[u32]) -> Result<Vec<u64>> {
     Ok(offsets)
 }
 
-/// Delivers rows of the `k` nearest neighbours in batches that are made one after another, of what is not a tree's own points.
+/// Delivers rows of the `k` nearest neighbors in batches that are made one after another, of what is not a tree's own points.
 pub(crate) fn deliver_nearest<C: Coord>(
-    answers: &dyn Answers<C>,
+    answers: &dyn QueryBackend<C>,
     dims: usize,
-    queries: Checked<'_, C>,
+    queries: ValidatedQueries<'_, C>,
     k: usize,
-    wanted: &Wanted<C>,
+    wanted: &ValidatedOptions<C>,
     delivery: &mut Delivery<'_, '_>,
-    show: &mut ShowNearest<'_, C>,
+    show: &mut VisitNearest<'_, C>,
 ) -> Result<ControlFlow<()>> {
     let item_bytes = item_bytes::<C>();
     let (mut ids, mut dist2) = (Vec::new(), Vec::new());
@@ -215,8 +215,8 @@ pub(crate) fn deliver_nearest<C: Coord>(
         (ids, dist2) = delivery.make(|| {
             ids.clear();
             dist2.clear();
-            memory::reserve(&mut ids, rows.len() * k, "ids of neighbours")?;
-            memory::reserve(&mut dist2, rows.len() * k, "distances of neighbours")?;
+            memory::reserve(&mut ids, rows.len() * k, "ids of neighbors")?;
+            memory::reserve(&mut dist2, rows.len() * k, "distances of neighbors")?;
             answers.nearest(queries.part(rows.clone(), dims), k, wanted.clone(), ids, dist2)
         })?;
         let flow = delivery.hand_over(rows.len(), ids.len(), item_bytes, || show(rows.clone(), &ids, &dist2));
@@ -227,7 +227,7 @@ pub(crate) fn deliver_nearest<C: Coord>(
     Ok(ControlFlow::Continue(()))
 }
 
-impl<'a, C: Coord> Sought<'a, C> {
+impl<'a, C: Coord> RangeQuery<'a, C> {
     /// Number of rows of so many dimensions.
     pub(crate) fn num_rows(&self, dims: usize) -> usize {
         match self {

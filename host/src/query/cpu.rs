@@ -1,12 +1,12 @@
 //! The bucket index on the CPU: nodes of a complete k-d tree in level order, and boxes of its large subtrees. Every query is compiled once per number of
 //! dimensions.
 
-pub(crate) mod answers;
+pub(crate) mod backend;
 pub(crate) mod best;
 pub(crate) mod boxes;
 pub(crate) mod nearest;
 mod order;
-pub(crate) mod walk;
+pub(crate) mod traversal;
 pub(crate) mod within;
 
 use crate::error::Result;
@@ -14,13 +14,13 @@ use crate::memory;
 use crate::memory::Items;
 use crate::once::Once;
 use crate::point::with_dims;
-use crate::query::backend::Checked;
-pub(crate) use answers::Corners;
+use crate::query::backend::ValidatedQueries;
+pub(crate) use backend::Corners;
 use boxes::{Boxes, BoxesOf};
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::sync::Arc;
-use walk::Nodes;
+use traversal::Nodes;
 
 /// The nodes of a k-d tree in host memory, in the order of its file: the coordinates of node `s` at `s * dims`, its id at `s`.
 pub(crate) struct CpuIndex<C> {
@@ -56,7 +56,7 @@ impl<C: Coord> CpuIndex<C> {
     }
 
     /// The nodes with the boxes that walks go by.
-    pub(crate) fn walked<const D: usize>(&self) -> Result<Nodes<'_, C, D>> {
+    pub(crate) fn traversable<const D: usize>(&self) -> Result<Nodes<'_, C, D>> {
         let nodes = self.nodes::<D>();
         let boxes = self.boxes.get_or_make(|| Boxes::new(nodes))?;
         Ok(Nodes { boxes: boxes.view(), ..nodes })
@@ -72,16 +72,18 @@ impl<C: Coord> CpuIndex<C> {
         let mut of_nodes = memory::vec_with_capacity(ids.len(), "ids of the nodes")?;
         of_nodes.extend(self.ids.iter().map(|&id| ids[id as usize]));
         self.ids = of_nodes.into();
-        with_dims!(self.dims, D => self.walked::<D>().map(drop))?;
+        with_dims!(self.dims, D => self.traversable::<D>().map(drop))?;
         Ok(self)
     }
 
     /// The coordinates of the points by id, if they are the queries.
-    pub(crate) fn own(&self, queries: Checked<'_, C>) -> Result<Cow<'_, [C]>> {
+    pub(crate) fn own(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
         Ok(match (queries, &self.given) {
-            (Checked::Points { .. }, _) => Cow::Borrowed(&[]),
-            (Checked::Own { .. }, Some(given)) => Cow::Borrowed(given),
-            (Checked::Own { .. }, None) => answers::by_id(&self.coords, &self.ids, self.dims)?.into(),
+            (ValidatedQueries::Points { .. }, _) => Cow::Borrowed(&[]),
+            (ValidatedQueries::Own { .. }, Some(given)) => Cow::Borrowed(given),
+            (ValidatedQueries::Own { .. }, None) => {
+                backend::by_id(&self.coords, &self.ids, self.dims)?.into()
+            }
         })
     }
 }

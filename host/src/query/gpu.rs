@@ -1,8 +1,8 @@
 //! The bucket index on a GPU: what every index of points answers queries with.
 
-pub(crate) mod ask;
 mod batches;
 mod boxes;
+pub(crate) mod device_options;
 mod nearest;
 mod order;
 mod within;
@@ -14,13 +14,13 @@ use crate::memory;
 use crate::point::with_dims;
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::PointMask;
-use crate::query::backend::{Answers, Checked, DeviceAnswers};
-use crate::query::batches::{ShowFound, ShowNearest, Sought};
-use crate::query::on_device::{DeviceQueries, DeviceWithin, Look};
-use crate::query::options::Wanted;
-use crate::query::within::Found;
-use ask::{Asked, QueriesOn};
+use crate::query::backend::{DeviceQueryBackend, QueryBackend, ValidatedQueries};
+use crate::query::batches::{RangeQuery, VisitNearest, VisitRange};
+use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin};
+use crate::query::options::ValidatedOptions;
+use crate::query::within::RangeResult;
 use cuda_std::mem::{Slice, SliceMut};
+use device_options::{DeviceOptions, QueryView};
 use kauri_kernels::query::buckets::{Cut, boxes_len, least_ids_len};
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::query::walk::GROUP;
@@ -28,7 +28,7 @@ use kauri_kernels::thread::coord::Coord;
 use nearest::{Nearest, RowsMut};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use within::{Call, Within};
+use within::{RangeLaunch, Within};
 
 /// Most bytes of queries and results on the device at one time; more go in batches.
 const BATCH_BYTES: usize = 1 << 30;
@@ -163,34 +163,34 @@ impl<C: Coord> BucketIndex<C> {
 
     fn look<R>(
         &self,
-        queries: Checked<'_, C>,
-        wanted: Wanted<C>,
-        run: impl FnOnce(Call<'_, C>) -> Result<R>,
+        queries: ValidatedQueries<'_, C>,
+        wanted: ValidatedOptions<C>,
+        run: impl FnOnce(RangeLaunch<'_, C>) -> Result<R>,
     ) -> Result<R> {
         let stream = self.stream()?;
-        let asked = Asked::new(&stream, wanted)?;
+        let asked = DeviceOptions::new(&stream, wanted)?;
         let mut uploaded = None;
         let all = 0..queries.len(self.dims, self.num_points());
         let queries = self.queries_on(&stream, queries, all, &mut uploaded)?;
-        run(Call::of(self, &stream, Within::Distance(&asked, queries)))
+        run(RangeLaunch::of(self, &stream, Within::Distance(&asked, queries)))
     }
 
     /// Some queries on the device.
     fn queries_on<'a>(
         &'a self,
         stream: &Stream,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         range: Range<usize>,
         uploaded: &'a mut Option<Buffer<C>>,
-    ) -> Result<QueriesOn<'a, C>> {
+    ) -> Result<QueryView<'a, C>> {
         Ok(match queries {
-            Checked::Points { coords, first_left_out } => {
+            ValidatedQueries::Points { coords, first_left_out } => {
                 let coords = &coords[range.start * self.dims..range.end * self.dims];
                 let coords = uploaded.insert(Buffer::from_slice(stream, coords, "queries")?);
-                QueriesOn::of_points(coords.slice()).leaving_out(first_left_out, range.start)
+                QueryView::of_points(coords.slice()).leaving_out(first_left_out, range.start)
             }
             // SAFETY: queries are numbered as the tree's points are, so the range is one of these.
-            Checked::Own { itself } => unsafe { QueriesOn::own(self, range, itself) },
+            ValidatedQueries::Own { itself } => unsafe { QueryView::own(self, range, itself) },
         })
     }
 
@@ -198,16 +198,16 @@ impl<C: Coord> BucketIndex<C> {
         &self,
         corners: &[C],
         mask: Option<&PointMask>,
-        run: impl FnOnce(Call<'_, C>) -> Result<R>,
+        run: impl FnOnce(RangeLaunch<'_, C>) -> Result<R>,
     ) -> Result<R> {
         let stream = self.stream()?;
         let corners = Buffer::from_slice(&stream, corners, "corners of boxes")?;
-        let asked = Asked::<C>::new(&stream, Wanted::points(mask.cloned()))?;
-        run(Call::of(self, &stream, Within::Boxes(corners.slice(), asked.mask())))
+        let asked = DeviceOptions::<C>::new(&stream, ValidatedOptions::points(mask.cloned()))?;
+        run(RangeLaunch::of(self, &stream, Within::Boxes(corners.slice(), asked.mask())))
     }
 
     /// What a call counts, in host memory.
-    fn counts(&self, call: Call<'_, C>) -> Result<Vec<u32>> {
+    fn counts(&self, call: RangeLaunch<'_, C>) -> Result<Vec<u32>> {
         let stream = call.stream();
         let mut counts = Buffer::uninitialized(&self.gpu, call.num_rows(), "counts of points")?;
         call.count(&mut Workspace::new(&self.gpu), &mut counts)?;
@@ -215,14 +215,14 @@ impl<C: Coord> BucketIndex<C> {
     }
 
     /// What a call finds, in host memory.
-    fn found(&self, call: Call<'_, C>) -> Result<Found<C>> {
+    fn found(&self, call: RangeLaunch<'_, C>) -> Result<RangeResult<C>> {
         let (stream, item_bytes) = (call.stream(), call.item_bytes());
         let found = call.find_all(&mut Workspace::new(&self.gpu))?;
         let offsets = found.offsets.to_vec(stream)?;
         let (count, bytes) = (found.ids.len() as u64, found.ids.len() as u64 * item_bytes);
         let copied = || {
             memory::check(bytes, "points found")?;
-            Ok(Found { offsets, ids: found.ids.to_vec(stream)?, dist2: found.dist2.to_vec(stream)? })
+            Ok(RangeResult { offsets, ids: found.ids.to_vec(stream)?, dist2: found.dist2.to_vec(stream)? })
         };
         copied().map_err(|error: Error| error.of_result(count, bytes))
     }
@@ -243,7 +243,7 @@ impl<C: Coord> BucketIndex<C> {
     }
 
     /// Checks that tree, stream and what was asked for are of one device.
-    fn check(&self, stream: &Stream, asked: &Asked<C>) -> Result<()> {
+    fn check(&self, stream: &Stream, asked: &DeviceOptions<C>) -> Result<()> {
         self.ids.check_device(stream)?;
         asked.check_device(stream)
     }
@@ -277,8 +277,8 @@ impl<C: Coord> BucketIndex<C> {
     }
 }
 
-impl<C: Coord> Answers<C> for BucketIndex<C> {
-    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
+impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
+    fn check_queries(&self, queries: ValidatedQueries<'_, C>, wanted: &ValidatedOptions<C>) -> Result<()> {
         if wanted.periods.is_empty() {
             return Ok(());
         }
@@ -290,9 +290,9 @@ impl<C: Coord> Answers<C> for BucketIndex<C> {
 
     fn nearest(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: Wanted<C>,
+        wanted: ValidatedOptions<C>,
         mut ids: Vec<u32>,
         mut dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
@@ -302,14 +302,14 @@ impl<C: Coord> Answers<C> for BucketIndex<C> {
         }
         let stream = self.stream()?;
         let mut workspace = Workspace::new(&self.gpu);
-        let asked = Asked::new(&stream, wanted)?;
+        let asked = DeviceOptions::new(&stream, wanted)?;
         let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, num_queries);
         for begin in (0..num_queries).step_by(batch) {
             let range = begin..num_queries.min(begin + batch);
             let mut batch_dist2 =
-                Buffer::uninitialized(&self.gpu, range.len() * k, "distances of neighbours")?;
-            let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbours")?;
+                Buffer::uninitialized(&self.gpu, range.len() * k, "distances of neighbors")?;
+            let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbors")?;
             let rows = RowsMut { dist2: batch_dist2.slice_mut(), ids: batch_ids.slice_mut(), k };
             let mut uploaded = None;
             let batch_queries = self.queries_on(&stream, queries, range, &mut uploaded)?;
@@ -321,7 +321,7 @@ impl<C: Coord> Answers<C> for BucketIndex<C> {
             batch_ids.append_to(&stream, &mut ids)?;
             batch_dist2.append_to(&stream, &mut dist2)?;
         }
-        let is_own = matches!(queries, Checked::Own { .. });
+        let is_own = matches!(queries, ValidatedQueries::Own { .. });
         if is_own && batch < num_queries && self.given.is_none() {
             // Batches are in the order of the tree.
             let order = self.ids.to_vec(&stream)?;
@@ -330,11 +330,19 @@ impl<C: Coord> Answers<C> for BucketIndex<C> {
         Ok((ids, dist2))
     }
 
-    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
+    fn count_within(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        wanted: ValidatedOptions<C>,
+    ) -> Result<Vec<u32>> {
         self.look(queries, wanted, |call| self.counts(call))
     }
 
-    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
+    fn within(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        wanted: ValidatedOptions<C>,
+    ) -> Result<RangeResult<C>> {
         self.look(queries, wanted, |call| self.found(call))
     }
 
@@ -342,35 +350,35 @@ impl<C: Coord> Answers<C> for BucketIndex<C> {
         self.look_in_boxes(corners, mask, |call| self.counts(call))
     }
 
-    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>> {
         self.look_in_boxes(corners, mask, |call| self.found(call))
     }
 
     fn find_batches(
         &self,
-        sought: Sought<'_, C>,
+        sought: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowFound<'_, C>,
+        show: &mut VisitRange<'_, C>,
     ) -> Result<ControlFlow<()>> {
         self.deliver_found(sought, delivery, show)
     }
 
     fn nearest_batches(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: Wanted<C>,
+        wanted: ValidatedOptions<C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowNearest<'_, C>,
+        show: &mut VisitNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
         self.deliver_nearest(queries, k, wanted, delivery, show)
     }
 }
 
-impl<C: Coord> DeviceAnswers<C> for BucketIndex<C> {
-    fn prepare(&self, stream: &Stream, wanted: Wanted<C>) -> Result<Asked<C>> {
+impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
+    fn prepare(&self, stream: &Stream, wanted: ValidatedOptions<C>) -> Result<DeviceOptions<C>> {
         self.ids.check_device(stream)?;
-        Asked::new(stream, wanted)
+        DeviceOptions::new(stream, wanted)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -380,20 +388,20 @@ impl<C: Coord> DeviceAnswers<C> for BucketIndex<C> {
         workspace: &mut Workspace,
         queries: DeviceQueries<'_, C>,
         k: usize,
-        asked: &Asked<C>,
+        asked: &DeviceOptions<C>,
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<C>,
     ) -> Result<()> {
         self.check(stream, asked)?;
         let num_queries = self.num_queries(stream, queries)?;
-        ids.check(stream, "ids of neighbours", num_queries.saturating_mul(k))?;
-        dist2.check(stream, "distances of neighbours", num_queries.saturating_mul(k))?;
+        ids.check(stream, "ids of neighbors", num_queries.saturating_mul(k))?;
+        dist2.check(stream, "distances of neighbors", num_queries.saturating_mul(k))?;
         if ids.is_empty() {
             return Ok(());
         }
         let mut layout = Layout::new();
         let rows = RowsMut { dist2: dist2.slice_mut(), ids: ids.slice_mut(), k };
-        let queries = QueriesOn::all(self, queries);
+        let queries = QueryView::all(self, queries);
         let plan = Nearest::plan(&mut layout, self, asked, queries, k);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         self.wait(stream)?;
@@ -406,31 +414,31 @@ impl<C: Coord> DeviceAnswers<C> for BucketIndex<C> {
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: Look<'_, C>,
+        look: DeviceRangeQuery<'_, C>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        Call::new(self, stream, look)?.count(workspace, counts)
+        RangeLaunch::new(self, stream, look)?.count(workspace, counts)
     }
 
     fn find_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: Look<'_, C>,
+        look: DeviceRangeQuery<'_, C>,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<C>>,
     ) -> Result<()> {
-        Call::new(self, stream, look)?.find(workspace, offsets, ids, dist2)
+        RangeLaunch::new(self, stream, look)?.find(workspace, offsets, ids, dist2)
     }
 
     fn find_all_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: Look<'_, C>,
+        look: DeviceRangeQuery<'_, C>,
     ) -> Result<DeviceWithin<C>> {
-        Call::new(self, stream, look)?.find_all(workspace)
+        RangeLaunch::new(self, stream, look)?.find_all(workspace)
     }
 }
 

@@ -7,12 +7,12 @@ use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::Device;
 use crate::error::Result;
 use crate::point::{Cartesian, Point, checked_coordinates};
-use crate::query::backend::{Answers, Checked};
-use crate::query::batches::{NearestBatch, Sought, WithinBatch};
+use crate::query::backend::{QueryBackend, ValidatedQueries};
+use crate::query::batches::{NearestBatch, RangeQuery, WithinBatch};
 use crate::query::neighbors::{NeighborRows, Neighbors};
-use crate::query::options::{PointMask, Queries, QueryOptions, Wanted};
+use crate::query::options::{PointMask, Queries, QueryOptions, ValidatedOptions};
 use crate::query::result_rows;
-use crate::query::within::{FoundMut, Within};
+use crate::query::within::{RangeResultMut, Within};
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -55,7 +55,7 @@ pub trait SpatialIndex: sealed::Sealed {
     fn num_points(&self) -> usize;
 
     #[doc(hidden)]
-    fn queried(&self) -> Result<&dyn Answers<CoordOf<Self>>>;
+    fn query_backend(&self) -> Result<&dyn QueryBackend<CoordOf<Self>>>;
 
     /// The `k` nearest points of every query, nearest first; of equally near ones the smaller id first.
     ///
@@ -88,14 +88,14 @@ pub trait SpatialIndex: sealed::Sealed {
     ) -> Result<Neighbors<Self::Point>> {
         checked(self, queries.into(), options, |answers, queries, wanted| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            let _span = tracing::debug_span!("kdtree_nearest", queries = num_queries, k).entered();
+            let _span = tracing::debug_span!("nearest", queries = num_queries, k).entered();
             let (ids, dist2) = result_rows::<CoordOf<Self>>(num_queries, k)?;
             let (ids, dist2) = answers.nearest(queries, k, wanted, ids, dist2)?;
             Ok(Neighbors::new(num_queries, k, ids, dist2))
         })
     }
 
-    /// The number of points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
+    /// The number of points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in meters.
     ///
     /// # Errors
     /// Those of [`SpatialIndex::nearest_with`].
@@ -111,7 +111,7 @@ pub trait SpatialIndex: sealed::Sealed {
         })
     }
 
-    /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in metres.
+    /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in meters.
     ///
     /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query; on the CPU up to 0.8 GB more while it works.
     ///
@@ -145,7 +145,7 @@ pub trait SpatialIndex: sealed::Sealed {
         Self::Point: Cartesian,
     {
         let corners = checked_boxes(self, boxes, mask)?;
-        self.queried()?.count_in_boxes(&corners, mask)
+        self.query_backend()?.count_in_boxes(&corners, mask)
     }
 
     /// The points in every box, as [`count_in_boxes`](SpatialIndex::count_in_boxes) counts them, in the order of the tree.
@@ -158,7 +158,7 @@ pub trait SpatialIndex: sealed::Sealed {
         Self::Point: Cartesian,
     {
         let corners = checked_boxes(self, boxes, mask)?;
-        Ok(Within::new(self.queried()?.in_boxes(&corners, mask)?))
+        Ok(Within::new(self.query_backend()?.in_boxes(&corners, mask)?))
     }
 
     /// The `k` nearest points of every query, as [`nearest_with`](SpatialIndex::nearest_with), in batches.
@@ -198,7 +198,7 @@ pub trait SpatialIndex: sealed::Sealed {
     ) -> Result<Delivered> {
         checked(self, queries.into(), options, |answers, queries, wanted| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            let _span = tracing::debug_span!("kdtree_nearest_batches", queries = num_queries, k).entered();
+            let _span = tracing::debug_span!("nearest_batches", queries = num_queries, k).entered();
             Delivery::run(batches, self.device(), num_queries, |delivery| {
                 let show = &mut |rows: Range<usize>, ids: &[u32], dist2: &[CoordOf<Self>]| {
                     look(NearestBatch::new(rows.start, NeighborRows { len: rows.len(), k, ids, dist2 }))
@@ -229,7 +229,14 @@ pub trait SpatialIndex: sealed::Sealed {
         let options = options.clone().radius(radius);
         checked(self, queries.into(), &options, |_, queries, wanted| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            find_batches(self, num_queries, Sought::Within(queries, wanted), options.sorted, batches, look)
+            find_batches(
+                self,
+                num_queries,
+                RangeQuery::Within(queries, wanted),
+                options.sorted,
+                batches,
+                look,
+            )
         })
     }
 
@@ -251,7 +258,7 @@ pub trait SpatialIndex: sealed::Sealed {
         Self::Point: Cartesian,
     {
         let corners = checked_boxes(self, boxes, mask)?;
-        find_batches(self, boxes.len(), Sought::InBoxes(&corners, mask), false, batches, look)
+        find_batches(self, boxes.len(), RangeQuery::InBoxes(&corners, mask), false, batches, look)
     }
 }
 
@@ -260,18 +267,22 @@ fn checked<I: SpatialIndex + ?Sized, R>(
     index: &I,
     queries: Queries<'_, I::Point>,
     options: &QueryOptions<I::Point>,
-    run: impl FnOnce(&dyn Answers<CoordOf<I>>, Checked<'_, CoordOf<I>>, Wanted<CoordOf<I>>) -> Result<R>,
+    run: impl FnOnce(
+        &dyn QueryBackend<CoordOf<I>>,
+        ValidatedQueries<'_, CoordOf<I>>,
+        ValidatedOptions<CoordOf<I>>,
+    ) -> Result<R>,
 ) -> Result<R> {
-    let wanted = Wanted::new(options, index.num_points())?;
+    let wanted = ValidatedOptions::new(options, index.num_points())?;
     let coords;
     let queries = match queries {
         Queries::Points(points) => {
             coords = checked_coordinates(points, "query")?;
-            Checked::points(&coords)
+            ValidatedQueries::points(&coords)
         }
-        Queries::Own { itself } => Checked::Own { itself },
+        Queries::Own { itself } => ValidatedQueries::Own { itself },
     };
-    let answers = index.queried()?;
+    let answers = index.query_backend()?;
     answers.check_queries(queries, &wanted)?;
     run(answers, queries, wanted)
 }
@@ -291,19 +302,19 @@ fn checked_boxes<'a, I: SpatialIndex + ?Sized>(
 fn find_batches<I: SpatialIndex + ?Sized>(
     index: &I,
     num_rows: usize,
-    sought: Sought<'_, CoordOf<I>>,
+    sought: RangeQuery<'_, CoordOf<I>>,
     sorted: bool,
     batches: &mut Batches<'_>,
     mut look: impl FnMut(WithinBatch<'_, I::Point>) -> ControlFlow<()>,
 ) -> Result<Delivered> {
-    let _span = tracing::debug_span!("kdtree_find_batches", rows = num_rows).entered();
+    let _span = tracing::debug_span!("range_batches", rows = num_rows).entered();
     Delivery::run(batches, index.device(), num_rows, |delivery| {
-        let show = &mut |first: usize, mut found: FoundMut<'_, CoordOf<I>>| {
+        let show = &mut |first: usize, mut found: RangeResultMut<'_, CoordOf<I>>| {
             if sorted {
                 found.sort();
             }
             look(WithinBatch::new(first, found.read_only()))
         };
-        index.queried()?.find_batches(sought, delivery, show)
+        index.query_backend()?.find_batches(sought, delivery, show)
     })
 }

@@ -1,4 +1,4 @@
-//! The result of a nearest-neighbour query.
+//! The result of a nearest-neighbor query.
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -12,7 +12,7 @@ use crate::point::{LonLat, Point};
 ///
 /// A row is sorted by (distance, id). Where the tree has fewer than `k` points the row ends in padding: id `u32::MAX`,
 /// squared distance infinity. For [`LonLat`] the squared distances are squared chords of the unit sphere, and
-/// [`metres`](Neighbors::metres) gives great-circle distances.
+/// [`meters`](Neighbors::meters) gives great-circle distances.
 pub struct Neighbors<P: Point> {
     len: usize,
     k: usize,
@@ -85,12 +85,12 @@ impl<P: Point> Neighbors<P> {
 }
 
 impl Neighbors<LonLat> {
-    /// Great-circle distances of query `query` in metres, infinity for padding.
+    /// Great-circle distances of query `query` in meters, infinity for padding.
     ///
     /// # Panics
     /// If there are not that many queries.
-    pub fn metres(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + '_ {
-        self.row(query).1.iter().map(|&chord2| LonLat::chord2_to_metres(chord2))
+    pub fn meters(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + '_ {
+        self.row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
     }
 }
 
@@ -111,10 +111,10 @@ pub(crate) fn result_rows<C: Coord>(queries: usize, k: usize) -> Result<(Vec<u32
     let count = (queries as u64).saturating_mul(k as u64);
     let bytes = count.saturating_mul(item_bytes::<C>());
     let room = || {
-        memory::check(bytes, "neighbours")?;
+        memory::check(bytes, "neighbors")?;
         let len = usize::try_from(count).unwrap_or(usize::MAX);
-        let ids = memory::vec_with_capacity(len, "ids of neighbours")?;
-        Ok((ids, memory::vec_with_capacity(len, "distances of neighbours")?))
+        let ids = memory::vec_with_capacity(len, "ids of neighbors")?;
+        Ok((ids, memory::vec_with_capacity(len, "distances of neighbors")?))
     };
     room().map_err(|error: Error| error.of_result(count, bytes))
 }

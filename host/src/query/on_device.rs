@@ -3,7 +3,7 @@
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use crate::point::Point;
-use crate::query::gpu::ask::Asked;
+use crate::query::gpu::device_options::DeviceOptions;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub enum DeviceQueries<'a, C> {
     Coordinates(&'a Buffer<C>),
     /// The points of the tree, each of which is a query: the row of a point is that of its id.
     Own {
-        /// A point is a neighbour of its own; otherwise it is left out of its row.
+        /// A point is a neighbor of its own; otherwise it is left out of its row.
         itself: bool,
     },
 }
@@ -22,7 +22,7 @@ pub enum DeviceQueries<'a, C> {
 /// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory. Another tree refuses them; the tree itself takes
 /// them also after [`KdTree::rebuild_on`], which keeps the number of points.
 pub struct PreparedQuery<P: Point> {
-    pub(crate) asked: Asked<P::Coord>,
+    pub(crate) asked: DeviceOptions<P::Coord>,
     pub(crate) tree: Identity,
     pub(crate) points: PhantomData<fn() -> P>,
 }
@@ -67,9 +67,9 @@ pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
 
 /// What points are looked for by, a row each.
 #[derive(Clone, Copy)]
-pub(crate) enum Look<'a, C> {
+pub(crate) enum DeviceRangeQuery<'a, C> {
     /// A distance from queries, by options.
-    Within(&'a Asked<C>, DeviceQueries<'a, C>),
+    Within(&'a DeviceOptions<C>, DeviceQueries<'a, C>),
     /// Boxes: the least and then the greatest coordinates of each, and of the options the mask.
-    InBoxes(&'a Asked<C>, &'a Buffer<C>),
+    InBoxes(&'a DeviceOptions<C>, &'a Buffer<C>),
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::{Point, check_each};
-use crate::query::backend::Checked;
+use crate::query::backend::ValidatedQueries;
 
 /// Up to this many queries are compared with periods on the calling thread.
 const SEQUENTIAL: usize = 1 << 12;
@@ -19,7 +19,7 @@ pub enum Queries<'a, P> {
     Points(&'a [P]),
     /// The points of the tree, each of which is a query: the row of a point is that of its id.
     Own {
-        /// A point is a neighbour of its own; otherwise it is left out of its row.
+        /// A point is a neighbor of its own; otherwise it is left out of its row.
         itself: bool,
     },
 }
@@ -47,7 +47,7 @@ pub struct QueryOptions<P: Point> {
     /// The space repeats after this much on each axis; 0 on an axis where it does not. No query may lie more than a period
     /// from a point: that is [`Error::BeyondPeriod`], and of queries in device memory, which are not looked at before, wrong rows.
     pub periods: Option<Vec<P::Coord>>,
-    /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in metres. Its square is rounded in the type of
+    /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in meters. Its square is rounded in the type of
     /// the coordinates, for integers `f64`.
     pub radius: Option<P::Coord>,
     /// Only these points.
@@ -58,7 +58,7 @@ pub struct QueryOptions<P: Point> {
     /// How a GPU goes through the tree; results do not depend on it.
     pub traversal: Traversal,
     /// Points within a distance are sorted by (distance, id); otherwise, and on a GPU's own buffers, they are in the order of the
-    /// tree. (Nearest neighbours are always sorted.)
+    /// tree. (Nearest neighbors are always sorted.)
     pub sorted: bool,
 }
 
@@ -191,9 +191,9 @@ impl PointMask {
     }
 }
 
-/// Checked options, as the backends take them.
+/// ValidatedQueries options, as the backends take them.
 #[derive(Clone, Debug)]
-pub struct Wanted<C> {
+pub struct ValidatedOptions<C> {
     pub(crate) norm: Norm,
     /// One an axis, or none.
     pub(crate) periods: Vec<C>,
@@ -206,7 +206,7 @@ pub struct Wanted<C> {
     pub(crate) traversal: Traversal,
 }
 
-impl<C: Coord> Wanted<C> {
+impl<C: Coord> ValidatedOptions<C> {
     /// Checks the options of queries to a tree of `num_points` points.
     pub(crate) fn new<P: Point<Coord = C>>(options: &QueryOptions<P>, num_points: usize) -> Result<Self> {
         let QueryOptions { norm, periods, radius, mask, coherent, traversal, sorted: _ } = options.clone();
@@ -238,14 +238,16 @@ impl<C: Coord> Wanted<C> {
     /// take to repeat. `own` gives the coordinates of the points by id.
     pub(crate) fn check_queries<const D: usize>(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         corners: [[C; D]; 2],
         own: impl FnOnce() -> Result<Vec<C>>,
     ) -> Result<()> {
         match queries {
-            Checked::Points { coords, .. } => self.check_periods(coords.as_chunks().0, "query", corners),
+            ValidatedQueries::Points { coords, .. } => {
+                self.check_periods(coords.as_chunks().0, "query", corners)
+            }
             // No two points are farther apart than the corners, so that most often it is enough to look at these.
-            Checked::Own { .. } => self
+            ValidatedQueries::Own { .. } => self
                 .check_periods(&corners, "point", corners)
                 .or_else(|_| self.check_periods(own()?.as_chunks().0, "point", corners)),
         }

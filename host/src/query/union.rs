@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use crate::batches::Delivery;
 use crate::error::Result;
 use crate::memory;
-use crate::query::backend::{Answers, Checked};
-use crate::query::batches::{ShowFound, ShowNearest, Sought, deliver_found, deliver_nearest};
-use crate::query::options::Wanted;
-use crate::query::within::Found;
+use crate::query::backend::{QueryBackend, ValidatedQueries};
+use crate::query::batches::{RangeQuery, VisitNearest, VisitRange, deliver_found, deliver_nearest};
+use crate::query::options::ValidatedOptions;
+use crate::query::within::RangeResult;
 use crate::query::{PointMask, item_bytes, result_rows};
 use crate::threads::each;
 
@@ -20,8 +20,8 @@ const MERGED: usize = 1 << 24;
 const ROWS: usize = 1 << 10;
 
 /// The sets, in the order in which their points are found. Ids are of all points, and no point is in two sets.
-pub(crate) struct Several<C> {
-    pub(crate) sets: Vec<Box<dyn Answers<C>>>,
+pub(crate) struct UnionIndex<C> {
+    pub(crate) sets: Vec<Box<dyn QueryBackend<C>>>,
     pub(crate) dims: usize,
     /// Gives the coordinates of all points by id.
     pub(crate) own: Box<dyn Fn() -> Result<Vec<C>> + Send + Sync>,
@@ -30,22 +30,22 @@ pub(crate) struct Several<C> {
 /// Rows of the nearest points of a set.
 type NearestRows<C> = (Vec<u32>, Vec<C>);
 
-impl<C: Coord> Several<C> {
+impl<C: Coord> UnionIndex<C> {
     /// The coordinates of all points by id, if they are the queries.
-    fn own(&self, queries: Checked<'_, C>) -> Result<Vec<C>> {
+    fn own(&self, queries: ValidatedQueries<'_, C>) -> Result<Vec<C>> {
         match queries {
-            Checked::Own { .. } => (self.own)(),
-            Checked::Points { .. } => Ok(Vec::new()),
+            ValidatedQueries::Own { .. } => (self.own)(),
+            ValidatedQueries::Points { .. } => Ok(Vec::new()),
         }
     }
 
     /// Asks all sets at the same time.
-    fn each<R: Send>(&self, ask: impl Fn(&dyn Answers<C>) -> Result<R> + Sync) -> Result<Vec<R>> {
+    fn each<R: Send>(&self, ask: impl Fn(&dyn QueryBackend<C>) -> Result<R> + Sync) -> Result<Vec<R>> {
         each(&self.sets, |set| ask(&**set))
     }
 
     /// Sums of numbers that all sets have for each row.
-    fn counts(&self, count: impl Fn(&dyn Answers<C>) -> Result<Vec<u32>> + Sync) -> Result<Vec<u32>> {
+    fn counts(&self, count: impl Fn(&dyn QueryBackend<C>) -> Result<Vec<u32>> + Sync) -> Result<Vec<u32>> {
         let mut counts = self.each(count)?.into_iter();
         let mut sums = counts.next().unwrap_or_default();
         for others in counts {
@@ -55,7 +55,10 @@ impl<C: Coord> Several<C> {
     }
 
     /// Rows that have what all sets find, one set behind the other.
-    fn found(&self, find: impl Fn(&dyn Answers<C>) -> Result<Found<C>> + Sync) -> Result<Found<C>> {
+    fn found(
+        &self,
+        find: impl Fn(&dyn QueryBackend<C>) -> Result<RangeResult<C>> + Sync,
+    ) -> Result<RangeResult<C>> {
         let sets = self.each(find)?;
         let num_rows = sets.first().map_or(0, |found| found.offsets.len() - 1);
         let total = sets.iter().map(|found| found.ids.len() as u64).sum::<u64>();
@@ -66,9 +69,9 @@ impl<C: Coord> Several<C> {
     /// Appends rows of the `k` nearest points of some queries.
     fn append_nearest(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: &Wanted<C>,
+        wanted: &ValidatedOptions<C>,
         (ids, dist2): &mut NearestRows<C>,
     ) -> Result<()> {
         let num_queries = queries.len(self.dims, 0);
@@ -91,7 +94,7 @@ impl<C: Coord> Several<C> {
 }
 
 /// What sets have found of each row, one set behind the other.
-fn joined<C: Coord>(sets: &[Found<C>], num_rows: usize, total: u64) -> Result<Found<C>> {
+fn joined<C: Coord>(sets: &[RangeResult<C>], num_rows: usize, total: u64) -> Result<RangeResult<C>> {
     let len = usize::try_from(total).unwrap_or(usize::MAX);
     let mut offsets = memory::vec_with_capacity(num_rows + 1, "offsets of rows")?;
     offsets.extend((0..=num_rows).map(|row| sets.iter().map(|found| found.offsets[row]).sum::<u64>()));
@@ -108,7 +111,7 @@ fn joined<C: Coord>(sets: &[Found<C>], num_rows: usize, total: u64) -> Result<Fo
             }
         }
     }
-    Ok(Found { offsets, ids, dist2 })
+    Ok(RangeResult { offsets, ids, dist2 })
 }
 
 /// Merges the rows of all sets that begin at an entry, each by distance and id.
@@ -126,8 +129,8 @@ fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
 /// Most sets.
 pub(crate) const MAX_SETS: usize = 15;
 
-impl<C: Coord> Answers<C> for Several<C> {
-    fn check_queries(&self, queries: Checked<'_, C>, wanted: &Wanted<C>) -> Result<()> {
+impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
+    fn check_queries(&self, queries: ValidatedQueries<'_, C>, wanted: &ValidatedOptions<C>) -> Result<()> {
         if wanted.periods.is_empty() {
             return Ok(());
         }
@@ -138,9 +141,9 @@ impl<C: Coord> Answers<C> for Several<C> {
 
     fn nearest(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: Wanted<C>,
+        wanted: ValidatedOptions<C>,
         ids: Vec<u32>,
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
@@ -158,13 +161,21 @@ impl<C: Coord> Answers<C> for Several<C> {
         Ok(rows)
     }
 
-    fn count_within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Vec<u32>> {
+    fn count_within(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        wanted: ValidatedOptions<C>,
+    ) -> Result<Vec<u32>> {
         let own = self.own(queries)?;
         let queries = queries.with_own(&own);
         self.counts(|set| set.count_within(queries, wanted.clone()))
     }
 
-    fn within(&self, queries: Checked<'_, C>, wanted: Wanted<C>) -> Result<Found<C>> {
+    fn within(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        wanted: ValidatedOptions<C>,
+    ) -> Result<RangeResult<C>> {
         let own = self.own(queries)?;
         let queries = queries.with_own(&own);
         self.found(|set| set.within(queries, wanted.clone()))
@@ -174,21 +185,21 @@ impl<C: Coord> Answers<C> for Several<C> {
         self.counts(|set| set.count_in_boxes(corners, mask))
     }
 
-    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Found<C>> {
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>> {
         self.found(|set| set.in_boxes(corners, mask))
     }
 
     fn find_batches(
         &self,
-        sought: Sought<'_, C>,
+        sought: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowFound<'_, C>,
+        show: &mut VisitRange<'_, C>,
     ) -> Result<ControlFlow<()>> {
         match sought {
-            Sought::Within(queries, wanted) => {
+            RangeQuery::Within(queries, wanted) => {
                 let own = self.own(queries)?;
                 let queries = queries.with_own(&own);
-                deliver_found(self, self.dims, &Sought::Within(queries, wanted), delivery, show)
+                deliver_found(self, self.dims, &RangeQuery::Within(queries, wanted), delivery, show)
             }
             boxes => deliver_found(self, self.dims, &boxes, delivery, show),
         }
@@ -196,11 +207,11 @@ impl<C: Coord> Answers<C> for Several<C> {
 
     fn nearest_batches(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: Wanted<C>,
+        wanted: ValidatedOptions<C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowNearest<'_, C>,
+        show: &mut VisitNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
         let own = self.own(queries)?;
         let queries = queries.with_own(&own);

@@ -10,12 +10,12 @@ use crate::point::Point;
 ///
 /// The points of a row are in the order of the tree, or sorted by (distance, id) if that was asked for.
 pub struct Within<P: Point> {
-    found: Found<P::Coord>,
+    found: RangeResult<P::Coord>,
 }
 
 /// The same without its type of points.
 #[derive(Clone)]
-pub struct Found<C> {
+pub struct RangeResult<C> {
     /// Where each row begins, and where the last ends.
     pub offsets: Vec<u64>,
     pub ids: Vec<u32>,
@@ -23,15 +23,15 @@ pub struct Found<C> {
     pub dist2: Vec<C>,
 }
 
-impl<C: Coord> Found<C> {
+impl<C: Coord> RangeResult<C> {
     /// Its rows, to be changed.
-    pub(crate) fn rows_mut(&mut self) -> FoundMut<'_, C> {
-        FoundMut { offsets: &self.offsets, ids: &mut self.ids, dist2: &mut self.dist2 }
+    pub(crate) fn rows_mut(&mut self) -> RangeResultMut<'_, C> {
+        RangeResultMut { offsets: &self.offsets, ids: &mut self.ids, dist2: &mut self.dist2 }
     }
 }
 
 /// Rows of points found, wherever they are.
-pub struct FoundMut<'a, C> {
+pub struct RangeResultMut<'a, C> {
     /// Where each row begins, and where the last ends.
     pub offsets: &'a [u64],
     pub ids: &'a mut [u32],
@@ -39,7 +39,7 @@ pub struct FoundMut<'a, C> {
     pub dist2: &'a mut [C],
 }
 
-impl<'a, C: Coord> FoundMut<'a, C> {
+impl<'a, C: Coord> RangeResultMut<'a, C> {
     /// The ids and distances of each row.
     fn split(&mut self) -> Vec<(&mut [u32], &mut [C])> {
         let (mut rest_ids, mut rest_dist2) = (&mut *self.ids, &mut *self.dist2);
@@ -66,20 +66,20 @@ impl<'a, C: Coord> FoundMut<'a, C> {
     }
 
     /// To be read.
-    pub(crate) fn read_only(self) -> FoundRows<'a, C> {
-        FoundRows { offsets: self.offsets, ids: self.ids, dist2: self.dist2 }
+    pub(crate) fn read_only(self) -> RangeRows<'a, C> {
+        RangeRows { offsets: self.offsets, ids: self.ids, dist2: self.dist2 }
     }
 }
 
 /// The same, to be read.
 #[derive(Clone, Copy)]
-pub(crate) struct FoundRows<'a, C> {
+pub(crate) struct RangeRows<'a, C> {
     pub(crate) offsets: &'a [u64],
     pub(crate) ids: &'a [u32],
     pub(crate) dist2: &'a [C],
 }
 
-impl<'a, C> FoundRows<'a, C> {
+impl<'a, C> RangeRows<'a, C> {
     pub(crate) fn len(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -99,7 +99,7 @@ impl<'a, C> FoundRows<'a, C> {
 }
 
 impl<P: Point> Within<P> {
-    pub(crate) fn new(found: Found<P::Coord>) -> Self {
+    pub(crate) fn new(found: RangeResult<P::Coord>) -> Self {
         Self { found }
     }
 
@@ -149,9 +149,9 @@ impl<P: Point> Within<P> {
         (self.found.offsets, self.found.ids, self.found.dist2)
     }
 
-    fn rows(&self) -> FoundRows<'_, P::Coord> {
-        let Found { offsets, ids, dist2 } = &self.found;
-        FoundRows { offsets, ids, dist2 }
+    fn rows(&self) -> RangeRows<'_, P::Coord> {
+        let RangeResult { offsets, ids, dist2 } = &self.found;
+        RangeRows { offsets, ids, dist2 }
     }
 }
 

@@ -30,7 +30,7 @@ const MARGIN: f64 = 1.02;
 pub struct Camera {
     /// Where it is.
     pub position: [f32; 3],
-    /// What it looks at: the centre of the picture. A camera that is there itself looks down the z axis.
+    /// What it looks at: the center of the picture. A camera that is there itself looks down the z axis.
     pub target: [f32; 3],
     /// What is up in the picture, z by default. It has any length, and need not be across the line of sight; if it is along that, or 0, an
     /// axis stands in for it.
@@ -72,7 +72,7 @@ impl Camera {
         check_size([width, height])?;
         let (view, num) = (View::of(self, [width, height])?, width as usize * height as usize);
         let mut rays = memory::vec_with_capacity(num, "rays of a picture")?;
-        (0..num).into_par_iter().map(|pixel| view.centre(pixel)).collect_into_vec(&mut rays);
+        (0..num).into_par_iter().map(|pixel| view.center(pixel)).collect_into_vec(&mut rays);
         Ok(rays)
     }
 
@@ -82,20 +82,20 @@ impl Camera {
     /// Points in one place are seen from beside it; without any, the camera stays as it is.
     pub fn framing(self, points: &[[f32; 3]], aspect: f64) -> Self {
         let Some([low, high]) = bounds(points) else { return self };
-        let centre = sum([(0.5, low), (0.5, high)]);
+        let center = sum([(0.5, low), (0.5, high)]);
         let axes = Axes::of(&self);
-        // How far the eye is from the centre that has a point just within both pairs of edges.
+        // How far the eye is from the center that has a point just within both pairs of edges.
         let away = |&point: &[f32; 3]| {
-            let at = minus(point.map(f64::from), centre);
+            let at = minus(point.map(f64::from), center);
             let beside = (dot(at, axes.right).abs() / aspect).max(dot(at, axes.up).abs());
             beside / axes.slope - dot(at, axes.ahead)
         };
         let distance = MARGIN * points.iter().map(away).fold(0.0, f64::max);
         // Not so near that the position is rounded to the target.
-        let greatest = centre.iter().fold(0.0, |greatest: f64, x| greatest.max(x.abs()));
+        let greatest = center.iter().fold(0.0, |greatest: f64, x| greatest.max(x.abs()));
         let least = if greatest > 0.0 { greatest * 1e-3 } else { 1e-3 };
-        let position = sum([(1.0, centre), (-distance.max(least), axes.ahead)]);
-        Self { position: position.map(|x| x as f32), target: centre.map(|x| x as f32), ..self }
+        let position = sum([(1.0, center), (-distance.max(least), axes.ahead)]);
+        Self { position: position.map(|x| x as f32), target: center.map(|x| x as f32), ..self }
     }
 
     fn check(&self) -> Result<()> {
@@ -166,7 +166,7 @@ impl View {
     }
 
     /// The ray through the middle of a pixel, counted row by row.
-    pub(super) fn centre(&self, pixel: usize) -> Ray {
+    pub(super) fn center(&self, pixel: usize) -> Ray {
         let width = self.size[0] as usize;
         self.ray([pixel % width, pixel / width].map(|at| at as f64 + 0.5))
     }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_centre_of_the_picture_is_the_target() {
+    fn the_center_of_the_picture_is_the_target() {
         let camera = Camera::new([1.0, -2.0, 3.0], [4.0, 5.0, -6.0]);
         let view = View::of(&camera, SIZE).unwrap();
         let ray = view.ray([32.0, 16.0]);

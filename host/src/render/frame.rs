@@ -5,10 +5,10 @@ use super::light::{GROUND, SUN, ZENITH, byte};
 use super::options::RenderOptions;
 use super::surface::off;
 use super::vector::{V3, unit};
-use super::{COLOUR, Image};
+use super::{COLOR, Image};
 use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::sah::{DeviceHits, Ray, RayOptions, SahTree};
 use kauri_kernels::render::frame::{render_rays, render_shade, render_shadow_rays};
 use kauri_kernels::render::look::{BYTES, Look};
@@ -106,7 +106,7 @@ impl Frames {
             tree.closest_hits_on(stream, workspace, rays, &by, hits)?;
             tree.read_corners(stream, |corners| {
                 let (triangles, u, v) = (hits.triangles.slice(), hits.u.slice(), hits.v.slice());
-                let mut hidden = nothing().read_only();
+                let mut hidden = empty_view().read_only();
                 if self.options.shadows {
                     let args = (look, rays.slice(), corners, triangles, u, v, shadow_rays.slice_mut());
                     stream.launch_items::<render_shadow_rays>(num, args)?;
@@ -153,7 +153,7 @@ impl Frames {
             sun: small(SUN),
             zenith: small(ZENITH),
             ground: small(GROUND),
-            colour: COLOUR,
+            color: COLOR,
         })
     }
 }

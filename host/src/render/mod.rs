@@ -48,8 +48,8 @@ use light::byte;
 use scene::{MAX_RAYS, Scene};
 use vector::sum;
 
-/// How much of red, green and blue light a mesh sends back that has no colours of its own.
-const COLOUR: [f32; 3] = [0.80, 0.68, 0.54];
+/// How much of red, green and blue light a mesh sends back that has no colors of its own.
+const COLOR: [f32; 3] = [0.80, 0.68, 0.54];
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,10 +77,10 @@ pub struct Image {
 /// [`Error::CoordinateTooLarge`] for the light's direction, or a vector of the camera: its position, its target, or up; [`Error::Shape`] if
 /// tree and mesh have not the same number of triangles; [`Error::OutOfMemory`]; errors of the device.
 pub fn image(tree: &SahTree, mesh: &Mesh, camera: &Camera, options: &RenderOptions) -> Result<Image> {
-    image_with(tree, mesh, camera, options, |_| COLOUR)
+    image_with(tree, mesh, camera, options, |_| COLOR)
 }
 
-/// The same with a colour for each triangle: how much of red, green and blue light it sends back, from 0 to 1.
+/// The same with a color for each triangle: how much of red, green and blue light it sends back, from 0 to 1.
 ///
 /// # Errors
 /// As [`image`].
@@ -89,7 +89,7 @@ pub fn image_with(
     mesh: &Mesh,
     camera: &Camera,
     options: &RenderOptions,
-    colour: impl Fn(u32) -> [f32; 3] + Sync,
+    color: impl Fn(u32) -> [f32; 3] + Sync,
 ) -> Result<Image> {
     options.check()?;
     let (expected, got) = (mesh.len() as u64, tree.len() as u64);
@@ -101,7 +101,7 @@ pub fn image_with(
     let num_pixels = width as usize * height as usize;
     let _span = tracing::debug_span!("render", pixels = num_pixels).entered();
 
-    let mut scene = Scene::new(tree, mesh, options, view, colour);
+    let mut scene = Scene::new(tree, mesh, options, view, color);
     let mut pixels = memory::vec_with_capacity(3 * num_pixels, "pixels of a picture")?;
     for part in parts(num_pixels, MAX_RAYS / samples) {
         let light = scene.light_of(part.start * samples..part.end * samples)?;
@@ -128,7 +128,7 @@ pub fn triangle_ids(tree: &SahTree, camera: &Camera, size: [u32; 2]) -> Result<V
     let num_pixels = size[0] as usize * size[1] as usize;
     let mut ids = memory::vec_with_capacity(num_pixels, "triangles of a picture")?;
     for part in parts(num_pixels, MAX_RAYS) {
-        let rays: Vec<Ray> = part.into_par_iter().map(|pixel| view.centre(pixel)).collect();
+        let rays: Vec<Ray> = part.into_par_iter().map(|pixel| view.center(pixel)).collect();
         ids.extend(tree.closest_hits(&rays)?.triangles);
     }
     Ok(ids)

@@ -23,7 +23,7 @@ pub(super) struct Scene<'a, C> {
     pub(super) options: &'a RenderOptions,
     pub(super) view: View,
     /// How much of red, green and blue light a triangle sends back.
-    pub(super) colour: C,
+    pub(super) color: C,
     light: V3,
     reach: f32,
     off: f64,
@@ -43,7 +43,7 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
         mesh: &'a Mesh,
         options: &'a RenderOptions,
         view: View,
-        colour: C,
+        color: C,
     ) -> Self {
         let bounds = mesh.bounds().unwrap_or_default();
         let [low, high] = bounds.map(|corner| corner.map(f64::from));
@@ -54,7 +54,7 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
             mesh,
             options,
             view,
-            colour,
+            color,
             light: unit(options.light.map(f64::from)),
             reach: reach as f32,
             off: off(bounds),
@@ -83,9 +83,9 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
         let seen: Vec<Seen> = (0..rays.len()).into_par_iter().filter_map(seen).collect();
         let (sun, sky) = (self.sun_on(&seen)?, self.sky_on(&seen)?);
         for ((seen, sun), sky) in seen.iter().zip(sun).zip(sky) {
-            let colour = (self.colour)(seen.surface.triangle).map(f64::from);
+            let color = (self.color)(seen.surface.triangle).map(f64::from);
             let falls = sum([(sun, SUN), (1.0, sky)]);
-            light[seen.sample - samples.start] = [0, 1, 2].map(|channel| colour[channel] * falls[channel]);
+            light[seen.sample - samples.start] = [0, 1, 2].map(|channel| color[channel] * falls[channel]);
         }
         Ok(light)
     }
@@ -95,7 +95,7 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
         let per_pixel = self.options.samples as usize;
         let (pixel, i) = (sample / per_pixel, sample % per_pixel);
         let width = self.options.width as usize;
-        let within = Spread::CENTRED.place(i as u32);
+        let within = Spread::CENTERED.place(i as u32);
         self.view.ray([(pixel % width) as f64 + within[0], (pixel / width) as f64 + within[1]])
     }
 

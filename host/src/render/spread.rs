@@ -17,9 +17,9 @@ pub(super) struct Spread {
 
 impl Spread {
     /// Begins in the middle.
-    pub(super) const CENTRED: Self = Self { first: [0.5; 2] };
+    pub(super) const CENTERED: Self = Self { first: [0.5; 2] };
 
-    /// Begins anywhere, as follows from the two numbers: so neighbours make noise, which the eye forgives, and no patterns.
+    /// Begins anywhere, as follows from the two numbers: so neighbors make noise, which the eye forgives, and no patterns.
     pub(super) fn of(seed: u64, number: u64) -> Self {
         let mut random = Random::of(seed, number);
         Self { first: [random.unit(), random.unit()] }
@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn places_are_spread() {
-        assert_eq!(Spread::CENTRED.place(0), [0.5; 2]);
+        assert_eq!(Spread::CENTERED.place(0), [0.5; 2]);
         let steps = STEPS.map(|step| step);
         assert!((steps[0] * steps[0] - steps[1]).abs() < 1e-15);
-        for spread in [Spread::CENTRED, Spread::of(3, 4)] {
+        for spread in [Spread::CENTERED, Spread::of(3, 4)] {
             let mut cells = [0; 16];
             for i in 0..160 {
                 let [x, y] = spread.place(i);

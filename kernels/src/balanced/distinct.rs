@@ -12,7 +12,7 @@ use cuda_std::prelude::*;
 const WARPS: usize = THREADS / 32;
 
 /// Compacts the ids of the first of equal points in each warp's piece of `piece` points, a multiple of 32, to the same place in
-/// `compacted`; their number to `counts`, one a warp. The first place at which a point comes before its neighbour, which none does if
+/// `compacted`; their number to `counts`, one a warp. The first place at which a point comes before its neighbor, which none does if
 /// the sort is right, goes to `failed`, which starts at `u64::MAX`.
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
 #[instance(f32)]
@@ -32,7 +32,7 @@ pub unsafe fn balanced_distinct_pieces<C: Coord>(
     Pieces { keys, ids, points, compacted, counts, failed, piece: piece as usize }.run()
 }
 
-/// Shared memory: the points of a round, each behind its neighbour.
+/// Shared memory: the points of a round, each behind its neighbor.
 #[repr(C, align(16))]
 pub struct DistinctSmem<C> {
     segments: [[u32; BUFFER_ITEMS]; WARPS],
@@ -66,7 +66,7 @@ impl<C: Coord> Pieces<'_, C> {
         let segments = shared_field!(smem, segments).part(of_warp * BUFFER_ITEMS, BUFFER_ITEMS);
         let mut buffer = CoalescingBuffer { segments, output: self.compacted.part(begin, len), len: 0 };
         let lane = warp::lane_id() as usize;
-        // The neighbour of lane 0 is the last point of the round before, and at first that before the piece.
+        // The neighbor of lane 0 is the last point of the round before, and at first that before the piece.
         if lane == 0 && begin > 0 {
             keys.store(0, self.keys.load(begin - 1));
             ids.store(0, self.ids.load(begin - 1));
@@ -97,7 +97,7 @@ impl<C: Coord> Pieces<'_, C> {
         buffer.finish()
     }
 
-    /// True if a point is another than its neighbour, which does not come behind it.
+    /// True if a point is another than its neighbor, which does not come behind it.
     #[inline(always)]
     unsafe fn differs(&self, point: (C, u32), neighbor: (C, u32), place: usize) -> bool {
         let (key, other) = (point.0.key(), neighbor.0.key());

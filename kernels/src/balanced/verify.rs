@@ -132,7 +132,7 @@ impl<C: Coord> Subtree<'_, C> {
         shared_field!(self.smem, ids).store(slot, if self.is_point(id) { id } else { NONE });
     }
 
-    /// Brings the coordinates of all nodes and ancestors to shared memory: neighbouring threads those of a point.
+    /// Brings the coordinates of all nodes and ancestors to shared memory: neighboring threads those of a point.
     #[inline(always)]
     unsafe fn fetch_points(&self) {
         let (dims, thread) = (self.dims, thread::thread_idx_x());

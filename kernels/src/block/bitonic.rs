@@ -52,7 +52,7 @@ unsafe fn merge<R: Ranked>(mut item: R, i: u32, size: u32, mut stride: u32) -> R
     item
 }
 
-/// Replaces every item by what `step` makes of it, of 32 neighbours at a time. Ends with a barrier.
+/// Replaces every item by what `step` makes of it, of 32 neighbors at a time. Ends with a barrier.
 #[inline(always)]
 unsafe fn in_warps<R: Ranked>(items: SharedSlice<'_, R>, len: u32, step: impl Fn(R, u32) -> R) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / 32);

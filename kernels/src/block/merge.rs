@@ -162,7 +162,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
     }
 
-    /// The thread's items from `begin` on, by an exchange of neighbours; those from `len` on are not there.
+    /// The thread's items from `begin` on, by an exchange of neighbors; those from `len` on are not there.
     #[inline(always)]
     unsafe fn sort_own(&self, begin: u32, len: u32) -> Items<K, V, ITEMS> {
         let (mut keys, mut values) = ([K::ZEROS; ITEMS], [V::ANY; ITEMS]);
@@ -180,7 +180,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
             }
             i += 1;
         }
-        // Only neighbours change places, and only if they have to: so it is stable.
+        // Only neighbors change places, and only if they have to: so it is stable.
         let mut round = 0;
         while begin < len && round < ITEMS {
             let mut i = round % 2;

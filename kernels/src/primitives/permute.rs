@@ -1,5 +1,5 @@
 //! Gather and scatter of items of 4 to 64 bytes, as pieces of 4, 8 or 16 bytes that lie side by side: the accesses to the
-//! array that is in order are coalesced, and an item of the other one is moved by neighbouring lanes.
+//! array that is in order are coalesced, and an item of the other one is moved by neighboring lanes.
 
 use crate::policy::{PER_ITEM_THREADS, PERMUTE_BLOCK_ITEMS};
 use crate::thread::divisor::Divisor;

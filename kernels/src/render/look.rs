@@ -35,7 +35,7 @@ pub struct Look {
     /// From straight below.
     pub ground: V3,
     /// How much of light the mesh sends back.
-    pub colour: V3,
+    pub color: V3,
 }
 
 plain! { Look { V3, V3, V3, V3, V3, V3, f32, u32, V3, V3, V3, V3 } }
@@ -133,7 +133,7 @@ impl Look {
         let normal = Surface::of(ray, hit, corners).normal;
         let sun = if is_hidden { 0.0 } else { dot(normal, self.light).max(0.0) };
         let [a, b, c] = plus(self.sky(normal), sun, self.sun);
-        let [d, e, f] = self.colour;
+        let [d, e, f] = self.color;
         [a * d, b * e, c * f]
     }
 }

@@ -1,4 +1,4 @@
-//! Rays in an order in which neighbours take nearly the same way through a tree, so that the threads of a warp do (Garanzha, Loop 2010: Fast Ray
+//! Rays in an order in which neighbors take nearly the same way through a tree, so that the threads of a warp do (Garanzha, Loop 2010: Fast Ray
 //! Sorting and Breadth-First Packet Traversal for GPU Ray Tracing).
 
 use super::aabb::Aabb;

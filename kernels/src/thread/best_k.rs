@@ -1,4 +1,4 @@
-//! The k best neighbours of one query, kept as a heap in a row of device memory: any k.
+//! The k best neighbors of one query, kept as a heap in a row of device memory: any k.
 
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
@@ -124,7 +124,7 @@ impl<'a, C: Coord> BestK<'a, C> {
     }
 }
 
-/// Order of neighbours: by distance, then by id.
+/// Order of neighbors: by distance, then by id.
 #[inline(always)]
 pub fn before<C: Coord>(a: (C, u32), b: (C, u32)) -> bool {
     a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)

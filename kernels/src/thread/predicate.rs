@@ -1,4 +1,4 @@
-//! Predicates of one item, and comparisons of neighbours, as types.
+//! Predicates of one item, and comparisons of neighbors, as types.
 
 use super::words::{Bits128, Words};
 

@@ -27,7 +27,7 @@ impl Arch {
     pub const SM_70: Arch = Arch::plain(70);
     /// Turing, the oldest that CUDA 13 supports.
     pub const SM_75: Arch = Arch::plain(75);
-    /// Ampere for data centres (A100).
+    /// Ampere for data centers (A100).
     pub const SM_80: Arch = Arch::plain(80);
     /// Ampere for desktops.
     pub const SM_86: Arch = Arch::plain(86);
@@ -35,7 +35,7 @@ impl Arch {
     pub const SM_89: Arch = Arch::plain(89);
     /// Hopper (H100, H200).
     pub const SM_90: Arch = Arch::plain(90);
-    /// Blackwell for data centres.
+    /// Blackwell for data centers.
     pub const SM_100: Arch = Arch::plain(100);
     /// Blackwell for desktops.
     pub const SM_120: Arch = Arch::plain(120);

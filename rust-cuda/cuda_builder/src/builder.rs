@@ -14,7 +14,7 @@ pub enum DebugInfo {
     /// None. The lint cannot tell copies of a barrier apart then.
     None,
     /// Source lines, for profilers and for the lint. Costs nothing on the device: more than line directives would
-    /// make NVIDIA's assembler turn off its optimisations.
+    /// make NVIDIA's assembler turn off its optimizations.
     #[default]
     LineTables,
 }
@@ -22,7 +22,7 @@ pub enum DebugInfo {
 /// Compiles a kernel crate to PTX.
 ///
 /// The crate is an ordinary library (`crate-type = ["lib"]` will do). Device code is always compiled by the pinned
-/// nightly, optimised, as one unit with everything it depends on. Unchanged sources with unchanged options start no
+/// nightly, optimized, as one unit with everything it depends on. Unchanged sources with unchanged options start no
 /// compiler at all.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is built before `build`"]
@@ -123,7 +123,7 @@ impl CudaBuilder {
         self
     }
 
-    /// Accepted for compatibility and without effect: unoptimised device code is 100 times as long and does not
+    /// Accepted for compatibility and without effect: unoptimized device code is 100 times as long and does not
     /// assemble.
     pub fn release(self, _yes: bool) -> Self {
         self

@@ -1,4 +1,4 @@
-//! Loads, stores and atomic operations: bounds, races, initialisation, then the bytes.
+//! Loads, stores and atomic operations: bounds, races, initialization, then the bytes.
 
 use crate::clock::releases;
 use crate::error::{AccessInfo, BadAddress, Mode};
@@ -54,7 +54,7 @@ impl State<'_> {
         // SAFETY: `from` is checked, `to` is the caller's, and they do not overlap.
         unsafe { copy(from, to, access.bytes) };
         if self.options.delay_stores && matches!(found.place, Place::Global(_)) {
-            // SAFETY: initialised by the copy.
+            // SAFETY: initialized by the copy.
             let to = unsafe { std::slice::from_raw_parts_mut(to, access.bytes) };
             self.blocks[at.block].delayed.overlay(access.address, to);
         }
@@ -151,7 +151,7 @@ impl State<'_> {
             }
             self.check_race(at, access, mode, place, offset)?;
         }
-        if self.options.checks.uninitialised && mode != Mode::Store {
+        if self.options.checks.uninitialized && mode != Mode::Store {
             notice.unwritten = self.reads_unwritten(at, access, place, offset);
         }
         Ok(Found { place, offset, notice })

@@ -160,7 +160,7 @@ impl Engine<'_> {
         };
         if is_first {
             let by = self.access_event(at, access, mode);
-            let kind = Kind::Uninitialised { by };
+            let kind = Kind::Uninitialized { by };
             if !races {
                 self.fail(kind);
             }

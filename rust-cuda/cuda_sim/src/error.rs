@@ -149,7 +149,7 @@ pub enum Kind {
         later: Event,
     },
     /// A read of bytes that were never written.
-    Uninitialised {
+    Uninitialized {
         /// The read.
         by: Event,
     },
@@ -330,7 +330,7 @@ macro_rules! events {
                 | Self::NarrowScope { earlier, later }
                 | Self::ReadOnlyWritten { earlier, later }
                 | Self::WarpMismatch { earlier, later } => vec![later, earlier],
-                Self::Uninitialised { by }
+                Self::Uninitialized { by }
                 | Self::OutOfBounds { by }
                 | Self::BadAddress { by, .. }
                 | Self::ExitedLane { by, .. }

@@ -14,7 +14,7 @@
 //!     items: [u32; 64],
 //! }
 //!
-//! /// Hands items to the neighbour, and forgets the barrier.
+//! /// Hands items to the neighbor, and forgets the barrier.
 //! #[kernel(block = 64, shared = Smem)]
 //! pub unsafe fn rotate(out: SliceMut<u32>) {
 //!     let items = shared_field!(shared_mem::<Smem>(), items);
@@ -42,7 +42,7 @@
 //! - **Scopes** of atomics, **read-only loads** of what the launch writes.
 //! - **Barriers and warp operations**: who must come comes, to the same one, with the same mask.
 //! - **Bounds, alignment, lifetime** of every access through a view; red zones for those through pointers.
-//! - **Initialisation**, a bit a byte, in global memory across launches and host copies.
+//! - **Initialization**, a bit a byte, in global memory across launches and host copies.
 //! - **Progress**: spinning for what nobody will do is reported, with who waits for what.
 //! - **Panics** of the kernel: overflow, index of an array, assertions.
 //!
@@ -50,9 +50,9 @@
 //! results of right synchronisation do, and so do hangs.
 //!
 //! # What is not
-//! Accesses through raw pointers and `&[T]` are not seen (the effect of writes is, for initialisation): the documentation
+//! Accesses through raw pointers and `&[T]` are not seen (the effect of writes is, for initialization): the documentation
 //! of `cuda_std` lists what is seen and what is not. Of many unordered
-//! readers of a place a sample is kept: a race can be missed, none is invented. Weak memory is modelled as stores that
+//! readers of a place a sample is kept: a race can be missed, none is invented. Weak memory is modeled as stores that
 //! reach other blocks late; loads are never early. A simulated thread has 256 KiB of stack; beyond it the process ends.
 //!
 //! # How it works

@@ -67,7 +67,7 @@ pub struct Checks {
     /// the launch writes.
     pub races: bool,
     /// Reads of bytes that nothing was written to.
-    pub uninitialised: bool,
+    pub uninitialized: bool,
     /// The same when the host reads.
     pub host_reads: bool,
     /// Tells calls of one barrier or warp operation apart by all their callers, not only by the place that called. Slow.
@@ -77,12 +77,12 @@ pub struct Checks {
 impl Checks {
     /// No checks but the free ones.
     pub const fn none() -> Self {
-        Self { races: false, uninitialised: false, host_reads: false, call_chains: false }
+        Self { races: false, uninitialized: false, host_reads: false, call_chains: false }
     }
 
     /// All but the slow one, [`call_chains`](Self::call_chains).
     pub const fn standard() -> Self {
-        Self { races: true, uninitialised: true, host_reads: true, call_chains: false }
+        Self { races: true, uninitialized: true, host_reads: true, call_chains: false }
     }
 
     /// All.

@@ -90,7 +90,7 @@ impl Region {
 
     /// All bytes. What kernels write through pointers changes between calls only.
     pub(crate) fn contents(&self) -> &[u8] {
-        // SAFETY: initialised when allocated, and nothing writes while the launch's thread is here.
+        // SAFETY: initialized when allocated, and nothing writes while the launch's thread is here.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
     }
 

@@ -50,7 +50,7 @@ fn headline(kind: &Kind) -> String {
             format!("the scope of an atomic operation in {} leaves out the other thread", space(later))
         }
         Kind::ReadOnlyWritten { .. } => "a read-only load of a place that the same launch writes".into(),
-        Kind::Uninitialised { by } => {
+        Kind::Uninitialized { by } => {
             format!("{} is read where nothing was written to it", space(by))
         }
         Kind::OutOfBounds { by } => match &by.action {
@@ -125,7 +125,7 @@ fn help(kind: &Kind) -> String {
         Kind::ReadOnlyWritten { .. } => {
             "load_readonly may return any earlier value; use load, or write in another launch".into()
         }
-        Kind::Uninitialised { .. } => {
+        Kind::Uninitialized { .. } => {
             "fresh memory holds whatever was there before; in the simulator bytes of 0xA5".into()
         }
         Kind::OutOfBounds { by: Event { action: Action::Access(a), .. } } if a.index >> 31 != 0 => {

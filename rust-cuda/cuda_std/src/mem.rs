@@ -1,7 +1,7 @@
 //! Memory as views: [`Slice`] and [`SliceMut`] over device memory, the common type behind them, and fault reports.
 //!
 //! A view loads and stores values and never hands out a reference: references into memory that other threads write are
-//! undefined behaviour. On the GPU an access is one plain instruction; in the simulator it is checked; in a `checked`
+//! undefined behavior. On the GPU an access is one plain instruction; in the simulator it is checked; in a `checked`
 //! build it is checked on the GPU as well.
 
 use crate::atomic::{AtomicOp, AtomicValue, Ordering, Scope};
@@ -97,7 +97,7 @@ impl<T: Copy, S: SpaceOf> ViewMut<'_, T, S> {
     /// Element `i`.
     ///
     /// # Safety
-    /// `i` must be less than [`len`](Self::len), the element initialised, and no other thread may write it at the same
+    /// `i` must be less than [`len`](Self::len), the element initialized, and no other thread may write it at the same
     /// time.
     #[inline(always)]
     #[track_caller]
@@ -321,7 +321,7 @@ impl<T: Copy> Slice<'_, T> {
     /// Element `i`.
     ///
     /// # Safety
-    /// `i` must be less than [`len`](Self::len), the element initialised, and nothing may write it at the same time.
+    /// `i` must be less than [`len`](Self::len), the element initialized, and nothing may write it at the same time.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn load(&self, i: usize) -> T {

@@ -236,14 +236,14 @@ fn places_on_earth_come_in_batches() {
     for device in devices_for(3) {
         let tree = build(&device, &places);
         let expected = tree.nearest(&places, 2).unwrap();
-        let mut metres = Vec::new();
+        let mut meters = Vec::new();
         let (options, mut batches) = (QueryOptions::default(), Batches::new().rows(2));
         let look = |batch: kauri::query::NearestBatch<'_, LonLat>| {
-            batch.rows().for_each(|row| metres.extend(batch.metres(row)));
+            batch.rows().for_each(|row| meters.extend(batch.meters(row)));
             Continue(())
         };
         tree.nearest_batches(&places, 2, &options, &mut batches, look).unwrap();
-        assert!(metres.into_iter().eq((0..3).flat_map(|row| expected.metres(row))));
+        assert!(meters.into_iter().eq((0..3).flat_map(|row| expected.meters(row))));
     }
 }
 

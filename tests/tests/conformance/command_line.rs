@@ -76,7 +76,7 @@ fn expected_pairs(cities: &[LonLat], airports: &[LonLat], k: usize) -> String {
         .map(|(airport, &place)| {
             let found = oracle.nearest(place, k);
             let lines = found.iter().zip(1..).map(|(&(_, city), rank)| {
-                let km = place.metres_to(&cities[city as usize]) / 1e3;
+                let km = place.meters_to(&cities[city as usize]) / 1e3;
                 format!("{airport},{rank},{city},{km:.6}\n")
             });
             lines.collect()
@@ -147,10 +147,10 @@ fn a_scan_and_its_quadtree() {
     let mut found = Vec::new();
     for device in device_names() {
         let answer =
-            demo(&format!("--device {device} --points 30000 --per-square-metre 0.05 --leaf-points 8"));
+            demo(&format!("--device {device} --points 30000 --per-square-meter 0.05 --leaf-points 8"));
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
         for text in
-            ["30,000 points", "0.05 a square metre", "775 by 775 metres", "ground ", "scan ", "build "]
+            ["30,000 points", "0.05 a square meter", "775 by 775 meters", "ground ", "scan ", "build "]
         {
             assert!(answer.out.contains(text), "'{text}' is not in\n{}", answer.out);
         }
@@ -165,8 +165,8 @@ fn a_scan_and_its_quadtree() {
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     }
     for (arguments, what) in [
-        ("--per-square-metre 0", "--per-square-metre"),
-        ("--per-square-metre NaN", "--per-square-metre"),
+        ("--per-square-meter 0", "--per-square-meter"),
+        ("--per-square-meter NaN", "--per-square-meter"),
         ("--leaf-points 0", "--leaf-points: points of a leaf 0"),
         ("--points 5000000000", "--points"),
     ] {

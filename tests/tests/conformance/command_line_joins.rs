@@ -58,10 +58,10 @@ fn best_pairs() {
         let arguments = format!(
             "join {TABLES} --within 45km --top 2 --score left.population+right.altitude_ft --device {device}"
         );
-        let metres = |city: (f64, f64), airport: (f64, f64)| {
-            LonLat::new(city.0, city.1).metres_to(&LonLat::new(airport.0, airport.1))
+        let meters = |city: (f64, f64), airport: (f64, f64)| {
+            LonLat::new(city.0, city.1).meters_to(&LonLat::new(airport.0, airport.1))
         };
-        let (near, far) = (metres((18.07, 59.33), (17.92, 59.65)), metres((10.75, 59.91), (11.1, 60.2)));
+        let (near, far) = (meters((18.07, 59.33), (17.92, 59.65)), meters((10.75, 59.91), (11.1, 60.2)));
         let expected = format!(
             "left_row,right_row,distance_m,score,left.name,left.lon,left.lat,left.population,right.iata;no,\
              right.Longitude,right.Latitude,right.altitude_ft\n\
@@ -93,10 +93,10 @@ fn all_pairs_nearest_and_own() {
 fn nearest(left: &[LonLat], right: &[LonLat], k: usize, within: f64) -> Vec<String> {
     let mut lines = Vec::new();
     for (row, place) in left.iter().enumerate() {
-        let mut near: Vec<_> = right.iter().map(|other| place.metres_to(other)).zip(0..).collect();
-        near.retain(|&(metres, _)| metres <= within);
+        let mut near: Vec<_> = right.iter().map(|other| place.meters_to(other)).zip(0..).collect();
+        near.retain(|&(meters, _)| meters <= within);
         near.sort_by(|a, b| a.partial_cmp(b).unwrap());
-        lines.extend(near.iter().take(k).map(|(metres, other)| format!("{row},{other},{metres:.3},")));
+        lines.extend(near.iter().take(k).map(|(meters, other)| format!("{row},{other},{meters:.3},")));
     }
     lines
 }

@@ -86,8 +86,8 @@ fn pairs_as_parquet_and_as_csv() {
         assert_eq!(column("left_row"), Numbers::Integers(vec![0, 2]));
         assert_eq!(column("score"), Numbers::Floats(vec![984_137.0, 717_681.0]));
         assert_eq!(column("left.population"), Numbers::Integers(vec![984_000, 717_000]));
-        let metres = LonLat::new(18.07, 59.33).metres_to(&LonLat::new(17.92, 59.65));
-        assert_eq!(column("distance_m").into_floats()[0], metres);
+        let meters = LonLat::new(18.07, 59.33).meters_to(&LonLat::new(17.92, 59.65));
+        assert_eq!(column("distance_m").into_floats()[0], meters);
         let places = parquet.places(parquet.place_columns(None, None).unwrap()).unwrap();
         assert_eq!(places, [LonLat::new(18.07, 59.33), LonLat::new(10.75, 59.91)]);
         for (row, expected) in [(0, "ARN,17.92"), (1, "OSL,11.1")] {

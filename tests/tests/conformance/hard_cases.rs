@@ -70,7 +70,7 @@ fn gps_positions_in_cities() {
     let mut random = Random::new(90_167);
     let points: Vec<[f32; 2]> = (0..CITIES.len() * IN_A_CITY)
         .map(|i| {
-            // Denser towards the centre, where every twentieth has stood still.
+            // Denser towards the center, where every twentieth has stood still.
             let mut offset = || match i / CITIES.len() % 20 {
                 0 => 0.0,
                 _ => 0.02 * (random.unit() + random.unit() - 1.0),

@@ -516,22 +516,22 @@ fn places_on_the_earth() {
     places.extend([LonLat::new(0.0, 90.0), LonLat::new(77.0, 89.999), LonLat::new(-120.0, 89.999)]);
     let scores: Vec<u32> = (0..places.len() as u32).map(|i| i * 7919 % 4001).collect();
     let sets = Scored::new(&places, &scores).unwrap();
-    for metres in [1.0, 2500.0, 500_000.0, 15_000_000.0, 3e7] {
+    for meters in [1.0, 2500.0, 500_000.0, 15_000_000.0, 3e7] {
         let mut all: Vec<(u32, u32, u32)> = Vec::new();
         for (l, a) in places.iter().enumerate() {
             for (r, b) in places.iter().enumerate() {
-                if a.metres_to(b) <= metres {
+                if a.meters_to(b) <= meters {
                     all.push((u32::MAX - scores[l] - scores[r], l as u32, r as u32));
                 }
             }
         }
         all.sort_unstable();
         for device in devices() {
-            assert_eq!(DistanceJoin::new(metres).count(&device, &places, &places).unwrap(), all.len() as u64);
-            let best = TopKDistanceJoin::new(metres, 100).run(&device, sets, sets).unwrap();
+            assert_eq!(DistanceJoin::new(meters).count(&device, &places, &places).unwrap(), all.len() as u64);
+            let best = TopKDistanceJoin::new(meters, 100).run(&device, sets, sets).unwrap();
             let found: Vec<_> = best.pairs().iter().map(|pair| (pair.left, pair.right)).collect();
             let expected: Vec<_> = all.iter().take(100).map(|pair| (pair.1, pair.2)).collect();
-            assert_eq!(found, expected, "{metres} m on {device}");
+            assert_eq!(found, expected, "{meters} m on {device}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Nearest neighbours against brute force and kiddo.
+//! Nearest neighbors against brute force and kiddo.
 
 use kauri::{Device, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape, queries};

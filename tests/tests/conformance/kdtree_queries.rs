@@ -311,14 +311,14 @@ fn many_rows_equal_to_brute_force() {
 }
 
 #[test]
-fn places_on_earth_within_metres() {
+fn places_on_earth_within_meters() {
     let place = LonLat::new;
     let places =
         [place(179.9, 0.0), place(-179.9, 0.0), place(0.0, 90.0), place(10.0, 89.9), place(0.0, -90.0)];
     for device in devices() {
         let tree = build(&device, &places);
-        let within = |place: LonLat, metres: f64| {
-            let rows = tree.within(&[place], metres, &QueryOptions::default().sorted()).unwrap();
+        let within = |place: LonLat, meters: f64| {
+            let rows = tree.within(&[place], meters, &QueryOptions::default().sorted()).unwrap();
             rows.row(0).to_vec()
         };
         assert_eq!(within(place(180.0, 0.0), 12_000.0), [0, 1]);

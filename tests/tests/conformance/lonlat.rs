@@ -7,7 +7,7 @@ use kauri_tests::{devices, devices_for};
 
 use crate::build;
 
-/// Great-circle metres by the haversine formula.
+/// Great-circle meters by the haversine formula.
 fn haversine(a: LonLat, b: LonLat) -> f64 {
     let (lat_a, lat_b) = (a.lat.to_radians(), b.lat.to_radians());
     let (half_lat, half_lon) = ((lat_b - lat_a) / 2.0, (b.lon - a.lon).to_radians() / 2.0);
@@ -68,12 +68,12 @@ fn distances_are_those_of_the_haversine_formula() {
         for (i, &query) in places.iter().enumerate() {
             let mut all: Vec<f64> = places.iter().map(|&place| haversine(query, place)).collect();
             all.sort_unstable_by(f64::total_cmp);
-            for ((metres, &id), expected) in near.metres(i).zip(near.row(i).0).zip(all) {
+            for ((meters, &id), expected) in near.meters(i).zip(near.row(i).0).zip(all) {
                 assert!(
-                    (metres - expected).abs() < 1e-6 + 1e-9 * expected,
-                    "{metres} {expected} on {device}"
+                    (meters - expected).abs() < 1e-6 + 1e-9 * expected,
+                    "{meters} {expected} on {device}"
                 );
-                assert_eq!(metres, query.metres_to(&places[id as usize]));
+                assert_eq!(meters, query.meters_to(&places[id as usize]));
             }
             assert_eq!(near.row(i).0, oracle.row(query, 6).0);
         }
@@ -84,7 +84,7 @@ fn distances_are_those_of_the_haversine_formula() {
 fn antipodes() {
     let half = std::f64::consts::PI * EARTH_RADIUS_M;
     for (a, b) in [((0.0, 0.0), (180.0, 0.0)), ((10.0, 40.0), (-170.0, -40.0)), ((0.0, 90.0), (0.0, -90.0))] {
-        let metres = LonLat::new(a.0, a.1).metres_to(&LonLat::new(b.0, b.1));
-        assert!((metres - half).abs() < 0.2, "{metres}");
+        let meters = LonLat::new(a.0, a.1).meters_to(&LonLat::new(b.0, b.1));
+        assert!((meters - half).abs() < 0.2, "{meters}");
     }
 }

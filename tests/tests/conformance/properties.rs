@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn fewer_neighbours_are_the_first_ones(points in points(200), queries in points(20), k in 0..70usize) {
+    fn fewer_neighbors_are_the_first_ones(points in points(200), queries in points(20), k in 0..70usize) {
         for device in devices_for(points.len()) {
             let tree = build(&device, &points);
             let (few, more) = (tree.nearest(&queries, k).unwrap(), tree.nearest(&queries, k + 1).unwrap());

@@ -91,8 +91,8 @@ fn barrier_after_a_divergent_branch() {
         let double = |x: u32| if x < 500 { 2 * x } else { 1 };
         let expected: Vec<u32> = (0..input.len())
             .map(|i| {
-                let neighbour = i / BLOCK * BLOCK + (i + 1) % BLOCK;
-                if input[i] < 500 { double(input[neighbour]) } else { 0 }
+                let neighbor = i / BLOCK * BLOCK + (i + 1) % BLOCK;
+                if input[i] < 500 { double(input[neighbor]) } else { 0 }
             })
             .collect();
         assert_eq!(out.to_vec(stream).unwrap(), expected);

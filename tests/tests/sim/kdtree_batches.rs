@@ -1,4 +1,4 @@
-//! Batches of the points' own neighbours, so many that queries are put in the order of the tree and each leaves out itself.
+//! Batches of the points' own neighbors, so many that queries are put in the order of the tree and each leaves out itself.
 
 use kauri::device::SimOptions;
 use kauri::query::{Queries, QueryOptions};

@@ -12,7 +12,7 @@ pub(crate) fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64)
     numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord((c[axis] % 250) as f64 / 31.25))).collect()
 }
 
-/// Compares nearest neighbours, points within a distance and their numbers.
+/// Compares nearest neighbors, points within a distance and their numbers.
 fn same<P: Point>(
     gpu: &Gpu,
     points: &[P],
@@ -147,7 +147,7 @@ fn points_in_boxes() {
     });
 }
 
-/// Points of which many are at one place, so that least ids decide what a walk looks at; by the kernels of every number of neighbours.
+/// Points of which many are at one place, so that least ids decide what a walk looks at; by the kernels of every number of neighbors.
 #[test]
 fn queries_among_equal_points() {
     on_each_schedule_in_turn(8, |gpu, _, turn| {

@@ -528,7 +528,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "while false && entered >> last > 1 {",
     },
     Mutant {
-        what: "distinct: lane 0 has an old neighbour",
+        what: "distinct: lane 0 has an old neighbor",
         kernel: DISTINCT,
         from: "if lane == 31 {",
         to: "if lane == 30 {",
@@ -594,7 +594,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "address & 1",
     },
     Mutant {
-        what: "ties: only neighbours are put in order",
+        what: "ties: only neighbors are put in order",
         kernel: TIES,
         from: "while to > place {",
         to: "if to > place {",

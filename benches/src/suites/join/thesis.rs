@@ -6,7 +6,7 @@
 //! hits of the cache) no program can tell of itself: the suite `join-thesis-once` makes each of those joins once, for `ncu` to look at.
 //!
 //! Phases are differences, since a join is one call: of kauri's strategies `hash and sort` is the time of joins that put one set in
-//! order and look for the neighbours of two points in it, of either set, less that of four points; the filter's `final selection` is
+//! order and look for the neighbors of two points in it, of either set, less that of four points; the filter's `final selection` is
 //! what the best pairs take longer than the ids of all pairs do (4 bytes a pair, where the filter writes 16). Heaps and cells keep the best
 //! while they filter. The rival's phases are measured by events.
 //!

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a batch: what is the default, and what is around it.
 const BATCH_BYTES: [u64; 3] = [16 << 20, 64 << 20, 256 << 20];
 
-/// Neighbours of a query.
+/// Neighbors of a query.
 const K: usize = 8;
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
@@ -72,8 +72,8 @@ impl Bench<'_, f32, 3> {
         let prepared = self.tree.prepare(stream, &QueryOptions::default())?;
         let mut workspace = Workspace::new(gpu);
         let asked = DeviceQueries::Coordinates(&self.queries);
-        let mut ids = Buffer::uninitialized(gpu, entries, "ids of neighbours")?;
-        let mut dist2 = Buffer::uninitialized(gpu, entries, "distances of neighbours")?;
+        let mut ids = Buffer::uninitialized(gpu, entries, "ids of neighbors")?;
+        let mut dist2 = Buffer::uninitialized(gpu, entries, "distances of neighbors")?;
         let kernels = self.effort.events(stream, || {
             self.tree.nearest_on(stream, &mut workspace, asked, K, &prepared, &mut ids, &mut dist2)
         })?;

@@ -87,7 +87,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         Ok(Self { gpu, stream, effort, input, coords, queries, tree, reference, report })
     }
 
-    /// Builds, and nearest neighbours of other points.
+    /// Builds, and nearest neighbors of other points.
     pub(super) fn main_rows(&mut self) -> Result<()> {
         self.build("build", Builder::Selection)?;
         self.nearest("nearest k=1", 1, &QueryOptions::default())?;
@@ -95,7 +95,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         self.widest()
     }
 
-    /// The other builders, more neighbours, the other walks, neighbours of the points themselves.
+    /// The other builders, more neighbors, the other walks, neighbors of the points themselves.
     pub(super) fn more_rows(&mut self) -> Result<()> {
         use Traversal::{ClosestCorner, Stack, StackFree};
         self.build("build, in place", Builder::SelectionInPlace)?;
@@ -159,8 +159,8 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
 
     fn nearest_prepared(&mut self, work: &str, k: usize, prepared: &PreparedQuery<[C; D]>) -> Result<()> {
         let entries = self.input.queries.len() * k;
-        let mut ids = Buffer::uninitialized(self.gpu, entries, "ids of neighbours")?;
-        let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbours")?;
+        let mut ids = Buffer::uninitialized(self.gpu, entries, "ids of neighbors")?;
+        let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbors")?;
         let (stream, tree, mut workspace) = (&self.stream, &self.tree, Workspace::new(self.gpu));
         let queries = DeviceQueries::Coordinates(&self.queries);
         let timing = self.effort.events(stream, || {
@@ -180,7 +180,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         Ok(())
     }
 
-    /// The neighbours of all points among themselves, and the build of the tree before that.
+    /// The neighbors of all points among themselves, and the build of the tree before that.
     fn own_nearest(&mut self, k: usize) -> Result<()> {
         let prepared = self.tree.prepare(&self.stream, &QueryOptions::default())?;
         unless_too_large(self.own_nearest_prepared(k, &prepared))
@@ -188,8 +188,8 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
 
     fn own_nearest_prepared(&mut self, k: usize, prepared: &PreparedQuery<[C; D]>) -> Result<()> {
         let entries = self.tree.len() * k;
-        let mut ids = Buffer::uninitialized(self.gpu, entries, "ids of neighbours")?;
-        let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbours")?;
+        let mut ids = Buffer::uninitialized(self.gpu, entries, "ids of neighbors")?;
+        let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbors")?;
         let (stream, tree, mut workspace) = (&self.stream, &mut self.tree, Workspace::new(self.gpu));
         let (coords, options) = (&self.coords, KdTreeOptions::default());
         let queries = DeviceQueries::Own { itself: true };

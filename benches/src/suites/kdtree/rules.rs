@@ -52,8 +52,8 @@ fn compare<const D: usize>(
     let options = KdTreeOptions::default();
     let tree = KdTree::<[f32; D]>::build_on(&stream, &mut workspace, &coords, &options)?;
     for &k in ks {
-        let mut ids = Buffer::uninitialized(gpu, num_queries * k, "ids of neighbours")?;
-        let mut dist2 = Buffer::uninitialized(gpu, num_queries * k, "distances of neighbours")?;
+        let mut ids = Buffer::uninitialized(gpu, num_queries * k, "ids of neighbors")?;
+        let mut dist2 = Buffer::uninitialized(gpu, num_queries * k, "distances of neighbors")?;
         for (way, options) in ways {
             let prepared = tree.prepare(&stream, options)?;
             let timing = settings.effort.events(&stream, || {

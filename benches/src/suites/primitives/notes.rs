@@ -40,7 +40,7 @@ const SEGMENTED_SORT_LONG: &str = "latency: 102 registers, 2 blocks of 8 warps, 
 
 const MERGE: &str = "instructions: 56 % of the issue slots, 34 % of the accesses to shared memory meet others, 3.0 TB/s; with 8 lanes the \
     splits took 50 us more. Tried: 17 and 23 items a thread, 512 threads, splits by 8, 4 and 2 lanes (0.366, 0.354, 0.346 ms). \
-    Next: splits of neighbouring tiles from each other";
+    Next: splits of neighboring tiles from each other";
 
 const EQUAL_KEYS: &str =
     "random reads: each comparison of equal keys looks up both points. Next: bring the next coordinate along";

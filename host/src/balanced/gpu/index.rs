@@ -6,7 +6,7 @@ use crate::memory;
 use crate::point::MAX_POINTS;
 use crate::query::gpu::{BucketIndex, NodesMut};
 use cuda_std::mem::Slice;
-use kauri_kernels::balanced::in_order::{bucket_len, balanced_put_in_order, num_places};
+use kauri_kernels::balanced::in_order::{balanced_put_in_order, bucket_len, num_places};
 use kauri_kernels::query::buckets::Cut;
 use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;

@@ -16,7 +16,7 @@ use crate::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::balanced::gpu::{Build, Plan};
 use crate::device::{Buffer, Layout, Region};
 use crate::error::Result;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::stats::Stats;
 
 /// Temporary memory of a build.
@@ -171,7 +171,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
                 unsafe { stream.copy(points.names, all.read_only())? };
                 return Ok((n, None));
             }
-            let pass = Pass { arrays: [all, points.names], level: 0, pending: 0, medians: nothing() };
+            let pass = Pass { arrays: [all, points.names], level: 0, pending: 0, medians: empty_view() };
             self.pass(build, num_nodes, points, pass)?;
             // SAFETY: no more points are left than there were.
             let kept = unsafe { points.names.part(0, num_nodes) };
@@ -227,7 +227,7 @@ impl<C: Coord> Plan<C> for Paths<C> {
                 }
             });
             for axis in others.chain(primary) {
-                let medians = if Some(axis) == primary { medians } else { nothing() };
+                let medians = if Some(axis) == primary { medians } else { empty_view() };
                 let (pending, slot) = (pending(level, axis, num_dims, 0), &mut slots[axis as usize]);
                 let pass =
                     Pass { arrays: [array(*slot), array(spare)], level: level - pending, pending, medians };

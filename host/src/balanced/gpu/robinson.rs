@@ -5,7 +5,8 @@ use cuda_std::mem::SliceMut;
 use kauri_kernels::balanced::finish::balanced_finish_runs;
 use kauri_kernels::balanced::num_partitions;
 use kauri_kernels::balanced::partition::{
-    balanced_partition_close_gaps, balanced_partition_pieces, balanced_partition_runs, balanced_partition_small_runs,
+    balanced_partition_close_gaps, balanced_partition_pieces, balanced_partition_runs,
+    balanced_partition_small_runs,
 };
 use kauri_kernels::thread::coord::Coord;
 
@@ -15,7 +16,7 @@ use crate::balanced::gpu::{Build, Plan};
 use crate::device::{Buffer, Layout, Region};
 use crate::error::{Error, Result};
 use crate::primitives::merge_sort::SortPoints;
-use crate::primitives::pairs::{Pairs, Source, nothing};
+use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::stats::Stats;
 
 /// Most points of a run that several have a warp for.
@@ -123,7 +124,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
             let others: Vec<_> = (0..dims).filter(|&other| other != axis).map(Some).collect();
             let others = if others.is_empty() { vec![None] } else { others };
             for other in others {
-                let array = other.map_or(nothing(), |other| arrays[other]);
+                let array = other.map_or(empty_view(), |other| arrays[other]);
                 let from = array.read_only();
                 // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
                 unsafe {
@@ -150,7 +151,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
                         stream.launch_items::<balanced_partition_small_runs<C>>(threads, args)?;
                     }
                 }
-                medians = nothing();
+                medians = empty_view();
             }
         }
         let args = (arrays[last as usize % dims].read_only(), last, medians, children);

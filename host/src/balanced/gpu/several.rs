@@ -30,8 +30,8 @@ use crate::threads::{both, each};
 use exchange::{Piece, even, exchange, moves};
 use part::{Part, Renamed};
 use ranks::{cuts, whole};
+pub(crate) use tree::MultiGpuTree;
 use tree::Parts;
-pub(crate) use tree::SeveralTree;
 
 /// A node above the parts.
 pub(crate) struct Top<C> {
@@ -81,7 +81,7 @@ fn compare<C: Coord>(a: &[C], b: &[C], column: usize) -> Ordering {
     columns.map(by_column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-impl<C: Coord> SeveralTree<C> {
+impl<C: Coord> MultiGpuTree<C> {
     /// Builds the tree over points on one GPU, in halves, or on several, a part on each.
     pub(crate) fn build(
         gpus: &[Gpu],

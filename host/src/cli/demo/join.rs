@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::cli::device::{DeviceOption, Work};
-use crate::cli::length::Metres;
+use crate::cli::length::Meters;
 use crate::cli::names::{PICTURE, with_extension};
 use crate::cli::text::{milliseconds, shortened, table, thousands};
 use crate::cli::{Result, Streams, data, map};
@@ -25,7 +25,7 @@ pub(super) struct Join {
     top: usize,
     /// Pairs up to this distance
     #[arg(long, value_name = "DISTANCE", default_value = "50km")]
-    within: Metres,
+    within: Meters,
     /// CSV file with columns lon, lat, population and maybe name [default: cities.csv of the data folder]
     #[arg(long, value_name = "FILE")]
     cities: Option<PathBuf>,
@@ -93,7 +93,7 @@ impl Join {
                 thousands(cities.scores[city].unsigned_abs() as usize),
                 shortened(&airports.names[airport], NAME),
                 airports.scores[airport].to_string(),
-                format!("{:.1}", cities.points[city].metres_to(&airports.points[airport]) / 1e3),
+                format!("{:.1}", cities.points[city].meters_to(&airports.points[airport]) / 1e3),
                 format!("{score}"),
             ]);
         }

@@ -43,7 +43,7 @@ pub(super) struct Nearest {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Write all pairs: airport_id,rank,city_id,km, where ids are row numbers from 0, ranks start at 1 and km has 6
-    /// decimals (a millimetre)
+    /// decimals (a millimeter)
     #[arg(long, value_name = "FILE.csv", value_parser = with_extension(CSV))]
     out: Option<PathBuf>,
     /// Draw a map of the world with the cities, and every airport joined to its nearest city
@@ -122,7 +122,7 @@ fn write_pairs(path: &Path, near: &Neighbors<LonLat>) -> crate::Result<()> {
 /// The cities of an airport and their distances in km, without padding.
 fn found(near: &Neighbors<LonLat>, airport: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
     let ids = near.row(airport).0.iter().copied();
-    ids.zip(near.metres(airport)).take_while(|&(id, _)| id != u32::MAX).map(|(id, metres)| (id, metres / 1e3))
+    ids.zip(near.meters(airport)).take_while(|&(id, _)| id != u32::MAX).map(|(id, meters)| (id, meters / 1e3))
 }
 
 /// A table of a dozen airports.

@@ -26,9 +26,9 @@ pub(super) struct QuadtreeDemo {
     /// Points of the scan
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     points: u32,
-    /// Points a square metre, on average
+    /// Points a square meter, on average
     #[arg(long, value_name = "POINTS", default_value_t = 0.5)]
-    per_square_metre: f64,
+    per_square_meter: f64,
     /// Another number, another scan
     #[arg(long, default_value_t = 4)]
     seed: u64,
@@ -38,21 +38,21 @@ pub(super) struct QuadtreeDemo {
     /// Draw the land and the cells of the tree over it, and a place of it from near by
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     tree: Option<PathBuf>,
-    /// Draw how many points a square metre each leaf has
+    /// Draw how many points a square meter each leaf has
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     density: Option<PathBuf>,
 }
 
 impl QuadtreeDemo {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        if !(self.per_square_metre > 0.0 && self.per_square_metre.is_finite()) {
-            return Err(CliError::Arguments("--per-square-metre: expected a number above 0"));
+        if !(self.per_square_meter > 0.0 && self.per_square_meter.is_finite()) {
+            return Err(CliError::Arguments("--per-square-meter: expected a number above 0"));
         }
         let device = self.device.choice()?.for_work(Work::of_tree(self.points as usize), streams.err)?;
         let steps = Steps { are_shown: streams.shows_progress };
         let mut times = Times::default();
 
-        let lidar = Lidar::with_density(self.points.into(), self.per_square_metre, self.seed);
+        let lidar = Lidar::with_density(self.points.into(), self.per_square_meter, self.seed);
         let scan = times.of("scan", || Scan::of(lidar, steps))?;
         let options = QuadtreeOptions::default().leaf_points(self.leaf_points);
         let tree = times.of("build", || {
@@ -65,7 +65,7 @@ impl QuadtreeDemo {
         times.of("draw", || self.draw(&land))?;
 
         let out = &mut *streams.out;
-        out.write_all(summary(&land, self.per_square_metre).as_bytes())?;
+        out.write_all(summary(&land, self.per_square_meter).as_bytes())?;
         writeln!(
             out,
             "\ndevice  {device}; {}\ntime    {}\nbuild   {} points a second",
@@ -91,12 +91,12 @@ impl QuadtreeDemo {
 }
 
 /// What the tree is, and what it says of a place.
-fn summary(land: &Land<'_>, per_square_metre: f64) -> String {
+fn summary(land: &Land<'_>, per_square_meter: f64) -> String {
     let [low, high] = land.bounds;
     let leaves = land.nodes.iter().filter(|node| node.is_leaf());
     let (num_leaves, num_empty) = (leaves.clone().count(), leaves.filter(|node| node.is_empty()).count());
     let mut text = format!(
-        "{} points of a laser scan, {per_square_metre} a square metre, of {:.0} by {:.0} metres\n\
+        "{} points of a laser scan, {per_square_meter} a square meter, of {:.0} by {:.0} meters\n\
          {} nodes, {} leaves, {} of them without points, depth {}\n",
         thousands(land.tree.len()),
         high[0] - low[0],
@@ -110,7 +110,7 @@ fn summary(land: &Land<'_>, per_square_metre: f64) -> String {
         let num_points = |&leaf: &u32| land.nodes[leaf as usize].len();
         text += &format!(
             "\nplace   {:.1} {:.1}\n\
-             leaf    {} of level {}, {:.1} metres wide, {} points\n\
+             leaf    {} of level {}, {:.1} meters wide, {} points\n\
              around  {} leaves, {} points\n\
              ground  {}\n",
             place.at[0],
@@ -121,7 +121,7 @@ fn summary(land: &Land<'_>, per_square_metre: f64) -> String {
             num_points(&place.leaf),
             place.around.len(),
             place.around.iter().map(num_points).sum::<u32>(),
-            place.height.map_or("none near by".into(), |height| format!("{height:.2} metres high")),
+            place.height.map_or("none near by".into(), |height| format!("{height:.2} meters high")),
         );
     }
     text

@@ -45,9 +45,8 @@ impl RenderDemo {
         let device = device.for_work(Work::of_rays(mesh.len(), options.most_rays(), 1), streams.err)?;
         let tree = times.of("build", || SahTree::build(&device, &mesh, &SahOptions::default()))?;
         let camera = Camera::new([9.0, -17.0, 9.5], [0.3, 0.0, 1.8]).field_of_view(35.0);
-        let colour =
-            |triangle: u32| if (triangle as usize) < num_land { land(&mesh, triangle) } else { KNOT };
-        let draw = || Ok(render::image_with(&tree, &mesh, &camera, &options, colour)?);
+        let color = |triangle: u32| if (triangle as usize) < num_land { land(&mesh, triangle) } else { KNOT };
+        let draw = || Ok(render::image_with(&tree, &mesh, &camera, &options, color)?);
         let image =
             times.of("trace", || steps.step("picture", "rays", draw, |image| image.num_rays as usize))?;
         let num_rays = image.num_rays as usize;

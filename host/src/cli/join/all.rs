@@ -5,7 +5,7 @@ use clap::Args;
 use super::stream::{PairStream, batches};
 use super::task::{Running, Search};
 use crate::cli::device::Work;
-use crate::cli::length::Metres;
+use crate::cli::length::Meters;
 use crate::cli::output::Output;
 use crate::cli::places::Left;
 use crate::cli::text::thousands;
@@ -22,14 +22,14 @@ const SAMPLE: usize = 1000;
 pub(super) struct Within {
     /// Pairs up to this distance: 50km, 800m, 3mi, 10nmi, 500ft
     #[arg(long, value_name = "DISTANCE")]
-    within: Metres,
+    within: Meters,
     /// Only say how many pairs there are
     #[arg(long, conflicts_with_all = ["json", "out"])]
     pub(super) count: bool,
 }
 
 impl Within {
-    pub(super) fn metres(&self) -> f64 {
+    pub(super) fn meters(&self) -> f64 {
         self.within.0
     }
 }
@@ -51,7 +51,7 @@ impl SelfJoin {
         let form = self.output.form()?;
         let task = self.running.begin(streams)?;
         let places = self.left.read(task.steps, streams.err)?;
-        let pairs = AllPairs::new(self.within.metres(), &places.points, None);
+        let pairs = AllPairs::new(self.within.meters(), &places.points, None);
         if self.within.count {
             return task.count(&pairs, streams);
         }
@@ -62,14 +62,14 @@ impl SelfJoin {
 /// All pairs of a left and a right place, or of two left places, each once.
 pub(super) struct AllPairs<'p> {
     join: DistanceJoin<f64>,
-    metres: f64,
+    meters: f64,
     left: &'p [LonLat],
     right: Option<&'p [LonLat]>,
 }
 
 impl<'p> AllPairs<'p> {
-    pub(super) fn new(metres: f64, left: &'p [LonLat], right: Option<&'p [LonLat]>) -> Self {
-        Self { join: DistanceJoin::new(metres), metres, left, right }
+    pub(super) fn new(meters: f64, left: &'p [LonLat], right: Option<&'p [LonLat]>) -> Self {
+        Self { join: DistanceJoin::new(meters), meters, left, right }
     }
 
     pub(super) fn count(&self, on: &Device) -> crate::Result<u64> {
@@ -91,7 +91,7 @@ impl Search for AllPairs<'_> {
 
     fn work(&self) -> Work {
         let [left, right] = self.sets().map(<[_]>::len);
-        Work::of_join(left, right, self.metres)
+        Work::of_join(left, right, self.meters)
     }
 
     fn plan(&self, on: &Device) -> crate::Result<JoinPlan> {

@@ -13,7 +13,7 @@ use crate::point::LonLat;
 
 pub(super) struct Best<'p> {
     join: TopKDistanceJoin<f64>,
-    metres: f64,
+    meters: f64,
     k: usize,
     points: [&'p [LonLat]; 2],
     scores: Scores,
@@ -28,8 +28,8 @@ enum Scores {
 
 impl<'p> Best<'p> {
     /// Reads the scores.
-    pub(super) fn new(sets: [&'p Places; 2], metres: f64, k: usize, score: &ScoreText) -> Result<Self> {
-        let join = TopKDistanceJoin::new(metres, k).score(score.function);
+    pub(super) fn new(sets: [&'p Places; 2], meters: f64, k: usize, score: &ScoreText) -> Result<Self> {
+        let join = TopKDistanceJoin::new(meters, k).score(score.function);
         let is_weighted = score.function == ScoreFunction::Weighted;
         let join = if is_weighted { join.weighted(score.weights[0], score.weights[1]) } else { join };
         let numbers = |i: usize| match &score.columns[i] {
@@ -41,7 +41,7 @@ impl<'p> Best<'p> {
             both => (Scores::Floats(both.map(Numbers::into_floats)), false),
         };
         let points = sets.map(|places| &places.points[..]);
-        Ok(Self { join, metres, k, points, scores, has_integers: are_integers && !is_weighted })
+        Ok(Self { join, meters, k, points, scores, has_integers: are_integers && !is_weighted })
     }
 
     fn run<S: Score>(&self, on: &Device, scores: &[Vec<S>; 2]) -> Result<Vec<ScoredPair>> {
@@ -63,7 +63,7 @@ impl Search for Best<'_> {
     }
 
     fn work(&self) -> Work {
-        Work::of_join(self.points[0].len(), self.points[1].len(), self.metres)
+        Work::of_join(self.points[0].len(), self.points[1].len(), self.meters)
     }
 
     fn plan(&self, on: &Device) -> Result<JoinPlan> {
@@ -90,10 +90,10 @@ impl Search for Best<'_> {
         };
         let rows: Vec<[u32; 2]> = pairs.iter().map(|pair| [pair.left, pair.right]).collect();
         let [left, right] = self.points;
-        let metres = |&[l, r]: &[u32; 2]| left[l as usize].metres_to(&right[r as usize]);
-        let metres: Vec<f64> = rows.iter().map(metres).collect();
+        let meters = |&[l, r]: &[u32; 2]| left[l as usize].meters_to(&right[r as usize]);
+        let meters: Vec<f64> = rows.iter().map(meters).collect();
         let scores = numbers_of(&pairs, self.has_integers);
-        take(Pairs { rows: &rows, metres: &metres, scores: Some(&scores) })
+        take(Pairs { rows: &rows, meters: &meters, scores: Some(&scores) })
     }
 }
 

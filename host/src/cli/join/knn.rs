@@ -6,7 +6,7 @@ use super::stream::{PAIRS, PairStream, batches};
 use super::task::{Running, Search};
 use crate::SpatialIndex;
 use crate::cli::device::Work;
-use crate::cli::length::Metres;
+use crate::cli::length::Meters;
 use crate::cli::output::Output;
 use crate::cli::places::{Left, Right};
 use crate::cli::text::thousands;
@@ -29,7 +29,7 @@ pub(in crate::cli) struct Knn {
     k: usize,
     /// Only those up to this distance: 50km, 800m, 3mi, 10nmi, 500ft
     #[arg(long, value_name = "DISTANCE")]
-    within: Option<Metres>,
+    within: Option<Meters>,
     #[command(flatten)]
     running: Running,
     #[command(flatten)]
@@ -46,7 +46,7 @@ impl Knn {
             left: &left.points,
             right: &right.points,
             k: self.k.min(right.points.len()),
-            within: self.within.map(|Metres(metres)| metres),
+            within: self.within.map(|Meters(meters)| meters),
         };
         task.write(&nearest, &form, [&left, &right], streams)
     }

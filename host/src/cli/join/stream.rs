@@ -21,21 +21,21 @@ pub(super) struct PairStream<'p, 't, 'f> {
     points: [&'p [LonLat]; 2],
     take: &'t mut TakePairs<'f>,
     pub(super) rows: Vec<[u32; 2]>,
-    metres: Vec<f64>,
+    meters: Vec<f64>,
     result: Result<()>,
 }
 
 impl<'p, 't, 'f> PairStream<'p, 't, 'f> {
     pub(super) fn new(points: [&'p [LonLat]; 2], take: &'t mut TakePairs<'f>) -> Self {
-        Self { points, take, rows: Vec::new(), metres: Vec::new(), result: Ok(()) }
+        Self { points, take, rows: Vec::new(), meters: Vec::new(), result: Ok(()) }
     }
 
     /// Hands on the pairs that `rows` has, and empties it.
     pub(super) fn hand_on(&mut self) -> ControlFlow<()> {
         let [left, right] = self.points;
-        let metres = |&[l, r]: &[u32; 2]| left[l as usize].metres_to(&right[r as usize]);
-        self.rows.par_iter().map(metres).collect_into_vec(&mut self.metres);
-        self.result = (self.take)(Pairs { rows: &self.rows, metres: &self.metres, scores: None });
+        let meters = |&[l, r]: &[u32; 2]| left[l as usize].meters_to(&right[r as usize]);
+        self.rows.par_iter().map(meters).collect_into_vec(&mut self.meters);
+        self.result = (self.take)(Pairs { rows: &self.rows, meters: &self.meters, scores: None });
         self.rows.clear();
         if self.result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }

@@ -69,11 +69,11 @@ codes! {
     CUDA_ERROR_INVALID_VALUE = 1, "an argument is out of its range", BUG;
     CUDA_ERROR_OUT_OF_MEMORY = 2, "the device's memory is exhausted",
         "use smaller batches, free buffers, or look in `nvidia-smi` for other programs on the device";
-    CUDA_ERROR_NOT_INITIALIZED = 3, "the driver was not initialised", BUG;
+    CUDA_ERROR_NOT_INITIALIZED = 3, "the driver was not initialized", BUG;
     CUDA_ERROR_DEINITIALIZED = 4, "the driver is shutting down",
         "do not use the device while the process ends; drop its objects before `main` returns";
     CUDA_ERROR_PROFILER_DISABLED = 5, "the profiler is not active", "start the program under a profiler";
-    CUDA_ERROR_PROFILER_NOT_INITIALIZED = 6, "the profiler was not initialised",
+    CUDA_ERROR_PROFILER_NOT_INITIALIZED = 6, "the profiler was not initialized",
         "start the program under a profiler";
     CUDA_ERROR_PROFILER_ALREADY_STARTED = 7, "the profiler already runs", "nothing is to be done";
     CUDA_ERROR_PROFILER_ALREADY_STOPPED = 8, "the profiler does not run", "nothing is to be done";

@@ -1,5 +1,5 @@
 //! The driver calls that kauri makes itself, declared here because `cust::sys` returns a Rust enum of CUDA 11.4: a newer
-//! result code in it would be undefined behaviour. These return the number.
+//! result code in it would be undefined behavior. These return the number.
 
 use super::codes;
 use crate::error::{Error, Result};

@@ -77,7 +77,7 @@ fn refused(bytes: &[u8], error: LoadError, line: u64) -> Refused {
             Refused::at(here, "it is no UTF-8; expected an OBJ file, which is text, or a PLY file")
         }
         LoadError::PositionParseError | LoadError::ColorParseError => {
-            Refused::at(here, "expected three coordinates of a vertex, and at most a weight or a colour")
+            Refused::at(here, "expected three coordinates of a vertex, and at most a weight or a color")
         }
         LoadError::ScalingByZeroError => Refused::at(here, "the weight of a vertex is 0"),
         LoadError::FaceParseError => Refused::at(here, "expected the vertices of a face by their numbers"),
@@ -93,7 +93,7 @@ fn refused(bytes: &[u8], error: LoadError, line: u64) -> Refused {
             let place = find(bytes, |kind, mut words| kind == "f" && words.next().is_none());
             Refused::at(place, "a face without vertices")
         }
-        LoadError::FaceColorOutOfBounds => Refused::whole("some vertices have a colour and some have none"),
+        LoadError::FaceColorOutOfBounds => Refused::whole("some vertices have a color and some have none"),
         other => Refused::whole(other.to_string()),
     }
 }
@@ -148,7 +148,7 @@ mod tests {
         let vertices = [[0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]];
         assert_eq!(mesh.vertices(), vertices);
         assert_eq!(mesh.triangles(), [[0, 1, 2], [0, 2, 3], [3, 2, 1]]);
-        // Numbers may be of vertices that come later, and vertices may have colours.
+        // Numbers may be of vertices that come later, and vertices may have colors.
         assert_eq!(read_text("f 1 2 3\nv 0 0 0 1 1 1\nv 1 0 0 1 0 .5\nv 0 1 0 0 0 0").len(), 1);
     }
 
@@ -160,7 +160,7 @@ mod tests {
         for text in ["\n", "v 0 0 0\n", "\u{1F}\u{0}gzip", "v 0 0 0\nf 1\n"] {
             assert_eq!(refused(text), no_faces);
         }
-        let coordinates = "expected three coordinates of a vertex, and at most a weight or a colour";
+        let coordinates = "expected three coordinates of a vertex, and at most a weight or a color";
         for vertex in ["v", "v 1 2", "v 1 x 3", "v 1 2 3 4 5", "v 1 2 3 4 5 6 7"] {
             assert_eq!(
                 refused(&format!("#\r\nv 0 0 0\n\n{vertex}\nf 1 1 1\n")),
@@ -185,7 +185,7 @@ mod tests {
         }
         assert_eq!(
             refused("v 0 0 0 1 1 1\nv 0 0 0\nf 1 2 1"),
-            "t.obj: some vertices have a colour and some have none"
+            "t.obj: some vertices have a color and some have none"
         );
         assert_eq!(
             message("t.obj", b"v 0 0 0\nv 0 0 \xFF\n"),

@@ -59,11 +59,11 @@ impl PairSink for CsvPairs<'_, '_> {
             None => [CsvRows::of(self.tables.left)?, CsvRows::of(self.tables.right)?],
         };
         let mut chunk = Vec::with_capacity(2 * CHUNK);
-        for (i, (&[left, right], metres)) in pairs.rows.iter().zip(pairs.metres).enumerate() {
+        for (i, (&[left, right], meters)) in pairs.rows.iter().zip(pairs.meters).enumerate() {
             let numbers = match pairs.scores {
-                None => write!(chunk, "{left},{right},{metres:.3},"),
-                Some(Numbers::Integers(all)) => write!(chunk, "{left},{right},{metres:.3},{},", all[i]),
-                Some(Numbers::Floats(all)) => write!(chunk, "{left},{right},{metres:.3},{},", all[i]),
+                None => write!(chunk, "{left},{right},{meters:.3},"),
+                Some(Numbers::Integers(all)) => write!(chunk, "{left},{right},{meters:.3},{},", all[i]),
+                Some(Numbers::Floats(all)) => write!(chunk, "{left},{right},{meters:.3},{},", all[i]),
             };
             numbers.map_err(out_of_memory)?;
             chunk.extend_from_slice(texts[0].row(left as usize));

@@ -46,12 +46,12 @@ impl PairSink for ParquetPairs<'_, '_> {
     fn take(&mut self, pairs: Pairs<'_>) -> Result<()> {
         let rows = [0, 1].map(|side| pairs.rows.iter().map(|pair| pair[side]).collect::<Vec<u32>>());
         let ids = rows.each_ref().map(|rows| Values::integers(rows.iter().map(|&row| row.into()).collect()));
-        let metres = Values::floats(pairs.metres.to_vec());
+        let meters = Values::floats(pairs.meters.to_vec());
         let scores = pairs.scores.map(|scores| match scores {
             Numbers::Integers(all) => Values::integers(all.clone()),
             Numbers::Floats(all) => Values::floats(all.clone()),
         });
-        let of_pairs = [("left_row", &ids[0]), ("right_row", &ids[1]), ("distance_m", &metres)];
+        let of_pairs = [("left_row", &ids[0]), ("right_row", &ids[1]), ("distance_m", &meters)];
         let of_pairs = of_pairs.into_iter().chain(scores.as_ref().map(|scores| ("score", scores)));
         let mut columns: Vec<_> =
             of_pairs.map(|(name, values)| Column { name: name.into(), values, rows: None }).collect();
@@ -74,7 +74,7 @@ impl PairSink for ParquetPairs<'_, '_> {
     fn finish(&mut self) -> Result<()> {
         if self.writer.is_none() {
             // A table without pairs has columns, too.
-            self.take(Pairs { rows: &[], metres: &[], scores: None })?;
+            self.take(Pairs { rows: &[], meters: &[], scores: None })?;
         }
         self.writer.take().map_or(Ok(()), ParquetWriter::finish)
     }

@@ -349,7 +349,7 @@ mod tests {
         let pairs = PairTable { left, right, places: &places };
         let [first, second] = [0..2, 2..3].map(|batch: std::ops::Range<usize>| Pairs {
             rows: &[[1, 0], [0, 0], [1, 1]][batch.clone()],
-            metres: &[0.5, 1.25, 1e6][batch.clone()],
+            meters: &[0.5, 1.25, 1e6][batch.clone()],
             scores: Some(&scores[batch.start / 2]),
         });
         pairs.write::<Error>(path, |take| take(first).and_then(|()| take(second))).unwrap();

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::join::grid::GridOf;
 use crate::join::{Lookup, Near};
 use crate::primitives::generate::iota_on;
-use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use crate::primitives::select::Select;
@@ -195,7 +195,7 @@ impl<C: Coord> Cells<C> {
             let (codes, ids) = (codes.read_only(), ids.read_only());
             permute_parts(stream, Direction::Gather, dims, coords, ids, sorted)?;
             let (codes, begins) = match &self.list {
-                None => (codes, nothing().read_only()),
+                None => (codes, empty_view().read_only()),
                 Some(list) => list.run(stream, temp, codes)?,
             };
             let directory = temp.view(self.directory);
@@ -227,7 +227,7 @@ impl<C: Coord> Cells<C> {
         }
         let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
         let (codes, begins, directory) =
-            (nothing().read_only(), nothing().read_only(), nothing().read_only());
+            (empty_view().read_only(), empty_view().read_only(), empty_view().read_only());
         Ok(CellsOn { codes, begins, directory, coords, ids: ids.read_only(), ranks, extremes })
     }
 
@@ -284,7 +284,7 @@ impl List {
         // SAFETY: passed on to the caller; there is room for as many cells as points.
         unsafe {
             stream.fill_bytes(cells, 0xFF)?;
-            let args = (codes, cells, nothing(), temp.view(self.count), self.select.words(temp));
+            let args = (codes, cells, empty_view(), temp.view(self.count), self.select.words(temp));
             stream.launch::<primitives_unique<u64, EqualBits>>(num_tiles, args)?;
             let args = (codes, cells.read_only(), begins);
             stream.launch_items::<join_cells>(begins.len() as u64, args)?;

@@ -31,8 +31,8 @@ pub(in crate::join) fn nearest<C: Coord>(
         return Ok(None);
     }
     let len = lens[1].saturating_mul(k);
-    let mut ids = Buffer::uninitialized(stream.gpu(), len, "ids of neighbours")?;
-    let mut dist2 = Buffer::uninitialized(stream.gpu(), len, "distances of neighbours")?;
+    let mut ids = Buffer::uninitialized(stream.gpu(), len, "ids of neighbors")?;
+    let mut dist2 = Buffer::uninitialized(stream.gpu(), len, "distances of neighbors")?;
     let Some(grid) = grid else {
         // No two points are near each other.
         ids.fill_bytes(stream, 0xFF)?;

@@ -5,7 +5,7 @@ use super::{Asked, ScoredOn, for_both, with_kernel_dims};
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::order::{Ascending, NoValue, Order};
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, BestOut, TopK};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
@@ -34,7 +34,7 @@ pub(super) fn all<C: Coord>(
     let mut layout = Layout::new();
     let best = Best::plan(&mut layout, asked.k);
     let temp = workspace.carve(asked.stream, &layout, "top-k distance join")?;
-    let ids = [nothing().read_only(), nothing().read_only()];
+    let ids = [empty_view().read_only(), empty_view().read_only()];
     best.of(asked.stream, &temp, asked.limit, |keeping| {
         // SAFETY: the sets are borrowed, and the memory is the plan's own.
         unsafe { loops(asked, sets, ids, sets.map(|set| set.len), keeping) }

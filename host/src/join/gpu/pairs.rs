@@ -10,7 +10,7 @@ use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::operator::Sum;
 use crate::primitives::order::{Ascending, NoValue};
-use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::scan::{Ends, Scan};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::filter::join_filter;
@@ -152,7 +152,7 @@ fn best_of(
                 &temp,
                 pairs.read_only(),
                 pairs,
-                nothing().read_only(),
+                empty_view().read_only(),
                 OrderArgs::by_key(Fold::NONE),
             )
         }?;
@@ -209,7 +209,7 @@ impl Counting {
         let counts = temp.view(self.counts);
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            launch_count(stream, joined, num_before, counts, nothing())?;
+            launch_count(stream, joined, num_before, counts, empty_view())?;
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
@@ -231,7 +231,7 @@ pub(super) unsafe fn count_all<C: Coord>(
     temp.clear(stream, total)?;
     // SAFETY: passed on to the caller.
     unsafe {
-        launch_count(stream, joined, 0, nothing(), temp.view(total))?;
+        launch_count(stream, joined, 0, empty_view(), temp.view(total))?;
         Ok(stream.read(temp.view(total).read_only())?[0])
     }
 }

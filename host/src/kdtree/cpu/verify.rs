@@ -4,7 +4,7 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::error::{Error, Result};
 use crate::kdtree::cpu::cell::Cell;
-use crate::query::cpu::walk::{Nodes, next_axis};
+use crate::query::cpu::traversal::{Nodes, next_axis};
 use crate::query::ids::first_wrong;
 
 /// Subtrees of nodes from this number on are checked by one task.

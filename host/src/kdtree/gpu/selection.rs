@@ -5,7 +5,7 @@ use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::kdtree::SplitRule;
 use crate::kdtree::gpu::Splits;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::axes::{kdtree_axes_of_levels, kdtree_widest_axes};
@@ -182,7 +182,7 @@ impl<C: Coord> Selection<C> {
         let (mut room, mut to_nodes) =
             (NodesMut { coords: temp.view(self.coords), ids: temp.view(self.ids) }, nodes);
         if self.is_in_place() {
-            (room.coords, to_nodes.coords) = (nothing(), nothing());
+            (room.coords, to_nodes.coords) = (empty_view(), empty_view());
         }
         let axes = match splits.corners {
             Some(_) => splits.axes,
@@ -197,7 +197,7 @@ impl<C: Coord> Selection<C> {
             }
             for level in 0..self.levels.len() {
                 let to = if (self.levels.len() - level) % 2 == 1 { room } else { to_nodes };
-                self.widest_axes(stream, small, level as u32, splits, nothing())?;
+                self.widest_axes(stream, small, level as u32, splits, empty_view())?;
                 self.split_level(stream, small, level, axes.read_only(), points, to)?;
                 points.ids = to.ids.read_only();
                 if !self.is_in_place() {
@@ -391,7 +391,7 @@ fn subtree_levels<C>(dims: usize) -> u32 {
 
 /// Points in the order of their ids, or all of a run.
 fn no_ids<'a>() -> Slice<'a, u32> {
-    nothing::<u32>().read_only()
+    empty_view::<u32>().read_only()
 }
 
 #[cfg(test)]
@@ -426,9 +426,9 @@ mod tests {
             let mut node_ids = Buffer::<u32>::uninitialized(gpu, 4500, "nodes").unwrap();
             let nodes = NodesMut { coords: node_coords.slice_mut(), ids: node_ids.slice_mut() };
             // SAFETY: buffers and workspace live until the ids have been copied.
-            let splits = Splits { corners: None, axes: nothing() };
+            let splits = Splits { corners: None, axes: empty_view() };
             // SAFETY: buffers and workspace live until the ids have been copied.
-            unsafe { selection.run(&stream, &temp, coords.slice(), nodes, splits, nothing()).unwrap() };
+            unsafe { selection.run(&stream, &temp, coords.slice(), nodes, splits, empty_view()).unwrap() };
             let in_order = node_ids.to_vec(&stream).unwrap();
             let ids: Vec<u32> = (0..4500).map(|s| in_order[in_order_rank(s, 4500) as usize]).collect();
             assert!(ids == expected.node_ids().unwrap(), "{margin} {capacity}");

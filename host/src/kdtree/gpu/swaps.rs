@@ -3,7 +3,7 @@
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::kdtree::gpu::Splits;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::query::gpu::NodesMut;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::kdtree::swaps::{
@@ -35,7 +35,7 @@ impl Swaps {
         splits: Splits<'_, C>,
     ) -> Result<()> {
         let tags = temp.view(self.tags);
-        let (n, coords, no_ids) = (tags.len() as u64, nodes.coords.read_only(), nothing().read_only());
+        let (n, coords, no_ids) = (tags.len() as u64, nodes.coords.read_only(), empty_view().read_only());
         let points = Tagged { nodes, tags, dims: dims as u32, splits };
         // SAFETY: passed on to the caller.
         unsafe {

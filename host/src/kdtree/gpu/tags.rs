@@ -3,7 +3,7 @@
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::kdtree::gpu::Splits;
-use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
@@ -112,7 +112,7 @@ impl<C: Coord> Tags<C> {
         let [mut pairs, mut room] = self.pairs::<u64>(temp);
         // SAFETY: passed on to the caller; all other arrays are the plan's own.
         unsafe {
-            splits.find_by_tags(stream, coords, nothing().read_only(), dims, 0)?;
+            splits.find_by_tags(stream, coords, empty_view().read_only(), dims, 0)?;
             let args = (ranks, axes.read_only(), dims, pairs.keys, pairs.values);
             stream.launch_items::<kdtree_first_tags>(n as u64, args)?;
             // The last level needs no round: its points are alone in their subtrees.

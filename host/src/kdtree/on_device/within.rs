@@ -4,7 +4,7 @@ use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::KdTree;
 use crate::point::Point;
-use crate::query::on_device::{DeviceQueries, DeviceWithin, Look, PreparedQuery};
+use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
 use kauri_kernels::thread::coord::Coord;
 
 /// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](super::super::QueryOptions::radius), which
@@ -28,7 +28,7 @@ impl<P: Point> KdTree<P> {
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
         let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.count_on(stream, workspace, Look::Within(asked, queries), counts)
+        tree.count_on(stream, workspace, DeviceRangeQuery::Within(asked, queries), counts)
     }
 
     /// The points within the radius of every query, its border included, as far as there is room: as [`SpatialIndex::within`](crate::SpatialIndex::within), in
@@ -57,7 +57,7 @@ impl<P: Point> KdTree<P> {
         dist2: Option<&mut Buffer<P::Coord>>,
     ) -> Result<()> {
         let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_on(stream, workspace, Look::Within(asked, queries), offsets, ids, dist2)
+        tree.find_on(stream, workspace, DeviceRangeQuery::Within(asked, queries), offsets, ids, dist2)
     }
 
     /// The same in buffers of exactly as much room as the points take, with their distances: waits for their number, and then
@@ -76,7 +76,7 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
     ) -> Result<DeviceWithin<P::Coord>> {
         let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_all_on(stream, workspace, Look::Within(asked, queries))
+        tree.find_all_on(stream, workspace, DeviceRangeQuery::Within(asked, queries))
     }
 }
 
@@ -99,7 +99,7 @@ where
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
         let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.count_on(stream, workspace, Look::InBoxes(asked, boxes), counts)
+        tree.count_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes), counts)
     }
 
     /// The points in every box, as far as there is room: as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes), in device memory; `offsets` and `ids` are those
@@ -117,7 +117,7 @@ where
         ids: &mut Buffer<u32>,
     ) -> Result<()> {
         let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_on(stream, workspace, Look::InBoxes(asked, boxes), offsets, ids, None)
+        tree.find_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes), offsets, ids, None)
     }
 
     /// The same in buffers of exactly as much room as the points take: waits for their number, and then allocates. The points
@@ -134,6 +134,6 @@ where
         prepared: &PreparedQuery<[C; D]>,
     ) -> Result<DeviceWithin<C>> {
         let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_all_on(stream, workspace, Look::InBoxes(asked, boxes))
+        tree.find_all_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes))
     }
 }

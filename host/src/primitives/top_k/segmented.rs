@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue, Order};
-use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::pairs::{Pairs, empty_view};
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::TOP_K;
 use kauri_kernels::primitives::top_k::segments::{
@@ -74,7 +74,7 @@ impl By {
                     let starts = offsets.part(0, num_segments);
                     let args = (keys, starts, composed, order);
                     stream.launch_items::<primitives_top_k_compose<B>>(keys.len() as u64, args)?;
-                    let (items, all) = (Pairs::of_keys(composed), nothing().read_only());
+                    let (items, all) = (Pairs::of_keys(composed), empty_view().read_only());
                     sort.run::<Ascending>(
                         stream,
                         temp,

@@ -3,7 +3,7 @@
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::select::{Select, Selected};
 use crate::quadtree::gpu::Asked;
@@ -252,7 +252,7 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
                 }
             }
             let kept = temp.view(plan.parents[(depth as usize + 1) % 2]).part(0, num_children);
-            let to = Selected { kept, others: nothing(), count: told.part(told::SPLITS, 1) };
+            let to = Selected { kept, others: empty_view(), count: told.part(told::SPLITS, 1) };
             plan.select.run_flagged(stream, temp, numbers.read_only(), flags.read_only(), to)?;
             self.tiles(kept, num_children.min(temp.view(plan.tiles).len() - 1))
         }

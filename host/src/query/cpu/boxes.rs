@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::memory;
 use crate::query::cpu::points;
-use crate::query::cpu::walk::Nodes;
+use crate::query::cpu::traversal::Nodes;
 
 /// Levels of the smallest subtrees that have a box: these have up to 63 points.
 const LEAST_LEVELS: u32 = 6;

@@ -1,4 +1,4 @@
-//! Nearest neighbours on the CPU: every query walks the tree on its own, many at a time.
+//! Nearest neighbors on the CPU: every query walks the tree on its own, many at a time.
 
 use kauri_kernels::thread::coord::Coord;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use crate::query::cpu::best::{Best, BoundedHeap, Candidate, SortedRow};
 use crate::query::cpu::order::{
     Order, {self},
 };
-use crate::query::cpu::walk::{Rules, Walked};
+use crate::query::cpu::traversal::{Rules, Traversable};
 
 /// Up to this k the best are kept as a sorted row; shifting a short row beats a heap.
 const MAX_SORTED_K: usize = 64;
@@ -31,9 +31,9 @@ impl<C: Coord, const D: usize> NearestQuery<'_, C, D> {
     }
 }
 
-/// Fills rows of `k` neighbours into the two vectors, which come empty and with room for them.
+/// Fills rows of `k` neighbors into the two vectors, which come empty and with room for them.
 pub(crate) fn nearest<C: Coord, const D: usize>(
-    tree: impl Walked<C, D>,
+    tree: impl Traversable<C, D>,
     queries: &[[C; D]],
     asked: &NearestQuery<'_, C, D>,
     mut ids: Vec<u32>,
@@ -67,14 +67,14 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
 }
 
 /// What one thread needs for its queries.
-struct Search<'a, C: Coord, T: Walked<C, D>, const D: usize> {
+struct Search<'a, C: Coord, T: Traversable<C, D>, const D: usize> {
     tree: T,
     asked: &'a NearestQuery<'a, C, D>,
     stack: T::Stack,
     heap: BinaryHeap<Candidate<C>>,
 }
 
-impl<'a, C: Coord, T: Walked<C, D>, const D: usize> Search<'a, C, T, D> {
+impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
     fn new(tree: T, asked: &'a NearestQuery<'a, C, D>) -> Self {
         Self { tree, asked, stack: T::Stack::default(), heap: BinaryHeap::new() }
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::memory;
-use crate::query::cpu::walk::Walked;
+use crate::query::cpu::traversal::Traversable;
 
 /// Up to this many rows are made on the calling thread.
 const SEQUENTIAL: usize = 8;
@@ -37,7 +37,7 @@ pub(crate) struct Order {
 impl Order {
     /// Of rows that look at the tree around a place each; at most [`MAX_ORDERED`].
     pub(crate) fn new<'a, C: Coord, const D: usize>(
-        tree: impl Walked<C, D>,
+        tree: impl Traversable<C, D>,
         rows: Range<usize>,
         place: impl Fn(usize) -> &'a [C; D] + Sync,
     ) -> Result<Self> {
@@ -47,7 +47,7 @@ impl Order {
         if rows.end < MIN_ORDERED as u64 || tree.points().len() < MIN_ORDERED {
             by_cell.extend(rows);
         } else {
-            let cell = |i: usize| u64::from(tree.home(place(begin + i))) << 32 | i as u64;
+            let cell = |i: usize| u64::from(tree.start_bucket(place(begin + i))) << 32 | i as u64;
             (0..rows.end as usize).into_par_iter().map(cell).collect_into_vec(&mut by_cell);
             by_cell.par_sort_unstable();
         }

@@ -11,8 +11,8 @@ use crate::memory::{
 use crate::query::cpu::order::{
     Order, {self},
 };
-use crate::query::cpu::walk::{Rules, Walked};
-use crate::query::within::Found;
+use crate::query::cpu::traversal::{Rules, Traversable};
+use crate::query::within::RangeResult;
 use crate::query::{PointMask, item_bytes};
 
 /// Rows that are found together at most.
@@ -22,7 +22,7 @@ const MAX_ROWS: usize = 1 << 20;
 const KEPT_A_ROW: usize = 32;
 
 /// What a row's points are looked for by.
-pub(crate) trait Look<C: Coord, const D: usize>: Sync {
+pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
     /// What is known of the region of a subtree.
     type Region: Copy;
     /// That of the whole tree.
@@ -52,7 +52,7 @@ pub(crate) enum Share {
 }
 
 /// What is done with the points of a row.
-pub(crate) trait Show<C> {
+pub(crate) trait RangeVisitor<C> {
     /// Points are only counted.
     const COUNTS: bool;
 
@@ -62,7 +62,7 @@ pub(crate) trait Show<C> {
     fn count(&mut self, _: u32) {}
 }
 
-impl<C, F: FnMut(u32, C)> Show<C> for F {
+impl<C, F: FnMut(u32, C)> RangeVisitor<C> for F {
     const COUNTS: bool = false;
 
     #[inline(always)]
@@ -74,7 +74,7 @@ impl<C, F: FnMut(u32, C)> Show<C> for F {
 /// How many points a row has.
 struct Count(u32);
 
-impl<C> Show<C> for Count {
+impl<C> RangeVisitor<C> for Count {
     const COUNTS: bool = true;
 
     #[inline(always)]
@@ -88,24 +88,24 @@ impl<C> Show<C> for Count {
 }
 
 /// Up to a distance from queries.
-pub(crate) struct Around<'a, C: Coord, const D: usize> {
+pub(crate) struct WithinDistance<'a, C: Coord, const D: usize> {
     pub(crate) rules: Rules<'a, C, D>,
     pub(crate) queries: &'a [[C; D]],
     /// Query `i` leaves out this point and `i` on.
     pub(crate) first_left_out: Option<u32>,
 }
 
-impl<C: Coord, const D: usize> Around<'_, C, D> {
+impl<C: Coord, const D: usize> WithinDistance<'_, C, D> {
     /// True if the rules are plain, and no point is left out.
     fn is_plain(&self) -> bool {
         self.rules.are_plain() && self.first_left_out.is_none()
     }
 
     /// How many points each row has.
-    pub(crate) fn count(&self, tree: impl Walked<C, D>) -> Result<Vec<u32>> {
+    pub(crate) fn count(&self, tree: impl Traversable<C, D>) -> Result<Vec<u32>> {
         if self.first_left_out.is_some() && self.rules.wanted.mask.is_none() && tree.has_all() {
             // Whole subtrees are counted with the point that a query leaves out: itself, which is within every distance.
-            let with_all = Around { rules: self.rules.clone(), first_left_out: None, ..*self };
+            let with_all = WithinDistance { rules: self.rules.clone(), first_left_out: None, ..*self };
             let mut counts = with_all.count(tree)?;
             counts.par_iter_mut().for_each(|count| *count -= 1);
             return Ok(counts);
@@ -118,7 +118,7 @@ impl<C: Coord, const D: usize> Around<'_, C, D> {
     }
 
     /// The points of each row in the order of the tree.
-    pub(crate) fn find(&self, tree: impl Walked<C, D>) -> Result<Found<C>> {
+    pub(crate) fn find(&self, tree: impl Traversable<C, D>) -> Result<RangeResult<C>> {
         if self.is_plain() {
             find(tree, &ByDistance::<C, D, true>(self))
         } else {
@@ -127,10 +127,10 @@ impl<C: Coord, const D: usize> Around<'_, C, D> {
     }
 }
 
-/// Around queries, `PLAIN` or by all rules.
-struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a Around<'a, C, D>);
+/// WithinDistance queries, `PLAIN` or by all rules.
+struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a WithinDistance<'a, C, D>);
 
-impl<C: Coord, const D: usize, const PLAIN: bool> Look<C, D> for ByDistance<'_, C, D, PLAIN> {
+impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDistance<'_, C, D, PLAIN> {
     /// The distances of the query along the axes.
     type Region = [C; D];
     const EVERYWHERE: [C; D] = [C::ZERO; D];
@@ -145,7 +145,7 @@ impl<C: Coord, const D: usize, const PLAIN: bool> Look<C, D> for ByDistance<'_, 
 
     #[inline(always)]
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
-        let Around { rules, queries, first_left_out } = self.0;
+        let WithinDistance { rules, queries, first_left_out } = self.0;
         let except = first_left_out.map_or(u32::MAX, |first| first + row as u32);
         let distance = rules.distance::<PLAIN>(&queries[row], point);
         (distance <= rules.wanted.bound && rules.takes::<PLAIN>(id, except)).then_some(distance)
@@ -161,7 +161,7 @@ impl<C: Coord, const D: usize, const PLAIN: bool> Look<C, D> for ByDistance<'_, 
 
     #[inline(always)]
     fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share {
-        let Around { rules, queries, first_left_out } = self.0;
+        let WithinDistance { rules, queries, first_left_out } = self.0;
         let (query, bound) = (&queries[row], rules.wanted.bound);
         if rules.distance_to_box::<PLAIN>(query, corners) > bound {
             return Share::None;
@@ -172,12 +172,12 @@ impl<C: Coord, const D: usize, const PLAIN: bool> Look<C, D> for ByDistance<'_, 
 }
 
 /// In boxes.
-pub(crate) struct Inside<'a, C, const D: usize> {
+pub(crate) struct InsideBoxes<'a, C, const D: usize> {
     pub(crate) boxes: &'a [[[C; D]; 2]],
     pub(crate) mask: Option<&'a PointMask>,
 }
 
-impl<C: Coord, const D: usize> Look<C, D> for Inside<'_, C, D> {
+impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
     type Region = ();
     const EVERYWHERE: () = ();
 
@@ -215,8 +215,8 @@ impl<C: Coord, const D: usize> Look<C, D> for Inside<'_, C, D> {
 
 /// How many points each row has.
 pub(crate) fn count<C: Coord, const D: usize>(
-    tree: impl Walked<C, D>,
-    look: &impl Look<C, D>,
+    tree: impl Traversable<C, D>,
+    look: &impl RangePredicate<C, D>,
 ) -> Result<Vec<u32>> {
     let mut counts = memory::vec_with_capacity(look.len(), "counts of points")?;
     for rows in order::blocks(look.len(), order::MAX_ORDERED) {
@@ -228,9 +228,9 @@ pub(crate) fn count<C: Coord, const D: usize>(
 
 /// The points of each row in the order of the tree.
 pub(crate) fn find<C: Coord, const D: usize>(
-    tree: impl Walked<C, D>,
-    look: &impl Look<C, D>,
-) -> Result<Found<C>> {
+    tree: impl Traversable<C, D>,
+    look: &impl RangePredicate<C, D>,
+) -> Result<RangeResult<C>> {
     find_as_they_come(tree, look).map_err(|error| match error {
         Error::OutOfMemory { .. } => match count(tree, look) {
             // However many rows had been counted when memory ran out.
@@ -245,10 +245,10 @@ pub(crate) fn find<C: Coord, const D: usize>(
 }
 
 fn find_as_they_come<C: Coord, const D: usize>(
-    tree: impl Walked<C, D>,
-    look: &impl Look<C, D>,
-) -> Result<Found<C>> {
-    let mut found = Found { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
+    tree: impl Traversable<C, D>,
+    look: &impl RangePredicate<C, D>,
+) -> Result<RangeResult<C>> {
+    let mut found = RangeResult { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
     memory::reserve(&mut found.offsets, look.len() + 1, "offsets of rows")?;
     found.offsets.push(0);
     let mut counts = memory::vec_with_capacity(look.len().min(MAX_ROWS), "counts of points")?;
@@ -275,8 +275,8 @@ struct Kept<C> {
 /// Appends how many points each of some rows has, for which there is room. Returns the points of the batches that have at most so
 /// many a row.
 fn look_at<C: Coord, const D: usize>(
-    tree: impl Walked<C, D>,
-    look: &impl Look<C, D>,
+    tree: impl Traversable<C, D>,
+    look: &impl RangePredicate<C, D>,
     order: &Order,
     rows: &Range<usize>,
     keep_a_row: usize,
@@ -290,10 +290,10 @@ fn look_at<C: Coord, const D: usize>(
             let before = total;
             if keep_a_row == 0 {
                 let mut count = Count(0);
-                tree.look(look, row, &mut count);
+                tree.visit_range(look, row, &mut count);
                 total += count.0 as usize;
             } else {
-                tree.look(look, row, &mut |id, distance| {
+                tree.visit_range(look, row, &mut |id, distance| {
                     if total < max {
                         kept.ids.push(id);
                         kept.dist2.push(distance);
@@ -315,11 +315,11 @@ fn look_at<C: Coord, const D: usize>(
 
 /// Appends the points of some rows, the last that the offsets tell of: what was kept of them, or what another walk shows.
 fn append<C: Coord, const D: usize>(
-    tree: impl Walked<C, D>,
-    look: &impl Look<C, D>,
+    tree: impl Traversable<C, D>,
+    look: &impl RangePredicate<C, D>,
     order: &Order,
     kept: &[Option<Kept<C>>],
-    Found { offsets, ids, dist2 }: &mut Found<C>,
+    RangeResult { offsets, ids, dist2 }: &mut RangeResult<C>,
 ) -> Result<()> {
     let before = ids.len();
     let end = offsets.last().map_or(0, |&end| usize::try_from(end).unwrap_or(usize::MAX));
@@ -347,7 +347,7 @@ fn append<C: Coord, const D: usize>(
                 taken = row.end;
                 kept.ids[row.clone()].iter().zip(&kept.dist2[row]).for_each(|(&id, &dist2)| write(id, dist2));
             } else {
-                tree.look(look, row, &mut write);
+                tree.visit_range(look, row, &mut write);
             }
             // A walk shows as many points as it did before, so nothing is left.
             entries.for_each(|(id, distance)| {

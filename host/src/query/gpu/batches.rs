@@ -4,14 +4,15 @@ use crate::batches::{Delivery, Input, Made, Place, Rows, Work, equal_rows, items
 use crate::device::{Buffer, Layout, Stream};
 use crate::error::Result;
 use crate::primitives::permute::{Direction, permute_parts};
-use crate::query::backend::Checked;
-use crate::query::batches::{ShowFound, ShowNearest, Sought};
+use crate::query::backend::ValidatedQueries;
+use crate::query::batches::{RangeQuery, VisitNearest, VisitRange};
 use crate::query::gpu::BucketIndex;
-use crate::query::gpu::ask::{Asked, QueriesOn};
+use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::nearest::{Nearest, RowsMut};
-use crate::query::gpu::within::{Call, FoundMut, Within};
-use crate::query::options::Wanted;
-use crate::query::{item_bytes, within};
+use crate::query::gpu::within::{DeviceRangeMut, RangeLaunch, Within};
+use crate::query::item_bytes;
+use crate::query::options::ValidatedOptions;
+use crate::query::within::RangeResultMut;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
@@ -21,40 +22,41 @@ impl<C: Coord> BucketIndex<C> {
     /// Delivers the points that are looked for.
     pub(crate) fn deliver_found(
         &self,
-        sought: Sought<'_, C>,
+        sought: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowFound<'_, C>,
+        show: &mut VisitRange<'_, C>,
     ) -> Result<ControlFlow<()>> {
         let (stream, item_bytes) = (self.stream()?, sought.item_bytes());
         let (asked, from) = match sought {
-            Sought::Within(queries, wanted) => {
-                (Asked::new(&stream, wanted)?, Origin::queries(self, &stream, queries)?)
+            RangeQuery::Within(queries, wanted) => {
+                (DeviceOptions::new(&stream, wanted)?, Origin::queries(self, &stream, queries)?)
             }
-            Sought::InBoxes(corners, mask) => {
-                (Asked::new(&stream, Wanted::points(mask.cloned()))?, Origin::Boxes(corners))
-            }
+            RangeQuery::InBoxes(corners, mask) => (
+                DeviceOptions::new(&stream, ValidatedOptions::points(mask.cloned()))?,
+                Origin::Boxes(corners),
+            ),
         };
         let rows = Rows::new(from.num_rows(self.dims), item_bytes, delivery.limits());
         let mut finding = Finding { tree: self, asked: &asked, from, rows, drafted: (0..0, 0) };
         delivery.pipelined(&stream, &mut finding, |delivery, rows, [offsets, ids, dist2]| {
             let (offsets, ids, dist2) = (items(offsets), items(ids), items(dist2));
             delivery.hand_over(rows.len(), ids.len(), item_bytes, || {
-                show(rows.start, within::FoundMut { offsets, ids, dist2 })
+                show(rows.start, RangeResultMut { offsets, ids, dist2 })
             })
         })
     }
 
-    /// Delivers the nearest neighbours.
+    /// Delivers the nearest neighbors.
     pub(crate) fn deliver_nearest(
         &self,
-        queries: Checked<'_, C>,
+        queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: Wanted<C>,
+        wanted: ValidatedOptions<C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut ShowNearest<'_, C>,
+        show: &mut VisitNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
         let stream = self.stream()?;
-        let asked = Asked::new(&stream, wanted)?;
+        let asked = DeviceOptions::new(&stream, wanted)?;
         let from = Origin::queries(self, &stream, queries)?;
         let rows = equal_rows(from.num_rows(self.dims), k, item_bytes::<C>(), delivery.limits())?;
         let mut finding = FindingNearest { tree: self, asked: &asked, from, k, rows, drafted: 0..0 };
@@ -97,10 +99,10 @@ enum Origin<'a, C> {
 }
 
 impl<'a, C: Coord> Origin<'a, C> {
-    fn queries(tree: &BucketIndex<C>, stream: &Stream, queries: Checked<'a, C>) -> Result<Self> {
+    fn queries(tree: &BucketIndex<C>, stream: &Stream, queries: ValidatedQueries<'a, C>) -> Result<Self> {
         Ok(match queries {
-            Checked::Points { coords, first_left_out } => Self::Queries(coords, first_left_out),
-            Checked::Own { itself } => Self::Own(tree.coords_by_id(stream)?, (!itself).then_some(0)),
+            ValidatedQueries::Points { coords, first_left_out } => Self::Queries(coords, first_left_out),
+            ValidatedQueries::Own { itself } => Self::Own(tree.coords_by_id(stream)?, (!itself).then_some(0)),
         })
     }
 
@@ -118,17 +120,17 @@ impl<'a, C: Coord> Origin<'a, C> {
         input: Input<'b>,
         rows: &Range<usize>,
         dims: usize,
-    ) -> Result<QueriesOn<'b, C>> {
+    ) -> Result<QueryView<'b, C>> {
         let range = rows.start * dims..rows.end * dims;
         Ok(match self {
             Self::Queries(coords, left_out) => {
                 let coords = input.upload(&coords[range], "queries")?;
-                QueriesOn::of_points(coords).leaving_out(*left_out, rows.start)
+                QueryView::of_points(coords).leaving_out(*left_out, rows.start)
             }
             Self::Own(coords, left_out) => {
                 // SAFETY: rows are those of the points.
                 let coords = unsafe { coords.slice().part(range.start, range.len()) };
-                QueriesOn::of_points(coords).leaving_out(*left_out, rows.start)
+                QueryView::of_points(coords).leaving_out(*left_out, rows.start)
             }
             Self::Boxes(_) => unreachable!("boxes are no queries"),
         })
@@ -138,7 +140,7 @@ impl<'a, C: Coord> Origin<'a, C> {
 /// Counts the points of some rows, and finds those of as many as fit.
 struct Finding<'a, C: Coord> {
     tree: &'a BucketIndex<C>,
-    asked: &'a Asked<C>,
+    asked: &'a DeviceOptions<C>,
     from: Origin<'a, C>,
     rows: Rows,
     /// The rows of the batch that is being made, and how many of their points have room.
@@ -165,7 +167,7 @@ impl<C: Coord> Finding<'_, C> {
                 (Within::Distance(asked, queries), Some(dist2))
             }
         };
-        let call = Call::of(tree, place.stream, within);
+        let call = RangeLaunch::of(tree, place.stream, within);
         let (plan, temp) = call.prepare(place.workspace)?;
         // SAFETY: there is an offset more than rows, and points for which there is no room are left out; the pipeline keeps arrays
         // until they have been copied, and what is read until the next batch.
@@ -174,7 +176,7 @@ impl<C: Coord> Finding<'_, C> {
             if !is_known {
                 place.telling.tell(place.stream, offsets.read_only().part(part.len(), 1))?;
             }
-            call.emit(through, offsets.read_only(), FoundMut { ids, dist2 })?;
+            call.emit(through, offsets.read_only(), DeviceRangeMut { ids, dist2 })?;
         }
         self.drafted = (part, room);
         Ok(())
@@ -215,7 +217,7 @@ impl<C: Coord> Work for Finding<'_, C> {
 /// Finds the nearest points of some rows.
 struct FindingNearest<'a, C: Coord, R> {
     tree: &'a BucketIndex<C>,
-    asked: &'a Asked<C>,
+    asked: &'a DeviceOptions<C>,
     from: Origin<'a, C>,
     k: usize,
     rows: R,
@@ -235,8 +237,8 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> Work for FindingNearest<'_, C, 
             return Ok(true);
         }
         let Place { stream, workspace, input, parts: [ids, dist2, _], .. } = place;
-        let ids = ids.of(len, len, "ids of neighbours")?;
-        let dist2 = dist2.of(len, len, "distances of neighbours")?;
+        let ids = ids.of(len, len, "ids of neighbors")?;
+        let dist2 = dist2.of(len, len, "distances of neighbors")?;
         let queries = self.from.queries_on(input, &rows, tree.dims)?;
         let mut layout = Layout::new();
         let plan = Nearest::plan(&mut layout, tree, asked, queries, k);

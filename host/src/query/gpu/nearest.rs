@@ -2,8 +2,8 @@
 
 use crate::device::{Layout, Stream, Temp};
 use crate::error::Result;
-use crate::query::gpu::ask::{Asked, QueriesOn, WalkArgs, walk_args};
-use crate::query::gpu::order::Going;
+use crate::query::gpu::device_options::{DeviceOptions, QueryView, WalkArgs, walk_args};
+use crate::query::gpu::order::QueryOrderPlan;
 use crate::query::gpu::{BucketIndex, Locator};
 use crate::query::options::Traversal;
 use cuda_std::mem::SliceMut;
@@ -16,7 +16,7 @@ use kauri_kernels::query::nearest::{
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
-/// Rows of `k` neighbours a query.
+/// Rows of `k` neighbors a query.
 #[derive(Clone, Copy)]
 pub(crate) struct RowsMut<'a, C> {
     pub(crate) dist2: SliceMut<'a, C>,
@@ -26,7 +26,7 @@ pub(crate) struct RowsMut<'a, C> {
 
 /// Temporary memory of one call.
 pub(crate) struct Nearest {
-    going: Going,
+    going: QueryOrderPlan,
 }
 
 impl Nearest {
@@ -34,16 +34,16 @@ impl Nearest {
     pub(crate) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &BucketIndex<C>,
-        asked: &Asked<C>,
-        queries: QueriesOn<'_, C>,
+        asked: &DeviceOptions<C>,
+        queries: QueryView<'_, C>,
         k: usize,
     ) -> Self {
         let are_ordered =
             queries.are_in_order || asked.is_in_order(tree.num_points(), k) || walks_alone(tree, asked);
-        Self { going: Going::plan(layout, tree, queries, are_ordered) }
+        Self { going: QueryOrderPlan::plan(layout, tree, queries, are_ordered) }
     }
 
-    /// Answers the queries of the plan.
+    /// QueryBackend the queries of the plan.
     ///
     /// # Safety
     /// Queries and rows are apart, of one number, and used by nothing else until the stream has done the work.
@@ -52,8 +52,8 @@ impl Nearest {
         stream: &Stream,
         temp: &Temp<'a>,
         tree: &'a BucketIndex<C>,
-        asked: &'a Asked<C>,
-        queries: QueriesOn<'a, C>,
+        asked: &'a DeviceOptions<C>,
+        queries: QueryView<'a, C>,
         rows: RowsMut<'_, C>,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
@@ -74,7 +74,7 @@ impl Nearest {
 }
 
 /// True if every query goes through the tree by itself, which is for left-balanced trees.
-fn walks_alone<C: Coord>(tree: &BucketIndex<C>, asked: &Asked<C>) -> bool {
+fn walks_alone<C: Coord>(tree: &BucketIndex<C>, asked: &DeviceOptions<C>) -> bool {
     use Traversal::{ClosestCorner, Stack, StackFree};
     let goes_by_nodes = matches!(asked.wanted.traversal, StackFree | Stack | ClosestCorner);
     goes_by_nodes
@@ -83,7 +83,7 @@ fn walks_alone<C: Coord>(tree: &BucketIndex<C>, asked: &Asked<C>) -> bool {
         && matches!(tree.locator, Locator::Planes(_))
 }
 
-/// Answers every query by a walk of its own.
+/// QueryBackend every query by a walk of its own.
 ///
 /// # Safety
 /// As [`Nearest::run`].
@@ -91,7 +91,7 @@ unsafe fn walk_alone<C: Coord>(
     stream: &Stream,
     tree: &BucketIndex<C>,
     traversal: Traversal,
-    queries: QueriesOn<'_, C>,
+    queries: QueryView<'_, C>,
     rows: RowsMut<'_, C>,
 ) -> Result<()> {
     // SAFETY: passed on to the caller.
@@ -112,7 +112,7 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     stream: &Stream,
     tree: &BucketIndex<C>,
     traversal: Traversal,
-    queries: QueriesOn<'_, C>,
+    queries: QueryView<'_, C>,
     rows: RowsMut<'_, C>,
 ) -> Result<()> {
     let num_queries = queries.len(tree.dims) as u64;
@@ -130,7 +130,7 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     }
 }
 
-/// By the kernel for so many neighbours.
+/// By the kernel for so many neighbors.
 ///
 /// # Safety
 /// As [`Nearest::run`], and the tree has no more than `D` dimensions.

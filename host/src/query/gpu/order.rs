@@ -6,7 +6,7 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::gather_on;
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
-use crate::query::gpu::ask::QueriesOn;
+use crate::query::gpu::device_options::QueryView;
 use crate::query::gpu::{BucketIndex, Locator};
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::QUERIES;
@@ -15,7 +15,7 @@ use kauri_kernels::thread::coord::Coord;
 
 /// How queries are gone through.
 #[derive(Clone, Copy)]
-pub(crate) struct Through<'a> {
+pub(crate) struct QueryOrder<'a> {
     /// Their buckets and numbers in the order of the walk; nothing if that is their own order.
     pub(crate) order: Option<Source<'a, u32, u32>>,
     /// A point that each leaves out, by id, in the order of the walk; empty if none does.
@@ -23,18 +23,18 @@ pub(crate) struct Through<'a> {
 }
 
 /// Temporary memory for that.
-pub(crate) struct Going {
+pub(crate) struct QueryOrderPlan {
     order: Option<Order>,
     /// If queries leave out points that follow each other: the ids of these, and the same in the order of the walk.
     except: Option<[Region<u32>; 2]>,
 }
 
-impl Going {
+impl QueryOrderPlan {
     /// Plans queries, which are put in order unless they are in a good one.
     pub(crate) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &BucketIndex<C>,
-        queries: QueriesOn<'_, C>,
+        queries: QueryView<'_, C>,
         are_ordered: bool,
     ) -> Self {
         let num_queries = queries.len(tree.dims);
@@ -55,8 +55,8 @@ impl Going {
         stream: &Stream,
         temp: &Temp<'a>,
         tree: &BucketIndex<C>,
-        queries: QueriesOn<'a, C>,
-    ) -> Result<Through<'a>> {
+        queries: QueryView<'a, C>,
+    ) -> Result<QueryOrder<'a>> {
         // SAFETY: passed on to the caller; the ids are the plan's own.
         unsafe {
             let order =
@@ -75,7 +75,7 @@ impl Going {
                 }
                 _ => queries.except,
             };
-            Ok(Through { order, except })
+            Ok(QueryOrder { order, except })
         }
     }
 }

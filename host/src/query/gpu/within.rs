@@ -3,13 +3,13 @@
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::primitives::operator::Sum;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::{Ends, Scan};
 use crate::query::gpu::BucketIndex;
-use crate::query::gpu::ask::{Asked, QueriesOn, WalkArgs, walk_args};
-use crate::query::gpu::order::{Going, Through};
+use crate::query::gpu::device_options::{DeviceOptions, QueryView, WalkArgs, walk_args};
+use crate::query::gpu::order::{QueryOrder, QueryOrderPlan};
 use crate::query::item_bytes;
-use crate::query::on_device::{DeviceWithin, Look, num_found};
+use crate::query::on_device::{DeviceRangeQuery, DeviceWithin, num_found};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::query::queries::flags;
@@ -21,7 +21,7 @@ use kauri_kernels::thread::measure::MAX_DIMS;
 use kauri_kernels::warp::look_back::Decoupled;
 
 /// A call that finds points within something.
-pub(crate) struct Call<'a, C: Coord> {
+pub(crate) struct RangeLaunch<'a, C: Coord> {
     tree: &'a BucketIndex<C>,
     stream: &'a Stream,
     within: Within<'a, C>,
@@ -31,35 +31,39 @@ pub(crate) struct Call<'a, C: Coord> {
 #[derive(Clone, Copy)]
 pub(crate) enum Within<'a, C> {
     /// Queries, and the distance that was asked for.
-    Distance(&'a Asked<C>, QueriesOn<'a, C>),
+    Distance(&'a DeviceOptions<C>, QueryView<'a, C>),
     /// The least and then the greatest coordinates of each box, and a bit a point that may be taken, or nothing.
     Boxes(Slice<'a, C>, Slice<'a, u32>),
 }
 
-/// As many neighbours as there are.
+/// As many neighbors as there are.
 pub(crate) const ALL: usize = usize::MAX;
 
 /// Room for what is found: ids and distances as far as they are wanted.
 #[derive(Clone, Copy)]
-pub(crate) struct FoundMut<'a, C> {
+pub(crate) struct DeviceRangeMut<'a, C> {
     pub(crate) ids: SliceMut<'a, u32>,
     /// As many as ids, or none.
     pub(crate) dist2: Option<SliceMut<'a, C>>,
 }
 
-impl<'a, C: Coord> Call<'a, C> {
+impl<'a, C: Coord> RangeLaunch<'a, C> {
     /// Checks that all is on the tree's device, and of its shape.
-    pub(crate) fn new(tree: &'a BucketIndex<C>, stream: &'a Stream, look: Look<'a, C>) -> Result<Self> {
+    pub(crate) fn new(
+        tree: &'a BucketIndex<C>,
+        stream: &'a Stream,
+        look: DeviceRangeQuery<'a, C>,
+    ) -> Result<Self> {
         let within = match look {
-            Look::Within(asked, queries) => {
+            DeviceRangeQuery::Within(asked, queries) => {
                 tree.check(stream, asked)?;
                 tree.num_queries(stream, queries)?;
                 if !asked.wanted.has_radius {
                     return Err(Error::NoRadius);
                 }
-                Within::Distance(asked, QueriesOn::all(tree, queries))
+                Within::Distance(asked, QueryView::all(tree, queries))
             }
-            Look::InBoxes(asked, corners) => {
+            DeviceRangeQuery::InBoxes(asked, corners) => {
                 tree.check(stream, asked)?;
                 let of_box = 2 * tree.dims;
                 corners.check(stream, "corners of boxes", corners.len() / of_box * of_box)?;
@@ -125,7 +129,7 @@ impl<'a, C: Coord> Call<'a, C> {
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and these wait for the device before they are freed.
         unsafe {
             let through = plan.offsets(&self, &temp, offsets)?;
-            self.emit(through, offsets.read_only(), FoundMut { ids: ids.slice_mut(), dist2 })
+            self.emit(through, offsets.read_only(), DeviceRangeMut { ids: ids.slice_mut(), dist2 })
         }
     }
 
@@ -146,7 +150,8 @@ impl<'a, C: Coord> Call<'a, C> {
             let mut ids = Buffer::uninitialized(gpu, total, "ids of points found").map_err(too_large)?;
             let mut dist2 =
                 Buffer::uninitialized(gpu, num_distances, "distances of points found").map_err(too_large)?;
-            let room = FoundMut { ids: ids.slice_mut(), dist2: with_distances.then(|| dist2.slice_mut()) };
+            let room =
+                DeviceRangeMut { ids: ids.slice_mut(), dist2: with_distances.then(|| dist2.slice_mut()) };
             self.emit(through, offsets.slice(), room)?;
             Ok(DeviceWithin { offsets, ids, dist2 })
         }
@@ -166,12 +171,12 @@ impl<'a, C: Coord> Call<'a, C> {
     /// Offsets and how rows are gone through are those of the call; nothing else uses its buffers and the room until the stream has done the work.
     pub(crate) unsafe fn emit(
         &self,
-        through: Through<'_>,
+        through: QueryOrder<'_>,
         offsets: Slice<'_, u64>,
-        FoundMut { ids, dist2 }: FoundMut<'_, C>,
+        DeviceRangeMut { ids, dist2 }: DeviceRangeMut<'_, C>,
     ) -> Result<()> {
         let Self { tree, stream, within } = self;
-        let dist2 = dist2.unwrap_or_else(nothing);
+        let dist2 = dist2.unwrap_or_else(empty_view);
         if ids.is_empty() {
             return Ok(());
         }
@@ -216,19 +221,19 @@ impl<'a, C: Coord> Call<'a, C> {
 /// Temporary memory of one call, from counts to points.
 pub(crate) struct WithinPlan {
     /// Of queries; boxes are gone through as they come.
-    going: Option<Going>,
+    going: Option<QueryOrderPlan>,
     counts: Region<u32>,
     scan: Scan,
 }
 
 impl WithinPlan {
     /// Plans a call; queries are put in order unless they are in a good one.
-    fn new<C: Coord>(layout: &mut Layout, call: &Call<'_, C>) -> Self {
+    fn new<C: Coord>(layout: &mut Layout, call: &RangeLaunch<'_, C>) -> Self {
         let num_rows = call.num_rows();
         let going = match call.within {
             Within::Distance(asked, queries) => {
                 let are_ordered = queries.are_in_order || asked.is_in_order(call.tree.num_points(), ALL);
-                Some(Going::plan(layout, call.tree, queries, are_ordered))
+                Some(QueryOrderPlan::plan(layout, call.tree, queries, are_ordered))
             }
             Within::Boxes(..) => None,
         };
@@ -239,30 +244,34 @@ impl WithinPlan {
     /// How queries are gone through.
     ///
     /// # Safety
-    /// As of [`Going::run`].
-    unsafe fn through<'a, C: Coord>(&self, call: &Call<'a, C>, temp: &Temp<'a>) -> Result<Through<'a>> {
+    /// As of [`QueryOrderPlan::run`].
+    unsafe fn through<'a, C: Coord>(
+        &self,
+        call: &RangeLaunch<'a, C>,
+        temp: &Temp<'a>,
+    ) -> Result<QueryOrder<'a>> {
         match (call.within, &self.going) {
             // SAFETY: passed on to the caller.
             (Within::Distance(_, queries), Some(going)) => unsafe {
                 going.run(call.stream, temp, call.tree, queries)
             },
-            _ => Ok(Through { order: None, except: nothing().read_only() }),
+            _ => Ok(QueryOrder { order: None, except: empty_view().read_only() }),
         }
     }
 
     /// Counts the points of each row; with [`flags::COUNT_SUBTREES`] not all are looked at, where that is possible. Returns how rows are
-    /// gone through, for [`Call::emit`].
+    /// gone through, for [`RangeLaunch::emit`].
     ///
     /// # Safety
     /// As many counts as rows; nothing else uses buffers of the call and counts until the stream has done the work.
     unsafe fn count<'a, C: Coord>(
         &self,
-        call: &Call<'a, C>,
+        call: &RangeLaunch<'a, C>,
         temp: &Temp<'a>,
         counts: SliceMut<'_, u32>,
         count_subtrees: u32,
-    ) -> Result<Through<'a>> {
-        let &Call { tree, stream, within } = call;
+    ) -> Result<QueryOrder<'a>> {
+        let &RangeLaunch { tree, stream, within } = call;
         // SAFETY: passed on to the caller.
         unsafe {
             let through = self.through(call, temp)?;
@@ -301,10 +310,10 @@ impl WithinPlan {
     /// One more offset than rows; nothing else uses buffers of the call and offsets until the stream has done the work.
     pub(crate) unsafe fn offsets<'a, C: Coord>(
         &self,
-        call: &Call<'a, C>,
+        call: &RangeLaunch<'a, C>,
         temp: &Temp<'a>,
         offsets: SliceMut<'_, u64>,
-    ) -> Result<Through<'a>> {
+    ) -> Result<QueryOrder<'a>> {
         let (stream, counts) = (call.stream, temp.view(self.counts));
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {

@@ -11,7 +11,7 @@ use super::small::SmallNodes;
 use super::{GpuTree, Triangles};
 use crate::device::{Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::stats::Stats;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::corners::{found, sah_corners, sah_root};
@@ -112,7 +112,8 @@ impl Builder {
         tree.corners.reserve(stream, num, 0)?;
         tree.extent.reserve(stream, 1, 0)?;
         self.boxes.reserve(stream, num, 0)?;
-        let (listed, root) = if splits { self.large.first(stream, num)? } else { (nothing(), nothing()) };
+        let (listed, root) =
+            if splits { self.large.first(stream, num)? } else { (empty_view(), empty_view()) };
         let mut layout = Layout::new();
         let words = layout.reserve::<u32>(found::WORDS);
         let temp = self.workspace.carve(stream, &layout, "box of a mesh")?;

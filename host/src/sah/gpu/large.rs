@@ -5,7 +5,7 @@ use super::room::Room;
 use super::small::SmallNodes;
 use crate::device::{Layout, PinnedBuffer, Region, Stream, Temp, Workspace};
 use crate::error::Result;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::Ends;
 use crate::primitives::segmented::Segmented;
 use cuda_std::mem::{Slice, SliceMut};
@@ -206,7 +206,7 @@ impl LargeNodes {
             listed: from_list.all_mut().read_only(),
             boxes: if clip { from_boxes.all_mut().read_only() } else { input.boxes },
         };
-        let next_boxes = if clip { to_boxes.all_mut() } else { nothing() };
+        let next_boxes = if clip { to_boxes.all_mut() } else { empty_view() };
         // Each node leaves two at most.
         to_nodes.reserve(stream, 2 * num_nodes as usize, 0)?;
         let first_small = small.reserve_roots(stream, 2 * num_nodes)?;
@@ -231,7 +231,8 @@ impl LargeNodes {
             }
             small.reserve_kept(stream, left.of_small, clip)?;
             let lists = [level.listed, to_list.all_mut().read_only()];
-            let boxes = if clip { [level.boxes, next_boxes.read_only()] } else { [nothing().read_only(); 2] };
+            let boxes =
+                if clip { [level.boxes, next_boxes.read_only()] } else { [empty_view().read_only(); 2] };
             small.keep(stream, input, lists, boxes, left.small, left.of_small)?;
             if left.told & left::LONG != 0 {
                 small.has_long();

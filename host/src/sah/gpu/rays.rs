@@ -7,7 +7,7 @@ use super::GpuTree;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::primitives::pairs::{Pairs, Source, nothing};
+use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::segmented_sort;
@@ -145,7 +145,7 @@ impl GpuTree {
         options: &'a RayOptions,
     ) -> Result<Asked<'a>> {
         let (num, rays) = (rays.len(), rays.slice());
-        let asked = Asked { tree: self, stream, rays, order: nothing().read_only(), options };
+        let asked = Asked { tree: self, stream, rays, order: empty_view().read_only(), options };
         if !options.sorted || num == 0 {
             return Ok(asked);
         }

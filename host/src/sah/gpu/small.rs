@@ -6,7 +6,7 @@ use super::room::Room;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
-use crate::primitives::pairs::{Pairs, Source, nothing};
+use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
 use cuda_std::mem::{Slice, SliceMut};
@@ -139,8 +139,8 @@ impl SmallNodes {
         self.reserve_kept(stream, root.len, input.options.clip)?;
         // SAFETY: there is room for one.
         unsafe { stream.upload(self.roots.all_mut().part(0, 1), &[root])? };
-        let lists = [listed, nothing().read_only()];
-        self.keep(stream, input, lists, [input.boxes, nothing().read_only()], 1, root.len)
+        let lists = [listed, empty_view().read_only()];
+        self.keep(stream, input, lists, [input.boxes, empty_view().read_only()], 1, root.len)
     }
 
     /// Takes the triangles of roots that have been written behind the others, and of their boxes if these are clipped.
@@ -157,7 +157,7 @@ impl SmallNodes {
         if num > 0 {
             // SAFETY: roots say where their triangles are, and there is room for them.
             unsafe {
-                let kept_boxes = if clip { self.boxes[0].all_mut() } else { nothing() };
+                let kept_boxes = if clip { self.boxes[0].all_mut() } else { empty_view() };
                 let end = self.num_roots + num;
                 let roots = self.roots.first(end as usize).part(self.num_roots as usize, num as usize);
                 let args = (

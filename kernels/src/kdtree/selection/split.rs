@@ -255,7 +255,7 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         [begins.load(0) + before[0], begins.load(1) + before[1], begins.load(2) + before[2]]
     }
 
-    /// Copies the coordinates: neighbouring lanes neighbouring ones.
+    /// Copies the coordinates: neighboring lanes neighboring ones.
     #[inline(always)]
     unsafe fn copy(&self, len: u32) {
         let (from, to) = (shared_field!(self.smem, from), shared_field!(self.smem, to));

@@ -61,7 +61,7 @@ thread_local! {
 
 /// The driver's library. The first call opens it; an answer is final, also that it is missing.
 ///
-/// `None` while this very thread is opening it: initialisers of the library may call a trampoline, and
+/// `None` while this very thread is opening it: initializers of the library may call a trampoline, and
 /// waiting for the library would be waiting for oneself.
 pub(crate) fn driver() -> Option<&'static Result<Driver, Missing>> {
     static DRIVER: OnceLock<Result<Driver, Missing>> = OnceLock::new();
@@ -85,7 +85,7 @@ fn open_first(candidates: impl Iterator<Item = OsString>) -> Result<Driver, Miss
     let mut unusable = None;
     for candidate in candidates {
         let name = candidate.to_string_lossy().into_owned();
-        // SAFETY: opening the driver's library runs its initialisers, which every program that links to it
+        // SAFETY: opening the driver's library runs its initializers, which every program that links to it
         // runs too. It is never closed.
         match unsafe { Library::new(&candidate) } {
             Ok(library) => return Ok(Driver { library, name }),

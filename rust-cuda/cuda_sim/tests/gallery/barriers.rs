@@ -12,7 +12,7 @@ struct Smem {
     total: [u32; 1],
 }
 
-/// Each thread hands its item to its neighbour.
+/// Each thread hands its item to its neighbor.
 #[kernel(block = N, shared = Smem)]
 unsafe fn exchange_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
     let items = shared_field!(shared_mem::<Smem>(), items);
@@ -152,7 +152,7 @@ unsafe fn clear_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
 unsafe fn sum_of_garbage(input: Slice<u32>, out: SliceMut<u32>) {
     let total = shared_field!(shared_mem::<Smem>(), total);
     let i = thread::index_1d() as usize;
-    total.atomic_add(0, input.load(i), Ordering::Relaxed, Scope::Block); // ! uninitialised accumulator
+    total.atomic_add(0, input.load(i), Ordering::Relaxed, Scope::Block); // ! uninitialized accumulator
     thread::sync_threads();
     out.store(i, total.load(0));
 }
@@ -340,8 +340,8 @@ unsafe fn index_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
 const BLOCKS: usize = 3;
 const ITEMS: usize = BLOCKS * N;
 
-/// What each thread gives that reads its neighbour's item.
-fn neighbours() -> Vec<u32> {
+/// What each thread gives that reads its neighbor's item.
+fn neighbors() -> Vec<u32> {
     (0..ITEMS).map(|i| (i / N * N + (i + 1) % N) as u32).collect()
 }
 
@@ -366,37 +366,30 @@ macro_rules! case {
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        case!("exchange without barrier", Race, true, exchange_without_barrier, exchange, neighbours),
+        case!("exchange without barrier", Race, true, exchange_without_barrier, exchange, neighbors),
         case!("static array without barrier", Race, true, static_array_without_barrier, static_array, sums),
-        case!("dynamic memory without barrier", Race, true, dynamic_without_barrier, dynamic, neighbours),
-        case!("index without barrier", Race, true, index_without_barrier, exchange, neighbours),
+        case!("dynamic memory without barrier", Race, true, dynamic_without_barrier, dynamic, neighbors),
+        case!("index without barrier", Race, true, index_without_barrier, exchange, neighbors),
         case!("write after read", Race, true, reuse_without_barrier, reuse, || {
             (0..ITEMS).map(|i| 2 * (i / N * N + (i + 2) % N) as u32).collect()
         }),
         case!("reduction without last barrier", Race, true, sum_without_last_barrier, sum, sums),
         case!("accumulator cleared too late", Race, true, clear_without_barrier, sum_by_atomics, sums),
-        case!("uninitialised accumulator", Uninitialised, true, sum_of_garbage, sum_by_atomics, sums),
-        case!("divergent barrier", BarrierMismatch, true, divergent_barrier, exchange, neighbours),
-        case!("barrier in uneven loop", BarrierMismatch, true, barrier_in_uneven_loop, exchange, neighbours),
-        case!("mixed barriers", BarrierMismatch, true, mixed_barriers, exchange, neighbours),
-        case!(
-            "barrier through a helper",
-            BarrierMismatch,
-            false,
-            divergent_helper,
-            common_helper,
-            neighbours
-        ),
+        case!("uninitialized accumulator", Uninitialized, true, sum_of_garbage, sum_by_atomics, sums),
+        case!("divergent barrier", BarrierMismatch, true, divergent_barrier, exchange, neighbors),
+        case!("barrier in uneven loop", BarrierMismatch, true, barrier_in_uneven_loop, exchange, neighbors),
+        case!("mixed barriers", BarrierMismatch, true, mixed_barriers, exchange, neighbors),
+        case!("barrier through a helper", BarrierMismatch, false, divergent_helper, common_helper, neighbors),
         case!(
             "barrier against warp sync",
             Deadlock,
             true,
             barrier_against_warp,
             barrier_after_warp,
-            neighbours
+            neighbors
         ),
         case!("union of phases without barrier", Race, true, phases_without_barrier, phases, || {
-            neighbours().iter().map(|&x| x & 255).collect()
+            neighbors().iter().map(|&x| x & 255).collect()
         }),
         case!("broadcast without barrier", Race, true, broadcast_without_barrier, broadcast, || {
             (0..ITEMS).map(|i| (i / N * N) as u32).collect()

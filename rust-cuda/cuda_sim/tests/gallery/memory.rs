@@ -1,4 +1,4 @@
-//! Bounds, initialisation, alignment, and threads that write what others write.
+//! Bounds, initialization, alignment, and threads that write what others write.
 
 use crate::harness::{Array, Case, Device, error, source};
 use cuda_sim::{LaunchSpec, SimError};
@@ -68,7 +68,7 @@ unsafe fn reads_unwritten(input: Slice<u32>, work: SliceMut<u32>, out: SliceMut<
     if i + N < input.len() {
         work.store(i, input.load(i));
     }
-    out.store(i, work.load(i)); // ! uninitialised global memory
+    out.store(i, work.load(i)); // ! uninitialized global memory
 }
 
 #[kernel(block = N)]
@@ -92,7 +92,7 @@ unsafe fn sums_padding(input: Slice<u32>, out: SliceMut<u32>) {
     thread::sync_threads();
     let (mut sum, mut c) = (0u32, 0);
     while c <= 16 {
-        sum = sum.wrapping_add(rows.load(t / 16 * 17 + c)); // ! uninitialised shared memory
+        sum = sum.wrapping_add(rows.load(t / 16 * 17 + c)); // ! uninitialized shared memory
         c += 1;
     }
     out.store(i, sum);
@@ -332,15 +332,15 @@ pub(crate) fn cases() -> Vec<Case> {
             || (0..ROWS as u32).map(|i| 5 * i).collect()
         ),
         case!(
-            "uninitialised global memory",
-            Uninitialised,
+            "uninitialized global memory",
+            Uninitialized,
             with_work::<reads_unwritten>,
             with_work::<reads_written>,
             identity
         ),
         case!(
-            "uninitialised shared memory",
-            Uninitialised,
+            "uninitialized shared memory",
+            Uninitialized,
             in_out!(sums_padding, ITEMS, ITEMS),
             in_out!(sums_items, ITEMS, ITEMS),
             || (0..ITEMS as u32).map(|i| (i / 16 * 16..i / 16 * 16 + 16).sum()).collect()

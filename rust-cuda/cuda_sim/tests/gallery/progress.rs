@@ -137,7 +137,7 @@ unsafe fn endless(values: SliceMut<u32>, flags: SliceMut<u32>) {
     }
 }
 
-/// One thread waits at a barrier for its neighbour, who waits for a flag that comes after the barrier.
+/// One thread waits at a barrier for its neighbor, who waits for a flag that comes after the barrier.
 #[kernel(block = N, shared = Smem)]
 unsafe fn flag_behind_barrier(values: SliceMut<u32>, flags: SliceMut<u32>) {
     let b = thread::block_idx_x() as usize;

@@ -123,7 +123,7 @@ impl World {
             all.sort_unstable_by(f64::total_cmp);
             let num = all.len().min(ids.len());
             prop_assert!(ids[num..].iter().all(|&id| id == u32::MAX), "{}: padding of {:?}", what, query);
-            for (i, found) in near.metres(row).take(num).enumerate() {
+            for (i, found) in near.meters(row).take(num).enumerate() {
                 let (id, truth) = (ids[i], meters[ids[i] as usize]);
                 let place = self.left[id as usize];
                 let what =
@@ -132,7 +132,7 @@ impl World {
                 prop_assert!((found - all[i]).abs() <= tolerance(all[i]), "{}: {} m", what(), all[i]);
                 let is_behind = i == 0 || (dist2[i - 1], ids[i - 1]) < (dist2[i], id);
                 prop_assert!(takes(id) && is_behind, "{}: order", what());
-                prop_assert_eq!(found, query.metres_to(&place), "{}", what());
+                prop_assert_eq!(found, query.meters_to(&place), "{}", what());
             }
         }
         Ok(())
@@ -179,7 +179,7 @@ fn check_index<I: SpatialIndex<Point = LonLat>>(
     for (row, meters) in meters.iter().enumerate() {
         let others = (0..).zip(meters).filter(|&(id, _)| id != row as u32 && is_in_tree(id));
         let least = others.map(|(_, &meters)| meters).fold(f64::INFINITY, f64::min);
-        let found = own.metres(row).next().unwrap_or(f64::INFINITY);
+        let found = own.meters(row).next().unwrap_or(f64::INFINITY);
         prop_assert!(found == least || (found - least).abs() <= tolerance(least), "{}, own {}", what, row);
     }
     Ok(())
@@ -238,10 +238,10 @@ fn check_joins(world: &World, device: &Device, draw: &Draw) -> Outcome {
     let near = KnnJoin::new(3).within(radius).run(device, left, right)?;
     for row in 0..right.len() {
         let mut within = found.row(row).to_vec();
-        let meters = |id: &u32| right[row].metres_to(&left[*id as usize]);
+        let meters = |id: &u32| right[row].meters_to(&left[*id as usize]);
         within.sort_by(|a, b| meters(a).total_cmp(&meters(b)));
         let num = within.len().min(3);
-        let found: Vec<f64> = near.metres(row).take(num).collect();
+        let found: Vec<f64> = near.meters(row).take(num).collect();
         let expected: Vec<f64> = within.iter().take(3).map(meters).collect();
         prop_assert_eq!(found, expected, "{}, nearest within {}", &what, radius);
         prop_assert!(near.row(row).0[num..].iter().all(|&id| id == u32::MAX), "{}", &what);
@@ -272,7 +272,7 @@ fn check_balanced(world: &World, device: &Device, draw: &Draw) -> Outcome {
     let removed = tree.removed()?;
     for &Removed { id, stays } in &removed {
         let [a, b] = [id, stays].map(|id| world.left[id as usize]);
-        prop_assert!(stays < id && a.metres_to(&b) == 0.0, "{:?} was removed for {:?}", a, b);
+        prop_assert!(stays < id && a.meters_to(&b) == 0.0, "{:?} was removed for {:?}", a, b);
     }
     let is_in_tree = |id: u32| removed.iter().all(|removed| removed.id != id);
     check_index(world, &tree, &is_in_tree, draw, &format!("BalancedKdTree on {device}"))

@@ -13,18 +13,18 @@ use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::once::Once;
-use crate::query::backend::Answers;
+use crate::query::backend::QueryBackend;
 use crate::query::gpu::BucketIndex;
 use crate::query::ids;
-use crate::query::union::Several;
+use crate::query::union::UnionIndex;
 use crate::threads::each;
 use std::sync::Arc;
 
 /// A tree of which the first nodes are in host memory, and the subtrees below on devices.
-pub(crate) struct SeveralTree<C> {
+pub(crate) struct MultiGpuTree<C> {
     parts: Arc<Parts<C>>,
     /// What answers queries, which the first one makes.
-    index: Once<Several<C>>,
+    index: Once<UnionIndex<C>>,
 }
 
 /// Its nodes.
@@ -43,7 +43,7 @@ fn place(level: u32, address: u32) -> usize {
     (full_tree(level) + address) as usize
 }
 
-impl<C> From<Parts<C>> for SeveralTree<C> {
+impl<C> From<Parts<C>> for MultiGpuTree<C> {
     fn from(parts: Parts<C>) -> Self {
         Self { parts: parts.into(), index: Once::new() }
     }
@@ -211,15 +211,15 @@ impl<C: Coord> Parts<C> {
     }
 
     /// Nodes and subtrees, as walks see them, in order.
-    fn sets(&self) -> Result<Vec<Box<dyn Answers<C>>>> {
+    fn sets(&self) -> Result<Vec<Box<dyn QueryBackend<C>>>> {
         // By where they are in a walk in order, in parts of the whole.
         let middle = |level: u32, address: u32| (2 * u64::from(address) + 1) << (u32::BITS - level);
         let tops = self.tops.iter().map(|top| {
-            let set: Box<dyn Answers<C>> = Box::new(of_point(&top.coords, top.id));
+            let set: Box<dyn QueryBackend<C>> = Box::new(of_point(&top.coords, top.id));
             Ok((middle(top.level, top.address), set))
         });
         let subtrees = each(&self.subtrees, |subtree| {
-            let set: Box<dyn Answers<C>> = Box::new(subtree.index(self.dims)?);
+            let set: Box<dyn QueryBackend<C>> = Box::new(subtree.index(self.dims)?);
             Ok((middle(subtree.level, subtree.address), set))
         })?;
         let mut sets = tops.chain(subtrees.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
@@ -228,7 +228,7 @@ impl<C: Coord> Parts<C> {
     }
 }
 
-impl<C: Coord> BalancedTree<C> for SeveralTree<C> {
+impl<C: Coord> BalancedTree<C> for MultiGpuTree<C> {
     fn num_nodes(&self) -> usize {
         self.parts.num_nodes
     }
@@ -253,10 +253,10 @@ impl<C: Coord> BalancedTree<C> for SeveralTree<C> {
         Ok(stays)
     }
 
-    fn answers(&self) -> Result<&dyn Answers<C>> {
+    fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_make(|| {
             let (sets, dims, parts) = (self.parts.sets()?, self.parts.dims, self.parts.clone());
-            Ok(Several { sets, dims, own: Box::new(move || parts.coords_by_id()) })
+            Ok(UnionIndex { sets, dims, own: Box::new(move || parts.coords_by_id()) })
         })?;
         Ok(index)
     }

@@ -17,11 +17,11 @@ pub(super) struct Land<'a> {
     pub(super) nodes: Cow<'a, [Node]>,
     /// The cell of each node.
     pub(super) cells: Vec<Cell>,
-    /// The points in the order of the tree, in metres.
+    /// The points in the order of the tree, in meters.
     pub(super) points: Vec<[f64; 2]>,
     /// What came back from them.
     pub(super) returns: Vec<Return>,
-    /// In metres.
+    /// In meters.
     pub(super) bounds: [[f64; 2]; 2],
     /// A part that shows much.
     pub(super) window: [[f64; 2]; 2],
@@ -30,7 +30,7 @@ pub(super) struct Land<'a> {
     file: ScaleOffset,
 }
 
-/// A square, in metres.
+/// A square, in meters.
 #[derive(Clone, Copy)]
 pub(super) struct Cell {
     pub(super) low: [f64; 2],
@@ -42,7 +42,7 @@ pub(super) struct Place {
     pub(super) at: [f64; 2],
     pub(super) leaf: u32,
     pub(super) around: Vec<u32>,
-    /// Of the ground, in metres.
+    /// Of the ground, in meters.
     pub(super) height: Option<f64>,
 }
 
@@ -50,10 +50,10 @@ impl<'a> Land<'a> {
     pub(super) fn of(scan: &Scan, tree: &'a Quadtree<[i32; 2]>, leaf_points: u32) -> Result<Self> {
         let file = scan.lidar.scale_offset();
         let nodes = tree.nodes()?;
-        let [low, high] = tree.bounds(0)?.map(|corner| file.to_metres(corner));
+        let [low, high] = tree.bounds(0)?.map(|corner| file.to_meters(corner));
         let cells = cells(&nodes, Cell { low, side: high[0] - low[0] });
         let points: Vec<_> =
-            tree.coords()?.as_chunks().0.iter().map(|&point| file.to_metres(point)).collect();
+            tree.coords()?.as_chunks().0.iter().map(|&point| file.to_meters(point)).collect();
         let returns = tree.payloads_in_order(&scan.returns)?;
         let bounds = scan.lidar.bounds();
         let window = varied_window(bounds, &points, &returns);
@@ -80,7 +80,7 @@ impl<'a> Land<'a> {
         Ok(self.tree.leaves_of(&places?)?)
     }
 
-    /// The points of a leaf, in metres, and what came back from them.
+    /// The points of a leaf, in meters, and what came back from them.
     pub(super) fn points_of(&self, leaf: u32) -> impl Iterator<Item = ([f64; 2], Return)> + '_ {
         let node = &self.nodes[leaf as usize];
         let range = node.start as usize..node.end as usize;
@@ -96,7 +96,7 @@ impl<'a> Land<'a> {
         leaves.filter(move |((_, node), cell)| node.is_leaf() && reaches(cell)).map(|((leaf, _), _)| leaf)
     }
 
-    /// Points a square metre of each node, in as much of its cell as was scanned.
+    /// Points a square meter of each node, in as much of its cell as was scanned.
     pub(super) fn densities(&self) -> Vec<f64> {
         let [low, high] = self.bounds;
         let density = |(node, cell): (&Node, &Cell)| {
@@ -113,7 +113,7 @@ impl<'a> Land<'a> {
         let points = leaves.iter().flat_map(|&leaf| self.points_of(leaf));
         let (mut sum, mut weights) = (0.0, 0.0);
         for (point, back) in points.filter(|(_, back)| back.class == LidarClass::Ground) {
-            // A millimetre away at least, so that no weight is infinite.
+            // A millimeter away at least, so that no weight is infinite.
             let weight = 1.0 / distance2(point, at).max(1e-6);
             sum += weight * f64::from(back.height);
             weights += weight;
@@ -189,7 +189,7 @@ mod tests {
             let land = Land::of(&scan, &tree, 20).unwrap();
             assert_eq!(land.cells.len(), tree.num_nodes());
             for (node, cell) in (0..).zip(&land.cells) {
-                let [low, high] = tree.bounds(node).unwrap().map(|corner| land.file.to_metres(corner));
+                let [low, high] = tree.bounds(node).unwrap().map(|corner| land.file.to_meters(corner));
                 for axis in 0..2 {
                     assert!((low[axis] - cell.low[axis]).abs() < 1e-6);
                     assert!((high[axis] - cell.low[axis] - cell.side).abs() < 1e-6);

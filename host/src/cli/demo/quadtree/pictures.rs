@@ -34,7 +34,7 @@ const BORDER: RGBColor = RGBColor(70, 84, 112);
 const PLACE: RGBColor = RGBColor(255, 255, 255);
 const AROUND: RGBColor = RGBColor(255, 196, 60);
 
-/// What land is of, and its colours.
+/// What land is of, and its colors.
 const CLASSES: [(LidarClass, &str, RGBColor); 6] = [
     (LidarClass::Ground, "ground", RGBColor(204, 178, 134)),
     (LidarClass::LowVegetation, "low vegetation", RGBColor(188, 196, 110)),
@@ -72,7 +72,7 @@ pub(super) fn draw_tree(path: &Path, land: &Land<'_>) -> Result<()> {
     })?)
 }
 
-/// Draws how many points a square metre the leaves have.
+/// Draws how many points a square meter the leaves have.
 pub(super) fn draw_density(path: &Path, land: &Land<'_>) -> Result<()> {
     let raster = Raster::of(land, DENSITY_MAP)?;
     let of_nodes = land.densities();
@@ -92,13 +92,13 @@ pub(super) fn draw_density(path: &Path, land: &Land<'_>) -> Result<()> {
         area.fill(&BACKGROUND)?;
         let (above, _) = area.split_vertically(height);
         let (map, scale) = above.split_horizontally(width);
-        let map = draw_map(&map, "Points a square metre of each leaf", land.bounds)?;
+        let map = draw_map(&map, "Points a square meter of each leaf", land.bounds)?;
         fill(&map, DENSITY_MAP, &colors)?;
         draw_scale(&scale, [least, most], color)
     })?)
 }
 
-/// Colours of densities, and what they stand for.
+/// Colors of densities, and what they stand for.
 fn draw_scale(area: &Area<'_>, [least, most]: [f64; 2], color: impl Fn(f64) -> RGBColor) -> Drawn {
     let (left, top) = (MARGIN as i32, (MARGIN + LINE) as i32);
     let right = left + SCALE as i32;
@@ -122,8 +122,8 @@ fn draw_scale(area: &Area<'_>, [least, most]: [f64; 2], color: impl Fn(f64) -> R
 
 /// All land, and cells: those of leaves of the tree that would be if more points were in a leaf, since a tree with fewer has them all.
 fn draw_all(area: &Area<'_>, land: &Land<'_>, colors: &[RGBColor]) -> Drawn {
-    let metres = CELL / f64::from(TREE_MAP) * (land.bounds[1][0] - land.bounds[0][0]);
-    let wide = land.cells.iter().rev().find(|cell| cell.side >= metres).unwrap_or(&land.cells[0]);
+    let meters = CELL / f64::from(TREE_MAP) * (land.bounds[1][0] - land.bounds[0][0]);
+    let wide = land.cells.iter().rev().find(|cell| cell.side >= meters).unwrap_or(&land.cells[0]);
     // As many as cells of this width have on average, so that about half of them split.
     let share = (wide.side / (land.bounds[1][0] - land.bounds[0][0])).powi(2);
     let most = land.leaf_points.max((land.points.len() as f64 * share) as u32);
@@ -182,7 +182,7 @@ fn draw_map<'a>(area: &Area<'a>, title: &str, [low, high]: [[f64; 2]; 2]) -> Dra
         .x_label_area_size(LINE)
         .y_label_area_size(LABELS)
         .build_cartesian_2d(low[0]..high[0], low[1]..high[1])?;
-    let metres = |value: &f64| thousands(value.round().max(0.0) as usize);
+    let meters = |value: &f64| thousands(value.round().max(0.0) as usize);
     chart
         .configure_mesh()
         .disable_mesh()
@@ -190,8 +190,8 @@ fn draw_map<'a>(area: &Area<'a>, title: &str, [low, high]: [[f64; 2]; 2]) -> Dra
         .label_style(text)
         .x_labels(6)
         .y_labels(6)
-        .x_label_formatter(&metres)
-        .y_label_formatter(&metres)
+        .x_label_formatter(&meters)
+        .y_label_formatter(&meters)
         .draw()?;
     Ok(chart.plotting_area().clone())
 }

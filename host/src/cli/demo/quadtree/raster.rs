@@ -12,7 +12,7 @@ const STEEPER: f64 = 1.5;
 /// Squares of land, by rows from the north.
 pub(super) struct Raster {
     side: usize,
-    /// Metres of a square along x and y.
+    /// Meters of a square along x and y.
     step: [f64; 2],
     /// The middles of the squares.
     places: Vec<[f64; 2]>,

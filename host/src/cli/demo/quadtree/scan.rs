@@ -19,7 +19,7 @@ pub(super) struct Scan {
 /// What came back from a place.
 #[derive(Clone, Copy)]
 pub(super) struct Return {
-    /// Metres.
+    /// Meters.
     pub(super) height: f32,
     pub(super) class: LidarClass,
 }

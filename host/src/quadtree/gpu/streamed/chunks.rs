@@ -3,7 +3,7 @@
 use crate::device::{Buffer, Layout};
 use crate::error::Result;
 use crate::memory;
-use crate::primitives::pairs::{Pairs, nothing};
+use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes, Turns};
@@ -101,7 +101,7 @@ impl<C: Coord, const D: usize> Streamed<'_, C, D> {
                 stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)?;
                 let [sorted, _] = sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
                 let sorted = sorted.read_only();
-                let args = (sorted.keys, numbers.slice(), begins.slice_mut(), nothing());
+                let args = (sorted.keys, numbers.slice(), begins.slice_mut(), empty_view());
                 stream.launch_items::<primitives_search<u32>>(batches.len() as u64, args)?;
                 let (coords, out) = (coords.slice(), coords_out.slice_mut());
                 permute_parts(stream, Direction::Gather, D, coords, sorted.values, out)?;

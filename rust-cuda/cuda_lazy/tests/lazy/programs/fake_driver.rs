@@ -10,11 +10,11 @@ unsafe extern "C" {
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static INITIALISER: extern "C" fn() = initialise;
+static INITIALIZER: extern "C" fn() = initialize;
 
 /// Takes its time, so that threads have to wait for the library, and calls back into the program where the
 /// program exports its trampolines.
-extern "C" fn initialise() {
+extern "C" fn initialize() {
     std::thread::sleep(Duration::from_millis(200));
     // SAFETY: asks for a name in the whole process; if there is one, it is a trampoline, which takes no
     // arguments here.

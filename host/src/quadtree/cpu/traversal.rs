@@ -8,14 +8,12 @@
 use crate::error::Result;
 use crate::kdtree::SplitRule;
 use crate::quadtree::{HostTree, frame_of, with_plane_or_space};
-use crate::query::backend::Checked;
-use crate::query::cpu::answers::answers_by_walks;
+use crate::query::backend::ValidatedQueries;
+use crate::query::cpu::backend::impl_query_backend;
 use crate::query::cpu::best::Best;
-use crate::query::cpu::walk::{
-    Nodes, Rules, Walked, {self},
-};
-use crate::query::cpu::within::{Look, Share, Show};
-use crate::query::cpu::{CpuIndex, answers, points};
+use crate::query::cpu::traversal::{self, Nodes, Rules, Traversable};
+use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
+use crate::query::cpu::{CpuIndex, backend, points};
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
@@ -33,7 +31,7 @@ pub(crate) struct DeepLeaf<C> {
 
 impl<C: Coord> HostTree<C> {
     /// The cells that walks go through, and the k-d trees of leaves.
-    pub(crate) fn walked<const D: usize>(&self) -> Result<Cells<'_, C, D>> {
+    pub(crate) fn traversable<const D: usize>(&self) -> Result<Cells<'_, C, D>> {
         let mut cells = Cells {
             frame: frame_of(&self.frame),
             nodes: self.nodes(),
@@ -48,10 +46,10 @@ impl<C: Coord> HostTree<C> {
     }
 
     /// The coordinates of the points by id, if they are the queries.
-    pub(crate) fn own(&self, queries: Checked<'_, C>) -> Result<Cow<'_, [C]>> {
+    pub(crate) fn own(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
         Ok(match queries {
-            Checked::Points { .. } => Cow::Borrowed(&[]),
-            Checked::Own { .. } => answers::by_id(&self.coords, &self.ids, self.dims)?.into(),
+            ValidatedQueries::Points { .. } => Cow::Borrowed(&[]),
+            ValidatedQueries::Own { .. } => backend::by_id(&self.coords, &self.ids, self.dims)?.into(),
         })
     }
 }
@@ -135,11 +133,11 @@ impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
 }
 
 /// Parts that a walk has yet to visit, and nodes of a leaf's k-d tree.
-pub(crate) struct Stack<C, const D: usize>(Vec<Waiting<C, D>>, walk::Stack<C, D>);
+pub(crate) struct Stack<C, const D: usize>(Vec<Waiting<C, D>>, traversal::Stack<C, D>);
 
 impl<C: Coord, const D: usize> Default for Stack<C, D> {
     fn default() -> Self {
-        Self(Vec::new(), walk::Stack::default())
+        Self(Vec::new(), traversal::Stack::default())
     }
 }
 
@@ -151,7 +149,7 @@ struct Waiting<C, const D: usize> {
     bound: C,
 }
 
-impl<C: Coord, const D: usize> Walked<C, D> for Cells<'_, C, D> {
+impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
     type Stack = Stack<C, D>;
 
     fn points(&self) -> &[[C; D]] {
@@ -159,7 +157,7 @@ impl<C: Coord, const D: usize> Walked<C, D> for Cells<'_, C, D> {
     }
 
     /// Where the points of its leaf begin.
-    fn home(&self, place: &[C; D]) -> u32 {
+    fn start_bucket(&self, place: &[C; D]) -> u32 {
         let last = (1 << self.frame.levels) - 1;
         let unit = self.frame.unit_of_any(*place).map(|unit| unit.clamp(0, last) as u32);
         let mut node = self.node(0);
@@ -217,7 +215,7 @@ impl<C: Coord, const D: usize> Walked<C, D> for Cells<'_, C, D> {
         }
     }
 
-    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl Show<C>) {
+    fn visit_range<L: RangePredicate<C, D>>(self, look: &L, row: usize, show: &mut impl RangeVisitor<C>) {
         self.look_in(Part::of(0), L::EVERYWHERE, look, row, show);
     }
 
@@ -228,7 +226,7 @@ impl<C: Coord, const D: usize> Walked<C, D> for Cells<'_, C, D> {
 
 impl<C: Coord, const D: usize> Cells<'_, C, D> {
     /// Shows the points of a part.
-    fn look_in<L: Look<C, D>, S: Show<C>>(
+    fn look_in<L: RangePredicate<C, D>, S: RangeVisitor<C>>(
         self,
         part: Part,
         region: L::Region,
@@ -247,7 +245,7 @@ impl<C: Coord, const D: usize> Cells<'_, C, D> {
         if part.axis == 0 && (node.is_leaf() || node.is_empty()) {
             if let Some(leaf) = self.deep_leaf(part.node) {
                 if S::COUNTS {
-                    return leaf.look(look, row, show);
+                    return leaf.visit_range(look, row, show);
                 }
                 if let Some(found) = few_in_leaf(leaf, look, row) {
                     return found.into_iter().for_each(|(id, distance)| show.point(id, distance));
@@ -277,13 +275,13 @@ impl<C: Coord, const D: usize> Cells<'_, C, D> {
 
 /// The points of a row in a leaf that is a k-d tree, in the order of the leaf: by ids. None if they are so many that all of the leaf may
 /// be looked at, or there is no memory.
-fn few_in_leaf<C: Coord, L: Look<C, D>, const D: usize>(
+fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     leaf: Nodes<'_, C, D>,
     look: &L,
     row: usize,
 ) -> Option<Vec<(u32, C)>> {
     let (mut found, mut are_few) = (Vec::new(), true);
-    leaf.look(look, row, &mut |id, distance| {
+    leaf.visit_range(look, row, &mut |id, distance| {
         are_few = are_few && found.len() < leaf.points.len() / 16 && found.try_reserve(1).is_ok();
         if are_few {
             found.push((id, distance));
@@ -293,4 +291,4 @@ fn few_in_leaf<C: Coord, L: Look<C, D>, const D: usize>(
     are_few.then_some(found)
 }
 
-answers_by_walks!(HostTree, with_plane_or_space);
+impl_query_backend!(HostTree, with_plane_or_space);

@@ -6,8 +6,8 @@ use kauri_kernels::thread::measure::{Norm, along, along_to_range};
 
 use crate::query::cpu::best::Best;
 use crate::query::cpu::boxes::BoxesOf;
-use crate::query::cpu::within::{Look, Share, Show};
-use crate::query::options::Wanted;
+use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
+use crate::query::options::ValidatedOptions;
 
 /// Levels of subtrees whose nodes are looked at one after the other: fewer branches make up for more distances.
 const SMALL_LEVELS: u32 = 3;
@@ -17,7 +17,7 @@ const MAX_LEVELS: usize = 32;
 const MAX_HOME_LEVELS: u32 = 15;
 
 /// A tree that walks go through.
-pub(crate) trait Walked<C: Coord, const D: usize>: Copy + Sync {
+pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
     /// What a walk keeps from query to query for its memory.
     type Stack: Default;
 
@@ -25,7 +25,7 @@ pub(crate) trait Walked<C: Coord, const D: usize>: Copy + Sync {
     fn points(&self) -> &[[C; D]];
 
     /// A number that places near each other have in common, or nearly.
-    fn home(&self, place: &[C; D]) -> u32;
+    fn start_bucket(&self, place: &[C; D]) -> u32;
 
     /// Offers every point that may be among the best, subtrees on the query's side of a plane first. If the walk is `PLAIN`, the
     /// rules are, and no point is left out.
@@ -41,7 +41,7 @@ pub(crate) trait Walked<C: Coord, const D: usize>: Copy + Sync {
     );
 
     /// Shows the points of a row, with their distances, in the order of the tree unless they are only counted.
-    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl Show<C>);
+    fn visit_range<L: RangePredicate<C, D>>(self, look: &L, row: usize, show: &mut impl RangeVisitor<C>);
 
     /// True only if every point of the index is in this tree.
     fn has_all(&self) -> bool;
@@ -124,7 +124,7 @@ impl<C: Coord, const D: usize> Default for Stack<C, D> {
 /// How distances are measured, and which points a query takes.
 #[derive(Clone)]
 pub(crate) struct Rules<'a, C, const D: usize> {
-    pub(crate) wanted: &'a Wanted<C>,
+    pub(crate) wanted: &'a ValidatedOptions<C>,
     pub(crate) periods: [C; D],
     /// The box of all points.
     pub(crate) low: [C; D],
@@ -133,7 +133,7 @@ pub(crate) struct Rules<'a, C, const D: usize> {
 
 impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     /// Of queries to points between two corners.
-    pub(crate) fn new(wanted: &'a Wanted<C>, [low, high]: [[C; D]; 2]) -> Self {
+    pub(crate) fn new(wanted: &'a ValidatedOptions<C>, [low, high]: [[C; D]; 2]) -> Self {
         let periods = std::array::from_fn(|axis| wanted.periods.get(axis).copied().unwrap_or(C::ZERO));
         Self { wanted, periods, low, high }
     }
@@ -206,7 +206,7 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     }
 }
 
-impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
+impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     type Stack = Stack<C, D>;
 
     fn points(&self) -> &[[C; D]] {
@@ -214,7 +214,7 @@ impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
     }
 
     /// The node on the last level of those whose nodes fit in a core's cache that a walk would come to first.
-    fn home(&self, place: &[C; D]) -> u32 {
+    fn start_bucket(&self, place: &[C; D]) -> u32 {
         let levels = MAX_HOME_LEVELS.min(num_levels(self.points.len() as u32) - 1);
         let (mut node, mut level_axis) = (0, 0);
         for _ in 0..levels {
@@ -287,7 +287,7 @@ impl<C: Coord, const D: usize> Walked<C, D> for Nodes<'_, C, D> {
         }
     }
 
-    fn look<L: Look<C, D>>(self, look: &L, row: usize, show: &mut impl Show<C>) {
+    fn visit_range<L: RangePredicate<C, D>>(self, look: &L, row: usize, show: &mut impl RangeVisitor<C>) {
         Walk { tree: self, first_small: self.first_small(), look, row, show }.subtree(0, 0, L::EVERYWHERE);
     }
 
@@ -322,7 +322,7 @@ struct Walk<'a, C, L, S, const D: usize> {
     show: &'a mut S,
 }
 
-impl<C: Coord, L: Look<C, D>, S: Show<C>, const D: usize> Walk<'_, C, L, S, D> {
+impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C>, const D: usize> Walk<'_, C, L, S, D> {
     /// Shows the points of the subtree of a node on a level of `level_axis`.
     fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
         if let Some(subtree) = self.tree.boxes.of(node) {

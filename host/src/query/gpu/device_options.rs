@@ -2,11 +2,11 @@
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use crate::primitives::pairs::nothing;
+use crate::primitives::pairs::empty_view;
 use crate::query::gpu::BucketIndex;
-use crate::query::gpu::order::Through;
+use crate::query::gpu::order::QueryOrder;
 use crate::query::on_device::DeviceQueries;
-use crate::query::options::{Traversal, Wanted};
+use crate::query::options::{Traversal, ValidatedOptions};
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::QUERIES;
 use kauri_kernels::query::queries::flags;
@@ -14,15 +14,15 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use std::ops::Range;
 
-/// Checked options, with what kernels read of them on the device.
-pub(crate) struct Asked<C> {
-    pub(crate) wanted: Wanted<C>,
+/// ValidatedQueries options, with what kernels read of them on the device.
+pub(crate) struct DeviceOptions<C> {
+    pub(crate) wanted: ValidatedOptions<C>,
     mask: Buffer<u32>,
     periods: Buffer<C>,
 }
 
-impl<C: Coord> Asked<C> {
-    pub(crate) fn new(stream: &Stream, wanted: Wanted<C>) -> Result<Self> {
+impl<C: Coord> DeviceOptions<C> {
+    pub(crate) fn new(stream: &Stream, wanted: ValidatedOptions<C>) -> Result<Self> {
         let words = wanted.mask.as_ref().map_or(&[][..], |mask| mask.words());
         let mask = Buffer::from_slice(stream, words, "mask of points")?;
         let periods = Buffer::from_slice(stream, &wanted.periods, "periods of the axes")?;
@@ -71,7 +71,7 @@ fn by_warps_alone(k: usize) -> bool {
 
 /// Queries in device memory.
 #[derive(Clone, Copy)]
-pub(crate) struct QueriesOn<'a, C> {
+pub(crate) struct QueryView<'a, C> {
     /// Their coordinates.
     pub(crate) coords: Slice<'a, C>,
     /// The row of each, if they are not in the order of their rows.
@@ -86,7 +86,7 @@ pub(crate) struct QueriesOn<'a, C> {
     pub(crate) are_own: bool,
 }
 
-impl<'a, C: Coord> QueriesOn<'a, C> {
+impl<'a, C: Coord> QueryView<'a, C> {
     /// All of a call.
     pub(crate) fn all(tree: &'a BucketIndex<C>, queries: DeviceQueries<'a, C>) -> Self {
         match queries {
@@ -98,7 +98,7 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
 
     /// Of points, in the order of their rows.
     pub(crate) fn of_points(coords: Slice<'a, C>) -> Self {
-        let none = nothing().read_only();
+        let none = empty_view().read_only();
         let (rows, except, first_left_out) = (none, none, None);
         Self { coords, rows, except, first_left_out, are_in_order: false, are_own: false }
     }
@@ -124,7 +124,7 @@ impl<'a, C: Coord> QueriesOn<'a, C> {
             let coords = tree.coords().part(range.start * tree.dims, range.len() * tree.dims);
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
-        let (none, are_own) = (nothing().read_only(), range.len() == tree.num_points());
+        let (none, are_own) = (empty_view().read_only(), range.len() == tree.num_points());
         Self {
             coords,
             rows: if are_own { ids } else { none },
@@ -166,10 +166,10 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
     /// Of queries for the `k` nearest, or for as many as there are.
     pub(crate) fn new(
         tree: &'a BucketIndex<C>,
-        asked: &'a Asked<C>,
-        queries: QueriesOn<'a, C>,
+        asked: &'a DeviceOptions<C>,
+        queries: QueryView<'a, C>,
         k: usize,
-        Through { order, except }: Through<'a>,
+        QueryOrder { order, except }: QueryOrder<'a>,
     ) -> Self {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         let own = if queries.are_own { flags::OWN } else { 0 };
@@ -183,7 +183,7 @@ impl<'a, C: Coord> WalkArgs<'a, C> {
             bucket_len: tree.bucket_len,
             queries: queries.coords,
             rows: order.map_or(queries.rows, |order| order.values),
-            homes: order.map_or(nothing().read_only(), |order| order.keys),
+            homes: order.map_or(empty_view().read_only(), |order| order.keys),
             except,
             mask: asked.mask(),
             periods: asked.periods.slice(),
