@@ -2,9 +2,6 @@
 
 pub mod balanced;
 mod batches;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
 pub mod device;
 mod error;
 #[cfg(feature = "io")]

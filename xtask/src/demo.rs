@@ -34,7 +34,7 @@ impl Demo {
 /// The program `kauri`, built if need be, with the workspace's data.
 pub(crate) fn kauri(workspace: &Workspace) -> std::process::Command {
     let mut command = cargo();
-    command.args(["run", "--package", "kauri", FEATURES, "--bin", "kauri", "--"]);
+    command.args(["run", "--package", "kauri-cli", FEATURES, "--bin", "kauri", "--"]);
     if env::var_os("KAURI_DATA").is_none() {
         command.env("KAURI_DATA", workspace.root.join("data"));
     }

@@ -31,6 +31,7 @@ pub use driver::DeviceInfo;
 pub use event::Event;
 pub use gpu::Gpu;
 pub use pinned::PinnedBuffer;
+pub use ptx::embedded_kernels;
 #[cfg(feature = "sim")]
 pub use sim::{Schedule, SimOptions};
 pub(crate) use staging::Staging;
@@ -140,9 +141,8 @@ impl Device {
         }
     }
 
-    /// The device, taken for this reason.
-    #[cfg(feature = "cli")]
-    pub(crate) fn with_reason(self, reason: String) -> Self {
+    /// The device with a text that says why it was chosen; [`Stats`](crate::Stats) show it.
+    pub fn with_reason(self, reason: String) -> Self {
         Self { reason: reason.into(), ..self }
     }
 

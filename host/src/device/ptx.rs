@@ -15,9 +15,8 @@ struct Embedded {
 
 include!(concat!(env!("OUT_DIR"), "/ptx_table.rs"));
 
-/// Family and architecture of every PTX in this build.
-#[cfg(feature = "cli")]
-pub(crate) fn embedded() -> impl Iterator<Item = (&'static str, u32)> {
+/// The family and the architecture (compute capability as major * 10 + minor) of every PTX in this build.
+pub fn embedded_kernels() -> impl Iterator<Item = (&'static str, u32)> {
     EMBEDDED.iter().map(|p| (p.family, p.arch))
 }
 

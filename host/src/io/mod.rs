@@ -43,11 +43,7 @@ mod mesh;
 mod pairs;
 mod table;
 
-#[cfg(all(unix, feature = "cli"))]
-pub(crate) use crate::stored::remove_unfinished;
-pub use crate::stored::write_atomically;
-#[cfg(feature = "cli")]
-pub(crate) use crate::stored::write_or;
+pub use crate::stored::{IndexInfo, index_info, remove_temporary_files, write_atomically, write_atomically_or};
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;

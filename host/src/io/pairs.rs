@@ -12,7 +12,7 @@ use std::path::Path;
 use super::table::{Numbers, Table};
 use crate::error::{Error, Result};
 use crate::point::LonLat;
-use crate::stored::write_or;
+use crate::stored::write_atomically_or;
 
 /// Extensions of the names of Parquet files.
 const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
@@ -97,7 +97,7 @@ impl<'a> PairTable<'a> {
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let path = path.as_ref();
-        write_or(path, |file| {
+        write_atomically_or(path, |file| {
             if Self::is_parquet(path) {
                 return self.parquet(path, file, find);
             }

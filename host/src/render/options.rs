@@ -91,15 +91,17 @@ impl RenderOptions {
         self
     }
 
-    /// Most rays of a picture: where every one from the camera hits something.
-    #[cfg(feature = "cli")]
-    pub(crate) fn most_rays(&self) -> f64 {
+    /// The largest number of rays of a picture: that of a camera whose every ray hits something.
+    pub fn max_rays(&self) -> f64 {
         let of_sample = 1.0 + f64::from(self.occlusion_rays) + f64::from(u8::from(self.shadows));
         f64::from(self.width) * f64::from(self.height) * f64::from(self.samples) * of_sample
     }
 
-    /// Refuses what no picture can be made with.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks that a picture can be rendered.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange), [`Error::InvalidLength`](crate::Error::InvalidLength) or an error of the direction of the light.
+    pub fn check(&self) -> Result<()> {
         check_size([self.width, self.height])?;
         check_range("samples of a pixel", self.samples, 1, MAX_RAYS)?;
         check_range("rays of ambient occlusion", self.occlusion_rays, 0, MAX_RAYS)?;

@@ -19,8 +19,11 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::R
     write_file(path, |file| write(file))
 }
 
-/// [`write_atomically`] for a `write` with errors of its own, which come back as they are.
-pub(crate) fn write_or<E: From<Error>>(
+/// [`write_atomically`] with a `write` that has errors of its own.
+///
+/// # Errors
+/// Errors of `write`, unchanged; otherwise those of [`write_atomically`].
+pub fn write_atomically_or<E: From<Error>>(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
 ) -> Result<(), E> {

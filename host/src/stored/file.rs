@@ -206,7 +206,6 @@ impl IndexFile {
 }
 
 /// The header of a file of any index, which has as many bytes as it says; nothing if it does not begin as one. Sections are not read.
-#[cfg(feature = "cli")]
 pub(super) fn header_of(path: &Path) -> Result<Option<Header>> {
     let at = At(path);
     // What is read from a pipe is gone for others.

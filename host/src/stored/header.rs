@@ -169,7 +169,6 @@ impl Header {
 }
 
 /// True for bytes that no other file begins with.
-#[cfg(feature = "cli")]
 pub(super) fn begins_index(bytes: &[u8]) -> bool {
     bytes == MAGIC
 }

@@ -9,12 +9,10 @@ mod header;
 mod unfinished;
 
 pub use atomic::write_atomically;
-#[cfg(feature = "cli")]
-pub(crate) use atomic::write_or;
+pub use atomic::write_atomically_or;
 pub(crate) use file::{IndexFile, Section};
 pub(crate) use header::PointType;
-#[cfg(all(unix, feature = "cli"))]
-pub(crate) use unfinished::remove_all as remove_unfinished;
+pub use unfinished::remove_temporary_files;
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -141,25 +139,44 @@ pub(crate) unsafe fn map<I: Stored>(device: &Device, path: &Path) -> Result<I> {
     Ok(index)
 }
 
-/// What the header of a file says.
-#[cfg(feature = "cli")]
-pub(crate) struct About {
-    pub(crate) kind: String,
-    pub(crate) points: PointType,
-    pub(crate) num_points: u64,
-    pub(crate) num_nodes: u64,
+/// The header of an index file.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct IndexInfo {
+    /// The kind of index: `kdtree`, `balanced` or `quadtree`.
+    pub kind: String,
+    /// The name of the type of the points ([`Point::NAME`]).
+    pub point_type: String,
+    /// The type of the coordinates inside the index, `f32` or `f64`.
+    pub coordinate_type: String,
+    /// Coordinates of a point.
+    pub dims: u32,
+    /// Number of points.
+    pub num_points: u64,
+    /// Number of nodes.
+    pub num_nodes: u64,
     /// The tag of each section, and its bytes.
-    pub(crate) sections: Vec<(String, u64)>,
+    pub sections: Vec<(String, u64)>,
 }
 
-/// Reads the header of a file of any index; nothing of a file that does not begin as one.
-#[cfg(feature = "cli")]
-pub(crate) fn about(path: &Path) -> Result<Option<About>> {
+impl IndexInfo {
+    /// The type of the points as a text, for example "i32 as 2 x f64".
+    pub fn points(&self) -> String {
+        format!("{} as {} x {}", self.point_type, self.dims, self.coordinate_type)
+    }
+}
+
+/// Reads the header of an index file; `None` if the file is not one. Sections are not checked.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::CorruptFile`] for a broken header.
+pub fn index_info(path: &Path) -> Result<Option<IndexInfo>> {
     let Some(Header { kind, points, num_points, num_nodes, sections }) = file::header_of(path)? else {
         return Ok(None);
     };
     let sections = sections.into_iter().map(|section| (section.tag, section.bytes)).collect();
-    Ok(Some(About { kind, points, num_points, num_nodes, sections }))
+    let PointType { name: point_type, coord: coordinate_type, dims } = points;
+    Ok(Some(IndexInfo { kind, point_type, coordinate_type, dims, num_points, num_nodes, sections }))
 }
 
 fn opened<I: Stored>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) -> Result<I> {

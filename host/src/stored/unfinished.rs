@@ -31,9 +31,11 @@ pub(super) fn end(
     finish(file)
 }
 
-/// Removes all files of the set and calls `end_program`. Until it returns no file is begun or put in its place.
-#[cfg(all(unix, feature = "cli"))]
-pub(crate) fn remove_all(end_program: impl FnOnce()) {
+/// Removes the temporary files of all writes in progress, then calls `end_program`: for programs that a signal ends.
+///
+/// Writes of this library go to a temporary file that takes the place of the target at the end. Until `end_program` returns, no such file is
+/// created or put in its place.
+pub fn remove_temporary_files(end_program: impl FnOnce()) {
     let mut unfinished = lock();
     for path in std::mem::take(&mut *unfinished) {
         // The program ends now: there is nothing to do about a file that cannot be removed.
@@ -42,7 +44,7 @@ pub(crate) fn remove_all(end_program: impl FnOnce()) {
     end_program();
 }
 
-#[cfg(all(test, unix, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -57,7 +59,7 @@ mod tests {
         end(new(), |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
         assert_eq!(entries(), 2);
         let mut is_ended = false;
-        remove_all(|| is_ended = true);
+        remove_temporary_files(|| is_ended = true);
         assert!(is_ended && entries() == 1 && folder.path().join("out").exists());
     }
 }

@@ -57,7 +57,7 @@ impl Case {
 
 fn run(arguments: impl IntoIterator<Item = String>) -> Answer {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = kauri::cli::main_with(arguments, &mut out, &mut err);
+    let code = kauri_cli::main_with(arguments, &mut out, &mut err);
     Answer { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
@@ -307,7 +307,7 @@ fn a_reader_that_leaves_is_no_error() {
     let run = |kind, out: &str| {
         let mut err = Vec::new();
         let arguments = format!("{arguments} --out {folder}/{out}");
-        let code = kauri::cli::main_with(arguments.split(' '), &mut Broken(kind), &mut err);
+        let code = kauri_cli::main_with(arguments.split(' '), &mut Broken(kind), &mut err);
         assert!(case.path(out).exists(), "files are written before text");
         (code, String::from_utf8(err).unwrap())
     };

@@ -33,7 +33,7 @@ fn run(cities: &str, airports: &str, arguments: &str) -> (Answer, TempDir) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let arguments = format!("kauri {arguments}");
     let arguments = arguments.split_whitespace().map(|argument| argument.replace('@', &at));
-    let code = kauri::cli::main_with(arguments, &mut out, &mut err);
+    let code = kauri_cli::main_with(arguments, &mut out, &mut err);
     let text = |bytes| String::from_utf8(bytes).unwrap().replace(&at, "@");
     (Answer { code, out: text(out), err: text(err) }, folder)
 }
@@ -183,7 +183,7 @@ fn fields_are_written_as_they_were_read() {
     let arguments =
         arguments.chain([path("t.csv"), "--right".into(), path("t.csv"), "--out".into(), path("o.csv")]);
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    assert_eq!(kauri::cli::main_with(arguments, &mut out, &mut err), 0, "{}", String::from_utf8_lossy(&err));
+    assert_eq!(kauri_cli::main_with(arguments, &mut out, &mut err), 0, "{}", String::from_utf8_lossy(&err));
     let expected = b"left_row,right_row,distance_m,left.lon,left.lat,\"left.a \"\"b\"\"\",right.lon,right.lat,\"right.a \"\"b\"\"\"\n\
         0,0,0.000,1,2,\"x\ny\",1,2,\"x\ny\"\n\
         1,1,0.000,3,4,caf\xe9,3,4,caf\xe9\n\

@@ -47,7 +47,7 @@ impl Case {
         let arguments = format!("kauri {arguments}");
         let arguments = arguments.split_whitespace().map(|argument| argument.replace('@', &at));
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = kauri::cli::main_with(arguments, &mut out, &mut err);
+        let code = kauri_cli::main_with(arguments, &mut out, &mut err);
         let text = |bytes| String::from_utf8(bytes).unwrap().replace(&at, "@");
         (code, text(out), text(err))
     }

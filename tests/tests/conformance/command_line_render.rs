@@ -10,7 +10,7 @@ fn run(folder: &TempDir, arguments: &str) -> (u8, String, String) {
     let folder = folder.path().display().to_string();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let all = format!("kauri {arguments}");
-    let code = kauri::cli::main_with(
+    let code = kauri_cli::main_with(
         all.split_whitespace().map(|one| one.replace('@', &folder)),
         &mut out,
         &mut err,

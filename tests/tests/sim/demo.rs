@@ -15,7 +15,7 @@ fn the_rows_are_those_of_the_cpu() {
         let arguments = ["kauri", "demo", "nearest", "--device", device, "--limit", "20", "--out", &out];
         let files = ["--cities", cities.to_str().unwrap(), "--airports", airports];
         let mut messages = Vec::new();
-        let code = kauri::cli::main_with(arguments.iter().chain(&files), &mut Vec::new(), &mut messages);
+        let code = kauri_cli::main_with(arguments.iter().chain(&files), &mut Vec::new(), &mut messages);
         assert_eq!(code, 0, "{}", String::from_utf8_lossy(&messages));
         fs::read_to_string(out).unwrap()
     });
@@ -28,7 +28,7 @@ fn a_quadtree_is_that_of_the_cpu() {
     let summaries = ["cpu", "sim"].map(|device| {
         let (mut out, mut messages) = (Vec::new(), Vec::new());
         let arguments = ["kauri", "demo", "quadtree", "--device", device, "--points", "1500"];
-        let code = kauri::cli::main_with(arguments, &mut out, &mut messages);
+        let code = kauri_cli::main_with(arguments, &mut out, &mut messages);
         assert_eq!(code, 0, "{}", String::from_utf8_lossy(&messages));
         String::from_utf8(out).unwrap().split_once("\ndevice").unwrap().0.to_owned()
     });

@@ -3,7 +3,7 @@
 use super::{File, Finding};
 
 /// The modules of `host/src`, foundations first. A module may use the ones before it.
-const MODULES: [&str; 25] = [
+const MODULES: [&str; 23] = [
     "error",
     "progress",
     "once",
@@ -27,8 +27,6 @@ const MODULES: [&str; 25] = [
     "render",
     "lidar",
     "io",
-    "cli",
-    "bin",
 ];
 
 pub(super) fn check(files: &[File]) -> Vec<Finding> {

@@ -1,0 +1,162 @@
+//! `kauri demo nearest`: the cities nearest to every airport.
+
+use clap::Args;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::times::Times;
+use kauri::SpatialIndex;
+use crate::device::{DeviceOption, Work};
+use crate::names::{CSV, PICTURE, with_extension};
+use crate::text::{shortened, table, thousands};
+use crate::{Result, Streams, data, map};
+use kauri::io::{LonLatTable, read_lonlat, write_atomically};
+use kauri::kdtree::{KdTree, KdTreeOptions};
+use kauri::LonLat;
+use kauri::query::Neighbors;
+
+/// Airports of the printed table, and cities of a line.
+const SHOWN_AIRPORTS: usize = 12;
+const SHOWN_CITIES: usize = 3;
+/// Airports that readers know, shown first where the data have them; the last ones lie by the date line and a pole.
+const WELL_KNOWN: [&str; SHOWN_AIRPORTS] =
+    ["LHR", "JFK", "HND", "FRA", "SIN", "GRU", "JNB", "SYD", "DEL", "SFO", "NAN", "LYR"];
+
+#[derive(Args)]
+#[command(
+    after_help = "The data folder is the one named by the environment variable KAURI_DATA, or else the first of: data \
+in the current folder, data beside the program, data one level above the program."
+)]
+pub(super) struct Nearest {
+    #[command(flatten)]
+    device: DeviceOption,
+    /// Cities per airport; all of them if there are fewer
+    #[arg(long, default_value_t = 5)]
+    k: usize,
+    /// CSV file with columns lon and lat, and maybe name [default: cities.csv of the data folder]
+    #[arg(long, value_name = "FILE")]
+    cities: Option<PathBuf>,
+    /// CSV file with columns lon and lat, and maybe name and iata [default: airports.csv of the data folder]
+    #[arg(long, value_name = "FILE")]
+    airports: Option<PathBuf>,
+    /// Take only the first N airports
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Write all pairs: airport_id,rank,city_id,km, where ids are row numbers from 0, ranks start at 1 and km has 6
+    /// decimals (a millimeter)
+    #[arg(long, value_name = "FILE.csv", value_parser = with_extension(CSV))]
+    out: Option<PathBuf>,
+    /// Draw a map of the world with the cities, and every airport joined to its nearest city
+    #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
+    map: Option<PathBuf>,
+}
+
+impl Nearest {
+    pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
+        let device = self.device.choice()?;
+        let mut times = Times::default();
+
+        let (cities, airports) = times.of("read", || self.read())?;
+        let k = self.k.min(cities.points.len());
+        let work = Work::of_nearest(cities.points.len(), airports.points.len(), k);
+        let device = device.for_work(work, streams.err)?;
+        let tree = times.of("build", || KdTree::build(&device, &cities.points, &KdTreeOptions::default()))?;
+        let near = times.of("query", || tree.nearest(&airports.points, k))?;
+        // Files before text: whoever closes the pipe early still gets them.
+        times.of("write", || self.write(&cities, &airports, &near))?;
+
+        let out = &mut *streams.out;
+        writeln!(
+            out,
+            "{} cities, {} airports, {} nearest cities of each\n",
+            thousands(cities.points.len()),
+            thousands(airports.points.len()),
+            thousands(k),
+        )?;
+        out.write_all(summary(&cities, &airports, &near).as_bytes())?;
+        writeln!(out, "\ndevice  {device}; {}\ntime    {}", device.reason(), times.text())?;
+        for file in [&self.out, &self.map].into_iter().flatten() {
+            writeln!(out, "wrote   {}", file.display())?;
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> Result<(LonLatTable, LonLatTable)> {
+        let cities = data::find(self.cities.as_deref(), "cities.csv", "--cities")?;
+        let airports = data::find(self.airports.as_deref(), "airports.csv", "--airports")?;
+        let (cities, mut airports) = (read_lonlat(cities)?, read_lonlat(airports)?);
+        if let Some(limit) = self.limit {
+            airports.points.truncate(limit);
+        }
+        Ok((cities, airports))
+    }
+
+    fn write(&self, cities: &LonLatTable, airports: &LonLatTable, near: &Neighbors<LonLat>) -> Result<()> {
+        if let Some(path) = &self.out {
+            write_pairs(path, near)?;
+        }
+        if let Some(path) = &self.map {
+            let lines: Vec<_> = (airports.points.iter().enumerate())
+                .filter_map(|(i, &airport)| Some((airport, cities.points[*near.row(i).0.first()? as usize])))
+                .collect();
+            map::write(path, &cities.points, &airports.points, &lines)?;
+        }
+        Ok(())
+    }
+}
+
+/// All pairs, airport by airport and nearest first. The text follows from the ids and squared distances, whose bits are
+/// the same on every backend.
+fn write_pairs(path: &Path, near: &Neighbors<LonLat>) -> kauri::Result<()> {
+    write_atomically(path, |file: &mut dyn Write| -> io::Result<()> {
+        writeln!(file, "airport_id,rank,city_id,km")?;
+        for airport in 0..near.len() {
+            for (rank, (city, km)) in found(near, airport).enumerate() {
+                writeln!(file, "{airport},{},{city},{km:.6}", rank + 1)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The cities of an airport and their distances in km, without padding.
+fn found(near: &Neighbors<LonLat>, airport: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
+    let ids = near.row(airport).0.iter().copied();
+    ids.zip(near.meters(airport)).take_while(|&(id, _)| id != u32::MAX).map(|(id, meters)| (id, meters / 1e3))
+}
+
+/// A table of a dozen airports.
+fn summary(cities: &LonLatTable, airports: &LonLatTable, near: &Neighbors<LonLat>) -> String {
+    let mut rows = vec![["airport", "code", "nearest cities"].map(String::from)];
+    for airport in shown(airports) {
+        let cities: Vec<String> = found(near, airport)
+            .take(SHOWN_CITIES)
+            .map(|(city, km)| format!("{} {km:.1} km", shortened(&name(cities, city as usize), 24)))
+            .collect();
+        let code = airports.codes.as_ref().map_or("", |codes| &codes[airport]);
+        rows.push([shortened(&name(airports, airport), 36), code.into(), cities.join(", ")]);
+    }
+    table(&rows)
+}
+
+/// The airports to show: well-known ones, then the first ones, in the order of the file.
+fn shown(airports: &LonLatTable) -> Vec<usize> {
+    let count = airports.points.len();
+    let by_code = |code: &&str| airports.codes.as_ref()?[..count].iter().position(|have| have == code);
+    let mut shown: Vec<usize> = WELL_KNOWN.iter().filter_map(by_code).collect();
+    for airport in 0..count.min(SHOWN_AIRPORTS) {
+        if shown.len() < SHOWN_AIRPORTS && !shown.contains(&airport) {
+            shown.push(airport);
+        }
+    }
+    shown.sort_unstable();
+    shown
+}
+
+/// The name of a place, or its row number.
+fn name(table: &LonLatTable, row: usize) -> String {
+    match &table.names {
+        Some(names) if !names[row].is_empty() => names[row].clone(),
+        _ => format!("#{row}"),
+    }
+}

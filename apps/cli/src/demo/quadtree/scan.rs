@@ -1,0 +1,43 @@
+//! The points of a scan in memory.
+
+use crate::Result;
+use crate::progress::Steps;
+use kauri::lidar::{Lidar, LidarClass};
+use crate::memory::vec_with_capacity;
+
+/// Points that are made at a time.
+const PART: usize = 1 << 18;
+
+/// A scan, and what the demo takes from its points.
+pub(super) struct Scan {
+    pub(super) lidar: Lidar,
+    /// x and y as LAS files have them.
+    pub(super) points: Vec<[i32; 2]>,
+    pub(super) returns: Vec<Return>,
+}
+
+/// What came back from a place.
+#[derive(Clone, Copy)]
+pub(super) struct Return {
+    /// Meters.
+    pub(super) height: f32,
+    pub(super) class: LidarClass,
+}
+
+impl Scan {
+    /// Makes the points, part by part.
+    pub(super) fn of(lidar: Lidar, steps: Steps) -> Result<Self> {
+        let (len, file) = (lidar.len() as usize, lidar.scale_offset());
+        let mut points = vec_with_capacity(len, "points of a scan")?;
+        let mut returns = vec_with_capacity(len, "returns of a scan")?;
+        steps.parts("scan", "points", len, PART, |part| {
+            for point in lidar.points(part.start as u64..part.end as u64)? {
+                let [x, y, height] = point.position;
+                points.push(file.to_integers([x, y])?);
+                returns.push(Return { height: height as f32, class: point.class });
+            }
+            Ok(())
+        })?;
+        Ok(Self { lidar, points, returns })
+    }
+}

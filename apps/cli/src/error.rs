@@ -1,0 +1,83 @@
+//! Why a command failed, in words of the command line.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::data;
+use kauri::Error;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CliError {
+    #[error("{}", in_options(.0))]
+    Kauri(#[from] Error),
+    #[error(
+        "there is no {file} in {}; name the file with {flag}, or its folder with the environment variable {}",
+        folders(searched),
+        data::FOLDER_VARIABLE
+    )]
+    NoData { file: &'static str, flag: &'static str, searched: Vec<PathBuf> },
+    #[error("{0}")]
+    Arguments(&'static str),
+    #[error("standard output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl CliError {
+    /// True if the reader of a pipe has left, which is no failure.
+    pub(super) fn is_reader_gone(&self) -> bool {
+        let (Self::Output(source) | Self::Kauri(Error::Io { source, .. })) = self else { return false };
+        source.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+/// The options that set what errors of the library name.
+const OPTIONS: [(&str, &str); 6] = [
+    ("width of a picture", "--size"),
+    ("height of a picture", "--size"),
+    ("samples of a pixel", "--samples"),
+    ("rays of ambient occlusion", "--ao"),
+    ("field of view in degrees", "--field-of-view"),
+    ("points of a leaf", "--leaf-points"),
+];
+
+/// An error of the library with the option that it is about, and without advice about calls.
+fn in_options(error: &Error) -> String {
+    match error {
+        Error::ResultTooLarge { bytes, memory, free, .. }
+        | Error::OutOfMemory { requested: bytes, memory, free, .. } => format!(
+            "this does not fit in memory: it takes {bytes} bytes more, and {free} bytes of {memory} memory are free; ask for less, by a \
+             smaller --within, --top, --k, --size, --triangles or --points, or take smaller files"
+        ),
+        Error::UnknownDevice { .. } | Error::NoSuchDevice { .. } => format!("--device: {error}"),
+        Error::OutOfRange { what, .. } => match OPTIONS.iter().find(|(named, _)| named == what) {
+            Some((_, option)) => format!("{option}: {error}"),
+            None => error.to_string(),
+        },
+        _ => error.to_string(),
+    }
+}
+
+fn folders(searched: &[PathBuf]) -> String {
+    let names: Vec<String> = searched.iter().map(|folder| folder.display().to_string()).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_speak_of_options() {
+        let text = |error: Error| CliError::from(error).to_string();
+        let error = Error::ResultTooLarge { count: 9, bytes: 72, memory: "host", free: 3 };
+        let too_large = text(error);
+        assert!(
+            too_large.contains("72 bytes") && too_large.contains("--top") && !too_large.contains('_'),
+            "{too_large}"
+        );
+        let error = Error::OutOfRange { what: "points of a leaf", value: 0, least: 1, most: 9 };
+        assert_eq!(text(error), "--leaf-points: points of a leaf 0: expected 1 to 9");
+        let error = Error::UnknownDevice { name: "x".into() };
+        assert!(text(error).starts_with("--device: unknown device 'x'"));
+    }
+}

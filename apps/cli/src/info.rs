@@ -1,0 +1,71 @@
+//! `kauri info`: what is in a table, or in the file of an index.
+
+use clap::Args;
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::Result;
+use super::text::{shortened, table, thousands};
+use kauri::io::{IndexInfo, Numbers, PlaceColumns, Table, index_info};
+
+/// Characters of an example.
+const SHOWN: usize = 24;
+
+#[derive(Args)]
+pub(super) struct Info {
+    /// CSV file with a header, Parquet or GeoParquet file, or saved index
+    file: PathBuf,
+}
+
+impl Info {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
+        if let Some(info) = index_info(&self.file)? {
+            return self.of_index(&info, out);
+        }
+        let table_of = Table::read(&self.file)?;
+        writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
+        let places = table_of.place_columns(None, None).ok();
+        let mut rows = vec![["column", "type", "least", "greatest", "first"].map(String::from)];
+        let first = if table_of.is_empty() { Vec::new() } else { table_of.rows()?.row(0) };
+        for (i, name) in table_of.columns().iter().enumerate() {
+            let [of, least, greatest] = match table_of.numbers(i) {
+                Ok(Numbers::Integers(all)) => row_of("integers", all.iter().min(), all.iter().max()),
+                Ok(Numbers::Floats(all)) => {
+                    let (least, greatest) =
+                        (all.iter().copied().reduce(f64::min), all.iter().copied().reduce(f64::max));
+                    row_of("numbers", least.as_ref(), greatest.as_ref())
+                }
+                Err(_) => row_of::<i64>("text", None, None),
+            };
+            let of = match places {
+                Some(PlaceColumns::LonLat { lon, .. }) if lon == i => "longitudes".to_owned(),
+                Some(PlaceColumns::LonLat { lat, .. }) if lat == i => "latitudes".to_owned(),
+                Some(PlaceColumns::Points(points)) if points == i => "places".to_owned(),
+                _ => of,
+            };
+            let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));
+            rows.push([name.clone(), of, least, greatest, first]);
+        }
+        let nested =
+            |name: &String| [name.as_str(), "within lists or maps: not read", "", "", ""].map(String::from);
+        rows.extend(table_of.nested_columns().iter().map(nested));
+        out.write_all(table(&rows).as_bytes())?;
+        Ok(())
+    }
+
+    /// By the header alone: what the sections hold is for whoever loads them.
+    fn of_index(&self, info: &IndexInfo, out: &mut dyn Write) -> Result<()> {
+        let [num_points, num_nodes] = [info.num_points, info.num_nodes].map(|num| thousands(num as usize));
+        let (file, kind, points) = (self.file.display(), &info.kind, info.points());
+        writeln!(out, "{file}: index '{kind}' of {num_points} points, {points}, in {num_nodes} nodes")?;
+        let mut rows = vec![["section", "bytes"].map(String::from)];
+        rows.extend(info.sections.iter().map(|(tag, bytes)| [tag.clone(), thousands(*bytes as usize)]));
+        out.write_all(table(&rows).as_bytes())?;
+        Ok(())
+    }
+}
+
+fn row_of<T: ToString>(of: &str, least: Option<&T>, greatest: Option<&T>) -> [String; 3] {
+    let text = |value: Option<&T>| value.map_or(String::new(), ToString::to_string);
+    [of.to_owned(), text(least), text(greatest)]
+}

@@ -1,0 +1,91 @@
+//! Runs joins: where, and what they say on standard error.
+
+use clap::Args;
+use std::io::Write;
+
+use super::all::AllPairs;
+use crate::device::{DeviceChoice, DeviceOption, Work};
+use crate::output::Form;
+use crate::places::Places;
+use crate::progress::Steps;
+use crate::{Result, Streams};
+use kauri::Device;
+use kauri::io::TakePairs;
+use kauri::join::JoinPlan;
+
+#[derive(Args)]
+pub(super) struct Running {
+    #[command(flatten)]
+    device: DeviceOption,
+    /// Say first, on standard error, what will run where, what memory it takes, and how many pairs there are, about
+    #[arg(long)]
+    plan: bool,
+    /// Show no progress, which otherwise is shown on a terminal
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Running {
+    /// Opens the device, if one is named.
+    pub(super) fn begin(&self, streams: &Streams<'_>) -> Result<Task> {
+        let steps = Steps { are_shown: streams.shows_progress && !self.quiet };
+        Ok(Task { choice: self.device.choice()?, steps, says_plan: self.plan })
+    }
+}
+
+/// A join of two sets of places.
+pub(super) trait Search {
+    /// Number of points of both sets.
+    fn num_points(&self) -> usize;
+    /// Estimates the time on the CPU.
+    fn work(&self) -> Work;
+    /// Plans the join: the method, and the memory except that of the pairs.
+    fn plan(&self, on: &Device) -> kauri::Result<JoinPlan>;
+    /// About how many pairs there are, as text.
+    fn expected_pairs(&self, on: &Device) -> kauri::Result<String>;
+    /// Hands all pairs to `take`, in batches.
+    fn find(&self, on: &Device, take: &mut TakePairs<'_>) -> kauri::Result<()>;
+}
+
+/// A join that is about to run.
+pub(super) struct Task {
+    choice: DeviceChoice,
+    pub(super) steps: Steps,
+    says_plan: bool,
+}
+
+impl Task {
+    /// Runs a join, and writes its pairs.
+    pub(super) fn write(
+        self,
+        search: &impl Search,
+        form: &Form<'_>,
+        tables: [&Places; 2],
+        streams: &mut Streams<'_>,
+    ) -> Result<()> {
+        let steps = self.steps;
+        let device = self.device(search, streams.err)?;
+        form.write(streams.out, tables, |take| {
+            steps.step("join", "points", || Ok(search.find(&device, take)?), |_| search.num_points())
+        })
+    }
+
+    /// Says how many pairs there are.
+    pub(super) fn count(self, pairs: &AllPairs<'_>, streams: &mut Streams<'_>) -> Result<()> {
+        let steps = self.steps;
+        let device = self.device(pairs, streams.err)?;
+        let count = steps.step("join", "points", || Ok(pairs.count(&device)?), |_| pairs.num_points())?;
+        Ok(writeln!(streams.out, "{count}")?)
+    }
+
+    /// The device, once the plan is said if that is wanted.
+    fn device(self, search: &impl Search, err: &mut dyn Write) -> Result<Device> {
+        let device = self.choice.for_work(search.work(), err)?;
+        if self.says_plan {
+            let (plan, pairs) = (search.plan(&device)?, search.expected_pairs(&device)?);
+            // There is nobody to tell if standard error is closed.
+            let _ = writeln!(err, "{plan}\npairs     {pairs}");
+        }
+        Ok(device)
+    }
+}

@@ -1,0 +1,104 @@
+//! Where the pairs of a join go, and in which form.
+
+use clap::Args;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::names::{has_extension, is_stream, with_extension};
+use super::places::Places;
+use super::{CliError, Result};
+use kauri::Error;
+use kauri::io::{Numbers, PairTable, Pairs, TakePairs, write_atomically_or};
+
+/// Extensions of the files that pairs are written to.
+const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
+
+/// Where pairs go, and how.
+#[derive(Args)]
+pub(super) struct Output {
+    /// Write an array of {"left": row, "right": row, "distance_m": d, "score": s}, rows counted from 0
+    #[arg(long)]
+    json: bool,
+    /// Write to a file, in the form that its name says: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
+    #[arg(long, value_name = "FILE", value_parser = with_extension(PAIRS))]
+    out: Option<PathBuf>,
+}
+
+/// Where pairs go, in a form that they can be written in.
+pub(super) struct Form<'a> {
+    is_json: bool,
+    /// Standard output without one.
+    path: Option<&'a Path>,
+}
+
+impl Output {
+    /// Refuses what contradicts itself, before any work is done for it.
+    pub(super) fn form(&self) -> Result<Form<'_>> {
+        let path = self.out.as_deref();
+        let is_named_json = path.is_some_and(|path| has_extension(path, "json"));
+        if self.json && path.is_some_and(|path| !is_named_json && !is_stream(path)) {
+            return Err(CliError::Arguments(
+                "--json and an --out whose name says another form: give it a name that ends in .json, or leave \
+                                            out --json",
+            ));
+        }
+        Ok(Form { is_json: self.json || is_named_json, path })
+    }
+}
+
+impl Form<'_> {
+    /// Writes the pairs that `find` hands to its argument, batch after batch.
+    pub(super) fn write(
+        &self,
+        out: &mut dyn Write,
+        [left, right]: [&Places; 2],
+        find: impl FnOnce(&mut TakePairs<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let pairs = PairTable { left: &left.table, right: &right.table, places: &left.points };
+        match (self.path, self.is_json) {
+            (Some(path), true) => write_atomically_or(path, |file| as_json(path, file, find)),
+            (Some(path), false) => pairs.write(path, find),
+            (None, true) => as_json(Path::new(""), out, find).map_err(of_output),
+            (None, false) => pairs.write_csv(out, find).map_err(of_output),
+        }
+    }
+}
+
+/// An error without a path is one of standard output.
+fn of_output(error: CliError) -> CliError {
+    match error {
+        CliError::Kauri(Error::Io { path, source }) if path.as_os_str().is_empty() => {
+            CliError::Output(source)
+        }
+        error => error,
+    }
+}
+
+fn as_json(
+    path: &Path,
+    to: &mut dyn Write,
+    find: impl FnOnce(&mut TakePairs<'_>) -> Result<()>,
+) -> Result<()> {
+    let error = |source| Error::Io { path: path.into(), source };
+    let mut before = "[";
+    find(&mut |pairs| write_json(to, &mut before, pairs).map_err(error))?;
+    // Of no pairs the array is empty.
+    let begin = if before == "[" { "[" } else { "" };
+    Ok(writeln!(to, "{begin}]").map_err(error)?)
+}
+
+/// Writes pairs as elements of an array, each after the text `before`.
+fn write_json(to: &mut dyn Write, before: &mut &'static str, pairs: Pairs<'_>) -> io::Result<()> {
+    for (i, (&[left, right], meters)) in pairs.rows.iter().zip(pairs.meters).enumerate() {
+        let mut value = json!({ "left": left, "right": right, "distance_m": meters });
+        match pairs.scores {
+            Some(Numbers::Integers(scores)) => value["score"] = Value::from(scores[i]),
+            Some(Numbers::Floats(scores)) => value["score"] = Value::from(scores[i]),
+            None => {}
+        }
+        to.write_all(std::mem::replace(before, ",").as_bytes())?;
+        serde_json::to_writer(&mut *to, &value)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! The tables of a join.
+
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::Result;
+use super::progress::Steps;
+use kauri::io::Table;
+use kauri::LonLat;
+
+/// One table.
+#[derive(Args)]
+pub(super) struct Left {
+    /// Left places: a CSV file with a header, or a Parquet or GeoParquet file
+    #[arg(long, value_name = "FILE")]
+    left: PathBuf,
+    /// Column of the left longitudes, in degrees [default: the points of a GeoParquet file, else lon, lng, long, longitude or x]
+    #[arg(long, value_name = "COLUMN")]
+    left_lon: Option<String>,
+    /// Column of the left latitudes, in degrees [default: lat, latitude or y]
+    #[arg(long, value_name = "COLUMN")]
+    left_lat: Option<String>,
+}
+
+/// The other table.
+#[derive(Args)]
+pub(super) struct Right {
+    /// Right places, of the same forms
+    #[arg(long, value_name = "FILE")]
+    right: PathBuf,
+    /// Column of the right longitudes
+    #[arg(long, value_name = "COLUMN")]
+    right_lon: Option<String>,
+    /// Column of the right latitudes
+    #[arg(long, value_name = "COLUMN")]
+    right_lat: Option<String>,
+}
+
+/// A file and the columns of its places, if they are named.
+struct Side<'a> {
+    name: &'a str,
+    path: &'a Path,
+    lon: Option<&'a str>,
+    lat: Option<&'a str>,
+}
+
+/// A table and its places.
+pub(super) struct Places {
+    pub(super) table: Table,
+    pub(super) points: Vec<LonLat>,
+}
+
+impl Places {
+    fn read(side: &Side<'_>, steps: Steps, err: &mut dyn Write) -> Result<Self> {
+        let read = || {
+            let table = Table::read(side.path)?;
+            let points = table.places(table.place_columns(side.lon, side.lat)?)?;
+            Ok(Self { table, points })
+        };
+        let name = format!("reading {}", side.name);
+        let places = steps.step(&name, "places", read, |places: &Self| places.points.len())?;
+        let nested = places.table.nested_columns();
+        if !nested.is_empty() {
+            // There is nobody to warn if standard error is closed.
+            let _ = writeln!(
+                err,
+                "warning: {}: columns within lists or maps are neither read nor written: {}",
+                side.path.display(),
+                nested.join(", ")
+            );
+        }
+        Ok(places)
+    }
+}
+
+impl Left {
+    /// Reads the table, and warns of the columns that it cannot read.
+    pub(super) fn read(&self, steps: Steps, err: &mut dyn Write) -> Result<Places> {
+        let (lon, lat) = (self.left_lon.as_deref(), self.left_lat.as_deref());
+        Places::read(&Side { name: "left", path: &self.left, lon, lat }, steps, err)
+    }
+}
+
+impl Right {
+    /// As [`Left::read`].
+    pub(super) fn read(&self, steps: Steps, err: &mut dyn Write) -> Result<Places> {
+        let (lon, lat) = (self.right_lon.as_deref(), self.right_lat.as_deref());
+        Places::read(&Side { name: "right", path: &self.right, lon, lat }, steps, err)
+    }
+}

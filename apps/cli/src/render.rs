@@ -1,0 +1,107 @@
+//! `kauri render`: pictures of a mesh.
+
+mod film;
+mod look;
+mod model;
+mod step;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use std::path::PathBuf;
+
+use super::device::{DeviceOption, Work};
+use super::names::{PICTURE, with_extension};
+use super::picture::write_frames;
+use super::progress::Steps;
+use super::text::{table, thousands};
+use super::{Result, Streams};
+use kauri::io::read_mesh;
+use kauri::mesh::Mesh;
+use kauri::sah::{Quality, SahOptions};
+use film::{Animation, Film};
+use look::{Look, UpAxis};
+use model::Model;
+use step::Step;
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("mesh").required(true))]
+pub(super) struct Render {
+    /// Mesh of triangles, a PLY or an OBJ file
+    #[arg(group = "mesh")]
+    file: Option<PathBuf>,
+    /// A mesh that is made, in place of a file
+    #[arg(long, value_enum, group = "mesh")]
+    model: Option<Model>,
+    /// Triangles of a mesh that is made, about
+    #[arg(long, value_name = "N", default_value_t = 100_000, conflicts_with = "file")]
+    triangles: u32,
+    /// Where the picture goes
+    #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
+    out: PathBuf,
+    #[command(flatten)]
+    device: DeviceOption,
+    /// How good the tree is: exact takes longer to build, and rays are faster
+    #[arg(long, value_enum, default_value = "fast")]
+    quality: TreeQuality,
+    #[command(flatten)]
+    look: Look,
+    /// Move the mesh, build the tree anew for every frame, and write a picture that moves (APNG)
+    #[arg(long, value_enum)]
+    animate: Option<Animation>,
+    /// Pictures of an animation
+    #[arg(long, value_name = "N", default_value_t = 24, requires = "animate",
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    frames: u32,
+    /// Show no progress, which otherwise is shown on a terminal
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// [`Quality`] on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum TreeQuality {
+    Fast,
+    Exact,
+}
+
+impl Render {
+    pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
+        let options = self.look.options(self.up_axis());
+        options.check()?;
+        let device = self.device.choice()?;
+        let mut read = Step::of("mesh", "triangles");
+        let mesh = read.time(|| self.mesh())?;
+        read.count += mesh.len();
+
+        let steps = Steps { are_shown: streams.shows_progress && !self.quiet };
+        let tree_options = SahOptions::default().quality(match self.quality {
+            TreeQuality::Fast => Quality::Fast,
+            TreeQuality::Exact => Quality::Exact,
+        });
+        let count = if self.animate.is_some() { self.frames } else { 1 };
+        let device = device.for_work(Work::of_rays(mesh.len(), options.max_rays(), count), streams.err)?;
+        let mut film = Film::new(&device, &mesh, self.animate.map(Animation::motion), count);
+        let camera = self.look.camera(&film.places()?, self.up_axis());
+        let size = [options.width, options.height];
+        write_frames(&self.out, size, count, |i| film.frame(i, &tree_options, &camera, &options, steps))?;
+
+        let mut rows = vec![["step", "of", "time", "a second"].map(String::from)];
+        rows.extend([&read, &film.build, &film.trace].map(Step::row));
+        let out = &mut *streams.out;
+        writeln!(out, "{} triangles, {} x {} pixels\n", thousands(mesh.len()), size[0], size[1])?;
+        out.write_all(table(&rows).as_bytes())?;
+        writeln!(out, "\ndevice  {device}; {}\nwrote   {}", device.reason(), self.out.display())?;
+        Ok(())
+    }
+
+    fn mesh(&self) -> Result<Mesh> {
+        match (&self.file, self.model) {
+            (Some(file), _) => Ok(read_mesh(file)?),
+            (None, model) => Ok(model.unwrap_or(Model::TorusKnot).mesh(self.triangles)?),
+        }
+    }
+
+    /// Meshes in files mostly stand on x and z, those that are made on x and y.
+    fn up_axis(&self) -> UpAxis {
+        if self.file.is_some() { UpAxis::Y } else { UpAxis::Z }
+    }
+}

@@ -1,0 +1,93 @@
+//! The frames of a picture: one of a mesh at rest, or many of one that moves.
+
+use clap::ValueEnum;
+
+use super::step::Step;
+use crate::Result;
+use crate::progress::Steps;
+use kauri::Device;
+use crate::memory::vec_with_capacity;
+use kauri::mesh::{Mesh, Motion};
+use kauri::render::{self, Camera, RenderOptions};
+use kauri::sah::{SahOptions, SahTree};
+
+/// Times of a motion that are looked at to see how much room it takes.
+const PHASES: u32 = 16;
+
+/// [`Motion`] on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Animation {
+    Waves,
+    Twist,
+}
+
+impl Animation {
+    pub(super) fn motion(self) -> Motion {
+        match self {
+            Self::Waves => Motion::Waves,
+            Self::Twist => Motion::Twist,
+        }
+    }
+}
+
+/// A mesh in motion, and what its pictures took so far.
+pub(super) struct Film<'a> {
+    device: &'a Device,
+    at_rest: &'a Mesh,
+    mesh: Mesh,
+    motion: Option<Motion>,
+    count: u32,
+    /// That of the last frame.
+    tree: Option<SahTree>,
+    pub(super) build: Step,
+    pub(super) trace: Step,
+}
+
+impl<'a> Film<'a> {
+    pub(super) fn new(device: &'a Device, at_rest: &'a Mesh, motion: Option<Motion>, count: u32) -> Self {
+        let (build, trace) = (Step::of("build", "triangles"), Step::of("trace", "rays"));
+        Self { device, at_rest, mesh: at_rest.clone(), motion, count, tree: None, build, trace }
+    }
+
+    /// Where the vertices are while the mesh moves.
+    pub(super) fn places(&mut self) -> Result<Vec<[f32; 3]>> {
+        let phases = if self.motion.is_some() { PHASES } else { 1 };
+        let num_places = phases as usize * self.mesh.vertices().len();
+        let mut places = vec_with_capacity(num_places, "places of vertices")?;
+        for phase in 0..phases {
+            self.move_to(f64::from(phase) / f64::from(phases))?;
+            places.extend_from_slice(self.mesh.vertices());
+        }
+        Ok(places)
+    }
+
+    /// The bytes of a frame.
+    pub(super) fn frame(
+        &mut self,
+        i: u32,
+        tree_options: &SahOptions,
+        camera: &Camera,
+        options: &RenderOptions,
+        steps: Steps,
+    ) -> Result<Vec<u8>> {
+        self.move_to(f64::from(i) / f64::from(self.count))?;
+        let (mesh, last) = (&self.mesh, self.tree.take());
+        let tree = self.build.time(|| match last {
+            Some(mut tree) => tree.rebuild(mesh).map(|()| tree),
+            None => SahTree::build(self.device, mesh, tree_options),
+        })?;
+        let name = format!("frame {} of {}", i + 1, self.count);
+        let draw = || Ok(render::image(&tree, &self.mesh, camera, options)?);
+        let image = self.trace.time(|| steps.step(&name, "rays", draw, |image| image.num_rays as usize))?;
+        self.build.count += tree.len();
+        self.trace.count += image.num_rays as usize;
+        self.tree = Some(tree);
+        Ok(image.pixels)
+    }
+
+    /// Moves the mesh to where it is at a time from 0 to 1.
+    fn move_to(&mut self, time: f64) -> Result<()> {
+        let Some(motion) = self.motion else { return Ok(()) };
+        Ok(motion.apply(self.at_rest, time, &mut self.mesh)?)
+    }
+}

@@ -1,0 +1,54 @@
+//! Meshes that are made.
+
+use clap::ValueEnum;
+
+use kauri::Result;
+use kauri::mesh::{Mesh, shapes};
+
+/// What all of them follow from.
+const SEED: u64 = 1;
+/// How much longer a knot is than its tube is round, in triangles.
+const KNOT_LENGTH: f64 = 12.0;
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Model {
+    Terrain,
+    TorusKnot,
+    Soup,
+    Grid,
+    Sphere,
+}
+
+impl Model {
+    /// The mesh with about so many triangles.
+    pub(super) fn mesh(self, triangles: u32) -> Result<Mesh> {
+        let count = f64::from(triangles);
+        // Half as many squares as triangles, of which the longer side has `times` as many as the other.
+        let sides = |times: f64| {
+            let short = (0.5 * count / times).sqrt();
+            [(times * short).round() as u32, short.round() as u32]
+        };
+        match self {
+            Self::Terrain => shapes::terrain(sides(1.0)[0], SEED),
+            Self::Grid => shapes::grid(2, sides(1.0)),
+            Self::Sphere => shapes::sphere(sides(2.0)[0], sides(2.0)[1] + 1),
+            Self::TorusKnot => shapes::torus_knot([2, 3], sides(KNOT_LENGTH)[0], sides(KNOT_LENGTH)[1]),
+            // As large as it takes to hide what is behind, nearly.
+            Self::Soup => shapes::soup(triangles, 1.5 * count.cbrt().recip(), SEED),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_about_so_many_triangles() {
+        for model in Model::value_variants() {
+            let mesh = model.mesh(10_000).unwrap();
+            assert!((9_000..11_000).contains(&mesh.len()), "{}", mesh.len());
+            model.mesh(0).unwrap();
+        }
+    }
+}
