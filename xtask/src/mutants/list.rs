@@ -887,8 +887,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "rays: planes are as if nothing were rounded",
         kernel: SAH_RAY,
-        from: "let around = 16.0 * (ROUNDING",
-        to: "let around = 0.0 * (ROUNDING",
+        from: "let slack = error * inverse.abs();",
+        to: "let slack = 0.0 * inverse.abs();",
     },
     Mutant {
         what: "rays: a hit in two leaves comes twice",
