@@ -202,22 +202,22 @@ impl<'a> Bench<'a> {
             Some(SahTree::build(&self.settings.device, self.mesh, &exact)?)
         };
         let kinds = [
-            ("primary rays, closest", &primary, true, &[8, 4, 0][..]),
-            ("random rays, closest", &random, true, &[8, 4, 0][..]),
-            ("shadow rays, any", &shadow, false, &[8, 0][..]),
-            ("occlusion rays, any", &occlusion, false, &[8, 0][..]),
-            ("occlusion rays, closest", &occlusion, true, &[8][..]),
+            ("primary rays, closest", &primary, true, &[4, 0][..]),
+            ("random rays, closest", &random, true, &[4, 0][..]),
+            ("shadow rays, any", &shadow, false, &[4, 0][..]),
+            ("occlusion rays, any", &occlusion, false, &[4, 0][..]),
+            ("occlusion rays, closest", &occlusion, true, &[4][..]),
         ];
         for (kind, rays, closest, stacks) in kinds {
             let on_device = Buffer::from_slice(&self.stream, rays, "rays")?;
             for (sorted, &stack) in [false, true].into_iter().flat_map(|s| stacks.iter().map(move |p| (s, p)))
             {
-                if sorted && stack != 8 {
+                if sorted && stack != 4 {
                     continue;
                 }
                 let options = usual.clone().sorted(sorted).stack(stack);
                 let how = if sorted { ", sorted" } else { "" };
-                let places = if stack == 8 { String::new() } else { format!(", stack of {stack}") };
+                let places = if stack == 4 { String::new() } else { format!(", stack of {stack}") };
                 self.trace(report, &fast, format!("{kind}{how}{places}"), &on_device, closest, &options)?;
             }
             if let Some(best) = best.as_ref().filter(|_| closest) {

@@ -116,14 +116,13 @@ pub struct RayOptions {
     /// and go deep into a tree, as from anywhere to anywhere, and for shadows; rays of a picture, and short ones from places that follow each
     /// other, are in a good order as they are. False by default; a CPU takes rays as they come.
     pub sorted: bool,
-    /// Places of the stack of subtrees that a ray leaves for later: 0, 4, or 8 by default. What finds no place there, with 0 everything, is found again from
-    /// the root. On a CPU any other number than 0 stands for 32.
+    /// Entries of the short stack of a ray: 0, or 4 by default. On overflow, traversal restarts from the root. The CPU has 32 entries in place of 4.
     pub stack: u32,
 }
 
 impl Default for RayOptions {
     fn default() -> Self {
-        Self { sorted: false, stack: 8 }
+        Self { sorted: false, stack: 4 }
     }
 }
 
@@ -134,16 +133,16 @@ impl RayOptions {
         self
     }
 
-    /// With so many places.
-    pub fn stack(mut self, places: u32) -> Self {
-        self.stack = places;
+    /// With a short stack of this many entries.
+    pub fn stack(mut self, entries: u32) -> Self {
+        self.stack = entries;
         self
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        if ![0, 4, 8].contains(&self.stack) {
-            let what = "places of the stack of a ray (0, 4 or 8)";
-            return Err(Error::OutOfRange { what, value: self.stack.into(), least: 0, most: 8 });
+        if ![0, 4].contains(&self.stack) {
+            let what = "entries of the short stack of a ray (0 or 4)";
+            return Err(Error::OutOfRange { what, value: self.stack.into(), least: 0, most: 4 });
         }
         Ok(())
     }

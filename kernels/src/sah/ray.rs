@@ -74,67 +74,45 @@ pub fn to_one(greatest: f32) -> f32 {
 ///
 /// Every plane is widened by the error of a hit. Translating and shearing the corners of a triangle ([`Shear`]) moves them by less than 7
 /// rounding errors of the largest distance, on one axis, between the ray's origin and a corner; the later steps are exact enough. That distance is at
-/// most the distance to the far side of the scene. It is also at most the distance to the hit plus the longest side of a triangle, so a far
-/// outlier does not widen the planes near the origin. With 16 rounding errors of the smaller of both distances on each side of a plane,
-/// traversal reaches every leaf that holds the part of the triangle that the ray hits.
+/// most the distance to the hit plus the longest side of a triangle: a far outlier does not widen the planes near the origin. With 16 rounding
+/// errors of that sum on each side of a plane, traversal reaches every leaf that holds the part of the triangle that the ray hits.
 #[derive(Clone, Copy)]
 pub struct Lines {
     origin: [f32; 3],
     inverse: [f32; 3],
-    /// Length along the ray per unit along the axis.
-    delay: [f32; 3],
-    /// Error bounds of planes and hits: at the origin, and anywhere in the scene.
-    least_off: f32,
-    most_off: f32,
-    /// Length along the ray per unit of a hit's error.
-    hit_delay: f32,
+    /// The error bound of planes and hits at the origin.
+    least_error: f32,
     /// What `t` is times, to be a length: a power of two.
     length: f32,
 }
 
 /// Growth of the error bound per length along the ray. A length of 1 is less than 2 on an axis.
-const OFF_PER_LENGTH: f32 = 2.0 * 16.0 * ROUNDING;
+const ERROR_PER_LENGTH: f32 = 2.0 * 16.0 * ROUNDING;
 
 impl Lines {
     /// Of a valid ray in a scene of this extent.
     #[inline(always)]
-    pub fn new(ray: &Ray, Extent { bounds, longest }: Extent) -> Self {
-        let mut farthest = 0.0f32;
-        let mut i = 0;
-        while i < 3 {
-            let (low, high) = (bounds.low[i] - ray.origin[i], bounds.high[i] - ray.origin[i]);
-            farthest = farthest.max(low.abs()).max(high.abs());
-            i += 1;
-        }
-        let off = |distance: f32| 16.0 * (ROUNDING * distance + LEAST);
+    pub fn new(ray: &Ray, extent: Extent) -> Self {
         let mut d = ray.direction;
         let greatest = of_axis(d, greatest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
         let scale = to_one(greatest);
-        let (mut inverse, mut delay) = ([0.0; 3], [0.0; 3]);
+        let mut inverse = [0.0; 3];
         let mut i = 0;
         while i < 3 {
             d[i] *= scale;
             // A ray that moves less than that across an axis stays within the error of a plane: no inverse needs to be infinite.
             let least = greatest * scale * (1.0 / (1u64 << 60) as f32);
             inverse[i] = 1.0 / d[i].abs().max(least).copysign(d[i]);
-            delay[i] = inverse[i].abs();
             i += 1;
         }
-        Self {
-            origin: ray.origin,
-            inverse,
-            delay,
-            least_off: off(longest),
-            most_off: off(farthest),
-            hit_delay: 1.0 / (greatest * scale),
-            length: 1.0 / scale,
-        }
+        let least_error = 16.0 * (ROUNDING * extent.longest + LEAST);
+        Self { origin: ray.origin, inverse, least_error, length: 1.0 / scale }
     }
 
     /// The error bound of planes and hits up to a length, ahead of the origin or behind it.
     #[inline(always)]
-    fn off(&self, length: f32) -> f32 {
-        (OFF_PER_LENGTH * length + self.least_off).min(self.most_off)
+    fn error(&self, length: f32) -> f32 {
+        ERROR_PER_LENGTH * length + self.least_error
     }
 
     /// A part of the ray by lengths, given by `t`.
@@ -143,11 +121,10 @@ impl Lines {
         Span { begin: of.begin * self.length, end: of.end * self.length }
     }
 
-    /// True if a hit at `t` may lie at or beyond a length, given its error.
+    /// True if a hit at or beyond a length may have this `t` or less. The direction is at least 1 long, so a hit is off by no more than its error.
     #[inline(always)]
     pub fn may_reach(&self, t: f32, length: f32) -> bool {
-        let reached = t * self.length;
-        length - self.off(reached.abs()) * self.hit_delay <= reached
+        length - self.error(length.abs()) <= t * self.length
     }
 
     /// True if the ray goes up on an axis.
@@ -159,24 +136,32 @@ impl Lines {
     /// The part of the ray, within a span, that may be on both sides of a plane: before it the ray is on the near side, after it on the far side.
     #[inline(always)]
     pub fn crossing(&self, axis: u32, plane: f32, within: Span) -> Span {
-        self.widened(axis, plane, self.off(within.begin.abs().max(within.end.abs())))
+        self.widened(axis, plane, self.error(within.begin.abs().max(within.end.abs())))
     }
 
     #[inline(always)]
-    fn widened(&self, axis: u32, plane: f32, off: f32) -> Span {
-        let length = (plane - of_axis(self.origin, axis)) * of_axis(self.inverse, axis);
-        let slack = off * of_axis(self.delay, axis);
+    fn widened(&self, axis: u32, plane: f32, error: f32) -> Span {
+        let inverse = of_axis(self.inverse, axis);
+        let length = (plane - of_axis(self.origin, axis)) * inverse;
+        let slack = error * inverse.abs();
         Span { begin: length - slack, end: length + slack }
     }
 
-    /// Where the ray is in a box, as far as it is asked for there.
+    /// Where the ray is in the bounding box of the scene, as far as it is asked for there.
     #[inline(always)]
     pub fn within(&self, bounds: Aabb, asked: Span) -> Span {
+        let mut farthest = 0.0f32;
+        let mut i = 0;
+        while i < 3 {
+            let (low, high) = (bounds.low[i] - self.origin[i], bounds.high[i] - self.origin[i]);
+            farthest = farthest.max(low.abs()).max(high.abs());
+            i += 1;
+        }
+        let error = 16.0 * (ROUNDING * farthest + LEAST);
         let mut span = asked;
         let mut i = 0;
         while i < 3 {
-            let [low, high] =
-                [bounds.low, bounds.high].map(|of| self.widened(i, of[i as usize], self.most_off));
+            let [low, high] = [bounds.low, bounds.high].map(|of| self.widened(i, of[i as usize], error));
             let (near, far) = if self.goes_up(i) { (low, high) } else { (high, low) };
             span.begin = span.begin.max(near.begin);
             span.end = span.end.min(far.end);

@@ -177,7 +177,6 @@ unsafe fn own(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
-#[instance(8)]
 pub unsafe fn sah_closest<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -202,7 +201,6 @@ pub unsafe fn sah_closest<const PLACES: usize>(
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
-#[instance(8)]
 pub unsafe fn sah_any<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -224,7 +222,6 @@ pub unsafe fn sah_any<const PLACES: usize>(
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
-#[instance(8)]
 pub unsafe fn sah_count_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -246,7 +243,6 @@ pub unsafe fn sah_count_hits<const PLACES: usize>(
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
-#[instance(8)]
 pub unsafe fn sah_write_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,

@@ -30,8 +30,7 @@ macro_rules! trace {
         let (num, args) = (rays.len() as u64, (nodes, listed, corners, extent, *rays, *order, $($own),*));
         match options.stack {
             0 => stream.launch_items::<$kernel<0>>(num, args),
-            4 => stream.launch_items::<$kernel<4>>(num, args),
-            _ => stream.launch_items::<$kernel<8>>(num, args),
+            _ => stream.launch_items::<$kernel<4>>(num, args),
         }
     }};
 }
