@@ -1,5 +1,5 @@
-//! The command line: a module per command. It is part of the library so that tests can run it without a process; it is not
-//! an interface for programs and may change in any version.
+//! The program `kauri`: a module per command. It is a library so that tests can run it without a process; it is not an interface for programs, and
+//! may change in any version.
 
 mod data;
 mod demo;
