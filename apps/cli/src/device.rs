@@ -20,8 +20,7 @@ use std::f64::consts::PI;
 use std::io::Write;
 
 use super::Result;
-use kauri::Device;
-use kauri::EARTH_RADIUS_M;
+use kauri::{Device, EARTH_RADIUS_M};
 
 /// Seconds to open a GPU: the driver, a context and the kernels. Measured on an H200.
 const OPENING: f64 = 0.35;

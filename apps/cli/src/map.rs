@@ -4,8 +4,7 @@ use plotters::prelude::*;
 use std::path::Path;
 
 use super::picture::{self, Area, Drawn};
-use kauri::Result;
-use kauri::LonLat;
+use kauri::{LonLat, Result};
 
 /// Pixels of a degree, and of the picture.
 const SCALE: i32 = 5;

@@ -11,8 +11,8 @@ use plotters_backend::{
 use std::io;
 use std::path::Path;
 
-use kauri::{Error, Result};
 use kauri::io::write_atomically_or;
+use kauri::{Error, Result};
 
 /// Where to draw.
 pub(super) type Area<'a> = DrawingArea<Canvas<'a>, Shift>;

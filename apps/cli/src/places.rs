@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::Result;
 use super::progress::Steps;
-use kauri::io::Table;
 use kauri::LonLat;
+use kauri::io::Table;
 
 /// One table.
 #[derive(Args)]

@@ -353,15 +353,15 @@ impl<P: Point> BalancedKdTree<P> {
 
 impl<P: Point> SealedIndex for BalancedKdTree<P> {}
 
-/// Queries are of the points that stayed; masks and [`Queries::Own`](super::Queries::Own) of all that were given. One that was removed finds the one that stays
+/// Queries are of the points that stayed; masks and [`Queries::Own`](crate::query::Queries::Own) of all that were given. One that was removed finds the one that stays
 /// for it, at a distance of 0.
 ///
 /// The first query brings the points in the order of a walk over buckets, as queries to a [`KdTree`](super::KdTree) go: on a GPU it
-/// takes the memory of such a tree, on the CPU up to twice that of the points. There [`Traversal`](super::Traversal)s by nodes are walks over buckets
+/// takes the memory of such a tree, on the CPU up to twice that of the points. There [`Traversal`](crate::query::Traversal)s by nodes are walks over buckets
 /// too.
 ///
 /// Robinson's search, for all points that differ by no more than a distance on every axis, is that for points within a radius by
-/// [`Norm::Chebyshev`](super::Norm::Chebyshev).
+/// [`Norm::Chebyshev`](crate::query::Norm::Chebyshev).
 ///
 /// Of a tree over several devices all are asked at the same time, and what they find is merged: rows are those of the same tree on one
 /// device. It takes host memory for what each finds, of nearest neighbors as much as 16 million entries a device take; and if the

@@ -43,7 +43,9 @@ mod mesh;
 mod pairs;
 mod table;
 
-pub use crate::stored::{IndexInfo, index_info, remove_temporary_files, write_atomically, write_atomically_or};
+pub use crate::stored::{
+    IndexInfo, index_info, remove_temporary_files, write_atomically, write_atomically_or,
+};
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;

@@ -20,7 +20,7 @@ pub(crate) mod sealed {
 
 type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 
-/// An index that answers queries for points: [`KdTree`](super::KdTree), [`BalancedKdTree`](super::BalancedKdTree),
+/// An index that answers queries for points: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
 /// [`Quadtree`](crate::quadtree::Quadtree).
 ///
 /// Results do not depend on the index, but for the order of points found within a distance or in boxes. Queries only read, so threads
@@ -68,7 +68,7 @@ pub trait SpatialIndex: sealed::Sealed {
     ///   of its subtrees there, which take up to an eighth of its memory.
     ///
     /// # Errors
-    /// Those of [`KdTree::build`](super::KdTree::build) for the first query that cannot be used; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if n x k entries do
+    /// Those of [`KdTree::build`](crate::KdTree::build) for the first query that cannot be used; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if n x k entries do
     /// not fit in memory, for which there is [`SpatialIndex::nearest_batches`]; errors of the device.
     fn nearest(&self, queries: &[Self::Point], k: usize) -> Result<Neighbors<Self::Point>> {
         self.nearest_with(queries, k, &QueryOptions::default())
@@ -138,7 +138,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// coordinate on an axis is above its greatest has none. With a mask only its points count.
     ///
     /// # Errors
-    /// Those of [`KdTree::build`](super::KdTree::build) for the first corner that cannot be used; [`Error::Shape`](crate::Error::Shape) for a mask of another number of
+    /// Those of [`KdTree::build`](crate::KdTree::build) for the first corner that cannot be used; [`Error::Shape`](crate::Error::Shape) for a mask of another number of
     /// points; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     fn count_in_boxes(&self, boxes: &[[Self::Point; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>>
     where

@@ -19,8 +19,8 @@ pub enum DeviceQueries<'a, C> {
     },
 }
 
-/// [`QueryOptions`] checked for a tree, with what a GPU reads of them in its memory. Another tree refuses them; the tree itself takes
-/// them also after [`KdTree::rebuild_on`], which keeps the number of points.
+/// [`QueryOptions`](crate::QueryOptions) checked for a tree, with what a GPU reads of them in its memory. Another tree refuses them; the tree itself takes
+/// them also after [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points.
 pub struct PreparedQuery<P: Point> {
     pub(crate) asked: DeviceOptions<P::Coord>,
     pub(crate) tree: Identity,
@@ -43,7 +43,7 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
     }
 }
 
-/// Rows of points found, a row a query or box, in device memory; [`Within`](super::super::Within) is the same in host memory.
+/// Rows of points found, a row a query or box, in device memory; [`Within`](crate::query::Within) is the same in host memory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DeviceWithin<C> {
@@ -51,7 +51,7 @@ pub struct DeviceWithin<C> {
     pub offsets: Buffer<u64>,
     /// All ids, row after row; those of a row are in the order of the tree.
     pub ids: Buffer<u32>,
-    /// All distances, as [`Neighbors::dist2`](super::super::Neighbors::dist2) has them; none of points in boxes.
+    /// All distances, as [`Neighbors::dist2`](crate::Neighbors::dist2) has them; none of points in boxes.
     pub dist2: Buffer<C>,
 }
 

@@ -10,11 +10,8 @@ fn run(folder: &TempDir, arguments: &str) -> (u8, String, String) {
     let folder = folder.path().display().to_string();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let all = format!("kauri {arguments}");
-    let code = kauri_cli::main_with(
-        all.split_whitespace().map(|one| one.replace('@', &folder)),
-        &mut out,
-        &mut err,
-    );
+    let code =
+        kauri_cli::main_with(all.split_whitespace().map(|one| one.replace('@', &folder)), &mut out, &mut err);
     (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 

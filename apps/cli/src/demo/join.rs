@@ -9,9 +9,9 @@ use crate::length::Meters;
 use crate::names::{PICTURE, with_extension};
 use crate::text::{milliseconds, shortened, table, thousands};
 use crate::{Result, Streams, data, map};
+use kauri::LonLat;
 use kauri::io::{Numbers, Table};
 use kauri::join::{PairScore, Scored, TopKDistanceJoin};
-use kauri::LonLat;
 
 /// Characters of a name.
 const NAME: usize = 30;

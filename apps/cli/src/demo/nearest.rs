@@ -5,15 +5,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::times::Times;
-use kauri::SpatialIndex;
 use crate::device::{DeviceOption, Work};
 use crate::names::{CSV, PICTURE, with_extension};
 use crate::text::{shortened, table, thousands};
 use crate::{Result, Streams, data, map};
 use kauri::io::{LonLatTable, read_lonlat, write_atomically};
 use kauri::kdtree::{KdTree, KdTreeOptions};
-use kauri::LonLat;
 use kauri::query::Neighbors;
+use kauri::{LonLat, SpatialIndex};
 
 /// Airports of the printed table, and cities of a line.
 const SHOWN_AIRPORTS: usize = 12;

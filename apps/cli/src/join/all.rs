@@ -10,10 +10,9 @@ use crate::output::Output;
 use crate::places::Left;
 use crate::text::thousands;
 use crate::{Result, Streams};
-use kauri::Device;
 use kauri::io::TakePairs;
 use kauri::join::{DistanceJoin, JoinPlan};
-use kauri::LonLat;
+use kauri::{Device, LonLat};
 
 /// Left places whose pairs are counted to estimate how many there are.
 const SAMPLE: usize = 1000;

@@ -5,11 +5,9 @@ use crate::device::Work;
 use crate::places::Places;
 use crate::score::ScoreText;
 use crate::text::thousands;
-use kauri::Device;
-use kauri::Result;
 use kauri::io::{Numbers, Pairs, TakePairs};
 use kauri::join::{JoinPlan, PairScore, Score, ScoreFunction, Scored, ScoredPair, TopKDistanceJoin};
-use kauri::LonLat;
+use kauri::{Device, LonLat, Result};
 
 pub(super) struct Best<'p> {
     join: TopKDistanceJoin<f64>,

@@ -4,19 +4,17 @@ use clap::Args;
 
 use super::stream::{PAIRS, PairStream, batches};
 use super::task::{Running, Search};
-use kauri::SpatialIndex;
 use crate::device::Work;
 use crate::length::Meters;
 use crate::output::Output;
 use crate::places::{Left, Right};
 use crate::text::thousands;
 use crate::{Result, Streams};
-use kauri::Device;
 use kauri::io::TakePairs;
 use kauri::join::{JoinPlan, KnnIndex, KnnJoin};
 use kauri::kdtree::{KdTree, KdTreeOptions};
-use kauri::LonLat;
 use kauri::query::QueryOptions;
+use kauri::{Device, LonLat, SpatialIndex};
 
 #[derive(Args)]
 pub(crate) struct Knn {

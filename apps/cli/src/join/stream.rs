@@ -3,10 +3,8 @@
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-use kauri::Batches;
-use kauri::{Error, Result};
 use kauri::io::{Pairs, TakePairs};
-use kauri::LonLat;
+use kauri::{Batches, Error, LonLat, Result};
 
 /// Pairs of a batch, unless a single row has more.
 pub(super) const PAIRS: usize = 1 << 18;

@@ -4,9 +4,9 @@ use clap::ValueEnum;
 
 use super::step::Step;
 use crate::Result;
+use crate::memory::vec_with_capacity;
 use crate::progress::Steps;
 use kauri::Device;
-use crate::memory::vec_with_capacity;
 use kauri::mesh::{Mesh, Motion};
 use kauri::render::{self, Camera, RenderOptions};
 use kauri::sah::{SahOptions, SahTree};

@@ -7,7 +7,7 @@ use crate::point::Point;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
 use kauri_kernels::thread::coord::Coord;
 
-/// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](super::super::QueryOptions::radius), which
+/// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](crate::QueryOptions::radius), which
 /// there has to be, the mask, norm and periods. Rows are in the order of the tree, also of options that are `sorted`.
 impl<P: Point> KdTree<P> {
     /// The number of points within the radius of every query, its border included: as [`SpatialIndex::count_within`](crate::SpatialIndex::count_within), in device memory.
@@ -35,7 +35,7 @@ impl<P: Point> KdTree<P> {
     /// device memory.
     ///
     /// - `offsets`, one more than queries, are set to where each row begins and the last ends, whatever there is room for: the
-    ///   last is the number of points found ([`num_found`]).
+    ///   last is the number of points found ([`num_found`](crate::query::num_found)).
     /// - `ids` may have any length. Point `i` of all rows goes to `ids[i]` if there is that item, and is left out otherwise; items
     ///   behind the last point are not touched.
     /// - `dist2`, if distances are wanted, has the length of `ids`.

@@ -1,9 +1,9 @@
 //! The points of a scan in memory.
 
 use crate::Result;
+use crate::memory::vec_with_capacity;
 use crate::progress::Steps;
 use kauri::lidar::{Lidar, LidarClass};
-use crate::memory::vec_with_capacity;
 
 /// Points that are made at a time.
 const PART: usize = 1 << 18;
