@@ -1,6 +1,7 @@
 //! CSV tables, held as bytes: columns are read as numbers, rows as they are.
 
 use csv::ByteRecord;
+use std::io::Read;
 use std::path::Path;
 
 #[cfg(feature = "parquet")]
@@ -25,7 +26,7 @@ impl Csv {
     pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Vec<String>)> {
         let mut csv = Self { bytes, header: 1, starts: Vec::new() };
         let mut starts = Vec::new();
-        let mut reader = csv.reader(0);
+        let mut reader = reader(&csv.bytes[..]);
         let mut record = ByteRecord::new();
         if !next(&mut reader, &mut record) {
             return Err(error(path, 1, None, "the file is empty; expected a header".into()));
@@ -103,7 +104,7 @@ impl Csv {
     pub(super) fn row(&self, row: usize) -> Vec<String> {
         let mut record = ByteRecord::new();
         // It has been read before.
-        next(&mut self.reader(self.starts[row]), &mut record);
+        next(&mut self.rows_from(self.starts[row]), &mut record);
         record.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
     }
 
@@ -145,7 +146,7 @@ impl Csv {
     /// Calls `look` with each row and where the record before it ends.
     pub(super) fn each(&self, mut look: impl FnMut(u64, &ByteRecord) -> Result<()>) -> Result<()> {
         let Some(&first) = self.starts.first() else { return Ok(()) };
-        let (mut reader, mut record) = (self.reader(first), ByteRecord::new());
+        let (mut reader, mut record) = (self.rows_from(first), ByteRecord::new());
         for &start in &self.starts {
             next(&mut reader, &mut record);
             look(start, &record)?;
@@ -153,9 +154,10 @@ impl Csv {
         Ok(())
     }
 
-    fn reader(&self, start: u64) -> csv::Reader<&[u8]> {
-        let bytes = &self.bytes[start as usize..];
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes)
+    /// Reads the rows behind a byte. The reader skips a byte order mark that its input begins with, which is part of a row here: so the input begins
+    /// with an empty line.
+    fn rows_from(&self, start: u64) -> csv::Reader<impl Read + '_> {
+        reader(b"\n".chain(&self.bytes[start as usize..]))
     }
 
     /// Line of the record that begins behind a byte, from 1. Counted only for errors, and from the bytes: the reader's own count is
@@ -171,8 +173,12 @@ impl Csv {
     }
 }
 
+fn reader<R: Read>(input: R) -> csv::Reader<R> {
+    csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input)
+}
+
 /// Reads the next record; false at the end.
-fn next(reader: &mut csv::Reader<&[u8]>, record: &mut ByteRecord) -> bool {
+fn next(reader: &mut csv::Reader<impl Read>, record: &mut ByteRecord) -> bool {
     // Bytes in memory, any number of fields, no UTF-8 asked for: nothing is left that could fail.
     reader.read_byte_record(record).unwrap_or(false)
 }
@@ -209,4 +215,20 @@ fn number(text: &str) -> Result<f64, String> {
 
 fn error(path: &Path, line: u64, column: Option<&String>, what: String) -> Error {
     Error::Table { path: path.into(), place: TablePlace::Line(line), column: column.cloned(), what }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::io::Table;
+
+    /// A reader skips a byte order mark at the beginning of its input, where rows do not begin.
+    #[test]
+    fn a_row_that_begins_with_a_byte_order_mark() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"\xEF\xBB\xBFname\n\xEF\xBB\xBF\nb\n").unwrap();
+        let table = Table::read(file.path()).unwrap();
+        assert_eq!(table.columns(), ["name"]);
+        assert_eq!(table.texts(0).unwrap(), ["\u{feff}", "b"]);
+        assert_eq!(table.rows().unwrap().row(0), ["\u{feff}"]);
+    }
 }
