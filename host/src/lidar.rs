@@ -89,12 +89,12 @@ pub struct Lidar {
 }
 
 impl Lidar {
-    /// A scan with so many points, 8 a square meter on average.
+    /// A scan of `num_points` points with an average density of 8 points a square meter.
     pub fn new(num_points: u64, seed: u64) -> Self {
         Self::with_density(num_points, 8.0, seed)
     }
 
-    /// A scan with so many points, and so many a square meter on average; a number above 0.
+    /// A scan of `num_points` points with an average density in points a square meter, which is above 0.
     pub fn with_density(num_points: u64, density: f64, seed: u64) -> Self {
         let side = (num_points.max(1) as f64 / density.max(f64::MIN_POSITIVE)).sqrt();
         let num_strips = ((side / STRIP_SPACING).ceil() as u64).clamp(1, 1 << 16);
@@ -261,7 +261,7 @@ impl Lidar {
     }
 }
 
-/// Positions as LAS files have them: integers of 32 bits, which are steps of so many meters from an offset.
+/// Positions as LAS files store them: 32-bit integers, in steps of a scale in meters from an offset.
 ///
 /// A tree over the integers is exact: its cells are cut in them.
 ///

@@ -73,6 +73,13 @@ pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
     Err(out_of_memory(bytes, label))
 }
 
+impl Error {
+    /// [`Error::OutOfMemory`] for an allocation of host memory that failed. `label` says what it was for.
+    pub fn host_memory(requested: u64, label: &'static str) -> Self {
+        out_of_memory(requested, label)
+    }
+}
+
 /// [`Error::OutOfMemory`] of host memory.
 pub(crate) fn out_of_memory(requested: u64, label: &'static str) -> Error {
     Error::OutOfMemory { memory: "host", requested, free: available().unwrap_or(0), label }

@@ -185,13 +185,18 @@ pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
                 10 => {
                     Ray { t_min: random.unit() as f32, t_max: 1.0 + random.unit() as f32, ..to(from, within) }
                 }
-                _ => match i / 12 % 8 {
+                _ => match i / 12 % 9 {
                     0 => Ray::new(from, [0.0; 3]),
                     1 => Ray::new([f32::NAN, 0.0, 0.0], [1.0; 3]),
                     2 => Ray::new(from, [f32::INFINITY, 1.0, 0.0]),
                     3 => Ray { t_min: -1.0, t_max: 0.0, ..to(within, from) },
                     4 => Ray { t_min: 1.0, t_max: 0.0, ..to(from, within) },
                     5 => Ray { t_max: f32::NAN, ..to(from, within) },
+                    // Directions of subnormal numbers.
+                    7 => {
+                        let Ray { direction, .. } = to(from, within);
+                        Ray::new(from, direction.map(|x| x / size * 1e-41))
+                    }
                     6 => Ray::new(from.map(|x| x * 1000.0), to(from.map(|x| x * 1000.0), within).direction),
                     _ => Ray::new(from, to(from, within).direction.map(|x| x * 1e-12)),
                 },

@@ -6,11 +6,6 @@ use kauri::{Error, Result};
 pub(crate) fn vec_with_capacity<T>(len: usize, label: &'static str) -> Result<Vec<T>> {
     let mut vec = Vec::new();
     let requested = (len as u64).saturating_mul(size_of::<T>() as u64);
-    vec.try_reserve_exact(len).map_err(|_| Error::OutOfMemory {
-        memory: "host",
-        requested,
-        free: 0,
-        label,
-    })?;
+    vec.try_reserve_exact(len).map_err(|_| Error::host_memory(requested, label))?;
     Ok(vec)
 }

@@ -18,9 +18,7 @@ use crate::balanced::stored::Loaded;
 #[cfg(feature = "io")]
 use crate::balanced::stored::Sections;
 use crate::error::{Error, Result};
-use crate::memory::{
-    Items, {self},
-};
+use crate::memory::{self, Items};
 use crate::once::Once;
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::CpuIndex;
@@ -103,7 +101,7 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
     Ok(CpuTree { dims: D, coords, num_nodes, medians, stays, index: Once::new() })
 }
 
-/// Of each point the first that is equal to it; empty_view, if that is itself for all.
+/// The first point that equals each point; empty if all points are distinct.
 fn stays<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
     let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
     if !sorted.par_windows(2).any(are_equal) {

@@ -82,7 +82,7 @@ impl<'a> PairTable<'a> {
     }
 
     /// Writes the batches of pairs that `find` hands to its argument: a Parquet file if the name ends in `.parquet` or `.geoparquet`, else a
-    /// CSV file; all of it or empty_view, see [`write_atomically`](super::write_atomically).
+    /// CSV file; all of it or nothing, see [`write_atomically`](super::write_atomically).
     ///
     /// Memory, however many pairs there are: of a CSV file the text of both tables, and 8 bytes a row; of a Parquet file all columns of both
     /// tables, and a column of up to a million rows of a batch.

@@ -1,4 +1,4 @@
-//! What a left-balanced tree does on its device, beside answering queries. Arguments are already validated.
+//! Backend trait of left-balanced trees: the operations that each device implements. Arguments are already validated.
 
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
@@ -10,7 +10,7 @@ use kauri_kernels::thread::coord::Coord;
 
 /// A left-balanced tree on its device.
 pub(crate) trait Backend<C: Coord>: Send + Sync {
-    /// QueryBackend queries.
+    /// Answers queries.
     fn query_backend(&self) -> &dyn QueryBackend<C>;
     /// Number of points.
     fn num_points(&self) -> usize;
@@ -25,7 +25,7 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
 
 /// A left-balanced tree in device memory.
 pub(crate) trait GpuBackend<C: Coord>: Backend<C> {
-    /// QueryBackend queries in device memory.
+    /// Answers queries in device memory.
     fn device_query_backend(&self) -> &dyn DeviceQueryBackend<C>;
     /// Builds the tree over as many points.
     fn rebuild(

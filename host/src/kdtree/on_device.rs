@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::GpuBackend;
-use crate::kdtree::gpu::{self};
+use crate::kdtree::gpu;
 use crate::kdtree::{KdTree, KdTreeOptions, Storage, allocate};
 use crate::point::{Dispatch, MAX_POINTS, Point, dims};
 use crate::query::backend::DeviceQueryBackend;

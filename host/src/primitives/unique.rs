@@ -1,6 +1,6 @@
 //! Unique: the first item of every run of equal items, in one pass.
 //!
-//! What belongs to a run is a comparison of neighbors: [`EqualBits`](super::predicate::EqualBits) of `u32`, `u64` and
+//! A comparison of neighbors decides where a run ends: [`EqualBits`](super::predicate::EqualBits) of `u32`, `u64` and
 //! [`Bits128`](super::item::Bits128), [`EqualHigh`](super::predicate::EqualHigh) of `u64`. Everything else is as in
 //! [`select`](super::select).
 

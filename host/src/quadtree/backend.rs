@@ -1,4 +1,4 @@
-//! What a quadtree does on its device. Arguments are already validated.
+//! Backend trait of quadtrees: the operations that each device implements. Arguments are already validated.
 
 use crate::error::Result;
 #[cfg(feature = "io")]
@@ -35,7 +35,7 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn leaves_around(&self, nodes: &[u32]) -> Result<LeafRows>;
     /// The place, in tree order, of the sample of each node.
     fn samples(&self) -> Result<Vec<u32>>;
-    /// QueryBackend queries. The first call builds what they need.
+    /// Answers queries. The first call builds what they need.
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
     /// The contents of a file of the tree.
     #[cfg(feature = "io")]

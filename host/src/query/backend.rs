@@ -20,7 +20,7 @@ use std::ops::{ControlFlow, Range};
 pub enum ValidatedQueries<'a, C> {
     /// Coordinates, point after point.
     Points {
-        /// Those.
+        /// The coordinates.
         coords: &'a [C],
         /// Query `i` leaves out the point with this id and `i` more.
         first_left_out: Option<u32>,
@@ -66,7 +66,7 @@ impl<'a, C> ValidatedQueries<'a, C> {
     }
 }
 
-/// What answers queries.
+/// Answers the queries of one index on its device.
 pub trait QueryBackend<C: Coord>: Send + Sync {
     /// Checks that all queries lie within a period of the points; called before any query is answered.
     fn check_queries(&self, queries: ValidatedQueries<'_, C>, wanted: &ValidatedOptions<C>) -> Result<()>;

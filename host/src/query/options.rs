@@ -191,7 +191,7 @@ impl PointMask {
     }
 }
 
-/// ValidatedQueries options, as the backends take them.
+/// Validated options, as the backends take them.
 #[derive(Clone, Debug)]
 pub struct ValidatedOptions<C> {
     pub(crate) norm: Norm,

@@ -252,7 +252,7 @@ impl SahTree {
     /// The hit of each ray that comes first: nearest to where the ray begins, and of several there that of the smallest triangle.
     ///
     /// `t` is right to within some roundings of the distance between the ray's origin and the mesh. Rays hit both sides of triangles, and also where they begin or end;
-    /// one with coordinates that are no finite numbers, or without a direction, hits empty_view, and none
+    /// one with coordinates that are no finite numbers, or without a direction, hits nothing, and none
     /// hits what is so far that `t` would not be finite.
     ///
     /// # Errors
@@ -378,7 +378,7 @@ impl SahTree {
         self.with_host(HostTree::verify)
     }
 
-    /// What a ray costs on average that comes from far away and hits empty_view, in tests of a triangle: the surface area heuristic's measure of a
+    /// What a ray costs on average that comes from far away and hits nothing, in tests of a triangle: the surface area heuristic's measure of a
     /// tree, with the steps' cost of the options. On the host.
     ///
     /// # Errors

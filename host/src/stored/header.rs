@@ -155,7 +155,7 @@ impl Header {
         HEADER_BYTES + self.sections.len() * ENTRY_BYTES
     }
 
-    /// Where each section begins, and bytes of the file; empty_view, if no file can be as large.
+    /// Where each section begins, and bytes of the file; `None` if no file can be as large.
     pub(super) fn layout(&self) -> Option<(Vec<u64>, u64)> {
         let mut end = self.front_bytes() as u64;
         let mut offsets = Vec::with_capacity(self.sections.len());

@@ -121,10 +121,13 @@ impl Lines {
         Span { begin: of.begin * self.length, end: of.end * self.length }
     }
 
-    /// True if a hit at or beyond a length may have this `t` or less. The direction is at least 1 long, so a hit is off by no more than its error.
+    /// True if a hit at or beyond a length may have this `t` or less.
     #[inline(always)]
     pub fn may_reach(&self, t: f32, length: f32) -> bool {
-        length - self.error(length.abs()) <= t * self.length
+        // Length per unit along the axis that the ray mostly follows: at most 1, except for directions of subnormal numbers.
+        let [x, y, z] = self.inverse;
+        let per_unit = x.abs().min(y.abs()).min(z.abs());
+        length - self.error(length.abs()) * per_unit <= t * self.length
     }
 
     /// True if the ray goes up on an axis.

@@ -17,9 +17,7 @@ use kauri_kernels::kdtree::selection::subtrees::kdtree_subtrees;
 use kauri_kernels::kdtree::selection::top::kdtree_place_top;
 use kauri_kernels::kdtree::selection::{COUNTS, MAX_STAGES};
 use kauri_kernels::policy::SELECTION;
-use kauri_kernels::query::buckets::{
-    boxes_len, {self},
-};
+use kauri_kernels::query::buckets::{self, boxes_len};
 use kauri_kernels::query::left_balanced::{full_tree, num_levels, subtree_size};
 use kauri_kernels::thread::coord::Coord;
 

@@ -7,7 +7,7 @@ use crate::point::Point;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
 use kauri_kernels::thread::coord::Coord;
 
-/// What is asked for is in the prepared options: the radius of [`QueryOptions::radius`](crate::QueryOptions::radius), which
+/// The prepared options hold the query: the radius of [`QueryOptions::radius`](crate::QueryOptions::radius), which
 /// there has to be, the mask, norm and periods. Rows are in the order of the tree, also of options that are `sorted`.
 impl<P: Point> KdTree<P> {
     /// The number of points within the radius of every query, its border included: as [`SpatialIndex::count_within`](crate::SpatialIndex::count_within), in device memory.

@@ -15,7 +15,7 @@ pub fn gather<T: Copy + Send + Sync>(input: &[T], indices: &[u32], output: &mut 
     });
 }
 
-/// Sets item `indices[i]` of the output to item i of the input; indices out of range do empty_view, and of equal ones the last
+/// Sets item `indices[i]` of the output to item i of the input; indices out of range do nothing, and of equal ones the last
 /// counts.
 ///
 /// # Panics

@@ -15,9 +15,7 @@ mod top;
 
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::{Error, Result};
-use crate::memory::{
-    Parts, {self},
-};
+use crate::memory::{self, Parts};
 use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;

@@ -1,9 +1,7 @@
 //! Nodes level by level, as a tree is put together of parts.
 
 use crate::error::Result;
-use crate::memory::{
-    Parts as Room, {self},
-};
+use crate::memory::{self, Parts as Room};
 use crate::quadtree::check_num_nodes;
 use kauri_kernels::quadtree::node::Node;
 use rayon::prelude::*;

@@ -1,9 +1,7 @@
 //! Queries of a tree in host memory, by all threads.
 
 use crate::error::Result;
-use crate::memory::{
-    vec_with_capacity, {self},
-};
+use crate::memory::{self, vec_with_capacity};
 use crate::quadtree::host::HostTree;
 use crate::quadtree::{LeafRows, NO_NODE, frame_of};
 use kauri_kernels::quadtree::frame::Frame;

@@ -78,7 +78,7 @@ pub(crate) mod scope {
     pub(crate) use std::ops::ControlFlow;
 }
 
-/// QueryBackend for a type of trees, given what makes their number of dimensions a constant. A tree has `dims`, `corners`, `walked()`, and
+/// Implements [`QueryBackend`] for a type of trees, given the macro that makes their number of dimensions a constant. A tree has `dims`, `corners`, `traversable()`, and
 /// `own()`, the coordinates by id if queries are of these.
 macro_rules! impl_query_backend {
     ($Tree:ident, $with_dims:ident) => {

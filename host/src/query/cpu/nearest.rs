@@ -7,9 +7,7 @@ use std::mem::MaybeUninit;
 use crate::error::Result;
 use crate::memory::Parts;
 use crate::query::cpu::best::{Best, BoundedHeap, Candidate, SortedRow};
-use crate::query::cpu::order::{
-    Order, {self},
-};
+use crate::query::cpu::order::{self, Order};
 use crate::query::cpu::traversal::{Rules, Traversable};
 
 /// Up to this k the best are kept as a sorted row; shifting a short row beats a heap.

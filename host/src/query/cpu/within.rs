@@ -5,12 +5,8 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::memory::{
-    Parts, {self},
-};
-use crate::query::cpu::order::{
-    Order, {self},
-};
+use crate::memory::{self, Parts};
+use crate::query::cpu::order::{self, Order};
 use crate::query::cpu::traversal::{Rules, Traversable};
 use crate::query::within::RangeResult;
 use crate::query::{PointMask, item_bytes};
@@ -127,7 +123,7 @@ impl<C: Coord, const D: usize> WithinDistance<'_, C, D> {
     }
 }
 
-/// WithinDistance queries, `PLAIN` or by all rules.
+/// Points within a distance of queries, `PLAIN` or by all rules.
 struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a WithinDistance<'a, C, D>);
 
 impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDistance<'_, C, D, PLAIN> {

@@ -14,7 +14,7 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use std::ops::Range;
 
-/// ValidatedQueries options, with what kernels read of them on the device.
+/// Validated options, with copies on the device of what kernels read.
 pub(crate) struct DeviceOptions<C> {
     pub(crate) wanted: ValidatedOptions<C>,
     mask: Buffer<u32>,

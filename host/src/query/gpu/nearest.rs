@@ -43,7 +43,7 @@ impl Nearest {
         Self { going: QueryOrderPlan::plan(layout, tree, queries, are_ordered) }
     }
 
-    /// QueryBackend the queries of the plan.
+    /// Answers the queries of the plan.
     ///
     /// # Safety
     /// Queries and rows are apart, of one number, and used by nothing else until the stream has done the work.
@@ -83,7 +83,7 @@ fn walks_alone<C: Coord>(tree: &BucketIndex<C>, asked: &DeviceOptions<C>) -> boo
         && matches!(tree.locator, Locator::Planes(_))
 }
 
-/// QueryBackend every query by a walk of its own.
+/// Answers every query by a traversal of its own.
 ///
 /// # Safety
 /// As [`Nearest::run`].

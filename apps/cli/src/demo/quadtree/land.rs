@@ -42,7 +42,7 @@ pub(super) struct Place {
     pub(super) at: [f64; 2],
     pub(super) leaf: u32,
     pub(super) around: Vec<u32>,
-    /// Of the ground, in meters.
+    /// The height of the ground, in meters.
     pub(super) height: Option<f64>,
 }
 

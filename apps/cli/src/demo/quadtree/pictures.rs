@@ -34,7 +34,7 @@ const BORDER: RGBColor = RGBColor(70, 84, 112);
 const PLACE: RGBColor = RGBColor(255, 255, 255);
 const AROUND: RGBColor = RGBColor(255, 196, 60);
 
-/// What land is of, and its colors.
+/// The classes of points, with their names and colors.
 const CLASSES: [(LidarClass, &str, RGBColor); 6] = [
     (LidarClass::Ground, "ground", RGBColor(204, 178, 134)),
     (LidarClass::LowVegetation, "low vegetation", RGBColor(188, 196, 110)),

@@ -2,9 +2,7 @@
 
 use crate::device::{Buffer, Gpu, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::memory::{
-    Parts, {self},
-};
+use crate::memory::{self, Parts};
 use crate::progress::{Progress, Step};
 use bytemuck::Pod;
 use cuda_std::mem::Slice;
