@@ -90,8 +90,33 @@ pub const fn least_ids_len(levels: u32) -> usize {
     if levels == 0 { 0 } else { full_tree(levels + 1) as usize }
 }
 
-/// Of a place that has no point.
+/// The id of a slot without a point.
 pub const NO_POINT: u32 = u32::MAX;
+
+/// A bucket index as kernels take it: points in buckets, and what the nodes above the buckets hold.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Index<'a, C> {
+    /// The coordinates of point after point, in the order of the tree, padded to a whole group.
+    pub coords: Slice<'a, C>,
+    /// The ids of the points, or [`NO_POINT`].
+    pub ids: Slice<'a, u32>,
+    /// The bounding boxes of both children of each node above the buckets.
+    pub boxes: Slice<'a, C>,
+    /// The least id in each subtree down to the buckets; kernels that do not compare ids may be given none.
+    pub least_ids: Slice<'a, u32>,
+    /// Number of dimensions.
+    pub dims: u32,
+    /// Slots of a bucket; 0 if the tree is left-balanced.
+    pub bucket_len: u32,
+}
+
+impl<'a, C: Coord> Index<'a, C> {
+    /// The points of the index.
+    #[inline(always)]
+    pub fn buckets(&self) -> Buckets<'a, C> {
+        Buckets::new(self.coords, self.ids, self.dims, self.bucket_len)
+    }
+}
 
 /// The points of a tree, and its boxes.
 #[derive(Clone, Copy)]
