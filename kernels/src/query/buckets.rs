@@ -195,8 +195,7 @@ impl<'a, C: Coord> Buckets<'a, C> {
 
 /// Writes the box of each bucket to its parent's boxes, and its least id; a thread a bucket.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_bucket_boxes<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -238,8 +237,7 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
 /// Writes the boxes of the nodes of levels `root_level..end_level` to their parents, and their least ids; a block a node of the first of
 /// them. The boxes and ids of the next level are there.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_inner_boxes<C: Coord>(
     boxes: SliceMut<C>,
     least_ids: SliceMut<u32>,
@@ -281,8 +279,7 @@ unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceM
 
 /// Writes where each node above the buckets splits, in level order; a thread a node.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_splits<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -304,8 +301,7 @@ pub unsafe fn query_splits<C: Coord>(
 
 /// Writes the bucket that each query is in, or would be, and its number; a thread a query.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_buckets<C: Coord>(
     splits: Slice<C>,
     axes: Slice<u8>,

@@ -110,13 +110,8 @@ fn worst<C: Coord>(bound: C) -> C::Ranked {
 
 /// Writes the nearest point of each query that is not farther than `bound`; a lane a query.
 #[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,
@@ -131,17 +126,9 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
     family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
     shared = ListSmem<C, B>, hot
 )]
-#[instance(f32, 2, 8, 8)]
-#[instance(f32, 3, 8, 8)]
-#[instance(f32, 4, 8, 8)]
-#[instance(f64, 2, 8, 8)]
-#[instance(f64, 3, 8, 8)]
-#[instance(f32, 2, 16, 8)]
-#[instance(f32, 3, 16, 8)]
-#[instance(f32, 4, 16, 8)]
-#[instance(f32, 2, 32, 16)]
-#[instance(f32, 3, 32, 16)]
-#[instance(f32, 4, 32, 16)]
+#[instances(C = [f32], D = [2, 3, 4], K = [8, 16], B = [8])]
+#[instances(C = [f32], D = [2, 3, 4], K = [32], B = [16])]
+#[instances(C = [f64], D = [2, 3], K = [8], B = [8])]
 pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,
@@ -156,24 +143,10 @@ pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const
 
 /// The same of the `k` nearest, up to `32 * T`; a warp a query.
 #[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = WalkSmem<C>, hot)]
+#[instances(C = [f32, f64], D = [8, 2, 3], T = [4, 8])]
+#[instances(C = [f64], D = [8, 2, 3], T = [1])]
+#[instances(C = [f32], D = [4], T = [4, 8])]
 #[instance(f32, 8, 1)]
-#[instance(f64, 2, 1)]
-#[instance(f64, 3, 1)]
-#[instance(f64, 8, 1)]
-#[instance(f32, 2, 4)]
-#[instance(f32, 3, 4)]
-#[instance(f32, 4, 4)]
-#[instance(f32, 8, 4)]
-#[instance(f64, 2, 4)]
-#[instance(f64, 3, 4)]
-#[instance(f64, 8, 4)]
-#[instance(f32, 2, 8)]
-#[instance(f32, 3, 8)]
-#[instance(f32, 4, 8)]
-#[instance(f32, 8, 8)]
-#[instance(f64, 2, 8)]
-#[instance(f64, 3, 8)]
-#[instance(f64, 8, 8)]
 pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,
@@ -187,13 +160,8 @@ pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(
 
 /// The same of any number; a lane a query.
 #[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,

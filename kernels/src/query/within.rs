@@ -13,13 +13,8 @@ use cuda_std::prelude::*;
 
 /// Counts the points within `bound` of each query; a lane a query.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_count_within<C: Coord, const D: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,
@@ -43,13 +38,8 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
 /// Writes the ids of the points within `bound` of each query, and unless there is no room at all their distances, from the
 /// query's offset on, as far as there is room; a lane a query.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_emit_within<C: Coord, const D: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,
@@ -66,12 +56,7 @@ pub unsafe fn query_emit_within<C: Coord, const D: usize>(
 
 /// Counts the points in each box, its border too; a lane a box, which is given as its least and then its greatest coordinates.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
     corners: Slice<C>,
@@ -88,12 +73,7 @@ pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
 
 /// Writes the ids of the points in each box from the box's offset on, as far as there is room; a lane a box.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
     corners: Slice<C>,
