@@ -40,7 +40,7 @@ fn main() -> Result<()> {
 
     for (i, (place, ..)) in PLACES.iter().enumerate() {
         println!("nearest to {place}:");
-        for (&id, meters) in near.row(i).0.iter().zip(near.meters(i)) {
+        for (&id, meters) in near.row(i).ids().iter().zip(near.meters(i)) {
             println!("  {:<10} {:>6.0} km", CAPITALS[id as usize].0, meters / 1e3);
         }
     }

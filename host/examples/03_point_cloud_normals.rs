@@ -114,7 +114,7 @@ fn turned(mut points: Vec<[f32; 3]>) -> Vec<[f32; 3]> {
 
 /// The direction in which the neighbors of a point vary least, on the viewer's side.
 fn normal(points: &[[f32; 3]], near: &Neighbors<[f32; 3]>, id: usize) -> V3 {
-    let ids = near.row(id).0;
+    let ids = near.row(id).ids();
     // Rows of small clouds end in padding.
     let around: Vec<V3> =
         ids.iter().filter_map(|&id| points.get(id as usize)).map(|point| point.map(f64::from)).collect();
@@ -168,7 +168,7 @@ fn draw(points: &[[f32; 3]], normals: &[V3], near: &Neighbors<[f32; 3]>) -> Vec<
     let scale = 0.9 * size as f64 / (right - left).max(top - bottom).max(1e-30);
 
     let radius = |id: usize| {
-        let reach = near.row(id).1.iter().take(K / 2).rfind(|dist2| dist2.is_finite());
+        let reach = near.row(id).dist2().iter().take(K / 2).rfind(|dist2| dist2.is_finite());
         (f64::from(reach.copied().unwrap_or(0.0)).sqrt() * scale).max(1.0)
     };
     // Shows the pixels of a disc, with their depths and the squares of their distances to the center, as shares of the radius.

@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     // All devices are asked, and what they find is merged.
     let near = tree.nearest(&points[..3], 2)?;
     assert!(near.ids() == alone.nearest(&points[..3], 2)?.ids());
-    println!("the neighbor of point 0 is point {}", near.row(0).0[1]);
+    println!("the neighbor of point 0 is point {}", near.row(0).ids()[1]);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ mod arguments;
 
 use arguments::arguments;
 use kauri::lidar::{Lidar, LidarClass};
-use kauri::quadtree::{LeafRows, NO_NODE, Node, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{NO_NODE, Node, Quadtree, QuadtreeOptions};
 use kauri::{Device, Result};
 use rayon::prelude::*;
 use std::time::Instant;
@@ -85,7 +85,7 @@ struct Segments {
     nodes: Vec<Node>,
     /// The numbers of the leaves, and a row of leaves around each.
     leaves: Vec<u32>,
-    around: LeafRows,
+    around: kauri::Rows,
 }
 
 impl Segments {

@@ -65,14 +65,14 @@ fn main() -> Result<()> {
     // All hits, in pairs where a ray goes in and comes out again, are what is inside.
     let all = tree.all_hits(&rays)?;
     let inside = |ray: usize| {
-        let at: Vec<f32> = all.row(ray).map(|hit| hit.t).collect();
+        let at: Vec<f32> = all.row(ray).iter().map(|hit| hit.t).collect();
         at.chunks_exact(2).map(|pair| pair[1] - pair[0]).sum::<f32>()
     };
     // Of as many columns of the box as there are rays.
     let part = (0..all.len()).map(inside).sum::<f32>() / (all.len() as f32 * height);
     println!(
         "{} hits in all; if the mesh is closed, it fills {:.1} % of its box",
-        all.hits().len(),
+        all.values().len(),
         100.0 * part
     );
     Ok(())

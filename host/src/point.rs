@@ -3,6 +3,8 @@
 mod checked;
 mod coordinate;
 mod dims;
+#[cfg(feature = "mint")]
+mod mint;
 mod scalar;
 
 use kauri_kernels::thread::coord::Coord;
@@ -35,9 +37,47 @@ pub const EARTH_RADIUS_M: f64 = 6_371_008.8;
 /// Numbers checked by one task; fewer are checked, and converted, on the calling thread.
 const CHECK_CHUNK: usize = 1 << 14;
 
-/// A point that can be indexed: `[f32; D]`, `[f64; D]`, `[i32; D]` and `[i64; D]` with D from 1 to 8, and [`LonLat`].
+/// A point that can be indexed: `[f32; D]`, `[f64; D]`, `[i32; D]` and `[i64; D]` with D from 1 to 8, [`LonLat`], and with the feature
+/// `mint` the points and vectors of two and three dimensions of the crate `mint`.
 ///
-/// An index sees a point as [`DIMS`](Point::DIMS) coordinates with the Euclidean distance.
+/// An index sees a point as [`DIMS`](Point::DIMS) coordinates with the Euclidean distance. Items of other types are indexed by
+/// [`KdTree::build_by`](crate::KdTree::build_by), which maps each to a point, or by an implementation of this trait:
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
+/// use std::borrow::Cow;
+///
+/// #[derive(Clone, Copy)]
+/// struct City {
+///     x: f64,
+///     y: f64,
+///     population: u32,
+/// }
+///
+/// impl Point for City {
+///     type Coord = f64;
+///     const DIMS: usize = 2;
+///     const CONVERTED: bool = true;
+///     const KEEPS_AXES: bool = true;
+///
+///     fn coordinates<'a>(cities: &'a [Self], _: &'static str) -> Result<Cow<'a, [f64]>> {
+///         Ok(cities.iter().flat_map(|city| [city.x, city.y]).collect())
+///     }
+/// }
+///
+/// let cities = [City { x: 0.0, y: 0.0, population: 1000 }, City { x: 9.0, y: 9.0, population: 500 }];
+/// let tree = KdTree::build(&Device::cpu(), &cities, &KdTreeOptions::default())?;
+/// let nearest = tree.nearest_one(&City { x: 8.0, y: 8.0, population: 0 })?.expect("there are cities");
+/// assert_eq!(cities[nearest.id as usize].population, 500);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a point that can be indexed",
+    label = "not a point",
+    note = "points are arrays of 1 to 8 coordinates (`f32`, `f64`, `i32` or `i64`) and `kauri::LonLat`",
+    note = "to index items of another type, map each to such a point, as in \
+            `KdTree::build_by(&device, &items, |item| [item.x, item.y], &options)`, or implement `Point` for the type"
+)]
 pub trait Point: Copy + Send + Sync + 'static {
     /// Type of the coordinates inside the index, and of distances, radii and periods.
     type Coord: Coordinate;
@@ -122,6 +162,20 @@ pub(crate) fn check_each<T: Sync>(
         items.par_iter().enumerate().find_map_first(error)
     };
     first.map_or(Ok(()), Err)
+}
+
+/// The points of items, in order.
+///
+/// # Errors
+/// [`Error::TooManyPoints`], [`Error::OutOfMemory`].
+pub(crate) fn points_by<T: Sync, P: Point>(
+    items: &[T],
+    point_of: impl Fn(&T) -> P + Send + Sync,
+) -> Result<Vec<P>> {
+    if items.len() as u64 > MAX_POINTS {
+        return Err(Error::TooManyPoints { count: items.len() as u64, max: MAX_POINTS });
+    }
+    converted(items, CHECK_CHUNK / 8, "points of the items", point_of)
 }
 
 /// What `convert` makes of all items, in order; of more than `sequential` on all threads.

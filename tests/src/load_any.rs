@@ -104,7 +104,7 @@ fn quadtree<P: Cartesian>(device: &Device, bytes: &[u8], queries: &[P]) -> bool 
     assert!(leaves.iter().all(|&leaf| leaf == NO_NODE || leaf < num_nodes));
     let all: Vec<u32> = (0..num_nodes).collect();
     let around = tree.leaves_around(&all).expect("there is memory for them");
-    assert!(around.leaves().iter().all(|&leaf| leaf < num_nodes));
+    assert!(around.values().iter().all(|&leaf| leaf < num_nodes));
     for level in 0..=tree.depth() {
         assert!(tree.level_of_detail(level).expect("there is memory for them").len() <= tree.len());
     }

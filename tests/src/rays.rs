@@ -2,8 +2,9 @@
 
 use crate::generate::Random;
 use kauri::Device;
+use kauri::Rows;
 use kauri::mesh::{Mesh, Motion, shapes};
-use kauri::sah::{Hit, HitRows, Hits, Ray, RayOptions, SahOptions, SahTree};
+use kauri::sah::{Hit, Hits, Ray, RayOptions, SahOptions, SahTree};
 
 /// A place in the cube from -1 to 1.
 fn vector(random: &mut Random) -> [f32; 3] {
@@ -269,15 +270,15 @@ pub fn check_moved(device: &Device, scene: Scene, len: usize, num_rays: usize, o
 }
 
 /// The first difference between what was found and what there is, in words.
-fn difference(expected: &[Vec<Hit>], closest: &Hits, any: &[bool], all: &HitRows) -> Option<String> {
+fn difference(expected: &[Vec<Hit>], closest: &Hits, any: &[bool], all: &Rows<Hit>) -> Option<String> {
     expected.iter().enumerate().find_map(|(i, expected)| {
         let first = expected.first().copied().unwrap_or(Hit::NONE);
         if closest.get(i) != first {
             Some(format!("ray {i}: closest is {:?}, not {first:?}", closest.get(i)))
         } else if any[i] == expected.is_empty() {
             Some(format!("ray {i}: any is {}, {} hits", any[i], expected.len()))
-        } else if !all.row(i).eq(expected.iter().copied()) {
-            Some(format!("ray {i}: all are {:?}, not {expected:?}", all.row(i).collect::<Vec<_>>()))
+        } else if !all.row(i).iter().eq(expected.iter().copied()) {
+            Some(format!("ray {i}: all are {:?}, not {expected:?}", all.row(i)))
         } else {
             None
         }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
+    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
     with_coordinate,
 };
 use crate::query::backend::QueryBackend;
@@ -199,6 +199,24 @@ impl<P: Point> BalancedKdTree<P> {
         let tree = P::Coord::unwrap(tree);
         let devices = vec![device.clone()];
         Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
+    }
+
+    /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
+    ///
+    /// The points are temporary memory, beside that of [`plan`](BalancedKdTree::plan).
+    ///
+    /// # Errors
+    /// Those of [`build`](BalancedKdTree::build).
+    pub fn build_by<T: Sync>(
+        device: &Device,
+        items: &[T],
+        point_of: impl Fn(&T) -> P + Send + Sync,
+        options: &BalancedOptions,
+    ) -> Result<Self> {
+        let points = points_by(items, point_of)?;
+        let mut tree = Self::build(device, &points, options)?;
+        tree.stats.temp_bytes += size_of_val(&*points) as u64;
+        Ok(tree)
     }
 
     /// Builds the same tree over several GPUs, up to eight. Each gets an equal part of the points at first, and a subtree at last, a half of

@@ -8,13 +8,14 @@ mod rows;
 mod tests;
 
 use super::Near;
-use super::distance::{JoinedRows, ShowRows};
+use super::distance::ShowRows;
 use super::estimate::{self, Sample};
 use super::grid::grid_of;
 use super::scored::Score;
 use crate::batches::{Delivery, Rows};
 use crate::error::Result;
 use crate::primitives::cpu::bounds::bounds;
+use crate::rows::Rows as ResultRows;
 pub(super) use best::best_bytes;
 use cells::{Cells, Segment};
 pub(super) use crowds::crowd_bytes;
@@ -43,10 +44,10 @@ pub(super) fn count<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) ->
 }
 
 /// Finds the left points near each right point.
-pub(super) fn rows<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<JoinedRows> {
+pub(super) fn rows<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<ResultRows> {
     with_exact_dims!(dims, D => match Sets::<C, D>::new(coords, near)? {
         Some(sets) => sets.rows(coords[1].len() / D),
-        None => Ok(JoinedRows::new(zeros(coords[1].len() / D + 1)?, Vec::new())),
+        None => Ok(ResultRows::new(zeros(coords[1].len() / D + 1)?, Vec::new())),
     })
 }
 
@@ -89,7 +90,7 @@ fn deliver_of<C: Coord, const D: usize>(
                 let sets = Sets { grid: *grid, near, left: left.clone(), right, num_before };
                 sets.rows_that(part.len(), |offsets| rows.that_fit(offsets))
             }
-            None => Ok(JoinedRows::new(zeros(part.len() + 1)?, Vec::new())),
+            None => Ok(ResultRows::new(zeros(part.len() + 1)?, Vec::new())),
         })?;
         rows.took(found.len(), found.ids().len() as u64);
         let look = || show(part.start, found.offsets(), found.ids());

@@ -8,9 +8,10 @@ use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
 use crate::point::{Point, checked_coordinates};
+use crate::rows::{Rows, RowsBatch};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 /// Takes the rows from one on: their offsets and ids.
 pub(super) type ShowRows<'s> = dyn FnMut(usize, &[u64], &[u32]) -> ControlFlow<()> + 's;
@@ -35,88 +36,6 @@ pub struct DistanceJoin<C> {
     norm: Norm,
     curve: Curve,
     lookup: Lookup,
-}
-
-/// The points of one set near each point of another, a row each.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JoinedRows {
-    offsets: Vec<u64>,
-    ids: Vec<u32>,
-}
-
-impl JoinedRows {
-    pub(super) fn new(offsets: Vec<u64>, ids: Vec<u32>) -> Self {
-        Self { offsets, ids }
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// True if there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Where each row begins, and where the last ends: one more than rows.
-    pub fn offsets(&self) -> &[u64] {
-        &self.offsets
-    }
-
-    /// All ids, row after row.
-    pub fn ids(&self) -> &[u32] {
-        &self.ids
-    }
-
-    /// The ids of row `row`.
-    ///
-    /// # Panics
-    /// If there are not that many rows.
-    pub fn row(&self, row: usize) -> &[u32] {
-        &self.ids[self.offsets[row] as usize..self.offsets[row + 1] as usize]
-    }
-
-    /// Offsets and ids.
-    pub fn into_parts(self) -> (Vec<u64>, Vec<u32>) {
-        (self.offsets, self.ids)
-    }
-}
-
-/// A batch of rows of what would be [`JoinedRows`]. Rows have the numbers that they have in the whole result.
-#[derive(Clone, Copy, Debug)]
-pub struct RowsBatch<'a> {
-    first: usize,
-    offsets: &'a [u64],
-    ids: &'a [u32],
-}
-
-impl<'a> RowsBatch<'a> {
-    /// The rows of the batch.
-    pub fn rows(&self) -> Range<usize> {
-        self.first..self.first + self.offsets.len() - 1
-    }
-
-    /// Where each row of the batch begins in [`ids`](Self::ids), and where the last ends: one more than rows.
-    pub fn offsets(&self) -> &'a [u64] {
-        self.offsets
-    }
-
-    /// All ids, row after row.
-    pub fn ids(&self) -> &'a [u32] {
-        self.ids
-    }
-
-    /// The ids of row `row` of the whole result.
-    ///
-    /// # Panics
-    /// If the batch does not have it.
-    pub fn row(&self, row: usize) -> &'a [u32] {
-        let rows = self.rows();
-        assert!(rows.contains(&row), "row {row} of a batch of the rows {rows:?}");
-        let row = row - self.first;
-        &self.ids[self.offsets[row] as usize..self.offsets[row + 1] as usize]
-    }
 }
 
 impl<C: Coord> DistanceJoin<C> {
@@ -206,7 +125,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// Those of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
-    pub fn rows<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<JoinedRows> {
+    pub fn rows<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Rows> {
         self.found(device, left, Some(right), Pairing::All)
     }
 
@@ -214,12 +133,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// Those of [`rows`](Self::rows).
-    pub fn self_rows<P: Point<Coord = C>>(
-        &self,
-        device: &Device,
-        points: &[P],
-        once: bool,
-    ) -> Result<JoinedRows> {
+    pub fn self_rows<P: Point<Coord = C>>(&self, device: &Device, points: &[P], once: bool) -> Result<Rows> {
         self.found(device, points, None, of_one(once))
     }
 
@@ -283,8 +197,9 @@ impl<C: Coord> DistanceJoin<C> {
         let near = self.near::<P>(pairing)?;
         with_sets(left, right, |coords| {
             Delivery::run(batches, device, left.len(), |delivery| {
-                let show =
-                    &mut |first: usize, offsets: &[u64], ids: &[u32]| look(RowsBatch { first, offsets, ids });
+                let show = &mut |first: usize, offsets: &[u64], ids: &[u32]| {
+                    look(RowsBatch::new(first, offsets, ids))
+                };
                 match device.gpu() {
                     None => cpu::deliver(P::DIMS, coords, &near, delivery, show),
                     Some(gpu) => gpu::deliver(gpu, P::DIMS, coords, &near, delivery, show),
@@ -360,7 +275,7 @@ impl<C: Coord> DistanceJoin<C> {
         left: &[P],
         right: Option<&[P]>,
         pairing: Pairing,
-    ) -> Result<JoinedRows> {
+    ) -> Result<Rows> {
         let _span = tracing::debug_span!("distance_join_rows", left = left.len()).entered();
         let near = self.near::<P>(pairing)?;
         with_sets(left, right, |coords| match device.gpu() {
@@ -372,7 +287,7 @@ impl<C: Coord> DistanceJoin<C> {
                 let (offsets, ids) = gpu::rows(&stream, &mut workspace, P::DIMS, sets.slices(), &near)?;
                 let (count, bytes) = (ids.len() as u64, (ids.len() * size_of::<u32>()) as u64);
                 memory::check(bytes, "pairs of a join").map_err(|error| error.of_result(count, bytes))?;
-                Ok(JoinedRows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
+                Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
             }
         })
     }

@@ -38,7 +38,7 @@ mod scored;
 mod strategy;
 mod top_k;
 
-pub use distance::{DistanceJoin, JoinedRows, RowsBatch};
+pub use distance::DistanceJoin;
 pub use gpu::DeviceScored;
 pub use kauri_kernels::join::curve::Curve;
 pub use kauri_kernels::join::rising::OwnLaunch;

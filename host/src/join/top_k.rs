@@ -70,9 +70,14 @@ pub struct TopPairs {
 }
 
 impl TopPairs {
-    /// The pairs: `k` of them, or as many as there are.
+    /// The pairs, the best first: `k` of them, or as many as there are.
     pub fn pairs(&self) -> &[ScoredPair] {
         &self.pairs
+    }
+
+    /// Iterates over the pairs, the best first.
+    pub fn iter(&self) -> std::slice::Iter<'_, ScoredPair> {
+        self.pairs.iter()
     }
 
     /// Where it ran and how long it took.
@@ -83,6 +88,24 @@ impl TopPairs {
     /// The pairs.
     pub fn into_pairs(self) -> Vec<ScoredPair> {
         self.pairs
+    }
+}
+
+impl<'a> IntoIterator for &'a TopPairs {
+    type Item = &'a ScoredPair;
+    type IntoIter = std::slice::Iter<'a, ScoredPair>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl IntoIterator for TopPairs {
+    type Item = ScoredPair;
+    type IntoIter = std::vec::IntoIter<ScoredPair>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.pairs.into_iter()
     }
 }
 

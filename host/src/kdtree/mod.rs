@@ -27,7 +27,7 @@ use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, Name, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
-    with_coordinate,
+    points_by, with_coordinate,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::on_device::Identity;
@@ -92,14 +92,16 @@ pub enum Builder {
 
 /// A left-balanced k-d tree over a set of points. The id of a point is its index in the input.
 ///
-/// The points are copied; nothing of the caller's is borrowed. Queries are those of [`SpatialIndex`].
+/// The points are copied; nothing of the caller's is borrowed. Queries are those of [`SpatialIndex`]. The tree is immutable: where points
+/// change, build another, or in device memory [`rebuild_on`](KdTree::rebuild_on) in its place.
 ///
 /// ```
 /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
 /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
 /// let near = tree.nearest(&[[0.0, 0.0]], 2)?;
-/// assert_eq!(near.row(0), (&[0, 2][..], &[0.0, 1.0][..]));
+/// assert_eq!(near.row(0).ids(), [0, 2]);
+/// assert_eq!(near.row(0).dist2(), [0.0, 1.0]);
 /// # Ok::<(), kauri::Error>(())
 /// ```
 pub struct KdTree<P: Point> {
@@ -136,6 +138,34 @@ impl<P: Point> KdTree<P> {
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let storage = build(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
         Ok(Self::of(device.clone(), stats, P::Coord::unwrap(storage)))
+    }
+
+    /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
+    ///
+    /// The points are temporary memory, beside that of [`KdTree::plan`].
+    ///
+    /// ```
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    /// struct City { name: &'static str, x: f64, y: f64 }
+    /// let cities = [City { name: "Uppsala", x: 17.6, y: 59.9 }, City { name: "Turku", x: 22.3, y: 60.5 }];
+    /// let tree = KdTree::build_by(&Device::cpu(), &cities, |city| [city.x, city.y], &KdTreeOptions::default())?;
+    /// let nearest = tree.nearest_one(&[18.1, 59.3])?.expect("there are cities");
+    /// assert_eq!(cities[nearest.id as usize].name, "Uppsala");
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`KdTree::build`].
+    pub fn build_by<T: Sync>(
+        device: &Device,
+        items: &[T],
+        point_of: impl Fn(&T) -> P + Send + Sync,
+        options: &KdTreeOptions,
+    ) -> Result<Self> {
+        let points = points_by(items, point_of)?;
+        let mut tree = Self::build(device, &points, options)?;
+        tree.stats.temp_bytes += size_of_val(&*points) as u64;
+        Ok(tree)
     }
 
     fn of(device: Device, stats: Stats, storage: Storage<P::Coord>) -> Self {

@@ -3,8 +3,9 @@
 use crate::error::Result;
 #[cfg(feature = "io")]
 use crate::quadtree::stored::Sections;
-use crate::quadtree::{GpuTree, HostTree, LeafRows, QuadtreeOptions, with_plane_or_space};
+use crate::quadtree::{GpuTree, HostTree, QuadtreeOptions, with_plane_or_space};
 use crate::query::backend::QueryBackend;
+use crate::rows::Rows;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
@@ -32,7 +33,7 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     /// The leaf of each query.
     fn leaves_of(&self, queries: &[C]) -> Result<Vec<u32>>;
     /// The leaves adjacent to nodes.
-    fn leaves_around(&self, nodes: &[u32]) -> Result<LeafRows>;
+    fn leaves_around(&self, nodes: &[u32]) -> Result<Rows<u32>>;
     /// The place, in tree order, of the sample of each node.
     fn samples(&self) -> Result<Vec<u32>>;
     /// Answers queries. The first call builds what they need.
@@ -73,7 +74,7 @@ impl<C: Coord> Backend<C> for HostTree<C> {
     fn leaves_of(&self, queries: &[C]) -> Result<Vec<u32>> {
         with_plane_or_space!(self.dims, D => self.leaves_of(queries.as_chunks::<D>().0))
     }
-    fn leaves_around(&self, nodes: &[u32]) -> Result<LeafRows> {
+    fn leaves_around(&self, nodes: &[u32]) -> Result<Rows<u32>> {
         with_plane_or_space!(self.dims, D => self.leaves_around::<D>(nodes))
     }
     fn samples(&self) -> Result<Vec<u32>> {
@@ -119,7 +120,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
     fn leaves_of(&self, queries: &[C]) -> Result<Vec<u32>> {
         with_plane_or_space!(self.dims, D => self.leaves_of(queries.as_chunks::<D>().0))
     }
-    fn leaves_around(&self, nodes: &[u32]) -> Result<LeafRows> {
+    fn leaves_around(&self, nodes: &[u32]) -> Result<Rows<u32>> {
         with_plane_or_space!(self.dims, D => self.leaves_around::<D>(nodes))
     }
     fn samples(&self) -> Result<Vec<u32>> {

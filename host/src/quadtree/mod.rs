@@ -34,6 +34,7 @@ use crate::point::{
 use crate::progress::{Progress, Step};
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
+use crate::rows::Rows;
 use crate::stats::Stats;
 use backend::Backend;
 pub(crate) use gpu::GpuTree;
@@ -360,7 +361,7 @@ impl<P: Cartesian> Quadtree<P> {
     /// # Errors
     /// [`Error::OutOfRange`] for the first that is not the number of a node; [`Error::ResultTooLarge`] if they do not fit in memory;
     /// [`Error::OutOfMemory`]; errors of the device.
-    pub fn leaves_around(&self, nodes: &[u32]) -> Result<LeafRows> {
+    pub fn leaves_around(&self, nodes: &[u32]) -> Result<Rows<u32>> {
         let most = self.num_nodes() as u64 - 1;
         if let Some(&node) = nodes.iter().find(|&&node| u64::from(node) > most) {
             return Err(Error::OutOfRange { what: "node", value: node.into(), least: 0, most });
@@ -464,7 +465,7 @@ impl<P: Cartesian> SealedIndex for Quadtree<P> {}
 /// use kauri::{Device, SpatialIndex};
 /// let points = [[0.0f32, 0.0], [7.0, 7.0], [1.0, 1.0], [6.0, 1.0]];
 /// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
-/// assert_eq!(tree.nearest(&[[6.0, 6.0]], 2)?.row(0).0, [1, 3]);
+/// assert_eq!(tree.nearest(&[[6.0, 6.0]], 2)?.row(0).ids(), [1, 3]);
 /// assert_eq!(tree.count_in_boxes(&[[[0.0, 0.0], [6.0, 2.0]]], None)?, [3]);
 /// # Ok::<(), kauri::Error>(())
 /// ```
@@ -491,44 +492,6 @@ impl<P: Cartesian> std::fmt::Debug for Quadtree<P> {
             .field("num_nodes", &self.num_nodes())
             .field("device", &self.device)
             .finish_non_exhaustive()
-    }
-}
-
-/// Leaves, a row a node, one behind the other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeafRows {
-    offsets: Vec<u64>,
-    leaves: Vec<u32>,
-}
-
-impl LeafRows {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// True if there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Where each row begins in [`leaves`](Self::leaves), and where the last ends: one more than rows.
-    pub fn offsets(&self) -> &[u64] {
-        &self.offsets
-    }
-
-    /// The numbers of all leaves, row after row.
-    pub fn leaves(&self) -> &[u32] {
-        &self.leaves
-    }
-
-    /// The leaves of row `row`.
-    ///
-    /// # Panics
-    /// If there are not that many rows.
-    pub fn row(&self, row: usize) -> &[u32] {
-        assert!(row < self.len(), "row {row} of {} rows", self.len());
-        &self.leaves[self.offsets[row] as usize..self.offsets[row + 1] as usize]
     }
 }
 

@@ -6,12 +6,12 @@
 use crate::batches::Delivery;
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
-use crate::query::PointMask;
 use crate::query::batches::{RangeQuery, VisitNearest, VisitRange};
 use crate::query::gpu::device_options::DeviceOptions;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
+use crate::query::{PointMask, result_rows};
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
 
@@ -79,6 +79,20 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
         ids: Vec<u32>,
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)>;
+    /// Writes the nearest points of one query over padding, as many as there are entries, at least one.
+    fn nearest_of_one(
+        &self,
+        query: ValidatedQueries<'_, C>,
+        options: ValidatedOptions<C>,
+        ids: &mut [u32],
+        dist2: &mut [C],
+    ) -> Result<()> {
+        let (no_ids, no_dist2) = result_rows(1, ids.len())?;
+        let row = self.nearest(query, ids.len(), options, no_ids, no_dist2)?;
+        ids.copy_from_slice(&row.0);
+        dist2.copy_from_slice(&row.1);
+        Ok(())
+    }
     /// The number of points within a distance of queries.
     fn count_within(&self, queries: ValidatedQueries<'_, C>, wanted: ValidatedOptions<C>)
     -> Result<Vec<u32>>;

@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::memory;
 use crate::point::{LonLat, Point};
 use crate::query::backend::{QueryBackend, ValidatedQueries};
-use crate::query::neighbors::NeighborRows;
+use crate::query::neighbors::{NeighborRow, NeighborRows};
 use crate::query::options::ValidatedOptions;
-use crate::query::within::{RangeResultMut, RangeRows};
+use crate::query::within::RangeResultMut;
 use crate::query::{PointMask, item_bytes};
+use crate::rows::{RowView, RowsIter, row_in_batch, sealed::Sealed};
 
 /// What points are looked for by, a row each.
 #[derive(Clone)]
@@ -28,95 +29,65 @@ pub(crate) type VisitRange<'s, C> = dyn FnMut(usize, RangeResultMut<'_, C>) -> C
 /// Takes a batch of neighbors of these rows: ids and squared distances.
 pub(crate) type VisitNearest<'s, C> = dyn FnMut(Range<usize>, &[u32], &[C]) -> ControlFlow<()> + 's;
 
-/// A batch of points found within a distance of queries, or in boxes: some rows of what would be a [`Within`](super::Within).
+/// A batch of the nearest points of queries: some rows of [`Neighbors`](super::Neighbors), borrowed.
 ///
-/// Rows have the numbers that they have in the whole result.
-pub struct WithinBatch<'a, P: Point> {
-    first: usize,
-    found: RangeRows<'a, P::Coord>,
-}
-
-impl<'a, P: Point> WithinBatch<'a, P> {
-    pub(crate) fn new(first: usize, found: RangeRows<'a, P::Coord>) -> Self {
-        Self { first, found }
-    }
-
-    /// The rows of the batch.
-    pub fn rows(&self) -> Range<usize> {
-        self.first..self.first + self.found.len()
-    }
-
-    /// Where each row of the batch begins in [`ids`](Self::ids), and where the last ends: one more than rows.
-    pub fn offsets(&self) -> &'a [u64] {
-        self.found.offsets
-    }
-
-    /// All ids, row after row.
-    pub fn ids(&self) -> &'a [u32] {
-        self.found.ids
-    }
-
-    /// All distances, as [`Neighbors::dist2`](super::Neighbors::dist2) has them; none of points in boxes.
-    pub fn dist2(&self) -> &'a [P::Coord] {
-        self.found.dist2
-    }
-
-    /// The ids of row `row` of the whole result.
-    ///
-    /// # Panics
-    /// If the batch does not have it.
-    pub fn row(&self, row: usize) -> &'a [u32] {
-        self.found.row(in_batch(row, self.rows()))
-    }
-
-    /// The distances of that row; none of points in boxes.
-    ///
-    /// # Panics
-    /// If the batch does not have it.
-    pub fn row_dist2(&self, row: usize) -> &'a [P::Coord] {
-        self.found.row_dist2(in_batch(row, self.rows()))
-    }
-}
-
-/// A batch of the nearest points of queries: some rows of what would be [`Neighbors`](super::Neighbors).
-///
-/// Rows have the numbers that they have in the whole result.
+/// Rows keep the numbers that they have in the whole result.
 pub struct NearestBatch<'a, P: Point> {
     first: usize,
     found: NeighborRows<'a, P::Coord>,
 }
+
+impl<P: Point> Clone for NearestBatch<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P: Point> Copy for NearestBatch<'_, P> {}
 
 impl<'a, P: Point> NearestBatch<'a, P> {
     pub(crate) fn new(first: usize, found: NeighborRows<'a, P::Coord>) -> Self {
         Self { first, found }
     }
 
-    /// The rows of the batch.
+    /// The numbers of the queries in the batch.
     pub fn rows(&self) -> Range<usize> {
         self.first..self.first + self.found.len
     }
 
-    /// Entries of a row.
+    /// Entries of a row of the matrices.
     pub fn k(&self) -> usize {
         self.found.k
     }
 
-    /// All ids, row after row.
+    /// The matrix of ids, with padding.
     pub fn ids(&self) -> &'a [u32] {
         self.found.ids
     }
 
-    /// All squared distances, row after row.
+    /// The matrix of distances, with padding.
     pub fn dist2(&self) -> &'a [P::Coord] {
         self.found.dist2
     }
 
-    /// The ids and squared distances of query `query`, by its number among all.
+    /// The neighbors of query `query`, by its number among all, without padding. O(log k).
     ///
     /// # Panics
-    /// If the batch does not have it.
-    pub fn row(&self, query: usize) -> (&'a [u32], &'a [P::Coord]) {
-        self.found.row(in_batch(query, self.rows()))
+    /// If the query is not in the batch.
+    pub fn row(&self, query: usize) -> NeighborRow<'a, P::Coord> {
+        self.found.row(row_in_batch(query, self.rows()))
+    }
+
+    /// The `k` ids and distances of query `query`, by its number among all, with padding.
+    ///
+    /// # Panics
+    /// If the query is not in the batch.
+    pub fn padded_row(&self, query: usize) -> (&'a [u32], &'a [P::Coord]) {
+        self.found.padded_row(row_in_batch(query, self.rows()))
+    }
+
+    /// Iterates over the queries' numbers and neighbors, without padding.
+    pub fn iter(self) -> RowsIter<Self> {
+        RowsIter::new(self, self.rows())
     }
 }
 
@@ -124,24 +95,28 @@ impl<'a> NearestBatch<'a, LonLat> {
     /// Great-circle distances of query `query` in meters, infinity for padding.
     ///
     /// # Panics
-    /// If the batch does not have it.
+    /// If the query is not in the batch.
     pub fn meters(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + 'a {
-        self.row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
+        self.padded_row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
     }
 }
 
-/// The place of a row among those of a batch.
-fn in_batch(row: usize, rows: Range<usize>) -> usize {
-    assert!(rows.contains(&row), "row {row} of a batch of the rows {rows:?}");
-    row - rows.start
+impl<P: Point> Sealed for NearestBatch<'_, P> {}
+
+impl<'a, P: Point> RowView for NearestBatch<'a, P> {
+    type Row = NeighborRow<'a, P::Coord>;
+
+    fn get(self, query: usize) -> Self::Row {
+        self.row(query)
+    }
 }
 
-impl<P: Point> fmt::Debug for WithinBatch<'_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WithinBatch")
-            .field("rows", &self.rows())
-            .field("points", &self.found.ids.len())
-            .finish_non_exhaustive()
+impl<'a, P: Point> IntoIterator for NearestBatch<'a, P> {
+    type Item = (usize, NeighborRow<'a, P::Coord>);
+    type IntoIter = RowsIter<Self>;
+
+    fn into_iter(self) -> RowsIter<Self> {
+        self.iter()
     }
 }
 

@@ -1,18 +1,22 @@
 //! What every index of points answers.
 
+use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
+use std::slice;
 
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::Device;
 use crate::error::Result;
+use crate::memory;
 use crate::point::{Cartesian, Point, checked_coordinates};
 use crate::query::backend::{QueryBackend, ValidatedQueries};
-use crate::query::batches::{NearestBatch, RangeQuery, WithinBatch};
-use crate::query::neighbors::{NeighborRows, Neighbors};
+use crate::query::batches::{NearestBatch, RangeQuery, VisitRange};
+use crate::query::neighbors::{Neighbor, NeighborRow, NeighborRows, Neighbors};
 use crate::query::options::{PointMask, Queries, QueryOptions, ValidatedOptions};
 use crate::query::result_rows;
-use crate::query::within::{RangeResultMut, Within};
+use crate::query::within::RangeResult;
+use crate::rows::{Rows, RowsBatch};
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -23,8 +27,10 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// An index that answers queries for points: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
 /// [`Quadtree`](crate::quadtree::Quadtree).
 ///
-/// Results do not depend on the index, but for the order of points found within a distance or in boxes. Queries only read, so threads
-/// may share one index.
+/// Results do not depend on the index, but for the order of points found within a distance or in boxes.
+///
+/// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
+/// a query by a [`PointMask`]. Queries only read, so threads may share one index.
 ///
 /// In batches a result is shown to `look` in the order of its rows, on the calling thread, while a GPU is busy with the next ones;
 /// [`ControlFlow::Break`] stops the call, which then returns what was delivered. The rows are those of the call that returns the whole
@@ -95,6 +101,81 @@ pub trait SpatialIndex: sealed::Sealed {
         })
     }
 
+    /// The nearest point of one query, of equally near ones the one with the smallest id; `None` if the index has no points.
+    ///
+    /// For programs that come to their queries one by one. A k-d tree on the CPU answers without allocating memory. On a GPU each call
+    /// uploads the query, launches kernels and waits for them: give many queries to [`nearest`](SpatialIndex::nearest) instead.
+    ///
+    /// ```
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+    /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    /// let nearest = tree.nearest_one(&[3.0, 3.0])?.expect("the tree has points");
+    /// assert_eq!((nearest.id, nearest.dist2), (1, 1.0));
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`nearest`](SpatialIndex::nearest).
+    fn nearest_one(&self, query: &Self::Point) -> Result<Option<Neighbor<CoordOf<Self>>>> {
+        self.nearest_one_with(query, &QueryOptions::default())
+    }
+
+    /// The nearest point of one query by these options, as [`nearest_one`](SpatialIndex::nearest_one); `None` if the options exclude
+    /// every point.
+    ///
+    /// # Errors
+    /// Those of [`nearest_with`](SpatialIndex::nearest_with).
+    fn nearest_one_with(
+        &self,
+        query: &Self::Point,
+        options: &QueryOptions<Self::Point>,
+    ) -> Result<Option<Neighbor<CoordOf<Self>>>> {
+        let (mut ids, mut dist2) = ([u32::MAX], [CoordOf::<Self>::INFINITY]);
+        nearest_of_one(self, query, options, &mut ids, &mut dist2)?;
+        Ok(neighbors_found(&ids, &dist2).first())
+    }
+
+    /// The `k` nearest points of one query, sorted by (distance, id); fewer than `k` if the index has fewer points.
+    ///
+    /// As [`nearest_one`](SpatialIndex::nearest_one), a convenience: on a GPU each call launches kernels. A k-d tree on the CPU allocates
+    /// the result alone for `k` up to 64.
+    ///
+    /// # Errors
+    /// Those of [`nearest`](SpatialIndex::nearest).
+    fn nearest_k(&self, query: &Self::Point, k: usize) -> Result<Vec<Neighbor<CoordOf<Self>>>> {
+        self.nearest_k_with(query, k, &QueryOptions::default())
+    }
+
+    /// The `k` nearest points of one query by these options, as [`nearest_k`](SpatialIndex::nearest_k).
+    ///
+    /// # Errors
+    /// Those of [`nearest_with`](SpatialIndex::nearest_with).
+    fn nearest_k_with(
+        &self,
+        query: &Self::Point,
+        k: usize,
+        options: &QueryOptions<Self::Point>,
+    ) -> Result<Vec<Neighbor<CoordOf<Self>>>> {
+        const ON_STACK: usize = 64;
+        let k = k.min(self.num_points());
+        let mut on_stack = ([u32::MAX; ON_STACK], [CoordOf::<Self>::INFINITY; ON_STACK]);
+        let mut on_heap;
+        let (ids, dist2) = if k <= ON_STACK {
+            (&mut on_stack.0[..k], &mut on_stack.1[..k])
+        } else {
+            on_heap = result_rows::<CoordOf<Self>>(1, k)?;
+            on_heap.0.resize(k, u32::MAX);
+            on_heap.1.resize(k, CoordOf::<Self>::INFINITY);
+            (&mut on_heap.0[..], &mut on_heap.1[..])
+        };
+        nearest_of_one(self, query, options, ids, dist2)?;
+        let found = neighbors_found(ids, dist2);
+        let mut neighbors = memory::vec_with_capacity(found.len(), "neighbors")?;
+        neighbors.extend(found);
+        Ok(neighbors)
+    }
+
     /// The number of points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in meters.
     ///
     /// # Errors
@@ -123,7 +204,7 @@ pub trait SpatialIndex: sealed::Sealed {
         queries: impl Into<Queries<'a, Self::Point>>,
         radius: CoordOf<Self>,
         options: &QueryOptions<Self::Point>,
-    ) -> Result<Within<Self::Point>> {
+    ) -> Result<Rows<Neighbor<CoordOf<Self>>>> {
         let options = options.clone().radius(radius);
         let mut found = checked(self, queries.into(), &options, |answers, queries, wanted| {
             answers.within(queries, wanted)
@@ -131,7 +212,8 @@ pub trait SpatialIndex: sealed::Sealed {
         if options.sorted {
             found.rows_mut().sort();
         }
-        Ok(Within::new(found))
+        let RangeResult { offsets, ids, dist2 } = found;
+        Ok(Rows::new(offsets, (ids, dist2)))
     }
 
     /// The number of points in every box, given by its least and its greatest coordinates, its border included. A box whose least
@@ -153,12 +235,13 @@ pub trait SpatialIndex: sealed::Sealed {
     /// # Errors
     /// Those of [`count_in_boxes`](SpatialIndex::count_in_boxes); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number
     /// of points found, if they do not fit in memory: [`in_boxes_batches`](SpatialIndex::in_boxes_batches) delivers them in batches.
-    fn in_boxes(&self, boxes: &[[Self::Point; 2]], mask: Option<&PointMask>) -> Result<Within<Self::Point>>
+    fn in_boxes(&self, boxes: &[[Self::Point; 2]], mask: Option<&PointMask>) -> Result<Rows<u32>>
     where
         Self::Point: Cartesian,
     {
         let corners = checked_boxes(self, boxes, mask)?;
-        Ok(Within::new(self.query_backend()?.in_boxes(&corners, mask)?))
+        let RangeResult { offsets, ids, .. } = self.query_backend()?.in_boxes(&corners, mask)?;
+        Ok(Rows::new(offsets, ids))
     }
 
     /// The `k` nearest points of every query, as [`nearest_with`](SpatialIndex::nearest_with), in batches.
@@ -177,7 +260,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// let mut far = None;
     /// let mut batches = Batches::new().rows(1);
     /// let delivered = tree.nearest_batches(&queries, 1, &QueryOptions::default(), &mut batches, |batch| {
-    ///     far = batch.rows().find(|&query| batch.row(query).1[0] > 25.0);
+    ///     far = batch.iter().find(|(_, near)| near.dist2()[0] > 25.0).map(|(query, _)| query);
     ///     if far.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     /// })?;
     /// assert_eq!(far, Some(1));
@@ -224,19 +307,18 @@ pub trait SpatialIndex: sealed::Sealed {
         radius: CoordOf<Self>,
         options: &QueryOptions<Self::Point>,
         batches: &mut Batches<'_>,
-        look: impl FnMut(WithinBatch<'_, Self::Point>) -> ControlFlow<()>,
+        mut look: impl FnMut(RowsBatch<'_, Neighbor<CoordOf<Self>>>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
         let options = options.clone().radius(radius);
         checked(self, queries.into(), &options, |_, queries, wanted| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            find_batches(
-                self,
-                num_queries,
-                RangeQuery::Within(queries, wanted),
-                options.sorted,
-                batches,
-                look,
-            )
+            let query = RangeQuery::Within(queries, wanted);
+            range_batches(self, num_queries, query, batches, &mut |first, mut found| {
+                if options.sorted {
+                    found.sort();
+                }
+                look(RowsBatch::new(first, found.offsets, NeighborRow::new(found.ids, found.dist2)))
+            })
         })
     }
 
@@ -252,14 +334,35 @@ pub trait SpatialIndex: sealed::Sealed {
         boxes: &[[Self::Point; 2]],
         mask: Option<&PointMask>,
         batches: &mut Batches<'_>,
-        look: impl FnMut(WithinBatch<'_, Self::Point>) -> ControlFlow<()>,
+        mut look: impl FnMut(RowsBatch<'_, u32>) -> ControlFlow<()>,
     ) -> Result<Delivered>
     where
         Self::Point: Cartesian,
     {
         let corners = checked_boxes(self, boxes, mask)?;
-        find_batches(self, boxes.len(), RangeQuery::InBoxes(&corners, mask), false, batches, look)
+        let query = RangeQuery::InBoxes(&corners, mask);
+        range_batches(self, boxes.len(), query, batches, &mut |first, found| {
+            look(RowsBatch::new(first, found.offsets, &*found.ids))
+        })
     }
+}
+
+/// Writes the nearest points of one query, as many as there are entries, which hold padding.
+fn nearest_of_one<I: SpatialIndex + ?Sized>(
+    index: &I,
+    query: &I::Point,
+    options: &QueryOptions<I::Point>,
+    ids: &mut [u32],
+    dist2: &mut [CoordOf<I>],
+) -> Result<()> {
+    checked(index, Queries::Points(slice::from_ref(query)), options, |backend, query, options| {
+        if ids.is_empty() { Ok(()) } else { backend.nearest_of_one(query, options, ids, dist2) }
+    })
+}
+
+/// The neighbors of a row without its padding.
+fn neighbors_found<'a, C: Copy>(ids: &'a [u32], dist2: &'a [C]) -> NeighborRow<'a, C> {
+    NeighborRows { len: 1, k: ids.len(), ids, dist2 }.row(0)
 }
 
 /// Checks options and queries, all of it before any work, so that every device refuses the same; then runs them.
@@ -298,23 +401,16 @@ fn checked_boxes<'a, I: SpatialIndex + ?Sized>(
     checked_coordinates(boxes.as_flattened(), "corner of a box")
 }
 
-/// Delivers the points that are looked for.
-fn find_batches<I: SpatialIndex + ?Sized>(
+/// Delivers the result of a range query in batches.
+fn range_batches<I: SpatialIndex + ?Sized>(
     index: &I,
     num_rows: usize,
-    sought: RangeQuery<'_, CoordOf<I>>,
-    sorted: bool,
+    query: RangeQuery<'_, CoordOf<I>>,
     batches: &mut Batches<'_>,
-    mut look: impl FnMut(WithinBatch<'_, I::Point>) -> ControlFlow<()>,
+    visit: &mut VisitRange<'_, CoordOf<I>>,
 ) -> Result<Delivered> {
     let _span = tracing::debug_span!("range_batches", rows = num_rows).entered();
     Delivery::run(batches, index.device(), num_rows, |delivery| {
-        let show = &mut |first: usize, mut found: RangeResultMut<'_, CoordOf<I>>| {
-            if sorted {
-                found.sort();
-            }
-            look(WithinBatch::new(first, found.read_only()))
-        };
-        index.query_backend()?.find_batches(sought, delivery, show)
+        index.query_backend()?.find_batches(query, delivery, visit)
     })
 }

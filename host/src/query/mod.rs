@@ -14,12 +14,11 @@ pub(crate) mod options;
 pub(crate) mod union;
 pub(crate) mod within;
 
-pub use batches::{NearestBatch, WithinBatch};
+pub use batches::NearestBatch;
 pub use index::SpatialIndex;
 pub(crate) use index::sealed::Sealed as SealedIndex;
-pub use neighbors::Neighbors;
+pub use neighbors::{Neighbor, NeighborIter, NeighborRow, Neighbors};
 pub(crate) use neighbors::{item_bytes, result_rows};
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};
 pub(crate) use options::checked_bound;
 pub use options::{Norm, PointMask, Queries, QueryOptions, Traversal};
-pub use within::Within;

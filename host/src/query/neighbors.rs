@@ -1,18 +1,191 @@
-//! The result of a nearest-neighbor query.
+//! Neighbors: points found by a query, with their distances.
+
+use kauri_kernels::thread::coord::Coord;
+use std::fmt;
+use std::iter::{Copied, FusedIterator, Zip};
+use std::ops::Range;
+use std::slice;
 
 use crate::error::{Error, Result};
 use crate::memory;
-use kauri_kernels::thread::coord::Coord;
-use std::fmt;
-
 use crate::point::{LonLat, Point};
+use crate::query::batches::NearestBatch;
+use crate::rows::sealed::{RowValues, Sealed};
+use crate::rows::{RowItem, Rows, RowsBatch, RowsIter};
 
-/// The nearest points of every query, as two matrices with a row of `k` entries a query (row-major): the ids of the
-/// points and their squared distances.
+/// Debug output shows at most this many rows.
+const SHOWN_ROWS: usize = 4;
+
+/// A point found by a query, and its distance from the query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Neighbor<C> {
+    /// The id of the point: its index in the input of the index.
+    pub id: u32,
+    /// The squared distance under the Euclidean norm, for [`LonLat`] of chords of the unit sphere
+    /// ([`LonLat::chord2_to_meters`]); the distance itself under the other norms.
+    pub dist2: C,
+}
+
+/// The neighbors of one query: ids and distances side by side.
+#[derive(Clone, Copy, PartialEq)]
+pub struct NeighborRow<'a, C> {
+    ids: &'a [u32],
+    dist2: &'a [C],
+}
+
+impl<'a, C: Copy> NeighborRow<'a, C> {
+    /// Takes as many ids as distances.
+    pub(crate) fn new(ids: &'a [u32], dist2: &'a [C]) -> Self {
+        debug_assert_eq!(ids.len(), dist2.len());
+        Self { ids, dist2 }
+    }
+
+    /// Number of neighbors.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// True if there are no neighbors.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The ids.
+    pub fn ids(&self) -> &'a [u32] {
+        self.ids
+    }
+
+    /// The distances, as [`Neighbor::dist2`].
+    pub fn dist2(&self) -> &'a [C] {
+        self.dist2
+    }
+
+    /// Neighbor `i`, or `None` if there are no more than `i`.
+    pub fn get(&self, i: usize) -> Option<Neighbor<C>> {
+        Some(Neighbor { id: *self.ids.get(i)?, dist2: *self.dist2.get(i)? })
+    }
+
+    /// The first neighbor; the nearest one if the row is sorted.
+    pub fn first(&self) -> Option<Neighbor<C>> {
+        self.get(0)
+    }
+
+    /// Iterates over the neighbors.
+    pub fn iter(&self) -> NeighborIter<'a, C> {
+        NeighborIter(self.ids.iter().copied().zip(self.dist2.iter().copied()))
+    }
+}
+
+impl<C: Coord> RowValues for NeighborRow<'_, C> {
+    fn part(self, range: Range<usize>) -> Self {
+        Self { ids: &self.ids[range.clone()], dist2: &self.dist2[range] }
+    }
+
+    fn count(self) -> usize {
+        self.len()
+    }
+}
+
+/// Shows the distance of each id.
+impl<C: fmt::Debug> fmt::Debug for NeighborRow<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.ids.iter().zip(self.dist2)).finish()
+    }
+}
+
+impl<'a, C: Copy> IntoIterator for NeighborRow<'a, C> {
+    type Item = Neighbor<C>;
+    type IntoIter = NeighborIter<'a, C>;
+
+    fn into_iter(self) -> NeighborIter<'a, C> {
+        self.iter()
+    }
+}
+
+/// Iterates over the neighbors of one query.
+#[derive(Clone, Debug)]
+pub struct NeighborIter<'a, C>(Zip<Copied<slice::Iter<'a, u32>>, Copied<slice::Iter<'a, C>>>);
+
+impl<C: Copy> Iterator for NeighborIter<'_, C> {
+    type Item = Neighbor<C>;
+
+    fn next(&mut self) -> Option<Neighbor<C>> {
+        self.0.next().map(|(id, dist2)| Neighbor { id, dist2 })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<C: Copy> DoubleEndedIterator for NeighborIter<'_, C> {
+    fn next_back(&mut self) -> Option<Neighbor<C>> {
+        self.0.next_back().map(|(id, dist2)| Neighbor { id, dist2 })
+    }
+}
+
+impl<C: Copy> ExactSizeIterator for NeighborIter<'_, C> {}
+impl<C: Copy> FusedIterator for NeighborIter<'_, C> {}
+
+impl<C: Coord> Sealed for Neighbor<C> {}
+
+impl<C: Coord> RowItem for Neighbor<C> {
+    /// Ids, and as many distances.
+    type Values = (Vec<u32>, Vec<C>);
+    type Row<'a> = NeighborRow<'a, C>;
+
+    fn all((ids, dist2): &Self::Values) -> NeighborRow<'_, C> {
+        NeighborRow::new(ids, dist2)
+    }
+}
+
+impl<C: Coord> Rows<Neighbor<C>> {
+    /// The ids of all rows, row after row.
+    pub fn ids(&self) -> &[u32] {
+        self.values().ids()
+    }
+
+    /// The distances of all rows, row after row, as [`Neighbor::dist2`].
+    pub fn dist2(&self) -> &[C] {
+        self.values().dist2()
+    }
+}
+
+impl<'a, C: Coord> RowsBatch<'a, Neighbor<C>> {
+    /// The ids of all rows of the batch, row after row.
+    pub fn ids(&self) -> &'a [u32] {
+        self.values().ids()
+    }
+
+    /// The distances of all rows of the batch, row after row, as [`Neighbor::dist2`].
+    pub fn dist2(&self) -> &'a [C] {
+        self.values().dist2()
+    }
+}
+
+/// The `k` nearest points of each query, as two row-major matrices with a row of `k` entries a query: the ids of the points and their
+/// distances.
 ///
-/// A row is sorted by (distance, id). Where the tree has fewer than `k` points the row ends in padding: id `u32::MAX`,
-/// squared distance infinity. For [`LonLat`] the squared distances are squared chords of the unit sphere, and
-/// [`meters`](Neighbors::meters) gives great-circle distances.
+/// A row is sorted by (distance, id). Where fewer than `k` points are found, a row of the matrices ends in padding: id `u32::MAX`,
+/// distance infinity. [`row`](Self::row) and iteration leave the padding out. For [`LonLat`] the distances are squared chords of the
+/// unit sphere, and [`meters`](Neighbors::meters) gives great-circle distances.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+///
+/// let nearest = tree.nearest(&[[0.0, 0.0]], 3)?;
+/// for (query, neighbors) in &nearest {
+///     for neighbor in neighbors {
+///         println!("query {query}: point {} at squared distance {}", neighbor.id, neighbor.dist2);
+///     }
+/// }
+/// assert_eq!(nearest.row(0).ids(), [0, 1]);
+/// assert_eq!(nearest.ids(), [0, 1, u32::MAX]);
+/// assert_eq!(nearest.dist2(), [0.0, 25.0, f32::INFINITY]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 pub struct Neighbors<P: Point> {
     len: usize,
     k: usize,
@@ -20,7 +193,7 @@ pub struct Neighbors<P: Point> {
     dist2: Vec<P::Coord>,
 }
 
-/// The same of some rows, wherever they are.
+/// Borrowed rows of [`Neighbors`].
 #[derive(Clone, Copy)]
 pub(crate) struct NeighborRows<'a, C> {
     pub(crate) len: usize,
@@ -30,10 +203,16 @@ pub(crate) struct NeighborRows<'a, C> {
 }
 
 impl<'a, C> NeighborRows<'a, C> {
-    pub(crate) fn row(&self, row: usize) -> (&'a [u32], &'a [C]) {
+    pub(crate) fn padded_row(&self, row: usize) -> (&'a [u32], &'a [C]) {
         assert!(row < self.len, "row {row} of {} rows", self.len);
         let entries = row * self.k..(row + 1) * self.k;
         (&self.ids[entries.clone()], &self.dist2[entries])
+    }
+
+    pub(crate) fn row(&self, row: usize) -> NeighborRow<'a, C> {
+        let (ids, dist2) = self.padded_row(row);
+        let num_found = ids.partition_point(|&id| id != u32::MAX);
+        NeighborRow { ids: &ids[..num_found], dist2: &dist2[..num_found] }
     }
 }
 
@@ -44,7 +223,7 @@ impl<P: Point> Neighbors<P> {
         Self { len, k, ids, dist2 }
     }
 
-    /// Entries of a row.
+    /// Entries of a row of the matrices.
     pub fn k(&self) -> usize {
         self.k
     }
@@ -59,28 +238,45 @@ impl<P: Point> Neighbors<P> {
         self.len == 0
     }
 
-    /// All ids, row after row.
+    /// The matrix of ids, with padding.
     pub fn ids(&self) -> &[u32] {
         &self.ids
     }
 
-    /// All squared distances, row after row.
+    /// The matrix of distances, as [`Neighbor::dist2`], with padding.
     pub fn dist2(&self) -> &[P::Coord] {
         &self.dist2
     }
 
-    /// The ids and squared distances of query `query`.
+    /// The neighbors of query `query`, without padding. O(log k).
     ///
     /// # Panics
     /// If there are not that many queries.
-    pub fn row(&self, query: usize) -> (&[u32], &[P::Coord]) {
-        let Self { len, k, ids, dist2 } = self;
-        NeighborRows { len: *len, k: *k, ids, dist2 }.row(query)
+    pub fn row(&self, query: usize) -> NeighborRow<'_, P::Coord> {
+        self.rows().row(query)
     }
 
-    /// The two matrices: ids and squared distances.
+    /// The `k` ids and distances of query `query`, with padding.
+    ///
+    /// # Panics
+    /// If there are not that many queries.
+    pub fn padded_row(&self, query: usize) -> (&[u32], &[P::Coord]) {
+        self.rows().padded_row(query)
+    }
+
+    /// Iterates over the queries' numbers and neighbors, without padding.
+    pub fn iter(&self) -> RowsIter<NearestBatch<'_, P>> {
+        NearestBatch::new(0, self.rows()).iter()
+    }
+
+    /// Returns the two matrices, ids and distances, with padding.
     pub fn into_parts(self) -> (Vec<u32>, Vec<P::Coord>) {
         (self.ids, self.dist2)
+    }
+
+    fn rows(&self) -> NeighborRows<'_, P::Coord> {
+        let Self { len, k, ids, dist2 } = self;
+        NeighborRows { len: *len, k: *k, ids, dist2 }
     }
 }
 
@@ -90,7 +286,16 @@ impl Neighbors<LonLat> {
     /// # Panics
     /// If there are not that many queries.
     pub fn meters(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + '_ {
-        self.row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
+        self.padded_row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
+    }
+}
+
+impl<'a, P: Point> IntoIterator for &'a Neighbors<P> {
+    type Item = (usize, NeighborRow<'a, P::Coord>);
+    type IntoIter = RowsIter<NearestBatch<'a, P>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
@@ -102,21 +307,26 @@ impl<P: Point> Clone for Neighbors<P> {
 
 impl<P: Point> fmt::Debug for Neighbors<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Neighbors").field("len", &self.len).field("k", &self.k).finish_non_exhaustive()
+        let first_rows: Vec<_> = self.iter().take(SHOWN_ROWS).map(|(_, row)| row).collect();
+        f.debug_struct("Neighbors")
+            .field("len", &self.len)
+            .field("k", &self.k)
+            .field("first_rows", &first_rows)
+            .finish()
     }
 }
 
-/// Room for a result of `queries` x `k`: ids and squared distances, empty.
+/// Allocates the result matrices (`queries` x `k`), empty: ids and distances.
 pub(crate) fn result_rows<C: Coord>(queries: usize, k: usize) -> Result<(Vec<u32>, Vec<C>)> {
     let count = (queries as u64).saturating_mul(k as u64);
     let bytes = count.saturating_mul(item_bytes::<C>());
-    let room = || {
+    let allocate = || {
         memory::check(bytes, "neighbors")?;
         let len = usize::try_from(count).unwrap_or(usize::MAX);
         let ids = memory::vec_with_capacity(len, "ids of neighbors")?;
         Ok((ids, memory::vec_with_capacity(len, "distances of neighbors")?))
     };
-    room().map_err(|error: Error| error.of_result(count, bytes))
+    allocate().map_err(|error: Error| error.of_result(count, bytes))
 }
 
 /// Bytes of an item of a result: an id and a distance.

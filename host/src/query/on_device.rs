@@ -43,7 +43,7 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
     }
 }
 
-/// Rows of points found, a row a query or box, in device memory; [`Within`](crate::query::Within) is the same in host memory.
+/// The points found by each query or in each box, in device memory, as [`Rows`](crate::Rows) has them in host memory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DeviceWithin<C> {

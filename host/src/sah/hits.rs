@@ -2,7 +2,12 @@
 
 use crate::error::Result;
 use crate::memory;
+use crate::rows::RowItem;
+use crate::rows::sealed::{RowValues, Sealed};
 pub use kauri_kernels::sah::triangle::Hit;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::Range;
 
 /// Hits, an array for each of their parts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,7 +37,7 @@ impl Hits {
         Ok(all)
     }
 
-    fn extend(&mut self, hits: &[Hit]) -> Result<()> {
+    pub(super) fn extend(&mut self, hits: &[Hit]) -> Result<()> {
         memory::reserve_more(&mut self.triangles, hits.len(), "hits of rays")?;
         for part in [&mut self.t, &mut self.u, &mut self.v] {
             memory::reserve_more(part, hits.len(), "hits of rays")?;
@@ -62,60 +67,113 @@ impl Hits {
         Hit { triangle: self.triangles[i], t: self.t[i], u: self.u[i], v: self.v[i] }
     }
 
-    /// The hits in their order.
-    pub fn iter(&self) -> impl Iterator<Item = Hit> + '_ {
-        (0..self.len()).map(|i| self.get(i))
+    /// Iterates over the hits.
+    pub fn iter(&self) -> HitIter<'_> {
+        HitRow { hits: self, begin: 0, end: self.len() }.iter()
     }
 }
 
-/// All hits of rays, a row a ray, one behind the other.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HitRows {
-    pub(super) offsets: Vec<u64>,
-    pub(super) hits: Hits,
+impl<'a> IntoIterator for &'a Hits {
+    type Item = Hit;
+    type IntoIter = HitIter<'a>;
+
+    fn into_iter(self) -> HitIter<'a> {
+        self.iter()
+    }
 }
 
-impl HitRows {
-    /// No rows, with room for the offsets of some.
-    pub(super) fn with_capacity(num_rows: usize) -> Result<Self> {
-        let mut offsets = memory::vec_with_capacity(num_rows + 1, "hits of rays")?;
-        offsets.push(0);
-        Ok(Self { offsets, hits: Hits::default() })
-    }
+impl Sealed for Hit {}
 
-    /// Adds a row, for which there is room.
-    pub(super) fn push(&mut self, row: &[Hit]) -> Result<()> {
-        self.hits.extend(row)?;
-        self.offsets.push(self.hits.len() as u64);
-        Ok(())
-    }
+impl RowItem for Hit {
+    type Values = Hits;
+    type Row<'a> = HitRow<'a>;
 
-    /// Number of rows.
+    fn all(hits: &Hits) -> HitRow<'_> {
+        HitRow { hits, begin: 0, end: hits.len() }
+    }
+}
+
+/// All hits of one ray, borrowed from [`Rows`](crate::Rows): the nearest first; of several at one distance the one of the smallest
+/// triangle first.
+#[derive(Clone, Copy)]
+pub struct HitRow<'a> {
+    hits: &'a Hits,
+    begin: usize,
+    end: usize,
+}
+
+impl<'a> HitRow<'a> {
+    /// Number of hits.
     pub fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.end - self.begin
     }
 
-    /// True if there are no rows.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where each row begins in [`hits`](Self::hits), and where the last ends: one more than rows.
-    pub fn offsets(&self) -> &[u64] {
-        &self.offsets
+    /// Hit `i`, or `None` if there are no more than `i`.
+    pub fn get(&self, i: usize) -> Option<Hit> {
+        (i < self.len()).then(|| self.hits.get(self.begin + i))
     }
 
-    /// The hits of all rays, row after row.
-    pub fn hits(&self) -> &Hits {
-        &self.hits
-    }
-
-    /// The hits of a ray, from the first on; of several in one place that of the smallest triangle comes first.
-    ///
-    /// # Panics
-    /// If there is no such ray.
-    pub fn row(&self, ray: usize) -> impl Iterator<Item = Hit> + '_ {
-        let (begin, end) = (self.offsets[ray] as usize, self.offsets[ray + 1] as usize);
-        (begin..end).map(|i| self.hits.get(i))
+    /// Iterates over the hits.
+    pub fn iter(&self) -> HitIter<'a> {
+        HitIter { hits: self.hits, range: self.begin..self.end }
     }
 }
+
+impl RowValues for HitRow<'_> {
+    fn part(self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len());
+        Self { begin: self.begin + range.start, end: self.begin + range.end, ..self }
+    }
+
+    fn count(self) -> usize {
+        self.len()
+    }
+}
+
+impl fmt::Debug for HitRow<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(*self).finish()
+    }
+}
+
+impl<'a> IntoIterator for HitRow<'a> {
+    type Item = Hit;
+    type IntoIter = HitIter<'a>;
+
+    fn into_iter(self) -> HitIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterates over hits.
+#[derive(Clone, Debug)]
+pub struct HitIter<'a> {
+    hits: &'a Hits,
+    range: Range<usize>,
+}
+
+impl Iterator for HitIter<'_> {
+    type Item = Hit;
+
+    fn next(&mut self) -> Option<Hit> {
+        self.range.next().map(|i| self.hits.get(i))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for HitIter<'_> {
+    fn next_back(&mut self) -> Option<Hit> {
+        self.range.next_back().map(|i| self.hits.get(i))
+    }
+}
+
+impl ExactSizeIterator for HitIter<'_> {}
+impl FusedIterator for HitIter<'_> {}

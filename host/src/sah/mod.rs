@@ -18,7 +18,7 @@ mod host;
 mod on_device;
 mod options;
 
-pub use hits::{Hit, HitRows, Hits};
+pub use hits::{Hit, HitIter, HitRow, Hits};
 pub use kauri_kernels::sah::aabb::Aabb;
 pub use kauri_kernels::sah::node::Node;
 pub use kauri_kernels::sah::ray::Ray;
@@ -30,6 +30,7 @@ pub use options::{Quality, RayOptions, SahOptions};
 use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
+use crate::rows::Rows;
 use crate::stats::Stats;
 use cuda_std::mem::Slice;
 use gpu::{Builder, GpuTree};
@@ -339,7 +340,7 @@ impl SahTree {
     ///
     /// # Errors
     /// As [`closest_hits`](Self::closest_hits); [`Error::ResultTooLarge`] if they do not fit in memory.
-    pub fn all_hits(&self, rays: &[Ray]) -> Result<HitRows> {
+    pub fn all_hits(&self, rays: &[Ray]) -> Result<Rows<Hit>> {
         self.all_hits_with(rays, &RayOptions::default())
     }
 
@@ -347,7 +348,7 @@ impl SahTree {
     ///
     /// # Errors
     /// As [`all_hits`](Self::all_hits) and [`closest_hits_with`](Self::closest_hits_with).
-    pub fn all_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
+    pub fn all_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
         options.check()?;
         match &self.tree {
             Tree::Cpu(tree) => cpu::all_hits(tree, rays, options),
@@ -362,8 +363,8 @@ impl SahTree {
     pub fn each_hit(&self, rays: &[Ray], mut visit: impl FnMut(usize, Hit)) -> Result<()> {
         for (batch, rays) in rays.chunks(EACH_HIT_RAYS).enumerate() {
             let rows = self.all_hits(rays)?;
-            for ray in 0..rows.len() {
-                rows.row(ray).for_each(|hit| visit(batch * EACH_HIT_RAYS + ray, hit));
+            for (ray, hits) in &rows {
+                hits.iter().for_each(|hit| visit(batch * EACH_HIT_RAYS + ray, hit));
             }
         }
         Ok(())

@@ -18,6 +18,7 @@ pub trait Coord:
     + Send
     + Sync
     + cust_core::DeviceCopy
+    + core::fmt::Debug
     + 'static
 {
     /// The unsigned integer whose order is the order of the coordinates.

@@ -1,9 +1,11 @@
 //! Results in batches: the same rows as the whole result, in order, whatever the limits; stopped, failing, panicking.
 
 use kauri::device::{Gpu, SimOptions};
-use kauri::query::{Norm, PointMask, Queries, QueryOptions, WithinBatch};
+use kauri::query::{NearestBatch, Neighbor, Norm, PointMask, Queries, QueryOptions};
+use kauri::rows::RowItem;
 use kauri::{
-    Batches, Delivered, Device, Error, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex, Step,
+    Batches, Delivered, Device, Error, KdTree, KdTreeOptions, LonLat, Point, Result, RowsBatch, SpatialIndex,
+    Step,
 };
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::{devices, devices_for};
@@ -48,21 +50,29 @@ impl<C: Scalar> Whole<C> {
         Self { offsets: vec![0], ids: Vec::new(), dist2: Vec::new(), batches: Vec::new() }
     }
 
-    fn add<P: Point<Coord = C>>(&mut self, limits: Limits, batch: &WithinBatch<'_, P>) {
+    /// Adds a batch that has these ids and distances, of which `row_of` gives those of a row.
+    fn add<'a, T: RowItem>(
+        &mut self,
+        limits: Limits,
+        batch: RowsBatch<'a, T>,
+        (ids, dist2): (&[u32], &[C]),
+        row_of: impl Fn(usize) -> (&'a [u32], &'a [C]),
+    ) {
         let rows = batch.rows();
         assert_eq!(rows.start, self.offsets.len() - 1, "batches come in order");
         assert!((1..=limits.rows).contains(&rows.len()), "{rows:?} within {limits:?}");
-        let item_bytes = 4 + if batch.dist2().is_empty() { 0 } else { size_of::<C>() };
-        assert!((batch.ids().len() * item_bytes) as u64 <= limits.bytes, "{rows:?} within {limits:?}");
+        let item_bytes = 4 + if dist2.is_empty() { 0 } else { size_of::<C>() };
+        assert!((ids.len() * item_bytes) as u64 <= limits.bytes, "{rows:?} within {limits:?}");
         assert_eq!(batch.offsets().len(), rows.len() + 1);
         let before = self.ids.len() as u64;
         for row in rows.clone() {
-            self.ids.extend_from_slice(batch.row(row));
-            self.dist2.extend_from_slice(batch.row_dist2(row));
+            let (ids, dist2) = row_of(row);
+            self.ids.extend_from_slice(ids);
+            self.dist2.extend_from_slice(dist2);
             self.offsets.push(self.ids.len() as u64);
             assert_eq!(before + batch.offsets()[row - rows.start + 1], self.ids.len() as u64);
         }
-        assert_eq!(self.ids.len() as u64, before + batch.ids().len() as u64);
+        assert_eq!(self.ids.len() as u64, before + ids.len() as u64);
         self.batches.push(rows);
     }
 
@@ -86,7 +96,8 @@ fn within<C: Scalar, const D: usize>(
 ) -> Result<(Whole<C>, Delivered)> {
     let mut whole = Whole::new();
     let delivered = tree.within_batches(queries, radius, options, &mut limits.batches(), |batch| {
-        whole.add(limits, &batch);
+        let row_of = |row| (batch.row(row).ids(), batch.row(row).dist2());
+        whole.add(limits, batch, (batch.ids(), batch.dist2()), row_of);
         Continue(())
     })?;
     Ok((whole, delivered))
@@ -162,8 +173,8 @@ fn in_boxes_is_whole(devices: Vec<Device>, num_points: usize, num_boxes: usize) 
             let largest = expected.offsets().windows(2).map(|ends| ends[1] - ends[0]).max().unwrap();
             for limits in limits(4 * largest) {
                 let mut whole = Whole::<f32>::new();
-                let look = |batch: WithinBatch<'_, [f32; 2]>| {
-                    whole.add(limits, &batch);
+                let look = |batch: RowsBatch<'_>| {
+                    whole.add(limits, batch, (batch.ids(), &[]), |row| (batch.row(row), &[]));
                     Continue(())
                 };
                 let delivered = tree.in_boxes_batches(&boxes, mask, &mut limits.batches(), look).unwrap();
@@ -195,7 +206,7 @@ fn nearest_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points:
                 for limits in limits(row_bytes as u64) {
                     let (mut next, mut num_batches) = (0, 0);
                     let mut batches = limits.batches();
-                    let look = |batch: kauri::query::NearestBatch<'_, [C; D]>| {
+                    let look = |batch: NearestBatch<'_, [C; D]>| {
                         let rows = batch.rows();
                         assert!(rows.start == next && (1..=limits.rows).contains(&rows.len()));
                         assert!((rows.len() * row_bytes) as u64 <= limits.bytes);
@@ -203,7 +214,7 @@ fn nearest_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points:
                         let entries = rows.start * k..rows.end * k;
                         assert!(batch.ids() == &expected.ids()[entries.clone()], "{limits:?} on {device}");
                         assert!(batch.dist2() == &expected.dist2()[entries], "{limits:?} on {device}");
-                        assert!(rows.clone().all(|row| batch.row(row) == expected.row(row)));
+                        assert!(rows.clone().all(|row| batch.padded_row(row) == expected.padded_row(row)));
                         (next, num_batches) = (rows.end, num_batches + 1);
                         Continue(())
                     };
@@ -238,7 +249,7 @@ fn places_on_earth_come_in_batches() {
         let expected = tree.nearest(&places, 2).unwrap();
         let mut meters = Vec::new();
         let (options, mut batches) = (QueryOptions::default(), Batches::new().rows(2));
-        let look = |batch: kauri::query::NearestBatch<'_, LonLat>| {
+        let look = |batch: NearestBatch<'_, LonLat>| {
             batch.rows().for_each(|row| meters.extend(batch.meters(row)));
             Continue(())
         };
@@ -288,7 +299,7 @@ fn nothing_is_delivered_of_nothing() {
         }
         // No points: rows of padding.
         let mut seen = Vec::new();
-        let look = |batch: kauri::query::NearestBatch<'_, [f32; 1]>| {
+        let look = |batch: NearestBatch<'_, [f32; 1]>| {
             seen.extend_from_slice(batch.ids());
             Continue(())
         };
@@ -413,7 +424,7 @@ fn a_second_call_allocates_nothing() {
         let mut batches = Batches::new().rows(4);
         let mut counts = Vec::new();
         for _ in 0..2 {
-            let look = |_: WithinBatch<'_, [f32; 1]>| Continue(());
+            let look = |_: RowsBatch<'_, Neighbor<f32>>| Continue(());
             let delivered = tree.within_batches(&points, 2.0, &options, &mut batches, look).unwrap();
             assert!(delivered.stats.temp_bytes > 0);
             assert_eq!(gpu.memory_use().live_bytes, held + delivered.stats.temp_bytes);
@@ -451,7 +462,7 @@ fn a_row_that_is_too_large_is_named_when_those_before_it_are_there() {
         for rows in [1, 3, usize::MAX] {
             let mut batches = Batches::new().bytes(8 * 8).rows(rows);
             let mut end = 0;
-            let look = |batch: WithinBatch<'_, [f32; 1]>| {
+            let look = |batch: RowsBatch<'_, Neighbor<f32>>| {
                 assert_eq!(batch.rows().start, end);
                 end = batch.rows().end;
                 Continue(())
@@ -461,7 +472,7 @@ fn a_row_that_is_too_large_is_named_when_those_before_it_are_there() {
             assert_eq!((row, count, bytes, most), (5, 9, 72, 64), "on {device}");
             assert_eq!(end, 5, "on {device}");
             // Stopped before it is stopped without an error.
-            let stop = |batch: WithinBatch<'_, [f32; 1]>| {
+            let stop = |batch: RowsBatch<'_, Neighbor<f32>>| {
                 if batch.rows().end == 5 { Break(()) } else { Continue(()) }
             };
             let delivered = tree.within_batches(&points[..20], 0.5, &options, &mut batches, stop).unwrap();

@@ -60,7 +60,11 @@ fn check<C: Scalar, const D: usize>(
         for (i, &query) in queries.iter().enumerate() {
             let (ids, dist2) = oracle.row(query, k);
             let ids: Vec<_> = ids.into_iter().map(global).collect();
-            assert!(near.row(i) == (&ids[..], &dist2[..]), "{what}, k = {k}, {query:?}: {:?}", near.row(i).0);
+            assert!(
+                near.padded_row(i) == (&ids[..], &dist2[..]),
+                "{what}, k = {k}, {query:?}: {:?}",
+                near.row(i)
+            );
         }
     }
     let default = QueryOptions::default();
@@ -146,6 +150,6 @@ fn lines_at_one_distance_by_other_norms() {
         let options = QueryOptions::default().norm(Norm::Chebyshev);
         // All are 1000 away: the first ids win.
         let near = tree.nearest_with(Queries::Points(&[[-1000.0, 0.5]]), 8, &options).unwrap();
-        assert_eq!(near.row(0), (&[0, 1, 2, 3, 4, 5, 6, 7][..], &[1000.0; 8][..]), "{device}");
+        assert_eq!(near.padded_row(0), (&[0, 1, 2, 3, 4, 5, 6, 7][..], &[1000.0; 8][..]), "{device}");
     }
 }

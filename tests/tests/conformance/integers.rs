@@ -126,7 +126,7 @@ fn equal_to_exact_brute_force<I: Integer, const D: usize>(n: usize, num_queries:
                 let what = format!("query {i}, {norm:?}, period {period}, {D} dimensions on {device}");
                 let found = exact(&given, query, norm, period);
                 let (ids, dist2) = padded_row(&rounded(&found[..n.min(9)]), 9);
-                assert_eq!(near.row(i), (&ids[..], &dist2[..]), "{what}");
+                assert_eq!(near.padded_row(i), (&ids[..], &dist2[..]), "{what}");
 
                 let bound = match norm {
                     Norm::Euclidean => i128::from(most / 2).pow(2),
@@ -135,13 +135,13 @@ fn equal_to_exact_brute_force<I: Integer, const D: usize>(n: usize, num_queries:
                 let within = rounded(&found[..found.partition_point(|&(distance, _)| distance <= bound)]);
                 let (dist2, ids): (Vec<f64>, Vec<u32>) = within.into_iter().unzip();
                 assert_eq!(counts[i] as usize, ids.len(), "{what}");
-                assert_eq!((rows.row(i), rows.row_dist2(i)), (&ids[..], &dist2[..]), "{what}");
+                assert_eq!((rows.row(i).ids(), rows.row(i).dist2()), (&ids[..], &dist2[..]), "{what}");
             }
             for (id, query) in given.iter().enumerate().step_by(11) {
                 let mut found = exact(&given, query, norm, period);
                 found.retain(|&(_, other)| other as usize != id);
                 let (ids, dist2) = padded_row(&rounded(&found[..found.len().min(3)]), 3);
-                assert_eq!(own.row(id), (&ids[..], &dist2[..]), "own {id}, {norm:?} on {device}");
+                assert_eq!(own.padded_row(id), (&ids[..], &dist2[..]), "own {id}, {norm:?} on {device}");
             }
         }
     }
@@ -170,10 +170,10 @@ fn extremes<I: Integer, const D: usize>(extremes: [I; 4]) {
         let near = build(&device, &points).nearest(&queries, 35).unwrap();
         for (i, query) in queries.iter().enumerate() {
             let (ids, dist2) = oracle.row(*query, 35);
-            assert_eq!(near.row(i), (&ids[..], &dist2[..]), "query {i} on {device}");
+            assert_eq!(near.padded_row(i), (&ids[..], &dist2[..]), "query {i} on {device}");
             // What is rounded is in order to within the rounding.
             let found = exact(&points, query, Norm::Euclidean, 0);
-            for (&(distance, _), &got) in found.iter().zip(near.row(i).1) {
+            for (&(distance, _), &got) in found.iter().zip(near.row(i).dist2()) {
                 assert!((got - distance as f64).abs() <= 1e-15 * got, "{got} {distance}");
             }
         }
@@ -189,7 +189,7 @@ fn the_largest_and_the_least() {
         let tree = build(&device, &[[i32::MIN], [i32::MAX]]);
         let far = QueryOptions::default().norm(Norm::Manhattan);
         let near = tree.nearest_with(&[[i32::MAX]], 2, &far).unwrap();
-        assert_eq!(near.row(0), (&[1, 0][..], &[0.0, f64::from(u32::MAX)][..]));
+        assert_eq!(near.padded_row(0), (&[1, 0][..], &[0.0, f64::from(u32::MAX)][..]));
     }
 }
 

@@ -100,7 +100,7 @@ where
             let rows = rows.unwrap();
             check_rows((0..rows.len()).map(|row| rows.row(row).to_vec()), pairs, &what);
             let (mut batched, mut batches) = (Vec::new(), Batches::new().bytes(4 * 3 * n as u64));
-            let look = |batch: kauri::join::RowsBatch<'_>| {
+            let look = |batch: kauri::RowsBatch<'_>| {
                 batched.extend(batch.rows().map(|row| batch.row(row).to_vec()));
                 ControlFlow::Continue(())
             };

@@ -1,7 +1,7 @@
 //! Joins: every strategy on every device gives what a loop over all pairs gives.
 
 use kauri::join::{
-    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, PairScore, RowsBatch, Score, ScoreFunction, Scored,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, PairScore, Score, ScoreFunction, Scored,
     ScoredPair, Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
@@ -495,7 +495,7 @@ fn a_join_has_what_an_index_finds() {
             let rows = DistanceJoin::new(epsilon).curve(curve).rows(&device, &left, &right).unwrap();
             assert_eq!(rows.offsets(), expected.offsets(), "{curve:?} on {device}");
             for row in 0..left.len() {
-                let [mut ids, mut expected] = [rows.row(row), expected.row(row)].map(<[u32]>::to_vec);
+                let [mut ids, mut expected] = [rows.row(row), expected.row(row).ids()].map(<[u32]>::to_vec);
                 ids.sort_unstable();
                 expected.sort_unstable();
                 assert!(ids == expected, "row {row}, {curve:?} on {device}");
@@ -649,7 +649,7 @@ fn pairs_in_batches_are_those_of_the_whole_result() {
             for (i, whole) in whole.iter().enumerate() {
                 let (mut ids, mut next) = (Vec::new(), 0);
                 let mut batches = Batches::new().bytes(bytes).rows(rows);
-                let mut look = |batch: RowsBatch<'_>| {
+                let mut look = |batch: kauri::RowsBatch<'_>| {
                     assert!(batch.rows().start == next && batch.rows().len() <= rows);
                     for row in batch.rows() {
                         assert_eq!(batch.row(row), whole.row(row), "row {row} on {device}");
@@ -675,7 +675,7 @@ fn pairs_in_batches_are_those_of_the_whole_result() {
         // Far from everything.
         let far = [[1e9_f32, 1e9]; 3];
         let mut num_rows = 0;
-        let look = |batch: RowsBatch<'_>| {
+        let look = |batch: kauri::RowsBatch<'_>| {
             num_rows += batch.rows().len();
             ControlFlow::Continue(())
         };

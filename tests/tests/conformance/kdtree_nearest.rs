@@ -32,7 +32,7 @@ fn check<C: Scalar, const D: usize>(
             for (i, answer) in answers.iter().enumerate() {
                 let (ids, dist2) = padded_row(&answer[..k.min(answer.len())], k);
                 assert!(
-                    near.row(i) == (&ids[..], &dist2[..]),
+                    near.padded_row(i) == (&ids[..], &dist2[..]),
                     "query {i} {:?}, k = {k}, {} {what} points, {D} x {} on {device}\n got {:?}\nwant {:?}",
                     queries[i],
                     points.len(),
@@ -97,11 +97,11 @@ fn equal_to_kiddo<const D: usize>() {
         for (i, query) in queries.iter().enumerate() {
             let found = kiddo.nearest_n::<SquaredEuclidean>(query, NonZero::new(k).unwrap());
             let distances: Vec<f64> = found.iter().map(|item| item.distance).collect();
-            assert_eq!(near.row(i).1, distances, "query {i} on {device}");
+            assert_eq!(near.row(i).dist2(), distances, "query {i} on {device}");
             // Random points are at equal distances with next to no probability; kiddo promises no order of ties.
             if distances.windows(2).all(|pair| pair[0] < pair[1]) {
                 let ids: Vec<u32> = found.iter().map(|item| item.item as u32).collect();
-                assert_eq!(near.row(i).0, ids, "query {i} on {device}");
+                assert_eq!(near.row(i).ids(), ids, "query {i} on {device}");
             }
         }
     }

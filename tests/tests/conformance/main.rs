@@ -32,6 +32,7 @@ mod quadtree;
 mod quadtree_large;
 mod readers;
 mod refusals;
+mod results;
 mod sah;
 mod save;
 mod time_bounds;

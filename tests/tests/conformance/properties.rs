@@ -57,8 +57,8 @@ proptest! {
             let tree = build(&device, &points);
             let (few, more) = (tree.nearest(&queries, k).unwrap(), tree.nearest(&queries, k + 1).unwrap());
             for row in 0..queries.len() {
-                prop_assert_eq!(few.row(row).0, &more.row(row).0[..k]);
-                prop_assert_eq!(few.row(row).1, &more.row(row).1[..k]);
+                prop_assert_eq!(few.padded_row(row).0, &more.padded_row(row).0[..k]);
+                prop_assert_eq!(few.padded_row(row).1, &more.padded_row(row).1[..k]);
             }
         }
     }

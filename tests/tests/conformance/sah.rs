@@ -290,10 +290,10 @@ fn a_ray_through_thousands() {
         for device in devices_for(mesh.len()) {
             let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
             let all = tree.all_hits(&rays).unwrap();
-            let down: Vec<u32> = all.row(0).map(|hit| hit.triangle).collect();
+            let down: Vec<u32> = all.row(0).iter().map(|hit| hit.triangle).collect();
             assert!(down.iter().rev().eq(&up), "{device}");
             for ray in 1..3 {
-                assert!(all.row(ray).map(|hit| hit.triangle).eq(up.iter().copied()), "{device}");
+                assert!(all.row(ray).iter().map(|hit| hit.triangle).eq(up.iter().copied()), "{device}");
             }
         }
     }
@@ -359,7 +359,7 @@ fn hits_are_at_a_finite_t() {
             let all = tree.all_hits_with(&rays, &options).unwrap();
             for (i, ray) in rays.iter().enumerate() {
                 let (what, expected) = (format!("{ray:?} on {device}, stack {stack}"), hits_of(ray));
-                let found: Vec<_> = all.row(i).map(|hit| (hit.triangle, hit.t)).collect();
+                let found: Vec<_> = all.row(i).iter().map(|hit| (hit.triangle, hit.t)).collect();
                 assert_eq!(found, expected, "{what}");
                 let first = expected.first().copied().unwrap_or((Hit::NO_TRIANGLE, inf));
                 assert_eq!((closest.triangles[i], closest.t[i]), first, "{what}");
@@ -431,7 +431,7 @@ fn hits_are_where_rays_meet_triangles() {
             let u = determinant(from, f, back) / all_of_it;
             let v = determinant(e, from, back) / all_of_it;
             let t = determinant(e, f, from) / all_of_it;
-            let found = all.row(i).find(|hit| hit.triangle == triangle as u32);
+            let found = all.row(i).iter().find(|hit| hit.triangle == triangle as u32);
             let inside = u.min(v).min(1.0 - u - v).min(t);
             if inside > 1e-4 {
                 let hit = found.unwrap_or_else(|| panic!("ray {i} passes triangle {triangle}"));

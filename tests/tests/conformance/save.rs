@@ -166,7 +166,7 @@ impl<P: Cartesian> Saved for Quadtree<P> {
         let some: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 50).collect();
         let around = self.leaves_around(&some).unwrap();
         answers.extend(around.offsets());
-        answers.extend(around.leaves().iter().map(|&leaf| u64::from(leaf)));
+        answers.extend(around.values().iter().map(|&leaf| u64::from(leaf)));
         answers.extend(self.level_of_detail(self.depth() / 2).unwrap().into_iter().map(u64::from));
         answers
     }

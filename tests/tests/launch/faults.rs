@@ -204,7 +204,7 @@ const ASKS: [Ask; 6] = [
         Ok(tree.nearest_with(Queries::Own { itself: false }, 40, &options)?.into_parts().0)
     },
     |tree, queries| tree.count_within(queries, 200.0, &QueryOptions::default().periods([1000.0; 2])),
-    |tree, queries| Ok(tree.within(queries, 200.0, &QueryOptions::default().sorted())?.into_parts().1),
+    |tree, queries| Ok(tree.within(queries, 200.0, &QueryOptions::default().sorted())?.ids().to_vec()),
     |tree, queries| tree.count_in_boxes(&boxes(queries), None),
     |tree, queries| Ok(tree.in_boxes(&boxes(queries), None)?.into_parts().1),
 ];

@@ -145,14 +145,18 @@ fn answer_alike(tree: &BalancedKdTree<[f32; 2]>, expected: &BalancedKdTree<[f32;
                 let (mut rows, mut batches) = (Vec::new(), Batches::new().bytes(1800).rows(60));
                 tree.within_batches(asked, 9.0, &options, &mut batches, |batch| {
                     rows.extend(
-                        batch.rows().map(|row| (batch.row(row).to_vec(), batch.row_dist2(row).to_vec())),
+                        batch
+                            .rows()
+                            .map(|row| (batch.row(row).ids().to_vec(), batch.row(row).dist2().to_vec())),
                     );
                     ControlFlow::Continue(())
                 })
                 .unwrap();
                 tree.nearest_batches(asked, 3, &options, &mut batches, |batch| {
                     rows.extend(
-                        batch.rows().map(|row| (batch.row(row).0.to_vec(), batch.row(row).1.to_vec())),
+                        batch
+                            .rows()
+                            .map(|row| (batch.padded_row(row).0.to_vec(), batch.padded_row(row).1.to_vec())),
                     );
                     ControlFlow::Continue(())
                 })

@@ -3,8 +3,8 @@
 use crate::{on_each_schedule_in_turn, upload};
 use kauri::device::{Stream, Workspace};
 use kauri::join::{
-    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, RowsBatch, Score, ScoreFunction,
-    Scored, Strategy, TopKDistanceJoin,
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, Score, ScoreFunction, Scored,
+    Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Point};
 use kauri_tests::generate::{Random, Scalar, Shape};
@@ -197,7 +197,7 @@ fn pairs_in_batches_and_nearest_points() {
                 let join = DistanceJoin::new(epsilon).curve([Curve::Linear, Curve::Hilbert][turn]);
                 let whole = join.rows(&Device::cpu(), &points[0], &points[1]).unwrap();
                 let (mut batches, mut ids) = (Batches::new().bytes(600).rows(60), Vec::new());
-                let look = |batch: RowsBatch<'_>| {
+                let look = |batch: kauri::RowsBatch<'_>| {
                     ids.extend_from_slice(batch.ids());
                     ControlFlow::Continue(())
                 };

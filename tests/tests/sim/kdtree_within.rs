@@ -5,20 +5,23 @@ use crate::kdtree_queries::{
 };
 use crate::{on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::query::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, Within, num_found};
+use kauri::query::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, num_found};
 use kauri::{Device, Error, KdTree, KdTreeOptions, Result, SpatialIndex};
 
 type Tree = KdTree<[f32; 3]>;
+
+/// The rows that the CPU finds: offsets, ids and distances, none in boxes.
+type Expected = (Vec<u64>, Vec<u32>, Vec<f32>);
 
 /// What is behind the last point, which no call touches.
 const UNTOUCHED: u8 = 0xA5;
 const UNTOUCHED_ID: u32 = 0xA5A5_A5A5;
 
 /// Compares rows in buffers of exactly their size.
-fn same(stream: &Stream, found: &DeviceWithin<f32>, expected: &Within<[f32; 3]>) -> Result<()> {
-    assert!(found.offsets.to_vec(stream)? == expected.offsets());
-    assert!(found.ids.to_vec(stream)? == expected.ids());
-    assert!(found.dist2.to_vec(stream)? == expected.dist2());
+fn same(stream: &Stream, found: &DeviceWithin<f32>, (offsets, ids, dist2): &Expected) -> Result<()> {
+    assert!(found.offsets.to_vec(stream)? == *offsets);
+    assert!(found.ids.to_vec(stream)? == *ids);
+    assert!(found.dist2.to_vec(stream)? == *dist2);
     Ok(())
 }
 
@@ -28,12 +31,12 @@ fn capacities(num_points: usize) -> [usize; 4] {
 }
 
 /// Compares offsets, and the ids that there was room for.
-fn same_front(stream: &Stream, offsets: &Buffer<u64>, ids: &Buffer<u32>, expected: &Within<[f32; 3]>) {
-    assert!(offsets.to_vec(stream).unwrap() == expected.offsets());
-    assert_eq!(num_found(stream, offsets).unwrap(), expected.ids().len() as u64);
+fn same_front(stream: &Stream, offsets: &Buffer<u64>, ids: &Buffer<u32>, expected: &Expected) {
+    assert!(offsets.to_vec(stream).unwrap() == expected.0);
+    assert_eq!(num_found(stream, offsets).unwrap(), expected.1.len() as u64);
     let ids = ids.to_vec(stream).unwrap();
-    let (found, rest) = ids.split_at(ids.len().min(expected.ids().len()));
-    assert!(found == &expected.ids()[..found.len()]);
+    let (found, rest) = ids.split_at(ids.len().min(expected.1.len()));
+    assert!(found == &expected.1[..found.len()]);
     assert!(rest.iter().all(|&id| id == UNTOUCHED_ID));
 }
 
@@ -55,7 +58,9 @@ impl Case<'_> {
         let Self { stream, workspace, tree, expected } = self;
         let radius = options.radius.unwrap();
         let expected_counts = expected.count_within(given, radius, options)?;
-        let expected = expected.within(given, radius, options)?;
+        let (expected_offsets, (expected_ids, expected_dist2)) =
+            expected.within(given, radius, options)?.into_parts();
+        let expected = (expected_offsets, expected_ids, expected_dist2);
         let coords = match given {
             Queries::Points(points) => Buffer::from_slice(stream, points.as_flattened(), "queries")?,
             Queries::Own { .. } => Buffer::from_slice(stream, &[], "queries")?,
@@ -70,19 +75,19 @@ impl Case<'_> {
         tree.count_within_on(stream, workspace, given, &prepared, &mut counts)?;
         assert!(counts.to_vec(stream)? == expected_counts);
         same(stream, &tree.all_within_on(stream, workspace, given, &prepared)?, &expected)?;
-        let mut offsets = untouched(stream, expected.offsets().len());
-        for capacity in capacities(expected.ids().len()) {
+        let mut offsets = untouched(stream, expected.0.len());
+        for capacity in capacities(expected.1.len()) {
             let (mut ids, mut dist2) = (untouched(stream, capacity), untouched::<f32>(stream, capacity));
             let allocated = stream.gpu().memory_use().allocations;
             let (room, distances) = (&mut ids, Some(&mut dist2));
             tree.within_on(stream, workspace, given, &prepared, &mut offsets, room, distances)?;
             assert_eq!(stream.gpu().memory_use().allocations, allocated, "allocates nothing");
             same_front(stream, &offsets, &ids, &expected);
-            let found = capacity.min(expected.ids().len());
-            assert!(dist2.front_to_vec(stream, found)? == expected.dist2()[..found]);
+            let found = capacity.min(expected.1.len());
+            assert!(dist2.front_to_vec(stream, found)? == expected.2[..found]);
         }
         // Without distances.
-        let mut ids = untouched(stream, expected.ids().len());
+        let mut ids = untouched(stream, expected.1.len());
         tree.within_on(stream, workspace, given, &prepared, &mut offsets, &mut ids, None)?;
         same_front(stream, &offsets, &ids, &expected);
         Ok(())
@@ -91,7 +96,8 @@ impl Case<'_> {
     fn in_boxes(&mut self, boxes: &[[[f32; 3]; 2]], mask: Option<PointMask>) -> Result<()> {
         let Self { stream, workspace, tree, expected } = self;
         let expected_counts = expected.count_in_boxes(boxes, mask.as_ref())?;
-        let expected = expected.in_boxes(boxes, mask.as_ref())?;
+        let (expected_offsets, expected_ids) = expected.in_boxes(boxes, mask.as_ref())?.into_parts();
+        let expected = (expected_offsets, expected_ids, Vec::new());
         // No radius is needed.
         let mut options = QueryOptions::default();
         options.mask = mask;
@@ -102,8 +108,8 @@ impl Case<'_> {
         tree.count_in_boxes_on(stream, workspace, &boxes, &prepared, &mut counts)?;
         assert!(counts.to_vec(stream)? == expected_counts);
         same(stream, &tree.all_in_boxes_on(stream, workspace, &boxes, &prepared)?, &expected)?;
-        let mut offsets = untouched(stream, expected.offsets().len());
-        for capacity in capacities(expected.ids().len()) {
+        let mut offsets = untouched(stream, expected.0.len());
+        for capacity in capacities(expected.1.len()) {
             let mut ids = untouched(stream, capacity);
             tree.in_boxes_on(stream, workspace, &boxes, &prepared, &mut offsets, &mut ids)?;
             same_front(stream, &offsets, &ids, &expected);
@@ -233,7 +239,8 @@ fn refused(gpu: &Gpu, stream: &Stream) -> Result<()> {
     // And the tree is as it was.
     let room = Some(&mut dist2);
     tree.within_on(stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, room)?;
-    let expected = host.within(&points[..4], 1.0, &options)?;
-    same_front(stream, &offsets, &ids, &expected);
+    let (expected_offsets, (expected_ids, expected_dist2)) =
+        host.within(&points[..4], 1.0, &options)?.into_parts();
+    same_front(stream, &offsets, &ids, &(expected_offsets, expected_ids, expected_dist2));
     Ok(())
 }

@@ -96,7 +96,9 @@ impl Nearest {
         }
         if let Some(path) = &self.map {
             let lines: Vec<_> = (airports.points.iter().enumerate())
-                .filter_map(|(i, &airport)| Some((airport, cities.points[*near.row(i).0.first()? as usize])))
+                .filter_map(|(i, &airport)| {
+                    Some((airport, cities.points[*near.row(i).ids().first()? as usize]))
+                })
                 .collect();
             map::write(path, &cities.points, &airports.points, &lines)?;
         }
@@ -120,7 +122,7 @@ fn write_pairs(path: &Path, near: &Neighbors<LonLat>) -> kauri::Result<()> {
 
 /// The cities of an airport and their distances in km, without padding.
 fn found(near: &Neighbors<LonLat>, airport: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
-    let ids = near.row(airport).0.iter().copied();
+    let ids = near.row(airport).ids().iter().copied();
     ids.zip(near.meters(airport)).take_while(|&(id, _)| id != u32::MAX).map(|(id, meters)| (id, meters / 1e3))
 }
 

@@ -114,7 +114,7 @@ impl Search for AllPairs<'_> {
         let mut stream = PairStream::new(sets, take);
         let mut batches = batches(sets[1].len(), size_of::<u32>() as u64);
         let is_one = self.right.is_none();
-        let look = |batch: kauri::join::RowsBatch<'_>| {
+        let look = |batch: kauri::RowsBatch<'_>| {
             for row in batch.rows() {
                 let begin = stream.rows.len();
                 let row_of = row as u32;

@@ -89,7 +89,7 @@ impl Search for Nearest<'_> {
         let mut batches = batches(self.k, (size_of::<u32>() + size_of::<f64>()) as u64);
         let joined = tree.nearest_batches(self.left, self.k, &options, &mut batches, |batch| {
             for row in batch.rows() {
-                let found = batch.row(row).0.iter().take_while(|&&id| id != u32::MAX);
+                let found = batch.row(row).ids().iter();
                 stream.rows.extend(found.map(|&id| [row as u32, id]));
             }
             stream.hand_on()

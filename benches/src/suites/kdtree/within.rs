@@ -6,7 +6,7 @@ use crate::measure::Timing;
 use crate::points::Number;
 use crate::report::Row;
 use kauri::device::{Buffer, Workspace};
-use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, Within, num_found};
+use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, num_found};
 use kauri::{KdTree, Result, SpatialIndex};
 
 /// Points that a query finds on average.
@@ -78,9 +78,9 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
         let timed = self.timed(|workspace| search.count(self, workspace, &mut counts))?;
         let check = match &expected {
             None => None,
-            Some(rows) => {
-                let got = counts.front_to_vec(&self.stream, rows.len())?;
-                let lens = rows.offsets().windows(2).map(|ends| (ends[1] - ends[0]) as u32);
+            Some((expected_offsets, _)) => {
+                let got = counts.front_to_vec(&self.stream, expected_offsets.len() - 1)?;
+                let lens = expected_offsets.windows(2).map(|ends| (ends[1] - ends[0]) as u32);
                 assert!(lens.eq(got), "count {work}: the device and the CPU disagree");
                 Some(AS_ON_THE_CPU)
             }
@@ -92,11 +92,11 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
         let timed = self.timed(|workspace| search.find(self, workspace, &mut offsets, &mut ids, None))?;
         let check = match &expected {
             None => None,
-            Some(rows) => {
-                let got = offsets.front_to_vec(&self.stream, rows.offsets().len())?;
-                assert!(got == rows.offsets(), "{work}: the device and the CPU disagree");
-                let got = ids.front_to_vec(&self.stream, rows.ids().len())?;
-                assert!(got == rows.ids(), "{work}: the device and the CPU disagree");
+            Some((expected_offsets, expected_ids)) => {
+                let got = offsets.front_to_vec(&self.stream, expected_offsets.len())?;
+                assert!(got == *expected_offsets, "{work}: the device and the CPU disagree");
+                let got = ids.front_to_vec(&self.stream, expected_ids.len())?;
+                assert!(got == *expected_ids, "{work}: the device and the CPU disagree");
                 Some(AS_ON_THE_CPU)
             }
         };
@@ -180,18 +180,21 @@ impl<C: Number, const D: usize> Search<C, D> {
         }
     }
 
-    /// The first rows of a tree in host memory.
+    /// The offsets and ids of the first rows of a tree in host memory.
     fn expected(
         &self,
         bench: &Bench<'_, C, D>,
         tree: &KdTree<[C; D]>,
         num_rows: usize,
-    ) -> Result<Within<[C; D]>> {
-        match &self.by {
+    ) -> Result<(Vec<u64>, Vec<u32>)> {
+        Ok(match &self.by {
             By::Radius(radius) => {
-                tree.within(&bench.input.queries[..num_rows], *radius, &QueryOptions::default())
+                let queries = &bench.input.queries[..num_rows];
+                let (offsets, (ids, _)) =
+                    tree.within(queries, *radius, &QueryOptions::default())?.into_parts();
+                (offsets, ids)
             }
-            By::Boxes(boxes, _) => tree.in_boxes(&boxes[..num_rows], None),
-        }
+            By::Boxes(boxes, _) => tree.in_boxes(&boxes[..num_rows], None)?.into_parts(),
+        })
     }
 }

@@ -7,8 +7,8 @@ use super::cells::Segment;
 use super::crowds::{Item, Node, Search, Subtree, Wanted};
 use super::{Sets, Take};
 use crate::error::Result;
-use crate::join::distance::JoinedRows;
 use crate::memory::{self, Parts};
+use crate::rows::Rows;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
@@ -51,7 +51,7 @@ fn ids_of_result(count: u64) -> Result<Vec<u32>> {
 
 impl<C: Coord, const D: usize> Sets<'_, C, D> {
     /// Finds all rows.
-    pub(super) fn rows(&self, num_rows: usize) -> Result<JoinedRows> {
+    pub(super) fn rows(&self, num_rows: usize) -> Result<Rows> {
         let first = self.keep_rows()?;
         if first.is_none() && self.near.pairing == Pairing::Once {
             // The number of all pairs is known sooner than that of each row.
@@ -65,7 +65,7 @@ impl<C: Coord, const D: usize> Sets<'_, C, D> {
         &self,
         num_rows: usize,
         that_fit: impl FnOnce(&[u64]) -> Result<usize>,
-    ) -> Result<JoinedRows> {
+    ) -> Result<Rows> {
         self.fill(self.keep_rows()?, num_rows, that_fit)
     }
 
@@ -75,7 +75,7 @@ impl<C: Coord, const D: usize> Sets<'_, C, D> {
         first: Option<Counted>,
         num_rows: usize,
         that_fit: impl FnOnce(&[u64]) -> Result<usize>,
-    ) -> Result<JoinedRows> {
+    ) -> Result<Rows> {
         let Counted { counts, kept } = match first {
             Some(counted) => counted,
             None => Counted { counts: self.count_rows()?, kept: None },
@@ -115,7 +115,7 @@ impl<C: Coord, const D: usize> Sets<'_, C, D> {
         // SAFETY: each id of each row has been written: rows without a right point in a cell are empty, and each other one was written
         // by its right point, as a whole.
         unsafe { ids.set_len(len) };
-        Ok(JoinedRows::new(offsets, ids))
+        Ok(Rows::new(offsets, ids))
     }
 
     /// Searches and keeps the ids; nothing if these are too many.

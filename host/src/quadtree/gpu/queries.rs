@@ -3,8 +3,8 @@
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::primitives::scan::{Ends, Scan};
-use crate::quadtree::LeafRows;
 use crate::quadtree::gpu::GpuTree;
+use crate::rows::Rows;
 use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::quadtree::queries::{
     quadtree_count_around, quadtree_emit_around, quadtree_leaves, quadtree_parents, quadtree_samples,
@@ -30,7 +30,7 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// The leaves around nodes.
-    pub(crate) fn leaves_around<const D: usize>(&self, of: &[u32]) -> Result<LeafRows> {
+    pub(crate) fn leaves_around<const D: usize>(&self, of: &[u32]) -> Result<Rows<u32>> {
         let (gpu, num_rows) = (self.gpu(), of.len());
         let stream = Stream::new(gpu)?;
         let frame = Buffer::from_slice(&stream, &self.frame, "quadtree frame")?;
@@ -74,7 +74,7 @@ impl<C: Coord> GpuTree<C> {
             stream.launch_items::<quadtree_emit_around<D>>(num_rows as u64, args)?;
             leaves
         };
-        Ok(LeafRows { offsets: offsets.to_vec(&stream)?, leaves: leaves.to_vec(&stream)? })
+        Ok(Rows::new(offsets.to_vec(&stream)?, leaves.to_vec(&stream)?))
     }
 
     /// The place of the sample of each node.

@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::memory::{self, vec_with_capacity};
 use crate::quadtree::host::HostTree;
-use crate::quadtree::{LeafRows, NO_NODE, frame_of};
+use crate::quadtree::{NO_NODE, frame_of};
+use crate::rows::Rows;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
@@ -30,7 +31,7 @@ impl<C: Coord> HostTree<C> {
     }
 
     /// The leaves around nodes.
-    pub(crate) fn leaves_around<const D: usize>(&self, nodes: &[u32]) -> Result<LeafRows> {
+    pub(crate) fn leaves_around<const D: usize>(&self, nodes: &[u32]) -> Result<Rows<u32>> {
         let levels = frame_of::<D>(&self.frame).levels;
         let rows: Vec<Vec<u32>> = nodes.par_iter().map(|&of| self.around::<D>(levels, of)).collect();
         let mut offsets = vec_with_capacity(rows.len() + 1, "offsets of rows")?;
@@ -41,7 +42,7 @@ impl<C: Coord> HostTree<C> {
             end
         }));
         memory::check(4 * end, "leaves around nodes").map_err(|error| error.of_result(end, 4 * end))?;
-        Ok(LeafRows { offsets, leaves: rows.concat() })
+        Ok(Rows::new(offsets, rows.concat()))
     }
 
     /// The leaves around a node, depth first.

@@ -69,7 +69,7 @@ pub(crate) mod scope {
     pub(crate) use crate::query::batches::{
         RangeQuery, VisitNearest, VisitRange, deliver_found, deliver_nearest,
     };
-    pub(crate) use crate::query::cpu::nearest::{NearestQuery, nearest};
+    pub(crate) use crate::query::cpu::nearest::{NearestQuery, nearest, nearest_of_one};
     pub(crate) use crate::query::cpu::points;
     pub(crate) use crate::query::cpu::within::{InsideBoxes, WithinDistance, count, find};
     pub(crate) use crate::query::options::ValidatedOptions;
@@ -115,6 +115,23 @@ macro_rules! impl_query_backend {
                         let asked = NearestQuery { rules, k, first_left_out };
                         nearest(tree, queries, &asked, ids, dist2)
                     })
+                }
+
+                fn nearest_of_one(
+                    &self,
+                    query: ValidatedQueries<'_, C>,
+                    options: ValidatedOptions<C>,
+                    ids: &mut [u32],
+                    dist2: &mut [C],
+                ) -> Result<()> {
+                    $with_dims!(self.dims, D => {
+                        let tree = self.traversable::<D>()?;
+                        let WithinDistance { rules, queries, first_left_out } =
+                            around(tree, &self.corners, &options, query, &[]);
+                        let query = NearestQuery { rules, k: ids.len(), first_left_out };
+                        nearest_of_one(tree, &queries[0], &query, ids, dist2);
+                    });
+                    Ok(())
                 }
 
                 fn count_within(

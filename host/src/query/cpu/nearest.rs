@@ -64,6 +64,17 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
     Ok((ids, distances))
 }
 
+/// Writes the nearest points of one query over padding.
+pub(crate) fn nearest_of_one<C: Coord, const D: usize>(
+    tree: impl Traversable<C, D>,
+    query: &[C; D],
+    asked: &NearestQuery<'_, C, D>,
+    ids: &mut [u32],
+    distances: &mut [C],
+) {
+    Search::new(tree, asked).find(query, 0, ids, distances);
+}
+
 /// What one thread needs for its queries.
 struct Search<'a, C: Coord, T: Traversable<C, D>, const D: usize> {
     tree: T,
@@ -85,9 +96,12 @@ impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
         ids: &mut [MaybeUninit<u32>],
         distances: &mut [MaybeUninit<C>],
     ) {
+        self.find(query, number, fill(ids, u32::MAX), fill(distances, C::INFINITY));
+    }
+
+    /// Writes the nearest points of a query over the padding of its row.
+    fn find(&mut self, query: &[C; D], number: usize, ids: &mut [u32], distances: &mut [C]) {
         let (k, bound) = (self.asked.k, self.asked.rules.wanted.bound);
-        let ids = fill(ids, u32::MAX);
-        let distances = fill(distances, C::INFINITY);
         let except = self.asked.first_left_out.map_or(u32::MAX, |first| first + number as u32);
         if k <= MAX_SORTED_K {
             self.walk(query, except, &mut SortedRow { ids, distances, bound });

@@ -1,10 +1,11 @@
 //! Rays through a tree, by all threads.
 
-use super::super::hits::{HitRows, Hits};
+use super::super::hits::Hits;
 use super::super::host::HostTree;
 use super::super::options::RayOptions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
+use crate::rows::Rows;
 use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{Any, Closest};
 use kauri_kernels::sah::triangle::Hit;
@@ -50,18 +51,24 @@ pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOpt
 }
 
 /// All hits of each ray, in the order in which they come.
-pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
+pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
     let all_of = |ray: &Ray| all_of(tree, ray, options);
-    let mut rows = HitRows::with_capacity(rays.len())?;
+    let (mut offsets, mut all) =
+        (memory::vec_with_capacity(rays.len() + 1, "hits of rays")?, Hits::default());
+    offsets.push(0);
     for batch in rays.chunks(BATCH) {
         let of_batch: Vec<Vec<Hit>> = batch.par_iter().with_min_len(64).map(all_of).collect();
-        let added = of_batch.iter().try_for_each(|hits| rows.push(hits));
-        added.map_err(|error| {
+        let added = of_batch.iter().try_for_each(|hits| {
+            all.extend(hits)?;
+            offsets.push(all.len() as u64);
+            Ok(())
+        });
+        added.map_err(|error: Error| {
             let count: u64 = rays.par_iter().map(|ray| all_of(ray).len() as u64).sum();
             error.of_result(count, count * size_of::<Hit>() as u64)
         })?;
     }
-    Ok(rows)
+    Ok(Rows::new(offsets, all))
 }
 
 /// Rays whose hits are put together at a time.
@@ -108,6 +115,6 @@ mod tests {
         let Error::ResultTooLarge { count, bytes, memory: "host", .. } = error else { panic!("{error}") };
         assert_eq!((count, bytes), (100_000, 1_600_000));
         assert!(matches!(of_refit, Error::OutOfMemory { .. }), "{of_refit}");
-        assert_eq!(tree.all_hits(&rays).unwrap().hits().len(), 100_000);
+        assert_eq!(tree.all_hits(&rays).unwrap().values().len(), 100_000);
     }
 }

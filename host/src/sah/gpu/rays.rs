@@ -1,6 +1,6 @@
 //! Rays through a tree on a GPU.
 
-use super::super::hits::{Hit, HitRows, Hits};
+use super::super::hits::{Hit, Hits};
 use super::super::on_device::DeviceHits;
 use super::super::options::RayOptions;
 use super::GpuTree;
@@ -11,6 +11,7 @@ use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::scan::{Ends, Scan};
 use crate::primitives::segmented_sort;
+use crate::rows::Rows;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::order::{KEY_BITS, sah_ray_keys};
@@ -94,7 +95,7 @@ impl GpuTree {
         unsafe { trace!(sah_any, &asked, (hits.slice_mut())) }
     }
 
-    pub(in super::super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
+    pub(in super::super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
         let stream = Stream::new(self.gpu())?;
         let (num, mut workspace) = (rays.len(), Workspace::new(self.gpu()));
         let (rays, mut for_order) = (Buffer::from_slice(&stream, rays, "rays")?, Workspace::new(self.gpu()));
@@ -131,7 +132,7 @@ impl GpuTree {
             stream.launch_items::<sah_move_hits>(num as u64, args)?;
             let mut offsets = memory::vec_with_capacity(num + 1, "hits of rays")?;
             to.append_to(&stream, &mut offsets)?;
-            Ok(HitRows { offsets, hits: hits.to_host(&stream)? })
+            Ok(Rows::new(offsets, hits.to_host(&stream)?))
         }
     }
 

@@ -154,8 +154,7 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
         })?;
         prop_assert!(ids == at_once.ids() && dist2 == at_once.dist2(), "{}, batches", what);
         let rows = (0..counts.len()).flat_map(|row| {
-            let mut found: Vec<_> =
-                at_once.row_dist2(row).iter().copied().zip(at_once.row(row).to_vec()).collect();
+            let mut found: Vec<_> = at_once.row(row).iter().map(|near| (near.dist2, near.id)).collect();
             found.sort_by(|a, b| a.partial_cmp(b).expect("distances are numbers"));
             found
         });

@@ -2,8 +2,8 @@
 
 use super::{Run, attack_everywhere, told};
 use kauri::join::{
-    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, PairScore, RowsBatch, Score, ScoreFunction, Scored,
-    Strategy, TopKDistanceJoin,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, PairScore, Score, ScoreFunction, Scored, Strategy,
+    TopKDistanceJoin,
 };
 use kauri::{Batches, Device};
 use kauri_tests::naive::{Number, Scores, sort_by_score};
@@ -97,7 +97,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
         let rows = join.rows(device, left, right)?;
         self.same_rows(&rows, expected, "rows")?;
         let mut found = Vec::new();
-        let collect = |batch: RowsBatch<'_>| {
+        let collect = |batch: kauri::RowsBatch<'_>| {
             found.extend_from_slice(batch.ids());
             Continue(())
         };
@@ -116,7 +116,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
             let rows = join.self_rows(device, left, once)?;
             self.same_rows(&rows, expected, what)?;
             let mut found = Vec::new();
-            let collect = |batch: RowsBatch<'_>| {
+            let collect = |batch: kauri::RowsBatch<'_>| {
                 found.extend_from_slice(batch.ids());
                 Continue(())
             };
@@ -126,7 +126,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
         Ok(())
     }
 
-    fn same_rows(&self, rows: &kauri::join::JoinedRows, expected: Vec<Vec<u32>>, what: &str) -> Outcome {
+    fn same_rows(&self, rows: &kauri::Rows, expected: Vec<Vec<u32>>, what: &str) -> Outcome {
         prop_assert_eq!(rows.len(), expected.len(), "{}, {}", self.what, what);
         for (row, expected) in expected.into_iter().enumerate() {
             let mut found = rows.row(row).to_vec();
@@ -211,7 +211,7 @@ fn knn<S: Nasty, const D: usize>(device: &Device, draw: &Draw, case: &Case<S, D>
         let near = space.neighbors(&points, query, space.bound(case.radius), |_| true);
         let padding = std::iter::repeat((S::Coord::INFINITY, u32::MAX));
         let expected: Vec<_> = near.into_iter().chain(padding).take(k).collect();
-        let (ids, dist2) = found.row(row);
+        let (ids, dist2) = found.padded_row(row);
         let found: Vec<_> = dist2.iter().copied().zip(ids.iter().copied()).collect();
         prop_assert_eq!(found, expected, "{:?} on {}, row {}", join, device, row);
     }

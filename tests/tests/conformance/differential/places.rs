@@ -118,7 +118,7 @@ impl World {
     /// Checks rows of nearest places and their meters.
     fn check_nearest(&self, near: &Neighbors<LonLat>, takes: impl Fn(u32) -> bool, what: &str) -> Outcome {
         for (row, (&query, meters)) in self.right.iter().zip(&self.meters).enumerate() {
-            let (ids, dist2) = near.row(row);
+            let (ids, dist2) = near.padded_row(row);
             let mut all: Vec<_> = (0..).zip(meters).filter(|&(id, _)| takes(id)).map(|(_, &m)| m).collect();
             all.sort_unstable_by(f64::total_cmp);
             let num = all.len().min(ids.len());
@@ -158,7 +158,7 @@ fn check_index<I: SpatialIndex<Point = LonLat>>(
     let (radius, right) = (world.radius, &world.right);
 
     let found = index.within(right, radius, &options)?;
-    let rows: Vec<Vec<u32>> = (0..found.len()).map(|row| found.row(row).to_vec()).collect();
+    let rows: Vec<Vec<u32>> = (0..found.len()).map(|row| found.row(row).ids().to_vec()).collect();
     world.check_within(&rows, takes, what)?;
     let counts: Vec<u32> = rows.iter().map(|row| row.len() as u32).collect();
     prop_assert_eq!(index.count_within(right, radius, &options)?, counts, "{}", what);
@@ -244,7 +244,7 @@ fn check_joins(world: &World, device: &Device, draw: &Draw) -> Outcome {
         let found: Vec<f64> = near.meters(row).take(num).collect();
         let expected: Vec<f64> = within.iter().take(3).map(meters).collect();
         prop_assert_eq!(found, expected, "{}, nearest within {}", &what, radius);
-        prop_assert!(near.row(row).0[num..].iter().all(|&id| id == u32::MAX), "{}", &what);
+        prop_assert!(near.padded_row(row).0[num..].iter().all(|&id| id == u32::MAX), "{}", &what);
     }
     Ok(())
 }

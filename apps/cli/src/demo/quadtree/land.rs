@@ -68,7 +68,7 @@ impl<'a> Land<'a> {
         if leaf == NO_NODE {
             return Ok(None);
         }
-        let around = self.tree.leaves_around(&[leaf])?.leaves().to_vec();
+        let around = self.tree.leaves_around(&[leaf])?.values().to_vec();
         let height = self.ground(at, &[&around, [leaf].as_slice()].concat());
         Ok(Some(Place { at, leaf, around, height }))
     }
