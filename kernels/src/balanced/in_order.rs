@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
-use crate::query::buckets::{Cut, NO_POINT};
+use crate::query::buckets::{BucketLayout, NO_POINT};
 use crate::query::left_balanced::{full_tree, num_levels};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
@@ -53,7 +53,7 @@ pub unsafe fn balanced_put_in_order<C: Coord>(
     }
     let i = i as u32;
     let (bucket, offset) = (i / bucket_len, i % bucket_len);
-    let run = Run::of(bucket, Cut::equal(ids.len() as u32, bucket_len).levels, num_nodes);
+    let run = Run::of(bucket, BucketLayout::equal(ids.len() as u32, bucket_len).levels, num_nodes);
     let follows = run.begin + run.len;
     let place = if offset < run.len {
         run.begin + offset
@@ -92,7 +92,7 @@ mod tests {
     fn subtrees_and_what_follows_fill_their_buckets() {
         for num_nodes in (1..3000).chain([(1 << 24) - 1, 1 << 24, (1 << 24) + 12_345]) {
             let (len, places) = (bucket_len(num_nodes), num_places(num_nodes));
-            let levels = Cut::equal(places as u32, len).levels;
+            let levels = BucketLayout::equal(places as u32, len).levels;
             assert_eq!(levels, num_levels(num_nodes).saturating_sub(BUCKET_LEVELS));
             assert!(len <= 1 << BUCKET_LEVELS, "{num_nodes}");
             let num_buckets = 1_u32 << levels;

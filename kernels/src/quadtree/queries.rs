@@ -6,7 +6,7 @@
 use super::frame::Frame;
 use super::node::Node;
 use crate::policy::PER_ITEM_THREADS;
-use crate::query::buckets::Cut;
+use crate::query::buckets::BucketLayout;
 use crate::thread::coord::Coord;
 use crate::thread::point::load_point;
 use crate::thread::words::Bits128;
@@ -82,7 +82,7 @@ pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
         let (_, leaf) = leaf_of(&frame, nodes, unit);
         // An empty leaf may be behind all points.
         let place = if leaf.start < num_points { leaf.start } else { num_points - 1 };
-        buckets.store(i, Cut::left_balanced(num_points).bucket_of(place));
+        buckets.store(i, BucketLayout::left_balanced(num_points).bucket_of(place));
         numbers.store(i, i as u32);
     }
 }

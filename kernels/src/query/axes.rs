@@ -3,17 +3,17 @@
 use super::left_balanced::level;
 use cuda_std::prelude::*;
 
-/// The axes of nodes that have children.
+/// The split axes of the nodes that have children.
 #[derive(Clone, Copy)]
 pub struct Axes<'a> {
-    /// By node; empty if they go by levels.
+    /// The axis of each node; empty if level `l` splits on axis `l` modulo `dims`.
     pub axes: Slice<'a, u8>,
     /// Number of dimensions.
     pub dims: u32,
 }
 
 impl Axes<'_> {
-    /// The axis of a node; of one without children any.
+    /// Returns the axis of a node; any axis if it has no children.
     ///
     /// # Safety
     /// None beyond those of views of device memory.

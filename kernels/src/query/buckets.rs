@@ -1,16 +1,15 @@
-//! The tree as buckets for queries.
+//! The bucket index as kernels see it.
 //!
-//! Points are stored in the order of a walk in order, so that every subtree is a run of them. A bucket is a subtree of up to
-//! [`BUCKET_LEVELS`] levels with the node that follows it in that order. The nodes above, which are on [`levels`] levels, hold
-//! the boxes of their two children: all corners of one node lie together, the least and the greatest of the left child, then
-//! those of the right.
+//! Points are stored in in-order sequence, so every subtree is a run of them. A bucket is a subtree of up to [`BUCKET_LEVELS`] levels and
+//! the node that follows it in that order. The nodes above, on [`levels`] levels, hold the bounding boxes of their two children: the least
+//! and the greatest corner of the left child, then those of the right child, contiguously.
 //!
-//! Of a left-balanced tree it is known where runs begin. Subtrees of a level of a balanced tree differ by one point, here and there; so
-//! their buckets have a place for each point of the longest, and where there is none it says so.
+//! The runs of a left-balanced tree follow from the number of points. Subtrees of one level of a balanced tree differ by at most one point, so
+//! their buckets have slots for the longest run, and slots without a point have the id [`NO_POINT`].
 
 use super::axes::Axes;
 use super::left_balanced::{full_tree, level, num_levels};
-use super::walk::GROUP;
+use super::traversal::GROUP;
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
@@ -18,74 +17,73 @@ use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point;
 use cuda_std::prelude::*;
 
-/// Levels of nodes with boxes, above the buckets.
+/// Returns the number of levels above the buckets in a left-balanced tree.
 #[inline(always)]
 pub const fn levels(num_points: u32) -> u32 {
     num_levels(num_points).saturating_sub(BUCKET_LEVELS)
 }
 
-/// How the points of a tree are cut into the runs of its subtrees, each with the node that follows it. There are full subtrees on all
-/// levels that are asked for.
+/// Divides the slots of a tree into the runs of its subtrees; each run includes the node that follows the subtree.
 #[derive(Clone, Copy)]
-pub struct Cut {
+pub struct BucketLayout {
     /// Levels above the buckets.
     pub levels: u32,
-    /// The level whose subtrees have `stride` points, and the first ones, `more` of them, one more.
-    pub base: u32,
-    /// Points of each of these subtrees.
-    pub stride: u32,
-    /// How many of them have one more.
-    pub more: u32,
-    /// Number of points.
-    pub end: u32,
+    /// The level whose runs have `base_len` slots; the first `num_longer` of them have one more.
+    pub base_level: u32,
+    /// Slots of a run of the base level.
+    pub base_len: u32,
+    /// Number of runs of the base level with one slot more.
+    pub num_longer: u32,
+    /// Number of slots.
+    pub num_slots: u32,
 }
 
-impl Cut {
-    /// That of a left-balanced tree.
+impl BucketLayout {
+    /// The layout of a left-balanced tree.
     #[inline(always)]
     pub const fn left_balanced(num_points: u32) -> Self {
-        // A subtree of the last level but one has its root, or the node that follows it, and as far as there are some a node on the last.
-        let base = num_levels(num_points).saturating_sub(1);
-        let more = num_points - full_tree(base);
-        Self { levels: levels(num_points), base, stride: 1, more, end: num_points }
+        // A run of the last level has a node of the levels above, and before it, while there are any, a node of the last level.
+        let base_level = num_levels(num_points).saturating_sub(1);
+        let num_longer = num_points - full_tree(base_level);
+        Self { levels: levels(num_points), base_level, base_len: 1, num_longer, num_slots: num_points }
     }
 
-    /// That of buckets with so many places each.
+    /// The layout of buckets with `bucket_len` slots each.
     #[inline(always)]
-    pub const fn equal(num_places: u32, bucket_len: u32) -> Self {
-        let levels = num_levels(num_places / bucket_len) - 1;
-        Self { levels, base: levels, stride: bucket_len, more: 0, end: num_places }
+    pub const fn equal(num_slots: u32, bucket_len: u32) -> Self {
+        let levels = num_levels(num_slots / bucket_len) - 1;
+        Self { levels, base_level: levels, base_len: bucket_len, num_longer: 0, num_slots }
     }
 
-    /// That of buckets with so many places, or of a left-balanced tree if it is 0.
+    /// The layout of buckets with `bucket_len` slots each, or of a left-balanced tree if that is 0.
     #[inline(always)]
-    pub const fn of(num_places: u32, bucket_len: u32) -> Self {
-        if bucket_len == 0 { Self::left_balanced(num_places) } else { Self::equal(num_places, bucket_len) }
+    pub const fn new(num_slots: u32, bucket_len: u32) -> Self {
+        if bucket_len == 0 { Self::left_balanced(num_slots) } else { Self::equal(num_slots, bucket_len) }
     }
 
-    /// Where the run of subtree number `i` of a level begins; behind the last one the number of points.
+    /// Returns the first slot of run `i` of a level; the number of slots after the last run.
     #[inline(always)]
     pub const fn begin(&self, i: u32, level: u32) -> u32 {
-        let above = i << (self.base - level);
-        let begin = above * self.stride + if above < self.more { above } else { self.more };
-        if begin < self.end { begin } else { self.end }
+        let first = i << (self.base_level - level);
+        let begin = first * self.base_len + if first < self.num_longer { first } else { self.num_longer };
+        if begin < self.num_slots { begin } else { self.num_slots }
     }
 
-    /// Number of the bucket that has point `i` of a left-balanced tree.
+    /// Returns the bucket of slot `i` in a left-balanced tree.
     #[inline(always)]
     pub const fn bucket_of(&self, i: u32) -> u32 {
-        // Up to the end of the lowest level every second point is of it.
-        let above = if i / 2 < self.more { i / 2 } else { i - self.more };
-        above >> (self.base - self.levels)
+        // Runs of the base level with a node of the last level have two slots, the others one.
+        let run = if i / 2 < self.num_longer { i / 2 } else { i - self.num_longer };
+        run >> (self.base_level - self.levels)
     }
 }
 
-/// Coordinates of all boxes of a tree with so many levels above the buckets.
+/// Returns the number of coordinates of all boxes in a tree with `levels` levels above the buckets.
 pub const fn boxes_len(levels: u32, dims: usize) -> usize {
     4 * dims * full_tree(levels) as usize
 }
 
-/// Nodes of a tree with so many levels above the buckets whose least ids are known: all down to the buckets.
+/// Returns the number of nodes down to the buckets in a tree with `levels` levels above the buckets; each has a least id.
 pub const fn least_ids_len(levels: u32) -> usize {
     if levels == 0 { 0 } else { full_tree(levels + 1) as usize }
 }
@@ -93,16 +91,16 @@ pub const fn least_ids_len(levels: u32) -> usize {
 /// The id of a slot without a point.
 pub const NO_POINT: u32 = u32::MAX;
 
-/// A bucket index as kernels take it: points in buckets, and what the nodes above the buckets hold.
+/// A bucket index in device memory: points in buckets, and the boxes and least ids of the nodes above.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct Index<'a, C> {
-    /// The coordinates of point after point, in the order of the tree, padded to a whole group.
+    /// The coordinates, point after point in the order of the tree, padded to a whole [`GROUP`].
     pub coords: Slice<'a, C>,
-    /// The ids of the points, or [`NO_POINT`].
+    /// The id of each slot's point, or [`NO_POINT`].
     pub ids: Slice<'a, u32>,
     /// The bounding boxes of both children of each node above the buckets.
     pub boxes: Slice<'a, C>,
-    /// The least id in each subtree down to the buckets; kernels that do not compare ids may be given none.
+    /// The least id in each subtree down to the buckets; empty for kernels that do not compare ids.
     pub least_ids: Slice<'a, u32>,
     /// Number of dimensions.
     pub dims: u32,
@@ -111,58 +109,57 @@ pub struct Index<'a, C> {
 }
 
 impl<'a, C: Coord> Index<'a, C> {
-    /// The points of the index.
+    /// Returns the points of the index in their buckets.
     #[inline(always)]
-    pub fn buckets(&self) -> Buckets<'a, C> {
-        Buckets::new(self.coords, self.ids, self.dims, self.bucket_len)
+    pub fn buckets(&self) -> BucketPoints<'a, C> {
+        BucketPoints::new(self.coords, self.ids, self.dims, self.bucket_len)
     }
 }
 
-/// The points of a tree, and its boxes.
+/// The points of a tree in their buckets.
 #[derive(Clone, Copy)]
-pub struct Buckets<'a, C> {
-    /// The coordinates of point after point, in order, and of as many as a whole group takes.
+pub struct BucketPoints<'a, C> {
+    /// The coordinates, point after point in the order of the tree, padded to a whole [`GROUP`]; NaN in slots without a point.
     pub coords: Slice<'a, C>,
-    /// Their ids, or [`NO_POINT`]; the coordinates there are not numbers.
+    /// The id of each slot's point, or [`NO_POINT`].
     pub ids: Slice<'a, u32>,
     /// Coordinates of a point.
     pub dims: usize,
-    /// Levels above the buckets that are walked through.
+    /// Levels above the buckets; 0 to scan all points.
     pub levels: u32,
-    cut: Cut,
+    layout: BucketLayout,
 }
 
-impl<'a, C: Coord> Buckets<'a, C> {
-    /// Of points in order, in buckets of so many places, or of a left-balanced tree if that is 0.
+impl<'a, C: Coord> BucketPoints<'a, C> {
+    /// The points of buckets with `bucket_len` slots, or of a left-balanced tree if that is 0.
     #[inline(always)]
     pub fn new(coords: Slice<'a, C>, ids: Slice<'a, u32>, dims: u32, bucket_len: u32) -> Self {
-        let cut = Cut::of(ids.len() as u32, bucket_len);
-        Self { coords, ids, dims: dims as usize, levels: cut.levels, cut }
+        let layout = BucketLayout::new(ids.len() as u32, bucket_len);
+        Self { coords, ids, dims: dims as usize, levels: layout.levels, layout }
     }
 
-    /// The first point of subtree number `i` of a level, with the node that follows it, and how many there are.
+    /// Returns the first slot of run `i` of a level, and its length.
     #[inline(always)]
     pub fn run(&self, i: u32, level: u32) -> (usize, u32) {
-        let begin = self.cut.begin(i, level);
-        (begin as usize, self.cut.begin(i + 1, level) - begin)
+        let begin = self.layout.begin(i, level);
+        (begin as usize, self.layout.begin(i + 1, level) - begin)
     }
 
-    /// The lowest level, above `end`, whose subtrees have at least so many places, each with the node that follows it; the root's
-    /// where there are fewer.
+    /// Returns the lowest level, at most `end`, whose runs have at least `num_points` slots; level 0 if there are fewer.
     #[inline(always)]
-    pub fn level_of(&self, num_points: u32, end: u32) -> u32 {
+    pub fn lowest_level_with(&self, num_points: u32, end: u32) -> u32 {
         let height = u32::BITS - (num_points - 1).leading_zeros();
-        let level = (self.cut.base + num_levels(self.cut.stride) - 1).saturating_sub(height);
+        let level = (self.layout.base_level + num_levels(self.layout.base_len) - 1).saturating_sub(height);
         if level < end { level } else { end }
     }
 
-    /// Number of the bucket that has point `i` of a left-balanced tree.
+    /// Returns the bucket of slot `i` in a left-balanced tree.
     #[inline(always)]
     pub fn bucket_of(&self, i: u32) -> u32 {
-        self.cut.bucket_of(i)
+        self.layout.bucket_of(i)
     }
 
-    /// The points from `first` on, a multiple of [`GROUP`]; the last group ends in room that there is behind the points.
+    /// Loads the points from slot `first` on, a multiple of [`GROUP`]; the last group may end in padding.
     #[inline(always)]
     pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C; D]; GROUP] {
         let mut points = [[C::ZERO; D]; GROUP];
@@ -186,14 +183,14 @@ impl<'a, C: Coord> Buckets<'a, C> {
         points
     }
 
-    /// Point `i`; coordinates beyond the dimensions are 0.
+    /// Loads the point of slot `i`; coordinates beyond the dimensions are 0.
     #[inline(always)]
     pub unsafe fn point<const D: usize>(&self, i: usize) -> [C; D] {
         load_point(self.coords, i, self.dims)
     }
 }
 
-/// Writes the box of each bucket to its parent's boxes, and its least id; a thread a bucket.
+/// Writes the box of each bucket to its parent's boxes, and the bucket's least id; one thread per bucket.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn query_bucket_boxes<C: Coord>(
@@ -204,7 +201,7 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
     boxes: SliceMut<C>,
     least_ids: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
+    let buckets = BucketPoints::new(coords, ids, dims, bucket_len);
     let bucket = thread::index_1d_u64() as u32;
     if bucket < 1 << buckets.levels {
         let (begin, len) = buckets.run(bucket, buckets.levels);
@@ -234,8 +231,8 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
     }
 }
 
-/// Writes the boxes of the nodes of levels `root_level..end_level` to their parents, and their least ids; a block a node of the first of
-/// them. The boxes and ids of the next level are there.
+/// Writes the boxes of the nodes on levels `root_level..end_level` to their parents, and their least ids; one block per node of level
+/// `root_level`. The boxes and least ids of level `end_level` are already written.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn query_inner_boxes<C: Coord>(
@@ -270,14 +267,14 @@ pub unsafe fn query_inner_boxes<C: Coord>(
     }
 }
 
-/// Where the parent of a node, which is not the root, has its box.
+/// Returns the box of a node in its parent's boxes. The node is not the root.
 #[inline(always)]
 unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceMut<'_, C> {
     let (parent, is_right) = ((node - 1) / 2, node.is_multiple_of(2));
     boxes.part(4 * dims * parent as usize + if is_right { 2 * dims } else { 0 }, 2 * dims)
 }
 
-/// Writes where each node above the buckets splits, in level order; a thread a node.
+/// Writes the split plane of each node above the buckets, in level order; one thread per node.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn query_splits<C: Coord>(
@@ -291,15 +288,15 @@ pub unsafe fn query_splits<C: Coord>(
     let node = thread::index_1d_u64() as usize;
     if node < splits.len() {
         let axis = Axes { axes, dims }.of(node as u32);
-        let (buckets, level) = (Buckets::new(coords, ids, dims, bucket_len), level(node as u32));
-        // It follows its left subtree.
+        let (buckets, level) = (BucketPoints::new(coords, ids, dims, bucket_len), level(node as u32));
+        // A node's point follows those of its left subtree.
         let right = 2 * (node as u32 - full_tree(level)) + 1;
-        let place = buckets.run(right, level + 1).0 - 1;
-        splits.store(node, coords.load(place * dims as usize + axis));
+        let slot = buckets.run(right, level + 1).0 - 1;
+        splits.store(node, coords.load(slot * dims as usize + axis));
     }
 }
 
-/// Writes the bucket that each query is in, or would be, and its number; a thread a query.
+/// Writes the start bucket of each query, and the number of the query; one thread per query.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn query_buckets<C: Coord>(

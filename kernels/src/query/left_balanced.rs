@@ -1,6 +1,6 @@
 //! Index rules of a left-balanced complete binary tree in level order (Wald 2022, section 3).
 //!
-//! Node 0 is the root, node `s` has the children `2s + 1` and `2s + 2`. Of a tree over `n` points every level but the
+//! Node 0 is the root, node `s` has the children `2s + 1` and `2s + 2`. In a tree over `n` points every level but the
 //! last is full, and the last is filled from the left. All functions are defined for `n` up to 2^32 - 1.
 
 /// Level of node `s`; the root is on level 0.
@@ -50,8 +50,8 @@ pub const fn subtree_size(s: u32, n: u32) -> u32 {
     (width - 1) + if lowest < width { lowest } else { width }
 }
 
-/// First array index of the run of subtree `s` when the points are sorted by their tags on the level of `s`: behind the
-/// finished nodes of the levels above and behind all subtrees to the left.
+/// First array index of the run of subtree `s` when the points are sorted by their tags on the level of `s`: after the
+/// finished nodes of the levels above and after all subtrees to the left.
 #[inline(always)]
 pub const fn subtree_begin(s: u32, n: u32) -> u32 {
     let h = height_below(s, n);
@@ -78,7 +78,7 @@ pub const fn left_size(s: u32, n: u32) -> u32 {
     pivot(s, n) - subtree_begin(s, n)
 }
 
-/// Number of nodes that a walk in order, left subtree, node, right subtree, meets before node `s`: where its point is stored.
+/// Number of nodes before node `s` in in-order sequence (left subtree, node, right subtree): the slot of its point.
 #[inline(always)]
 pub const fn in_order_rank(s: u32, n: u32) -> u32 {
     let height = height_below(s, n);
@@ -89,8 +89,8 @@ pub const fn in_order_rank(s: u32, n: u32) -> u32 {
     (full_rank - lowest_before.saturating_sub(lowest)) as u32
 }
 
-/// Number of nodes that a walk in order meets before those of the subtree of `s`: between the subtrees of a level to its left,
-/// and before its own, lies one node of a level above each.
+/// Number of nodes before the subtree of `s` in in-order sequence: each subtree to its left on its level is followed by one node of a level
+/// above.
 #[inline(always)]
 pub const fn in_order_begin(s: u32, n: u32) -> u32 {
     let above = full_tree(level(s));

@@ -1,4 +1,4 @@
-//! The bucket index of every index of points, and its queries.
+//! The bucket index that every index of points builds, and its queries.
 
 pub mod axes;
 pub mod buckets;
@@ -6,5 +6,5 @@ pub mod by_nodes;
 pub mod left_balanced;
 pub mod nearest;
 pub mod queries;
-pub mod walk;
+pub mod traversal;
 pub mod within;

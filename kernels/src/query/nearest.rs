@@ -1,13 +1,13 @@
-//! The k nearest points of each query, by a walk over the buckets.
+//! Nearest queries: the k nearest points of each query, by a traversal of the bucket index.
 //!
-//! The best so far are ranks with ids, so that of equally near points the smaller id comes first. They start as what cannot
-//! be beaten by a point too far: the largest distance that is wanted, with the largest id. Where there is room for more than
-//! `k`, the rest starts as what comes first of all, and is left out of the result.
+//! The best points so far are ranks with ids, so that of equally near points the smaller id comes first. They start as the bound with the
+//! largest id, which no point beyond the bound beats. A list with more than `k` entries starts with fillers that come before every point and
+//! are not written to the result.
 //!
-//! - `one`: the nearest one.
-//! - `list`: up to 32, a list of a lane in registers.
-//! - `queue`: up to 256, a query a warp, whose lanes keep the list together.
-//! - `heap`: any number, a heap of a lane in the result itself.
+//! - `one`: the nearest point.
+//! - `list`: up to 32, in the registers of a lane.
+//! - `queue`: up to 256, in the registers of a warp that shares one query.
+//! - `heap`: any number, as a heap in the result row.
 
 mod heap;
 mod list;
@@ -16,7 +16,7 @@ mod queue;
 
 use super::buckets::Index;
 use super::queries::Queries;
-use super::walk::{THREADS, Visit, WalkSmem};
+use super::traversal::{THREADS, Visitor, TraversalSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -31,9 +31,9 @@ pub use list::ListSmem;
 /// Result rows of `k` neighbors.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct ResultRows<'a, C> {
-    /// The distances of row after row.
+    /// The distances, row after row.
     pub dist2: SliceMut<'a, C>,
-    /// The ids of row after row.
+    /// The ids, row after row.
     pub ids: SliceMut<'a, u32>,
     /// Entries of a row.
     pub k: u64,
@@ -41,17 +41,17 @@ pub struct ResultRows<'a, C> {
 
 impl<'a, C: Coord> ResultRows<'a, C> {
     #[inline(always)]
-    fn k(&self) -> usize {
+    pub(super) fn k(&self) -> usize {
         self.k as usize
     }
 
     #[inline(always)]
-    unsafe fn row(&self, row: usize) -> Self {
+    pub(super) unsafe fn row(&self, row: usize) -> Self {
         let begin = row * self.k();
         Self { dist2: self.dist2.part(begin, self.k()), ids: self.ids.part(begin, self.k()), k: self.k }
     }
 
-    /// Writes entry `i` of the only row; the largest id stands for no point.
+    /// Writes entry `i` of this single row; the largest id stands for no point.
     #[inline(always)]
     unsafe fn set(&self, i: usize, best: C::Ranked) {
         let id = best.id();
@@ -60,16 +60,16 @@ impl<'a, C: Coord> ResultRows<'a, C> {
     }
 }
 
-/// Keeps the best that a lane or a warp meets.
-trait Best<C>: Visit<C> {
-    /// All points have been met. All lanes call.
+/// Keeps the best points that a lane or a warp finds.
+trait KeepBest<C>: Visitor<C> {
+    /// Takes in the last points. All lanes of the warp call it.
     #[inline(always)]
     unsafe fn finish(&mut self) {}
-    /// Writes them to their row.
+    /// Writes the best points to their row.
     unsafe fn write(self, row: ResultRows<'_, C>);
 }
 
-/// One launch.
+/// The parameters of a launch.
 struct Nearest<'a, C> {
     index: Index<'a, C>,
     queries: Queries<'a, C>,
@@ -77,24 +77,24 @@ struct Nearest<'a, C> {
 }
 
 impl<'a, C: Coord> Nearest<'a, C> {
-    /// Answers query `i` of the order, and the warp's other queries; `best` makes what keeps a lane's best, of a bound and a row.
+    /// Answers query `i` together with the warp's other queries; `keep_best` makes the lane's list from a bound and a row.
     #[inline(always)]
-    unsafe fn run<const D: usize, B: Best<C>>(
+    unsafe fn run<const D: usize, B: KeepBest<C>>(
         &self,
         i: u64,
-        smem: *mut WalkSmem<C>,
-        best: impl FnOnce(C, ResultRows<'a, C>) -> B,
+        smem: *mut TraversalSmem<C>,
+        keep_best: impl FnOnce(C, ResultRows<'a, C>) -> B,
     ) {
-        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.index, smem) else {
+        let Some((traversal, row)) = self.queries.traversal::<D>(i, B::ONE_QUERY_PER_WARP, self.index, smem) else {
             return;
         };
-        // A tree that another stream is building may have any numbers yet.
+        // `rows` may hold anything while another stream builds the tree.
         let row = row.filter(|&row| row < self.result.ids.len() / self.result.k());
         let is_active = row.is_some();
         let row = self.result.row(row.unwrap_or(0));
         let mut best =
-            best(if is_active { C::from_f64(self.queries.bound) } else { C::ZERO - C::INFINITY }, row);
-        walk.run(&mut best);
+            keep_best(if is_active { C::from_f64(self.queries.bound) } else { C::ZERO - C::INFINITY }, row);
+        traversal.run(&mut best);
         best.finish();
         if is_active {
             best.write(row);
@@ -102,14 +102,14 @@ impl<'a, C: Coord> Nearest<'a, C> {
     }
 }
 
-/// What comes last among what is not farther than a bound: no point at all.
+/// Returns the rank that comes after every point within `bound`; it stands for no point.
 #[inline(always)]
 fn worst<C: Coord>(bound: C) -> C::Ranked {
     Ranked::new(bound.key(), u32::MAX)
 }
 
-/// Writes the nearest point of each query that is not farther than `bound`; a lane a query.
-#[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+/// Writes the nearest point of each query within the queries' bound; one lane per query.
+#[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
@@ -121,7 +121,7 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
 }
 
-/// The same of the `k` nearest, up to `K`; so many as `B` are collected before they are sorted in.
+/// Writes the `k` nearest points of each query, up to `K`; one lane per query. A lane collects up to `B` points before it merges them.
 #[kernel(
     family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
     shared = ListSmem<C, B>, hot
@@ -136,13 +136,13 @@ pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const
 ) {
     let nearest = Nearest { index, queries, result };
     let smem = shared_mem::<ListSmem<C, B>>();
-    let walk = &raw mut (*smem).walk;
+    let traversal = &raw mut (*smem).traversal;
     nearest
-        .run::<D, _>(thread::index_1d_u64(), walk, |bound, row| List::<C, K, B>::new(bound, row.k(), smem));
+        .run::<D, _>(thread::index_1d_u64(), traversal, |bound, row| List::<C, K, B>::new(bound, row.k(), smem));
 }
 
-/// The same of the `k` nearest, up to `32 * T`; a warp a query.
-#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = WalkSmem<C>, hot)]
+/// Writes the `k` nearest points of each query, up to `32 * T`; one warp per query.
+#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [8, 2, 3], T = [4, 8])]
 #[instances(C = [f64], D = [8, 2, 3], T = [1])]
 #[instances(C = [f32], D = [4], T = [4, 8])]
@@ -158,8 +158,8 @@ pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(
     });
 }
 
-/// The same of any number; a lane a query.
-#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+/// Writes the `k` nearest points of each query for any `k`; one lane per query.
+#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(

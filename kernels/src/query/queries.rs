@@ -1,24 +1,24 @@
-//! The queries of a launch, and the walk of each.
+//! The queries of a launch, and the traversal of each.
 
 use super::buckets::Index;
-use super::walk::{Filter, Walk, WalkAndRow, WalkSmem};
+use super::traversal::{Filter, Traversal, TraversalAndRow, TraversalSmem};
 use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
 use crate::thread::point::load_point;
 use crate::thread::region::Measure;
 use cuda_std::prelude::*;
 
-/// What is asked for beside the points, in one word.
+/// Options of the queries in one word.
 pub mod flags {
-    /// Queries lie in the order of `rows`; otherwise query `i` of the order is that of row `rows[i]`.
+    /// The coordinates are in the order of `rows`; otherwise the coordinates of query `i` are at index `rows[i]`.
     pub const IN_ORDER: u32 = 1;
-    /// They are the points of the tree in its order.
-    pub const OWN: u32 = 2;
-    /// They are compared with every point.
+    /// The queries are the points of the index, in its order.
+    pub const SELF_QUERY: u32 = 2;
+    /// The queries are compared with every point.
     pub const BRUTE_FORCE: u32 = 4;
-    /// Points are only counted, and all of them may be taken: subtrees are counted without a look at their points.
+    /// Whole subtrees are counted without visiting their points: for counts of all points.
     pub const COUNT_SUBTREES: u32 = 8;
-    /// The norm is in the bits from here on.
+    /// The norm is in the bits from this one on.
     pub const NORM_SHIFT: u32 = 4;
 }
 
@@ -50,50 +50,50 @@ impl<'a, C: Coord> Queries<'a, C> {
         if self.rows.is_empty() { self.coords.len() / dims } else { self.rows.len() }
     }
 
-    /// The walk of query `i` of the order and its row, if there is that query; nothing if the warp has no query at all. Lanes
-    /// have a query each, which is not the case if the warp has `one_query`.
+    /// Returns the traversal of query `i` and its result row, if there is a query `i`; `None` if the warp has no query at all. Each lane
+    /// passes its own `i` unless the warp has `one_query`.
     #[inline(always)]
-    pub(super) unsafe fn walk<const D: usize>(
+    pub(super) unsafe fn traversal<const D: usize>(
         &self,
         i: u64,
         one_query: bool,
         index: Index<'a, C>,
-        smem: *mut WalkSmem<C>,
-    ) -> WalkAndRow<'a, C, Measure<'a, C, D>, D> {
+        smem: *mut TraversalSmem<C>,
+    ) -> TraversalAndRow<'a, C, Measure<'a, C, D>, D> {
         let buckets = index.buckets();
         let num_queries = self.len(buckets.dims) as u64;
         let first = if one_query { i } else { i - u64::from(warp::lane_id()) };
         if first >= num_queries {
             return None;
         }
-        // Lanes without a query go along with the warp's first one.
+        // Lanes without a query take part in warp operations with the first query of the warp.
         let is_query = i < num_queries;
         let i = if is_query { i } else { first } as usize;
         let row = if self.rows.is_empty() { i } else { self.rows.load(i) as usize };
-        let place = if self.flags & flags::IN_ORDER != 0 { i } else { row };
-        let query = load_point(self.coords, place, buckets.dims);
+        let position = if self.flags & flags::IN_ORDER != 0 { i } else { row };
+        let query = load_point(self.coords, position, buckets.dims);
         let norm = Norm::of(self.flags >> flags::NORM_SHIFT);
         let measure = Measure::new(query, buckets.dims, norm, self.periods);
-        let except = if self.excluded.is_empty() { u32::MAX } else { self.excluded.load(i) };
-        let (mut buckets, mut home) = (buckets, 0);
+        let excluded = if self.excluded.is_empty() { u32::MAX } else { self.excluded.load(i) };
+        let (mut buckets, mut start_bucket) = (buckets, 0);
         if self.flags & flags::BRUTE_FORCE != 0 {
-            // All points are one bucket.
+            // One bucket has all points.
             buckets.levels = 0;
-        } else if self.flags & flags::OWN != 0 {
-            home = 1 << buckets.levels | buckets.bucket_of(i as u32);
+        } else if self.flags & flags::SELF_QUERY != 0 {
+            start_bucket = 1 << buckets.levels | buckets.bucket_of(i as u32);
         } else if !self.start_buckets.is_empty() {
-            home = 1 << buckets.levels | self.start_buckets.load(i);
+            start_bucket = 1 << buckets.levels | self.start_buckets.load(i);
         }
-        let filter = Filter { mask: self.mask, except };
-        let walk = Walk {
+        let filter = Filter { mask: self.mask, excluded };
+        let traversal = Traversal {
             buckets,
             boxes: index.boxes,
             least_ids: index.least_ids,
             region: measure,
             filter,
-            home,
+            start_bucket,
             smem,
         };
-        Some((walk, is_query.then_some(row)))
+        Some((traversal, is_query.then_some(row)))
     }
 }

@@ -1,9 +1,9 @@
-//! The points within a distance of each query, or in each box: how many, then which; by a walk over the buckets. The
-//! points of a row are in the order of the tree.
+//! Range queries: counts or finds the points within a distance of each query, or in each box, by a traversal of the bucket index. The points
+//! of a row are in the order of the tree.
 
 use super::buckets::Index;
 use super::queries::{Queries, flags::COUNT_SUBTREES};
-use super::walk::{Filter, THREADS, Visit, Walk, WalkAndRow, WalkSmem};
+use super::traversal::{Filter, THREADS, Visitor, Traversal, TraversalAndRow, TraversalSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -11,8 +11,8 @@ use crate::thread::point::load_point;
 use crate::thread::region::Range;
 use cuda_std::prelude::*;
 
-/// Counts the points within `bound` of each query; a lane a query.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+/// Counts the points within the queries' bound of each query; one lane per query.
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_count_within<C: Coord, const D: usize>(
@@ -21,23 +21,23 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
     counts: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64();
-    if let Some((mut walk, row)) = queries.walk::<D>(i, false, index, shared_mem()) {
-        let bound = bound_of(row.is_some(), C::from_f64(queries.bound));
+    if let Some((mut traversal, row)) = queries.traversal::<D>(i, false, index, shared_mem()) {
+        let bound = lane_bound(row.is_some(), C::from_f64(queries.bound));
         let counts_subtrees = D < MAX_DIMS && queries.flags & COUNT_SUBTREES != 0;
         let mut count = Count::new::<D>(bound, counts_subtrees);
-        if counts_subtrees && walk.filter.except != u32::MAX {
-            // The point that a query leaves out is the query itself. It is counted with its subtree, and is one too many.
-            walk.filter.except = u32::MAX;
-            count.leaves_out = walk.region.is_within_itself(bound);
+        if counts_subtrees && traversal.filter.excluded != u32::MAX {
+            // The excluded point is the query itself. Whole subtrees count it, so one is subtracted at the end.
+            traversal.filter.excluded = u32::MAX;
+            count.excludes_one = traversal.region.is_within_itself(bound);
         }
-        walk.run(&mut count);
+        traversal.run(&mut count);
         count.write(row, counts);
     }
 }
 
-/// Writes the ids of the points within `bound` of each query, and unless there is no room at all their distances, from the
-/// query's offset on, as far as there is room; a lane a query.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+/// Writes the ids of the points within the queries' bound of each query from its offset on, and their distances unless `result_dist2` is
+/// empty; one lane per query. Points beyond the capacity of the result are not written.
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_emit_within<C: Coord, const D: usize>(
@@ -48,14 +48,14 @@ pub unsafe fn query_emit_within<C: Coord, const D: usize>(
     result_dist2: SliceMut<C>,
 ) {
     let i = thread::index_1d_u64();
-    if let Some((walk, row)) = queries.walk::<D>(i, false, index, shared_mem()) {
-        let bound = bound_of(row.is_some(), C::from_f64(queries.bound));
-        walk.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
+    if let Some((traversal, row)) = queries.traversal::<D>(i, false, index, shared_mem()) {
+        let bound = lane_bound(row.is_some(), C::from_f64(queries.bound));
+        traversal.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
     }
 }
 
-/// Counts the points in each box, its border too; a lane a box, which is given as its least and then its greatest coordinates.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+/// Counts the points in each box, borders included; one lane per box. A box is its least and then its greatest corner.
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
@@ -63,16 +63,17 @@ pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     mask: Slice<u32>,
     counts: SliceMut<u32>,
 ) {
-    if let Some((walk, row)) = walk_of_box::<C, D>(index, corners, mask) {
-        let bound = bound_of(row.is_some(), C::ZERO);
+    if let Some((traversal, row)) = box_traversal::<C, D>(index, corners, mask) {
+        let bound = lane_bound(row.is_some(), C::ZERO);
         let mut count = Count::new::<D>(bound, mask.is_empty() && index.bucket_len == 0);
-        walk.run(&mut count);
+        traversal.run(&mut count);
         count.write(row, counts);
     }
 }
 
-/// Writes the ids of the points in each box from the box's offset on, as far as there is room; a lane a box.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
+/// Writes the ids of the points in each box from the box's offset on; one lane per box. Points beyond the capacity of the result are not
+/// written.
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
@@ -81,9 +82,9 @@ pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     offsets: Slice<u64>,
     result_ids: SliceMut<u32>,
 ) {
-    if let Some((walk, row)) = walk_of_box::<C, D>(index, corners, mask) {
-        let bound = bound_of(row.is_some(), C::ZERO);
-        walk.run(&mut Emit::new(
+    if let Some((traversal, row)) = box_traversal::<C, D>(index, corners, mask) {
+        let bound = lane_bound(row.is_some(), C::ZERO);
+        traversal.run(&mut Emit::new(
             bound,
             row,
             offsets,
@@ -93,63 +94,63 @@ pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     }
 }
 
-/// The bound of a lane, or, if it has no query, one that nothing is within.
+/// Returns `bound` for a lane with a query, otherwise minus infinity, which no point is within.
 #[inline(always)]
-fn bound_of<C: Coord>(has_query: bool, bound: C) -> C {
+fn lane_bound<C: Coord>(has_query: bool, bound: C) -> C {
     if has_query { bound } else { C::ZERO - C::INFINITY }
 }
 
-/// The walk of a thread's box and its number, if there is one; nothing if the warp has no box at all.
+/// Returns the traversal of the thread's box and its number, if it has one; `None` if no lane of the warp has a box.
 #[inline(always)]
-unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
+unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     index: Index<'a, C>,
     corners: Slice<'a, C>,
     mask: Slice<'a, u32>,
-) -> WalkAndRow<'a, C, Range<C, D>, D> {
+) -> TraversalAndRow<'a, C, Range<C, D>, D> {
     let buckets = index.buckets();
     let (i, num_boxes) = (thread::index_1d_u64() as usize, corners.len() / (2 * buckets.dims));
     let first = i - warp::lane_id() as usize;
     if first >= num_boxes {
         return None;
     }
-    let own = if i < num_boxes { i } else { first };
+    let own_box = if i < num_boxes { i } else { first };
     let dims = buckets.dims;
-    let (mut low, high) = (load_point(corners, 2 * own, dims), load_point(corners, 2 * own + 1, dims));
+    let (mut low, high) = (load_point(corners, 2 * own_box, dims), load_point(corners, 2 * own_box + 1, dims));
     let mut axis = 0;
     while axis < D {
-        // NaN would bound nothing: such a box has no points.
+        // NaN would exclude nothing: make the box empty.
         if low[axis].is_nan() || high[axis].is_nan() {
             low[axis] = C::INFINITY;
         }
         axis += 1;
     }
-    let filter = Filter { mask, except: u32::MAX };
+    let filter = Filter { mask, excluded: u32::MAX };
     Some((
-        Walk {
+        Traversal {
             buckets,
             boxes: index.boxes,
             least_ids: index.least_ids,
             region: Range { low, high, dims },
             filter,
-            home: 0,
+            start_bucket: 0,
             smem: shared_mem(),
         },
         (i < num_boxes).then_some(i),
     ))
 }
 
-/// How many a lane meets.
+/// Counts the points that a lane finds.
 struct Count<C> {
     bound: C,
-    /// The bound if subtrees are counted as a whole; less than every distance if not.
-    bound_of_all: Option<C>,
+    /// The bound if whole subtrees are counted; otherwise minus infinity.
+    whole_subtree_bound: Option<C>,
     count: u32,
-    /// One of them does not count.
-    leaves_out: bool,
+    /// One of the counted points is excluded.
+    excludes_one: bool,
 }
 
-impl<C: Coord> Visit<C> for Count<C> {
-    const ONE_QUERY: bool = false;
+impl<C: Coord> Visitor<C> for Count<C> {
+    const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = false;
 
     #[inline(always)]
@@ -158,8 +159,8 @@ impl<C: Coord> Visit<C> for Count<C> {
     }
 
     #[inline(always)]
-    fn bound_of_all(&self) -> Option<C> {
-        self.bound_of_all
+    fn whole_subtree_bound(&self) -> Option<C> {
+        self.whole_subtree_bound
     }
 
     #[inline(always)]
@@ -168,17 +169,17 @@ impl<C: Coord> Visit<C> for Count<C> {
     }
 
     #[inline(always)]
-    unsafe fn offer(&mut self, is_taken: bool, _: C, _: u32) {
-        self.count += u32::from(is_taken);
+    unsafe fn offer(&mut self, is_accepted: bool, _: C, _: u32) {
+        self.count += u32::from(is_accepted);
     }
 }
 
 impl<C: Coord> Count<C> {
     #[inline(always)]
     fn new<const D: usize>(bound: C, counts_subtrees: bool) -> Self {
-        // With many dimensions there are not enough registers for the farthest corner of a box too.
-        let bound_of_all = if D < MAX_DIMS { Some(bound_of(counts_subtrees, bound)) } else { None };
-        Self { bound, bound_of_all, count: 0, leaves_out: false }
+        // The general kernel has no registers left for the farthest corner of a box.
+        let whole_subtree_bound = if D < MAX_DIMS { Some(lane_bound(counts_subtrees, bound)) } else { None };
+        Self { bound, whole_subtree_bound, count: 0, excludes_one: false }
     }
 
     #[inline(always)]
@@ -186,19 +187,19 @@ impl<C: Coord> Count<C> {
         if let Some(row) = row
             && row < counts.len()
         {
-            counts.store(row, self.count.wrapping_sub(self.leaves_out.into()));
+            counts.store(row, self.count.wrapping_sub(self.excludes_one.into()));
         }
     }
 }
 
-/// Writes what a lane meets.
+/// Writes the points that a lane finds.
 struct Emit<'a, C> {
     bound: C,
     ids: SliceMut<'a, u32>,
     dist2: SliceMut<'a, C>,
-    /// Where the next goes.
-    place: u64,
-    /// Where the next row begins.
+    /// The index of the next point in the result.
+    next: u64,
+    /// The end of the row, or of the result if that is less.
     end: u64,
 }
 
@@ -211,19 +212,19 @@ impl<'a, C: Coord> Emit<'a, C> {
         ids: SliceMut<'a, u32>,
         dist2: SliceMut<'a, C>,
     ) -> Self {
-        let (mut place, mut end) = (0, 0);
+        let (mut next, mut end) = (0, 0);
         if let Some(row) = row
             && row + 1 < offsets.len()
         {
-            (place, end) = (offsets.load(row), offsets.load(row + 1));
+            (next, end) = (offsets.load(row), offsets.load(row + 1));
         }
-        let room = ids.len() as u64;
-        Self { bound, ids, dist2, place, end: if end < room { end } else { room } }
+        let capacity = ids.len() as u64;
+        Self { bound, ids, dist2, next, end: if end < capacity { end } else { capacity } }
     }
 }
 
-impl<C: Coord> Visit<C> for Emit<'_, C> {
-    const ONE_QUERY: bool = false;
+impl<C: Coord> Visitor<C> for Emit<'_, C> {
+    const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = false;
 
     #[inline(always)]
@@ -232,15 +233,15 @@ impl<C: Coord> Visit<C> for Emit<'_, C> {
     }
 
     #[inline(always)]
-    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
-        if is_taken {
-            if self.place < self.end {
-                self.ids.store(self.place as usize, id);
+    unsafe fn offer(&mut self, is_accepted: bool, distance: C, id: u32) {
+        if is_accepted {
+            if self.next < self.end {
+                self.ids.store(self.next as usize, id);
                 if !self.dist2.is_empty() {
-                    self.dist2.store(self.place as usize, distance);
+                    self.dist2.store(self.next as usize, distance);
                 }
             }
-            self.place += 1;
+            self.next += 1;
         }
     }
 }

@@ -57,7 +57,7 @@ const SEVERAL: Kernel = Kernel { file: "kernels/src/balanced/several.rs", tests:
 const TIES: Kernel = Kernel { file: "kernels/src/balanced/ties.rs", tests: &["balanced::"] };
 const IN_ORDER: Kernel = Kernel { file: "kernels/src/balanced/in_order.rs", tests: &["balanced"] };
 const VERIFY_BALANCED: Kernel = Kernel { file: "kernels/src/balanced/verify.rs", tests: &["balanced::"] };
-const WALK: Kernel = Kernel { file: "kernels/src/query/walk.rs", tests: &["kdtree_queries::"] };
+const TRAVERSAL: Kernel = Kernel { file: "kernels/src/query/traversal.rs", tests: &["kdtree_queries::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/query/nearest/list.rs", tests: &["kdtree_queries::"] };
 const QUEUE: Kernel = Kernel { file: "kernels/src/query/nearest/queue.rs", tests: &["kdtree_queries::"] };
 const BUCKETS: Kernel = Kernel { file: "kernels/src/query/buckets.rs", tests: &["kdtree_queries::"] };
@@ -338,43 +338,43 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "stack-free: one query too many",
         kernel: STACK_FREE,
-        from: "if i * nodes.dims >= queries.len()",
-        to: "if i * nodes.dims > queries.len()",
+        from: "if i * dims >= queries.coords.len()",
+        to: "if i * dims > queries.coords.len()",
     },
     Mutant {
-        what: "walk: a child that is as far as the bound is left out",
-        kernel: WALK,
-        from: "(left <= visit.bound(), right <= visit.bound())",
-        to: "(left < visit.bound(), right < visit.bound())",
+        what: "traversal: a child at the distance of the bound is skipped",
+        kernel: TRAVERSAL,
+        from: "(left <= visitor.bound(), right <= visitor.bound())",
+        to: "(left < visitor.bound(), right < visitor.bound())",
     },
     Mutant {
-        what: "walk: what lies beside the way home is not looked at",
-        kernel: WALK,
-        from: "            if distance <= bound {\n                self.waiting()",
-        to: "            if distance < C::ZERO {\n                self.waiting()",
+        what: "traversal: siblings of the start bucket's path are skipped",
+        kernel: TRAVERSAL,
+        from: "            if distance <= bound {\n                self.pending_distances()",
+        to: "            if distance < C::ZERO {\n                self.pending_distances()",
     },
     Mutant {
-        what: "walk: back to the child that was entered",
-        kernel: WALK,
-        from: "(place.code >> (place.level - level - 1)) ^ 1",
-        to: "place.code >> (place.level - level - 1)",
+        what: "traversal: backtracks to the child that was entered",
+        kernel: TRAVERSAL,
+        from: "(position.code >> (position.level - level - 1)) ^ 1",
+        to: "position.code >> (position.level - level - 1)",
     },
     Mutant {
-        what: "walk: points before the bucket count as its own",
-        kernel: WALK,
+        what: "traversal: points before the bucket are taken too",
+        kernel: TRAVERSAL,
         from: "(first + i as u32).wrapping_sub(before) < len",
         to: "first + (i as u32) < before + len",
     },
     Mutant {
-        what: "walk: masks are not asked",
-        kernel: WALK,
-        from: "visit.offer(is_near && self.filter.takes(id), distances[i], id);",
-        to: "visit.offer(is_near, distances[i], id);",
+        what: "traversal: the filter is not applied",
+        kernel: TRAVERSAL,
+        from: "visitor.offer(is_near && self.filter.accepts(id), distances[i], id);",
+        to: "visitor.offer(is_near, distances[i], id);",
     },
     Mutant {
         what: "list: what is collected last is lost",
         kernel: LIST,
-        from: "    unsafe fn finish(&mut self) {\n        self.sort_in();",
+        from: "    unsafe fn finish(&mut self) {\n        self.merge_collected();",
         to: "    unsafe fn finish(&mut self) {",
     },
     Mutant {
@@ -404,8 +404,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "within: one beyond the row",
         kernel: WITHIN,
-        from: "            self.place += 1;",
-        to: "            self.place += 2;",
+        from: "            self.next += 1;",
+        to: "            self.next += 2;",
     },
     Mutant {
         what: "k best: ties to the larger id",
@@ -618,8 +618,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "to.store(i as usize * dims as usize + axis as usize, coord);",
     },
     Mutant {
-        what: "walk: places without a point are taken",
-        kernel: WALK,
+        what: "traversal: slots without a point are taken",
+        kernel: TRAVERSAL,
         from: "            && id != NO_POINT\n",
         to: "",
     },

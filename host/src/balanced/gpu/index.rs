@@ -7,7 +7,7 @@ use crate::point::MAX_POINTS;
 use crate::query::gpu::{BucketIndex, NodesMut};
 use cuda_std::mem::Slice;
 use kauri_kernels::balanced::in_order::{balanced_put_in_order, bucket_len, num_places};
-use kauri_kernels::query::buckets::Cut;
+use kauri_kernels::query::buckets::BucketLayout;
 use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn bucket_index<C: Coord>(
     let too_many = |_| Error::TooManyPoints { count: num_nodes as u64, max: MAX_POINTS / 16 * 15 };
     let num_places = u32::try_from(num_places(n)).map_err(too_many)?;
     let (bucket_len, stream) = (bucket_len(n), Stream::new(gpu)?);
-    let levels = Cut::equal(num_places, bucket_len).levels;
+    let levels = BucketLayout::equal(num_places, bucket_len).levels;
     let mut index = BucketIndex::with_places(gpu, num_places as usize, dims, levels)?;
     (index.bucket_len, index.given) = (bucket_len, given);
     if first_axis > 0 {

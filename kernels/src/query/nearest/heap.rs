@@ -1,11 +1,11 @@
-//! Any number, in the result itself.
+//! Any number of nearest points, as a heap in the result row.
 
-use super::{Best, ResultRows};
-use crate::query::walk::Visit;
+use super::{KeepBest, ResultRows};
+use crate::query::traversal::Visitor;
 use crate::thread::best_k::BestK;
 use crate::thread::coord::Coord;
 
-/// The best of a lane.
+/// The best points of a lane.
 pub(super) struct Heap<'a, C> {
     best: BestK<'a, C>,
     k: u32,
@@ -18,12 +18,12 @@ impl<'a, C: Coord> Heap<'a, C> {
     }
 }
 
-impl<C: Coord> Visit<C> for Heap<'_, C> {
-    const ONE_QUERY: bool = false;
+impl<C: Coord> Visitor<C> for Heap<'_, C> {
+    const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = true;
 
     #[inline(always)]
-    fn first_points(&self) -> u32 {
+    fn min_start_points(&self) -> u32 {
         self.k
     }
 
@@ -33,19 +33,19 @@ impl<C: Coord> Visit<C> for Heap<'_, C> {
     }
 
     #[inline(always)]
-    unsafe fn last_id(&self) -> u32 {
+    unsafe fn worst_id(&self) -> u32 {
         self.best.worst_id()
     }
 
     #[inline(always)]
-    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
-        if is_taken {
+    unsafe fn offer(&mut self, is_accepted: bool, distance: C, id: u32) {
+        if is_accepted {
             self.best.offer(distance, id);
         }
     }
 }
 
-impl<C: Coord> Best<C> for Heap<'_, C> {
+impl<C: Coord> KeepBest<C> for Heap<'_, C> {
     #[inline(always)]
     unsafe fn write(self, _: ResultRows<'_, C>) {
         self.best.finish();

@@ -1,27 +1,27 @@
-//! Up to 32 of a lane in registers. To sort in one alone would cost a step an entry; so some are collected, in shared memory,
-//! and all lanes sort theirs in together, by a network.
+//! Up to 32 nearest points in the registers of a lane. Inserting one point would cost a step per entry, so lanes collect points in shared
+//! memory, and all lanes merge theirs together by a sorting network.
 
-use super::{Best, ResultRows, THREADS, worst};
-use crate::query::walk::{GROUP, Visit, WalkSmem};
+use super::{KeepBest, ResultRows, THREADS, worst};
+use crate::query::traversal::{GROUP, Visitor, TraversalSmem};
 use crate::thread::coord::Coord;
 use crate::thread::network::keep_first;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
-/// Shared memory: what the threads have collected, and what their walks need.
+/// Shared memory: the points that the threads have collected, and the memory of their traversals.
 #[repr(C, align(16))]
 pub struct ListSmem<C: Coord, const B: usize> {
     collected: [[C::Ranked; THREADS]; B],
-    pub(super) walk: WalkSmem<C>,
+    pub(super) traversal: TraversalSmem<C>,
 }
 
-/// The `K` best of a lane, of which the first may be there to fill the room.
+/// The `K` best points of a lane; the first `K - k` entries are fillers.
 pub(super) struct List<'a, C: Coord, const K: usize, const B: usize> {
     best: [C::Ranked; K],
     /// The greatest distance of the best.
     bound: C,
-    /// Those not yet sorted in, of each thread.
+    /// The points not yet merged, of each thread.
     collected: SharedSlice<'a, C::Ranked>,
     num_collected: u32,
 }
@@ -40,20 +40,20 @@ impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
         Self { best, bound, collected: shared_field!(smem, collected), num_collected: 0 }
     }
 
-    /// The thread's place in row `i` of what is collected.
+    /// The index of the thread's collected point `i`.
     #[inline(always)]
-    fn place(i: u32) -> usize {
+    fn index(i: u32) -> usize {
         i as usize * THREADS + thread::thread_idx_x() as usize
     }
 
-    /// Sorts in what is collected.
+    /// Merges the collected points into the best ones.
     #[inline(always)]
-    unsafe fn sort_in(&mut self) {
+    unsafe fn merge_collected(&mut self) {
         let mut items = [C::Ranked::LAST; B];
         let mut i = 0;
         while i < B {
             if (i as u32) < self.num_collected {
-                items[i] = self.collected.load(Self::place(i as u32));
+                items[i] = self.collected.load(Self::index(i as u32));
             }
             i += 1;
         }
@@ -63,12 +63,12 @@ impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
     }
 }
 
-impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
-    const ONE_QUERY: bool = false;
+impl<C: Coord, const K: usize, const B: usize> Visitor<C> for List<'_, C, K, B> {
+    const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = true;
 
     #[inline(always)]
-    fn first_points(&self) -> u32 {
+    fn min_start_points(&self) -> u32 {
         K as u32
     }
 
@@ -78,30 +78,30 @@ impl<C: Coord, const K: usize, const B: usize> Visit<C> for List<'_, C, K, B> {
     }
 
     #[inline(always)]
-    unsafe fn last_id(&self) -> u32 {
+    unsafe fn worst_id(&self) -> u32 {
         self.best[K - 1].id()
     }
 
     #[inline(always)]
-    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
-        if is_taken {
-            self.collected.store(Self::place(self.num_collected), C::Ranked::new(distance.key(), id));
+    unsafe fn offer(&mut self, is_accepted: bool, distance: C, id: u32) {
+        if is_accepted {
+            self.collected.store(Self::index(self.num_collected), C::Ranked::new(distance.key(), id));
             self.num_collected += 1;
         }
     }
 
     #[inline(always)]
-    unsafe fn make_room(&mut self) {
+    unsafe fn flush_if_full(&mut self) {
         if warp::warp_vote_any(warp::FULL_MASK, self.num_collected > (B - GROUP) as u32) {
-            self.sort_in();
+            self.merge_collected();
         }
     }
 }
 
-impl<C: Coord, const K: usize, const B: usize> Best<C> for List<'_, C, K, B> {
+impl<C: Coord, const K: usize, const B: usize> KeepBest<C> for List<'_, C, K, B> {
     #[inline(always)]
     unsafe fn finish(&mut self) {
-        self.sort_in();
+        self.merge_collected();
     }
 
     #[inline(always)]

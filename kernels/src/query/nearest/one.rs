@@ -1,11 +1,11 @@
-//! The nearest one.
+//! The nearest point.
 
-use super::{Best, ResultRows, worst};
-use crate::query::walk::Visit;
+use super::{KeepBest, ResultRows, worst};
+use crate::query::traversal::Visitor;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 
-/// The best of a lane.
+/// The best point of a lane.
 pub(super) struct One<C: Coord> {
     best: C::Ranked,
     bound: C,
@@ -18,8 +18,8 @@ impl<C: Coord> One<C> {
     }
 }
 
-impl<C: Coord> Visit<C> for One<C> {
-    const ONE_QUERY: bool = false;
+impl<C: Coord> Visitor<C> for One<C> {
+    const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = true;
 
     #[inline(always)]
@@ -28,20 +28,20 @@ impl<C: Coord> Visit<C> for One<C> {
     }
 
     #[inline(always)]
-    unsafe fn last_id(&self) -> u32 {
+    unsafe fn worst_id(&self) -> u32 {
         self.best.id()
     }
 
     #[inline(always)]
-    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
+    unsafe fn offer(&mut self, is_accepted: bool, distance: C, id: u32) {
         let item = C::Ranked::new(distance.key(), id);
-        if is_taken && item.is_before(self.best) {
+        if is_accepted && item.is_before(self.best) {
             (self.best, self.bound) = (item, distance);
         }
     }
 }
 
-impl<C: Coord> Best<C> for One<C> {
+impl<C: Coord> KeepBest<C> for One<C> {
     #[inline(always)]
     unsafe fn write(self, row: ResultRows<'_, C>) {
         row.set(0, self.best);

@@ -1,8 +1,8 @@
-//! Up to `32 * T` of one query, kept by the lanes of a warp together (after Johnson, Douze, Jégou 2017, *Billion-scale
+//! Up to `32 * T` nearest points of one query in the registers of a warp (after Johnson, Douze, Jégou 2017, *Billion-scale
 //! similarity search with GPUs*, section 4.2).
 
-use super::{Best, ResultRows, worst};
-use crate::query::walk::Visit;
+use super::{KeepBest, ResultRows, worst};
+use crate::query::traversal::Visitor;
 use crate::thread::coord::Coord;
 use crate::thread::network;
 use crate::thread::ranked::Ranked;
@@ -11,7 +11,7 @@ use crate::warp::bitonic::{merge_bitonic, sort_backwards};
 use crate::warp::shuffle::shuffle_idx;
 use cuda_std::prelude::*;
 
-/// The best of a warp in order: number `32 * t + lane` is item `t` of the lane. The first may be there to fill the room.
+/// The best points of a warp in order: entry `32 * t + lane` is item `t` of the lane. The first `32 * T - k` entries are fillers.
 pub(super) struct Queue<C: Coord, const T: usize> {
     best: [C::Ranked; T],
     /// The greatest distance of the best.
@@ -32,7 +32,7 @@ impl<C: Coord, const T: usize> Queue<C, T> {
         Self { best, bound }
     }
 
-    /// Sorts what rises and then falls.
+    /// Sorts a bitonic sequence.
     #[inline(always)]
     unsafe fn merge(&mut self) {
         network::merge_bitonic(&mut self.best);
@@ -44,12 +44,12 @@ impl<C: Coord, const T: usize> Queue<C, T> {
     }
 }
 
-impl<C: Coord, const T: usize> Visit<C> for Queue<C, T> {
-    const ONE_QUERY: bool = true;
+impl<C: Coord, const T: usize> Visitor<C> for Queue<C, T> {
+    const ONE_QUERY_PER_WARP: bool = true;
     const NEAREST_FIRST: bool = true;
 
     #[inline(always)]
-    fn first_points(&self) -> u32 {
+    fn min_start_points(&self) -> u32 {
         32 * T as u32
     }
 
@@ -59,13 +59,13 @@ impl<C: Coord, const T: usize> Visit<C> for Queue<C, T> {
     }
 
     #[inline(always)]
-    unsafe fn last_id(&self) -> u32 {
+    unsafe fn worst_id(&self) -> u32 {
         shuffle_idx(self.best[T - 1], 31).id()
     }
 
     #[inline(always)]
-    unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
-        let item = if is_taken { C::Ranked::new(distance.key(), id) } else { C::Ranked::LAST };
+    unsafe fn offer(&mut self, is_accepted: bool, distance: C, id: u32) {
+        let item = if is_accepted { C::Ranked::new(distance.key(), id) } else { C::Ranked::LAST };
         let backwards = sort_backwards(item);
         let last = self.best[T - 1];
         self.best[T - 1] = if backwards.is_before(last) { backwards } else { last };
@@ -74,7 +74,7 @@ impl<C: Coord, const T: usize> Visit<C> for Queue<C, T> {
     }
 }
 
-impl<C: Coord, const T: usize> Best<C> for Queue<C, T> {
+impl<C: Coord, const T: usize> KeepBest<C> for Queue<C, T> {
     #[inline(always)]
     unsafe fn write(self, row: ResultRows<'_, C>) {
         let mut t = 0;
