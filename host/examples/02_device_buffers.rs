@@ -41,7 +41,7 @@ fn main() -> Result<()> {
         coords.copy_from_slice(&stream, points(num_points, frame).as_flattened())?;
         stream.record(&start)?;
         tree.rebuild_on(&stream, &mut workspace, &coords, &options)?;
-        let others = DeviceQueries::Own { itself: false };
+        let others = DeviceQueries::SelfQuery { include_self: false };
         tree.nearest_on(&stream, &mut workspace, others, K, &prepared, &mut ids, &mut dist2)?;
         stream.record(&end)?;
 

@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let tree = KdTree::build(&device, &points, &KdTreeOptions::default())?;
     let built = Instant::now();
-    let near = tree.nearest_with(Queries::Own { itself: true }, K, &QueryOptions::default())?;
+    let near = tree.nearest_with(Queries::SelfQuery { include_self: true }, K, &QueryOptions::default())?;
     let asked = Instant::now();
     let normals: Vec<V3> = (0..points.len()).into_par_iter().map(|id| normal(&points, &near, id)).collect();
     let done = Instant::now();

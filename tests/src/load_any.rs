@@ -70,7 +70,9 @@ fn kdtree<P: Point>(device: &Device, bytes: &[u8], queries: &[P], everywhere: P:
         assert_eq!(near.ids().len(), queries.len() * k);
         assert!(near.ids().iter().all(|&id| id == u32::MAX || (id as usize) < n));
     }
-    let own = tree.nearest_with(Queries::Own { itself: false }, 1, &options).expect("its points are usable");
+    let own = tree
+        .nearest_with(Queries::SelfQuery { include_self: false }, 1, &options)
+        .expect("its points are usable");
     assert_eq!(own.ids().len(), n);
     let all = tree.within(queries, everywhere, &options).expect("queries are answered");
     assert!((0..queries.len()).all(|row| all.row(row).len() == n), "a walk does not come to every node");

@@ -18,7 +18,7 @@ use crate::point::{
     with_coordinate,
 };
 use crate::query::backend::QueryBackend;
-use crate::query::union::MAX_SETS;
+use crate::query::union::MAX_INDEXES;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
 
@@ -161,7 +161,7 @@ fn build_tree(
 
 /// Most parts of a tree over several devices. A union answers for the subtrees of the parts and for the nodes above them.
 pub(crate) const MAX_PARTS: usize = 8;
-const _: () = assert!(2 * MAX_PARTS - 1 <= MAX_SETS);
+const _: () = assert!(2 * MAX_PARTS - 1 <= MAX_INDEXES);
 
 /// Builds the tree over validated coordinates on several GPUs, at least one.
 fn build_tree_over(
@@ -371,7 +371,7 @@ impl<P: Point> BalancedKdTree<P> {
 
 impl<P: Point> SealedIndex for BalancedKdTree<P> {}
 
-/// Queries are of the points that stayed; masks and [`Queries::Own`](crate::query::Queries::Own) of all that were given. One that was removed finds the one that stays
+/// Queries are of the points that stayed; masks and [`Queries::SelfQuery`](crate::query::Queries::SelfQuery) of all that were given. One that was removed finds the one that stays
 /// for it, at a distance of 0.
 ///
 /// The first query brings the points in the order of a walk over buckets, as queries to a [`KdTree`](super::KdTree) go: on a GPU it

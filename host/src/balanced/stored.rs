@@ -93,7 +93,7 @@ fn check_medians(medians: &Section<u32>, stays: &[u32], num_nodes: usize, num_po
     if let Some((place, what)) = nodes.find_map_first(|(place, &id)| Some((place, wrong(place, id)?))) {
         return Err(medians.corrupt(place, what));
     }
-    match ids::first_twice(&medians.items, num_points)? {
+    match ids::first_duplicate(&medians.items, num_points)? {
         Some(place) => {
             let what = format!("id {} is also the id of another node", medians.items[place]);
             Err(medians.corrupt(place, what))

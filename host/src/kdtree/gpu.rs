@@ -16,7 +16,7 @@ use crate::kdtree::{Builder, KdTreeOptions, SplitRule, num_axes};
 use crate::memory;
 use crate::primitives::pairs::empty_view;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
-use crate::query::gpu::{BucketIndex, NodesMut, places_bytes};
+use crate::query::gpu::{BucketIndex, NodesMut, index_bytes};
 use crate::stats::Stats;
 use cuda_std::mem::Slice;
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
@@ -91,13 +91,13 @@ pub(crate) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &KdT
 /// Bytes of a finished tree.
 pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
     let n = num_points as u32;
-    places_bytes::<C>(num_points, dims, levels(n))
+    index_bytes::<C>(num_points, dims, levels(n))
 }
 
 impl<C: Coord> GpuTree<C> {
     /// Room for a tree.
     pub(crate) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
-        let mut index = BucketIndex::with_places(gpu, num_points, dims, levels(num_points as u32))?;
+        let mut index = BucketIndex::with_slots(gpu, num_points, dims, levels(num_points as u32))?;
         index.axes = Buffer::uninitialized(gpu, num_axes(num_points, rule), "k-d tree axes")?;
         Ok(Self { index, rule })
     }
@@ -125,7 +125,7 @@ impl<C: Coord> GpuTree<C> {
         // that goes.
         unsafe {
             let points = (!work.is_in_place()).then(|| temp.view(room));
-            let to = points.unwrap_or_else(|| tree.index.room.slice_mut().part(0, coords.len()));
+            let to = points.unwrap_or_else(|| tree.index.padded_coords.slice_mut().part(0, coords.len()));
             stats.phase("upload", || temp.upload(&stream, to, coords))?;
             stats.phase("build", || {
                 tree.fill(&work, &stream, &temp, points.map(|points| points.read_only()))?;
@@ -152,7 +152,7 @@ impl<C: Coord> GpuTree<C> {
             let nodes = NodesMut::new(
                 stream,
                 self.index.dims,
-                self.index.room.slice_mut(),
+                self.index.padded_coords.slice_mut(),
                 self.index.ids.slice_mut(),
             )?;
             let points = points.unwrap_or(nodes.coords.read_only());
@@ -255,7 +255,7 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
         unsafe {
             if work.is_in_place() {
-                stream.copy(self.index.room.slice_mut().part(0, coords.len()), coords)?;
+                stream.copy(self.index.padded_coords.slice_mut().part(0, coords.len()), coords)?;
                 return self.fill(&work, stream, &temp, None);
             }
             self.fill(&work, stream, &temp, Some(coords))

@@ -68,8 +68,8 @@ impl<P: Point> KdTree<P> {
     /// Those of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
         let wanted = ValidatedOptions::new(options, self.len())?;
-        let asked = self.gpu_tree()?.device_query_backend().prepare(stream, wanted)?;
-        Ok(PreparedQuery { asked, tree: self.identity.clone(), points: PhantomData })
+        let options = self.gpu_tree()?.device_query_backend().prepare(stream, wanted)?;
+        Ok(PreparedQuery { options, tree: self.identity.clone(), points: PhantomData })
     }
 
     /// The `k` nearest points of every query: as [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with), in device memory. `ids` and `dist2` have `k` items a
@@ -90,8 +90,8 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<P::Coord>,
     ) -> Result<()> {
-        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.nearest_on(stream, workspace, queries, k, asked, ids, dist2)
+        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
+        tree.nearest_on(stream, workspace, queries, k, options, ids, dist2)
     }
 
     /// The tree on its GPU, if the options were prepared for it.

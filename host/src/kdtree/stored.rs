@@ -37,7 +37,7 @@ impl<C: Coord> Loaded<C> {
         let axes: Section<u8> = file.section("axes", &[0, num_axes(num_points, SplitRule::Widest)])?;
         file.end()?;
         check_coords(&coords, dims)?;
-        if let Some((node, what)) = ids::first_wrong(&node_ids.items)? {
+        if let Some((node, what)) = ids::first_invalid(&node_ids.items)? {
             return Err(node_ids.corrupt(node, what));
         }
         if let Some(node) = first_unusable(&axes.items, |axis| usize::from(axis) < dims) {

@@ -50,7 +50,7 @@ impl<C: Coord> HostTree<C> {
     /// Checks all that a build promises.
     pub(crate) fn verify<const D: usize>(&self) -> Result<()> {
         let corrupt = |node: usize, what| Error::Corrupt { node: node as u64, what };
-        if let Some((place, what)) = ids::first_wrong(&self.ids)? {
+        if let Some((place, what)) = ids::first_invalid(&self.ids)? {
             return Err(corrupt(0, format!("at place {place}: {what}")));
         }
         let tree = Unchecked {

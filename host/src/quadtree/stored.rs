@@ -53,7 +53,7 @@ impl<C: Coord> HostTree<C> {
         let options = file.section("options", &[2])?;
         file.end()?;
         check_coords(&coords, D)?;
-        if let Some((place, what)) = ids::first_wrong(&point_ids.items)? {
+        if let Some((place, what)) = ids::first_invalid(&point_ids.items)? {
             return Err(point_ids.corrupt(place, what));
         }
         let (points, options) = (coords.items.as_chunks().0, checked_options(&options)?);

@@ -1,7 +1,7 @@
-//! The query interface of every index. Arguments are already validated.
+//! Backend traits: the queries that every index implements on its device. Arguments are already validated.
 //!
-//! Indexes are generic over their points, so their methods are compiled in every crate that uses them. The code behind this trait is generic over
-//! coordinates alone and compiled once.
+//! Indexes are generic over their points, so their methods are compiled in every crate that uses them. The code behind this trait is
+//! generic over coordinates alone and compiled once.
 
 use crate::batches::Delivery;
 use crate::device::{Buffer, Stream, Workspace};
@@ -15,67 +15,69 @@ use crate::query::{PointMask, result_rows};
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
 
-/// Queries whose coordinates have been checked, or the tree's own points.
+/// Validated queries.
 #[derive(Clone, Copy)]
 pub enum ValidatedQueries<'a, C> {
-    /// Coordinates, point after point.
+    /// Points in host memory.
     Points {
-        /// The coordinates.
+        /// The coordinates, point after point.
         coords: &'a [C],
-        /// Query `i` leaves out the point with this id and `i` more.
-        first_left_out: Option<u32>,
+        /// Query `i` excludes the point with this id plus `i`.
+        first_excluded: Option<u32>,
     },
-    /// The points of the tree.
-    Own {
-        /// With each itself.
-        itself: bool,
+    /// All points of the index.
+    SelfQuery {
+        /// A point is its own neighbor; otherwise it is excluded from its row.
+        include_self: bool,
     },
 }
 
 impl<'a, C> ValidatedQueries<'a, C> {
-    /// These points.
+    /// Queries that exclude no point.
     pub(crate) fn points(coords: &'a [C]) -> Self {
-        Self::Points { coords, first_left_out: None }
+        Self::Points { coords, first_excluded: None }
     }
 
-    /// The same as coordinates: those of the tree's own points, by id.
-    pub(crate) fn with_own(self, own: &'a [C]) -> Self {
+    /// Turns a self-query into a query of `coords`, the coordinates of the index's points by id.
+    pub(crate) fn with_self_coords(self, coords: &'a [C]) -> Self {
         match self {
-            Self::Own { itself } => Self::Points { coords: own, first_left_out: (!itself).then_some(0) },
+            Self::SelfQuery { include_self } => {
+                Self::Points { coords, first_excluded: (!include_self).then_some(0) }
+            }
             points => points,
         }
     }
 
-    /// Some of coordinates; of a tree's own points all.
+    /// Returns a range of the queries; a self-query stays whole.
     pub(crate) fn part(self, range: Range<usize>, dims: usize) -> Self {
         match self {
-            Self::Points { coords, first_left_out } => Self::Points {
+            Self::Points { coords, first_excluded } => Self::Points {
                 coords: &coords[range.start * dims..range.end * dims],
-                first_left_out: first_left_out.map(|first| first + range.start as u32),
+                first_excluded: first_excluded.map(|first| first + range.start as u32),
             },
-            own => own,
+            self_query => self_query,
         }
     }
 
-    /// Number of queries to a tree of `num_points` points.
+    /// Number of queries to an index of `num_points` points.
     pub(crate) fn len(&self, dims: usize, num_points: usize) -> usize {
         match self {
             Self::Points { coords, .. } => coords.len() / dims,
-            Self::Own { .. } => num_points,
+            Self::SelfQuery { .. } => num_points,
         }
     }
 }
 
-/// Answers the queries of one index on its device.
+/// The queries of one index on its device.
 pub trait QueryBackend<C: Coord>: Send + Sync {
-    /// Checks that all queries lie within a period of the points; called before any query is answered.
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, wanted: &ValidatedOptions<C>) -> Result<()>;
-    /// Appends rows of the `k` nearest points to ids and squared distances, which are empty and have room for them.
+    /// Checks that all queries are within a period of the points; called before any query runs.
+    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()>;
+    /// Appends rows of the `k` nearest points to `ids` and `dist2`, which are empty and have the capacity.
     fn nearest(
         &self,
         queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: ValidatedOptions<C>,
+        options: ValidatedOptions<C>,
         ids: Vec<u32>,
         dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)>;
@@ -93,39 +95,45 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
         dist2.copy_from_slice(&row.1);
         Ok(())
     }
-    /// The number of points within a distance of queries.
-    fn count_within(&self, queries: ValidatedQueries<'_, C>, wanted: ValidatedOptions<C>)
-    -> Result<Vec<u32>>;
-    /// The points.
-    fn within(&self, queries: ValidatedQueries<'_, C>, wanted: ValidatedOptions<C>)
-    -> Result<RangeResult<C>>;
-    /// The number of points in boxes, given as their least and then their greatest coordinates.
-    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>>;
-    /// The points, without distances.
-    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>>;
-    /// Delivers the points that are looked for in batches; says if it was stopped.
-    fn find_batches(
+    /// Counts the points within the options' bound of each query.
+    fn count_within(
         &self,
-        sought: RangeQuery<'_, C>,
+        queries: ValidatedQueries<'_, C>,
+        options: ValidatedOptions<C>,
+    ) -> Result<Vec<u32>>;
+    /// Finds the points within the options' bound of each query.
+    fn within(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: ValidatedOptions<C>,
+    ) -> Result<RangeResult<C>>;
+    /// Counts the points in each box. `corners` holds the least and then the greatest corner of each box.
+    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>>;
+    /// Finds the points in each box, without distances.
+    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>>;
+    /// Delivers the result of a range query in batches; returns `Break` if `visit` stopped it.
+    fn range_batches(
+        &self,
+        query: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut VisitRange<'_, C>,
+        visit: &mut VisitRange<'_, C>,
     ) -> Result<ControlFlow<()>>;
-    /// Delivers rows of the `k` nearest points in batches; says if it was stopped.
+    /// Delivers rows of the `k` nearest points in batches; returns `Break` if `visit` stopped it.
     fn nearest_batches(
         &self,
         queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: ValidatedOptions<C>,
+        options: ValidatedOptions<C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut VisitNearest<'_, C>,
+        visit: &mut VisitNearest<'_, C>,
     ) -> Result<ControlFlow<()>>;
 }
 
-/// Queries and results in device memory.
+/// Queries with input and result in device memory.
 pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
     /// Copies options to the device.
-    fn prepare(&self, stream: &Stream, wanted: ValidatedOptions<C>) -> Result<DeviceOptions<C>>;
-    /// The k nearest points of queries.
+    fn prepare(&self, stream: &Stream, options: ValidatedOptions<C>) -> Result<DeviceOptions<C>>;
+    /// Writes the `k` nearest points of each query.
     #[allow(clippy::too_many_arguments)]
     fn nearest_on(
         &self,
@@ -133,7 +141,7 @@ pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
         workspace: &mut Workspace,
         queries: DeviceQueries<'_, C>,
         k: usize,
-        asked: &DeviceOptions<C>,
+        options: &DeviceOptions<C>,
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<C>,
     ) -> Result<()>;
@@ -142,24 +150,24 @@ pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: DeviceRangeQuery<'_, C>,
+        query: DeviceRangeQuery<'_, C>,
         counts: &mut Buffer<u32>,
     ) -> Result<()>;
-    /// Finds the points of each row, as far as there is room for them.
+    /// Finds the points of each row, up to the capacity of the buffers.
     fn find_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: DeviceRangeQuery<'_, C>,
+        query: DeviceRangeQuery<'_, C>,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<C>>,
     ) -> Result<()>;
-    /// Finds the points of each row, in as much room as they take; waits for their number.
+    /// Finds the points of each row in buffers of exactly their size; waits for the device.
     fn find_all_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: DeviceRangeQuery<'_, C>,
+        query: DeviceRangeQuery<'_, C>,
     ) -> Result<DeviceWithin<C>>;
 }

@@ -1,4 +1,4 @@
-//! Queries whose results come in batches: for results that are larger than memory, or that are used as they come.
+//! Query results in batches, for results that are larger than memory or that are consumed as they come.
 
 use kauri_kernels::thread::coord::Coord;
 use std::fmt;
@@ -15,18 +15,18 @@ use crate::query::within::RangeResultMut;
 use crate::query::{PointMask, item_bytes};
 use crate::rows::{RowView, RowsIter, row_in_batch, sealed::Sealed};
 
-/// What points are looked for by, a row each.
+/// A range query: a row of points for each query or box.
 #[derive(Clone)]
 pub enum RangeQuery<'a, C> {
-    /// A distance from queries.
+    /// The points within the options' bound of each query.
     Within(ValidatedQueries<'a, C>, ValidatedOptions<C>),
-    /// Boxes, given as their least and then their greatest coordinates, of the points of a mask.
+    /// The points of a mask in each box, which is its least and then its greatest corner.
     InBoxes(&'a [C], Option<&'a PointMask>),
 }
 
-/// Takes a batch of points found, from this row on.
+/// Receives a batch of a range query's result, and the number of its first row.
 pub(crate) type VisitRange<'s, C> = dyn FnMut(usize, RangeResultMut<'_, C>) -> ControlFlow<()> + 's;
-/// Takes a batch of neighbors of these rows: ids and squared distances.
+/// Receives a batch of nearest neighbors: the numbers of the queries, ids and distances.
 pub(crate) type VisitNearest<'s, C> = dyn FnMut(Range<usize>, &[u32], &[C]) -> ControlFlow<()> + 's;
 
 /// A batch of the nearest points of queries: some rows of [`Neighbors`](super::Neighbors), borrowed.
@@ -129,32 +129,32 @@ impl<P: Point> fmt::Debug for NearestBatch<'_, P> {
     }
 }
 
-/// Delivers points found in batches that are made one after another, of what is not a tree's own points.
-pub(crate) fn deliver_found<C: Coord>(
-    answers: &dyn QueryBackend<C>,
+/// Delivers the result of a range query in batches, made one after another. The queries are not a self-query.
+pub(crate) fn deliver_range<C: Coord>(
+    backend: &dyn QueryBackend<C>,
     dims: usize,
-    sought: &RangeQuery<'_, C>,
+    query: &RangeQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
-    show: &mut VisitRange<'_, C>,
+    visit: &mut VisitRange<'_, C>,
 ) -> Result<ControlFlow<()>> {
-    let item_bytes = sought.item_bytes();
-    let mut rows = Rows::new(sought.num_rows(dims), item_bytes, delivery.limits());
+    let item_bytes = query.item_bytes();
+    let mut rows = Rows::new(query.num_rows(dims), item_bytes, delivery.limits());
     while let Some(part) = rows.next_part() {
         let first = part.start;
         let mut found = delivery.make(|| {
-            let counts = match sought.part(part, dims) {
-                RangeQuery::Within(queries, wanted) => answers.count_within(queries, wanted),
-                RangeQuery::InBoxes(corners, mask) => answers.count_in_boxes(corners, mask),
+            let counts = match query.part(part, dims) {
+                RangeQuery::Within(queries, options) => backend.count_within(queries, options),
+                RangeQuery::InBoxes(corners, mask) => backend.count_in_boxes(corners, mask),
             }?;
             let fit = rows.that_fit(&offsets(&counts)?)?;
-            match sought.part(first..first + fit, dims) {
-                RangeQuery::Within(queries, wanted) => answers.within(queries, wanted),
-                RangeQuery::InBoxes(corners, mask) => answers.in_boxes(corners, mask),
+            match query.part(first..first + fit, dims) {
+                RangeQuery::Within(queries, options) => backend.within(queries, options),
+                RangeQuery::InBoxes(corners, mask) => backend.in_boxes(corners, mask),
             }
         })?;
         let (num_rows, num_items) = (found.offsets.len() - 1, found.ids.len());
         rows.took(num_rows, num_items as u64);
-        let flow = delivery.hand_over(num_rows, num_items, item_bytes, || show(first, found.rows_mut()));
+        let flow = delivery.hand_over(num_rows, num_items, item_bytes, || visit(first, found.rows_mut()));
         if flow.is_break() {
             return Ok(flow);
         }
@@ -162,7 +162,7 @@ pub(crate) fn deliver_found<C: Coord>(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Where rows of those counts begin, and where the last ends.
+/// Returns the offsets of rows with these lengths.
 fn offsets(counts: &[u32]) -> Result<Vec<u64>> {
     let mut offsets = memory::vec_with_capacity(counts.len() + 1, "offsets of rows")?;
     let mut end = 0;
@@ -174,15 +174,15 @@ fn offsets(counts: &[u32]) -> Result<Vec<u64>> {
     Ok(offsets)
 }
 
-/// Delivers rows of the `k` nearest neighbors in batches that are made one after another, of what is not a tree's own points.
+/// Delivers rows of the `k` nearest neighbors in batches, made one after another. The queries are not a self-query.
 pub(crate) fn deliver_nearest<C: Coord>(
-    answers: &dyn QueryBackend<C>,
+    backend: &dyn QueryBackend<C>,
     dims: usize,
     queries: ValidatedQueries<'_, C>,
     k: usize,
-    wanted: &ValidatedOptions<C>,
+    options: &ValidatedOptions<C>,
     delivery: &mut Delivery<'_, '_>,
-    show: &mut VisitNearest<'_, C>,
+    visit: &mut VisitNearest<'_, C>,
 ) -> Result<ControlFlow<()>> {
     let item_bytes = item_bytes::<C>();
     let (mut ids, mut dist2) = (Vec::new(), Vec::new());
@@ -192,9 +192,10 @@ pub(crate) fn deliver_nearest<C: Coord>(
             dist2.clear();
             memory::reserve(&mut ids, rows.len() * k, "ids of neighbors")?;
             memory::reserve(&mut dist2, rows.len() * k, "distances of neighbors")?;
-            answers.nearest(queries.part(rows.clone(), dims), k, wanted.clone(), ids, dist2)
+            backend.nearest(queries.part(rows.clone(), dims), k, options.clone(), ids, dist2)
         })?;
-        let flow = delivery.hand_over(rows.len(), ids.len(), item_bytes, || show(rows.clone(), &ids, &dist2));
+        let flow =
+            delivery.hand_over(rows.len(), ids.len(), item_bytes, || visit(rows.clone(), &ids, &dist2));
         if flow.is_break() {
             return Ok(flow);
         }
@@ -203,7 +204,7 @@ pub(crate) fn deliver_nearest<C: Coord>(
 }
 
 impl<'a, C: Coord> RangeQuery<'a, C> {
-    /// Number of rows of so many dimensions.
+    /// Number of rows, for points of `dims` dimensions.
     pub(crate) fn num_rows(&self, dims: usize) -> usize {
         match self {
             Self::Within(queries, _) => queries.len(dims, 0),
@@ -211,17 +212,17 @@ impl<'a, C: Coord> RangeQuery<'a, C> {
         }
     }
 
-    /// Some rows; of queries that are coordinates.
+    /// Returns a range of the rows. The queries are not a self-query.
     pub(crate) fn part(&self, rows: Range<usize>, dims: usize) -> Self {
         match self {
-            Self::Within(queries, wanted) => Self::Within(queries.part(rows, dims), wanted.clone()),
+            Self::Within(queries, options) => Self::Within(queries.part(rows, dims), options.clone()),
             Self::InBoxes(corners, mask) => {
                 Self::InBoxes(&corners[rows.start * 2 * dims..rows.end * 2 * dims], *mask)
             }
         }
     }
 
-    /// Bytes of a point found.
+    /// Bytes of a found point.
     pub(crate) fn item_bytes(&self) -> u64 {
         match self {
             Self::Within(..) => item_bytes::<C>(),

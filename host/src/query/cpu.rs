@@ -1,5 +1,5 @@
-//! The bucket index on the CPU: nodes of a complete k-d tree in level order, and boxes of its large subtrees. Every query is compiled once per number of
-//! dimensions.
+//! The index of points on the CPU: nodes of a complete k-d tree in level order, and boxes of its large subtrees. Queries are compiled
+//! once per number of dimensions.
 
 pub(crate) mod backend;
 pub(crate) mod best;
@@ -27,47 +27,47 @@ pub(crate) struct CpuIndex<C> {
     pub(crate) dims: usize,
     pub(crate) coords: Items<C>,
     pub(crate) ids: Items<u32>,
-    /// The axes of nodes that have children; empty if they go by levels.
+    /// The axes of nodes that have children; empty if level `l` splits on axis `l` modulo `dims`.
     pub(crate) axes: Items<u8>,
-    /// The coordinates of the points by id, if the tree is a balanced one: it was given some that it may not have, and there may be nodes
-    /// without a point on its last level.
-    given: Option<Arc<Items<C>>>,
+    /// The coordinates of all input points by id, for a balanced tree: it may lack some of them, and its last level may have nodes
+    /// without a point.
+    input_coords: Option<Arc<Items<C>>>,
     corners: Corners<C>,
-    /// Made by the first query.
+    /// Built by the first query.
     boxes: Once<Boxes<C>>,
 }
 
 impl<C: Coord> CpuIndex<C> {
-    /// The index of nodes in level order.
+    /// Makes the index of nodes in level order.
     pub(crate) fn new(
         dims: usize,
         coords: Items<C>,
         ids: Items<u32>,
         axes: Items<u8>,
-        given: Option<Arc<Items<C>>>,
+        input_coords: Option<Arc<Items<C>>>,
     ) -> Self {
-        Self { dims, coords, ids, axes, given, corners: Corners::new(), boxes: Once::new() }
+        Self { dims, coords, ids, axes, input_coords, corners: Corners::new(), boxes: Once::new() }
     }
 
     pub(crate) fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
-        let has_gaps = self.given.is_some();
+        let has_gaps = self.input_coords.is_some();
         let points = points::<C, D>(&self.coords);
         Nodes { points, ids: &self.ids, axes: &self.axes, has_gaps, boxes: BoxesOf::NONE }
     }
 
-    /// The nodes with the boxes that walks go by.
+    /// Returns the nodes with boxes, which the first call builds.
     pub(crate) fn traversable<const D: usize>(&self) -> Result<Nodes<'_, C, D>> {
         let nodes = self.nodes::<D>();
         let boxes = self.boxes.get_or_make(|| Boxes::new(nodes))?;
         Ok(Nodes { boxes: boxes.view(), ..nodes })
     }
 
-    /// The nodes with boxes, if a query has built them.
+    /// Returns the nodes with boxes if a query has built them.
     pub(crate) fn made<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
         Some(Nodes { boxes: self.boxes.get()?.view(), ..self.nodes() })
     }
 
-    /// Renumbers the points by `ids`, which rise, and builds the boxes.
+    /// Renumbers the points by `ids`, which are ascending, and builds the boxes.
     pub(crate) fn with_ids(mut self, ids: &[u32]) -> Result<Self> {
         let mut of_nodes = memory::vec_with_capacity(ids.len(), "ids of the nodes")?;
         of_nodes.extend(self.ids.iter().map(|&id| ids[id as usize]));
@@ -76,19 +76,19 @@ impl<C: Coord> CpuIndex<C> {
         Ok(self)
     }
 
-    /// The coordinates of the points by id, if they are the queries.
-    pub(crate) fn own(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
-        Ok(match (queries, &self.given) {
+    /// Returns the coordinates of all input points by id for a self-query; otherwise nothing.
+    pub(crate) fn self_coords(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
+        Ok(match (queries, &self.input_coords) {
             (ValidatedQueries::Points { .. }, _) => Cow::Borrowed(&[]),
-            (ValidatedQueries::Own { .. }, Some(given)) => Cow::Borrowed(given),
-            (ValidatedQueries::Own { .. }, None) => {
+            (ValidatedQueries::SelfQuery { .. }, Some(coords)) => Cow::Borrowed(coords),
+            (ValidatedQueries::SelfQuery { .. }, None) => {
                 backend::by_id(&self.coords, &self.ids, self.dims)?.into()
             }
         })
     }
 }
 
-/// Flat coordinates as points.
+/// Views flat coordinates as points.
 pub(crate) fn points<C, const D: usize>(coords: &[C]) -> &[[C; D]] {
     let (points, rest) = coords.as_chunks();
     debug_assert!(rest.is_empty());

@@ -1,4 +1,4 @@
-//! The bucket index on a GPU: what every index of points answers queries with.
+//! The bucket index on a GPU, with which every index of points answers queries.
 
 mod batches;
 mod boxes;
@@ -21,41 +21,41 @@ use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
 use cuda_std::mem::{Slice, SliceMut};
 use device_options::{DeviceOptions, QueryView};
-use kauri_kernels::query::buckets::{Cut, Index, boxes_len, least_ids_len};
+use kauri_kernels::query::buckets::{BucketLayout, Index, boxes_len, least_ids_len};
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::query::nearest::ResultRows;
-use kauri_kernels::query::walk::GROUP;
+use kauri_kernels::query::traversal::GROUP;
 use kauri_kernels::thread::coord::Coord;
 use nearest::Nearest;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use within::{RangeLaunch, Within};
+use within::{RangeLaunch, RangeView};
 
-/// Most bytes of queries and results on the device at one time; more go in batches.
+/// Maximum bytes of queries and results on the device at a time; more are processed in batches.
 const BATCH_BYTES: usize = 1 << 30;
 
 /// Points in buckets, in device memory, and the boxes above them.
 ///
-/// The points are in the in-order sequence of a complete binary tree. A bucket is a run of them; every node above the buckets has the bounding
-/// boxes of its children and the least id of its points.
+/// The points are in the in-order sequence of a complete binary tree. A bucket is a run of them; every node above the buckets has the
+/// bounding boxes of its children and the least id of its points.
 pub(crate) struct BucketIndex<C> {
     pub(crate) gpu: Gpu,
     pub(crate) dims: usize,
     /// The coordinates, point after point, padded to a whole group.
-    pub(crate) room: Buffer<C>,
+    pub(crate) padded_coords: Buffer<C>,
     pub(crate) ids: Buffer<u32>,
     /// The boxes of the children of each node above the buckets.
     pub(crate) boxes: Buffer<C>,
     /// The least id of the points of each node down to the buckets.
     least_ids: Buffer<u32>,
-    /// The split axes of the nodes; empty if the axes go by levels, or if there are no split planes.
+    /// The split axes of the nodes; empty if level `l` splits on axis `l` modulo `dims`, or if there are no split planes.
     pub(crate) axes: Buffer<u8>,
     pub(crate) locator: Locator<C>,
-    /// Places of each bucket, some of them without a point; 0 if the tree is left-balanced.
+    /// Slots of each bucket, some of them without a point; 0 if the tree is left-balanced.
     pub(crate) bucket_len: u32,
-    /// The coordinates of the input points by id, if the index does not have all of them.
-    pub(crate) given: Option<Arc<Buffer<C>>>,
-    /// The caller's stream that it was last built on.
+    /// The coordinates of all input points by id, if the index does not hold all of them.
+    pub(crate) input_coords: Option<Arc<Buffer<C>>>,
+    /// The caller's stream that last built the index.
     pub(crate) built_on: Option<Stream>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Locator<C> {
 
 /// A structure over the points of a bucket index that finds the start buckets of queries.
 pub(crate) trait Locate<C>: Send + Sync {
-    /// Writes the bucket of each query, and the number of the query.
+    /// Writes the start bucket of each query, and the number of the query.
     ///
     /// # Safety
     /// Nothing else uses the memory until the stream has done the work.
@@ -82,7 +82,7 @@ pub(crate) trait Locate<C>: Send + Sync {
     ) -> Result<()>;
 }
 
-/// Room for the nodes of a tree.
+/// Output memory for the nodes of a tree.
 #[derive(Clone, Copy)]
 pub(crate) struct NodesMut<'a, C> {
     pub(crate) coords: SliceMut<'a, C>,
@@ -90,45 +90,45 @@ pub(crate) struct NodesMut<'a, C> {
 }
 
 impl<'a, C: Coord> NodesMut<'a, C> {
-    /// The places of a tree; what is behind them, and read with the last group of points, is set.
+    /// Takes the slots of a tree from `padded_coords`, and zeroes the padding, which is read with the last group of points.
     ///
     /// # Safety
-    /// There is room for whole groups, and nothing else uses it until the stream has done the work.
+    /// `padded_coords` has whole groups, and nothing else uses it until the stream has done the work.
     pub(crate) unsafe fn new(
         stream: &Stream,
         dims: usize,
-        room: SliceMut<'a, C>,
+        padded_coords: SliceMut<'a, C>,
         ids: SliceMut<'a, u32>,
     ) -> Result<Self> {
         let num_coords = ids.len() * dims;
         // SAFETY: passed on to the caller.
         unsafe {
-            stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
-            Ok(Self { coords: room.part(0, num_coords), ids })
+            stream.fill_bytes(padded_coords.part(num_coords, padded_coords.len() - num_coords), 0)?;
+            Ok(Self { coords: padded_coords.part(0, num_coords), ids })
         }
     }
 }
 
-/// Bytes of so many places, with so many levels above the buckets.
-pub(crate) fn places_bytes<C>(num_places: usize, dims: usize, levels: u32) -> u64 {
+/// Returns the bytes of an index with `num_slots` slots and `levels` levels above the buckets.
+pub(crate) fn index_bytes<C>(num_slots: usize, dims: usize, levels: u32) -> u64 {
     let coords =
-        num_places.next_multiple_of(GROUP) * dims + boxes_len(levels, dims) + full_tree(levels) as usize;
-    let ids = num_places + least_ids_len(levels);
+        num_slots.next_multiple_of(GROUP) * dims + boxes_len(levels, dims) + full_tree(levels) as usize;
+    let ids = num_slots + least_ids_len(levels);
     (coords * size_of::<C>() + ids * size_of::<u32>()) as u64
 }
 
 impl<C: Coord> BucketIndex<C> {
-    /// Room for so many places with points or without, with so many levels above the buckets.
-    pub(crate) fn with_places(gpu: &Gpu, num_places: usize, dims: usize, levels: u32) -> Result<Self> {
+    /// Allocates an index with `num_slots` slots and `levels` levels above the buckets.
+    pub(crate) fn with_slots(gpu: &Gpu, num_slots: usize, dims: usize, levels: u32) -> Result<Self> {
         Ok(Self {
             gpu: gpu.clone(),
             dims,
-            room: Buffer::uninitialized(
+            padded_coords: Buffer::uninitialized(
                 gpu,
-                num_places.next_multiple_of(GROUP) * dims,
+                num_slots.next_multiple_of(GROUP) * dims,
                 "points of an index",
             )?,
-            ids: Buffer::uninitialized(gpu, num_places, "ids of an index")?,
+            ids: Buffer::uninitialized(gpu, num_slots, "ids of an index")?,
             boxes: Buffer::uninitialized(gpu, boxes_len(levels, dims), "boxes of an index")?,
             least_ids: Buffer::uninitialized(gpu, least_ids_len(levels), "least ids of an index")?,
             axes: Buffer::uninitialized(gpu, 0, "split axes of an index")?,
@@ -138,45 +138,46 @@ impl<C: Coord> BucketIndex<C> {
                 "split planes of an index",
             )?),
             bucket_len: 0,
-            given: None,
+            input_coords: None,
             built_on: None,
         })
     }
 
-    /// The coordinates of the points by id, in host memory.
-    fn own(&self, stream: &Stream) -> Result<Vec<C>> {
-        match &self.given {
-            Some(given) => given.to_vec(stream),
-            None => by_id(&self.ids.to_vec(stream)?, &self.room.to_vec(stream)?, self.dims),
+    /// Copies the coordinates of the points, by id, to host memory.
+    fn coords_to_host(&self, stream: &Stream) -> Result<Vec<C>> {
+        match &self.input_coords {
+            Some(coords) => coords.to_vec(stream),
+            None => by_id(&self.ids.to_vec(stream)?, &self.padded_coords.to_vec(stream)?, self.dims),
         }
     }
 
-    /// The least and the greatest corner of the box of the points.
+    /// Returns the least and the greatest corner of the bounding box of all points.
     fn bounds<const D: usize>(&self, stream: &Stream) -> Result<[[C; D]; 2]> {
-        // The root's two boxes, or points without any.
-        let of = if self.boxes.is_empty() {
-            self.room.front_to_vec(stream, self.ids.len() * D)?
+        // The boxes of the root's children, or the points if there are no boxes.
+        let corners = if self.boxes.is_empty() {
+            self.padded_coords.front_to_vec(stream, self.ids.len() * D)?
         } else {
             self.boxes.front_to_vec(stream, 4 * D)?
         };
-        Ok(bounds(of.as_chunks::<D>().0))
+        Ok(bounds(corners.as_chunks::<D>().0))
     }
 
-    fn look<R>(
+    /// Runs a range query within a distance of queries in host memory.
+    fn with_queries<R>(
         &self,
         queries: ValidatedQueries<'_, C>,
-        wanted: ValidatedOptions<C>,
+        options: ValidatedOptions<C>,
         run: impl FnOnce(RangeLaunch<'_, C>) -> Result<R>,
     ) -> Result<R> {
         let stream = self.stream()?;
-        let asked = DeviceOptions::new(&stream, wanted)?;
+        let options = DeviceOptions::new(&stream, options)?;
         let mut uploaded = None;
         let all = 0..queries.len(self.dims, self.num_points());
         let queries = self.queries_on(&stream, queries, all, &mut uploaded)?;
-        run(RangeLaunch::of(self, &stream, Within::Distance(&asked, queries)))
+        run(RangeLaunch::of(self, &stream, RangeView::Within(&options, queries)))
     }
 
-    /// Some queries on the device.
+    /// Uploads a range of queries; the index's own points are used where they are.
     fn queries_on<'a>(
         &'a self,
         stream: &Stream,
@@ -185,17 +186,20 @@ impl<C: Coord> BucketIndex<C> {
         uploaded: &'a mut Option<Buffer<C>>,
     ) -> Result<QueryView<'a, C>> {
         Ok(match queries {
-            ValidatedQueries::Points { coords, first_left_out } => {
+            ValidatedQueries::Points { coords, first_excluded } => {
                 let coords = &coords[range.start * self.dims..range.end * self.dims];
                 let coords = uploaded.insert(Buffer::from_slice(stream, coords, "queries")?);
-                QueryView::of_points(coords.slice()).leaving_out(first_left_out, range.start)
+                QueryView::of_points(coords.slice()).excluding(first_excluded, range.start)
             }
-            // SAFETY: queries are numbered as the tree's points are, so the range is one of these.
-            ValidatedQueries::Own { itself } => unsafe { QueryView::own(self, range, itself) },
+            // SAFETY: a self-query has a query for each point, so the range is one of points.
+            ValidatedQueries::SelfQuery { include_self } => unsafe {
+                QueryView::self_query(self, range, include_self)
+            },
         })
     }
 
-    fn look_in_boxes<R>(
+    /// Runs a range query in boxes in host memory.
+    fn with_boxes<R>(
         &self,
         corners: &[C],
         mask: Option<&PointMask>,
@@ -203,22 +207,22 @@ impl<C: Coord> BucketIndex<C> {
     ) -> Result<R> {
         let stream = self.stream()?;
         let corners = Buffer::from_slice(&stream, corners, "corners of boxes")?;
-        let asked = DeviceOptions::<C>::new(&stream, ValidatedOptions::points(mask.cloned()))?;
-        run(RangeLaunch::of(self, &stream, Within::Boxes(corners.slice(), asked.mask())))
+        let options = DeviceOptions::<C>::new(&stream, ValidatedOptions::points(mask.cloned()))?;
+        run(RangeLaunch::of(self, &stream, RangeView::InBoxes(corners.slice(), options.mask())))
     }
 
-    /// What a call counts, in host memory.
-    fn counts(&self, call: RangeLaunch<'_, C>) -> Result<Vec<u32>> {
-        let stream = call.stream();
-        let mut counts = Buffer::uninitialized(&self.gpu, call.num_rows(), "counts of points")?;
-        call.count(&mut Workspace::new(&self.gpu), &mut counts)?;
+    /// Counts the points of each row, and copies the counts to the host.
+    fn count(&self, launch: RangeLaunch<'_, C>) -> Result<Vec<u32>> {
+        let stream = launch.stream();
+        let mut counts = Buffer::uninitialized(&self.gpu, launch.num_rows(), "counts of points")?;
+        launch.count(&mut Workspace::new(&self.gpu), &mut counts)?;
         counts.to_vec(stream)
     }
 
-    /// What a call finds, in host memory.
-    fn found(&self, call: RangeLaunch<'_, C>) -> Result<RangeResult<C>> {
-        let (stream, item_bytes) = (call.stream(), call.item_bytes());
-        let found = call.find_all(&mut Workspace::new(&self.gpu))?;
+    /// Finds the points of each row, and copies them to the host.
+    fn find(&self, launch: RangeLaunch<'_, C>) -> Result<RangeResult<C>> {
+        let (stream, item_bytes) = (launch.stream(), launch.item_bytes());
+        let found = launch.find_all(&mut Workspace::new(&self.gpu))?;
         let offsets = found.offsets.to_vec(stream)?;
         let (count, bytes) = (found.ids.len() as u64, found.ids.len() as u64 * item_bytes);
         let copied = || {
@@ -228,14 +232,14 @@ impl<C: Coord> BucketIndex<C> {
         copied().map_err(|error: Error| error.of_result(count, bytes))
     }
 
-    /// A new stream, for work after what has been done to the tree.
+    /// Creates a stream that waits for the last build of the index.
     pub(crate) fn stream(&self) -> Result<Stream> {
         let stream = Stream::new(&self.gpu)?;
         self.wait(&stream)?;
         Ok(stream)
     }
 
-    /// Lets a stream wait for the one that builds the tree, if that is another.
+    /// Makes a stream wait for the stream that last built the index.
     pub(crate) fn wait(&self, stream: &Stream) -> Result<()> {
         match &self.built_on {
             Some(built_on) => stream.wait_for(built_on),
@@ -243,13 +247,13 @@ impl<C: Coord> BucketIndex<C> {
         }
     }
 
-    /// Checks that tree, stream and what was asked for are of one device.
-    fn check(&self, stream: &Stream, asked: &DeviceOptions<C>) -> Result<()> {
+    /// Checks that index, stream and options are on one device.
+    fn check(&self, stream: &Stream, options: &DeviceOptions<C>) -> Result<()> {
         self.ids.check_device(stream)?;
-        asked.check_device(stream)
+        options.check_device(stream)
     }
 
-    /// Number of queries, if they are whole points on the stream's device.
+    /// Returns the number of queries, after checking that they are whole points on the stream's device.
     fn num_queries(&self, stream: &Stream, queries: DeviceQueries<'_, C>) -> Result<usize> {
         match queries {
             DeviceQueries::Coordinates(coords) => {
@@ -257,24 +261,24 @@ impl<C: Coord> BucketIndex<C> {
                 coords.check(stream, "coordinates of the queries", num_queries * self.dims)?;
                 Ok(num_queries)
             }
-            DeviceQueries::Own { .. } => Ok(self.num_points()),
+            DeviceQueries::SelfQuery { .. } => Ok(self.num_points()),
         }
     }
 
-    /// Number of points that the tree was given.
+    /// Number of input points.
     pub(crate) fn num_points(&self) -> usize {
-        self.given.as_ref().map_or(self.ids.len(), |given| given.len() / self.dims)
+        self.input_coords.as_ref().map_or(self.ids.len(), |coords| coords.len() / self.dims)
     }
 
     /// Levels above the buckets.
     fn levels(&self) -> u32 {
-        Cut::of(self.ids.len() as u32, self.bucket_len).levels
+        BucketLayout::new(self.ids.len() as u32, self.bucket_len).levels
     }
 
-    /// The index as kernels take it.
+    /// Returns the index as a kernel argument.
     pub(crate) fn view(&self) -> Index<'_, C> {
         Index {
-            coords: self.room.slice(),
+            coords: self.padded_coords.slice(),
             ids: self.ids.slice(),
             boxes: self.boxes.slice(),
             least_ids: self.least_ids.slice(),
@@ -283,21 +287,21 @@ impl<C: Coord> BucketIndex<C> {
         }
     }
 
-    /// The coordinates of point after point.
+    /// Returns the coordinates, point after point, without padding.
     pub(crate) fn coords(&self) -> Slice<'_, C> {
-        // SAFETY: the buffer has room for all points, and more behind them.
-        unsafe { self.room.slice().part(0, self.ids.len() * self.dims) }
+        // SAFETY: the buffer holds all points and padding.
+        unsafe { self.padded_coords.slice().part(0, self.ids.len() * self.dims) }
     }
 }
 
 impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, wanted: &ValidatedOptions<C>) -> Result<()> {
-        if wanted.periods.is_empty() {
+    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
+        if options.periods.is_empty() {
             return Ok(());
         }
         let stream = self.stream()?;
         with_dims!(self.dims, D => {
-            wanted.check_queries(queries, self.bounds::<D>(&stream)?, || self.own(&stream))
+            options.check_queries(queries, self.bounds::<D>(&stream)?, || self.coords_to_host(&stream))
         })
     }
 
@@ -305,7 +309,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         &self,
         queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: ValidatedOptions<C>,
+        options: ValidatedOptions<C>,
         mut ids: Vec<u32>,
         mut dist2: Vec<C>,
     ) -> Result<(Vec<u32>, Vec<C>)> {
@@ -315,7 +319,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         }
         let stream = self.stream()?;
         let mut workspace = Workspace::new(&self.gpu);
-        let asked = DeviceOptions::new(&stream, wanted)?;
+        let options = DeviceOptions::new(&stream, options)?;
         let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, num_queries);
         for begin in (0..num_queries).step_by(batch) {
@@ -327,16 +331,16 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
             let mut uploaded = None;
             let batch_queries = self.queries_on(&stream, queries, range, &mut uploaded)?;
             let mut layout = Layout::new();
-            let plan = Nearest::plan(&mut layout, self, &asked, batch_queries, k);
+            let plan = Nearest::plan(&mut layout, self, &options, batch_queries, k);
             let temp = workspace.carve(&stream, &layout, "k-d tree queries")?;
             // SAFETY: the buffers live until the results have been copied; a row belongs to one query.
-            unsafe { plan.run(&stream, &temp, self, &asked, batch_queries, rows)? };
+            unsafe { plan.run(&stream, &temp, self, &options, batch_queries, rows)? };
             batch_ids.append_to(&stream, &mut ids)?;
             batch_dist2.append_to(&stream, &mut dist2)?;
         }
-        let is_own = matches!(queries, ValidatedQueries::Own { .. });
-        if is_own && batch < num_queries && self.given.is_none() {
-            // Batches are in the order of the tree.
+        let is_self_query = matches!(queries, ValidatedQueries::SelfQuery { .. });
+        if is_self_query && batch < num_queries && self.input_coords.is_none() {
+            // The rows of several batches are in the order of the tree.
             let order = self.ids.to_vec(&stream)?;
             return Ok((by_id(&order, &ids, k)?, by_id(&order, &dist2, k)?));
         }
@@ -346,52 +350,52 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
     fn count_within(
         &self,
         queries: ValidatedQueries<'_, C>,
-        wanted: ValidatedOptions<C>,
+        options: ValidatedOptions<C>,
     ) -> Result<Vec<u32>> {
-        self.look(queries, wanted, |call| self.counts(call))
+        self.with_queries(queries, options, |launch| self.count(launch))
     }
 
     fn within(
         &self,
         queries: ValidatedQueries<'_, C>,
-        wanted: ValidatedOptions<C>,
+        options: ValidatedOptions<C>,
     ) -> Result<RangeResult<C>> {
-        self.look(queries, wanted, |call| self.found(call))
+        self.with_queries(queries, options, |launch| self.find(launch))
     }
 
     fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
-        self.look_in_boxes(corners, mask, |call| self.counts(call))
+        self.with_boxes(corners, mask, |launch| self.count(launch))
     }
 
     fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>> {
-        self.look_in_boxes(corners, mask, |call| self.found(call))
+        self.with_boxes(corners, mask, |launch| self.find(launch))
     }
 
-    fn find_batches(
+    fn range_batches(
         &self,
-        sought: RangeQuery<'_, C>,
+        query: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut VisitRange<'_, C>,
+        visit: &mut VisitRange<'_, C>,
     ) -> Result<ControlFlow<()>> {
-        self.deliver_found(sought, delivery, show)
+        self.deliver_range(query, delivery, visit)
     }
 
     fn nearest_batches(
         &self,
         queries: ValidatedQueries<'_, C>,
         k: usize,
-        wanted: ValidatedOptions<C>,
+        options: ValidatedOptions<C>,
         delivery: &mut Delivery<'_, '_>,
-        show: &mut VisitNearest<'_, C>,
+        visit: &mut VisitNearest<'_, C>,
     ) -> Result<ControlFlow<()>> {
-        self.deliver_nearest(queries, k, wanted, delivery, show)
+        self.deliver_nearest(queries, k, options, delivery, visit)
     }
 }
 
 impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
-    fn prepare(&self, stream: &Stream, wanted: ValidatedOptions<C>) -> Result<DeviceOptions<C>> {
+    fn prepare(&self, stream: &Stream, options: ValidatedOptions<C>) -> Result<DeviceOptions<C>> {
         self.ids.check_device(stream)?;
-        DeviceOptions::new(stream, wanted)
+        DeviceOptions::new(stream, options)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -401,11 +405,11 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         workspace: &mut Workspace,
         queries: DeviceQueries<'_, C>,
         k: usize,
-        asked: &DeviceOptions<C>,
+        options: &DeviceOptions<C>,
         ids: &mut Buffer<u32>,
         dist2: &mut Buffer<C>,
     ) -> Result<()> {
-        self.check(stream, asked)?;
+        self.check(stream, options)?;
         let num_queries = self.num_queries(stream, queries)?;
         ids.check(stream, "ids of neighbors", num_queries.saturating_mul(k))?;
         dist2.check(stream, "distances of neighbors", num_queries.saturating_mul(k))?;
@@ -415,55 +419,55 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         let mut layout = Layout::new();
         let rows = ResultRows { dist2: dist2.slice_mut(), ids: ids.slice_mut(), k: k as u64 };
         let queries = QueryView::all(self, queries);
-        let plan = Nearest::plan(&mut layout, self, asked, queries, k);
+        let plan = Nearest::plan(&mut layout, self, options, queries, k);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         self.wait(stream)?;
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
         // freed.
-        unsafe { plan.run(stream, &temp, self, asked, queries, rows) }
+        unsafe { plan.run(stream, &temp, self, options, queries, rows) }
     }
 
     fn count_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: DeviceRangeQuery<'_, C>,
+        query: DeviceRangeQuery<'_, C>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        RangeLaunch::new(self, stream, look)?.count(workspace, counts)
+        RangeLaunch::new(self, stream, query)?.count(workspace, counts)
     }
 
     fn find_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: DeviceRangeQuery<'_, C>,
+        query: DeviceRangeQuery<'_, C>,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<C>>,
     ) -> Result<()> {
-        RangeLaunch::new(self, stream, look)?.find(workspace, offsets, ids, dist2)
+        RangeLaunch::new(self, stream, query)?.find(workspace, offsets, ids, dist2)
     }
 
     fn find_all_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        look: DeviceRangeQuery<'_, C>,
+        query: DeviceRangeQuery<'_, C>,
     ) -> Result<DeviceWithin<C>> {
-        RangeLaunch::new(self, stream, look)?.find_all(workspace)
+        RangeLaunch::new(self, stream, query)?.find_all(workspace)
     }
 }
 
-/// Rows of `k` entries, which are in the order of `ids`, in that of the ids themselves.
+/// Reorders rows of `k` entries, where row `i` belongs to `ids[i]`, by id.
 pub(crate) fn by_id<T: Copy + Send + Sync>(ids: &[u32], rows: &[T], k: usize) -> Result<Vec<T>> {
-    let mut place = memory::vec_with_capacity(ids.len(), "places of rows")?;
-    place.resize(ids.len(), 0_usize);
+    let mut row_of = memory::vec_with_capacity(ids.len(), "positions of rows")?;
+    row_of.resize(ids.len(), 0_usize);
     for (i, &id) in ids.iter().enumerate() {
-        place[id as usize] = i;
+        row_of[id as usize] = i;
     }
     let mut sorted = memory::vec_with_capacity(rows.len(), "rows of the result")?;
-    for i in place {
+    for i in row_of {
         sorted.extend_from_slice(&rows[i * k..(i + 1) * k]);
     }
     Ok(sorted)

@@ -1,4 +1,4 @@
-//! Whether ids are those of points, each once.
+//! Checks that ids are a permutation of the points' ids.
 
 use rayon::prelude::*;
 use std::sync::atomic::AtomicU64;
@@ -7,31 +7,31 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::error::Result;
 use crate::memory;
 
-/// Up to so many ids are looked at on the calling thread.
+/// Up to this many ids are checked on the calling thread.
 const SEQUENTIAL: usize = 1 << 14;
 
-/// The first place whose id is not below the number of ids, or that of a place before it, and what is wrong with it. O(n); takes a bit
-/// an id.
-pub(crate) fn first_wrong(ids: &[u32]) -> Result<Option<(usize, String)>> {
+/// Returns the first index whose id is out of range or occurred before, and what is wrong with it. O(n); memory: one bit per id.
+pub(crate) fn first_invalid(ids: &[u32]) -> Result<Option<(usize, String)>> {
     let num_points = ids.len();
-    let place = first_unlike(ids, num_points, |id, is_new| (id as usize) < num_points && is_new)?;
-    Ok(place.map(|place| {
-        let id = ids[place];
+    let index = first_failing(ids, num_points, |id, is_new| (id as usize) < num_points && is_new)?;
+    Ok(index.map(|index| {
+        let id = ids[index];
         let what = match (id as usize) < num_points {
             true => format!("id {id} is also the id of another point"),
             false => format!("id {id}, but there are {num_points} points"),
         };
-        (place, what)
+        (index, what)
     }))
 }
 
-/// The first place whose id is that of a place before it; what is no id of a point may be there any number of times.
-pub(crate) fn first_twice(ids: &[u32], num_points: usize) -> Result<Option<usize>> {
-    first_unlike(ids, num_points, |id, is_new| id as usize >= num_points || is_new)
+/// Returns the first index whose id occurred before; ids of no point may occur any number of times.
+pub(crate) fn first_duplicate(ids: &[u32], num_points: usize) -> Result<Option<usize>> {
+    first_failing(ids, num_points, |id, is_new| id as usize >= num_points || is_new)
 }
 
-/// The first place that `is_right` is false of, which is told its id, and whether that is one of a point and of no place before it.
-fn first_unlike(
+/// Returns the first index for which `is_right` is false. `is_right` gets the id, and whether it is an id of a point that did not occur
+/// before.
+fn first_failing(
     ids: &[u32],
     num_points: usize,
     is_right: impl Fn(u32, bool) -> bool + Sync,
@@ -48,7 +48,7 @@ fn first_unlike(
         if ids.par_iter().with_min_len(SEQUENTIAL).all(is_right) {
             return Ok(None);
         }
-        // Again, in order, to find the first.
+        // Check again in order to find the first.
         seen.iter().for_each(|word| word.store(0, Relaxed));
     }
     Ok(ids.iter().position(|id| !is_right(id)))
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn wrong(ids: &[u32]) -> Option<(usize, String)> {
-        first_wrong(ids).unwrap()
+        first_invalid(ids).unwrap()
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
     #[cfg(feature = "io")]
     #[test]
     fn others_than_ids_may_be_there_twice() {
-        assert_eq!(first_twice(&[0, u32::MAX, 1, u32::MAX, 9], 2).unwrap(), None);
-        assert_eq!(first_twice(&[0, u32::MAX, 1, 0], 2).unwrap(), Some(3));
+        assert_eq!(first_duplicate(&[0, u32::MAX, 1, u32::MAX, 9], 2).unwrap(), None);
+        assert_eq!(first_duplicate(&[0, u32::MAX, 1, 0], 2).unwrap(), Some(3));
     }
 }

@@ -1,4 +1,4 @@
-//! What every index of points answers.
+//! The queries of every index of points.
 
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ pub(crate) mod sealed {
 
 type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 
-/// An index that answers queries for points: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
+/// An index of points that answers queries: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
 /// [`Quadtree`](crate::quadtree::Quadtree).
 ///
 /// Results do not depend on the index, but for the order of points found within a distance or in boxes.
@@ -32,9 +32,9 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
 /// a query by a [`PointMask`]. Queries only read, so threads may share one index.
 ///
-/// In batches a result is shown to `look` in the order of its rows, on the calling thread, while a GPU is busy with the next ones;
-/// [`ControlFlow::Break`] stops the call, which then returns what was delivered. The rows are those of the call that returns the whole
-/// result. If `look` panics, nothing of the call goes on, and index and batches stay usable.
+/// Calls in batches pass the rows to `visit` in order, on the calling thread, while a GPU computes the next batch. [`ControlFlow::Break`]
+/// stops the call, which then returns what it delivered. The rows equal those of the call that returns the whole result. If `visit`
+/// panics, the call stops, and index and batches stay usable.
 ///
 /// Only kauri implements it:
 ///
@@ -51,52 +51,54 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// }
 /// ```
 pub trait SpatialIndex: sealed::Sealed {
-    /// Its points.
+    /// The type of the points.
     type Point: Point;
 
     /// The device that the index lives on.
     fn device(&self) -> &Device;
 
-    /// Number of points that it was given, which have the ids up to it.
+    /// Number of input points; their ids are `0..num_points`.
     fn num_points(&self) -> usize;
 
     #[doc(hidden)]
     fn query_backend(&self) -> Result<&dyn QueryBackend<CoordOf<Self>>>;
 
-    /// The `k` nearest points of every query, nearest first; of equally near ones the smaller id first.
+    /// Returns the `k` nearest points of every query, sorted by (distance, id).
     ///
     /// - Result: n x k ids and squared distances, see [`Neighbors`]. Rows are padded with `u32::MAX` and infinity where
     ///   the index has fewer than `k` points; `k` = 0 gives n empty rows.
     /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the type of the coordinates, for integers `f64`,
     ///   without contraction: the same bits on every backend.
-    /// - Cost: O(log n + k) nodes a query for points that are spread in few dimensions, and for any number of points at one
-    ///   place. Memory beside the result: on the CPU at most 32 MiB and O(k) a thread; the first query to an index makes boxes
-    ///   of its subtrees there, which take up to an eighth of its memory.
+    /// - Cost: O(log n + k) nodes per query for points spread in few dimensions, and for any number of equal points. Memory beside the
+    ///   result: on the CPU at most 32 MiB and O(k) per thread; the first query to an index builds boxes of its subtrees there, which take
+    ///   up to an eighth of its memory.
     ///
     /// # Errors
-    /// Those of [`KdTree::build`](crate::KdTree::build) for the first query that cannot be used; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if n x k entries do
-    /// not fit in memory, for which there is [`SpatialIndex::nearest_batches`]; errors of the device.
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first query that cannot be used;
+    /// [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if n x k entries do not fit in memory, for which there is
+    /// [`SpatialIndex::nearest_batches`]; errors of the device.
     fn nearest(&self, queries: &[Self::Point], k: usize) -> Result<Neighbors<Self::Point>> {
         self.nearest_with(queries, k, &QueryOptions::default())
     }
 
-    /// The same as the options say, of points or of the tree's own.
+    /// Returns the `k` nearest points of every query by these options. Queries are points, or all points of the index
+    /// ([`Queries::SelfQuery`]).
     ///
     /// # Errors
-    /// Those of [`nearest`](SpatialIndex::nearest); [`Error::InvalidLength`](crate::Error::InvalidLength) for a radius or a period that is negative or NaN;
-    /// [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, and for other periods than one an axis;
-    /// [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
+    /// The errors of [`nearest`](SpatialIndex::nearest); [`Error::InvalidLength`](crate::Error::InvalidLength) for a radius or a period
+    /// that is negative or NaN; [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, and for other periods than
+    /// one an axis; [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
     fn nearest_with<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
         k: usize,
         options: &QueryOptions<Self::Point>,
     ) -> Result<Neighbors<Self::Point>> {
-        checked(self, queries.into(), options, |answers, queries, wanted| {
+        checked(self, queries.into(), options, |backend, queries, validated| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
             let _span = tracing::debug_span!("nearest", queries = num_queries, k).entered();
             let (ids, dist2) = result_rows::<CoordOf<Self>>(num_queries, k)?;
-            let (ids, dist2) = answers.nearest(queries, k, wanted, ids, dist2)?;
+            let (ids, dist2) = backend.nearest(queries, k, validated, ids, dist2)?;
             Ok(Neighbors::new(num_queries, k, ids, dist2))
         })
     }
@@ -116,7 +118,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// ```
     ///
     /// # Errors
-    /// Those of [`nearest`](SpatialIndex::nearest).
+    /// The errors of [`nearest`](SpatialIndex::nearest).
     fn nearest_one(&self, query: &Self::Point) -> Result<Option<Neighbor<CoordOf<Self>>>> {
         self.nearest_one_with(query, &QueryOptions::default())
     }
@@ -125,7 +127,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// every point.
     ///
     /// # Errors
-    /// Those of [`nearest_with`](SpatialIndex::nearest_with).
+    /// The errors of [`nearest_with`](SpatialIndex::nearest_with).
     fn nearest_one_with(
         &self,
         query: &Self::Point,
@@ -142,7 +144,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// the result alone for `k` up to 64.
     ///
     /// # Errors
-    /// Those of [`nearest`](SpatialIndex::nearest).
+    /// The errors of [`nearest`](SpatialIndex::nearest).
     fn nearest_k(&self, query: &Self::Point, k: usize) -> Result<Vec<Neighbor<CoordOf<Self>>>> {
         self.nearest_k_with(query, k, &QueryOptions::default())
     }
@@ -150,7 +152,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// The `k` nearest points of one query by these options, as [`nearest_k`](SpatialIndex::nearest_k).
     ///
     /// # Errors
-    /// Those of [`nearest_with`](SpatialIndex::nearest_with).
+    /// The errors of [`nearest_with`](SpatialIndex::nearest_with).
     fn nearest_k_with(
         &self,
         query: &Self::Point,
@@ -176,10 +178,10 @@ pub trait SpatialIndex: sealed::Sealed {
         Ok(neighbors)
     }
 
-    /// The number of points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in meters.
+    /// Counts the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters.
     ///
     /// # Errors
-    /// Those of [`SpatialIndex::nearest_with`].
+    /// The errors of [`SpatialIndex::nearest_with`].
     fn count_within<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
@@ -187,18 +189,18 @@ pub trait SpatialIndex: sealed::Sealed {
         options: &QueryOptions<Self::Point>,
     ) -> Result<Vec<u32>> {
         let options = options.clone().radius(radius);
-        checked(self, queries.into(), &options, |answers, queries, wanted| {
-            answers.count_within(queries, wanted)
+        checked(self, queries.into(), &options, |backend, queries, validated| {
+            backend.count_within(queries, validated)
         })
     }
 
-    /// The points within `radius` of every query, its border included; for [`LonLat`](crate::LonLat) in meters.
+    /// Returns the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters.
     ///
-    /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query; on the CPU up to 0.8 GB more while it works.
+    /// Memory: 4 bytes and a coordinate per found point, 8 bytes per query; on the CPU up to 0.8 GB more during the call.
     ///
     /// # Errors
-    /// Those of [`SpatialIndex::nearest_with`]; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number of points found, if
-    /// they do not fit in memory: [`within_batches`](SpatialIndex::within_batches) delivers them in batches.
+    /// The errors of [`SpatialIndex::nearest_with`]; [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number of points
+    /// found, if they do not fit in memory: [`within_batches`](SpatialIndex::within_batches) delivers them in batches.
     fn within<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
@@ -206,8 +208,8 @@ pub trait SpatialIndex: sealed::Sealed {
         options: &QueryOptions<Self::Point>,
     ) -> Result<Rows<Neighbor<CoordOf<Self>>>> {
         let options = options.clone().radius(radius);
-        let mut found = checked(self, queries.into(), &options, |answers, queries, wanted| {
-            answers.within(queries, wanted)
+        let mut found = checked(self, queries.into(), &options, |backend, queries, validated| {
+            backend.within(queries, validated)
         })?;
         if options.sorted {
             found.rows_mut().sort();
@@ -216,12 +218,13 @@ pub trait SpatialIndex: sealed::Sealed {
         Ok(Rows::new(offsets, (ids, dist2)))
     }
 
-    /// The number of points in every box, given by its least and its greatest coordinates, its border included. A box whose least
-    /// coordinate on an axis is above its greatest has none. With a mask only its points count.
+    /// Counts the points in every box, border included. A box is its least and its greatest corner; it is empty if a least coordinate is
+    /// above the greatest one. With a mask, only its points count.
     ///
     /// # Errors
-    /// Those of [`KdTree::build`](crate::KdTree::build) for the first corner that cannot be used; [`Error::Shape`](crate::Error::Shape) for a mask of another number of
-    /// points; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first corner that cannot be used;
+    /// [`Error::Shape`](crate::Error::Shape) for a mask of another number of points; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// errors of the device.
     fn count_in_boxes(&self, boxes: &[[Self::Point; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>>
     where
         Self::Point: Cartesian,
@@ -230,11 +233,12 @@ pub trait SpatialIndex: sealed::Sealed {
         self.query_backend()?.count_in_boxes(&corners, mask)
     }
 
-    /// The points in every box, as [`count_in_boxes`](SpatialIndex::count_in_boxes) counts them, in the order of the tree.
+    /// Returns the points in every box, as [`count_in_boxes`](SpatialIndex::count_in_boxes) counts them, in the order of the tree.
     ///
     /// # Errors
-    /// Those of [`count_in_boxes`](SpatialIndex::count_in_boxes); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number
-    /// of points found, if they do not fit in memory: [`in_boxes_batches`](SpatialIndex::in_boxes_batches) delivers them in batches.
+    /// The errors of [`count_in_boxes`](SpatialIndex::count_in_boxes); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the
+    /// number of points found, if they do not fit in memory: [`in_boxes_batches`](SpatialIndex::in_boxes_batches) delivers them in
+    /// batches.
     fn in_boxes(&self, boxes: &[[Self::Point; 2]], mask: Option<&PointMask>) -> Result<Rows<u32>>
     where
         Self::Point: Cartesian,
@@ -244,9 +248,9 @@ pub trait SpatialIndex: sealed::Sealed {
         Ok(Rows::new(offsets, ids))
     }
 
-    /// The `k` nearest points of every query, as [`nearest_with`](SpatialIndex::nearest_with), in batches.
+    /// Delivers the `k` nearest points of every query, as [`nearest_with`](SpatialIndex::nearest_with), in batches.
     ///
-    /// Memory: that of [`Batches`]; of a GPU also a copy of the points' coordinates, if they are the queries.
+    /// Memory: that of [`Batches`]; a self-query on a GPU also copies the points' coordinates.
     ///
     /// ```
     /// use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -255,7 +259,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
     /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
     ///
-    /// // Look for a query that is far from everything, and no further.
+    /// // Stop at the first query that is far from every point.
     /// let queries = [[0.0, 0.1], [9.0, 9.0], [1.0, 1.0]];
     /// let mut far = None;
     /// let mut batches = Batches::new().rows(1);
@@ -269,72 +273,72 @@ pub trait SpatialIndex: sealed::Sealed {
     /// ```
     ///
     /// # Errors
-    /// Those of [`nearest_with`](SpatialIndex::nearest_with), of queries before any batch;
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) if a batch has no room for one row.
+    /// The errors of [`nearest_with`](SpatialIndex::nearest_with), of queries before any batch;
+    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) if one row exceeds the limits of a batch.
     fn nearest_batches<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
         k: usize,
         options: &QueryOptions<Self::Point>,
         batches: &mut Batches<'_>,
-        mut look: impl FnMut(NearestBatch<'_, Self::Point>) -> ControlFlow<()>,
+        mut visit: impl FnMut(NearestBatch<'_, Self::Point>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        checked(self, queries.into(), options, |answers, queries, wanted| {
+        checked(self, queries.into(), options, |backend, queries, validated| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
             let _span = tracing::debug_span!("nearest_batches", queries = num_queries, k).entered();
             Delivery::run(batches, self.device(), num_queries, |delivery| {
-                let show = &mut |rows: Range<usize>, ids: &[u32], dist2: &[CoordOf<Self>]| {
-                    look(NearestBatch::new(rows.start, NeighborRows { len: rows.len(), k, ids, dist2 }))
+                let mut visit_rows = |rows: Range<usize>, ids: &[u32], dist2: &[CoordOf<Self>]| {
+                    visit(NearestBatch::new(rows.start, NeighborRows { len: rows.len(), k, ids, dist2 }))
                 };
-                answers.nearest_batches(queries, k, wanted, delivery, show)
+                backend.nearest_batches(queries, k, validated, delivery, &mut visit_rows)
             })
         })
     }
 
-    /// The points within `radius` of every query, its border included, as [`within`](SpatialIndex::within), in batches. There may be any
-    /// number, also more than 2^32.
+    /// Delivers the points within `radius` of every query, border included, as [`within`](SpatialIndex::within), in batches. There may be
+    /// more than 2^32.
     ///
-    /// Points are counted before they are written, on the CPU by a walk of its own. Memory: that of [`Batches`]; of a GPU also a
-    /// copy of the points' coordinates, if they are the queries.
+    /// Points are counted before they are written, on the CPU by a separate traversal. Memory: that of [`Batches`]; a self-query on a GPU
+    /// also copies the points' coordinates.
     ///
     /// # Errors
-    /// Those of [`nearest_with`](SpatialIndex::nearest_with), of queries before any batch;
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row that a batch has no room for, when those before it have
-    /// been delivered.
+    /// The errors of [`nearest_with`](SpatialIndex::nearest_with), of queries before any batch;
+    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row that exceeds the limits of a batch, after the rows
+    /// before it have been delivered.
     fn within_batches<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
         radius: CoordOf<Self>,
         options: &QueryOptions<Self::Point>,
         batches: &mut Batches<'_>,
-        mut look: impl FnMut(RowsBatch<'_, Neighbor<CoordOf<Self>>>) -> ControlFlow<()>,
+        mut visit: impl FnMut(RowsBatch<'_, Neighbor<CoordOf<Self>>>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
         let options = options.clone().radius(radius);
-        checked(self, queries.into(), &options, |_, queries, wanted| {
+        checked(self, queries.into(), &options, |_, queries, validated| {
             let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            let query = RangeQuery::Within(queries, wanted);
+            let query = RangeQuery::Within(queries, validated);
             range_batches(self, num_queries, query, batches, &mut |first, mut found| {
                 if options.sorted {
                     found.sort();
                 }
-                look(RowsBatch::new(first, found.offsets, NeighborRow::new(found.ids, found.dist2)))
+                visit(RowsBatch::new(first, found.offsets, NeighborRow::new(found.ids, found.dist2)))
             })
         })
     }
 
-    /// The points in every box, as [`in_boxes`](SpatialIndex::in_boxes), in batches; more of it says
+    /// Delivers the points in every box, as [`in_boxes`](SpatialIndex::in_boxes), in batches; see
     /// [`within_batches`](SpatialIndex::within_batches).
     ///
     /// # Errors
-    /// Those of [`count_in_boxes`](SpatialIndex::count_in_boxes), of boxes before any batch;
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row that a batch has no room for, when those before it have
-    /// been delivered.
+    /// The errors of [`count_in_boxes`](SpatialIndex::count_in_boxes), of boxes before any batch;
+    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row that exceeds the limits of a batch, after the rows
+    /// before it have been delivered.
     fn in_boxes_batches(
         &self,
         boxes: &[[Self::Point; 2]],
         mask: Option<&PointMask>,
         batches: &mut Batches<'_>,
-        mut look: impl FnMut(RowsBatch<'_, u32>) -> ControlFlow<()>,
+        mut visit: impl FnMut(RowsBatch<'_, u32>) -> ControlFlow<()>,
     ) -> Result<Delivered>
     where
         Self::Point: Cartesian,
@@ -342,7 +346,7 @@ pub trait SpatialIndex: sealed::Sealed {
         let corners = checked_boxes(self, boxes, mask)?;
         let query = RangeQuery::InBoxes(&corners, mask);
         range_batches(self, boxes.len(), query, batches, &mut |first, found| {
-            look(RowsBatch::new(first, found.offsets, &*found.ids))
+            visit(RowsBatch::new(first, found.offsets, &*found.ids))
         })
     }
 }
@@ -365,7 +369,7 @@ fn neighbors_found<'a, C: Copy>(ids: &'a [u32], dist2: &'a [C]) -> NeighborRow<'
     NeighborRows { len: 1, k: ids.len(), ids, dist2 }.row(0)
 }
 
-/// Checks options and queries, all of it before any work, so that every device refuses the same; then runs them.
+/// Validates options and queries before any work, the same on every device, and runs them.
 fn checked<I: SpatialIndex + ?Sized, R>(
     index: &I,
     queries: Queries<'_, I::Point>,
@@ -376,18 +380,18 @@ fn checked<I: SpatialIndex + ?Sized, R>(
         ValidatedOptions<CoordOf<I>>,
     ) -> Result<R>,
 ) -> Result<R> {
-    let wanted = ValidatedOptions::new(options, index.num_points())?;
+    let validated = ValidatedOptions::new(options, index.num_points())?;
     let coords;
     let queries = match queries {
         Queries::Points(points) => {
             coords = checked_coordinates(points, "query")?;
             ValidatedQueries::points(&coords)
         }
-        Queries::Own { itself } => ValidatedQueries::Own { itself },
+        Queries::SelfQuery { include_self } => ValidatedQueries::SelfQuery { include_self },
     };
-    let answers = index.query_backend()?;
-    answers.check_queries(queries, &wanted)?;
-    run(answers, queries, wanted)
+    let backend = index.query_backend()?;
+    backend.check_queries(queries, &validated)?;
+    run(backend, queries, validated)
 }
 
 fn checked_boxes<'a, I: SpatialIndex + ?Sized>(
@@ -411,6 +415,6 @@ fn range_batches<I: SpatialIndex + ?Sized>(
 ) -> Result<Delivered> {
     let _span = tracing::debug_span!("range_batches", rows = num_rows).entered();
     Delivery::run(batches, index.device(), num_rows, |delivery| {
-        index.query_backend()?.find_batches(query, delivery, visit)
+        index.query_backend()?.range_batches(query, delivery, visit)
     })
 }

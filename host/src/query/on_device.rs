@@ -10,24 +10,24 @@ use std::sync::Arc;
 /// Queries in device memory.
 #[derive(Clone, Copy, Debug)]
 pub enum DeviceQueries<'a, C> {
-    /// The coordinates of these points, point after point, a row of the result each.
+    /// The coordinates of points, point after point; each has a row of the result.
     Coordinates(&'a Buffer<C>),
-    /// The points of the tree, each of which is a query: the row of a point is that of its id.
-    Own {
-        /// A point is a neighbor of its own; otherwise it is left out of its row.
-        itself: bool,
+    /// All points of the tree; the row of a point is its id.
+    SelfQuery {
+        /// A point is its own neighbor; otherwise it is excluded from its row.
+        include_self: bool,
     },
 }
 
-/// [`QueryOptions`](crate::QueryOptions) checked for a tree, with what a GPU reads of them in its memory. Another tree refuses them; the tree itself takes
-/// them also after [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points.
+/// [`QueryOptions`](crate::QueryOptions) validated for a tree and copied to its GPU. Other trees refuse them. The tree accepts them also
+/// after [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points.
 pub struct PreparedQuery<P: Point> {
-    pub(crate) asked: DeviceOptions<P::Coord>,
+    pub(crate) options: DeviceOptions<P::Coord>,
     pub(crate) tree: Identity,
     pub(crate) points: PhantomData<fn() -> P>,
 }
 
-/// Tells a tree from all others, dropped ones included.
+/// Distinguishes a tree from all others, including dropped ones.
 #[derive(Clone)]
 pub(crate) struct Identity(pub(crate) Arc<()>);
 
@@ -47,16 +47,16 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DeviceWithin<C> {
-    /// Where each row begins, and where the last ends: one more than rows.
+    /// Where each row begins, and where the last one ends: one more than rows.
     pub offsets: Buffer<u64>,
-    /// All ids, row after row; those of a row are in the order of the tree.
+    /// The ids of all rows, row after row; within a row in the order of the tree.
     pub ids: Buffer<u32>,
-    /// All distances, as [`Neighbors::dist2`](crate::Neighbors::dist2) has them; none of points in boxes.
+    /// The distances of all rows, as [`Neighbor::dist2`](crate::Neighbor::dist2); empty for boxes.
     pub dist2: Buffer<C>,
 }
 
-/// The number of points that a call found, for which there was room or not: the last of its offsets. Above the number of ids
-/// that there was room for, some are missing: give room for as many, and call again. Waits for the stream.
+/// Returns the number of points that a call found, the last of its offsets; waits for the stream. If that exceeds the capacity of the
+/// ids, the points beyond were not written: allocate that many ids and call again.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) for no offsets at all; [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
@@ -65,11 +65,11 @@ pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
     Ok(offsets.part_to_vec(stream, end - 1..end)?[0])
 }
 
-/// What points are looked for by, a row each.
+/// A range query in device memory: a row of points for each query or box.
 #[derive(Clone, Copy)]
 pub(crate) enum DeviceRangeQuery<'a, C> {
-    /// A distance from queries, by options.
+    /// The points within the options' bound of each query.
     Within(&'a DeviceOptions<C>, DeviceQueries<'a, C>),
-    /// Boxes: the least and then the greatest coordinates of each, and of the options the mask.
+    /// The points of the options' mask in each box, which is its least and then its greatest corner.
     InBoxes(&'a DeviceOptions<C>, &'a Buffer<C>),
 }

@@ -1,4 +1,4 @@
-//! What queries ask for.
+//! Queries and their options.
 
 use kauri_kernels::thread::coord::Coord;
 pub use kauri_kernels::thread::measure::Norm;
@@ -12,15 +12,15 @@ use crate::query::backend::ValidatedQueries;
 /// Up to this many queries are compared with periods on the calling thread.
 const SEQUENTIAL: usize = 1 << 12;
 
-/// Where queries come from.
+/// The queries of a call.
 #[derive(Debug)]
 pub enum Queries<'a, P> {
-    /// These points, a row of the result each.
+    /// These points; each has a row of the result.
     Points(&'a [P]),
-    /// The points of the tree, each of which is a query: the row of a point is that of its id.
-    Own {
-        /// A point is a neighbor of its own; otherwise it is left out of its row.
-        itself: bool,
+    /// All points of the index; the row of a point is its id.
+    SelfQuery {
+        /// A point is its own neighbor; otherwise it is excluded from its row.
+        include_self: bool,
     },
 }
 
@@ -37,49 +37,47 @@ impl<'a, P, T: AsRef<[P]> + ?Sized> From<&'a T> for Queries<'a, P> {
     }
 }
 
-/// What a query asks for beside its points. The default: the Euclidean distance, all points, however far.
+/// Options of a query. The default is the Euclidean distance to all points, with no limit.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueryOptions<P: Point> {
-    /// How distances are measured. Under [`Norm::Manhattan`] and [`Norm::Chebyshev`] results have the distances themselves, and
-    /// under [`Norm::Euclidean`] their squares.
+    /// The norm. Results hold distances under [`Norm::Manhattan`] and [`Norm::Chebyshev`], and squared distances under [`Norm::Euclidean`].
     pub norm: Norm,
-    /// The space repeats after this much on each axis; 0 on an axis where it does not. No query may lie more than a period
-    /// from a point: that is [`Error::BeyondPeriod`], and of queries in device memory, which are not looked at before, wrong rows.
+    /// The period of each axis of a periodic space; 0 for an axis that is not periodic. A query more than a period away from a point is
+    /// [`Error::BeyondPeriod`]. Queries in device memory are not checked, and their rows are wrong then.
     pub periods: Option<Vec<P::Coord>>,
-    /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in meters. Its square is rounded in the type of
+    /// Finds only points within this distance, inclusive; for [`LonLat`](crate::LonLat) in meters. Its square is rounded in the type of
     /// the coordinates, for integers `f64`.
     pub radius: Option<P::Coord>,
-    /// Only these points.
+    /// Finds only these points.
     pub mask: Option<PointMask>,
-    /// Queries that follow each other are near each other already, so that a GPU need not sort them. Results do not depend on
-    /// it.
+    /// Consecutive queries are near each other already, so a GPU need not sort them. Results do not depend on it.
     pub coherent: bool,
-    /// How a GPU goes through the tree; results do not depend on it.
+    /// How a GPU traverses the tree. Results do not depend on it.
     pub traversal: Traversal,
-    /// Points within a distance are sorted by (distance, id); otherwise, and on a GPU's own buffers, they are in the order of the
-    /// tree. (Nearest neighbors are always sorted.)
+    /// Sorts the points of each range query by (distance, id); otherwise, and in device memory, they are in the order of the tree. (Nearest
+    /// neighbors are always sorted.)
     pub sorted: bool,
 }
 
-/// How a GPU goes through a tree. All give the same results. The CPU has a walk of its own.
+/// How a GPU traverses a tree. Results do not depend on it. The CPU has one traversal of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Traversal {
     /// [`BruteForce`](Self::BruteForce) for a few points, otherwise [`Buckets`](Self::Buckets).
     #[default]
     Auto,
-    /// Down to buckets of up to 16 points, by the boxes of the nodes above them.
+    /// Descends by bounding boxes to buckets of up to 16 points.
     Buckets,
-    /// Every point, without the tree.
+    /// Compares each query with every point.
     BruteForce,
-    /// Every query goes node by node, without a stack (Wald 2022, *A Stack-Free Traversal Algorithm for Left-Balanced k-d
-    /// Trees*). For the nearest of all points under the Euclidean norm only: otherwise, here and below, the walk is that of
+    /// Each query visits node by node, without a stack (Wald 2022, *A Stack-Free Traversal Algorithm for Left-Balanced k-d
+    /// Trees*). This traversal and those below are for the nearest of all points under the Euclidean norm; other queries use
     /// [`Buckets`](Self::Buckets).
     StackFree,
-    /// The same with a stack of the distances to planes.
+    /// Node by node, with a stack of the distances to split planes.
     Stack,
-    /// The same with a stack of the distances to cells, the closest corners of which are kept.
+    /// Node by node, with a stack of the distances to the closest corners of cells.
     ClosestCorner,
 }
 
@@ -98,50 +96,50 @@ impl<P: Point> Default for QueryOptions<P> {
 }
 
 impl<P: Point> QueryOptions<P> {
-    /// With this norm.
+    /// Sets [`norm`](Self::norm).
     pub fn norm(mut self, norm: Norm) -> Self {
         self.norm = norm;
         self
     }
 
-    /// With these periods, one an axis.
+    /// Sets [`periods`](Self::periods), one per axis.
     pub fn periods(mut self, periods: impl Into<Vec<P::Coord>>) -> Self {
         self.periods = Some(periods.into());
         self
     }
 
-    /// Up to this distance.
+    /// Sets [`radius`](Self::radius).
     pub fn radius(mut self, radius: P::Coord) -> Self {
         self.radius = Some(radius);
         self
     }
 
-    /// Of these points.
+    /// Sets [`mask`](Self::mask).
     pub fn mask(mut self, mask: PointMask) -> Self {
         self.mask = Some(mask);
         self
     }
 
-    /// Of queries in a good order.
+    /// Sets [`coherent`](Self::coherent).
     pub fn coherent(mut self) -> Self {
         self.coherent = true;
         self
     }
 
-    /// With sorted rows of points within a distance.
+    /// Sets [`sorted`](Self::sorted).
     pub fn sorted(mut self) -> Self {
         self.sorted = true;
         self
     }
 
-    /// By this traversal.
+    /// Sets [`traversal`](Self::traversal).
     pub fn traversal(mut self, traversal: Traversal) -> Self {
         self.traversal = traversal;
         self
     }
 }
 
-/// A set of points, a bit for each by its id. Cheap to clone.
+/// A set of points, with a bit for each id. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointMask {
     words: Arc<[u32]>,
@@ -149,7 +147,7 @@ pub struct PointMask {
 }
 
 impl PointMask {
-    /// Those of `len` points for which `takes` says so.
+    /// Makes the set of those of `len` points whose ids satisfy `takes`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -162,12 +160,12 @@ impl PointMask {
         Ok(Self { words: words.into(), len })
     }
 
-    /// Number of points, taken or not.
+    /// Number of points, in the set or not.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if it is a set of no points at all.
+    /// True if the mask is for an index without points.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -177,7 +175,7 @@ impl PointMask {
         self.words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 != 0)
     }
 
-    /// [`Error::Shape`] unless it is a mask of that many points.
+    /// Returns [`Error::Shape`] unless the mask is for `num_points` points.
     pub(crate) fn check(&self, num_points: usize) -> Result<()> {
         if self.len == num_points {
             return Ok(());
@@ -185,21 +183,21 @@ impl PointMask {
         Err(Error::Shape { what: "points of the mask", expected: num_points as u64, got: self.len as u64 })
     }
 
-    /// Bit `id % 32` of word `id / 32`.
+    /// Returns the bits: bit `id % 32` of word `id / 32` belongs to `id`.
     pub(crate) fn words(&self) -> &[u32] {
         &self.words
     }
 }
 
-/// Validated options, as the backends take them.
+/// Validated options.
 #[derive(Clone, Debug)]
 pub struct ValidatedOptions<C> {
     pub(crate) norm: Norm,
-    /// One an axis, or none.
+    /// One period per axis, or empty.
     pub(crate) periods: Vec<C>,
-    /// What is compared with distances: for the Euclidean one the square of the radius.
+    /// The largest distance of a result: the squared radius for the Euclidean norm.
     pub(crate) bound: C,
-    /// A radius was asked for, however large.
+    /// True if the options had a radius.
     pub(crate) has_radius: bool,
     pub(crate) mask: Option<PointMask>,
     pub(crate) coherent: bool,
@@ -207,7 +205,7 @@ pub struct ValidatedOptions<C> {
 }
 
 impl<C: Coord> ValidatedOptions<C> {
-    /// Checks the options of queries to a tree of `num_points` points.
+    /// Validates the options of queries to an index of `num_points` points.
     pub(crate) fn new<P: Point<Coord = C>>(options: &QueryOptions<P>, num_points: usize) -> Result<Self> {
         let QueryOptions { norm, periods, radius, mask, coherent, traversal, sorted: _ } = options.clone();
         let bound = match radius {
@@ -222,34 +220,35 @@ impl<C: Coord> ValidatedOptions<C> {
         for &period in &periods {
             checked_length(period, "period")?;
         }
-        let wanted = Self { norm, periods, bound, has_radius: radius.is_some(), mask, coherent, traversal };
-        wanted.mask.as_ref().map_or(Ok(()), |mask| mask.check(num_points))?;
-        Ok(wanted)
+        let validated =
+            Self { norm, periods, bound, has_radius: radius.is_some(), mask, coherent, traversal };
+        validated.mask.as_ref().map_or(Ok(()), |mask| mask.check(num_points))?;
+        Ok(validated)
     }
 
-    /// All points, or those of a mask.
+    /// The default options with a mask.
     pub(crate) fn points(mask: Option<PointMask>) -> Self {
         let (periods, bound, traversal) = (Vec::new(), C::INFINITY, Traversal::default());
         let norm = Norm::default();
         Self { norm, periods, bound, has_radius: false, mask, coherent: false, traversal }
     }
 
-    /// [`Error::BeyondPeriod`] for the first query that is farther from a point between two corners, of the box of all points, than axes
-    /// take to repeat. `own` gives the coordinates of the points by id.
+    /// Returns [`Error::BeyondPeriod`] for the first query that is more than a period away from a corner of the bounding box of all points.
+    /// `coords_by_id` returns the coordinates of the points by id.
     pub(crate) fn check_queries<const D: usize>(
         &self,
         queries: ValidatedQueries<'_, C>,
         corners: [[C; D]; 2],
-        own: impl FnOnce() -> Result<Vec<C>>,
+        coords_by_id: impl FnOnce() -> Result<Vec<C>>,
     ) -> Result<()> {
         match queries {
             ValidatedQueries::Points { coords, .. } => {
                 self.check_periods(coords.as_chunks().0, "query", corners)
             }
-            // No two points are farther apart than the corners, so that most often it is enough to look at these.
-            ValidatedQueries::Own { .. } => self
+            // No two points are farther apart than the corners, so checking the corners is enough in most cases.
+            ValidatedQueries::SelfQuery { .. } => self
                 .check_periods(&corners, "point", corners)
-                .or_else(|_| self.check_periods(own()?.as_chunks().0, "point", corners)),
+                .or_else(|_| self.check_periods(coords_by_id()?.as_chunks().0, "point", corners)),
         }
     }
 
@@ -274,23 +273,23 @@ impl<C: Coord> ValidatedOptions<C> {
         })
     }
 
-    /// True if distances are Euclidean and nothing repeats.
+    /// True for the Euclidean norm without periods.
     pub(crate) fn is_euclidean(&self) -> bool {
         self.norm == Norm::Euclidean && self.periods.is_empty()
     }
 
-    /// True if every point may be taken, however far.
+    /// True for the default options, apart from the traversal.
     pub(crate) fn is_plain(&self) -> bool {
         self.is_euclidean() && self.bound == C::INFINITY && self.mask.is_none()
     }
 }
 
-/// What distances are compared with if they are to be within a length. A type of points outside of kauri may return anything.
+/// Returns the largest distance of a result within a length. Validates the bound too, since a foreign point type may return anything.
 pub(crate) fn checked_bound<P: Point>(length: P::Coord, norm: Norm, what: &'static str) -> Result<P::Coord> {
     checked_length(P::bound(checked_length(length, what)?, norm), what)
 }
 
-/// A length that is a number and not negative.
+/// Returns the length, or an error if it is negative or NaN.
 fn checked_length<C: Coord>(length: C, what: &'static str) -> Result<C> {
     if length >= C::ZERO { Ok(length) } else { Err(Error::InvalidLength { what, value: length.to_f64() }) }
 }

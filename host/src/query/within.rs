@@ -30,7 +30,7 @@ pub struct RangeResultMut<'a, C> {
 }
 
 impl<C: Coord> RangeResultMut<'_, C> {
-    /// The ids and distances of each row.
+    /// Splits the result into the ids and distances of each row.
     fn split(&mut self) -> Vec<(&mut [u32], &mut [C])> {
         let (mut rest_ids, mut rest_dist2) = (&mut *self.ids, &mut *self.dist2);
         let row = |ends: &[u64]| {

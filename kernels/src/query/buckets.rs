@@ -4,8 +4,8 @@
 //! the node that follows it in that order. The nodes above, on [`levels`] levels, hold the bounding boxes of their two children: the least
 //! and the greatest corner of the left child, then those of the right child, contiguously.
 //!
-//! The runs of a left-balanced tree follow from the number of points. Subtrees of one level of a balanced tree differ by at most one point, so
-//! their buckets have slots for the longest run, and slots without a point have the id [`NO_POINT`].
+//! The runs of a left-balanced tree follow from the number of points. Subtrees of one level of a balanced tree differ by at most one
+//! point, so their buckets have slots for the longest run, and slots without a point have the id [`NO_POINT`].
 
 use super::axes::Axes;
 use super::left_balanced::{full_tree, level, num_levels};

@@ -42,8 +42,8 @@ pub struct NodeQueries<'a, C> {
     pub rows: Slice<'a, u32>,
 }
 
-/// Writes the `k` nearest points of each query by stack-free traversal; one thread per query. The number of dimensions is `D`, or any number
-/// up to `D` if that is [`MAX_DIMS`].
+/// Writes the `k` nearest points of each query by stack-free traversal; one thread per query. The number of dimensions is `D`, or any
+/// number up to `D` if that is [`MAX_DIMS`].
 #[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
@@ -125,7 +125,11 @@ struct NodeTraversal<'a, C, const D: usize> {
 impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
     /// Returns the traversal of the thread's query, if it has one.
     #[inline(always)]
-    unsafe fn new(nodes: Nodes<'a, C>, queries: NodeQueries<'a, C>, result: ResultRows<'a, C>) -> Option<Self> {
+    unsafe fn new(
+        nodes: Nodes<'a, C>,
+        queries: NodeQueries<'a, C>,
+        result: ResultRows<'a, C>,
+    ) -> Option<Self> {
         let dims = Self::dims(&nodes);
         let i = thread::index_1d_u64() as usize;
         if i * dims >= queries.coords.len() {

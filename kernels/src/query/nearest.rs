@@ -1,8 +1,8 @@
 //! Nearest queries: the k nearest points of each query, by a traversal of the bucket index.
 //!
 //! The best points so far are ranks with ids, so that of equally near points the smaller id comes first. They start as the bound with the
-//! largest id, which no point beyond the bound beats. A list with more than `k` entries starts with fillers that come before every point and
-//! are not written to the result.
+//! largest id, which no point beyond the bound beats. A list with more than `k` entries starts with fillers that come before every point
+//! and are not written to the result.
 //!
 //! - `one`: the nearest point.
 //! - `list`: up to 32, in the registers of a lane.
@@ -16,7 +16,7 @@ mod queue;
 
 use super::buckets::Index;
 use super::queries::Queries;
-use super::traversal::{THREADS, Visitor, TraversalSmem};
+use super::traversal::{THREADS, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -85,7 +85,8 @@ impl<'a, C: Coord> Nearest<'a, C> {
         smem: *mut TraversalSmem<C>,
         keep_best: impl FnOnce(C, ResultRows<'a, C>) -> B,
     ) {
-        let Some((traversal, row)) = self.queries.traversal::<D>(i, B::ONE_QUERY_PER_WARP, self.index, smem) else {
+        let Some((traversal, row)) = self.queries.traversal::<D>(i, B::ONE_QUERY_PER_WARP, self.index, smem)
+        else {
             return;
         };
         // `rows` may hold anything while another stream builds the tree.
@@ -137,8 +138,9 @@ pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const
     let nearest = Nearest { index, queries, result };
     let smem = shared_mem::<ListSmem<C, B>>();
     let traversal = &raw mut (*smem).traversal;
-    nearest
-        .run::<D, _>(thread::index_1d_u64(), traversal, |bound, row| List::<C, K, B>::new(bound, row.k(), smem));
+    nearest.run::<D, _>(thread::index_1d_u64(), traversal, |bound, row| {
+        List::<C, K, B>::new(bound, row.k(), smem)
+    });
 }
 
 /// Writes the `k` nearest points of each query, up to `32 * T`; one warp per query.

@@ -1,8 +1,9 @@
 //! Traversal of a bucket index: each lane of a warp with its own query, or all lanes with one query.
 //!
-//! A subtree is entered if its box is within the visitor's bound. If both children are, one is entered; a bit of the level marks its sibling
-//! as pending, and shared memory holds the sibling's distance. The tree is implicit, so the path code gives the number of every pending node
-//! and no stack is needed. Lanes descend until most of them are at a bucket; then these lanes scan their buckets (after Aila, Laine 2009,
+//! A subtree is entered if its box is within the visitor's bound. If both children are, one is entered; a bit of the level marks its
+//! sibling as pending, and shared memory holds the sibling's distance. The tree is implicit, so the path code gives the number of every
+//! pending node and no stack is needed. Lanes descend until most of them are at a bucket; then these lanes scan their buckets (after
+//! Aila, Laine 2009,
 //! *Understanding the Efficiency of Ray Traversal on GPUs*).
 
 use super::buckets::{BucketPoints, NO_POINT};
@@ -135,7 +136,8 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
             return;
         }
         // With one point a lane, two buckets are scanned together.
-        let levels = if V::ONE_QUERY_PER_WARP { self.buckets.levels.saturating_sub(1) } else { self.buckets.levels };
+        let levels =
+            if V::ONE_QUERY_PER_WARP { self.buckets.levels.saturating_sub(1) } else { self.buckets.levels };
         let is_active = visitor.bound() >= C::ZERO;
         let mut position = Position { code: 1, level: 0, pending: 0, is_done: !is_active };
         // Visit the start bucket first, if it is known; then the siblings on its path to the root.
@@ -224,7 +226,8 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
             let right_first = V::NEAREST_FIRST && right < left;
             let right_is_next = enters_right && (!enters_left || right_first);
             if enters_left & enters_right {
-                self.pending_distances().store(Self::pending_index(position.level), if right_is_next { left } else { right });
+                self.pending_distances()
+                    .store(Self::pending_index(position.level), if right_is_next { left } else { right });
                 position.pending |= 1 << position.level;
             }
             position.code = 2 * position.code + u32::from(right_is_next);

@@ -1,9 +1,9 @@
-//! Range queries: counts or finds the points within a distance of each query, or in each box, by a traversal of the bucket index. The points
-//! of a row are in the order of the tree.
+//! Range queries: counts or finds the points within a distance of each query, or in each box, by a traversal of the bucket index. The
+//! points of a row are in the order of the tree.
 
 use super::buckets::Index;
 use super::queries::{Queries, flags::COUNT_SUBTREES};
-use super::traversal::{Filter, THREADS, Visitor, Traversal, TraversalAndRow, TraversalSmem};
+use super::traversal::{Filter, THREADS, Traversal, TraversalAndRow, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -115,7 +115,8 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     }
     let own_box = if i < num_boxes { i } else { first };
     let dims = buckets.dims;
-    let (mut low, high) = (load_point(corners, 2 * own_box, dims), load_point(corners, 2 * own_box + 1, dims));
+    let (mut low, high) =
+        (load_point(corners, 2 * own_box, dims), load_point(corners, 2 * own_box + 1, dims));
     let mut axis = 0;
     while axis < D {
         // NaN would exclude nothing: make the box empty.

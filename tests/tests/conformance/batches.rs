@@ -122,8 +122,11 @@ fn within_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points: 
     let others = queries(&points, num_queries, 4);
     let radius = C::from_f64(1.0);
     for options in options(num_points) {
-        for asked in [Queries::Points(&others), Queries::Own { itself: true }, Queries::Own { itself: false }]
-        {
+        for asked in [
+            Queries::Points(&others),
+            Queries::SelfQuery { include_self: true },
+            Queries::SelfQuery { include_self: false },
+        ] {
             let mut cuts: Option<Vec<Vec<Range<usize>>>> = None;
             for device in &devices {
                 let tree = build(device, &points);
@@ -198,9 +201,11 @@ fn nearest_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points:
     for device in devices {
         let tree = build(&device, &points);
         for (options, k) in options(num_points).into_iter().zip([1, 5, 40]) {
-            for asked in
-                [Queries::Points(&others), Queries::Own { itself: true }, Queries::Own { itself: false }]
-            {
+            for asked in [
+                Queries::Points(&others),
+                Queries::SelfQuery { include_self: true },
+                Queries::SelfQuery { include_self: false },
+            ] {
                 let expected = tree.nearest_with(asked, k, &options).unwrap();
                 let row_bytes = k * (4 + size_of::<C>());
                 for limits in limits(row_bytes as u64) {
@@ -272,7 +277,7 @@ fn nothing_is_delivered_of_nothing() {
         assert!(delivered.unwrap().is_complete);
         let delivered = full.in_boxes_batches(&[], None, &mut batches, |_| panic!("no rows"));
         assert!(delivered.unwrap().is_complete);
-        let own = Queries::Own { itself: true };
+        let own = Queries::SelfQuery { include_self: true };
         let delivered = empty.within_batches(own, 1.0, &options, &mut batches, |_| panic!("no rows"));
         assert!(delivered.unwrap().is_complete);
 

@@ -79,8 +79,9 @@ fn check<C: Scalar, const D: usize>(
             assert_eq!(rows.row(i).len(), count, "{what}, {query:?} within {radius:?}");
         }
         // Each point with itself, and without.
-        let with = index.count_within(Queries::Own { itself: true }, radius, &default).unwrap();
-        let without = index.count_within(Queries::Own { itself: false }, radius, &default).unwrap();
+        let with = index.count_within(Queries::SelfQuery { include_self: true }, radius, &default).unwrap();
+        let without =
+            index.count_within(Queries::SelfQuery { include_self: false }, radius, &default).unwrap();
         for (id, (with, without)) in with.into_iter().zip(without).enumerate() {
             let is_in_tree = in_tree.binary_search(&(id as u32)).is_ok();
             assert_eq!(with - without, u32::from(is_in_tree), "{what}, point {id} within {radius:?}");

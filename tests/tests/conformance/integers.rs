@@ -117,7 +117,7 @@ fn equal_to_exact_brute_force<I: Integer, const D: usize>(n: usize, num_queries:
                 options = options.periods([period as f64; D]);
             }
             let near = tree.nearest_with(&queries, 9, &options).unwrap();
-            let own = tree.nearest_with(Queries::Own { itself: false }, 3, &options).unwrap();
+            let own = tree.nearest_with(Queries::SelfQuery { include_self: false }, 3, &options).unwrap();
             // A radius that is the distance of a point.
             let radius = (most / 2) as f64;
             let rows = tree.within(&queries, radius, &options).unwrap();

@@ -154,10 +154,10 @@ fn nearest_equal_to_brute_force<C: Scalar, const D: usize>(
             let (ids, dist2) = case.row(points, query, None, k);
             assert_eq!(near.padded_row(i), (&ids[..], &dist2[..]), "query {i} of case {what}");
         }
-        let itself = number % 2 == 0;
-        let own = tree.nearest_with(Queries::Own { itself }, k, &case.options).unwrap();
+        let include_self = number % 2 == 0;
+        let own = tree.nearest_with(Queries::SelfQuery { include_self }, k, &case.options).unwrap();
         for (id, query) in points.points.iter().enumerate().step_by(7) {
-            let except = (!itself).then_some(id as u32);
+            let except = (!include_self).then_some(id as u32);
             let (ids, dist2) = case.row(points, query, except, k);
             assert_eq!(own.padded_row(id), (&ids[..], &dist2[..]), "own {id} of case {what}");
         }
@@ -214,8 +214,9 @@ fn found_equal_to_brute_force<C: Scalar, const D: usize>(
                 "query {i} of case {what}"
             );
         }
-        let own =
-            tree.within(Queries::Own { itself: false }, radius, &case.options.clone().sorted()).unwrap();
+        let own = tree
+            .within(Queries::SelfQuery { include_self: false }, radius, &case.options.clone().sorted())
+            .unwrap();
         for (id, query) in points.points.iter().enumerate().step_by(7) {
             let found = case.found(points, query, Some(id as u32));
             assert!(own.row(id).ids().iter().eq(found.iter().map(|(_, id)| id)), "own {id} of case {what}");
@@ -372,7 +373,7 @@ fn answers(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<
     let radius = 0.5 + number as f32 / 4.0;
     let near = tree.nearest_with(queries, k, &case.options).unwrap();
     let own = tree
-        .nearest_with(Queries::Own { itself: number.is_multiple_of(2) }, k.min(8), &case.options)
+        .nearest_with(Queries::SelfQuery { include_self: number.is_multiple_of(2) }, k.min(8), &case.options)
         .unwrap();
     let plain = tree.nearest(queries, k).unwrap();
     let (_, (ids, dist2)) = tree.within(queries, radius, &case.options).unwrap().into_parts();
@@ -461,7 +462,7 @@ fn refuses_queries_beyond_a_period(device: &Device, others: &[[f64; 2]]) {
     assert_eq!(refused(tree.within(&queries, 1.0, &options(8.0)).unwrap_err()), expected);
     assert_eq!(refused(tree.count_within(&queries, 1.0, &options(8.0)).unwrap_err()), expected);
 
-    let own = Queries::Own { itself: true };
+    let own = Queries::SelfQuery { include_self: true };
     assert_eq!(tree.nearest_with(own, 1, &options(7.0)).unwrap().ids()[..3], [0, 1, 2]);
     let expected = ("point", 0, 7.0, 6.75);
     assert_eq!(refused(tree.nearest_with(own, 1, &options(6.75)).unwrap_err()), expected);
@@ -496,7 +497,7 @@ fn buffers_in_and_out() {
             tree.rebuild_on(&stream, &mut workspace, coords, &options.clone().builder(builder)).unwrap();
             let given = DeviceQueries::Coordinates(&query_coords);
             tree.nearest_on(&stream, &mut workspace, given, 5, &prepared, &mut ids, &mut dist2).unwrap();
-            let own = DeviceQueries::Own { itself: false };
+            let own = DeviceQueries::SelfQuery { include_self: false };
             tree.nearest_on(&stream, &mut workspace, own, 5, &prepared, &mut own_ids, &mut own_dist2)
                 .unwrap();
             // Calls without a stream wait for it.
@@ -506,8 +507,9 @@ fn buffers_in_and_out() {
             assert!(
                 ids.to_vec(&stream).unwrap() == near.ids() && dist2.to_vec(&stream).unwrap() == near.dist2()
             );
-            let own =
-                expected.nearest_with(Queries::Own { itself: false }, 5, &QueryOptions::default()).unwrap();
+            let own = expected
+                .nearest_with(Queries::SelfQuery { include_self: false }, 5, &QueryOptions::default())
+                .unwrap();
             assert!(own_ids.to_vec(&stream).unwrap() == own.ids());
             assert!(own_dist2.to_vec(&stream).unwrap() == own.dist2());
         }

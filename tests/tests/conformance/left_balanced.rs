@@ -3,7 +3,7 @@
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::BUCKET_LEVELS;
 use kauri_kernels::query::buckets::{
-    Buckets, Cut, {self},
+    BucketLayout, BucketPoints, {self},
 };
 use kauri_kernels::query::left_balanced::{
     full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
@@ -54,8 +54,8 @@ fn buckets_are_subtrees_and_the_nodes_that_follow() {
     for n in (1..=2000u32).chain([u32::MAX - 1, u32::MAX - 2, 1 << 31, (1 << 31) - 1, 1 << 30]) {
         let levels = buckets::levels(n);
         let num_buckets = 1 << levels;
-        let cut = Cut::left_balanced(n);
-        let run_begin = |i, level| cut.begin(i, level);
+        let layout = BucketLayout::left_balanced(n);
+        let run_begin = |i, level| layout.begin(i, level);
         let step = (num_buckets / 512).max(1) as usize;
         for bucket in (0..num_buckets).step_by(step) {
             let node = full_tree(levels) + bucket;
@@ -72,13 +72,13 @@ fn buckets_are_subtrees_and_the_nodes_that_follow() {
                 let no_coords: *const f32 = std::ptr::dangling();
                 (Slice::from_raw_parts(no_coords, 0), Slice::from_raw_parts(std::ptr::dangling(), n as usize))
             };
-            let tree = Buckets::new(coords, ids, 1, 0);
+            let tree = BucketPoints::new(coords, ids, 1, 0);
             for bucket in 0..num_buckets {
                 let points = run_begin(bucket, levels)..run_begin(bucket + 1, levels);
                 assert!(points.into_iter().all(|i| tree.bucket_of(i) == bucket), "bucket {bucket} of {n}");
             }
             for k in 1..=n.min(300) {
-                let level = tree.level_of(k, levels);
+                let level = tree.lowest_level_with(k, levels);
                 assert!(level == 0 || run_begin(1, level) >= k.min(1 << BUCKET_LEVELS >> 1), "{k} of {n}");
                 let smallest = (0..1 << level).map(|i| run_begin(i + 1, level) - run_begin(i, level)).min();
                 assert!(level == 0 || smallest.unwrap() + 1 >= k, "{k} of {n}: {smallest:?}");

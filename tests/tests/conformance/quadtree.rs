@@ -328,7 +328,7 @@ where
             assert!(found == expected, "{k} nearest, {}", what());
         }
         for options in [&plain, &periodic] {
-            let own = Queries::Own { itself: false };
+            let own = Queries::SelfQuery { include_self: false };
             let [found, expected] = [tree.nearest_with(own, 3, options), index.nearest_with(own, 3, options)];
             // What cannot repeat is refused by both.
             let [found, expected] = [found, expected].map(rows);

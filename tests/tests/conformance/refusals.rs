@@ -100,7 +100,7 @@ fn queries_are_refused_alike_whatever_there_is_to_do() {
         (Queries::Points(&far), "far"),
         (Queries::Points(&wrong), "NonFinite"),
         (Queries::Points(&too_large), "CoordinateTooLarge"),
-        (Queries::Own { itself: false }, "far"),
+        (Queries::SelfQuery { include_self: false }, "far"),
     ];
     for device in devices_for(5) {
         for points in [&POINTS[..], &[]] {
@@ -275,7 +275,7 @@ fn a_query_that_was_prepared_for_another_tree_is_refused() {
                 let mut box_counts = Buffer::<u32>::uninitialized(gpu, 1, "counts").unwrap();
                 let mut offsets = Buffer::<u64>::uninitialized(gpu, 6, "offsets").unwrap();
                 let mut box_offsets = Buffer::<u64>::uninitialized(gpu, 2, "offsets").unwrap();
-                let (s, w, q) = (&stream, &mut workspace, DeviceQueries::Own { itself: true });
+                let (s, w, q) = (&stream, &mut workspace, DeviceQueries::SelfQuery { include_self: true });
                 let found = [
                     outcome(tree.nearest_on(s, w, q, 1, prepared, &mut ids, &mut dist2)),
                     outcome(tree.count_within_on(s, w, q, prepared, &mut counts)),

@@ -200,7 +200,7 @@ fn trees_are_built_over_points_of_items() {
         let points = Shape::Lattice.points::<f64, 3>(num, 7);
         let items: Vec<Item> = points.iter().map(|&at| Item { at, _name: format!("{at:?}") }).collect();
         for device in devices_for(num) {
-            let own = Queries::Own { itself: true };
+            let own = Queries::SelfQuery { include_self: true };
             let near =
                 |index: &KdTree<[f64; 3]>| index.nearest_with(own, 3, &QueryOptions::default()).unwrap();
             let by = KdTree::build_by(&device, &items, |item| item.at, &KdTreeOptions::default()).unwrap();

@@ -72,7 +72,7 @@ impl<P: Point> Saved for KdTree<P> {
 
     fn answers(&self) -> Vec<u64> {
         let options = QueryOptions::default();
-        let near = self.nearest_with(Queries::Own { itself: true }, 3, &options).unwrap();
+        let near = self.nearest_with(Queries::SelfQuery { include_self: true }, 3, &options).unwrap();
         let mut answers: Vec<u64> = self.node_ids().unwrap().into_iter().map(u64::from).collect();
         answers.extend(near.ids().iter().map(|&id| u64::from(id)));
         answers.extend(near.dist2().iter().map(|&distance| bits(distance)));
@@ -80,7 +80,7 @@ impl<P: Point> Saved for KdTree<P> {
         // Some distance that neither all nor no points are within.
         if let Some(radius) = middle.filter(|&middle| bits(middle) < f64::INFINITY.to_bits()) {
             let options = options.sorted();
-            let within = self.within(Queries::Own { itself: false }, radius, &options).unwrap();
+            let within = self.within(Queries::SelfQuery { include_self: false }, radius, &options).unwrap();
             answers.extend(within.offsets());
             answers.extend(within.ids().iter().map(|&id| u64::from(id)));
         }
@@ -141,7 +141,7 @@ impl<P: Point> Saved for BalancedKdTree<P> {
             .extend(nodes.iter().flat_map(|node| [u64::from(node.id), some(node.less), some(node.greater)]));
         let removed = self.removed().unwrap();
         answers.extend(removed.iter().flat_map(|pair| [u64::from(pair.id), u64::from(pair.stays)]));
-        let own = Queries::Own { itself: false };
+        let own = Queries::SelfQuery { include_self: false };
         let near = self.nearest_with(own, 2, &QueryOptions::default()).unwrap();
         answers.extend(near.ids().iter().map(|&id| u64::from(id)));
         answers

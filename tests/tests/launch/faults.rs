@@ -201,7 +201,7 @@ const ASKS: [Ask; 6] = [
     |tree, _| {
         let mask = PointMask::from_fn(tree.len(), |id| id % 3 != 0)?;
         let options = QueryOptions::default().norm(Norm::Manhattan).mask(mask);
-        Ok(tree.nearest_with(Queries::Own { itself: false }, 40, &options)?.into_parts().0)
+        Ok(tree.nearest_with(Queries::SelfQuery { include_self: false }, 40, &options)?.into_parts().0)
     },
     |tree, queries| tree.count_within(queries, 200.0, &QueryOptions::default().periods([1000.0; 2])),
     |tree, queries| Ok(tree.within(queries, 200.0, &QueryOptions::default().sorted())?.ids().to_vec()),
@@ -226,7 +226,7 @@ const ASKS_IN_BATCHES: [Ask; 4] = [
         Ok(ids)
     },
     |tree, _| {
-        let (mut ids, own) = (Vec::new(), Queries::Own { itself: false });
+        let (mut ids, own) = (Vec::new(), Queries::SelfQuery { include_self: false });
         tree.within_batches(own, 200.0, &QueryOptions::default(), &mut batches(tree), |batch| {
             append(&mut ids, batch.ids())
         })?;

@@ -169,7 +169,7 @@ impl Captured for Tree {
         tree.rebuild_on(stream, workspace, &self.coords, &KdTreeOptions::default()).unwrap();
         let given = DeviceQueries::Coordinates(&self.queries);
         tree.nearest_on(stream, workspace, given, K, prepared, &mut self.ids, &mut self.dist2).unwrap();
-        let own = DeviceQueries::Own { itself: false };
+        let own = DeviceQueries::SelfQuery { include_self: false };
         tree.nearest_on(stream, workspace, own, K, prepared, &mut self.own_ids, &mut self.own_dist2).unwrap();
     }
 
@@ -272,7 +272,7 @@ impl Captured for Found {
             tree.within_on(stream, workspace, queries, prepared, offsets, ids, Some(dist2)).unwrap();
         };
         within(given, &mut self.within);
-        within(DeviceQueries::Own { itself: false }, &mut self.own);
+        within(DeviceQueries::SelfQuery { include_self: false }, &mut self.own);
         let Rows { offsets, ids, .. } = &mut self.in_boxes;
         tree.in_boxes_on(stream, workspace, &self.boxes, prepared, offsets, ids).unwrap();
     }

@@ -72,7 +72,7 @@ fn balanced_trees_answer() {
                 assert!(found.ids() == near.ids() && found.dist2() == near.dist2(), "k = {k}, {options:?}");
             }
             let own = |tree: &BalancedKdTree<_>| {
-                tree.within(Queries::Own { itself: false }, 3.0, &options).unwrap().into_parts()
+                tree.within(Queries::SelfQuery { include_self: false }, 3.0, &options).unwrap().into_parts()
             };
             assert!(own(&tree) == own(&expected), "{options:?}");
         }

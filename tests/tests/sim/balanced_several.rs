@@ -127,7 +127,11 @@ fn answer_alike(tree: &BalancedKdTree<[f32; 2]>, expected: &BalancedKdTree<[f32;
     let plain = QueryOptions::default;
     let around = plain().norm(Norm::Manhattan).periods([60.0, 0.0]);
     for options in [plain(), plain().mask(mask.clone()).radius(15.0), around] {
-        let all = [Queries::Points(queries), Queries::Own { itself: true }, Queries::Own { itself: false }];
+        let all = [
+            Queries::Points(queries),
+            Queries::SelfQuery { include_self: true },
+            Queries::SelfQuery { include_self: false },
+        ];
         for asked in all {
             for k in [0, 1, 6, 300] {
                 let near =

@@ -16,7 +16,7 @@ fn own_queries_in_order_leave_out_themselves() {
     let expected = KdTree::build(&Device::cpu(), &points, &options).unwrap();
     let tree = KdTree::build(&Device::sim(SimOptions::nth_order(2, 5)).unwrap(), &points, &options).unwrap();
 
-    let (own, options) = (Queries::Own { itself: false }, QueryOptions::default());
+    let (own, options) = (Queries::SelfQuery { include_self: false }, QueryOptions::default());
     let mut batches = Batches::new().rows(1100);
     let (near, found) =
         (expected.nearest_with(own, 1, &options).unwrap(), expected.within(own, 1.0, &options).unwrap());

@@ -26,8 +26,8 @@ fn same<P: Point>(
     let tree = tree.unwrap_or_else(|e| panic!("{e}"));
     for (given, name) in [
         (Queries::Points(queries), "points"),
-        (Queries::Own { itself: true }, "own"),
-        (Queries::Own { itself: false }, "others"),
+        (Queries::SelfQuery { include_self: true }, "own"),
+        (Queries::SelfQuery { include_self: false }, "others"),
     ] {
         for &k in ks {
             let near = expected.nearest_with(given, k, options).unwrap();

@@ -63,11 +63,11 @@ impl Case<'_> {
         let expected = (expected_offsets, expected_ids, expected_dist2);
         let coords = match given {
             Queries::Points(points) => Buffer::from_slice(stream, points.as_flattened(), "queries")?,
-            Queries::Own { .. } => Buffer::from_slice(stream, &[], "queries")?,
+            Queries::SelfQuery { .. } => Buffer::from_slice(stream, &[], "queries")?,
         };
         let given = match given {
             Queries::Points(_) => DeviceQueries::Coordinates(&coords),
-            Queries::Own { itself } => DeviceQueries::Own { itself },
+            Queries::SelfQuery { include_self } => DeviceQueries::SelfQuery { include_self },
         };
         let prepared = tree.prepare(stream, options)?;
 
@@ -141,7 +141,7 @@ fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
     let boxes: Vec<_> = queries[..70].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
     match turn % 5 {
         0 => case.within(Queries::Points(&queries), &options),
-        1 => case.within(Queries::Own { itself: turn.is_multiple_of(2) }, &options.mask(mask)),
+        1 => case.within(Queries::SelfQuery { include_self: turn.is_multiple_of(2) }, &options.mask(mask)),
         2 => case.within(Queries::Points(&queries[..40]), &options.mask(mask).coherent()),
         3 => case.in_boxes(&boxes, None),
         _ => case.in_boxes(&boxes, Some(mask)),
@@ -160,7 +160,7 @@ fn no_rows_and_no_points() {
             let options = QueryOptions::default().radius(1.0);
             case.within(Queries::Points(&[]), &options).unwrap();
             case.within(Queries::Points(&[[1.0; 3]]), &options).unwrap();
-            case.within(Queries::Own { itself: true }, &options).unwrap();
+            case.within(Queries::SelfQuery { include_self: true }, &options).unwrap();
             case.in_boxes(&[], None).unwrap();
             case.in_boxes(&[[[0.0; 3], [9.0; 3]]], None).unwrap();
         }

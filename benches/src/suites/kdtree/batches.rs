@@ -38,8 +38,11 @@ impl Bench<'_, f32, 3> {
         let (gpu, stream, num_rows) = (self.gpu, &self.stream, self.input.queries.len());
         let prepared = self.tree.prepare(stream, &QueryOptions::default().radius(radius))?;
         let mut workspace = Workspace::new(gpu);
-        let asked =
-            if own { DeviceQueries::Own { itself: true } } else { DeviceQueries::Coordinates(&self.queries) };
+        let asked = if own {
+            DeviceQueries::SelfQuery { include_self: true }
+        } else {
+            DeviceQueries::Coordinates(&self.queries)
+        };
         let mut offsets = Buffer::uninitialized(gpu, num_rows + 1, "offsets of rows")?;
         let mut ids = Buffer::uninitialized(gpu, 0, "ids of points found")?;
         self.tree.within_on(stream, &mut workspace, asked, &prepared, &mut offsets, &mut ids, None)?;
@@ -55,7 +58,7 @@ impl Bench<'_, f32, 3> {
 
         let work = if own { "own within radius, 30 hits" } else { "within radius, 30 hits" };
         let queries = self.input.queries.clone();
-        let asked = if own { Queries::Own { itself: true } } else { Queries::Points(&queries) };
+        let asked = if own { Queries::SelfQuery { include_self: true } } else { Queries::Points(&queries) };
         self.compared(work, hits, 8 * hits + 8 * num_rows, kernels, |tree, batches| {
             tree.within_batches(asked, radius, &QueryOptions::default(), batches, |_| {
                 ControlFlow::Continue(())

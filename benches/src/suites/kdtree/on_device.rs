@@ -192,7 +192,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbors")?;
         let (stream, tree, mut workspace) = (&self.stream, &mut self.tree, Workspace::new(self.gpu));
         let (coords, options) = (&self.coords, KdTreeOptions::default());
-        let queries = DeviceQueries::Own { itself: true };
+        let queries = DeviceQueries::SelfQuery { include_self: true };
         let timing = self.effort.events(stream, || {
             tree.rebuild_on(stream, &mut workspace, coords, &options)?;
             tree.nearest_on(stream, &mut workspace, queries, k, prepared, &mut ids, &mut dist2)

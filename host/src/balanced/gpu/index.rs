@@ -37,8 +37,8 @@ pub(crate) fn bucket_index<C: Coord>(
     let num_places = u32::try_from(num_places(n)).map_err(too_many)?;
     let (bucket_len, stream) = (bucket_len(n), Stream::new(gpu)?);
     let levels = BucketLayout::equal(num_places, bucket_len).levels;
-    let mut index = BucketIndex::with_places(gpu, num_places as usize, dims, levels)?;
-    (index.bucket_len, index.given) = (bucket_len, given);
+    let mut index = BucketIndex::with_slots(gpu, num_places as usize, dims, levels)?;
+    (index.bucket_len, index.input_coords) = (bucket_len, given);
     if first_axis > 0 {
         let mut axes = memory::vec_with_capacity(full_tree(levels) as usize, "axes of the nodes")?;
         axes.extend((0..full_tree(levels)).map(|node| ((first_axis + level(node) as usize) % dims) as u8));
@@ -46,7 +46,7 @@ pub(crate) fn bucket_index<C: Coord>(
     }
     // SAFETY: there is a place for each point, and all work is waited for.
     unsafe {
-        let places = NodesMut::new(&stream, dims, index.room.slice_mut(), index.ids.slice_mut())?;
+        let places = NodesMut::new(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
         let (num_dims, first_axis) = (dims as u32, first_axis as u32);
         let args = (coords, num_dims, first_axis, names, medians, n, bucket_len, places.coords, places.ids);
         stream.launch_items::<balanced_put_in_order<C>>(u64::from(num_places), args)?;

@@ -5,7 +5,7 @@ use kauri_kernels::thread::coord::Coord;
 use crate::error::{Error, Result};
 use crate::kdtree::cpu::cell::Cell;
 use crate::query::cpu::traversal::{Nodes, next_axis};
-use crate::query::ids::first_wrong;
+use crate::query::ids::first_invalid;
 
 /// Subtrees of nodes from this number on are checked by one task.
 const PARALLEL_NODES: usize = 1024;
@@ -32,7 +32,7 @@ pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<
             got: ids.len() as u64,
         });
     }
-    if let Some((node, what)) = first_wrong(ids)? {
+    if let Some((node, what)) = first_invalid(ids)? {
         return Err(corrupt(node, what));
     }
     let region = Region { lower: [None; D], upper: [None; D] };

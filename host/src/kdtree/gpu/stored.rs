@@ -26,7 +26,8 @@ impl<C: Coord> GpuTree<C> {
     pub(crate) fn to_stored(&self) -> Result<Sections<'static, C>> {
         let stream = self.index.stream()?;
         let ids = level_order(&self.index.ids.to_vec(&stream)?, "ids of the nodes")?;
-        let in_order = self.index.room.front_to_vec(&stream, self.index.num_points() * self.index.dims)?;
+        let in_order =
+            self.index.padded_coords.front_to_vec(&stream, self.index.num_points() * self.index.dims)?;
         let coords = with_dims!(self.index.dims, D => {
             level_order(in_order.as_chunks::<D>().0, "coordinates of the nodes")?.into_flattened()
         });
@@ -46,7 +47,7 @@ impl<C: Coord> GpuTree<C> {
         // SAFETY: nobody else has the tree yet, and everything is waited for.
         unsafe {
             stats.phase("upload", || {
-                let (room, num_coords) = (tree.index.room.slice_mut(), nodes.coords.len());
+                let (room, num_coords) = (tree.index.padded_coords.slice_mut(), nodes.coords.len());
                 // What is behind the points is read with the last group of them.
                 stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
                 with_dims!(dims, D => {

@@ -27,8 +27,8 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.count_on(stream, workspace, DeviceRangeQuery::Within(asked, queries), counts)
+        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
+        tree.count_on(stream, workspace, DeviceRangeQuery::Within(options, queries), counts)
     }
 
     /// The points within the radius of every query, its border included, as far as there is room: as [`SpatialIndex::within`](crate::SpatialIndex::within), in
@@ -56,8 +56,8 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<P::Coord>>,
     ) -> Result<()> {
-        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_on(stream, workspace, DeviceRangeQuery::Within(asked, queries), offsets, ids, dist2)
+        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
+        tree.find_on(stream, workspace, DeviceRangeQuery::Within(options, queries), offsets, ids, dist2)
     }
 
     /// The same in buffers of exactly as much room as the points take, with their distances: waits for their number, and then
@@ -75,8 +75,8 @@ impl<P: Point> KdTree<P> {
         queries: DeviceQueries<'_, P::Coord>,
         prepared: &PreparedQuery<P>,
     ) -> Result<DeviceWithin<P::Coord>> {
-        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_all_on(stream, workspace, DeviceRangeQuery::Within(asked, queries))
+        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
+        tree.find_all_on(stream, workspace, DeviceRangeQuery::Within(options, queries))
     }
 }
 
@@ -98,8 +98,8 @@ where
         prepared: &PreparedQuery<[C; D]>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.count_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes), counts)
+        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
+        tree.count_on(stream, workspace, DeviceRangeQuery::InBoxes(options, boxes), counts)
     }
 
     /// The points in every box, as far as there is room: as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes), in device memory; `offsets` and `ids` are those
@@ -116,8 +116,8 @@ where
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes), offsets, ids, None)
+        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
+        tree.find_on(stream, workspace, DeviceRangeQuery::InBoxes(options, boxes), offsets, ids, None)
     }
 
     /// The same in buffers of exactly as much room as the points take: waits for their number, and then allocates. The points
@@ -133,7 +133,7 @@ where
         boxes: &Buffer<C>,
         prepared: &PreparedQuery<[C; D]>,
     ) -> Result<DeviceWithin<C>> {
-        let (tree, asked) = (self.prepared_tree(prepared)?, &prepared.asked);
-        tree.find_all_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes))
+        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
+        tree.find_all_on(stream, workspace, DeviceRangeQuery::InBoxes(options, boxes))
     }
 }

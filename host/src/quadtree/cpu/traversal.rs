@@ -46,10 +46,10 @@ impl<C: Coord> HostTree<C> {
     }
 
     /// The coordinates of the points by id, if they are the queries.
-    pub(crate) fn own(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
+    pub(crate) fn self_coords(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
         Ok(match queries {
             ValidatedQueries::Points { .. } => Cow::Borrowed(&[]),
-            ValidatedQueries::Own { .. } => backend::by_id(&self.coords, &self.ids, self.dims)?.into(),
+            ValidatedQueries::SelfQuery { .. } => backend::by_id(&self.coords, &self.ids, self.dims)?.into(),
         })
     }
 }

@@ -47,11 +47,11 @@ pub(crate) fn bucket_index<C: Coord>(
 ) -> Result<BucketIndex<C>> {
     let (gpu, n, dims) = (ids.gpu(), ids.len(), cells.dims);
     let stream = Stream::new(gpu)?;
-    let mut index = BucketIndex::with_places(gpu, n, dims, levels(n as u32))?;
+    let mut index = BucketIndex::with_slots(gpu, n, dims, levels(n as u32))?;
     index.locator = Locator::Other(Box::new(cells));
     // SAFETY: there is a place for each point, and all work is waited for.
     unsafe {
-        let places = NodesMut::new(&stream, dims, index.room.slice_mut(), index.ids.slice_mut())?;
+        let places = NodesMut::new(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
         stream.copy(places.coords, coords.slice())?;
         stream.copy(places.ids, ids.slice())?;
         index.build_boxes(&stream)?;

@@ -1,4 +1,4 @@
-//! What a tree on the CPU answers, whatever its walks go through.
+//! The query backend of every tree on the CPU.
 
 use crate::error::Result;
 use crate::memory;
@@ -12,62 +12,62 @@ use crate::query::options::ValidatedOptions;
 use kauri_kernels::thread::coord::Coord;
 use std::sync::OnceLock;
 
-/// Corners of the box of a tree's points, once a query has asked for them.
+/// The corners of the bounding box of a tree's points, computed by the first query that needs them.
 pub(crate) type Corners<C> = OnceLock<Vec<C>>;
 
-/// Queries, which have been checked, with what is wanted of them.
-pub(crate) fn around<'a, C: Coord, const D: usize>(
+/// Makes the range query of validated queries and options. `self_coords` are the points by id for a self-query.
+pub(crate) fn within_distance<'a, C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
-    of_box: &Corners<C>,
-    wanted: &'a ValidatedOptions<C>,
+    known_corners: &Corners<C>,
+    options: &'a ValidatedOptions<C>,
     queries: ValidatedQueries<'a, C>,
-    own: &'a [C],
+    self_coords: &'a [C],
 ) -> WithinDistance<'a, C, D> {
-    let (queries, first_left_out) = match queries.with_own(own) {
-        ValidatedQueries::Points { coords, first_left_out } => (points(coords), first_left_out),
-        ValidatedQueries::Own { .. } => (&[][..], None),
+    let (queries, first_excluded) = match queries.with_self_coords(self_coords) {
+        ValidatedQueries::Points { coords, first_excluded } => (points(coords), first_excluded),
+        ValidatedQueries::SelfQuery { .. } => (&[][..], None),
     };
-    // Only where axes repeat is it of use how far points lie.
-    let corners = match wanted.periods.is_empty() {
+    // Only periodic axes need the bounding box.
+    let corners = match options.periods.is_empty() {
         true => [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]],
-        false => corners(tree, of_box),
+        false => corners(tree, known_corners),
     };
-    WithinDistance { rules: Rules::new(wanted, corners), queries, first_left_out }
+    WithinDistance { rules: Rules::new(options, corners), queries, first_excluded }
 }
 
-/// The least and the greatest corner of the box of a tree's points.
+/// Returns the least and the greatest corner of the bounding box of a tree's points.
 pub(crate) fn corners<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
-    of_box: &Corners<C>,
+    known: &Corners<C>,
 ) -> [[C; D]; 2] {
-    if of_box.get().is_none() {
-        // Not while others wait for it: threads of a pool take up other work in between, which may come to here.
+    if known.get().is_none() {
+        // Computed outside of `get_or_init`: a waiting thread of the pool may take up work that needs these corners too.
         let corners = bounds(tree.points()).concat();
-        of_box.get_or_init(|| corners);
+        known.get_or_init(|| corners);
     }
-    let corners = points(of_box.get().map_or(&[], |corners| corners));
+    let corners = points(known.get().map_or(&[], |corners| corners));
     [corners[0], corners[1]]
 }
 
-/// Coordinates in the order of ids, of some in another.
+/// Reorders the coordinates of points by id.
 pub(crate) fn by_id<C: Coord>(coords: &[C], ids: &[u32], dims: usize) -> Result<Vec<C>> {
-    let mut own = memory::vec_with_capacity(coords.len(), "points as queries")?;
-    own.resize(coords.len(), C::ZERO);
+    let mut by_id = memory::vec_with_capacity(coords.len(), "points as queries")?;
+    by_id.resize(coords.len(), C::ZERO);
     for (point, &id) in coords.chunks_exact(dims).zip(ids) {
-        own[id as usize * dims..][..dims].copy_from_slice(point);
+        by_id[id as usize * dims..][..dims].copy_from_slice(point);
     }
-    Ok(own)
+    Ok(by_id)
 }
 
 /// The names that [`impl_query_backend`] uses.
 pub(crate) mod scope {
-    pub(crate) use super::{around, corners};
+    pub(crate) use super::{corners, within_distance};
     pub(crate) use crate::Result;
     pub(crate) use crate::batches::Delivery;
     pub(crate) use crate::query::PointMask;
     pub(crate) use crate::query::backend::{QueryBackend, ValidatedQueries};
     pub(crate) use crate::query::batches::{
-        RangeQuery, VisitNearest, VisitRange, deliver_found, deliver_nearest,
+        RangeQuery, VisitNearest, VisitRange, deliver_nearest, deliver_range,
     };
     pub(crate) use crate::query::cpu::nearest::{NearestQuery, nearest, nearest_of_one};
     pub(crate) use crate::query::cpu::points;
@@ -78,8 +78,9 @@ pub(crate) mod scope {
     pub(crate) use std::ops::ControlFlow;
 }
 
-/// Implements [`QueryBackend`] for a type of trees, given the macro that makes their number of dimensions a constant. A tree has `dims`, `corners`, `traversable()`, and
-/// `own()`, the coordinates by id if queries are of these.
+/// Implements [`QueryBackend`] for a type of trees. `$with_dims` is the macro that makes their number of dimensions a constant. A tree
+/// has the fields `dims` and `corners`, and the methods `traversable()` and `self_coords()`, which returns the points by id for a
+/// self-query.
 macro_rules! impl_query_backend {
     ($Tree:ident, $with_dims:ident) => {
         const _: () = {
@@ -88,14 +89,14 @@ macro_rules! impl_query_backend {
                 fn check_queries(
                     &self,
                     queries: ValidatedQueries<'_, C>,
-                    wanted: &ValidatedOptions<C>,
+                    options: &ValidatedOptions<C>,
                 ) -> Result<()> {
-                    if wanted.periods.is_empty() {
+                    if options.periods.is_empty() {
                         return Ok(());
                     }
                     $with_dims!(self.dims, D => {
                         let corners = corners::<C, D>(self.traversable()?, &self.corners);
-                        wanted.check_queries(queries, corners, || Ok(self.own(queries)?.into_owned()))
+                        options.check_queries(queries, corners, || Ok(self.self_coords(queries)?.into_owned()))
                     })
                 }
 
@@ -103,17 +104,17 @@ macro_rules! impl_query_backend {
                     &self,
                     queries: ValidatedQueries<'_, C>,
                     k: usize,
-                    wanted: ValidatedOptions<C>,
+                    options: ValidatedOptions<C>,
                     ids: Vec<u32>,
                     dist2: Vec<C>,
                 ) -> Result<(Vec<u32>, Vec<C>)> {
-                    let own = self.own(queries)?;
+                    let self_coords = self.self_coords(queries)?;
                     $with_dims!(self.dims, D => {
                         let tree = self.traversable::<D>()?;
-                        let WithinDistance { rules, queries, first_left_out } =
-                            around(tree, &self.corners, &wanted, queries, &own);
-                        let asked = NearestQuery { rules, k, first_left_out };
-                        nearest(tree, queries, &asked, ids, dist2)
+                        let WithinDistance { rules, queries, first_excluded } =
+                            within_distance(tree, &self.corners, &options, queries, &self_coords);
+                        let query = NearestQuery { rules, k, first_excluded };
+                        nearest(tree, queries, &query, ids, dist2)
                     })
                 }
 
@@ -126,9 +127,9 @@ macro_rules! impl_query_backend {
                 ) -> Result<()> {
                     $with_dims!(self.dims, D => {
                         let tree = self.traversable::<D>()?;
-                        let WithinDistance { rules, queries, first_left_out } =
-                            around(tree, &self.corners, &options, query, &[]);
-                        let query = NearestQuery { rules, k: ids.len(), first_left_out };
+                        let WithinDistance { rules, queries, first_excluded } =
+                            within_distance(tree, &self.corners, &options, query, &[]);
+                        let query = NearestQuery { rules, k: ids.len(), first_excluded };
                         nearest_of_one(tree, &queries[0], &query, ids, dist2);
                     });
                     Ok(())
@@ -137,24 +138,24 @@ macro_rules! impl_query_backend {
                 fn count_within(
                     &self,
                     queries: ValidatedQueries<'_, C>,
-                    wanted: ValidatedOptions<C>,
+                    options: ValidatedOptions<C>,
                 ) -> Result<Vec<u32>> {
-                    let own = self.own(queries)?;
+                    let self_coords = self.self_coords(queries)?;
                     $with_dims!(self.dims, D => {
                         let tree = self.traversable::<D>()?;
-                        around(tree, &self.corners, &wanted, queries, &own).count(tree)
+                        within_distance(tree, &self.corners, &options, queries, &self_coords).count(tree)
                     })
                 }
 
                 fn within(
                     &self,
                     queries: ValidatedQueries<'_, C>,
-                    wanted: ValidatedOptions<C>,
+                    options: ValidatedOptions<C>,
                 ) -> Result<RangeResult<C>> {
-                    let own = self.own(queries)?;
+                    let self_coords = self.self_coords(queries)?;
                     $with_dims!(self.dims, D => {
                         let tree = self.traversable::<D>()?;
-                        around(tree, &self.corners, &wanted, queries, &own).find(tree)
+                        within_distance(tree, &self.corners, &options, queries, &self_coords).find(tree)
                     })
                 }
 
@@ -173,19 +174,19 @@ macro_rules! impl_query_backend {
                     found.map(|found| RangeResult { dist2: Vec::new(), ..found })
                 }
 
-                fn find_batches(
+                fn range_batches(
                     &self,
-                    sought: RangeQuery<'_, C>,
+                    query: RangeQuery<'_, C>,
                     delivery: &mut Delivery<'_, '_>,
-                    show: &mut VisitRange<'_, C>,
+                    visit: &mut VisitRange<'_, C>,
                 ) -> Result<ControlFlow<()>> {
-                    match sought {
-                        RangeQuery::Within(queries, wanted) => {
-                            let own = self.own(queries)?;
-                            let sought = RangeQuery::Within(queries.with_own(&own), wanted);
-                            deliver_found(self, self.dims, &sought, delivery, show)
+                    match query {
+                        RangeQuery::Within(queries, options) => {
+                            let self_coords = self.self_coords(queries)?;
+                            let query = RangeQuery::Within(queries.with_self_coords(&self_coords), options);
+                            deliver_range(self, self.dims, &query, delivery, visit)
                         }
-                        boxes => deliver_found(self, self.dims, &boxes, delivery, show),
+                        boxes => deliver_range(self, self.dims, &boxes, delivery, visit),
                     }
                 }
 
@@ -193,12 +194,12 @@ macro_rules! impl_query_backend {
                     &self,
                     queries: ValidatedQueries<'_, C>,
                     k: usize,
-                    wanted: ValidatedOptions<C>,
+                    options: ValidatedOptions<C>,
                     delivery: &mut Delivery<'_, '_>,
-                    show: &mut VisitNearest<'_, C>,
+                    visit: &mut VisitNearest<'_, C>,
                 ) -> Result<ControlFlow<()>> {
-                    let own = self.own(queries)?;
-                    deliver_nearest(self, self.dims, queries.with_own(&own), k, &wanted, delivery, show)
+                    let self_coords = self.self_coords(queries)?;
+                    deliver_nearest(self, self.dims, queries.with_self_coords(&self_coords), k, &options, delivery, visit)
                 }
             }
         };

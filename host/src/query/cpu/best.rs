@@ -6,25 +6,25 @@ use std::collections::BinaryHeap;
 
 /// The k best so far, by (distance, id).
 pub(crate) trait Best<C: Coord> {
-    /// Distance of the last of them; while there are fewer than k, how far a point may be.
+    /// The distance of the worst of the best points; while there are fewer than k, the largest accepted distance.
     fn worst(&self) -> C;
-    /// The id of the last of them; while there are fewer than k the largest.
+    /// The id of the worst of the best points; while there are fewer than k, the largest id.
     fn worst_id(&self) -> u32;
-    /// True if a point at this distance or farther, with this id or a greater one, may be among the best.
+    /// True if a point at `distance` with `id` can be among the best points.
     #[inline(always)]
     fn may_take(&self, distance: C, id: u32) -> bool {
         let worst = self.worst();
         distance < worst || (distance == worst && id < self.worst_id())
     }
-    /// Takes a point in if it is among the best. Its distance is not above [`Best::worst`].
+    /// Takes a point if it is among the best. Its distance is at most [`Best::worst`].
     fn offer(&mut self, distance: C, id: u32);
 }
 
-/// A row of the result that is kept sorted; it starts as padding, which is the worst there is.
+/// A row of the result that is kept sorted. It starts as padding, which comes after every point.
 pub(crate) struct SortedRow<'a, C> {
     pub(crate) ids: &'a mut [u32],
     pub(crate) distances: &'a mut [C],
-    /// How far a point may be.
+    /// The largest accepted distance.
     pub(crate) bound: C,
 }
 
@@ -41,19 +41,19 @@ impl<C: Coord> Best<C> for SortedRow<'_, C> {
 
     #[inline(always)]
     fn offer(&mut self, distance: C, id: u32) {
-        let mut place = self.ids.len() - 1;
-        if distance == self.distances[place] && id > self.ids[place] {
+        let mut slot = self.ids.len() - 1;
+        if distance == self.distances[slot] && id > self.ids[slot] {
             return;
         }
-        while place > 0 {
-            let (before, before_id) = (self.distances[place - 1], self.ids[place - 1]);
+        while slot > 0 {
+            let (before, before_id) = (self.distances[slot - 1], self.ids[slot - 1]);
             if before < distance || (before == distance && before_id < id) {
                 break;
             }
-            (self.distances[place], self.ids[place]) = (before, before_id);
-            place -= 1;
+            (self.distances[slot], self.ids[slot]) = (before, before_id);
+            slot -= 1;
         }
-        (self.distances[place], self.ids[place]) = (distance, id);
+        (self.distances[slot], self.ids[slot]) = (distance, id);
     }
 }
 

@@ -1,8 +1,8 @@
-//! The boxes of large subtrees, with the least id and the number of points of each.
+//! The bounding boxes of large subtrees, with the least id and the number of points of each.
 //!
-//! Planes tell a walk little where many points have the same coordinates. A box tells it how near all points of a subtree are: the walk
-//! skips a subtree whose points are too far, or as far as the last of the best and of greater ids, and it counts a subtree that a row
-//! takes as a whole without a look at its points.
+//! Split planes prune little where many points have equal coordinates. A box bounds the distances of all points of a subtree: a traversal
+//! skips a subtree whose points are too far, or as far as the worst of the best with greater ids, and it counts a subtree that lies
+//! completely within a range without visiting its points.
 
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::Coord;
@@ -13,17 +13,17 @@ use crate::memory;
 use crate::query::cpu::points;
 use crate::query::cpu::traversal::Nodes;
 
-/// Levels of the smallest subtrees that have a box: these have up to 63 points.
+/// Number of levels of the smallest subtrees that have a box; they have up to 63 points.
 const LEAST_LEVELS: u32 = 6;
 
-/// What is known of the points of a subtree beside their box.
+/// The least id and the number of points of a subtree.
 #[derive(Clone, Copy)]
 struct Content {
     least_id: u32,
     len: u32,
 }
 
-/// The boxes of the nodes of all levels down to the last one with large subtrees, in level order.
+/// The boxes of all nodes down to the last level with large subtrees, in level order.
 pub(crate) struct Boxes<C> {
     /// The least and the greatest coordinates of the points of each subtree.
     corners: Vec<C>,
@@ -39,7 +39,7 @@ pub(crate) struct Subtree<'a, C, const D: usize> {
     pub(crate) len: u32,
 }
 
-/// Boxes as walks see them.
+/// A view of the boxes for points of `D` dimensions.
 #[derive(Clone, Copy)]
 pub(crate) struct BoxesOf<'a, C, const D: usize> {
     corners: &'a [[[C; D]; 2]],
@@ -59,7 +59,7 @@ impl<'a, C, const D: usize> BoxesOf<'a, C, D> {
 }
 
 impl<C: Coord> Boxes<C> {
-    /// The boxes of a tree.
+    /// Computes the boxes of a tree.
     pub(crate) fn new<const D: usize>(tree: Nodes<'_, C, D>) -> Result<Self> {
         let last_level = num_levels(tree.ids.len() as u32).checked_sub(LEAST_LEVELS);
         let first_of_last = last_level.map_or(0, |level| full_tree(level) as usize);
@@ -92,7 +92,7 @@ impl<C: Coord> Boxes<C> {
     }
 }
 
-/// What has been found of a subtree.
+/// The box and content of the points of a subtree so far.
 #[derive(Clone, Copy)]
 struct Found<C, const D: usize> {
     corners: [[C; D]; 2],
@@ -106,17 +106,17 @@ impl<C: Coord, const D: usize> Found<C, D> {
     /// Adds the point of a node, if it has one.
     fn add(&mut self, tree: Nodes<'_, C, D>, node: usize) {
         let (point, least_id) = (tree.points[node], tree.ids[node]);
-        // A node of the last level without a point has the largest id.
+        // A node without a point has the largest id.
         if !(tree.has_gaps && least_id == u32::MAX) {
             *self = self.with(Self { corners: [point; 2], content: Content { least_id, len: 1 } });
         }
     }
 
-    /// With the points of another.
+    /// Merges the points of another subtree.
     fn with(self, other: Self) -> Self {
         let ([low, high], [other_low, other_high]) = (self.corners, other.corners);
         let low = std::array::from_fn(|axis| low[axis].min(other_low[axis]));
-        // The maximum of a number and none is the number.
+        // The maximum of a number and NaN is the number.
         let high = std::array::from_fn(|axis| high[axis].max(other_high[axis]));
         let least_id = self.content.least_id.min(other.content.least_id);
         let len = self.content.len + other.content.len;

@@ -1,4 +1,4 @@
-//! One query's walk through a tree.
+//! The traversal of a tree by one query.
 
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::{Coord, dist2};
@@ -9,41 +9,46 @@ use crate::query::cpu::boxes::BoxesOf;
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
 use crate::query::options::ValidatedOptions;
 
-/// Levels of subtrees whose nodes are looked at one after the other: fewer branches make up for more distances.
+/// Number of levels of subtrees that are scanned without pruning: fewer branches make up for more distances.
 const SMALL_LEVELS: u32 = 3;
-/// A walk never waits at more than one far child a level.
+/// Maximum number of levels; at most one far child per level is pending.
 const MAX_LEVELS: usize = 32;
-/// Levels of the nodes that queries are ordered by: those above fit in a core's cache.
-const MAX_HOME_LEVELS: u32 = 15;
+/// Number of levels down to the start buckets: the nodes of these levels fit in a core's cache.
+const MAX_START_LEVELS: u32 = 15;
 
-/// A tree that walks go through.
+/// A tree that queries traverse.
 pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
-    /// What a walk keeps from query to query for its memory.
+    /// Working memory that is reused from query to query.
     type Stack: Default;
 
     /// The points in the order of the tree.
     fn points(&self) -> &[[C; D]];
 
-    /// A number that places near each other have in common, or nearly.
-    fn start_bucket(&self, place: &[C; D]) -> u32;
+    /// Returns a number that is equal or similar for locations near each other.
+    fn start_bucket(&self, location: &[C; D]) -> u32;
 
-    /// Offers every point that may be among the best, subtrees on the query's side of a plane first. If the walk is `PLAIN`, the
-    /// rules are, and no point is left out.
+    /// Offers every point that may be among the best, subtrees on the query's side of a plane first. `PLAIN` requires plain rules and no
+    /// excluded point.
     ///
-    /// A far child is skipped only if its bound is greater than the worst of the best: at equal distance a smaller id may be there.
+    /// A far child is skipped only if its bound is greater than the worst distance: at equal distance it may have a smaller id.
     fn nearest<B: Best<C>, const PLAIN: bool>(
         self,
         rules: &Rules<'_, C, D>,
         query: &[C; D],
-        except: u32,
+        excluded: u32,
         stack: &mut Self::Stack,
         best: &mut B,
     );
 
-    /// Shows the points of a row, with their distances, in the order of the tree unless they are only counted.
-    fn visit_range<L: RangePredicate<C, D>>(self, look: &L, row: usize, show: &mut impl RangeVisitor<C>);
+    /// Visits the points of a row with their distances, in the order of the tree unless they are only counted.
+    fn visit_range<L: RangePredicate<C, D>>(
+        self,
+        predicate: &L,
+        row: usize,
+        visitor: &mut impl RangeVisitor<C>,
+    );
 
-    /// True only if every point of the index is in this tree.
+    /// True only if this tree has every point of the index.
     fn has_all(&self) -> bool;
 }
 
@@ -52,25 +57,25 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
 pub(crate) struct Nodes<'a, C, const D: usize> {
     pub(crate) points: &'a [[C; D]],
     pub(crate) ids: &'a [u32],
-    /// The axes of nodes that have children; empty if they go by levels.
+    /// The axes of nodes that have children; empty if level `l` splits on axis `l` modulo `D`.
     pub(crate) axes: &'a [u8],
-    /// On the last level there may be nodes without a point, whose id is the largest.
+    /// The last level may have nodes without a point, whose id is `u32::MAX`.
     pub(crate) has_gaps: bool,
     pub(crate) boxes: BoxesOf<'a, C, D>,
 }
 
 impl<'a, C, const D: usize> Nodes<'a, C, D> {
-    /// The first node of the level from which on subtrees are small.
+    /// Returns the first node of the first level with small subtrees.
     pub(crate) fn first_small(&self) -> usize {
         let levels = num_levels(self.points.len() as u32).saturating_sub(SMALL_LEVELS);
         full_tree(levels) as usize
     }
 
-    /// The nodes of a small subtree in order; none if there is no such node.
+    /// Iterates over the nodes of a small subtree in in-order sequence; none if the tree has no node `root`.
     #[inline(always)]
     pub(crate) fn small(&self, root: usize) -> impl Iterator<Item = usize> + use<'a, C, D> {
         let Self { ids, has_gaps, .. } = *self;
-        // Place i in the order of a full tree, from 1, is 2^z (2j + 1): node j of the level z above the last.
+        // In in-order sequence, position i = 2^z (2j + 1) of a full tree, from 1, is node j of the level z above the last.
         let node = move |i: usize| {
             let z = i.trailing_zeros();
             ((root + 1) << (SMALL_LEVELS - 1 - z)) - 1 + (i >> (z + 1))
@@ -80,81 +85,81 @@ impl<'a, C, const D: usize> Nodes<'a, C, D> {
             .filter(move |&node| node < ids.len() && !(has_gaps && ids[node] == u32::MAX))
     }
 
-    /// True if both subtrees have a box, and the first has a smaller id than all of the second.
+    /// True if both subtrees have a box, and the least id of the first is less than that of the second.
     #[inline(always)]
     fn has_smaller_id(&self, node: usize, than: usize) -> bool {
         let least_id = |node| self.boxes.of(node).map(|subtree| subtree.least_id);
         matches!((least_id(node), least_id(than)), (Some(id), Some(than)) if id < than)
     }
 
-    /// The axis of a node; `level_axis` is that of its level.
+    /// Returns the split axis of a node; `level_axis` is the axis of its level.
     #[inline(always)]
     pub(crate) fn axis(&self, node: usize, level_axis: usize) -> usize {
-        // Of what has no children any will do.
+        // Nodes without children have no axis; any will do.
         if self.axes.is_empty() { level_axis } else { self.axes.get(node).map_or(0, |&axis| axis as usize) }
     }
 }
 
-/// The axis of the level below that of another.
+/// Returns the axis of the next level.
 #[inline(always)]
 pub(crate) fn next_axis<const D: usize>(level_axis: usize) -> usize {
     if level_axis + 1 == D { 0 } else { level_axis + 1 }
 }
 
-/// The far children that a walk has yet to visit.
-pub(crate) struct Stack<C, const D: usize>([Waiting<C, D>; MAX_LEVELS]);
+/// The pending far children of a traversal.
+pub(crate) struct Stack<C, const D: usize>([Pending<C, D>; MAX_LEVELS]);
 
-/// A far child to visit later.
+/// A pending far child.
 #[derive(Clone, Copy)]
-struct Waiting<C, const D: usize> {
+struct Pending<C, const D: usize> {
     node: usize,
     level_axis: usize,
     /// Distance from the query to the child's region, axis by axis.
     offsets: [C; D],
-    /// Their squared length: no point of the region is nearer.
+    /// The distance of these offsets: no point of the region is nearer.
     bound: C,
 }
 
 impl<C: Coord, const D: usize> Default for Stack<C, D> {
     fn default() -> Self {
-        Self([Waiting { node: 0, level_axis: 0, offsets: [C::ZERO; D], bound: C::ZERO }; MAX_LEVELS])
+        Self([Pending { node: 0, level_axis: 0, offsets: [C::ZERO; D], bound: C::ZERO }; MAX_LEVELS])
     }
 }
 
-/// How distances are measured, and which points a query takes.
+/// How distances are measured, and which points a query may find.
 #[derive(Clone)]
 pub(crate) struct Rules<'a, C, const D: usize> {
-    pub(crate) wanted: &'a ValidatedOptions<C>,
+    pub(crate) options: &'a ValidatedOptions<C>,
     pub(crate) periods: [C; D],
-    /// The box of all points.
+    /// The bounding box of all points.
     pub(crate) low: [C; D],
     pub(crate) high: [C; D],
 }
 
 impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
-    /// Of queries to points between two corners.
-    pub(crate) fn new(wanted: &'a ValidatedOptions<C>, [low, high]: [[C; D]; 2]) -> Self {
-        let periods = std::array::from_fn(|axis| wanted.periods.get(axis).copied().unwrap_or(C::ZERO));
-        Self { wanted, periods, low, high }
+    /// The rules of queries to points between two corners.
+    pub(crate) fn new(options: &'a ValidatedOptions<C>, [low, high]: [[C; D]; 2]) -> Self {
+        let periods = std::array::from_fn(|axis| options.periods.get(axis).copied().unwrap_or(C::ZERO));
+        Self { options, periods, low, high }
     }
 
-    /// True if distances are Euclidean, nothing repeats, and all points may be taken.
+    /// True for the Euclidean norm without periods and mask.
     pub(crate) fn are_plain(&self) -> bool {
-        self.wanted.is_euclidean() && self.wanted.mask.is_none()
+        self.options.is_euclidean() && self.options.mask.is_none()
     }
 
-    /// The distance of a point; rules that are `PLAIN` need not be asked.
+    /// Returns the distance of a point; `PLAIN` requires plain rules.
     #[inline(always)]
     pub(crate) fn distance<const PLAIN: bool>(&self, query: &[C; D], point: &[C; D]) -> C {
         if PLAIN {
             dist2(D, |axis| query[axis], |axis| point[axis])
         } else {
-            self.wanted.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
+            self.options.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
         }
     }
 
-    /// The part of a region that lies beyond a plane: its distances axis by axis, by those of the region, and together. No point
-    /// of it is nearer: they are put together as distances are, and rounding is monotone.
+    /// Returns the part of a region beyond a plane: its offsets from the query axis by axis, and their distance. No point of the part is
+    /// nearer, because the distance has the formula of point distances and rounding is monotone.
     #[inline(always)]
     pub(crate) fn beyond<const PLAIN: bool>(
         &self,
@@ -173,36 +178,36 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
             true if a > plane => along_to_range(a, self.low[axis], plane, period),
             true => along_to_range(a, plane, self.high[axis], period),
         };
-        (offsets, self.wanted.norm.put_together(D, |axis| offsets[axis]))
+        (offsets, self.options.norm.put_together(D, |axis| offsets[axis]))
     }
 
-    /// The least distance to anything between two corners.
+    /// Returns the least distance to the box between two corners.
     #[inline(always)]
     pub(crate) fn distance_to_box<const PLAIN: bool>(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
         if PLAIN {
             let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::ZERO);
             Norm::Euclidean.put_together(D, along)
         } else {
-            // A cell may reach so far beyond all points that it overlaps its image a period away.
+            // A cell may extend so far beyond all points that it overlaps its periodic image.
             let along = |axis: usize| {
                 let (low, high) = (low[axis].max(self.low[axis]), high[axis].min(self.high[axis]));
                 along_to_range(query[axis], low, high, self.periods[axis])
             };
-            self.wanted.norm.put_together(D, along)
+            self.options.norm.put_together(D, along)
         }
     }
 
-    /// A distance that no point between two corners is beyond.
+    /// Returns a distance that no point between two corners exceeds.
     #[inline(always)]
     pub(crate) fn farthest_in_box(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
-        // With a period points are no farther than without.
+        // A period makes no point farther.
         let along = |axis: usize| (query[axis] - low[axis]).abs().max((query[axis] - high[axis]).abs());
-        self.wanted.norm.put_together(D, along)
+        self.options.norm.put_together(D, along)
     }
 
     #[inline(always)]
-    pub(crate) fn takes<const PLAIN: bool>(&self, id: u32, except: u32) -> bool {
-        PLAIN || id != except && self.wanted.mask.as_ref().is_none_or(|mask| mask.takes(id))
+    pub(crate) fn takes<const PLAIN: bool>(&self, id: u32, excluded: u32) -> bool {
+        PLAIN || id != excluded && self.options.mask.as_ref().is_none_or(|mask| mask.takes(id))
     }
 }
 
@@ -213,13 +218,13 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         self.points
     }
 
-    /// The node on the last level of those whose nodes fit in a core's cache that a walk would come to first.
-    fn start_bucket(&self, place: &[C; D]) -> u32 {
-        let levels = MAX_HOME_LEVELS.min(num_levels(self.points.len() as u32) - 1);
+    /// The node on level [`MAX_START_LEVELS`] whose cell has the location.
+    fn start_bucket(&self, location: &[C; D]) -> u32 {
+        let levels = MAX_START_LEVELS.min(num_levels(self.points.len() as u32) - 1);
         let (mut node, mut level_axis) = (0, 0);
         for _ in 0..levels {
             let axis = self.axis(node, level_axis);
-            node = 2 * node + 1 + usize::from(place[axis] - self.points[node][axis] > C::ZERO);
+            node = 2 * node + 1 + usize::from(location[axis] - self.points[node][axis] > C::ZERO);
             level_axis = next_axis::<D>(level_axis);
         }
         node as u32
@@ -230,18 +235,18 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         self,
         rules: &Rules<'_, C, D>,
         query: &[C; D],
-        except: u32,
+        excluded: u32,
         Stack(stack): &mut Stack<C, D>,
         best: &mut B,
     ) {
         let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
-        let mut waiting = 0;
-        // No point of the subtree is nearer than the last of the best: only a smaller id counts there.
+        let mut pending = 0;
+        // True if no point of the subtree is nearer than the worst of the best: then only a smaller id counts.
         let mut by_ids = false;
         let first_small = self.first_small();
         loop {
             while node < first_small {
-                offer::<C, B, D, PLAIN>(self, rules, query, except, node, best);
+                offer::<C, B, D, PLAIN>(self, rules, query, excluded, node, best);
                 let axis = self.axis(node, level_axis);
                 let plane = self.points[node][axis];
                 let is_right = usize::from(query[axis] - plane > C::ZERO);
@@ -252,25 +257,25 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                     let (mut beyond, mut bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
                     if bound <= best.worst() {
                         if by_ids && self.has_smaller_id(far, near) {
-                            // What waits has a box, which tells how far it is.
+                            // The swapped child has a box, which gives its distance when it is visited.
                             (near, far, bound) = (far, near, C::ZERO);
                             std::mem::swap(&mut beyond, &mut offsets);
                         }
-                        stack[waiting] = Waiting { node: far, level_axis, offsets: beyond, bound };
-                        waiting += 1;
+                        stack[pending] = Pending { node: far, level_axis, offsets: beyond, bound };
+                        pending += 1;
                     }
                 }
                 node = near;
             }
             for node in self.small(node) {
-                offer::<C, B, D, PLAIN>(self, rules, query, except, node, best);
+                offer::<C, B, D, PLAIN>(self, rules, query, excluded, node, best);
             }
             loop {
-                if waiting == 0 {
+                if pending == 0 {
                     return;
                 }
-                waiting -= 1;
-                let next = &stack[waiting];
+                pending -= 1;
+                let next = &stack[pending];
                 if next.bound > best.worst() {
                     continue;
                 }
@@ -287,8 +292,17 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         }
     }
 
-    fn visit_range<L: RangePredicate<C, D>>(self, look: &L, row: usize, show: &mut impl RangeVisitor<C>) {
-        Walk { tree: self, first_small: self.first_small(), look, row, show }.subtree(0, 0, L::EVERYWHERE);
+    fn visit_range<L: RangePredicate<C, D>>(
+        self,
+        predicate: &L,
+        row: usize,
+        visitor: &mut impl RangeVisitor<C>,
+    ) {
+        RangeTraversal { tree: self, first_small: self.first_small(), predicate, row, visitor }.subtree(
+            0,
+            0,
+            L::EVERYWHERE,
+        );
     }
 
     fn has_all(&self) -> bool {
@@ -303,54 +317,54 @@ fn offer<C: Coord, B: Best<C>, const D: usize, const PLAIN: bool>(
     tree: Nodes<'_, C, D>,
     rules: &Rules<'_, C, D>,
     query: &[C; D],
-    except: u32,
+    excluded: u32,
     node: usize,
     best: &mut B,
 ) {
     let distance = rules.distance::<PLAIN>(query, &tree.points[node]);
-    if distance <= best.worst() && rules.takes::<PLAIN>(tree.ids[node], except) {
+    if distance <= best.worst() && rules.takes::<PLAIN>(tree.ids[node], excluded) {
         best.offer(distance, tree.ids[node]);
     }
 }
 
-/// What all steps of a walk in order have in common.
-struct Walk<'a, C, L, S, const D: usize> {
+/// A range query's traversal in in-order sequence.
+struct RangeTraversal<'a, C, L, S, const D: usize> {
     tree: Nodes<'a, C, D>,
     first_small: usize,
-    look: &'a L,
+    predicate: &'a L,
     row: usize,
-    show: &'a mut S,
+    visitor: &'a mut S,
 }
 
-impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C>, const D: usize> Walk<'_, C, L, S, D> {
-    /// Shows the points of the subtree of a node on a level of `level_axis`.
+impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C>, const D: usize> RangeTraversal<'_, C, L, S, D> {
+    /// Visits the points of a node's subtree; `level_axis` is the axis of the node's level.
     fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
         if let Some(subtree) = self.tree.boxes.of(node) {
-            match self.look.share(self.row, subtree.corners) {
+            match self.predicate.share(self.row, subtree.corners) {
                 Share::None => return,
-                Share::All if S::COUNTS => return self.show.count(subtree.len),
+                Share::All if S::COUNTS => return self.visitor.count(subtree.len),
                 _ => {}
             }
         }
         if node >= self.first_small {
-            return self.tree.small(node).for_each(|node| self.show(node));
+            return self.tree.small(node).for_each(|node| self.visit(node));
         }
         let (axis, next) = (self.tree.axis(node, level_axis), next_axis::<D>(level_axis));
-        let [left, right] = self.look.parts(self.row, region, axis, self.tree.points[node][axis]);
+        let [left, right] = self.predicate.parts(self.row, region, axis, self.tree.points[node][axis]);
         if let Some(region) = left {
             self.subtree(2 * node + 1, next, region);
         }
-        self.show(node);
+        self.visit(node);
         if let Some(region) = right {
             self.subtree(2 * node + 2, next, region);
         }
     }
 
     #[inline(always)]
-    fn show(&mut self, node: usize) {
+    fn visit(&mut self, node: usize) {
         let id = self.tree.ids[node];
-        if let Some(distance) = self.look.distance(self.row, &self.tree.points[node], id) {
-            self.show.point(id, distance);
+        if let Some(distance) = self.predicate.distance(self.row, &self.tree.points[node], id) {
+            self.visitor.point(id, distance);
         }
     }
 }

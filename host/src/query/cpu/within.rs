@@ -1,4 +1,4 @@
-//! The points within a distance of each query, or in each box: a walk in order, many at a time.
+//! Range queries on the CPU: one in-order traversal per row, many in parallel.
 
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
@@ -11,32 +11,32 @@ use crate::query::cpu::traversal::{Rules, Traversable};
 use crate::query::within::RangeResult;
 use crate::query::{PointMask, item_bytes};
 
-/// Rows that are found together at most.
+/// Maximum rows that are processed together.
 const MAX_ROWS: usize = 1 << 20;
-/// What the first walk of a row finds is kept if the rows have at most so many points each, on average over a batch: up to 0.4 GB of
-/// memory, twice that as it grows, in place of a second walk, which for few points costs as much as the first.
+/// The counting traversal keeps the points that it finds if the rows of a batch have at most this many points on average: up to 0.4 GB,
+/// twice that while it grows, in place of a second traversal, which costs as much as the first for few points.
 const KEPT_A_ROW: usize = 32;
 
-/// What a row's points are looked for by.
+/// Selects the points of each row.
 pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
-    /// What is known of the region of a subtree.
+    /// What a traversal knows about the region of a subtree.
     type Region: Copy;
-    /// That of the whole tree.
+    /// The region of the whole tree.
     const EVERYWHERE: Self::Region;
 
     /// Number of rows.
     fn len(&self) -> usize;
-    /// A place that a row is looked for around.
-    fn place(&self, row: usize) -> &[C; D];
-    /// The distance of a point, if row `row` takes it.
+    /// Returns a location around which the row's points are.
+    fn location(&self, row: usize) -> &[C; D];
+    /// Returns the distance of a point if it belongs to row `row`.
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C>;
-    /// The parts of a region below and above a plane, unless the row takes nothing there.
+    /// Returns the parts of a region below and above a plane; `None` for a part without points of the row.
     fn parts(&self, row: usize, region: Self::Region, axis: usize, plane: C) -> [Option<Self::Region>; 2];
-    /// How many of the points between two corners the row takes.
+    /// Returns how many of the points between two corners belong to the row.
     fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share;
 }
 
-/// How many of some points a row takes.
+/// How many of some points belong to a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     /// None of them.
@@ -47,14 +47,14 @@ pub(crate) enum Share {
     All,
 }
 
-/// What is done with the points of a row.
+/// Receives the points of a row.
 pub(crate) trait RangeVisitor<C> {
-    /// Points are only counted.
+    /// True if points are only counted.
     const COUNTS: bool;
 
-    /// A point, with its distance.
+    /// Takes a point with its distance.
     fn point(&mut self, id: u32, distance: C);
-    /// So many points at once, if they are only counted.
+    /// Counts several points at once; called only if points are only counted.
     fn count(&mut self, _: u32) {}
 }
 
@@ -67,7 +67,7 @@ impl<C, F: FnMut(u32, C)> RangeVisitor<C> for F {
     }
 }
 
-/// How many points a row has.
+/// Counts the points of a row.
 struct Count(u32);
 
 impl<C> RangeVisitor<C> for Count {
@@ -83,25 +83,25 @@ impl<C> RangeVisitor<C> for Count {
     }
 }
 
-/// Up to a distance from queries.
+/// Selects the points within the options' bound of each query.
 pub(crate) struct WithinDistance<'a, C: Coord, const D: usize> {
     pub(crate) rules: Rules<'a, C, D>,
     pub(crate) queries: &'a [[C; D]],
-    /// Query `i` leaves out this point and `i` on.
-    pub(crate) first_left_out: Option<u32>,
+    /// Query `i` excludes the point with this id plus `i`.
+    pub(crate) first_excluded: Option<u32>,
 }
 
 impl<C: Coord, const D: usize> WithinDistance<'_, C, D> {
-    /// True if the rules are plain, and no point is left out.
+    /// True if the rules are plain and no point is excluded.
     fn is_plain(&self) -> bool {
-        self.rules.are_plain() && self.first_left_out.is_none()
+        self.rules.are_plain() && self.first_excluded.is_none()
     }
 
-    /// How many points each row has.
+    /// Counts the points of each row.
     pub(crate) fn count(&self, tree: impl Traversable<C, D>) -> Result<Vec<u32>> {
-        if self.first_left_out.is_some() && self.rules.wanted.mask.is_none() && tree.has_all() {
-            // Whole subtrees are counted with the point that a query leaves out: itself, which is within every distance.
-            let with_all = WithinDistance { rules: self.rules.clone(), first_left_out: None, ..*self };
+        if self.first_excluded.is_some() && self.rules.options.mask.is_none() && tree.has_all() {
+            // Count whole subtrees including the excluded point, which is the query itself and within every distance.
+            let with_all = WithinDistance { rules: self.rules.clone(), first_excluded: None, ..*self };
             let mut counts = with_all.count(tree)?;
             counts.par_iter_mut().for_each(|count| *count -= 1);
             return Ok(counts);
@@ -113,7 +113,7 @@ impl<C: Coord, const D: usize> WithinDistance<'_, C, D> {
         }
     }
 
-    /// The points of each row in the order of the tree.
+    /// Finds the points of each row, in the order of the tree.
     pub(crate) fn find(&self, tree: impl Traversable<C, D>) -> Result<RangeResult<C>> {
         if self.is_plain() {
             find(tree, &ByDistance::<C, D, true>(self))
@@ -123,11 +123,11 @@ impl<C: Coord, const D: usize> WithinDistance<'_, C, D> {
     }
 }
 
-/// Points within a distance of queries, `PLAIN` or by all rules.
+/// Selects points by distance; `PLAIN` requires plain rules.
 struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a WithinDistance<'a, C, D>);
 
 impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDistance<'_, C, D, PLAIN> {
-    /// The distances of the query along the axes.
+    /// The offsets from the query along the axes.
     type Region = [C; D];
     const EVERYWHERE: [C; D] = [C::ZERO; D];
 
@@ -135,39 +135,39 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
         self.0.queries.len()
     }
 
-    fn place(&self, row: usize) -> &[C; D] {
+    fn location(&self, row: usize) -> &[C; D] {
         &self.0.queries[row]
     }
 
     #[inline(always)]
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
-        let WithinDistance { rules, queries, first_left_out } = self.0;
-        let except = first_left_out.map_or(u32::MAX, |first| first + row as u32);
+        let WithinDistance { rules, queries, first_excluded } = self.0;
+        let excluded = first_excluded.map_or(u32::MAX, |first| first + row as u32);
         let distance = rules.distance::<PLAIN>(&queries[row], point);
-        (distance <= rules.wanted.bound && rules.takes::<PLAIN>(id, except)).then_some(distance)
+        (distance <= rules.options.bound && rules.takes::<PLAIN>(id, excluded)).then_some(distance)
     }
 
     #[inline(always)]
     fn parts(&self, row: usize, region: [C; D], axis: usize, plane: C) -> [Option<[C; D]>; 2] {
         let (rules, query) = (&self.0.rules, &self.0.queries[row]);
         let (beyond, bound) = rules.beyond::<PLAIN>(query, region, axis, plane);
-        let far = (bound <= rules.wanted.bound).then_some(beyond);
+        let far = (bound <= rules.options.bound).then_some(beyond);
         if query[axis] > plane { [far, Some(region)] } else { [Some(region), far] }
     }
 
     #[inline(always)]
     fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share {
-        let WithinDistance { rules, queries, first_left_out } = self.0;
-        let (query, bound) = (&queries[row], rules.wanted.bound);
+        let WithinDistance { rules, queries, first_excluded } = self.0;
+        let (query, bound) = (&queries[row], rules.options.bound);
         if rules.distance_to_box::<PLAIN>(query, corners) > bound {
             return Share::None;
         }
-        let takes_each = first_left_out.is_none() && rules.wanted.mask.is_none();
+        let takes_each = first_excluded.is_none() && rules.options.mask.is_none();
         if takes_each && rules.farthest_in_box(query, corners) <= bound { Share::All } else { Share::Some }
     }
 }
 
-/// In boxes.
+/// Selects the points of a mask in each box.
 pub(crate) struct InsideBoxes<'a, C, const D: usize> {
     pub(crate) boxes: &'a [[[C; D]; 2]],
     pub(crate) mask: Option<&'a PointMask>,
@@ -181,7 +181,7 @@ impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
         self.boxes.len()
     }
 
-    fn place(&self, row: usize) -> &[C; D] {
+    fn location(&self, row: usize) -> &[C; D] {
         &self.boxes[row][0]
     }
 
@@ -209,27 +209,27 @@ impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
     }
 }
 
-/// How many points each row has.
+/// Counts the points of each row.
 pub(crate) fn count<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
-    look: &impl RangePredicate<C, D>,
+    predicate: &impl RangePredicate<C, D>,
 ) -> Result<Vec<u32>> {
-    let mut counts = memory::vec_with_capacity(look.len(), "counts of points")?;
-    for rows in order::blocks(look.len(), order::MAX_ORDERED) {
-        let order = Order::new(tree, rows.clone(), |row| look.place(row))?;
-        look_at(tree, look, &order, &rows, 0, &mut counts);
+    let mut counts = memory::vec_with_capacity(predicate.len(), "counts of points")?;
+    for rows in order::blocks(predicate.len(), order::MAX_ORDERED) {
+        let order = Order::new(tree, rows.clone(), |row| predicate.location(row))?;
+        count_rows(tree, predicate, &order, &rows, 0, &mut counts);
     }
     Ok(counts)
 }
 
-/// The points of each row in the order of the tree.
+/// Finds the points of each row, in the order of the tree.
 pub(crate) fn find<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
-    look: &impl RangePredicate<C, D>,
+    predicate: &impl RangePredicate<C, D>,
 ) -> Result<RangeResult<C>> {
-    find_as_they_come(tree, look).map_err(|error| match error {
-        Error::OutOfMemory { .. } => match count(tree, look) {
-            // However many rows had been counted when memory ran out.
+    find_in_blocks(tree, predicate).map_err(|error| match error {
+        Error::OutOfMemory { .. } => match count(tree, predicate) {
+            // Count all rows: memory may have run out after some of them.
             Ok(counts) => {
                 let count = counts.into_par_iter().map(u64::from).sum();
                 error.of_result(count, count.saturating_mul(item_bytes::<C>()))
@@ -240,45 +240,45 @@ pub(crate) fn find<C: Coord, const D: usize>(
     })
 }
 
-fn find_as_they_come<C: Coord, const D: usize>(
+fn find_in_blocks<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
-    look: &impl RangePredicate<C, D>,
+    predicate: &impl RangePredicate<C, D>,
 ) -> Result<RangeResult<C>> {
     let mut found = RangeResult { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
-    memory::reserve(&mut found.offsets, look.len() + 1, "offsets of rows")?;
+    memory::reserve(&mut found.offsets, predicate.len() + 1, "offsets of rows")?;
     found.offsets.push(0);
-    let mut counts = memory::vec_with_capacity(look.len().min(MAX_ROWS), "counts of points")?;
-    for rows in order::blocks(look.len(), MAX_ROWS) {
-        let order = Order::new(tree, rows.clone(), |row| look.place(row))?;
+    let mut counts = memory::vec_with_capacity(predicate.len().min(MAX_ROWS), "counts of points")?;
+    for rows in order::blocks(predicate.len(), MAX_ROWS) {
+        let order = Order::new(tree, rows.clone(), |row| predicate.location(row))?;
         counts.clear();
-        let kept = look_at(tree, look, &order, &rows, KEPT_A_ROW, &mut counts);
+        let kept = count_rows(tree, predicate, &order, &rows, KEPT_A_ROW, &mut counts);
         let mut total = found.ids.len() as u64;
         found.offsets.extend(counts.iter().map(|&count| {
             total += u64::from(count);
             total
         }));
-        append(tree, look, &order, &kept, &mut found)?;
+        append(tree, predicate, &order, &kept, &mut found)?;
     }
     Ok(found)
 }
 
-/// The points of a batch of rows, one row behind the other.
+/// The points of a batch of rows, row after row.
 struct Kept<C> {
     ids: Vec<u32>,
     dist2: Vec<C>,
 }
 
-/// Appends how many points each of some rows has, for which there is room. Returns the points of the batches that have at most so
-/// many a row.
-fn look_at<C: Coord, const D: usize>(
+/// Appends the count of each of some rows to `counts`, which has the capacity. Returns the points of those batches that have at most
+/// `keep_a_row` points per row on average.
+fn count_rows<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
-    look: &impl RangePredicate<C, D>,
+    predicate: &impl RangePredicate<C, D>,
     order: &Order,
     rows: &Range<usize>,
     keep_a_row: usize,
     counts: &mut Vec<u32>,
 ) -> Vec<Option<Kept<C>>> {
-    let room = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
+    let count_slots = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
     let kept = order.map(|_, batch| {
         let (max, mut total) = (batch.len() * keep_a_row, 0);
         let mut kept = Kept { ids: Vec::new(), dist2: Vec::new() };
@@ -286,10 +286,10 @@ fn look_at<C: Coord, const D: usize>(
             let before = total;
             if keep_a_row == 0 {
                 let mut count = Count(0);
-                tree.visit_range(look, row, &mut count);
+                tree.visit_range(predicate, row, &mut count);
                 total += count.0 as usize;
             } else {
-                tree.visit_range(look, row, &mut |id, distance| {
+                tree.visit_range(predicate, row, &mut |id, distance| {
                     if total < max {
                         kept.ids.push(id);
                         kept.dist2.push(distance);
@@ -297,22 +297,22 @@ fn look_at<C: Coord, const D: usize>(
                     total += 1;
                 });
             }
-            let place = row - rows.start;
-            // SAFETY: an order has every row once, so no two threads write the same place.
-            let count = unsafe { room.part(place..place + 1) };
+            let i = row - rows.start;
+            // SAFETY: an order has every row once, so no two threads write the same count.
+            let count = unsafe { count_slots.part(i..i + 1) };
             count[0].write((total - before) as u32);
         }
         (total <= max).then_some(kept)
     });
-    // SAFETY: every row has been written, and the slice above has shown that the capacity is there.
+    // SAFETY: every count has been written, and the slice above shows that the capacity is there.
     unsafe { counts.set_len(counts.len() + rows.len()) };
     kept
 }
 
-/// Appends the points of some rows, the last that the offsets tell of: what was kept of them, or what another walk shows.
+/// Appends the points of the last rows of `offsets`: the kept points of a batch, or those that a second traversal finds.
 fn append<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
-    look: &impl RangePredicate<C, D>,
+    predicate: &impl RangePredicate<C, D>,
     order: &Order,
     kept: &[Option<Kept<C>>],
     RangeResult { offsets, ids, dist2 }: &mut RangeResult<C>,
@@ -323,14 +323,14 @@ fn append<C: Coord, const D: usize>(
     memory::check(more.saturating_mul(item_bytes::<C>()), "points found")?;
     memory::reserve(ids, end - before, "ids of points found")?;
     memory::reserve(dist2, end - before, "distances of points found")?;
-    let ids_room = Parts::new(&mut ids.spare_capacity_mut()[..end - before]);
-    let dist2_room = Parts::new(&mut dist2.spare_capacity_mut()[..end - before]);
+    let id_slots = Parts::new(&mut ids.spare_capacity_mut()[..end - before]);
+    let dist2_slots = Parts::new(&mut dist2.spare_capacity_mut()[..end - before]);
     order.map(|i, batch| {
         let mut taken = 0;
         for row in batch.iter() {
             let range = offsets[row] as usize - before..offsets[row + 1] as usize - before;
-            // SAFETY: an order has every row once, and no two rows have a place in common.
-            let (ids, dist2) = unsafe { (ids_room.part(range.clone()), dist2_room.part(range)) };
+            // SAFETY: an order has every row once, and rows do not overlap.
+            let (ids, dist2) = unsafe { (id_slots.part(range.clone()), dist2_slots.part(range)) };
             let mut entries = ids.iter_mut().zip(dist2);
             let mut write = |id, distance| {
                 if let Some((to_id, to_distance)) = entries.next() {
@@ -343,16 +343,16 @@ fn append<C: Coord, const D: usize>(
                 taken = row.end;
                 kept.ids[row.clone()].iter().zip(&kept.dist2[row]).for_each(|(&id, &dist2)| write(id, dist2));
             } else {
-                tree.visit_range(look, row, &mut write);
+                tree.visit_range(predicate, row, &mut write);
             }
-            // A walk shows as many points as it did before, so nothing is left.
+            // The second traversal finds as many points as the first, so no entry is left.
             entries.for_each(|(id, distance)| {
                 id.write(u32::MAX);
                 distance.write(C::INFINITY);
             });
         }
     });
-    // SAFETY: every place of every row has been written, and the slices above have shown that the capacity is there.
+    // SAFETY: every entry of every row has been written, and the slices above show that the capacity is there.
     unsafe {
         ids.set_len(end);
         dist2.set_len(end);

@@ -18,14 +18,14 @@ impl<C: Coord> BucketIndex<C> {
             return Ok(());
         }
         let (boxes, least_ids) = (self.boxes.slice_mut(), self.least_ids.slice_mut());
-        // SAFETY: the buffer has room for all points, and more behind them.
-        let coords = unsafe { self.room.slice().part(0, self.ids.len() * self.dims) };
+        // SAFETY: the buffer holds all points and padding.
+        let coords = unsafe { self.padded_coords.slice().part(0, self.ids.len() * self.dims) };
         let ids = self.ids.slice();
         // SAFETY: passed on to the caller.
         unsafe {
             let args = (coords, ids, dims, bucket_len, boxes, least_ids);
             stream.launch_items::<query_bucket_boxes<C>>(1 << levels, args)?;
-            // The root has no parent, and its box is not needed.
+            // The box of the root is not stored.
             let mut end = levels;
             while end > 1 {
                 let root = end.saturating_sub(BOXES_LEVELS).max(1);

@@ -1,4 +1,4 @@
-//! Query options and queries in device memory, as kernels take them.
+//! Query options and queries in device memory.
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
@@ -14,57 +14,57 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use std::ops::Range;
 
-/// Validated options, with copies on the device of what kernels read.
+/// Validated options, with the mask and the periods in device memory.
 pub(crate) struct DeviceOptions<C> {
-    pub(crate) wanted: ValidatedOptions<C>,
+    pub(crate) validated: ValidatedOptions<C>,
     mask: Buffer<u32>,
     periods: Buffer<C>,
 }
 
 impl<C: Coord> DeviceOptions<C> {
-    pub(crate) fn new(stream: &Stream, wanted: ValidatedOptions<C>) -> Result<Self> {
-        let words = wanted.mask.as_ref().map_or(&[][..], |mask| mask.words());
+    pub(crate) fn new(stream: &Stream, validated: ValidatedOptions<C>) -> Result<Self> {
+        let words = validated.mask.as_ref().map_or(&[][..], |mask| mask.words());
         let mask = Buffer::from_slice(stream, words, "mask of points")?;
-        let periods = Buffer::from_slice(stream, &wanted.periods, "periods of the axes")?;
-        Ok(Self { wanted, mask, periods })
+        let periods = Buffer::from_slice(stream, &validated.periods, "periods of the axes")?;
+        Ok(Self { validated, mask, periods })
     }
 
-    /// Checks that it is on the stream's device.
+    /// Checks that the options are on the stream's device.
     pub(crate) fn check_device(&self, stream: &Stream) -> Result<()> {
         self.mask.check_device(stream)
     }
 
-    /// True if queries for the `k` nearest, or for as many as there are, are compared with all of so many points.
+    /// True if queries for `k` points ([`ALL`](super::within::ALL) in a range query) are compared with each of `num_points` points.
     pub(crate) fn is_brute_force(&self, num_points: usize, k: usize) -> bool {
         let [by_lanes, by_warps] = QUERIES.brute_force_up_to;
-        match self.wanted.traversal {
+        match self.validated.traversal {
             Traversal::BruteForce => true,
             Traversal::Auto => num_points <= if by_warps_alone(k) { by_warps } else { by_lanes },
             _ => false,
         }
     }
 
-    /// True if such queries need not be put in the order of a tree of so many points.
+    /// True if such queries need no sort by start bucket.
     pub(crate) fn is_in_order(&self, num_points: usize, k: usize) -> bool {
-        self.wanted.coherent || self.is_brute_force(num_points, k)
+        self.validated.coherent || self.is_brute_force(num_points, k)
     }
 
-    /// A bit a point that may be taken, or nothing.
+    /// The mask of points, a bit for each id; empty if all points are accepted.
     pub(crate) fn mask(&self) -> Slice<'_, u32> {
         self.mask.slice()
     }
 
-    /// The dimensions of the kernels that do it: exactly those of the tree, or up to [`MAX_DIMS`].
+    /// The `D` of the kernels to launch: the dimensions of the tree, or [`MAX_DIMS`] for the general kernel.
     pub(crate) fn kernel_dims(&self, dims: usize) -> usize {
         match dims {
-            2 | 3 if self.wanted.is_euclidean() => dims,
-            4 if self.wanted.is_euclidean() && size_of::<C>() == 4 => dims,
+            2 | 3 if self.validated.is_euclidean() => dims,
+            4 if self.validated.is_euclidean() && size_of::<C>() == 4 => dims,
             _ => MAX_DIMS,
         }
     }
 }
 
-/// True if the `k` nearest are always looked for by warps.
+/// True if the kernels for `k` neighbors use a warp per query in any case.
 fn by_warps_alone(k: usize) -> bool {
     (33..=256).contains(&k)
 }
@@ -72,96 +72,102 @@ fn by_warps_alone(k: usize) -> bool {
 /// Queries in device memory.
 #[derive(Clone, Copy)]
 pub(crate) struct QueryView<'a, C> {
-    /// Their coordinates.
+    /// The coordinates, query after query.
     pub(crate) coords: Slice<'a, C>,
-    /// The row of each, if they are not in the order of their rows.
+    /// The result row of each query; empty if that is the order of the queries.
     pub(crate) rows: Slice<'a, u32>,
-    /// A point that each leaves out, by id; empty if none does.
-    pub(crate) except: Slice<'a, u32>,
-    /// Query `i` leaves out this point and `i` on, in place of those.
-    pub(crate) first_left_out: Option<u32>,
-    /// They are points of the tree in its order.
+    /// The id of the point that each query excludes; empty if none does.
+    pub(crate) excluded: Slice<'a, u32>,
+    /// Query `i` excludes the point with this id plus `i`; used in place of `excluded`.
+    pub(crate) first_excluded: Option<u32>,
+    /// The queries are points of the tree, in its order.
     pub(crate) are_in_order: bool,
-    /// They are all of them.
-    pub(crate) are_own: bool,
+    /// The queries are all points of the tree.
+    pub(crate) is_self_query: bool,
 }
 
 impl<'a, C: Coord> QueryView<'a, C> {
-    /// All of a call.
+    /// Returns all queries of a call.
     pub(crate) fn all(tree: &'a BucketIndex<C>, queries: DeviceQueries<'a, C>) -> Self {
         match queries {
             DeviceQueries::Coordinates(coords) => Self::of_points(coords.slice()),
-            // SAFETY: the range is that of all points.
-            DeviceQueries::Own { itself } => unsafe { Self::own(tree, 0..tree.num_points(), itself) },
+            // SAFETY: the range covers all points.
+            DeviceQueries::SelfQuery { include_self } => unsafe {
+                Self::self_query(tree, 0..tree.num_points(), include_self)
+            },
         }
     }
 
-    /// Of points, in the order of their rows.
+    /// Makes queries of points, in the order of their rows.
     pub(crate) fn of_points(coords: Slice<'a, C>) -> Self {
         let none = empty_view().read_only();
-        let (rows, except, first_left_out) = (none, none, None);
-        Self { coords, rows, except, first_left_out, are_in_order: false, are_own: false }
+        let (rows, excluded, first_excluded) = (none, none, None);
+        Self { coords, rows, excluded, first_excluded, are_in_order: false, is_self_query: false }
     }
 
-    /// The same, each without a point: number `i` of them, which has `before` others before it, without that id and so many more.
-    pub(crate) fn leaving_out(self, first: Option<u32>, before: usize) -> Self {
-        Self { first_left_out: first.map(|first| first + before as u32), ..self }
+    /// Query `i` excludes point `first + before + i`.
+    pub(crate) fn excluding(self, first: Option<u32>, before: usize) -> Self {
+        Self { first_excluded: first.map(|first| first + before as u32), ..self }
     }
 
-    /// The points of the tree, those at `range` of its order, or of ids if it does not have all points that it was given. Rows of all of
-    /// them are those of the ids, of some they are in that order.
+    /// Makes queries of a range of the tree's points, in its order, or by id if the tree does not hold all input points. If the range
+    /// covers all points, the row of a point is its id; otherwise rows are in the order of the queries.
     ///
     /// # Safety
-    /// There are those points.
-    pub(crate) unsafe fn own(tree: &'a BucketIndex<C>, range: Range<usize>, itself: bool) -> Self {
-        if let Some(given) = &tree.given {
+    /// The range is within the points.
+    pub(crate) unsafe fn self_query(
+        tree: &'a BucketIndex<C>,
+        range: Range<usize>,
+        include_self: bool,
+    ) -> Self {
+        if let Some(coords) = &tree.input_coords {
             // SAFETY: passed on to the caller.
-            let coords = unsafe { given.slice().part(range.start * tree.dims, range.len() * tree.dims) };
-            return Self::of_points(coords).leaving_out((!itself).then_some(0), range.start);
+            let coords = unsafe { coords.slice().part(range.start * tree.dims, range.len() * tree.dims) };
+            return Self::of_points(coords).excluding((!include_self).then_some(0), range.start);
         }
         // SAFETY: passed on to the caller.
         let (coords, ids) = unsafe {
             let coords = tree.coords().part(range.start * tree.dims, range.len() * tree.dims);
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
-        let (none, are_own) = (empty_view().read_only(), range.len() == tree.num_points());
+        let (none, is_self_query) = (empty_view().read_only(), range.len() == tree.num_points());
         Self {
             coords,
-            rows: if are_own { ids } else { none },
-            except: if itself { none } else { ids },
-            first_left_out: None,
+            rows: if is_self_query { ids } else { none },
+            excluded: if include_self { none } else { ids },
+            first_excluded: None,
             are_in_order: true,
-            are_own,
+            is_self_query,
         }
     }
 
-    /// Number of queries of so many dimensions.
+    /// Number of queries with `dims` dimensions.
     pub(crate) fn len(&self, dims: usize) -> usize {
         self.coords.len() / dims
     }
 }
 
 impl<C: Coord> BucketIndex<C> {
-    /// The queries as kernels take them, for `k` results each.
+    /// Returns the queries as a kernel argument, for `k` results each.
     pub(crate) fn kernel_queries<'a>(
         &self,
         options: &'a DeviceOptions<C>,
         queries: QueryView<'a, C>,
         k: usize,
-        QueryOrder { order, except }: QueryOrder<'a>,
+        QueryOrder { order, excluded }: QueryOrder<'a>,
     ) -> Queries<'a, C> {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
-        let own = if queries.are_own { flags::OWN } else { 0 };
+        let self_query = if queries.is_self_query { flags::SELF_QUERY } else { 0 };
         let brute_force = if options.is_brute_force(self.num_points(), k) { flags::BRUTE_FORCE } else { 0 };
         Queries {
             coords: queries.coords,
             rows: order.map_or(queries.rows, |order| order.values),
             start_buckets: order.map_or(empty_view().read_only(), |order| order.keys),
-            excluded: except,
+            excluded: excluded,
             mask: options.mask(),
             periods: options.periods.slice(),
-            flags: in_order | own | brute_force | (options.wanted.norm as u32) << flags::NORM_SHIFT,
-            bound: options.wanted.bound.to_f64(),
+            flags: in_order | self_query | brute_force | (options.validated.norm as u32) << flags::NORM_SHIFT,
+            bound: options.validated.bound.to_f64(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The k nearest points: queries in the order of the tree's buckets, then a walk over these.
+//! Nearest queries: sorts the queries by start bucket and launches the kernel for `k`.
 
 use crate::device::{Layout, Stream, Temp};
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::query::gpu::{BucketIndex, Locator};
 use crate::query::options::Traversal;
 use kauri_kernels::query::buckets::Index;
 use kauri_kernels::query::by_nodes::{
-    query_nearest_closest_corner, query_nearest_stack, query_nearest_stack_free,
+    NodeQueries, Nodes, query_nearest_closest_corner, query_nearest_stack, query_nearest_stack_free,
 };
 use kauri_kernels::query::nearest::{
     ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
@@ -17,46 +17,50 @@ use kauri_kernels::query::queries::Queries;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
-/// Temporary memory of one call.
+/// Plan and scratch memory of one call.
 pub(crate) struct Nearest {
-    going: QueryOrderPlan,
+    order_plan: QueryOrderPlan,
 }
 
 impl Nearest {
-    /// Plans queries for the `k` nearest.
+    /// Plans queries for the `k` nearest points.
     pub(crate) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &BucketIndex<C>,
-        asked: &DeviceOptions<C>,
+        options: &DeviceOptions<C>,
         queries: QueryView<'_, C>,
         k: usize,
     ) -> Self {
-        let are_ordered =
-            queries.are_in_order || asked.is_in_order(tree.num_points(), k) || walks_alone(tree, asked);
-        Self { going: QueryOrderPlan::plan(layout, tree, queries, are_ordered) }
+        let are_ordered = queries.are_in_order
+            || options.is_in_order(tree.num_points(), k)
+            || uses_node_traversal(tree, options);
+        Self { order_plan: QueryOrderPlan::plan(layout, tree, queries, are_ordered) }
     }
 
-    /// Answers the queries of the plan.
+    /// Runs the planned queries.
     ///
     /// # Safety
-    /// Queries and rows are apart, of one number, and used by nothing else until the stream has done the work.
+    /// There is a row for each query. Queries and rows do not overlap, and nothing else uses them until the stream has done the work.
     pub(crate) unsafe fn run<'a, C: Coord>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
         tree: &'a BucketIndex<C>,
-        asked: &'a DeviceOptions<C>,
+        options: &'a DeviceOptions<C>,
         queries: QueryView<'a, C>,
         rows: ResultRows<'_, C>,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
-            if walks_alone(tree, asked) && queries.except.is_empty() && queries.first_left_out.is_none() {
-                return walk_alone(stream, tree, asked.wanted.traversal, queries, rows);
+            if uses_node_traversal(tree, options)
+                && queries.excluded.is_empty()
+                && queries.first_excluded.is_none()
+            {
+                return launch_node_traversal(stream, tree, options.validated.traversal, queries, rows);
             }
-            let through = self.going.run(stream, temp, tree, queries)?;
-            let queries = tree.kernel_queries(asked, queries, rows.k as usize, through);
-            match asked.kernel_dims(tree.dims) {
+            let order = self.order_plan.run(stream, temp, tree, queries)?;
+            let queries = tree.kernel_queries(options, queries, rows.k as usize, order);
+            match options.kernel_dims(tree.dims) {
                 2 => launch::<C, 2>(stream, tree.view(), queries, rows),
                 3 => launch::<C, 3>(stream, tree.view(), queries, rows),
                 4 => launch::<C, 4>(stream, tree.view(), queries, rows),
@@ -66,21 +70,21 @@ impl Nearest {
     }
 }
 
-/// True if every query goes through the tree by itself, which is for left-balanced trees.
-fn walks_alone<C: Coord>(tree: &BucketIndex<C>, asked: &DeviceOptions<C>) -> bool {
+/// True if the options choose a node-by-node traversal and it can answer the queries.
+fn uses_node_traversal<C: Coord>(tree: &BucketIndex<C>, options: &DeviceOptions<C>) -> bool {
     use Traversal::{ClosestCorner, Stack, StackFree};
-    let goes_by_nodes = matches!(asked.wanted.traversal, StackFree | Stack | ClosestCorner);
-    goes_by_nodes
-        && asked.wanted.is_plain()
+    let is_chosen = matches!(options.validated.traversal, StackFree | Stack | ClosestCorner);
+    is_chosen
+        && options.validated.is_plain()
         && tree.bucket_len == 0
         && matches!(tree.locator, Locator::Planes(_))
 }
 
-/// Answers every query by a traversal of its own.
+/// Launches a node-by-node traversal.
 ///
 /// # Safety
 /// As [`Nearest::run`].
-unsafe fn walk_alone<C: Coord>(
+unsafe fn launch_node_traversal<C: Coord>(
     stream: &Stream,
     tree: &BucketIndex<C>,
     traversal: Traversal,
@@ -90,18 +94,18 @@ unsafe fn walk_alone<C: Coord>(
     // SAFETY: passed on to the caller.
     unsafe {
         match (tree.dims, size_of::<C>()) {
-            (2, 4) => walk_by_nodes::<C, 2>(stream, tree, traversal, queries, rows),
-            (3, _) => walk_by_nodes::<C, 3>(stream, tree, traversal, queries, rows),
-            _ => walk_by_nodes::<C, MAX_DIMS>(stream, tree, traversal, queries, rows),
+            (2, 4) => launch_node_traversal_for::<C, 2>(stream, tree, traversal, queries, rows),
+            (3, _) => launch_node_traversal_for::<C, 3>(stream, tree, traversal, queries, rows),
+            _ => launch_node_traversal_for::<C, MAX_DIMS>(stream, tree, traversal, queries, rows),
         }
     }
 }
 
-/// The same by kernels for up to `D` dimensions.
+/// Launches a node-by-node traversal for up to `D` dimensions.
 ///
 /// # Safety
 /// As [`Nearest::run`], and the tree has no more dimensions.
-unsafe fn walk_by_nodes<C: Coord, const D: usize>(
+unsafe fn launch_node_traversal_for<C: Coord, const D: usize>(
     stream: &Stream,
     tree: &BucketIndex<C>,
     traversal: Traversal,
@@ -109,9 +113,13 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     rows: ResultRows<'_, C>,
 ) -> Result<()> {
     let num_queries = queries.len(tree.dims) as u64;
-    let (coords, ids, axes) = (tree.coords(), tree.ids.slice(), tree.axes.slice());
-    let args =
-        (coords, ids, axes, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, rows.k);
+    let nodes = Nodes {
+        coords: tree.coords(),
+        ids: tree.ids.slice(),
+        axes: tree.axes.slice(),
+        dims: tree.dims as u32,
+    };
+    let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
     // SAFETY: passed on to the caller.
     unsafe {
         match traversal {
@@ -134,7 +142,7 @@ unsafe fn launch<C: Coord, const D: usize>(
     queries: Queries<'_, C>,
     rows: ResultRows<'_, C>,
 ) -> Result<()> {
-    // Lists in registers are for few dimensions, and long ones for short coordinates; otherwise the lanes of a warp share them.
+    // Lists in the registers of a lane need few dimensions, and long lists short coordinates; otherwise a warp shares a list.
     let has_short_lists = D < MAX_DIMS;
     let has_lists = has_short_lists && size_of::<C>() == 4;
     let args = (index, queries, rows);

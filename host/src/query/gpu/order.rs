@@ -1,4 +1,4 @@
-//! Queries in the order of the tree's buckets, so that those of a warp are near each other, and the point that each leaves out.
+//! Sorts queries by start bucket, so that the queries of a warp are near each other, and lists the point that each query excludes.
 
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
@@ -13,24 +13,24 @@ use kauri_kernels::policy::QUERIES;
 use kauri_kernels::query::buckets::query_buckets;
 use kauri_kernels::thread::coord::Coord;
 
-/// How queries are gone through.
+/// The order in which kernels process queries.
 #[derive(Clone, Copy)]
 pub(crate) struct QueryOrder<'a> {
-    /// Their buckets and numbers in the order of the walk; nothing if that is their own order.
+    /// The start buckets and numbers of the queries, sorted; `None` if queries are processed as they are.
     pub(crate) order: Option<Source<'a, u32, u32>>,
-    /// A point that each leaves out, by id, in the order of the walk; empty if none does.
-    pub(crate) except: Slice<'a, u32>,
+    /// The id of the point that each query excludes, in the processing order; empty if none does.
+    pub(crate) excluded: Slice<'a, u32>,
 }
 
-/// Temporary memory for that.
+/// Plan and scratch memory of a [`QueryOrder`].
 pub(crate) struct QueryOrderPlan {
     order: Option<Order>,
-    /// If queries leave out points that follow each other: the ids of these, and the same in the order of the walk.
-    except: Option<[Region<u32>; 2]>,
+    /// If the queries exclude consecutive points: their ids, and the ids in the processing order.
+    excluded: Option<[Region<u32>; 2]>,
 }
 
 impl QueryOrderPlan {
-    /// Plans queries, which are put in order unless they are in a good one.
+    /// Plans the order of queries, which are sorted unless they `are_ordered`.
     pub(crate) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &BucketIndex<C>,
@@ -39,14 +39,14 @@ impl QueryOrderPlan {
     ) -> Self {
         let num_queries = queries.len(tree.dims);
         let order = if are_ordered { None } else { Order::plan(layout, num_queries, tree.levels()) };
-        let except = queries.first_left_out.map(|_| {
+        let excluded = queries.first_excluded.map(|_| {
             let sorted = if order.is_some() { num_queries } else { 0 };
             [layout.reserve(num_queries), layout.reserve(sorted)]
         });
-        Self { order, except }
+        Self { order, excluded }
     }
 
-    /// How the queries of the plan are gone through.
+    /// Sorts the queries of the plan.
     ///
     /// # Safety
     /// Nothing else uses the queries until the stream has done the work.
@@ -61,7 +61,7 @@ impl QueryOrderPlan {
         unsafe {
             let order =
                 self.order.as_ref().map(|order| order.run(stream, temp, tree, queries.coords)).transpose()?;
-            let except = match (queries.first_left_out, self.except) {
+            let excluded = match (queries.first_excluded, self.excluded) {
                 (Some(first), Some(regions)) => {
                     let [ids, sorted] = regions.map(|region| temp.view(region));
                     iota_on(stream, first, ids)?;
@@ -73,35 +73,36 @@ impl QueryOrderPlan {
                         }
                     }
                 }
-                _ => queries.except,
+                _ => queries.excluded,
             };
-            Ok(QueryOrder { order, except })
+            Ok(QueryOrder { order, excluded })
         }
     }
 }
 
-/// Temporary memory of the order.
+/// Plan and scratch memory of the sort.
 struct Order {
-    /// The bucket of each query, and its number; twice, since sorting moves them to and fro.
+    /// The start bucket and the number of each query; two buffers each, between which the sort moves them.
     buckets: [Region<u32>; 2],
     numbers: [Region<u32>; 2],
     sort: RadixSort,
 }
 
 impl Order {
-    /// Plans the order of `num_queries` queries to a tree of so many levels above its buckets, if it is worth the while.
+    /// Plans the sort of `num_queries` queries by start bucket; `None` if the sort does not pay or the tree has no `levels` above its
+    /// buckets.
     fn plan(layout: &mut Layout, num_queries: usize, levels: u32) -> Option<Self> {
-        // Numbers of queries have 32 bits.
+        // Query numbers are 32-bit.
         let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
         if !is_worth_it || levels == 0 {
             return None;
         }
         let [sort] = RadixSort::plan(layout, num_queries, [Shape::of::<u32, u32>(num_queries)]);
-        let mut room = || [layout.reserve(num_queries), layout.reserve(num_queries)];
-        Some(Self { buckets: room(), numbers: room(), sort })
+        let mut double_buffer = || [layout.reserve(num_queries), layout.reserve(num_queries)];
+        Some(Self { buckets: double_buffer(), numbers: double_buffer(), sort })
     }
 
-    /// The buckets and the numbers of the queries, of which there are as many as planned, in order.
+    /// Returns the start buckets and the numbers of the planned queries, sorted.
     ///
     /// # Safety
     /// Nothing else uses the queries until the stream has done the work.
@@ -113,7 +114,7 @@ impl Order {
         queries: Slice<'_, C>,
     ) -> Result<Source<'a, u32, u32>> {
         let levels = tree.levels();
-        let [pairs, room] =
+        let [pairs, spare] =
             [0, 1].map(|i| Pairs { keys: temp.view(self.buckets[i]), values: temp.view(self.numbers[i]) });
         // SAFETY: passed on to the caller.
         unsafe {
@@ -127,7 +128,7 @@ impl Order {
                 }
             }
             let [sorted, _] =
-                self.sort.run(stream, temp, SortBy::low_bits(levels), pairs.read_only(), [room, pairs])?;
+                self.sort.run(stream, temp, SortBy::low_bits(levels), pairs.read_only(), [spare, pairs])?;
             Ok(sorted.read_only())
         }
     }

@@ -1,4 +1,4 @@
-//! The points within a distance of each query, or in each box: counts, offsets by a scan, then the points.
+//! Range queries: counts the points of each row, scans the counts to offsets, then writes the points.
 
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
@@ -20,84 +20,84 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use kauri_kernels::warp::look_back::Decoupled;
 
-/// A call that finds points within something.
+/// The launches of a range query.
 pub(crate) struct RangeLaunch<'a, C: Coord> {
     tree: &'a BucketIndex<C>,
     stream: &'a Stream,
-    within: Within<'a, C>,
+    query: RangeView<'a, C>,
 }
 
-/// What points are looked for by.
+/// A range query, its input in device memory.
 #[derive(Clone, Copy)]
-pub(crate) enum Within<'a, C> {
-    /// Queries, and the distance that was asked for.
-    Distance(&'a DeviceOptions<C>, QueryView<'a, C>),
-    /// The least and then the greatest coordinates of each box, and a bit a point that may be taken, or nothing.
-    Boxes(Slice<'a, C>, Slice<'a, u32>),
+pub(crate) enum RangeView<'a, C> {
+    /// The points within the options' bound of each query.
+    Within(&'a DeviceOptions<C>, QueryView<'a, C>),
+    /// The points in each box: the least and then the greatest corner of each box, and the mask of points or an empty view.
+    InBoxes(Slice<'a, C>, Slice<'a, u32>),
 }
 
-/// As many neighbors as there are.
+/// Stands for `k` in a range query.
 pub(crate) const ALL: usize = usize::MAX;
 
-/// Room for what is found: ids and distances as far as they are wanted.
+/// Output of a range query: ids, and distances if requested.
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceRangeMut<'a, C> {
     pub(crate) ids: SliceMut<'a, u32>,
-    /// As many as ids, or none.
+    /// The distances, as many as ids; `None` if they are not requested.
     pub(crate) dist2: Option<SliceMut<'a, C>>,
 }
 
 impl<'a, C: Coord> RangeLaunch<'a, C> {
-    /// Checks that all is on the tree's device, and of its shape.
+    /// Checks devices and shapes of a query.
     pub(crate) fn new(
         tree: &'a BucketIndex<C>,
         stream: &'a Stream,
-        look: DeviceRangeQuery<'a, C>,
+        query: DeviceRangeQuery<'a, C>,
     ) -> Result<Self> {
-        let within = match look {
-            DeviceRangeQuery::Within(asked, queries) => {
-                tree.check(stream, asked)?;
+        let query = match query {
+            DeviceRangeQuery::Within(options, queries) => {
+                tree.check(stream, options)?;
                 tree.num_queries(stream, queries)?;
-                if !asked.wanted.has_radius {
+                if !options.validated.has_radius {
                     return Err(Error::NoRadius);
                 }
-                Within::Distance(asked, QueryView::all(tree, queries))
+                RangeView::Within(options, QueryView::all(tree, queries))
             }
-            DeviceRangeQuery::InBoxes(asked, corners) => {
-                tree.check(stream, asked)?;
-                let of_box = 2 * tree.dims;
-                corners.check(stream, "corners of boxes", corners.len() / of_box * of_box)?;
-                Within::Boxes(corners.slice(), asked.mask())
+            DeviceRangeQuery::InBoxes(options, corners) => {
+                tree.check(stream, options)?;
+                let box_len = 2 * tree.dims;
+                corners.check(stream, "corners of boxes", corners.len() / box_len * box_len)?;
+                RangeView::InBoxes(corners.slice(), options.mask())
             }
         };
         tree.wait(stream)?;
-        Ok(Self { tree, stream, within })
+        Ok(Self { tree, stream, query })
     }
 
-    /// A call of what is known to be right, on a stream that comes after what has been done to the tree.
-    pub(crate) fn of(tree: &'a BucketIndex<C>, stream: &'a Stream, within: Within<'a, C>) -> Self {
-        Self { tree, stream, within }
+    /// Takes a query that needs no check, on a stream that already waits for the build of the tree.
+    pub(crate) fn of(tree: &'a BucketIndex<C>, stream: &'a Stream, query: RangeView<'a, C>) -> Self {
+        Self { tree, stream, query }
     }
 
     /// Number of queries or boxes.
     pub(crate) fn num_rows(&self) -> usize {
-        match self.within {
-            Within::Distance(_, queries) => queries.len(self.tree.dims),
-            Within::Boxes(corners, _) => corners.len() / (2 * self.tree.dims),
+        match self.query {
+            RangeView::Within(_, queries) => queries.len(self.tree.dims),
+            RangeView::InBoxes(corners, _) => corners.len() / (2 * self.tree.dims),
         }
     }
 
-    /// Distances are wanted.
+    /// True if the query returns distances.
     fn with_distances(&self) -> bool {
-        matches!(self.within, Within::Distance(..))
+        matches!(self.query, RangeView::Within(..))
     }
 
-    /// Bytes of a point found.
+    /// Bytes of a found point.
     pub(crate) fn item_bytes(&self) -> u64 {
         if self.with_distances() { item_bytes::<C>() } else { size_of::<u32>() as u64 }
     }
 
-    /// The stream that it is made on.
+    /// The stream of the launches.
     pub(crate) fn stream(&self) -> &'a Stream {
         self.stream
     }
@@ -106,12 +106,12 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
     pub(crate) fn count(self, workspace: &mut Workspace, counts: &mut Buffer<u32>) -> Result<()> {
         counts.check(self.stream, "counts of points", self.num_rows())?;
         let (plan, temp) = self.prepare(workspace)?;
-        // SAFETY: there are as many counts as rows, the borrows keep buffers apart, and these wait for the device before they are
+        // SAFETY: there are as many counts as rows; borrows keep the buffers distinct, and buffers wait for the device before they are
         // freed.
         unsafe { plan.count(&self, &temp, counts.slice_mut(), flags::COUNT_SUBTREES).map(drop) }
     }
 
-    /// Finds the points of each row, as far as there is room for them.
+    /// Finds the points of each row, up to the capacity of the buffers.
     pub(crate) fn find(
         self,
         workspace: &mut Workspace,
@@ -126,21 +126,21 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         }
         let (plan, temp) = self.prepare(workspace)?;
         let (offsets, dist2) = (offsets.slice_mut(), dist2.map(Buffer::slice_mut));
-        // SAFETY: lengths have been checked, the borrows keep buffers apart, and these wait for the device before they are freed.
+        // SAFETY: lengths have been checked; borrows keep the buffers distinct, and buffers wait for the device before they are freed.
         unsafe {
-            let through = plan.offsets(&self, &temp, offsets)?;
-            self.emit(through, offsets.read_only(), DeviceRangeMut { ids: ids.slice_mut(), dist2 })
+            let order = plan.offsets(&self, &temp, offsets)?;
+            self.emit(order, offsets.read_only(), DeviceRangeMut { ids: ids.slice_mut(), dist2 })
         }
     }
 
-    /// Finds the points of each row, in as much room as they take; waits for their number.
+    /// Finds the points of each row in buffers of exactly their size; waits for the device.
     pub(crate) fn find_all(self, workspace: &mut Workspace) -> Result<DeviceWithin<C>> {
         let (gpu, stream) = (&self.tree.gpu, self.stream);
         let mut offsets = Buffer::uninitialized(gpu, self.num_rows() + 1, "offsets of rows")?;
         let (plan, temp) = self.prepare(workspace)?;
-        // SAFETY: there is an offset more than rows; the buffers are of this call, and wait for the device before they are freed.
+        // SAFETY: there is one offset more than rows; the buffers belong to this call, and wait for the device before they are freed.
         unsafe {
-            let through = plan.offsets(&self, &temp, offsets.slice_mut())?;
+            let order = plan.offsets(&self, &temp, offsets.slice_mut())?;
             let num_found = num_found(stream, &offsets)?;
             let total = usize::try_from(num_found).unwrap_or(usize::MAX);
             let with_distances = self.with_distances();
@@ -150,50 +150,51 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
             let mut ids = Buffer::uninitialized(gpu, total, "ids of points found").map_err(too_large)?;
             let mut dist2 =
                 Buffer::uninitialized(gpu, num_distances, "distances of points found").map_err(too_large)?;
-            let room =
+            let output =
                 DeviceRangeMut { ids: ids.slice_mut(), dist2: with_distances.then(|| dist2.slice_mut()) };
-            self.emit(through, offsets.slice(), room)?;
+            self.emit(order, offsets.slice(), output)?;
             Ok(DeviceWithin { offsets, ids, dist2 })
         }
     }
 
-    /// The plan, its memory, and the tree ready on the stream.
-    pub(crate) fn prepare<'w>(&self, workspace: &'w mut Workspace) -> Result<(WithinPlan, Temp<'w>)> {
+    /// Returns the plan and its scratch memory.
+    pub(crate) fn prepare<'w>(&self, workspace: &'w mut Workspace) -> Result<(RangePlan, Temp<'w>)> {
         let mut layout = Layout::new();
-        let plan = WithinPlan::new(&mut layout, self);
+        let plan = RangePlan::new(&mut layout, self);
         let temp = workspace.carve(self.stream, &layout, "k-d tree queries")?;
         Ok((plan, temp))
     }
 
-    /// Writes the points of each row from its offset on, as far as there is room.
+    /// Writes the points of each row from its offset on, up to the capacity of the output.
     ///
     /// # Safety
-    /// Offsets and how rows are gone through are those of the call; nothing else uses its buffers and the room until the stream has done the work.
+    /// `order` and `offsets` come from [`RangePlan::offsets`] of this launch; nothing else uses its buffers and the output until the
+    /// stream has done the work.
     pub(crate) unsafe fn emit(
         &self,
-        through: QueryOrder<'_>,
+        order: QueryOrder<'_>,
         offsets: Slice<'_, u64>,
         DeviceRangeMut { ids, dist2 }: DeviceRangeMut<'_, C>,
     ) -> Result<()> {
-        let Self { tree, stream, within } = self;
+        let Self { tree, stream, query } = self;
         let dist2 = dist2.unwrap_or_else(empty_view);
         if ids.is_empty() {
             return Ok(());
         }
         // SAFETY: passed on to the caller.
         unsafe {
-            match *within {
-                Within::Distance(asked, queries) => {
-                    let queries = tree.kernel_queries(asked, queries, ALL, through);
+            match *query {
+                RangeView::Within(options, queries) => {
+                    let queries = tree.kernel_queries(options, queries, ALL, order);
                     let (n, args) = (self.num_rows() as u64, (tree.view(), queries, offsets, ids, dist2));
-                    match asked.kernel_dims(tree.dims) {
+                    match options.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<query_emit_within<C, 2>>(n, args),
                         3 => stream.launch_items::<query_emit_within<C, 3>>(n, args),
                         4 => stream.launch_items::<query_emit_within<C, 4>>(n, args),
                         _ => stream.launch_items::<query_emit_within<C, MAX_DIMS>>(n, args),
                     }
                 }
-                Within::Boxes(corners, mask) => {
+                RangeView::InBoxes(corners, mask) => {
                     let (n, args) = (self.num_rows() as u64, (tree.view(), corners, mask, offsets, ids));
                     match tree.dims {
                         2 => stream.launch_items::<query_emit_in_boxes<C, 2>>(n, args),
@@ -206,78 +207,78 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
     }
 }
 
-/// Temporary memory of one call, from counts to points.
-pub(crate) struct WithinPlan {
-    /// Of queries; boxes are gone through as they come.
-    going: Option<QueryOrderPlan>,
+/// Plan and scratch memory of one launch.
+pub(crate) struct RangePlan {
+    /// `None` for boxes, which are processed as they are.
+    order_plan: Option<QueryOrderPlan>,
     counts: Region<u32>,
     scan: Scan,
 }
 
-impl WithinPlan {
-    /// Plans a call; queries are put in order unless they are in a good one.
-    fn new<C: Coord>(layout: &mut Layout, call: &RangeLaunch<'_, C>) -> Self {
-        let num_rows = call.num_rows();
-        let going = match call.within {
-            Within::Distance(asked, queries) => {
-                let are_ordered = queries.are_in_order || asked.is_in_order(call.tree.num_points(), ALL);
-                Some(QueryOrderPlan::plan(layout, call.tree, queries, are_ordered))
+impl RangePlan {
+    /// Plans a call; queries are sorted unless they are in order.
+    fn new<C: Coord>(layout: &mut Layout, launch: &RangeLaunch<'_, C>) -> Self {
+        let num_rows = launch.num_rows();
+        let order_plan = match launch.query {
+            RangeView::Within(options, queries) => {
+                let are_ordered = queries.are_in_order || options.is_in_order(launch.tree.num_points(), ALL);
+                Some(QueryOrderPlan::plan(layout, launch.tree, queries, are_ordered))
             }
-            Within::Boxes(..) => None,
+            RangeView::InBoxes(..) => None,
         };
         let counts = layout.reserve(num_rows);
-        Self { going, counts, scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
+        Self { order_plan, counts, scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
     }
 
-    /// How queries are gone through.
+    /// Sorts the queries.
     ///
     /// # Safety
     /// As of [`QueryOrderPlan::run`].
-    unsafe fn through<'a, C: Coord>(
+    unsafe fn order<'a, C: Coord>(
         &self,
-        call: &RangeLaunch<'a, C>,
+        launch: &RangeLaunch<'a, C>,
         temp: &Temp<'a>,
     ) -> Result<QueryOrder<'a>> {
-        match (call.within, &self.going) {
+        match (launch.query, &self.order_plan) {
             // SAFETY: passed on to the caller.
-            (Within::Distance(_, queries), Some(going)) => unsafe {
-                going.run(call.stream, temp, call.tree, queries)
+            (RangeView::Within(_, queries), Some(order_plan)) => unsafe {
+                order_plan.run(launch.stream, temp, launch.tree, queries)
             },
-            _ => Ok(QueryOrder { order: None, except: empty_view().read_only() }),
+            _ => Ok(QueryOrder { order: None, excluded: empty_view().read_only() }),
         }
     }
 
-    /// Counts the points of each row; with [`flags::COUNT_SUBTREES`] not all are looked at, where that is possible. Returns how rows are
-    /// gone through, for [`RangeLaunch::emit`].
+    /// Counts the points of each row, whole subtrees at once if `count_subtrees` is [`flags::COUNT_SUBTREES`] and the options allow it.
+    /// Returns the order of the rows for [`RangeLaunch::emit`].
     ///
     /// # Safety
-    /// As many counts as rows; nothing else uses buffers of the call and counts until the stream has done the work.
+    /// There are as many counts as rows; nothing else uses the buffers of the call and the counts until the stream has done the work.
     unsafe fn count<'a, C: Coord>(
         &self,
-        call: &RangeLaunch<'a, C>,
+        launch: &RangeLaunch<'a, C>,
         temp: &Temp<'a>,
         counts: SliceMut<'_, u32>,
         count_subtrees: u32,
     ) -> Result<QueryOrder<'a>> {
-        let &RangeLaunch { tree, stream, within } = call;
+        let &RangeLaunch { tree, stream, query } = launch;
         // SAFETY: passed on to the caller.
         unsafe {
-            let through = self.through(call, temp)?;
-            match within {
-                Within::Distance(asked, queries) => {
-                    let mut queries = tree.kernel_queries(asked, queries, ALL, through);
-                    if asked.mask().is_empty() && tree.bucket_len == 0 {
+            let order = self.order(launch, temp)?;
+            match query {
+                RangeView::Within(options, queries) => {
+                    let mut queries = tree.kernel_queries(options, queries, ALL, order);
+                    if options.mask().is_empty() && tree.bucket_len == 0 {
                         queries.flags |= count_subtrees;
                     }
-                    let (n, args) = (call.num_rows() as u64, (tree.view(), queries, counts));
-                    match asked.kernel_dims(tree.dims) {
+                    let (n, args) = (launch.num_rows() as u64, (tree.view(), queries, counts));
+                    match options.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<query_count_within<C, 2>>(n, args),
                         3 => stream.launch_items::<query_count_within<C, 3>>(n, args),
                         4 => stream.launch_items::<query_count_within<C, 4>>(n, args),
                         _ => stream.launch_items::<query_count_within<C, MAX_DIMS>>(n, args),
                     }
                 }
-                Within::Boxes(corners, mask) => {
+                RangeView::InBoxes(corners, mask) => {
                     let (n, args) = (counts.len() as u64, (tree.view(), corners, mask, counts));
                     match tree.dims {
                         2 => stream.launch_items::<query_count_in_boxes<C, 2>>(n, args),
@@ -286,30 +287,30 @@ impl WithinPlan {
                     }
                 }
             }?;
-            Ok(through)
+            Ok(order)
         }
     }
 
-    /// Counts, and sets the offsets, one more than rows, to where each row begins.
+    /// Counts the points of each row and scans the counts to offsets. Returns the order of the rows for [`RangeLaunch::emit`].
     ///
     /// # Safety
-    /// One more offset than rows; nothing else uses buffers of the call and offsets until the stream has done the work.
+    /// There is one offset more than rows; nothing else uses the buffers of the call and the offsets until the stream has done the work.
     pub(crate) unsafe fn offsets<'a, C: Coord>(
         &self,
-        call: &RangeLaunch<'a, C>,
+        launch: &RangeLaunch<'a, C>,
         temp: &Temp<'a>,
         offsets: SliceMut<'_, u64>,
     ) -> Result<QueryOrder<'a>> {
-        let (stream, counts) = (call.stream, temp.view(self.counts));
+        let (stream, counts) = (launch.stream, temp.view(self.counts));
         // SAFETY: passed on to the caller; the counts are the plan's own.
         unsafe {
-            // Each point is looked at, as when they are written: they agree even where a coordinate is not a number.
-            let through = self.count(call, temp, counts, 0)?;
+            // Every point is visited, as by `emit`, so that counts and points agree even where a coordinate is NaN.
+            let order = self.count(launch, temp, counts, 0)?;
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
             self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)?;
-            Ok(through)
+            Ok(order)
         }
     }
 }

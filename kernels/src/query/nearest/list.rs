@@ -2,7 +2,7 @@
 //! memory, and all lanes merge theirs together by a sorting network.
 
 use super::{KeepBest, ResultRows, THREADS, worst};
-use crate::query::traversal::{GROUP, Visitor, TraversalSmem};
+use crate::query::traversal::{GROUP, TraversalSmem, Visitor};
 use crate::thread::coord::Coord;
 use crate::thread::network::keep_first;
 use crate::thread::ranked::Ranked;

@@ -76,8 +76,8 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
     fn ask_from<I: SpatialIndex<Point = [S; D]>>(&self, index: &I, source: Source) -> Outcome {
         let (queries, numbers) = match source {
             Source::Others => (Queries::Points(&self.case.others[..]), self.case.other_numbers()),
-            Source::Own => (Queries::Own { itself: true }, self.points.clone()),
-            Source::OwnWithoutItself => (Queries::Own { itself: false }, self.points.clone()),
+            Source::Own => (Queries::SelfQuery { include_self: true }, self.points.clone()),
+            Source::OwnWithoutItself => (Queries::SelfQuery { include_self: false }, self.points.clone()),
         };
         let what = format!("{}, {source:?}", self.what);
         if let Some(beyond) = self.case.space.beyond_period(&self.points, &numbers) {

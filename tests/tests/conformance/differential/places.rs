@@ -174,7 +174,7 @@ fn check_index<I: SpatialIndex<Point = LonLat>>(
     world.check_nearest(&near, takes, what)?;
 
     // The places themselves, each without itself.
-    let own = index.nearest_with(Queries::Own { itself: false }, 2, &QueryOptions::default())?;
+    let own = index.nearest_with(Queries::SelfQuery { include_self: false }, 2, &QueryOptions::default())?;
     let meters = great_circles(&world.left, &world.left);
     for (row, meters) in meters.iter().enumerate() {
         let others = (0..).zip(meters).filter(|&(id, _)| id != row as u32 && is_in_tree(id));

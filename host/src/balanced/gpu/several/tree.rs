@@ -157,7 +157,7 @@ impl<C: Coord> Parts<C> {
         if let Some(place) = medians.iter().position(is_wrong) {
             return corrupt(place, format!("id {} is not that of a point that stays", medians[place]));
         }
-        match ids::first_twice(&medians, self.num_points)? {
+        match ids::first_duplicate(&medians, self.num_points)? {
             Some(place) => corrupt(place, "another node has the same id".into()),
             None => Ok(()),
         }
@@ -256,7 +256,7 @@ impl<C: Coord> BalancedTree<C> for MultiGpuTree<C> {
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_make(|| {
             let (sets, dims, parts) = (self.parts.sets()?, self.parts.dims, self.parts.clone());
-            Ok(UnionIndex { sets, dims, own: Box::new(move || parts.coords_by_id()) })
+            Ok(UnionIndex { indexes: sets, dims, coords_by_id: Box::new(move || parts.coords_by_id()) })
         })?;
         Ok(index)
     }
