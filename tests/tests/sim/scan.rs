@@ -187,7 +187,7 @@ where
     if thread::thread_idx_x() == 0 {
         L::publish(words, sums.len(), tile, sums.load(tile));
     }
-    let sum = L::before::<T, Sum>(words, sums.len(), tile, sums.load(tile));
+    let sum = L::exclusive_prefix::<T, Sum>(words, sums.len(), tile, sums.load(tile));
     if thread::thread_idx_x() == 0 {
         before.store(tile, sum);
     }

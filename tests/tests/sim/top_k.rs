@@ -8,7 +8,7 @@ use kauri::primitives::{cpu, top_k};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::STREAM_ROWS;
 use kauri_kernels::policy::TOP_K;
-use kauri_kernels::primitives::top_k::sample::place;
+use kauri_kernels::primitives::top_k::sample::sample_index;
 use kauri_kernels::primitives::top_k::segments::BLOCK_K;
 use kauri_kernels::thread::ranked::RankBits;
 
@@ -97,7 +97,7 @@ fn a_sample_that_misleads() {
         // One minimum in eight is to be among the best.
         let warp_samples = 32 * (n / (8 * 32 * k)).min(TOP_K.max_lane_samples[0] as usize);
         let num_samples = 4 * TOP_K.sample_threads / 32 * warp_samples;
-        let places: Vec<usize> = (0..num_samples as u64).map(|i| place(i, n)).collect();
+        let places: Vec<usize> = (0..num_samples as u64).map(|i| sample_index(i, n)).collect();
         // The best of all are one sample of each warp: the threshold lets through less than is wanted.
         let mut keys: Vec<u32> = (0..n as u32).map(|i| 1000 + i).collect();
         for (i, samples) in places.chunks(warp_samples).enumerate() {
