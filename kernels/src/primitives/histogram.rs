@@ -10,8 +10,7 @@ use cuda_std::prelude::*;
 /// Adds to `counts`, which start at 0, the number of items in each of `counts.len()` bins of equal width from `low` to
 /// `high`. Items outside of `low <= x < high` and NaN are not counted.
 #[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn primitives_histogram<C: BinnedCoord>(
     input: Slice<C>,
     counts: SliceMut<u64>,
@@ -30,8 +29,7 @@ pub unsafe fn primitives_histogram<C: BinnedCoord>(
 /// Adds to `counts`, which start at 0, the number of keys per value of every digit: `RADIX` counts per digit, the
 /// lowest digit first.
 #[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(K = [u32, u64])]
 pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, counts: SliceMut<u64>) {
     Histogram { counts }.run(input, counts.len(), |key, counts| {
         let mut digit = 0;

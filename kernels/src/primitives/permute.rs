@@ -9,13 +9,8 @@ use cuda_std::prelude::*;
 /// Sets item i to item `indices[i]` of the input, which has `num_indexed` items. Items with an index out of range keep
 /// their value. The number of pieces per item is `PIECES`, or `pieces` if `PIECES` is 0.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
-#[instance(u32, 1)]
+#[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
-#[instance(u32, 0)]
-#[instance(u64, 1)]
-#[instance(u64, 0)]
-#[instance(Bits128, 1)]
-#[instance(Bits128, 0)]
 pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(
     input: Slice<P>,
     indices: Slice<u32>,
@@ -30,13 +25,8 @@ pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(
 /// Sets item `indices[i]` of the output, which has `num_indexed` items, to item i of the input. Indices out of range
 /// are ignored. Pieces as in `primitives_gather`.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
-#[instance(u32, 1)]
+#[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
-#[instance(u32, 0)]
-#[instance(u64, 1)]
-#[instance(u64, 0)]
-#[instance(Bits128, 1)]
-#[instance(Bits128, 0)]
 pub unsafe fn primitives_scatter<P: Words, const PIECES: u32>(
     input: Slice<P>,
     indices: Slice<u32>,

@@ -13,9 +13,7 @@ use cuda_std::prelude::*;
 /// Selects the items whose flag is not 0; a block per tile. `words` are zeros: the ticket, then the words of the
 /// look-back. Writes the number of selected items to `count`. The other items go to `others`, unless it is empty.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
+#[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_flagged<T: Words>(
     input: Slice<T>,
     flags: Slice<u8>,
@@ -30,18 +28,7 @@ pub unsafe fn primitives_select_flagged<T: Words>(
 /// Selects the items that satisfy predicate `P`; `bound` has the bits of its bound. Otherwise like
 /// `primitives_select_flagged`.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
-#[instance(u32, Below)]
-#[instance(i32, Below)]
-#[instance(u64, Below)]
-#[instance(i64, Below)]
-#[instance(f32, Below)]
-#[instance(f64, Below)]
-#[instance(u32, AtLeast)]
-#[instance(i32, AtLeast)]
-#[instance(u64, AtLeast)]
-#[instance(i64, AtLeast)]
-#[instance(f32, AtLeast)]
-#[instance(f64, AtLeast)]
+#[instances(T = [u32, i32, u64, i64, f32, f64], P = [Below, AtLeast])]
 pub unsafe fn primitives_select_if<T: Words, P: Predicate<T>>(
     input: Slice<T>,
     bound: u64,

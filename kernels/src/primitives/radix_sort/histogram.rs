@@ -16,10 +16,7 @@ pub struct HistogramSmem<K: RadixKey> {
 /// the items with each value of the digit begin in the order by that digit. `places` and `num_done` are zeroed before.
 /// Works with any number of blocks.
 #[kernel(family = "primitives-radix-sort", hot, block = HISTOGRAM_THREADS, shared = HistogramSmem<K>)]
-#[instance(u32, false)]
-#[instance(u32, true)]
-#[instance(u64, false)]
-#[instance(u64, true)]
+#[instances(K = [u32, u64], FOLDED = [false, true])]
 pub unsafe fn primitives_radix_sort_histogram<K: RadixKey, const FOLDED: bool>(
     keys: Slice<K>,
     places: SliceMut<u64>,

@@ -13,18 +13,9 @@ use cuda_std::prelude::*;
 /// before. Tiles have `32 * WARPS * ITEMS` items. Only longer segments use `keys_room` and `values_room`, scratch
 /// buffers for all items.
 #[kernel(family = "primitives-segmented-sort", hot, block = 32 * WARPS, min_blocks = SEGMENT_MIN_BLOCKS, shared = BlocksSmem<K, V, WARPS, ITEMS>)]
-#[instance(u32, NoValue, 8, 2)]
-#[instance(u32, NoValue, 8, 8)]
-#[instance(u32, u32, 8, 2)]
-#[instance(u32, u32, 8, 8)]
-#[instance(u32, u64, 8, 2)]
-#[instance(u32, u64, 8, 6)]
-#[instance(u64, NoValue, 8, 2)]
-#[instance(u64, NoValue, 8, 6)]
-#[instance(u64, u32, 8, 2)]
-#[instance(u64, u32, 8, 6)]
-#[instance(u64, u64, 8, 2)]
-#[instance(u64, u64, 8, 6)]
+#[instances(K = [u64], V = [NoValue, u32, u64], WARPS = [8], ITEMS = [2, 6])]
+#[instances(K = [u32], V = [NoValue, u32], WARPS = [8], ITEMS = [2, 8])]
+#[instances(K = [u32], V = [u64], WARPS = [8], ITEMS = [2, 6])]
 pub unsafe fn primitives_segmented_sort_blocks<
     K: RadixKey,
     V: Carried,

@@ -12,12 +12,7 @@ use cuda_std::warp::WarpReductionOp;
 /// and `long`, in any order. A warp handles [`SEGMENTS_OF_WARP`] segments. `num_listed`, zeroed before, counts the
 /// entries of each list.
 #[kernel(family = "primitives-segmented-sort", hot, block = PER_ITEM_THREADS)]
-#[instance(u32, NoValue)]
-#[instance(u32, u32)]
-#[instance(u32, u64)]
-#[instance(u64, NoValue)]
-#[instance(u64, u32)]
-#[instance(u64, u64)]
+#[instances(K = [u32, u64], V = [NoValue, u32, u64])]
 pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
     keys: Slice<K>,
     values: Slice<V>,

@@ -15,8 +15,7 @@ use cuda_std::prelude::*;
 /// Sets the number of selected candidates in `state`. If there are at least `k` candidates and they fit, they all stay
 /// selected. Else the candidates become the `k` best items; `k` is at most the number of keys.
 #[kernel(family = "primitives-top-k", block = THREADS, shared = SelectSmem<<B as RankBits>::Ranked>)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_select<B: RankBits>(
     keys: Slice<B>,
     candidates: SliceMut<<B as RankBits>::Ranked>,
