@@ -123,7 +123,7 @@ pub enum Error {
     },
     /// A triangle of a mesh refers to a vertex that does not exist.
     #[error(
-        "corner {corner} of triangle {triangle} is vertex {index}, but there are {vertices} vertices, numbered from 0"
+        "corner {corner} of triangle {triangle} is vertex {index}: there are {vertices} vertices, from 0"
     )]
     NoSuchVertex {
         /// The triangle, from 0.
@@ -406,7 +406,7 @@ pub enum Error {
 
     // Indexes and files.
     /// An index has an invalid structure.
-    #[error("node {node} of the tree is invalid: {what}")]
+    #[error("node {node} of the tree is wrong: {what}")]
     Corrupt {
         /// The node.
         node: u64,
