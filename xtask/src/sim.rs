@@ -58,8 +58,8 @@ impl Sim {
 const WATCHED: [&str; 5] = ["kauri-cuda-sim", "kauri-kernels", "kauri-test-kernels", "kauri", "kauri-tests"];
 
 /// The debugger as a runner of cargo's.
-const DEBUGGER: &str = "['gdb', '-quiet', '-ex', 'break cuda_sim::debug::found', \
-     '-ex', 'break cuda_sim::debug::earlier', '-ex', 'run', '--args']";
+const DEBUGGER: &str = "['gdb', '-quiet', '-ex', 'break cuda_sim::debug::error_found', \
+     '-ex', 'break cuda_sim::debug::earlier_access', '-ex', 'run', '--args']";
 
 /// The test program and the module in it that has the tests of a kernel.
 fn find_tests(root: &Path, kernel: &str) -> Result<(&'static str, String)> {

@@ -1,6 +1,8 @@
-//! `tidy`: the invariants of the architecture that a program can check, and small matters of form. Also a test.
+//! `tidy`: checks the invariants of the architecture that a program can check, plain English, and matters of form. Also a test.
 
+mod language;
 mod layout;
+mod mirror;
 mod order;
 mod sources;
 
@@ -12,11 +14,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Check what the compiler does not: invariants of the architecture, form, sizes
+/// Check what the compiler does not: invariants of the architecture, plain English, form, sizes
 #[derive(clap::Args)]
 pub(crate) struct Tidy {}
 
-/// Something that must not be.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     /// From the workspace's root.
@@ -55,6 +57,8 @@ impl Tidy {
 fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
     let files = files(&workspace.root)?;
     let mut findings: Vec<Finding> = files.iter().flat_map(sources::check).collect();
+    findings.extend(files.iter().flat_map(language::check));
+    findings.extend(mirror::check(&files));
     findings.extend(order::check(&files));
     findings.extend(layout::check(workspace, &files)?);
     Ok(findings)

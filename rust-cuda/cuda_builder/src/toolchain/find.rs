@@ -1,4 +1,4 @@
-//! Which compilers are installed.
+//! Finds installed compilers.
 
 use std::env;
 use std::fs;
@@ -9,10 +9,9 @@ use std::time::Duration;
 use super::{Base, Options, PINNED, RustcVersion, program};
 use crate::{CudaBuilderError, Result, process};
 
-/// The compilers that may build device code, best first; never empty.
+/// Returns the compilers that can build device code, best first; never empty.
 ///
-/// One that was asked for by name or path has to do: its fault is the error. Of the others, those that will not do
-/// are left out.
+/// A compiler named by the user must be suitable; otherwise its fault is the error. Unsuitable others are skipped.
 pub(super) fn candidates(options: &Options) -> Result<Vec<Base>> {
     if let Some(wanted) = &options.toolchain {
         let Some(base) = wanted_one(options, wanted)? else {
@@ -51,7 +50,7 @@ fn wanted_one(options: &Options, wanted: &str) -> Result<Option<Base>> {
     by_name(options, wanted)
 }
 
-/// A toolchain that rustup manages, `None` if there is none of that name.
+/// Returns the rustup toolchain of this name, `None` if there is none.
 fn by_name(options: &Options, name: &str) -> Result<Option<Base>> {
     // A rustup that was named answers alone.
     let sysroot = ask_rustup(options, name)
@@ -65,7 +64,7 @@ fn base(label: String, in_rustup: bool, sysroot: PathBuf) -> Result<Base> {
     Ok(Base { label, in_rustup, sysroot, version })
 }
 
-/// A rustup command that neither installs what is missing nor minds the toolchain that our caller runs under.
+/// Returns a rustup command that installs nothing and ignores the toolchain of the calling process.
 pub(super) fn rustup(options: &Options) -> Command {
     let mut command = Command::new(options.rustup.as_deref().unwrap_or(Path::new("rustup")));
     command.env("RUSTUP_AUTO_INSTALL", "0").env_remove("RUSTUP_TOOLCHAIN").env("RUST_BACKTRACE", "0");
@@ -84,7 +83,7 @@ fn sysroot_of(rustc: &Path) -> Option<PathBuf> {
     Some(rustc.canonicalize().ok()?.parent()?.parent()?.to_owned())
 }
 
-/// For machines that have rustup's folder and no rustup on the PATH.
+/// Finds a toolchain in rustup's folder, for machines without rustup on the PATH.
 fn in_rustup_home(name: &str) -> Option<PathBuf> {
     let home =
         env::var_os("RUSTUP_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".rustup")))?;

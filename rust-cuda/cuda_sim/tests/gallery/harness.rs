@@ -94,11 +94,11 @@ impl Case {
 
     fn check_places(&self, error: &SimError) -> Result<(), String> {
         let marked = self.marked_lines();
-        let is_marked = |place: &str| marked.iter().any(|m| place.contains(m.as_str()));
+        let is_marked = |location: &str| marked.iter().any(|m| location.contains(m.as_str()));
         let mut sites: Vec<String> =
             error.events().iter().filter_map(|e| e.site).map(|s| s.to_string()).collect();
-        if let Kind::Panic { place, .. } = error.kind() {
-            sites.push(place.clone());
+        if let Kind::Panic { location, .. } = error.kind() {
+            sites.push(location.clone());
         }
         let unknown = error.events().len() > sites.len();
         if unknown || !sites.iter().all(|s| is_marked(s)) {
