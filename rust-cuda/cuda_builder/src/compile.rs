@@ -60,7 +60,7 @@ impl Compilation<'_> {
             return self.finish(&outputs, true, String::new());
         }
         let _lock = files::Lock::acquire(&self.cargo_target_dir().with_extension("lock"))?;
-        // Another process may have compiled this while the lock was held.
+        // Another process may have compiled this while this one waited for the lock.
         if stamp::holds(&outputs.stamp, &key) {
             return self.finish(&outputs, true, String::new());
         }

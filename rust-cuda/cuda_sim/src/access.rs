@@ -213,7 +213,9 @@ impl State<'_> {
         let clock = &mut block.clocks[at.thread as usize];
         let (region, tag, released) = match index {
             RegionIndex::Global(index) => (memory.region(index), *tag, released),
-            RegionIndex::Shared(index) => (&mut block.shared.regions[index], block_tag, &mut block.shared.released),
+            RegionIndex::Shared(index) => {
+                (&mut block.shared.regions[index], block_tag, &mut block.shared.released)
+            }
         };
         let class = match access.kind {
             AccessKind::Plain => Class::Plain,
@@ -263,7 +265,8 @@ impl State<'_> {
     pub(crate) fn describe(&mut self, at: At, access: &Access, mode: Mode) -> AccessInfo {
         let in_region = |r: &Region| r.offset_of(access.address).map(|offset| (r.label.clone(), offset));
         let in_global = self.memory.find(access.address).and_then(|i| in_region(self.memory.region(i)));
-        let allocation = in_global.or_else(|| self.blocks[at.block].shared.regions.iter().find_map(in_region));
+        let allocation =
+            in_global.or_else(|| self.blocks[at.block].shared.regions.iter().find_map(in_region));
         AccessInfo {
             space: access.space,
             kind: access.kind,

@@ -71,7 +71,10 @@ impl Clock {
         if block == here.block {
             return barriers < here.barriers || self.own_time(here, thread) >= time;
         }
-        self.other_blocks.as_ref().and_then(|f| f.of(block)).is_some_and(|known| known.has(thread, barriers, time))
+        self.other_blocks
+            .as_ref()
+            .and_then(|f| f.of(block))
+            .is_some_and(|known| known.has(thread, barriers, time))
     }
 
     fn own_time(&self, here: Here, thread: u32) -> Time {

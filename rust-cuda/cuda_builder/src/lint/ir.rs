@@ -155,7 +155,7 @@ fn global_name(line: &str) -> Option<&str> {
     line.split_once('@').map(|(_, after)| name(after))
 }
 
-/// What a call instruction calls. Calls through a pointer are none of ours.
+/// Returns the callee of a call instruction; `None` for calls through a pointer.
 fn callee(line: &str) -> Option<Callee<'_>> {
     let (_, call) = line.split_once("call ")?;
     if let Some((_, asm)) = call.split_once(" asm ") {
@@ -164,7 +164,7 @@ fn callee(line: &str) -> Option<Callee<'_>> {
     global_name(call).map(Callee::Function)
 }
 
-/// `!12 = distinct !DILocation(…)`: kept where a location or scope may need it.
+/// Parses `!12 = distinct !DILocation(…)`; returns only what locations and scopes need.
 fn metadata(line: &str) -> Option<(u32, &str)> {
     let (number, value) = line.strip_prefix('!')?.split_once(" = ")?;
     let kept = ["!DILocation(", "!DISubprogram(", "!DILexicalBlock", "!DIFile("];
@@ -172,7 +172,7 @@ fn metadata(line: &str) -> Option<(u32, &str)> {
     kept.iter().any(|kind| value.starts_with(kind)).then_some((number.parse().ok()?, value))
 }
 
-/// The number after the first occurrence of `field`.
+/// Returns the number after the first occurrence of `field`.
 fn number_in(text: &str, field: &str) -> Option<u32> {
     let digits = text.split_once(field)?.1;
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());

@@ -52,7 +52,7 @@ fn wanted_one(options: &Options, wanted: &str) -> Result<Option<Base>> {
 
 /// Returns the rustup toolchain of this name, `None` if there is none.
 fn by_name(options: &Options, name: &str) -> Result<Option<Base>> {
-    // A rustup that was named answers alone.
+    // If the options name a rustup, no other source is used.
     let sysroot = ask_rustup(options, name)
         .or_else(|| if options.rustup.is_none() { in_rustup_home(name) } else { None });
     sysroot.map(|sysroot| base(name.to_owned(), true, sysroot)).transpose()

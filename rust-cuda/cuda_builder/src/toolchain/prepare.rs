@@ -106,7 +106,7 @@ fn from_debian(options: &Options, base: &Base, steps: &mut Vec<String>) -> Optio
 fn fetch_from_debian(options: &Options, base: &Base, steps: &mut Vec<String>) -> Result<Toolchain> {
     let root = options.private_root().ok_or_else(|| base.no_rust_src(&[]))?;
     let _lock = files::Lock::acquire(&root.join("debian.lock"))?;
-    // Another process may have prepared it while the lock was held.
+    // Another process may have prepared it while this one waited for the lock.
     if let Some(toolchain) = base.ready(options) {
         return Ok(toolchain);
     }

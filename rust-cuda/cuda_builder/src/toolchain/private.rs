@@ -58,7 +58,7 @@ pub(super) fn make(options: &Options, base: &Base, path: &Path) -> Result<(Toolc
         return Ok((base.toolchain_at(folder), false));
     }
     let _lock = files::Lock::acquire(&root.join(".lock"))?;
-    // Another process may have created it while the lock was held.
+    // Another process may have created it while this one waited for the lock.
     if has_sources(&folder) {
         return Ok((base.toolchain_at(folder), false));
     }

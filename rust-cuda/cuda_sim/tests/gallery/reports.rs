@@ -1,4 +1,4 @@
-//! What errors say, that they replay, and what they leave behind.
+//! Reports of errors: their text, their replay, and the state of the device after them.
 
 use crate::all_cases;
 use crate::harness::{Device, schedule};
