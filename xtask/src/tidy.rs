@@ -64,7 +64,8 @@ fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The files that are in the repository or would be with `git add`; without git, all but those of hidden and target folders.
+/// Returns the files that are in the repository or would be added by `git add`; without git, all files outside of hidden and target
+/// folders.
 fn files(root: &Path) -> Result<Vec<File>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -81,7 +82,7 @@ fn files(root: &Path) -> Result<Vec<File>> {
     };
     let read = |path: String| {
         let full = root.join(&path);
-        // A file that was removed and is still in git's index.
+        // The file was removed but is still in git's index.
         if !full.is_file() {
             return Ok(None);
         }
