@@ -80,7 +80,7 @@ pub enum CudaBuilderError {
     BadSource {
         /// The named path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
 
@@ -89,7 +89,7 @@ pub enum CudaBuilderError {
     NotACrate {
         /// The given folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
 
@@ -98,7 +98,7 @@ pub enum CudaBuilderError {
     BadArch {
         /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: &'static str,
     },
 
