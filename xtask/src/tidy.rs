@@ -76,7 +76,7 @@ fn files(root: &Path) -> Result<Vec<File>> {
         Some(output) => String::from_utf8(output.stdout)?.split_terminator('\0').map(str::to_owned).collect(),
         None => {
             let mut paths = Vec::new();
-            walk(root, "", &mut paths)?;
+            collect_paths(root, "", &mut paths)?;
             paths
         }
     };
@@ -92,7 +92,7 @@ fn files(root: &Path) -> Result<Vec<File>> {
     paths.into_iter().filter_map(|path| read(path).transpose()).collect()
 }
 
-fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
+fn collect_paths(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
@@ -100,7 +100,7 @@ fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
         if !entry.file_type()?.is_dir() {
             paths.push(path);
         } else if !name.starts_with('.') && !entry.path().join("CACHEDIR.TAG").exists() {
-            walk(root, &path, paths)?;
+            collect_paths(root, &path, paths)?;
         }
     }
     Ok(())

@@ -262,8 +262,8 @@ impl Compilation<'_> {
         let kernels = marker::markers(&text)?.into_iter().map(|(_, kernel)| kernel).collect();
         let path = match &self.builder.copy_to {
             None => outputs.ptx.clone(),
-            Some(wanted) => {
-                let copy = self.copy_path(wanted);
+            Some(destination) => {
+                let copy = self.copy_path(destination);
                 copy_if_other(&outputs.ptx, &copy)?;
                 if self.builder.emit_llvm_ir {
                     copy_if_other(&outputs.llvm_ir, &copy.with_extension("ll"))?;
@@ -284,14 +284,14 @@ impl Compilation<'_> {
         })
     }
 
-    fn copy_path(&self, wanted: &Path) -> PathBuf {
-        if wanted.extension().is_none_or(|extension| extension != "ptx") {
-            return wanted.join(format!("{}.{}.ptx", self.krate.library, self.arch));
+    fn copy_path(&self, destination: &Path) -> PathBuf {
+        if destination.extension().is_none_or(|extension| extension != "ptx") {
+            return destination.join(format!("{}.{}.ptx", self.krate.library, self.arch));
         }
         if self.builder.archs.len() == 1 {
-            return wanted.to_owned();
+            return destination.to_owned();
         }
-        wanted.with_extension(format!("{}.ptx", self.arch))
+        destination.with_extension(format!("{}.ptx", self.arch))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::chain::{Chain, RawChain};
 use crate::clock::releases;
 use crate::debug;
 use crate::error::{Action, Event, Kind, Mode, ThreadId};
-use crate::fiber::{self, Hold};
+use crate::fiber::{self, Suspender};
 use crate::shadow::{Conflict, Stamp};
 use crate::state::{At, State, Watch, coordinates};
 use crate::warp::{self, Arrival};
@@ -20,7 +20,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) state: RefCell<State<'a>>,
     /// The running thread, and how it suspends.
     pub(crate) at: Cell<At>,
-    pub(crate) hold: Cell<*const Hold>,
+    pub(crate) suspender: Cell<*const Suspender>,
     pub(crate) coordinates: Cell<Coordinates>,
     /// Copies of constant options, to be read without a borrow.
     pub(crate) shared_bytes: usize,
@@ -28,13 +28,13 @@ pub(crate) struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    fn hold(&self) -> &Hold {
-        // SAFETY: the scheduler sets the hold of the fiber that it resumes; it lives on that fiber's stack.
-        unsafe { &*self.hold.get() }
+    fn suspender(&self) -> &Suspender {
+        // SAFETY: the scheduler sets the suspender of the fiber that it resumes; it lives on that fiber's stack.
+        unsafe { &*self.suspender.get() }
     }
 
     fn suspend(&self) {
-        fiber::suspend(self.hold());
+        fiber::suspend(self.suspender());
     }
 
     /// Counts a step; suspends the thread if its turn is over or the schedule preempts it.
@@ -90,7 +90,7 @@ impl Engine<'_> {
     fn event(&self, action: Action, site: Option<Site>) -> Event {
         let raw = RawChain::capture();
         // Resolving takes more stack than a simulated thread may have left.
-        let chain = self.hold().on_parent_stack(move || raw.resolve());
+        let chain = self.suspender().on_parent_stack(move || raw.resolve());
         let thread = self.state.borrow().thread_id(self.at.get());
         Event { thread, action, site, chain }
     }
@@ -104,7 +104,7 @@ impl Engine<'_> {
             return number;
         }
         let resolved = raw.clone();
-        let chain = self.hold().on_parent_stack(move || resolved.resolve_known());
+        let chain = self.suspender().on_parent_stack(move || resolved.resolve_known());
         self.state.borrow_mut().chain_ids.add(raw, chain)
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum Stop {
 }
 
 /// Handle by which a running thread suspends itself.
-pub(crate) type Hold = Yielder<Command, Stop>;
+pub(crate) type Suspender = Yielder<Command, Stop>;
 
 /// Panic payload that unwinds a thread early.
 struct Aborted;
@@ -53,15 +53,15 @@ impl Fiber {
     ///
     /// # Safety
     /// The borrows of both closures must live until the fiber is dropped.
-    pub(crate) unsafe fn new(run: &dyn Fn(), started: impl Fn(*const Hold)) -> std::io::Result<Self> {
+    pub(crate) unsafe fn new(run: &dyn Fn(), started: impl Fn(*const Suspender)) -> std::io::Result<Self> {
         let stack = stack::take()?;
-        let body = move |hold: &Hold, mut command: Command| {
-            started(hold);
+        let body = move |suspender: &Suspender, mut command: Command| {
+            started(suspender);
             while command != Command::Abort {
                 command = match run_one_thread(run) {
-                    Ok(()) => hold.suspend(Stop::Returned),
+                    Ok(()) => suspender.suspend(Stop::Returned),
                     Err(payload) if payload.is::<Aborted>() => break,
-                    Err(_) => hold.suspend(Stop::Panicked),
+                    Err(_) => suspender.suspend(Stop::Panicked),
                 };
             }
         };
@@ -95,12 +95,12 @@ impl Drop for Fiber {
 
 /// Suspends the running thread until it is resumed with [`Command::Go`]. Serves [`Command::Report`] meanwhile; unwinds
 /// if the launch ends.
-pub(crate) fn suspend(hold: &Hold) {
-    let mut command = hold.suspend(Stop::Suspended);
+pub(crate) fn suspend(suspender: &Suspender) {
+    let mut command = suspender.suspend(Stop::Suspended);
     loop {
         match command {
             Command::Go => return,
-            Command::Report => command = hold.suspend(Stop::Chain(RawChain::capture())),
+            Command::Report => command = suspender.suspend(Stop::Chain(RawChain::capture())),
             Command::Abort => resume_unwind(Box::new(Aborted)),
         }
     }

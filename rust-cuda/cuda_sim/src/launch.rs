@@ -3,7 +3,7 @@
 use crate::block::Block;
 use crate::engine::Engine;
 use crate::error::{Action, Event, Kind};
-use crate::fiber::{Command, Fiber, Hold, Stop};
+use crate::fiber::{Command, Fiber, Stop, Suspender};
 use crate::hash::FastMap;
 use crate::memory::Memory;
 use crate::options::{Options, Start};
@@ -49,7 +49,7 @@ impl Launch<'_> {
         let engine = Engine {
             state: RefCell::new(self.new_state(memory, resident)),
             at: Cell::default(),
-            hold: Cell::new(ptr::null()),
+            suspender: Cell::new(ptr::null()),
             coordinates: Cell::new(Coordinates {
                 thread_idx: [0; 3],
                 block_idx: [0; 3],
@@ -65,7 +65,7 @@ impl Launch<'_> {
         let mut threads = Threads {
             engine: &engine,
             run: self.run,
-            holds: (0..resident * slots).map(|_| Cell::new(ptr::null())).collect(),
+            suspenders: (0..resident * slots).map(|_| Cell::new(ptr::null())).collect(),
             fibers: (0..resident * slots).map(|_| None).collect(),
         };
         panic::install();
@@ -146,7 +146,7 @@ fn shuffled(n: u32, random: &mut Random) -> Vec<u32> {
 struct Threads<'e, 'm> {
     engine: &'e Engine<'m>,
     run: &'e dyn Fn(),
-    holds: Vec<Cell<*const Hold>>,
+    suspenders: Vec<Cell<*const Suspender>>,
     /// By slot; created at first use.
     fibers: Vec<Option<Fiber>>,
 }
@@ -204,7 +204,7 @@ impl Threads<'_, '_> {
         // Steps after which a thread that never waits yields.
         const TURN: u64 = 1 << 16;
         let engine = self.engine;
-        let hold = &self.holds[at.slot as usize];
+        let suspender = &self.suspenders[at.slot as usize];
         {
             let state = &mut *engine.state.borrow_mut();
             state.stats.switches += 1;
@@ -215,15 +215,15 @@ impl Threads<'_, '_> {
             engine.coordinates.set(coordinates_of);
         }
         engine.at.set(at);
-        engine.hold.set(hold.get());
+        engine.suspender.set(suspender.get());
         let fiber = match &mut self.fibers[at.slot as usize] {
             Some(fiber) => fiber,
             none => {
-                let hold: *const Cell<*const Hold> = hold;
-                let started = move |own: *const Hold| {
+                let suspender: *const Cell<*const Suspender> = suspender;
+                let started = move |own: *const Suspender| {
                     // SAFETY: the cells are neither moved nor dropped before the fibers.
-                    unsafe { (*hold).set(own) };
-                    engine.hold.set(own);
+                    unsafe { (*suspender).set(own) };
+                    engine.suspender.set(own);
                 };
                 // SAFETY: engine and kernel outlive `self`, which drops the fibers.
                 none.insert(unsafe { Fiber::new(self.run, started) }?)

@@ -218,9 +218,9 @@ impl Machine {
         if blocks > 1 << 31 {
             return Err(format!("{blocks} blocks, and 2^31 is the limit"));
         }
-        let (asked, limit) = (spec.shared_bytes, self.info.max_shared_bytes);
-        if asked > limit {
-            return Err(format!("{asked} bytes of shared memory, and a block can have {limit}"));
+        let (requested, limit) = (spec.shared_bytes, self.info.max_shared_bytes);
+        if requested > limit {
+            return Err(format!("{requested} bytes of shared memory, and a block can have {limit}"));
         }
         Ok(())
     }

@@ -114,20 +114,20 @@ impl Search for AllPairs<'_> {
         let mut stream = PairStream::new(sets, take);
         let mut batches = batches(sets[1].len(), size_of::<u32>() as u64);
         let is_one = self.right.is_none();
-        let look = |batch: kauri::join::RowsBatch<'_>| {
+        let on_batch = |batch: kauri::join::RowsBatch<'_>| {
             for row in batch.rows() {
                 let begin = stream.rows.len();
                 let row_of = row as u32;
-                let wanted = batch.row(row).iter().filter(|&&id| !is_one || id > row_of);
-                stream.rows.extend(wanted.map(|&id| [row_of, id]));
+                let ids = batch.row(row).iter().filter(|&&id| !is_one || id > row_of);
+                stream.rows.extend(ids.map(|&id| [row_of, id]));
                 stream.rows[begin..].sort_unstable();
             }
             stream.flush()
         };
         let joined = match self.right {
-            Some(right) => self.join.rows_batches(on, self.left, right, &mut batches, look),
+            Some(right) => self.join.rows_batches(on, self.left, right, &mut batches, on_batch),
             // Both directions, so that pairs are in the order of their smaller row.
-            None => self.join.self_rows_batches(on, self.left, false, &mut batches, look),
+            None => self.join.self_rows_batches(on, self.left, false, &mut batches, on_batch),
         };
         stream.end(joined)
     }

@@ -38,11 +38,13 @@ impl Ptxas {
         }
         let path = env::var_os("PATH").unwrap_or_default();
         let folders = env::split_paths(&path).chain([PathBuf::from("/usr/local/cuda/bin")]);
-        find_below(&home(target_dir), &name, 4)
+        find_below(&install_dir(target_dir), &name, 4)
             .into_iter()
             .chain(folders.map(|folder| folder.join(&name)))
             .find_map(Ptxas::at)
-            .ok_or_else(|| no_ptxas(format!("{}, the PATH, /usr/local/cuda/bin", home(target_dir).display())))
+            .ok_or_else(|| {
+                no_ptxas(format!("{}, the PATH, /usr/local/cuda/bin", install_dir(target_dir).display()))
+            })
     }
 
     /// Returns the program at this path, if there is a file.
@@ -73,19 +75,19 @@ impl Ptxas {
             }
             Err(_) => {}
         }
-        let home = home(target_dir);
-        let _lock = files::Lock::acquire(&home.with_file_name(".lock"))?;
+        let installed = install_dir(target_dir);
+        let _lock = files::Lock::acquire(&installed.with_file_name(".lock"))?;
         if let Ok(ptxas) = Ptxas::locate(target_dir) {
             return Ok(found(ptxas));
         }
-        let partial = files::unique_beside(&home);
-        let installed = install(&partial).and_then(|step| {
-            let _ = fs::remove_dir_all(&home);
-            fs::rename(&partial, &home).map_err(CudaBuilderError::io("write", &home))?;
+        let partial = files::unique_beside(&installed);
+        let result = install(&partial).and_then(|step| {
+            let _ = fs::remove_dir_all(&installed);
+            fs::rename(&partial, &installed).map_err(CudaBuilderError::io("write", &installed))?;
             Ok(step)
         });
         let _ = fs::remove_dir_all(&partial);
-        let step = installed.map_err(|error| no_ptxas(error.to_string()))?;
+        let step = result.map_err(|error| no_ptxas(error.to_string()))?;
         Ok((Ptxas::locate(target_dir)?, vec![step]))
     }
 
@@ -104,7 +106,7 @@ impl Ptxas {
     }
 }
 
-fn home(target_dir: &Path) -> PathBuf {
+fn install_dir(target_dir: &Path) -> PathBuf {
     target_dir.join("kauri-toolchain").join("ptxas").join(VERSION)
 }
 

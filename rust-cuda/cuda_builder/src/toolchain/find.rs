@@ -13,9 +13,9 @@ use crate::{CudaBuilderError, Result, process};
 ///
 /// A compiler named by the user must be suitable; otherwise its fault is the error. Unsuitable others are skipped.
 pub(super) fn candidates(options: &Options) -> Result<Vec<Base>> {
-    if let Some(wanted) = &options.toolchain {
-        let Some(base) = wanted_one(options, wanted)? else {
-            return Err(no_toolchain(vec![format!("{wanted} (not installed)")]));
+    if let Some(name) = &options.toolchain {
+        let Some(base) = named_by_user(options, name)? else {
+            return Err(no_toolchain(vec![format!("{name} (not installed)")]));
         };
         return Ok(vec![base]);
     }
@@ -41,13 +41,13 @@ fn no_toolchain(searched: Vec<String>) -> CudaBuilderError {
     CudaBuilderError::NoToolchain { searched: searched.join("; "), pinned: PINNED }
 }
 
-fn wanted_one(options: &Options, wanted: &str) -> Result<Option<Base>> {
-    let path = Path::new(wanted);
+fn named_by_user(options: &Options, name: &str) -> Result<Option<Base>> {
+    let path = Path::new(name);
     if path.components().count() > 1 || path.is_absolute() {
         let sysroot = path.canonicalize().map_err(CudaBuilderError::io("read", path))?;
-        return base(wanted.to_owned(), false, sysroot).map(Some);
+        return base(name.to_owned(), false, sysroot).map(Some);
     }
-    by_name(options, wanted)
+    by_name(options, name)
 }
 
 /// Returns the rustup toolchain of this name, `None` if there is none.
