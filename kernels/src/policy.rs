@@ -571,10 +571,10 @@ pub const BALANCED_SUBTREES_ROWS: usize = 8;
 /// Blocks of a multiprocessor that registers are to suffice for.
 pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 2;
 
-/// From so many points on they are numbered anew on the way down, when runs have at most as many as the second.
-pub const NUMBERED_ANEW_FROM: usize = 1 << 26;
-/// Points of the runs that do.
-pub const NUMBERED_ANEW_TO: usize = 1 << 21;
+/// Builds of at least this many points renumber the points on the way down, once runs have at most [`RENUMBER_MAX_RUN`] points.
+pub const RENUMBER_MIN_POINTS: usize = 1 << 26;
+/// Length of the runs on whose level points are renumbered.
+pub const RENUMBER_MAX_RUN: usize = 1 << 21;
 
 /// Most points of one coordinate that a thread sorts by the others, after a radix sort by this one.
 pub const MAX_TIES: usize = 32;

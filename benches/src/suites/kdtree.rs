@@ -4,10 +4,10 @@
 
 mod batches;
 mod first_use;
+mod multi_gpu;
 mod on_device;
 mod robinson;
 mod rules;
-mod several;
 mod wald;
 mod within;
 
@@ -18,7 +18,7 @@ use crate::points::{
 };
 use crate::report::{Note, Report, Row};
 use kauri::device::Gpu;
-use kauri::kdtree::Builder;
+use kauri::kdtree::BuildAlgorithm;
 use kauri::query::QueryOptions;
 use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, Stats};
 use on_device::{Bench, Input};
@@ -48,7 +48,7 @@ pub const SUITES: [(&str, Suite); 8] = [
         first_use::run(settings, gpu, report)
     }),
     ("kdtree-robinson", robinson::run),
-    ("kdtree-several", several::run),
+    ("kdtree-multi-gpu", multi_gpu::run),
     ("kdtree-wald", wald::run),
 ];
 
@@ -79,7 +79,7 @@ fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
         on_input(settings, gpu, report, Input::<f64, 3>::uniform(settings, n), |bench| bench.main_rows())?;
         for (how, make) in SKEWED {
             on_input(settings, gpu, report, Input::new(settings, n, how, make), |bench| {
-                bench.build("build", Builder::Selection)?;
+                bench.build("build", BuildAlgorithm::Selection)?;
                 bench.nearest("nearest k=8", 8, &QueryOptions::default())?;
                 bench.within(false)
             })?;

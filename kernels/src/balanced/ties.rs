@@ -1,11 +1,11 @@
-//! Points that a radix sort by one coordinate left side by side because they agree on it.
+//! Ties: points with one coordinate in common, which a radix sort by that coordinate leaves adjacent.
 
 use super::paths::GONE;
 use crate::policy::{MAX_TIES, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Writes the key on an axis of each of the points of an array; a thread a place.
+/// Writes the key on an axis of each point of an array. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -16,25 +16,25 @@ pub unsafe fn balanced_keys_of_ids<C: Coord>(
     ids: Slice<u32>,
     keys: SliceMut<<C as Coord>::Key>,
 ) {
-    let place = thread::index_1d_u64() as usize;
-    if place < ids.len() {
-        let id = ids.load(place) as usize;
-        keys.store(place, coords.load(id * dims as usize + axis as usize).key());
+    let position = thread::index_1d_u64() as usize;
+    if position < ids.len() {
+        let id = ids.load(position) as usize;
+        keys.store(position, coords.load(id * dims as usize + axis as usize).key());
     }
 }
 
-/// What [`balanced_settle_ties`](balanced_settle_ties()) tells, in words that start as 0.
-pub mod told {
-    /// Becomes 1 if more than [`MAX_TIES`](crate::policy::MAX_TIES) points agree.
+/// Words that [`balanced_settle_ties`](balanced_settle_ties()) sets. They are initialized to 0.
+pub mod flags {
+    /// Set to 1 if more than [`MAX_TIES`](crate::policy::MAX_TIES) points have equal keys.
     pub const MANY: usize = 0;
-    /// Becomes 1 if points are equal.
+    /// Set to 1 if points are equal.
     pub const EQUAL: usize = 1;
     /// Number of words.
     pub const WORDS: usize = 2;
 }
 
-/// Puts the ids of points of equal keys in the order of the super key of the first axis, a thread the first place of them. More than
-/// [`MAX_TIES`] are left as they are.
+/// Sorts the ids of points with equal keys by the super key of the first axis. The thread of the first position of such a range sorts it by
+/// insertion. Ranges of more than [`MAX_TIES`] points are not sorted. `told` has the words of [`flags`].
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -45,27 +45,27 @@ pub unsafe fn balanced_settle_ties<C: Coord>(
     dims: u32,
     told: SliceMut<u32>,
 ) {
-    let place = thread::index_1d_u64() as usize;
-    if place + 1 < keys.len() {
-        let key = keys.load(place);
-        if keys.load(place + 1) != key || (place > 0 && keys.load(place - 1) == key) {
+    let position = thread::index_1d_u64() as usize;
+    if position + 1 < keys.len() {
+        let key = keys.load(position);
+        if keys.load(position + 1) != key || (position > 0 && keys.load(position - 1) == key) {
             return;
         }
-        let mut end = place + 2;
-        while end < keys.len() && end - place <= MAX_TIES && keys.load(end) == key {
+        let mut end = position + 2;
+        while end < keys.len() && end - position <= MAX_TIES && keys.load(end) == key {
             end += 1;
         }
-        if end - place > MAX_TIES {
-            told.atomic_store(told::MANY, 1, Ordering::Relaxed, Scope::Device);
+        if end - position > MAX_TIES {
+            told.atomic_store(flags::MANY, 1, Ordering::Relaxed, Scope::Device);
             return;
         }
-        let (mut next, mut has_equal) = (place + 1, false);
+        let (mut next, mut has_equal) = (position + 1, false);
         while next < end {
             let (id, mut to) = (ids.load(next), next);
-            while to > place {
+            while to > position {
                 let before = ids.load(to - 1);
-                let order = order_beyond_the_first_axis(coords, dims, before, id);
-                // Equal points are in the order of their ids already.
+                let order = compare_other_axes(coords, dims, before, id);
+                // Equal points are already in the order of their ids.
                 has_equal |= order == 0;
                 if order <= 0 {
                     break;
@@ -77,14 +77,14 @@ pub unsafe fn balanced_settle_ties<C: Coord>(
             next += 1;
         }
         if has_equal {
-            told.atomic_store(told::EQUAL, 1, Ordering::Relaxed, Scope::Device);
+            told.atomic_store(flags::EQUAL, 1, Ordering::Relaxed, Scope::Device);
         }
     }
 }
 
-/// -1, 0 or 1 as a point comes before another, is equal to it or comes behind it, if they agree on the first axis.
+/// Compares two points with equal first coordinates. Returns -1 if `a` comes first, 0 if they are equal, and 1 if `b` comes first.
 #[inline(always)]
-unsafe fn order_beyond_the_first_axis<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> i32 {
+unsafe fn compare_other_axes<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> i32 {
     let (a, b, dims) = (a as usize, b as usize, dims as usize);
     let mut axis = 1;
     while axis < dims {
@@ -97,8 +97,8 @@ unsafe fn order_beyond_the_first_axis<C: Coord>(coords: Slice<'_, C>, dims: u32,
     0
 }
 
-/// Tells points of the array sorted on the first axis that are equal to the one before, in their paths, and counts them. `paths` and
-/// `num_equal` start as 0.
+/// Marks each point that equals its predecessor in the array of the first axis: sets its path code to [`GONE`]. Counts these points.
+/// `paths` and `num_equal` are initialized to 0.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instance(f32)]
 #[instance(f64)]
@@ -110,11 +110,12 @@ pub unsafe fn balanced_find_equal<C: Coord>(
     paths: SliceMut<u8>,
     num_equal: SliceMut<u32>,
 ) {
-    let place = thread::index_1d_u64() as usize;
-    let mut is_equal = place > 0 && place < keys.len() && keys.load(place - 1) == keys.load(place);
+    let position = thread::index_1d_u64() as usize;
+    let mut is_equal =
+        position > 0 && position < keys.len() && keys.load(position - 1) == keys.load(position);
     if is_equal {
-        let id = ids.load(place);
-        is_equal = order_beyond_the_first_axis(coords, dims, ids.load(place - 1), id) == 0;
+        let id = ids.load(position);
+        is_equal = compare_other_axes(coords, dims, ids.load(position - 1), id) == 0;
         if is_equal {
             paths.store(id as usize, GONE);
         }

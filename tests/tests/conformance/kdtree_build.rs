@@ -1,6 +1,6 @@
 //! Trees against a naive build and across devices.
 
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::{KdTree, KdTreeOptions, LonLat};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape, for_each_dims, oracle};
@@ -105,7 +105,7 @@ fn plans_by_rule_and_builder() {
         assert_eq!(widest.tree_bytes, plain.tree_bytes + 500_000);
         if !device.is_cpu() {
             // Ids alone are moved, and come with the tree.
-            let in_place = plan(KdTreeOptions::default().builder(Builder::SelectionInPlace));
+            let in_place = plan(KdTreeOptions::default().algorithm(BuildAlgorithm::SelectionInPlace));
             assert_eq!(in_place.temp_bytes, 4_000_000u64.next_multiple_of(256));
             assert!(plain.temp_bytes as f64 - 12e6 <= 1.6 * 12e6, "{plain:?}");
         }

@@ -1,7 +1,7 @@
 //! Trees and results of more than 31 and 32 bits count; for a GPU with 120 GB of memory that are free, and a host with 60.
 
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::Builder;
+use kauri::kdtree::BuildAlgorithm;
 use kauri::query::{DeviceQueries, QueryOptions, num_found};
 use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_kernels::thread::coord::dist2;
@@ -27,10 +27,10 @@ fn gpu() -> Option<(Device, Gpu)> {
 fn more_than_31_bits_of_points() {
     let Some((device, _)) = gpu() else { return };
     let points = points((1 << 31) + 7, 1);
-    for builder in [Builder::Selection, Builder::SelectionInPlace, Builder::Tags] {
-        let tree = KdTree::build(&device, &points, &KdTreeOptions::default().builder(builder)).unwrap();
+    for algorithm in [BuildAlgorithm::Selection, BuildAlgorithm::SelectionInPlace, BuildAlgorithm::Tags] {
+        let tree = KdTree::build(&device, &points, &KdTreeOptions::default().algorithm(algorithm)).unwrap();
         tree.verify().unwrap();
-        if builder != Builder::Selection {
+        if algorithm != BuildAlgorithm::Selection {
             continue;
         }
         let queries: Vec<_> =

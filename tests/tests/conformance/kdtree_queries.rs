@@ -2,7 +2,7 @@
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, SpatialIndex};
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
@@ -487,10 +487,10 @@ fn buffers_in_and_out() {
         let mut dist2 = Buffer::<f32>::uninitialized(gpu, 1500 * 5, "distances").unwrap();
         let mut own_ids = Buffer::<u32>::uninitialized(gpu, 2500 * 5, "ids").unwrap();
         let mut own_dist2 = Buffer::<f32>::uninitialized(gpu, 2500 * 5, "distances").unwrap();
-        for (points, coords, builder) in
-            [(&points, &coords, Builder::Tags), (&others, &other_coords, Builder::Selection)]
+        for (points, coords, algorithm) in
+            [(&points, &coords, BuildAlgorithm::Tags), (&others, &other_coords, BuildAlgorithm::Selection)]
         {
-            tree.rebuild_on(&stream, &mut workspace, coords, &options.clone().builder(builder)).unwrap();
+            tree.rebuild_on(&stream, &mut workspace, coords, &options.clone().algorithm(algorithm)).unwrap();
             let given = DeviceQueries::Coordinates(&query_coords);
             tree.nearest_on(&stream, &mut workspace, given, 5, &prepared, &mut ids, &mut dist2).unwrap();
             let own = DeviceQueries::Own { itself: false };

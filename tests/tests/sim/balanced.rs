@@ -1,7 +1,7 @@
 //! Building and checking balanced k-d trees on simulated devices: the same as on the CPU, by every partitioner.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn, room, upload};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::device::{Device, Stream};
 use kauri::query::{Norm, Queries, QueryOptions, Traversal};
 use kauri::{Point, SpatialIndex};
@@ -16,11 +16,11 @@ fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) ->
 fn same_as_on_the_cpu<P: Point>(device: &Device, points: &[P], warps: u32) {
     let options = BalancedOptions::default().warps(warps);
     let expected = BalancedKdTree::build(&Device::cpu(), points, &options).unwrap();
-    for (builder, numbered_anew) in
-        [(BalancedBuilder::Robinson, false), (BalancedBuilder::Paths, false), (BalancedBuilder::Paths, true)]
+    for (algorithm, renumber) in
+        [(BuildAlgorithm::Robinson, false), (BuildAlgorithm::Paths, false), (BuildAlgorithm::Paths, true)]
     {
-        let mut options = options.clone().builder(builder);
-        options.numbered_anew = numbered_anew;
+        let mut options = options.clone().algorithm(algorithm);
+        options.renumber = renumber;
         let what = format!("{} points, {options:?}", points.len());
         let tree = BalancedKdTree::build(device, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(tree.medians().unwrap(), expected.medians().unwrap(), "{what}");

@@ -2,7 +2,7 @@
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Device, Gpu};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Point, SpatialIndex};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
@@ -21,20 +21,20 @@ where
     let rule = if points.len().is_multiple_of(20) { SplitRule::Widest } else { SplitRule::RoundRobin };
     let options = KdTreeOptions::default().split(rule);
     let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
-    let by = |builder| {
-        let options = options.clone().builder(builder);
+    let by = |algorithm| {
+        let options = options.clone().algorithm(algorithm);
         let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &options);
         let tree = tree.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap(), "{builder:?} {rule:?}");
+        assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap(), "{algorithm:?} {rule:?}");
         tree.verify().unwrap_or_else(|e| panic!("{e}"));
         tree
     };
-    by(Builder::Tags);
+    by(BuildAlgorithm::Tags);
     if points.len() <= 40 {
-        by(Builder::TagsInPlace);
+        by(BuildAlgorithm::TagsInPlace);
     }
-    by(Builder::SelectionInPlace);
-    let tree = by(Builder::Selection);
+    by(BuildAlgorithm::SelectionInPlace);
+    let tree = by(BuildAlgorithm::Selection);
     let found = tree.nearest(queries, k).unwrap_or_else(|e| panic!("{e}"));
     let near = expected.nearest(queries, k).unwrap();
     assert_eq!(found.ids(), near.ids());
@@ -89,12 +89,16 @@ fn trees_of_more_points_than_a_block_finishes() {
             return;
         }
         same(gpu, &points::<f64, 2>(2600, 17, |x| x as f64), options());
-        let (widest, in_place) = (SplitRule::Widest, Builder::SelectionInPlace);
-        same(gpu, &points::<f32, 3>(2300, 18, |x| (x * x) as f32), options().split(widest).builder(in_place));
+        let (widest, in_place) = (SplitRule::Widest, BuildAlgorithm::SelectionInPlace);
+        same(
+            gpu,
+            &points::<f32, 3>(2300, 18, |x| (x * x) as f32),
+            options().split(widest).algorithm(in_place),
+        );
         same(gpu, &points::<f64, 2>(1300, 19, |x| (x * x) as f64), options().split(widest));
         // A tile and a part of one.
-        let swaps = Builder::TagsInPlace;
-        same(gpu, &points::<f32, 2>(1100, 20, |x| (x * x) as f32), options().split(widest).builder(swaps));
+        let swaps = BuildAlgorithm::TagsInPlace;
+        same(gpu, &points::<f32, 2>(1100, 20, |x| (x * x) as f32), options().split(widest).algorithm(swaps));
     });
 }
 

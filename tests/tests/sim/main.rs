@@ -2,7 +2,7 @@
 //! simulator would report. `SIM_SEED` and `SIM_ORDER`, as a report gives them, replay one schedule.
 
 mod balanced;
-mod balanced_several;
+mod balanced_multi_gpu;
 mod building_blocks;
 mod demo;
 mod frames;

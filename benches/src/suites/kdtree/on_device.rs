@@ -7,7 +7,7 @@ use crate::points::{
 };
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 
@@ -89,7 +89,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
 
     /// Builds, and nearest neighbors of other points.
     pub(super) fn main_rows(&mut self) -> Result<()> {
-        self.build("build", Builder::Selection)?;
+        self.build("build", BuildAlgorithm::Selection)?;
         self.nearest("nearest k=1", 1, &QueryOptions::default())?;
         self.nearest("nearest k=8", 8, &QueryOptions::default())?;
         self.widest()
@@ -98,9 +98,9 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
     /// The other builders, more neighbors, the other walks, neighbors of the points themselves.
     pub(super) fn more_rows(&mut self) -> Result<()> {
         use Traversal::{ClosestCorner, Stack, StackFree};
-        self.build("build, in place", Builder::SelectionInPlace)?;
-        self.build("build, by tags", Builder::Tags)?;
-        self.build("build, by tags in place", Builder::TagsInPlace)?;
+        self.build("build, in place", BuildAlgorithm::SelectionInPlace)?;
+        self.build("build, by tags", BuildAlgorithm::Tags)?;
+        self.build("build, by tags in place", BuildAlgorithm::TagsInPlace)?;
         self.nearest("nearest k=32", 32, &QueryOptions::default())?;
         self.nearest("nearest k=100", 100, &QueryOptions::default())?;
         for (way, traversal) in
@@ -119,7 +119,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         let mut workspace = Workspace::new(self.gpu);
         let tree = KdTree::build_on(&self.stream, &mut workspace, &self.coords, &options)?;
         let by_levels = std::mem::replace(&mut self.tree, tree);
-        self.build("build, widest", Builder::Selection)?;
+        self.build("build, widest", BuildAlgorithm::Selection)?;
         self.nearest("nearest k=8, widest", 8, &QueryOptions::default())?;
         self.tree = by_levels;
         Ok(())
@@ -137,8 +137,8 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         });
     }
 
-    pub(super) fn build(&mut self, work: &str, builder: Builder) -> Result<()> {
-        let options = KdTreeOptions::default().builder(builder);
+    pub(super) fn build(&mut self, work: &str, algorithm: BuildAlgorithm) -> Result<()> {
+        let options = KdTreeOptions::default().algorithm(algorithm);
         let (stream, coords, tree) = (&self.stream, &self.coords, &mut self.tree);
         let mut workspace = Workspace::new(self.gpu);
         let timing =

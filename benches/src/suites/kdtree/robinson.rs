@@ -5,7 +5,7 @@ use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::{Error, Result, Stats};
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn of_dims<const D: usize>(settings: &Settings, n: usize, report: &mut Report) -
         builds(settings, &lattice, "balanced, many equal coordinates and points", &options, report)?;
     }
     if n <= PUBLISHED {
-        let options = options.builder(BalancedBuilder::Robinson);
+        let options = options.algorithm(BuildAlgorithm::Robinson);
         builds(settings, &points, "Robinson", &options, report)?;
         for warps in (5..=16).step_by(2).map(|log| 1 << log) {
             let (work, options) = (format!("Robinson, {warps} warps"), options.clone().warps(warps));

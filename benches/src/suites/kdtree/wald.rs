@@ -7,11 +7,12 @@ use crate::points::{
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::{Error, KdTree, KdTreeOptions, Result};
 
-/// The builders, and what their rows are called.
-const BUILDERS: [(&str, Builder); 2] = [("build", Builder::Selection), ("build, by tags", Builder::Tags)];
+/// The build algorithms with the names of their rows.
+const ALGORITHMS: [(&str, BuildAlgorithm); 2] =
+    [("build", BuildAlgorithm::Selection), ("build, by tags", BuildAlgorithm::Tags)];
 
 /// Options by a rule by which subtrees split.
 type Split = fn(KdTreeOptions) -> KdTreeOptions;
@@ -41,14 +42,14 @@ struct Input<C, const D: usize> {
 }
 
 impl<C: Number, const D: usize> Input<C, D> {
-    /// A row for each builder and rule; those that the device has no memory for say so.
+    /// Measures a row for each algorithm and split rule. A row says so if the device has too little memory.
     fn builds(&self, settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Result<()> {
         let free = gpu.free_memory()?;
         let stream = Stream::new(gpu)?;
         let mut coords = None;
-        for (work, builder) in BUILDERS {
+        for (work, algorithm) in ALGORITHMS {
             for (rule, split) in SPLITS {
-                let options = split(KdTreeOptions::default().builder(builder));
+                let options = split(KdTreeOptions::default().algorithm(algorithm));
                 let row = Row {
                     work: format!("{work}{rule}"),
                     input: self.name.to_owned(),

@@ -1,6 +1,6 @@
 //! Balanced trees over several GPUs, or in halves on one, against those of one device.
 
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::{Device, Point};
 use kauri_tests::generate::Shape;
 use kauri_tests::{devices, devices_for, devices_for_shape};
@@ -42,9 +42,9 @@ fn same_tree<P: Point>(points: &[P], lists: &[Vec<Device>]) {
     let expected = BalancedKdTree::build(&Device::cpu(), points, &BalancedOptions::default()).unwrap();
     let (medians, removed) = (expected.medians().unwrap(), expected.removed().unwrap());
     for list in lists {
-        for builder in [BalancedBuilder::Paths, BalancedBuilder::Robinson] {
-            let what = format!("{} points over {list:?}, {builder:?}", points.len());
-            let options = BalancedOptions::default().builder(builder);
+        for algorithm in [BuildAlgorithm::Paths, BuildAlgorithm::Robinson] {
+            let what = format!("{} points over {list:?}, {algorithm:?}", points.len());
+            let options = BalancedOptions::default().algorithm(algorithm);
             let tree = BalancedKdTree::build_over(list, points, &options)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(tree.medians().unwrap() == medians, "{what}");

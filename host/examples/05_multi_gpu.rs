@@ -1,6 +1,6 @@
 //! A balanced tree over several GPUs: each sorts a part of the points, they exchange what it takes, and each builds a subtree.
 //!
-//! `cargo run --release --example 05_several_gpus -- [DEVICE]...`, such as `cuda:0 cuda:1`; without names it takes all CUDA devices, up
+//! `cargo run --release --example 05_multi_gpu -- [DEVICE]...`, such as `cuda:0 cuda:1`; without names it takes all CUDA devices, up
 //! to eight, and with `--features sim` two simulated ones where there are none.
 
 mod arguments;
@@ -11,7 +11,7 @@ use kauri::{Device, Result, SpatialIndex};
 use std::time::Instant;
 
 fn main() -> Result<()> {
-    let named = arguments("05_several_gpus [DEVICE]...", 8, Device::from_name);
+    let named = arguments("05_multi_gpu [DEVICE]...", 8, Device::from_name);
     let devices = if named.is_empty() { all_devices()? } else { named };
     let Some(first) = devices.first() else {
         println!("no GPU here; `--features sim` simulates two");

@@ -1,11 +1,11 @@
 //! Balanced k-d trees over several simulated devices, each with a memory of its own: the same as on the CPU.
 
 use crate::{noise, on_each_schedule, upload};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::device::{Device, Gpu, SimOptions, Stream};
 use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::{Batches, Error, LonLat, Point, SpatialIndex};
-use kauri_kernels::balanced::several::balanced_verify_sides;
+use kauri_kernels::balanced::multi_gpu::balanced_verify_sides;
 use std::ops::ControlFlow;
 
 fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
@@ -23,12 +23,12 @@ fn apart(devices: &[Device]) -> Vec<Device> {
     devices.iter().map(|device| Device::from_gpu(device.gpu().unwrap().without_peers())).collect()
 }
 
-/// Builds over the devices by both builders, and compares with a tree on the CPU.
+/// Builds over the devices by both algorithms, and compares with a tree on the CPU.
 fn same_as_on_the_cpu<P: Point>(devices: &[Device], points: &[P]) {
     let expected = BalancedKdTree::build(&Device::cpu(), points, &BalancedOptions::default()).unwrap();
-    for builder in [BalancedBuilder::Paths, BalancedBuilder::Robinson] {
-        let options = BalancedOptions::default().builder(builder).warps(16);
-        let what = format!("{} points over {} devices, {builder:?}", points.len(), devices.len());
+    for algorithm in [BuildAlgorithm::Paths, BuildAlgorithm::Robinson] {
+        let options = BalancedOptions::default().algorithm(algorithm).warps(16);
+        let what = format!("{} points over {} devices, {algorithm:?}", points.len(), devices.len());
         let tree =
             BalancedKdTree::build_over(devices, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(tree.len(), expected.len(), "{what}");
@@ -246,8 +246,8 @@ fn memory_is_planned() {
         return; // every region by itself takes less than the plan
     }
     let points = points::<f32, 2>(2000, 1 << 20, |x| x as f32);
-    for builder in [BalancedBuilder::Paths, BalancedBuilder::Robinson] {
-        let options = BalancedOptions::default().builder(builder);
+    for algorithm in [BuildAlgorithm::Paths, BuildAlgorithm::Robinson] {
+        let options = BalancedOptions::default().algorithm(algorithm);
         for count in [2, 3, 4] {
             let plan = BalancedKdTree::<[f32; 2]>::plan_over(count, points.len(), &options);
             let devices = separate(count);
