@@ -15,8 +15,7 @@ const WARPS: usize = THREADS / 32;
 /// are written to the begin of the piece in `compacted`, and their number to `counts[warp]`. If the array is not sorted, the first position
 /// whose point comes before its predecessor is written to `failed`, which is initialized to `u64::MAX`.
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_distinct_pieces<C: Coord>(
     keys: Slice<C>,
     ids: Slice<u32>,
@@ -122,8 +121,7 @@ impl<C: Coord> Pieces<'_, C> {
 /// Writes the representative of each point: the first point that equals it. `ids` is sorted on the first axis; `kept` is the subsequence of
 /// the representatives. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_stays<C: Coord>(
     ids: Slice<u32>,
     kept: Slice<u32>,

@@ -35,8 +35,7 @@ fn median_slot(position: u32, num_nodes: u32) -> usize {
 /// slots, then, in its last slot, the point that follows the subtree. The columns of `coords` are the axes from `first_axis` on,
 /// cyclically. `names` are the ids of the points; if it is empty, point `i` has id `i`. One thread per slot.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_put_in_order<C: Coord>(
     coords: Slice<C>,
     dims: u32,

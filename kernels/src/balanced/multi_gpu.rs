@@ -9,8 +9,7 @@ use cuda_std::prelude::*;
 
 /// Gathers the first coordinates of the points of a list of ids. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_first_coordinates<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -26,8 +25,7 @@ pub unsafe fn balanced_first_coordinates<C: Coord>(
 /// Permutes points and their ids (`names`) into an order, and rotates the columns so that column `rotation` becomes the first. One thread
 /// per coordinate.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_lay_out_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -53,8 +51,7 @@ pub unsafe fn balanced_lay_out_points<C: Coord>(
 /// the part is at an address of a level. `ancestors` holds the coordinates of the ancestors in the columns of the part, root first. The
 /// least id of a misplaced point is written to `finding`, which is initialized to `u64::MAX`. One thread per point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_verify_sides<C: Coord>(
     coords: Slice<C>,
     dims: u32,

@@ -130,8 +130,7 @@ impl Piece {
 /// Partitions with many warps per run; there are fewer runs than warps. Each warp compacts its piece to the same position of `less` and
 /// `greater`, and writes the two counts to `counts`.
 #[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_pieces<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -208,8 +207,7 @@ unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
 
 /// Partitions with one warp per run; there are at least as many runs as warps.
 #[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_runs<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -246,8 +244,7 @@ pub unsafe fn balanced_partition_runs<C: Coord>(
 
 /// Partitions many runs per warp, in place. A run has at most `lanes` points: 16, 8 or 4.
 #[kernel(family = "balanced", block = THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_small_runs<C: Coord>(
     coords: Slice<C>,
     dims: u32,

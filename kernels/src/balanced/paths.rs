@@ -48,8 +48,7 @@ pub const fn pending(level: u32, axis: u32, dims: u32, first: u32) -> u32 {
 /// Writes the keys of each axis but the first, one axis after another, by the numbers of the points. `names` are the ids of the points in
 /// the order of the first axis; the position in it is the number of a point. One thread per point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_number_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,

@@ -7,8 +7,7 @@ use cuda_std::prelude::*;
 
 /// Writes the key on an axis of each point of an array. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_keys_of_ids<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -36,8 +35,7 @@ pub mod flags {
 /// Sorts the ids of points with equal keys by the super key of the first axis. The thread of the first position of such a range sorts it by
 /// insertion. Ranges of more than [`MAX_TIES`] points are not sorted. `told` has the words of [`flags`].
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_settle_ties<C: Coord>(
     keys: Slice<<C as Coord>::Key>,
     ids: SliceMut<u32>,
@@ -100,8 +98,7 @@ unsafe fn compare_other_axes<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, 
 /// Marks each point that equals its predecessor in the array of the first axis: sets its path code to [`GONE`]. Counts these points.
 /// `paths` and `num_equal` are initialized to 0.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_find_equal<C: Coord>(
     keys: Slice<<C as Coord>::Key>,
     ids: Slice<u32>,

@@ -48,8 +48,7 @@ pub struct VerifySmem<C> {
 /// `seen` has one bit per point, initialized to 0. The least (index in the medians, kind of error) is written to `finding`, which is
 /// initialized to `u64::MAX`. The sum of `counts`, which are initialized to 0, is the number of nodes.
 #[kernel(family = "balanced", block = THREADS, shared = VerifySmem<C>)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_verify<C: Coord>(
     coords: Slice<C>,
     num_points: u32,
