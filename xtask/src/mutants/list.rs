@@ -319,7 +319,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "if i <= full_tree(level) as usize",
     },
     Mutant {
-        what: "tags: sends the pivot left",
+        what: "tags: the pivot moves to the left child",
         kernel: TAGS,
         from: "    if i < pivot {",
         to: "    if i <= pivot {",
@@ -469,13 +469,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "(begins.load(segment) as usize) < output",
     },
     Mutant {
-        what: "selection: equal coordinates go by position",
+        what: "selection: ties go to the smaller position instead of the smaller id",
         kernel: SELECTION,
         from: "Ranked::new(self.coord(i, axis).key(), self.id(i))",
         to: "Ranked::new(self.coord(i, axis).key(), i as u32)",
     },
     Mutant {
-        what: "selection: places are looked up before they are set",
+        what: "selection: target positions are read before they are written",
         kernel: SPLIT,
         from: "        thread::sync_threads();\n        if !self.to.coords.is_empty() {",
         to: "        if !self.to.coords.is_empty() {",
@@ -487,7 +487,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        let rank = |side",
     },
     Mutant {
-        what: "selection: pivots go left",
+        what: "selection: pivots move left",
         kernel: SUBTREES,
         from: "side = if i == pivot { IS_PIVOT } else { side };",
         to: "",
@@ -499,7 +499,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "ids.load(i) as usize * num_words as usize",
     },
     Mutant {
-        what: "swaps: the first step of a merge is as the others",
+        what: "swaps: the first step of a merge is not mirrored",
         kernel: SWAPS,
         from: "if mirrors { 2 * stride - 1 - offset } else { stride + offset }",
         to: "stride + offset",
@@ -511,7 +511,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "                row += 1;\n            }",
     },
     Mutant {
-        what: "widest axes: of equally wide ones the last",
+        what: "widest axes: a tie goes to the higher axis",
         kernel: AXES,
         from: "axis < dims && other > width",
         to: "axis < dims && other >= width",

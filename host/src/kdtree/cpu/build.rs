@@ -59,7 +59,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
             SplitRule::Widest => split(&mut items, &mut item_axes, 0, n, Cell::of(points)),
         }
     });
-    stats.phase("place", || {
+    stats.phase("permute", || {
         let node = |s| {
             let item = items[in_order_rank(s, n) as usize];
             (item.coords, item.id)
