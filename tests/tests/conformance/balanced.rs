@@ -45,7 +45,7 @@ fn equal_to_the_naive_build<C: Scalar, const D: usize>() {
     }
 }
 
-/// Nodes with children are the same tree as addresses.
+/// Checks that the nodes with children are the tree of the medians.
 fn has_the_nodes_of<P: Point>(tree: &BalancedKdTree<P>, medians: &[u32]) {
     let at = |slot: usize| medians.get(slot).copied().filter(|&id| id != u32::MAX);
     let nodes = (0..medians.len())
@@ -65,7 +65,7 @@ fn equal_to_the_naive_build_f64() {
     for_each_dims!(D => equal_to_the_naive_build::<f64, D>());
 }
 
-/// Every number of points there is, for every shape that a last level can have.
+/// Every number of points up to a limit, so that the last level has every shape.
 #[test]
 fn any_number_of_points() {
     let points = Shape::Uniform.points::<f32, 2>(4999, 1);
@@ -84,7 +84,7 @@ fn any_number_of_points() {
     }
 }
 
-/// Few warps take few runs of many points each, many warps share one run.
+/// A small number of warps takes many runs per warp; a large one shares runs among warps.
 #[test]
 fn any_number_of_warps() {
     let points = Shape::Lattice.points::<f64, 5>(60_000, 3);
@@ -148,7 +148,7 @@ fn a_million_points() {
     }
 }
 
-/// The first queries make what all of them need; threads of a pool take up each other's while they wait.
+/// The first queries build the index. While they wait, threads of a pool run each other's queries.
 #[test]
 fn first_queries_from_a_pool() {
     let points = Shape::Uniform.points::<f32, 3>(50_000, 1);

@@ -14,10 +14,10 @@ use kauri::{Error, KdTree, KdTreeOptions, Result};
 const ALGORITHMS: [(&str, BuildAlgorithm); 2] =
     [("build", BuildAlgorithm::Selection), ("build, by tags", BuildAlgorithm::Tags)];
 
-/// Options by a rule by which subtrees split.
+/// Sets the split rule of options.
 type Split = fn(KdTreeOptions) -> KdTreeOptions;
 
-/// The rules, and what they add to the names of rows.
+/// The suffixes of row names with their split rules.
 const SPLITS: [(&str, Split); 2] =
     [("", |options| options), (", widest", |options| options.split(SplitRule::Widest))];
 
@@ -25,7 +25,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        // Integers of 32 bits are indexed as numbers of this type.
+        // Integers of 32 bits are indexed as `f64`.
         let ints = Input { name: "int1, uniform", note: Some("as f64"), make: points::integers::<f64> };
         ints.builds(settings, gpu, n, report)?;
         let floats = Input { name: "float4, uniform", note: None, make: points::uniform::<f32, 4> };
@@ -57,7 +57,7 @@ impl<C: Number, const D: usize> Input<C, D> {
                     note: self.note.map(str::to_owned),
                     ..Row::default()
                 };
-                // Its temporary memory is with room for the points.
+                // The temporary bytes include the uploaded points.
                 let plan = KdTree::<[C; D]>::plan(&settings.device, n, &options);
                 let needed = plan.tree_bytes + plan.temp_bytes;
                 if needed > free {
@@ -78,7 +78,7 @@ impl<C: Number, const D: usize> Input<C, D> {
     }
 }
 
-/// The row with the time of builds, whose last tree is checked.
+/// Measures a build and checks its tree. Returns the row with the result.
 fn timed_build<C: Number, const D: usize>(
     settings: &Settings,
     stream: &Stream,
