@@ -63,7 +63,7 @@ pub fn kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 /// The entry takes each field as a parameter of its own, so that loads through the views are loads from global memory; a
 /// struct passed by value would make them generic.
 ///
-/// - Fields are views, numbers, type parameters (which are numbers), and structs that derive `KernelArgs` too. Other types
+/// - Fields are views, numbers and structs that derive `KernelArgs` too. Other types
 ///   in them, also those of the elements of views, are written from the root of the crate (`crate::points::Points<'a, C>`), so
 ///   that kernels need not import them.
 /// - A kernel imports the struct by `use`, which brings a macro of that name along. Fields are visible where the kernel is; a
