@@ -38,6 +38,7 @@ use crate::query::on_device::Identity;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
 use backend::{Backend, GpuBackend};
+use gpu::GpuTree;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
@@ -219,24 +220,18 @@ fn build(
     options: &KdTreeOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(match coords {
-        Coords::F32(coords) => Typed::F32(Storage::build(device, coords, dims, options, stats)?),
-        Coords::F64(coords) => Typed::F64(Storage::build(device, coords, dims, options, stats)?),
+    Ok(match (coords, device.gpu()) {
+        (Coords::F32(coords), Some(gpu)) => {
+            Typed::F32(Storage::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)))
+        }
+        (Coords::F64(coords), Some(gpu)) => {
+            Typed::F64(Storage::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)))
+        }
+        (Coords::F32(coords), None) => {
+            Typed::F32(Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)))
+        }
+        (Coords::F64(coords), None) => {
+            Typed::F64(Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)))
+        }
     })
-}
-
-impl<C: Coord> Storage<C> {
-    /// Builds the tree on the CPU or on the GPU.
-    fn build(
-        device: &Device,
-        coords: &[C],
-        dims: usize,
-        options: &KdTreeOptions,
-        stats: &mut Stats,
-    ) -> Result<Self> {
-        Ok(match device.gpu() {
-            None => Self::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
-            Some(gpu) => Self::Gpu(Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?)),
-        })
-    }
 }

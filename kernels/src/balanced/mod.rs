@@ -5,20 +5,18 @@
 //! of a run is between the runs of its children, so at the end the position of a point is its in-order rank. The *address* of a run on its
 //! level is its path code from the root, one bit per level: 0 for the less child, 1 for the greater child.
 
+pub mod coordinate_sort;
 pub mod distinct;
-pub mod finish;
 pub mod in_order;
 pub mod multi_gpu;
-pub mod partition;
 pub mod paths;
+pub mod robinson;
 pub mod subtrees;
-pub mod ties;
 pub mod verify;
 
 use crate::query::left_balanced::{full_tree, num_levels};
 use crate::thread::coord::Coord;
 use crate::thread::order::{Lookup, Order, SuperKey};
-use cuda_std::prelude::*;
 
 /// The id of a missing node.
 pub const NONE: u32 = u32::MAX;
@@ -92,38 +90,11 @@ pub const fn medians_len(num_points: u32) -> usize {
     full_tree(num_levels(num_points)) as usize
 }
 
-/// Returns a lookup of the points by the super key of the split axis of a level.
-#[inline(always)]
-fn points_on_level<C>(coords: Slice<'_, C>, dims: u32, level: u32) -> Lookup<'_, C> {
-    Lookup { coords, dims, axis: level % dims }
-}
-
 /// Returns true if point `a` comes before point `b`.
 #[inline(always)]
 unsafe fn is_before<C: Coord>(points: &Lookup<'_, C>, a: u32, b: u32) -> bool {
     let key = |id: u32| points.coords.load(id as usize * points.dims as usize + points.axis as usize);
     SuperKey::is_before(points, (key(a), a), (key(b), b))
-}
-
-/// The output of a build.
-#[derive(Clone, Copy)]
-pub struct Nodes<'a> {
-    /// The id of the point at each address of each level, or [`NONE`].
-    pub medians: SliceMut<'a, u32>,
-    /// The less and the greater child of each point, or [`NONE`].
-    pub children: SliceMut<'a, u32>,
-}
-
-impl Nodes<'_> {
-    /// Writes the node at an address: the median of its run. Its parent has been written.
-    #[inline(always)]
-    unsafe fn store(&self, level: u32, address: u32, id: u32) {
-        self.medians.store((full_tree(level) + address) as usize, id);
-        if level > 0 {
-            let parent = self.medians.load((full_tree(level - 1) + address / 2) as usize);
-            self.children.store(2 * parent as usize + (address & 1) as usize, id);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -50,12 +50,12 @@ const AXES: Kernel = Kernel { file: "kernels/src/kdtree/axes.rs", tests: &["kdtr
 const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.rs", tests: &["kdtree::"] };
 const DISTINCT: Kernel = Kernel { file: "kernels/src/balanced/distinct.rs", tests: &["balanced::"] };
 const BALANCED_PARTITION: Kernel =
-    Kernel { file: "kernels/src/balanced/partition.rs", tests: &["balanced::"] };
+    Kernel { file: "kernels/src/balanced/robinson/partition.rs", tests: &["balanced::"] };
 const PATHS: Kernel = Kernel { file: "kernels/src/balanced/paths.rs", tests: &["balanced::"] };
 const BALANCED_SUBTREES: Kernel = Kernel { file: "kernels/src/balanced/subtrees.rs", tests: &["balanced::"] };
 const MULTI_GPU: Kernel =
     Kernel { file: "kernels/src/balanced/multi_gpu.rs", tests: &["balanced_multi_gpu::"] };
-const TIES: Kernel = Kernel { file: "kernels/src/balanced/ties.rs", tests: &["balanced::"] };
+const TIES: Kernel = Kernel { file: "kernels/src/balanced/coordinate_sort.rs", tests: &["balanced::"] };
 const IN_ORDER: Kernel = Kernel { file: "kernels/src/balanced/in_order.rs", tests: &["balanced"] };
 const VERIFY_BALANCED: Kernel = Kernel { file: "kernels/src/balanced/verify.rs", tests: &["balanced::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/query/walk.rs", tests: &["kdtree_queries::"] };

@@ -1,7 +1,7 @@
 //! Radix sorts of id arrays by the coordinates of their points.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::balanced::ties::{balanced_keys_of_ids, balanced_settle_ties, flags};
+use kauri_kernels::balanced::coordinate_sort::{balanced_keys_of_ids, balanced_settle_ties, flags};
 use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
 use kauri_kernels::thread::coord::Coord;
 

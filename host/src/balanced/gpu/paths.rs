@@ -2,12 +2,12 @@
 //! splits on its axis. Blocks finish whole subtrees in shared memory.
 
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::balanced::coordinate_sort::balanced_find_equal;
 use kauri_kernels::balanced::paths::{
     CLASSES, MAX_PENDING, TILE, balanced_begin_paths, balanced_number_anew, balanced_number_points,
     balanced_partition_by_paths, balanced_put_numbers, pending,
 };
 use kauri_kernels::balanced::subtrees::{balanced_subtrees, capacity, rows};
-use kauri_kernels::balanced::ties::balanced_find_equal;
 use kauri_kernels::policy::{RENUMBER_MAX_RUN, RENUMBER_MIN_POINTS};
 use kauri_kernels::thread::coord::Coord;
 

@@ -2,9 +2,9 @@
 //! level with the partitioner that fits the length of the runs.
 
 use cuda_std::mem::SliceMut;
-use kauri_kernels::balanced::finish::balanced_finish_runs;
 use kauri_kernels::balanced::num_partitions;
-use kauri_kernels::balanced::partition::{
+use kauri_kernels::balanced::robinson::finish::balanced_finish_runs;
+use kauri_kernels::balanced::robinson::partition::{
     balanced_partition_close_gaps, balanced_partition_pieces, balanced_partition_runs,
     balanced_partition_small_runs,
 };

@@ -1,6 +1,7 @@
 //! The last nodes: runs of one to three points, one thread per run (Robinson).
 
-use super::{Nodes, Run};
+use super::Nodes;
+use crate::balanced::Run;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 

@@ -4,7 +4,8 @@
 //! median move to the run of the less child, those after it to the run of the greater child; the median is dropped. A warp performs both
 //! compactions at once, so every warp writes the same amount for any data.
 
-use super::{Nodes, Run, is_before, points_on_level};
+use super::{Nodes, points_on_level};
+use crate::balanced::{Run, is_before};
 use crate::block::tile::THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::operator::Sum;
