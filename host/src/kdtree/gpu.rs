@@ -56,10 +56,11 @@ impl<C: Coord> BuildPlan<C> {
         rule: SplitRule,
     ) -> Self {
         let bounds = PointBounds::plan(layout, dims, rule);
-        let mut selection = |in_place| Selection::plan(layout, num_points, dims, rule, in_place);
         let algorithm = match algorithm {
-            BuildAlgorithm::Selection => AlgorithmPlan::Selection(selection(false)),
-            BuildAlgorithm::SelectionInPlace => AlgorithmPlan::Selection(selection(true)),
+            BuildAlgorithm::Selection | BuildAlgorithm::SelectionInPlace => {
+                let in_place = algorithm == BuildAlgorithm::SelectionInPlace;
+                AlgorithmPlan::Selection(Selection::plan(layout, num_points, dims, rule, in_place))
+            }
             BuildAlgorithm::Tags => AlgorithmPlan::Tags(Tags::plan(layout, num_points, dims)),
             BuildAlgorithm::TagsInPlace => AlgorithmPlan::Swaps(Swaps::plan(layout, num_points)),
         };

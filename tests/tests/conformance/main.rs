@@ -39,12 +39,12 @@ mod time_bounds;
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::{Device, KdTree, KdTreeOptions, Point};
 
-/// The tree over `points`, verified, and the same by every build algorithm.
+/// Builds and verifies the tree over `points`. Checks that every build algorithm builds this tree.
 fn build<P: Point>(device: &Device, points: &[P]) -> KdTree<P> {
     build_by(device, points, SplitRule::RoundRobin)
 }
 
-/// The same by a rule.
+/// [`build`] with a split rule.
 fn build_by<P: Point>(device: &Device, points: &[P], rule: SplitRule) -> KdTree<P> {
     let what = format!("{} points by {rule:?} on {device}", points.len());
     let by = |algorithm| {

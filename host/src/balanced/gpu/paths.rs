@@ -137,7 +137,7 @@ impl<C: Coord> Paths<C> {
         Ok(num_equal[0] as usize)
     }
 
-    /// Partitions an array by path codes, as [`balanced_partition_by_paths`](balanced_partition_by_paths()) describes.
+    /// Partitions an array by path codes, as the kernel `balanced_partition_by_paths` describes.
     fn pass(
         &self,
         context: BuildContext<'_, C>,

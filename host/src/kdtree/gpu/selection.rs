@@ -1,5 +1,5 @@
 //! Build by selection and partition: one pass over all points per level; then a block finishes each short subtree. In place, the passes
-//! move only ids, and small arrays use the memory of the boxes.
+//! move only ids, and the small arrays use the memory of the boxes if they fit.
 
 mod bracket;
 mod in_place;
