@@ -47,10 +47,13 @@ fn check_representatives<C: Coord>(
     let wrong = |id: usize, kept: u32| {
         let kept_id = kept as usize;
         if kept_id > id || representatives.items[kept_id] != kept {
-            return Some(format!("point {kept} stays for point {id}, but not for itself or not before it"));
+            return Some(format!(
+                "point {kept} stands for point {id}, but comes later or does not stand for itself"
+            ));
         }
         // Compares values rather than bits: -0.0 equals 0.0.
-        (point(kept_id) != point(id)).then(|| format!("point {kept} stays for point {id}, which is another"))
+        (point(kept_id) != point(id))
+            .then(|| format!("point {kept} stands for point {id}, but differs from it"))
     };
     let pairs = representatives.items.par_iter().enumerate();
     if let Some((id, what)) = pairs.clone().find_map_first(|(id, &kept)| Some((id, wrong(id, kept)?))) {
@@ -58,7 +61,8 @@ fn check_representatives<C: Coord>(
     }
     let num_kept = pairs.filter(|&(id, &kept)| id == kept as usize).count();
     if !representatives.items.is_empty() && num_kept != num_nodes {
-        return Err(representatives.corrupt(0, format!("{num_kept} points stay, for {num_nodes} nodes")));
+        return Err(representatives
+            .corrupt(0, format!("{num_kept} points were kept, but there are {num_nodes} nodes")));
     }
     Ok(())
 }
@@ -74,7 +78,7 @@ fn check_medians(
         let level = level(slot as u32);
         let run = Run::of(slot as u32 - full_tree(level), level, num_nodes as u32);
         if (run.len == 0) != (id == NONE) {
-            return Some(format!("there is {id}, and {} points are left for the subtree", run.len));
+            return Some(format!("the entry is {id}, but the subtree has {} points", run.len));
         }
         if id != NONE && id as usize >= num_points {
             return Some(format!("id {id}, but there are {num_points} points"));

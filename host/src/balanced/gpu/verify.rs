@@ -66,10 +66,12 @@ pub(super) fn verify<C: Coord>(
         u64::MAX => {}
         found => {
             let what = match found as u32 {
-                wrong::SHAPE => "there is a node where none is to be, or none where one is to be",
-                wrong::ID_RANGE => "its id is not that of a point",
+                wrong::SHAPE => {
+                    "there is a node although its subtree is empty, or no node although it is not"
+                }
+                wrong::ID_RANGE => "its id is not the id of a point",
                 wrong::DUPLICATE_ID => "another node has the same id",
-                wrong::CHILD => "a child of it is not what is stored at its address",
+                wrong::CHILD => "a stored child differs from the median at its address",
                 _ => "its point is on the wrong side of an ancestor, or equal to it",
             };
             return Err(Error::Corrupt { node: found >> 32, what: what.into() });

@@ -37,7 +37,7 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
         u64::MAX => Ok(()),
         found => {
             let what = match found as u32 {
-                wrong::ID_RANGE => "its id is not that of a point",
+                wrong::ID_RANGE => "its id is not the id of a point",
                 wrong::DUPLICATE_ID => "another node has the same id",
                 wrong::AXIS => "it does not split on the widest axis of its cell",
                 _ => "its point is on the wrong side of an ancestor",
