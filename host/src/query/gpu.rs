@@ -1,7 +1,8 @@
 //! The bucket index on a GPU, with which every index of points answers queries.
 
 mod batches;
-mod boxes;
+mod buckets;
+mod by_nodes;
 pub(crate) mod device_options;
 mod nearest;
 mod order;

@@ -19,7 +19,7 @@ const KEPT_A_ROW: usize = 32;
 
 /// Selects the points of each row.
 pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
-    /// What a traversal knows about the region of a subtree.
+    /// The region of a subtree, as far as a traversal tracks it.
     type Region: Copy;
     /// The region of the whole tree.
     const EVERYWHERE: Self::Region;

@@ -2,14 +2,11 @@
 
 use crate::device::{Layout, Stream, Temp};
 use crate::error::Result;
+use crate::query::gpu::BucketIndex;
+use crate::query::gpu::by_nodes::{launch_node_traversal, uses_node_traversal};
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::QueryOrderPlan;
-use crate::query::gpu::{BucketIndex, Locator};
-use crate::query::options::Traversal;
 use kauri_kernels::query::buckets::Index;
-use kauri_kernels::query::by_nodes::{
-    NodeQueries, Nodes, query_nearest_closest_corner, query_nearest_stack, query_nearest_stack_free,
-};
 use kauri_kernels::query::nearest::{
     ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
 };
@@ -66,68 +63,6 @@ impl Nearest {
                 4 => launch::<C, 4>(stream, tree.view(), queries, rows),
                 _ => launch::<C, MAX_DIMS>(stream, tree.view(), queries, rows),
             }
-        }
-    }
-}
-
-/// True if the options choose a node-by-node traversal and it can answer the queries.
-fn uses_node_traversal<C: Coord>(tree: &BucketIndex<C>, options: &DeviceOptions<C>) -> bool {
-    use Traversal::{ClosestCorner, Stack, StackFree};
-    let is_chosen = matches!(options.validated.traversal, StackFree | Stack | ClosestCorner);
-    is_chosen
-        && options.validated.is_plain()
-        && tree.bucket_len == 0
-        && matches!(tree.locator, Locator::Planes(_))
-}
-
-/// Launches a node-by-node traversal.
-///
-/// # Safety
-/// As [`Nearest::run`].
-unsafe fn launch_node_traversal<C: Coord>(
-    stream: &Stream,
-    tree: &BucketIndex<C>,
-    traversal: Traversal,
-    queries: QueryView<'_, C>,
-    rows: ResultRows<'_, C>,
-) -> Result<()> {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        match (tree.dims, size_of::<C>()) {
-            (2, 4) => launch_node_traversal_for::<C, 2>(stream, tree, traversal, queries, rows),
-            (3, _) => launch_node_traversal_for::<C, 3>(stream, tree, traversal, queries, rows),
-            _ => launch_node_traversal_for::<C, MAX_DIMS>(stream, tree, traversal, queries, rows),
-        }
-    }
-}
-
-/// Launches a node-by-node traversal for up to `D` dimensions.
-///
-/// # Safety
-/// As [`Nearest::run`], and the tree has no more dimensions.
-unsafe fn launch_node_traversal_for<C: Coord, const D: usize>(
-    stream: &Stream,
-    tree: &BucketIndex<C>,
-    traversal: Traversal,
-    queries: QueryView<'_, C>,
-    rows: ResultRows<'_, C>,
-) -> Result<()> {
-    let num_queries = queries.len(tree.dims) as u64;
-    let nodes = Nodes {
-        coords: tree.coords(),
-        ids: tree.ids.slice(),
-        axes: tree.axes.slice(),
-        dims: tree.dims as u32,
-    };
-    let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
-    // SAFETY: passed on to the caller.
-    unsafe {
-        match traversal {
-            Traversal::Stack => stream.launch_items::<query_nearest_stack<C, D>>(num_queries, args),
-            Traversal::ClosestCorner => {
-                stream.launch_items::<query_nearest_closest_corner<C, D>>(num_queries, args)
-            }
-            _ => stream.launch_items::<query_nearest_stack_free<C, D>>(num_queries, args),
         }
     }
 }
