@@ -1,8 +1,9 @@
-//! The triangles of large nodes, 256 of a node at a time: their boxes, and the ways to the children.
+//! Chunks: the references of a large node in groups of [`SAH_CHUNK_TRIANGLES`](crate::policy::SAH_CHUNK_TRIANGLES), a block
+//! each.
 //!
-//! As in Zhou et al. 2008 a chunk is a block and a triangle a thread. What blocks do together comes in two kinds, as in Chang, Seo, Ihm: what a
-//! block adds up goes through segmented scans and reductions over all blocks, or by atomics to its node; and within blocks values go through
-//! shared memory, or from lane to lane (`LANES` 1 or 32).
+//! Chunks follow Zhou et al. 2008. The kernels of [`chunk_boxes`](super::chunk_boxes) and [`partition`](super::partition)
+//! come in the two variants of Chang, Seo, Ihm: blocks combine their results by segmented scans and reductions, or by
+//! atomics on the node; threads of a block exchange values through shared memory, or by shuffles (`LANES` 1 or 32).
 
 use super::aabb::{Aabb, of_axis};
 use super::clip::clipped;
@@ -17,31 +18,33 @@ use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
-/// Numbers of a box.
+/// Number of keys of a box.
 pub const BOX_WORDS: usize = 6;
 
-/// A box as keys, the least of which are those of the box around several: of the low corner, and of the high one inverted.
+/// Returns order-preserving keys: the minimum of each key over several boxes is the key of their bounding box. Keys of the
+/// high corner are inverted.
 #[inline(always)]
 pub(super) fn to_keys(bounds: Aabb) -> [u32; BOX_WORDS] {
     let [a, b, c, d, e, f] = bounds.to_words().map(f32_to_key);
     [a, b, c, !d, !e, !f]
 }
 
-/// The box of keys.
+/// The inverse of [`to_keys`].
 #[inline(always)]
 pub fn from_keys([a, b, c, d, e, f]: [u32; BOX_WORDS]) -> Aabb {
     Aabb::from_words([a, b, c, !d, !e, !f].map(f32_from_key))
 }
 
-/// A node's box in rows of keys, one of each for every node.
+/// Loads the box of a node from `keys`, which has a row of `nodes` keys for each of the six coordinates.
 #[inline(always)]
 pub(super) unsafe fn load_box(keys: Slice<'_, u32>, node: usize) -> Aabb {
     let row = keys.len() / BOX_WORDS;
     from_keys([0, 1, 2, 3, 4, 5].map(|i| keys.load(i * row + node)))
 }
 
-/// Writes which node each chunk is of, 1 for each first chunk of a node and 0 for the others, and the first chunk of each node, as offsets; and makes
-/// ready what the level adds up: keys the greatest, counts and what is left zeros. A thread a chunk, of which there are as many as nodes at least.
+/// Maps chunks to nodes: writes the node of each chunk, a head flag for the first chunk of each node, and the first chunk of
+/// each node as offsets. Also resets the accumulators of the level: keys to the maximum, counts and totals to zero. One
+/// thread per chunk; there are at least as many chunks as nodes.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_chunk_nodes(
     nodes: Slice<Large>,
@@ -84,18 +87,18 @@ pub unsafe fn sah_chunk_nodes(
     }
 }
 
-/// The triangles of a level's nodes.
+/// The references of all large nodes of a level.
 #[derive(Clone, Copy)]
 struct Items<'a> {
     nodes: Slice<'a, Large>,
     of_chunks: Slice<'a, u32>,
     listed: Slice<'a, u32>,
-    /// Of each triangle, or of each on the list if they are clipped.
+    /// Boxes by triangle; by reference if triangles are clipped.
     boxes: Slice<'a, Aabb>,
     are_clipped: bool,
 }
 
-/// What a thread has: the triangle, if there is one, of its node.
+/// The reference of a thread, and its node.
 struct Own {
     node: usize,
     large: Large,
@@ -122,7 +125,7 @@ impl Items<'_> {
     }
 }
 
-/// Shared memory of a block.
+/// Shared memory of a block that processes a chunk.
 #[repr(C)]
 pub struct ChunkSmem {
     keys: [[u32; THREADS]; EXTENT_WORDS],
@@ -130,7 +133,7 @@ pub struct ChunkSmem {
     bases: [u32; 2],
 }
 
-/// The least of each key of all threads, key `i` for thread `i`. All threads call.
+/// Reduces each key to its minimum over the block; thread `i` returns the minimum of key `i`. All threads must call.
 #[inline(always)]
 pub(super) unsafe fn least_keys<const LANES: usize, const WORDS: usize>(
     own: [u32; WORDS],
@@ -178,7 +181,7 @@ pub(super) unsafe fn least_keys<const LANES: usize, const WORDS: usize>(
     least
 }
 
-/// Finds the box of each node's triangles by atomics; a block a chunk.
+/// Computes the bounding box of each node's references with atomics; one block per chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 #[instance(1)]
 #[instance(32)]
@@ -198,7 +201,7 @@ pub unsafe fn sah_boxes<const LANES: usize>(
     }
 }
 
-/// Writes the box of each chunk's triangles; a block a chunk.
+/// Writes the bounding box of each chunk's references; one block per chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 #[instance(1)]
 #[instance(32)]
@@ -218,25 +221,25 @@ pub unsafe fn sah_chunk_boxes<const LANES: usize>(
     }
 }
 
-/// The triangle of a thread on both sides of its node's plane.
+/// The reference of a thread, split by the plane of its node.
 struct Sides {
     own: Own,
-    /// The box of what is on each side, if something is.
+    /// The clipped box below and above the plane, if that side exists.
     parts: [Aabb; 2],
     are_there: [bool; 2],
 }
 
-/// The triangles of a level's nodes, and the planes that cut them.
+/// The references of a level, and what the planes of its nodes derive from.
 #[derive(Clone, Copy)]
 struct Cut<'a> {
     items: Items<'a>,
-    /// The boxes of nodes' triangles.
+    /// The bounding boxes of the nodes' references, as keys.
     keys: Slice<'a, u32>,
     empty_space: f32,
     corners: Slice<'a, Corners>,
 }
 
-/// The lists of the next level.
+/// The reference list of the next level.
 #[derive(Clone, Copy)]
 struct Next<'a> {
     listed: SliceMut<'a, u32>,
@@ -265,7 +268,7 @@ impl Cut<'_> {
 }
 
 impl Next<'_> {
-    /// Stores a triangle's parts on the next list, given how many of the node's are before them on each side.
+    /// Stores a reference on each side where it exists, given the number of the node's references before it on both sides.
     #[inline(always)]
     unsafe fn store(&self, sides: &Sides, before: [u32; 2]) {
         let mut side = 0;
@@ -284,10 +287,11 @@ impl Next<'_> {
 }
 
 impl Sides {
-    /// Of both sides how many triangles of the block are before the thread's, and how many there are. All threads call.
+    /// Returns, for both sides, the number of references of the block before the thread's, and the number in the block. All
+    /// threads must call.
     #[inline(always)]
     unsafe fn places<const LANES: usize>(&self, smem: *mut ChunkSmem) -> ([u32; 2], [u32; 2]) {
-        // Two sums of up to 256 in one.
+        // Both sums are at most 256: one scan adds them, 16 bits each.
         let own = u32::from(self.are_there[0]) | u32::from(self.are_there[1]) << 16;
         let (before, all) = if LANES == 1 {
             exclusive_sum_by_memory(own, shared_field!(smem, keys))
@@ -298,7 +302,7 @@ impl Sides {
     }
 }
 
-/// Each thread's sum of the values of the threads below, and the sum over the block, without shuffles (Hillis, Steele 1986). All threads call.
+/// Exclusive prefix sum and total of the block without shuffles (Hillis, Steele 1986). All threads must call.
 #[inline(always)]
 unsafe fn exclusive_sum_by_memory(value: u32, sums: SharedSlice<'_, u32>) -> (u32, u32) {
     let thread = thread::thread_idx_x() as usize;
@@ -318,8 +322,8 @@ unsafe fn exclusive_sum_by_memory(value: u32, sums: SharedSlice<'_, u32>) -> (u3
     (sum - value, all)
 }
 
-/// Moves triangles to the sides of their nodes' planes, and counts those of each side; a block a chunk, which asks two counters of its node for
-/// places.
+/// Partitions references by the planes of their nodes and counts each side; one block per chunk. A block reserves its output
+/// slots with two atomic additions.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 #[instance(1)]
 #[instance(32)]
@@ -351,7 +355,8 @@ pub unsafe fn sah_sort<const LANES: usize>(
     next.store(&sides, [bases.load(0) + before[0], bases.load(1) + before[1]]);
 }
 
-/// Writes how many triangles of each chunk are on both sides of their node's plane, a row a side; a block a chunk.
+/// Writes the number of each chunk's references below and above the plane of their node, a row for each side; one block per
+/// chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 #[instance(1)]
 #[instance(32)]
@@ -376,7 +381,8 @@ pub unsafe fn sah_count<const LANES: usize>(
     }
 }
 
-/// Moves triangles to the sides of their nodes' planes, given how many of the node's are before those of each chunk; a block a chunk.
+/// Partitions references by the planes of their nodes, given the number of the node's references before each chunk on both
+/// sides; one block per chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 #[instance(1)]
 #[instance(32)]
@@ -402,7 +408,8 @@ pub unsafe fn sah_scatter<const LANES: usize>(
     next.store(&sides, [bases[0] + before[0], bases[1] + before[1]]);
 }
 
-/// Adds up the triangles of each node on each side, given the counts of chunks and how many are before each; a thread a node.
+/// Sums the references of each node on both sides, given the counts of its chunks and their prefix sums; one thread per
+/// node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_node_counts(
     nodes: Slice<Large>,
@@ -424,7 +431,7 @@ pub unsafe fn sah_node_counts(
     }
 }
 
-/// Moves the triangles of nodes that stay as they are to the next list; a block a chunk.
+/// Copies the references of nodes that try another axis to the next level's list; one block per chunk.
 #[kernel(family = "sah", block = THREADS)]
 pub unsafe fn sah_stay(
     nodes: Slice<Large>,
@@ -442,7 +449,7 @@ pub unsafe fn sah_stay(
         let place = chunk as usize * THREADS + thread::thread_idx_x() as usize;
         next_listed.store(place, own.triangle);
         if are_clipped != 0 {
-            // By words, so that the box is never in local memory.
+            // By words, which keeps the box out of local memory.
             next_boxes.store(place, Aabb::from_words(own.bounds.to_words()));
         }
     }

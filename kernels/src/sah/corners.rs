@@ -1,4 +1,4 @@
-//! The corners of a mesh's triangles, as rays and builds read them: checked, and with the extent of the scene.
+//! The corners of a mesh's triangles in the layout of rays and builds: gathered, validated, with the extent of the scene.
 
 use super::aabb::Aabb;
 use super::chunks::{ChunkSmem, least_keys};
@@ -9,19 +9,19 @@ use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Where what is known of a mesh is, in words that begin as the greatest: the extent of everything as keys, and the first corner that is wrong, as three
-/// times its triangle and which of the three it is.
+/// Layout of the mesh summary, whose words start at the maximum: the keys of the scene's extent, then the first invalid
+/// corners. A corner is numbered `3 * triangle + corner`.
 pub mod found {
-    /// One that is a vertex that is not there.
+    /// The first corner whose vertex index is out of range.
     pub const NO_VERTEX: usize = super::EXTENT_WORDS;
-    /// One that is where no corner may be.
+    /// The first corner with a coordinate that is not finite or too large.
     pub const NO_PLACE: usize = NO_VERTEX + 1;
-    /// Words.
+    /// Number of words.
     pub const WORDS: usize = NO_PLACE + 1;
 }
 
-/// Writes the corners of triangles, given vertices, their boxes, their numbers if there is room for them, and what is known of all ([`found`]); a thread a
-/// triangle. Corners that are wrong are told of, and stand where a box may be made of them.
+/// Writes the corners and the bounding box of each triangle, its id unless `listed` is empty, and the [summary](found) of
+/// the mesh; one thread per triangle. Invalid corners are recorded in the summary and replaced by the origin.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 pub unsafe fn sah_corners(
     vertices: Slice<f32>,
@@ -63,7 +63,7 @@ pub unsafe fn sah_corners(
     }
 }
 
-/// True for a coordinate that is a number, and so small that areas are.
+/// True for a coordinate that is finite and small enough for areas not to overflow.
 #[inline(always)]
 fn is_usable(x: f32) -> bool {
     x.abs() <= <f32 as Coord>::LIMIT

@@ -1,4 +1,4 @@
-//! Large nodes: what is done with one (Zhou et al. 2008, section 4.1).
+//! Large nodes: empty space is cut off, the rest splits at the spatial median (Zhou et al. 2008, section 4.1).
 
 use super::aabb::Aabb;
 use super::model::{Splits, cut_empty_space, leaf_cost, middle};
@@ -6,56 +6,57 @@ use super::node::MAX_NODES;
 use crate::plain::plain;
 use crate::policy::{SAH_CHUNK_TRIANGLES, SAH_LARGE_DEPTH};
 
-/// Most triangles of a small node, which has a bit for each.
+/// Maximum triangles of a small root, one bit each.
 pub const SMALL_TRIANGLES: u32 = 64;
 
-/// Places on the lists of nodes up to which a tree of so many triangles is refined by large nodes: a bound for its memory.
+/// Returns the number of references up to which large nodes split further. It bounds the memory of a build.
 pub const fn most_listed(num_triangles: u64) -> u64 {
     let most = 16 * num_triangles + 4096;
-    // No tree has more.
+    // The reference index of a leaf has no more values.
     if most < MAX_NODES { most } else { MAX_NODES }
 }
 
-/// The places that a node takes on the lists of the next level, or of small roots.
+/// Returns the slots that a node of `len` references takes on the list of the next level, or of small roots.
 pub const fn num_listed(len: u64) -> u64 {
     if len > SMALL_TRIANGLES as u64 { len.next_multiple_of(SAH_CHUNK_TRIANGLES as u64) } else { len }
 }
 
-/// A large node: which triangles of its level it has, and where it is.
+/// A large node: its box, and where its references are on the list of its level.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Large {
-    /// Its box.
+    /// Bounding box.
     pub bounds: Aabb,
-    /// Levels above it.
+    /// Depth below the root.
     pub depth: u32,
-    /// How many axes have been tried in vain.
+    /// Number of axes that were tried without a useful split.
     pub tried: u32,
-    /// How many triangles it has.
+    /// Number of references.
     pub len: u32,
-    /// The first of its chunks on the level.
+    /// Index of its first chunk on the level.
     pub chunk: u32,
-    /// Where its triangles begin on the list of the level, in chunks.
+    /// Start of its references on the list of the level, in units of chunks.
     pub begin: u32,
 }
 
-/// Triangles that a block has.
+/// References of a chunk.
 pub const CHUNK_TRIANGLES: u32 = SAH_CHUNK_TRIANGLES as u32;
 
 impl Large {
-    /// Number of its chunks.
+    /// Returns the number of chunks.
     #[inline(always)]
     pub const fn num_chunks(&self) -> u32 {
         self.len.div_ceil(CHUNK_TRIANGLES)
     }
 
-    /// Where its triangles begin on the list of the level.
+    /// Returns the index of its first reference on the list of the level.
     #[inline(always)]
     pub const fn place(&self) -> usize {
         self.begin as usize * CHUNK_TRIANGLES as usize
     }
 
-    /// Where there is room on the list of the next level for as many triangles below its plane, and for as many above; in chunks.
+    /// Returns where the next level's list has space for the references of one side, in units of chunks. Each side has space
+    /// for all references of the node.
     #[inline(always)]
     pub const fn room(&self, is_above: bool) -> u32 {
         2 * self.chunk + if is_above { self.num_chunks() } else { 0 }
@@ -64,38 +65,38 @@ impl Large {
 
 plain! { Large { Aabb, u32, u32, u32, u32, u32 } }
 
-/// What is to be done with a large node: empty space is cut off, and what is left splits.
+/// The plan for a large node: cut off empty space, then split the remainder.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The sides that are cut off ([`cut_empty_space`]).
+    /// Bit mask of the sides that are cut off ([`cut_empty_space`]).
     pub sides: u32,
-    /// The axis of the plane; [`NO_AXIS`](Self::NO_AXIS) where there is none.
+    /// Axis of the split plane, or [`NO_AXIS`](Self::NO_AXIS).
     pub axis: u32,
-    /// The plane.
+    /// Position of the split plane.
     pub plane: f32,
-    /// What is left.
+    /// The box without the cut-off space.
     pub rest: Aabb,
 }
 
 plain! { Plan { u32, u32, f32, Aabb } }
 
-/// What becomes of a large node.
+/// The outcome of processing a large node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It splits.
+    /// The node splits.
     Split,
-    /// Another axis is tried.
+    /// The node stays, and the next level tries another axis.
     Again,
-    /// It is a leaf.
+    /// The node becomes a leaf.
     Leaf,
 }
 
 impl Plan {
-    /// In place of an axis.
+    /// The value of `axis` if no split plane exists.
     pub const NO_AXIS: u32 = 3;
 
-    /// For a node with the box around its triangles, or what is known of their parts in it.
+    /// Plans a node, given the bounding box of its (clipped) references.
     #[inline(always)]
     pub fn new(large: &Large, of_triangles: Aabb, empty_space: f32) -> Self {
         let (sides, rest) = cut_empty_space(large.bounds, of_triangles.within(large.bounds), empty_space);
@@ -103,22 +104,23 @@ impl Plan {
         Self { sides, axis, plane, rest }
     }
 
-    /// True if the node is to be cut in two.
+    /// True if a split plane exists.
     #[inline(always)]
     pub fn has_plane(&self) -> bool {
         self.axis != Self::NO_AXIS
     }
 
-    /// The level of what is left, where each cut is one.
+    /// Returns the depth of the remainder; each cut adds a level.
     #[inline(always)]
     pub fn depth(&self, large: &Large) -> u32 {
         large.depth + self.sides.count_ones()
     }
 
-    /// What becomes of the node with so many triangles below and above the plane; of a tree that is as large as it may be, a leaf.
+    /// Decides about the node, given the number of references on both sides of the plane. The node becomes a leaf if the
+    /// tree has reached its [reference limit](max_references).
     ///
-    /// The paper splits large nodes always. But a split in the middle may leave all triangles on both sides, as of copies of one: then the
-    /// other axes are tried.
+    /// The paper always splits large nodes. But a spatial median can leave all triangles on both sides, for example copies
+    /// of one triangle: then the other axes are tried.
     #[inline(always)]
     pub fn outcome(&self, large: &Large, below: u32, above: u32, step_cost: f32, is_full: bool) -> Outcome {
         if is_full || !self.has_plane() || self.depth(large) >= SAH_LARGE_DEPTH {

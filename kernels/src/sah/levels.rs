@@ -1,4 +1,5 @@
-//! The large nodes of a level, a thread each: what is done with them, and what they leave.
+//! One level of large nodes, a thread per node: decides about each node, and emits the nodes of the next level and small
+//! roots.
 
 use super::chunks::load_box;
 use super::large::{CHUNK_TRIANGLES, Large, Outcome, Plan, SMALL_TRIANGLES};
@@ -9,15 +10,15 @@ use crate::thread::operator::Sum;
 use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
-/// What a large node became.
+/// A node of the top tree: a processed large node.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Upper {
-    /// What was done with it.
+    /// Empty-space cuts and split plane.
     pub plan: Plan,
-    /// What is below its plane, or all if it did not split.
+    /// The child below the plane, or the only child if the node did not split.
     pub below: Child,
-    /// What is above; [`Child::NONE`] if it did not split.
+    /// The child above the plane; [`Child::NONE`] if the node did not split.
     pub above: Child,
 }
 
@@ -26,7 +27,7 @@ plain! {
     Upper { Plan, Child, Child }
 }
 
-/// What is on a side of a large node.
+/// A child of a top node.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child(u32);
@@ -34,86 +35,86 @@ pub struct Child(u32);
 impl Child {
     const SMALL: u32 = 1 << 31;
 
-    /// The node did not split, and this is no child.
+    /// No child: the node did not split.
     pub const NONE: Self = Self(u32::MAX);
-    /// No triangle.
+    /// An empty leaf.
     pub const EMPTY: Self = Self(u32::MAX - 1);
 
-    /// A large node, by its number among all of them.
+    /// Refers to a top node by its index.
     #[inline(always)]
     pub const fn large(number: u32) -> Self {
         Self(number)
     }
 
-    /// A small root, by its number.
+    /// Refers to a small root by its index.
     #[inline(always)]
     pub const fn small(number: u32) -> Self {
         Self(number | Self::SMALL)
     }
 
-    /// The number of a large node, if it is one.
+    /// Returns the index of a top node, if it is one.
     #[inline(always)]
     pub const fn as_large(self) -> Option<u32> {
         if self.0 & Self::SMALL == 0 { Some(self.0) } else { None }
     }
 
-    /// The number of a small root; none of the others may be asked.
+    /// Returns the index of a small root. The child must be one.
     #[inline(always)]
     pub const fn small_number(self) -> u32 {
         self.0 & !Self::SMALL
     }
 }
 
-/// A node of the second stage: one with a bit for each triangle, or a leaf with more.
+/// A root of the second stage: a node with at most 64 references, a bit each, or an overflow leaf, which has more.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SmallRoot {
-    /// Its box.
+    /// Bounding box.
     pub bounds: super::aabb::Aabb,
-    /// Levels above it.
+    /// Depth below the tree's root.
     pub depth: u32,
-    /// The first of its triangles on the list of all small roots.
+    /// Index of its first reference on the list of all small roots.
     pub begin: u32,
-    /// How many they are.
+    /// Number of references.
     pub len: u32,
-    /// Where they come from, on the list of the level or of the next.
+    /// Chunk from which its references are copied: on the list of the current level, or of the next.
     pub from: u32,
-    /// 1 if that is the list of the level.
+    /// 1 if the source is the list of the current level.
     pub is_old: u32,
 }
 
 plain! { SmallRoot { super::aabb::Aabb, u32, u32, u32, u32, u32 } }
 
-/// What a level leaves, in words.
+/// Layout of a level's totals, which the host reads.
 pub mod left {
-    /// Large nodes, and in the high half their chunks.
+    /// Low half: large nodes of the next level. High half: their chunks.
     pub const LARGE: usize = 0;
-    /// Small roots, and in the high half their triangles.
+    /// Low half: small roots. High half: their references.
     pub const SMALL: usize = 1;
-    /// What there is, a bit each: …
+    /// Flags, see [`RETRIES`] and [`OVERFLOW`].
     pub const TOLD: usize = 2;
-    /// Words.
+    /// Number of words.
     pub const WORDS: usize = 3;
 
-    /// … nodes that stay as they are, …
+    /// Flag: nodes exist that stay and try another axis.
     pub const STAYS: u64 = 1;
-    /// … and leaves with more triangles than have bits.
+    /// Flag: overflow leaves exist, which have more references than bits.
     pub const LONG: u64 = 2;
 
-    /// Two numbers in a word.
+    /// Packs two numbers into a word.
     #[inline(always)]
     pub const fn word(low: u32, high: u32) -> u64 {
         low as u64 | (high as u64) << 32
     }
 
-    /// The two.
+    /// Unpacks a word.
     #[inline(always)]
     pub const fn parts(word: u64) -> (u32, u32) {
         (word as u32, (word >> 32) as u32)
     }
 }
 
-/// The nodes of a level, with the boxes of their triangles, and how many of these are on both sides of the planes.
+/// The nodes of a level, the bounding boxes of their references, and the counts on both sides of the planes.
 #[derive(Clone, Copy)]
 struct Level<'a> {
     nodes: Slice<'a, Large>,
@@ -124,7 +125,7 @@ struct Level<'a> {
     is_full: bool,
 }
 
-/// A node with what becomes of it, and how many triangles each child has: all are in the first if it does not split.
+/// A processed node, and the number of references of each child. The first child has all of them if the node does not split.
 #[derive(Clone, Copy)]
 struct Done {
     large: Large,
@@ -145,13 +146,13 @@ impl Level<'_> {
 }
 
 impl Done {
-    /// True for a child that goes on as a large node.
+    /// True for a child that is a large node of the next level.
     #[inline(always)]
     fn is_large(&self, child: usize) -> bool {
         self.outcome != Outcome::Leaf && self.lens[child] > SMALL_TRIANGLES
     }
 
-    /// What it leaves ([`left`]).
+    /// Returns the node's share of the totals `LARGE` and `SMALL` ([`totals`]).
     #[inline(always)]
     fn left(&self) -> [u64; 2] {
         let (mut of_large, mut of_small, mut i) = (0, 0, 0);
@@ -167,7 +168,7 @@ impl Done {
         [of_large, of_small]
     }
 
-    /// What is told of it.
+    /// Returns the node's flags ([`totals`]).
     #[inline(always)]
     fn told(&self) -> u64 {
         match self.outcome {
@@ -178,15 +179,16 @@ impl Done {
     }
 }
 
-/// Shared memory of a block that numbers what nodes leave.
+/// Shared memory of a block that assigns output indices.
 #[repr(C)]
 pub struct LevelSmem {
     warp_sums: [[u64; PER_ITEM_THREADS / 32]; 2],
     bases: [u64; 2],
 }
 
-/// Writes the nodes of the next level, small roots, what became of each node, which nodes stay as they are, and what all leave ([`left`]), which
-/// begins as zeros; a thread a node. Where nodes are on their lists is a matter of timing, but they lie in the order of their chunks.
+/// Processes a level: writes the nodes of the next level, small roots, the top nodes, the flags of nodes that try another
+/// axis, and the [totals](totals), which must start at zero. One thread per node. The order of nodes on their lists is
+/// nondeterministic, and nodes are in the order of their chunks; the tree does not depend on it.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, shared = LevelSmem)]
 pub unsafe fn sah_level(
     nodes: Slice<Large>,
@@ -266,7 +268,8 @@ pub unsafe fn sah_level(
     uppers.store(node, Upper { plan, below: children[0], above });
 }
 
-/// Copies the triangles of small roots, and their boxes if these are clipped, to the list of all of them; a warp a root.
+/// Copies the references of small roots, and their boxes if triangles are clipped, to the list of all small roots; one warp
+/// per root.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_keep(
     roots: Slice<SmallRoot>,

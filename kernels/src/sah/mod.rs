@@ -1,4 +1,4 @@
-//! SAH k-d trees over triangles, and rays through them.
+//! SAH k-d trees over triangles: construction, refit and ray traversal.
 
 pub mod aabb;
 pub mod chunks;

@@ -1,35 +1,35 @@
-//! What a split costs: the surface area heuristic (MacDonald, Booth 1990), with the constants of Zhou et al. 2008.
+//! The cost model: the surface area heuristic (MacDonald, Booth 1990), with the constants of Zhou et al. 2008.
 
 use super::aabb::{Aabb, greatest_axis, of_axis};
 
-/// What a node costs that is a leaf: a test for each triangle.
+/// Returns the cost of a leaf: one intersection test per reference.
 ///
-/// A node that splits costs a step, and of each child its own cost as often as a ray comes to it: as often as its surface is larger. Tests are
-/// the unit.
+/// An inner node costs a traversal step, plus the costs of its children, each weighted by the probability that a ray that
+/// hits the node hits the child: the ratio of their surface areas. The unit is one intersection test.
 #[inline(always)]
 pub fn leaf_cost(len: u32) -> f32 {
     len as f32
 }
 
-/// Half of the surface of a box with these sides.
+/// Returns half the surface area of a box with these sides.
 #[inline(always)]
 fn half_area([x, y, z]: [f32; 3]) -> f32 {
     x * y + y * z + z * x
 }
 
-/// Splits of a node.
+/// The cost of the splits of a node.
 #[derive(Clone, Copy)]
 pub struct Splits {
     bounds: Aabb,
-    /// One by the longest side: areas are relative to it, so that they neither overflow nor vanish.
+    /// Reciprocal of the longest side: areas are relative to it, so that they neither overflow nor underflow.
     scale: f32,
-    /// One by the area of the box.
+    /// Reciprocal of the scaled area of the box.
     inverse: f32,
     step_cost: f32,
 }
 
 impl Splits {
-    /// Of a node with this box, where a step costs so much as that many tests.
+    /// For a node with this box. `step_cost` is the cost of a traversal step in intersection tests.
     #[inline(always)]
     pub fn new(bounds: Aabb, step_cost: f32) -> Self {
         let sides = bounds.extents();
@@ -39,13 +39,14 @@ impl Splits {
         Self { bounds, scale, inverse, step_cost }
     }
 
-    /// True if a plane is in the box, and not at its border.
+    /// True if the plane is strictly inside the box.
     #[inline(always)]
     pub fn may_be(&self, axis: u32, plane: f32) -> bool {
         plane > of_axis(self.bounds.low, axis) && plane < of_axis(self.bounds.high, axis)
     }
 
-    /// What a split costs that leaves so many triangles below and above its plane; nothing that a comparison takes for less if the box has no area.
+    /// Returns the cost of a split, given the number of references below and above the plane. If the box has no area the
+    /// result is not a number or infinite, which no comparison prefers.
     #[inline(always)]
     pub fn cost(&self, axis: u32, plane: f32, num_below: u32, num_above: u32) -> f32 {
         let [below, above] = self.bounds.halves(axis, plane);
@@ -58,20 +59,21 @@ impl Splits {
     }
 }
 
-/// Where a triangle lies that is in a plane: below it, so that it is on one side always.
+/// True if a triangle from `low` to `high` reaches below the plane. A triangle in the plane counts as below, so that it is
+/// on exactly one side.
 #[inline(always)]
 pub fn is_below(low: f32, high: f32, plane: f32) -> bool {
     low < plane || high <= plane
 }
 
-/// True if some of it is above the plane.
+/// True if a triangle up to `high` reaches above the plane.
 #[inline(always)]
 pub fn is_above(high: f32, plane: f32) -> bool {
     high > plane
 }
 
-/// Empty space at the sides of a large node, which is cut off: the sides that have at least a fraction of the node's extent, a bit for each low and each
-/// high side of the axes, and what is left.
+/// Cuts off empty space at the sides of a large node. Returns a bit for each side that is cut (low and high side of each
+/// axis in turn), because its empty space is more than a fraction `least` of the node's extent, and the remaining box.
 #[inline(always)]
 pub fn cut_empty_space(node: Aabb, of_triangles: Aabb, least: f32) -> (u32, Aabb) {
     let (mut sides, mut rest, extents) = (0, node, node.extents());
@@ -91,7 +93,8 @@ pub fn cut_empty_space(node: Aabb, of_triangles: Aabb, least: f32) -> (u32, Aabb
     (sides, rest)
 }
 
-/// The plane in the middle of the longest side of a box, or of the longest but `tried` others; none if that has no middle.
+/// Returns axis and position of the spatial median on the longest axis, or, after `tried_axes` axes, on the longest of the
+/// others. None if the box has no interior on that axis.
 #[inline(always)]
 pub fn middle(bounds: Aabb, tried: u32) -> Option<(u32, f32)> {
     let mut sides = bounds.extents();

@@ -1,5 +1,5 @@
-//! Rays in an order in which neighbors take nearly the same way through a tree, so that the threads of a warp do (Garanzha, Loop 2010: Fast Ray
-//! Sorting and Breadth-First Packet Traversal for GPU Ray Tracing).
+//! Sort keys of rays: rays with nearby keys take similar paths through the tree, so that threads of a warp diverge less
+//! (Garanzha, Loop 2010: Fast Ray Sorting and Breadth-First Packet Traversal for GPU Ray Tracing).
 
 use super::aabb::Aabb;
 use super::extent::Extent;
@@ -8,13 +8,13 @@ use crate::join::curve::Curve;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
-/// Bits of a key: a sign of the direction for each axis, then of origin and direction on each axis in turn.
+/// Bits of a key: the sign of the direction on each axis, then the Morton code of the origin, then that of the direction.
 pub const KEY_BITS: u32 = 3 + 3 * (ORIGIN_BITS + DIRECTION_BITS);
 
 const ORIGIN_BITS: u32 = 5;
 const DIRECTION_BITS: u32 = 4;
 
-/// What a ray is sorted by, in a scene with these bounds. Any is right; one that hits nothing may have any.
+/// Returns the sort key of a ray in a scene with these bounds. Results do not depend on keys.
 #[inline(always)]
 pub fn key(ray: &Ray, bounds: Aabb) -> u32 {
     let d = ray.direction;
@@ -32,14 +32,14 @@ pub fn key(ray: &Ray, bounds: Aabb) -> u32 {
     (signs << (3 * ORIGIN_BITS) | places) << (3 * DIRECTION_BITS) | ways
 }
 
-/// The cell of a number from 0 to 1, of as many as there are numbers of some bits. What is outside is in the nearest, or the first.
+/// Quantizes a number from 0 to 1 to `bits` bits. Numbers outside are clamped; a number that is NaN gives 0.
 #[inline(always)]
 fn cell(part: f32, bits: u32) -> u32 {
     let num = 1u32 << bits;
     ((part * num as f32) as u32).min(num - 1)
 }
 
-/// Writes keys of rays, and their numbers; a thread a ray.
+/// Writes the sort keys of rays and their ids; one thread per ray.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_ray_keys(
     rays: Slice<Ray>,

@@ -1,47 +1,47 @@
-//! Rays, and where they cross planes.
+//! Rays, and their crossings with split planes.
 
 use super::aabb::{Aabb, greatest_axis, of_axis};
 use super::extent::Extent;
 use super::triangle::{Hit, Shear};
 use crate::plain::plain;
 
-/// What is asked: the triangles at `origin + t * direction`, for `t` from `t_min` to `t_max`, both with it. The direction needs no length
-/// of 1. Only a finite `t` is a hit, and none is within a bound that is not a number.
+/// A ray: the points `origin + t * direction` with `t_min <= t <= t_max`. The direction need not be normalized. Only a
+/// finite `t` is a hit, and a bound that is NaN excludes every hit.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ray {
-    /// Where it begins.
+    /// The origin.
     pub origin: [f32; 3],
-    /// The least `t` that counts; it may be infinite.
+    /// Lower bound of `t`; may be infinite.
     pub t_min: f32,
-    /// Where it goes; `t` is a multiple of this.
+    /// The direction, the unit of `t`.
     pub direction: [f32; 3],
-    /// The greatest `t` that counts; it may be infinite.
+    /// Upper bound of `t`; may be infinite.
     pub t_max: f32,
 }
 
 plain! { Ray { [f32; 3], f32, [f32; 3], f32 } }
 
 impl Ray {
-    /// All of a line from `origin` on.
+    /// A ray from `origin` with `t` from 0 to infinity.
     #[inline(always)]
     pub const fn new(origin: [f32; 3], direction: [f32; 3]) -> Self {
         Self { origin, t_min: 0.0, direction, t_max: f32::INFINITY }
     }
 
-    /// What is asked for of its line.
+    /// Returns the bounds of `t`.
     #[inline(always)]
     pub const fn asked(&self) -> Span {
         Span { begin: self.t_min, end: self.t_max }
     }
 
-    /// Where it hits a triangle, the number of which the hit gets; if it does. As trees find it, to the last bit.
+    /// Intersects the ray with one triangle, which gets the id `triangle`. Trees return the same hit, to the last bit.
     #[inline(always)]
     pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3]) -> Option<Hit> {
         if self.is_valid() { Shear::new(self).hit(triangle, corners, self.asked()) } else { None }
     }
 
-    /// True if it goes somewhere: otherwise it hits nothing.
+    /// True if all coordinates are finite and the direction is not zero. Other rays hit nothing.
     #[inline(always)]
     pub fn is_valid(&self) -> bool {
         let ([a, b, c], [d, e, f]) = (self.origin, self.direction);
@@ -50,27 +50,28 @@ impl Ray {
     }
 }
 
-/// From where to where a ray is in something, by `t` or by lengths.
+/// An interval along a ray, in units of `t` or of length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// From here on.
+    /// Start.
     pub begin: f32,
-    /// Up to here.
+    /// End.
     pub end: f32,
 }
 
-/// What rounding may do to a number from 1 to 2, and to one that is nearly 0.
+/// Rounding error of a number from 1 to 2, and of a number near 0.
 const ROUNDING: f32 = f32::EPSILON / 2.0;
 const LEAST: f32 = f32::from_bits(1);
 
-/// The power of two that makes of a number that is not negative one from 1 to 2, or of a very small or great one a number nearer to that.
+/// Returns the power of two that scales a non-negative number into [1, 2), or as near as a finite factor can.
 #[inline(always)]
 pub fn to_one(greatest: f32) -> f32 {
     let exponent = (greatest.to_bits() >> 23).min(253);
     f32::from_bits((254 - exponent) << 23)
 }
 
-/// A ray as planes see it, with a direction that is about 1 long: it says how far it has gone as a length.
+/// A ray prepared for plane tests: inverse direction, scaled to a length of about 1, so that distances along the ray are
+/// lengths.
 ///
 /// Every plane is widened by the error of a hit. Translating and shearing the corners of a triangle ([`Shear`]) moves them by less than 7
 /// rounding errors of the largest distance, on one axis, between the ray's origin and a corner; the later steps are exact enough. That distance is at
@@ -82,7 +83,7 @@ pub struct Lines {
     inverse: [f32; 3],
     /// The error bound of planes and hits at the origin.
     least_error: f32,
-    /// What `t` is times, to be a length: a power of two.
+    /// Length per unit of `t`: a power of two.
     length: f32,
 }
 
@@ -90,7 +91,7 @@ pub struct Lines {
 const ERROR_PER_LENGTH: f32 = 2.0 * 16.0 * ROUNDING;
 
 impl Lines {
-    /// Of a valid ray in a scene of this extent.
+    /// Prepares a valid ray, for a scene of this extent.
     #[inline(always)]
     pub fn new(ray: &Ray, extent: Extent) -> Self {
         let mut d = ray.direction;
@@ -100,7 +101,7 @@ impl Lines {
         let mut i = 0;
         while i < 3 {
             d[i] *= scale;
-            // A ray that moves less than that across an axis stays within the error of a plane: no inverse needs to be infinite.
+            // A ray that moves less across an axis stays within the error of a plane: no inverse needs to be infinite.
             let least = greatest * scale * (1.0 / (1u64 << 60) as f32);
             inverse[i] = 1.0 / d[i].abs().max(least).copysign(d[i]);
             i += 1;
@@ -115,7 +116,7 @@ impl Lines {
         ERROR_PER_LENGTH * length + self.least_error
     }
 
-    /// A part of the ray by lengths, given by `t`.
+    /// Converts an interval of `t` to lengths.
     #[inline(always)]
     pub fn lengths(&self, of: Span) -> Span {
         Span { begin: of.begin * self.length, end: of.end * self.length }
@@ -130,7 +131,7 @@ impl Lines {
         length - self.error(length.abs()) * per_unit <= t * self.length
     }
 
-    /// True if the ray goes up on an axis.
+    /// True if the ray goes in the positive direction of an axis.
     #[inline(always)]
     pub fn goes_up(&self, axis: u32) -> bool {
         of_axis(self.inverse, axis) > 0.0
@@ -150,7 +151,7 @@ impl Lines {
         Span { begin: length - slack, end: length + slack }
     }
 
-    /// Where the ray is in the bounding box of the scene, as far as it is asked for there.
+    /// Clips the interval `t_range` (in lengths) to the bounding box of the scene.
     #[inline(always)]
     pub fn within(&self, bounds: Aabb, asked: Span) -> Span {
         let mut farthest = 0.0f32;

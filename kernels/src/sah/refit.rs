@@ -1,4 +1,4 @@
-//! A tree for triangles that have moved: planes go with the box of everything, and leaves are filled anew.
+//! Refit: split planes move with the scene's bounding box, and leaves are filled again.
 
 use super::aabb::{Aabb, of_axis};
 use super::extent::Extent;
@@ -7,8 +7,8 @@ use super::node::Node;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
-/// The node with its plane as far in the new box as it was in the old one. Planes never change places: what is rounded here goes up or stays where
-/// planes do.
+/// Moves the plane of a node to the same relative position in the new box. Rounding is monotonic, so planes never change
+/// order.
 #[inline(always)]
 pub fn moved(node: Node, old: Aabb, new: Aabb) -> Node {
     if node.is_leaf() {
@@ -21,10 +21,10 @@ pub fn moved(node: Node, old: Aabb, new: Aabb) -> Node {
     Node::inner(axis, plane.min(of_axis(new.high, axis)), node.above())
 }
 
-/// Finds the leaves that a triangle's box reaches into, in preorder; from the root down for each of them.
+/// Visits the leaves that a triangle's bounding box reaches, in preorder. Each leaf takes a descent from the root.
 #[inline(always)]
 pub fn each_leaf(node: impl Fn(u32) -> Node, bounds: Aabb, mut found: impl FnMut(u32)) {
-    // Of each level: 1 if nothing is left to do above the plane. The highest bit is the root's.
+    // One bit per level, the root's the highest: 1 if the subtree above the plane is done.
     let mut trail = 0u64;
     loop {
         let (mut place, mut level) = (0, 1u64 << 63);
@@ -48,7 +48,7 @@ pub fn each_leaf(node: impl Fn(u32) -> Node, bounds: Aabb, mut found: impl FnMut
     }
 }
 
-/// Writes nodes with their planes where they are in the new box; a thread a node.
+/// Writes the nodes with their planes moved to the new box; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_move_planes(nodes: Slice<u64>, old: Slice<Extent>, new: Slice<Extent>, to: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
@@ -57,7 +57,7 @@ pub unsafe fn sah_move_planes(nodes: Slice<u64>, old: Slice<Extent>, new: Slice<
     }
 }
 
-/// Counts the triangles of each leaf; a thread a triangle. There is a count for each node.
+/// Counts the references of each leaf; one thread per triangle. `counts` has an element for each node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn sah_count_listed(nodes: Slice<u64>, boxes: Slice<Aabb>, counts: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
@@ -72,7 +72,8 @@ pub unsafe fn sah_count_listed(nodes: Slice<u64>, boxes: Slice<Aabb>, counts: Sl
     }
 }
 
-/// Lists the triangles of each leaf from its offset on, in any order; a thread a triangle. `counts` are zeros.
+/// Writes the references of each leaf from its offset on, in nondeterministic order; one thread per triangle. `counts` must
+/// be zero.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn sah_list(
     nodes: Slice<u64>,
@@ -94,7 +95,7 @@ pub unsafe fn sah_list(
     }
 }
 
-/// Writes what leaves have, given where the triangles of each begin; a thread a node.
+/// Writes first reference and length of each leaf, given the offsets; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_fill_leaves(offsets: Slice<u64>, nodes: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;

@@ -1,7 +1,8 @@
-//! Small roots and what is below them, level by level (Zhou et al. 2008, section 4.2).
+//! Subtrees of small roots, level by level with masks in device memory (Zhou et al. 2008, section 4.2). The alternative,
+//! [`small_warps`](super::small_warps), is faster.
 //!
-//! Nodes are on one list, roots first: the children of a node follow each other, but where is a matter of timing. The tree that is made of them
-//! is not: they are looked at in preorder.
+//! All nodes are on one list, roots first, and the children of a node are adjacent. Their order is nondeterministic; the
+//! tree is written in preorder and does not depend on it.
 
 use super::aabb::Aabb;
 use super::large::SMALL_TRIANGLES;
@@ -16,31 +17,31 @@ use crate::warp::shuffle::shuffle_xor;
 use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
 
-/// A node below a small root, or one itself.
+/// A small root, or a node below one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Small {
-    /// Its triangles, a bit each in the order of the root's list.
+    /// Its references, one bit each in the order of the root's list.
     pub mask: u64,
-    /// Its box.
+    /// Bounding box.
     pub bounds: Aabb,
-    /// Levels above it.
+    /// Depth below the tree's root.
     pub depth: u32,
-    /// Its root.
+    /// Index of its small root.
     pub root: u32,
 }
 
 plain! { Small { u64, Aabb, u32, u32 } }
 
-/// Where planes and masks of candidates are: `APART` in an array each, of 4 and 16 bytes …
+/// Candidates in separate arrays for planes and masks, of 4 and 16 bytes.
 pub const APART: usize = 2;
-/// … or as records of 20 bytes.
+/// Candidates as records of 20 bytes.
 pub const TOGETHER: usize = 1;
 
 /// Words of a record.
 const RECORD_WORDS: usize = 5;
 
-/// The candidates of small roots, with the triangles on both sides of their planes.
+/// The candidates of small roots, with the masks of both sides.
 #[derive(Clone, Copy)]
 struct Candidates<'a, const ARRAYS: usize> {
     planes: SliceMut<'a, f32>,
@@ -85,13 +86,14 @@ impl<const ARRAYS: usize> Candidates<'_, ARRAYS> {
     }
 }
 
-/// The boxes of a root's triangles.
+/// The bounding boxes of a root's references.
 #[repr(C)]
 pub struct BoxSmem {
     words: [[f32; SMALL_TRIANGLES as usize]; 6],
 }
 
-/// Writes the candidates of small roots from `first_root` on; a block a root. Those of triangles that are not there have a plane that is no number.
+/// Writes the candidates of small roots from `first_root` on; one block per root. Candidates beyond the root's references
+/// have a NaN as plane.
 #[kernel(family = "sah", block = SAH_CANDIDATE_THREADS, shared = BoxSmem)]
 #[instance(1)]
 #[instance(2)]
@@ -107,7 +109,7 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
 ) {
     let (block, thread) = (thread::block_idx_x(), thread::thread_idx_x());
     let root = roots.load((first_root + block) as usize);
-    // The whole block.
+    // Uniform over the block.
     if root.len > SMALL_TRIANGLES {
         return;
     }
@@ -142,7 +144,7 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
     }
 }
 
-/// Writes small roots as nodes; a thread a root. A leaf that has no bits for its triangles has none set.
+/// Writes small roots as nodes; one thread per root. The mask of an overflow leaf is empty.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<Small>) {
     let i = thread::index_1d_u64() as usize;
@@ -183,7 +185,7 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     let first = ((node.root - first_root) * NUM_CANDIDATES) as usize;
     let (model, num) = (Splits::new(node.bounds, step_cost), node.mask.count_ones());
     let mut best = Choice::NONE;
-    // A split costs a step at least.
+    // A split costs at least a traversal step.
     if leaf_cost(num) > step_cost && node.depth < MAX_DEPTH {
         let mut candidate = warp::lane_id();
         while candidate < NUM_CANDIDATES {
@@ -222,20 +224,20 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     splits.store(number, Node::inner(axis, plane, children).0);
 }
 
-/// Numbers of nodes and of triangles in leaves.
+/// The size of a subtree; also a position in the tree's arrays.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u32,
-    /// Triangles in leaves.
+    /// Number of references of all leaves.
     pub listed: u32,
 }
 
 plain! { Size { u32, u32 } }
 
 impl Size {
-    /// Both together, or the greatest number: no tree is as large.
+    /// Adds two sizes. Saturates; no valid tree is as large.
     #[inline(always)]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -245,7 +247,7 @@ impl Size {
     }
 }
 
-/// Writes the sizes of the subtrees of nodes from `begin` to `end`, given those of the nodes behind; a thread a node.
+/// Writes the subtree sizes of the nodes from `begin` to `end`, given the sizes of their children; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_sizes(
     begin: u32,
@@ -263,15 +265,15 @@ pub unsafe fn sah_small_sizes(
         let children = split.above() as usize;
         Size { nodes: 1, listed: 0 }.plus(sizes.load(children)).plus(sizes.load(children + 1))
     } else {
-        // Only a root has triangles without bits.
+        // Only a root can be an overflow leaf.
         let long = number < roots.len() && roots.load(number).len > SMALL_TRIANGLES;
         Size { nodes: 1, listed: if long { roots.load(number).len } else { split.len() } }
     };
     sizes.store(number, own);
 }
 
-/// Writes nodes from `begin` to `end` to where they are in the tree, and tells their children where these are; a thread a node. Triangles of leaves
-/// that have no bits for them are left out.
+/// Writes the nodes from `begin` to `end` to the tree, and the positions of their children; one thread per node. References
+/// of overflow leaves are written by `sah_long_leaves`.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_write(
     begin: u32,
@@ -310,7 +312,7 @@ pub unsafe fn sah_small_write(
     }
 }
 
-/// Writes the triangles of leaves that have no bits for them; a block a small root.
+/// Writes the references of overflow leaves; one block per small root.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_long_leaves(
     roots: Slice<SmallRoot>,
@@ -327,7 +329,7 @@ pub unsafe fn sah_long_leaves(
     }
 }
 
-/// Writes where the triangles of each small root begin, and how many there are; a thread a number.
+/// Writes the offsets of the references of all small roots; one thread per offset.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_offsets(roots: Slice<SmallRoot>, num_kept: u32, offsets: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
@@ -336,7 +338,7 @@ pub unsafe fn sah_small_offsets(roots: Slice<SmallRoot>, num_kept: u32, offsets:
     }
 }
 
-/// Moves boxes to where their triangles are now; a thread a triangle.
+/// Gathers boxes into the order of the sorted references; one thread per reference.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_move_boxes(from: Slice<u32>, boxes: Slice<Aabb>, to: SliceMut<Aabb>) {
     let i = thread::index_1d_u64() as usize;

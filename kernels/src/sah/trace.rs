@@ -1,4 +1,4 @@
-//! Rays through a tree in device memory, a thread a ray.
+//! Ray queries on a tree in device memory, one thread per ray.
 
 use super::extent::Extent;
 use super::node::Node;
@@ -10,14 +10,14 @@ use crate::thread::words::{join, split};
 use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
 
-/// Keeps the hit that comes first.
+/// Finds the first hit.
 pub struct Closest {
-    /// It, so far.
+    /// The first hit so far.
     pub hit: Hit,
 }
 
 impl Closest {
-    /// None so far.
+    /// Starts without a hit.
     #[inline(always)]
     #[expect(clippy::new_without_default, reason = "there is no use for one")]
     pub const fn new() -> Self {
@@ -38,14 +38,14 @@ impl Visitor for Closest {
     }
 }
 
-/// Looks for any hit.
+/// Finds out whether there is a hit.
 pub struct Any {
-    /// True if there was one.
+    /// True if there was a hit.
     pub is_hit: bool,
 }
 
 impl Any {
-    /// None so far.
+    /// Starts without a hit.
     #[inline(always)]
     #[expect(clippy::new_without_default, reason = "there is no use for one")]
     pub const fn new() -> Self {
@@ -64,7 +64,7 @@ impl Visitor for Any {
     }
 }
 
-/// Counts the hits: as often as a triangle is in leaves on the way.
+/// Counts the hits. A triangle counts once for each leaf in which the ray meets it.
 struct Count {
     num: u32,
 }
@@ -80,7 +80,7 @@ impl Visitor for Count {
     }
 }
 
-/// Writes the hits behind each other.
+/// Writes the hits one after the other.
 struct Write<'a> {
     keys: SliceMut<'a, u64>,
     weights: SliceMut<'a, u64>,
@@ -100,20 +100,20 @@ impl Visitor for Write<'_> {
     }
 }
 
-/// What the hits of a ray are sorted by: where they are, then their triangles.
+/// Returns the sort key of a hit: `t`, then the triangle.
 #[inline(always)]
 fn key(hit: Hit) -> u64 {
     join([hit.triangle, f32_to_key(hit.t), 0, 0])
 }
 
-/// The hit that has a key, and these weights of corners.
+/// The hit of a key and its barycentric weights.
 #[inline(always)]
 fn hit_of(key: u64, weights: u64) -> Hit {
     let ([triangle, t, ..], [u, v, ..]) = (split(key), split(weights));
     Hit { triangle, t: f32_from_key(t), u: f32::from_bits(u), v: f32::from_bits(v) }
 }
 
-/// Hits, an array for each of their parts.
+/// Hits as a structure of arrays.
 #[derive(Clone, Copy)]
 struct HitsMut<'a> {
     triangles: SliceMut<'a, u32>,
@@ -160,7 +160,7 @@ impl Scene for Tree<'_> {
     }
 }
 
-/// The ray that a thread has: in the order given, or that of the rays.
+/// Returns the ray of the thread: in sorted order, or in input order if `order` is empty.
 #[inline(always)]
 unsafe fn own(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
     let i = thread::index_1d_u64() as usize;
@@ -173,7 +173,7 @@ unsafe fn own(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
     }
 }
 
-/// Writes the hit of each ray that comes first.
+/// Writes the first hit of each ray.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
@@ -197,7 +197,7 @@ pub unsafe fn sah_closest<const PLACES: usize>(
     }
 }
 
-/// Writes 1 for each ray that hits something, 0 for the others.
+/// Writes 1 for each ray that has a hit, 0 for the others.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
@@ -218,7 +218,7 @@ pub unsafe fn sah_any<const PLACES: usize>(
     }
 }
 
-/// Writes how many hits each ray has, with those that come several times.
+/// Counts the hits of each ray, with duplicates from several leaves.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
@@ -239,7 +239,7 @@ pub unsafe fn sah_count_hits<const PLACES: usize>(
     }
 }
 
-/// Writes the hits of each ray from its offset on, as they come: keys to sort them by, and what else there is of them.
+/// Writes the hits of each ray from its offset on, with duplicates: sort keys, and barycentric weights.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instance(0)]
 #[instance(4)]
@@ -261,7 +261,7 @@ pub unsafe fn sah_write_hits<const PLACES: usize>(
     }
 }
 
-/// Goes through the sorted keys of a ray's hits, and visits each hit once: the same triangle is hit in the same place.
+/// Visits each distinct hit of a ray, given its sorted keys. Duplicates have equal keys.
 #[inline(always)]
 unsafe fn each_once(keys: Slice<'_, u64>, begin: usize, end: usize, mut visit: impl FnMut(usize, u64)) {
     let (mut i, mut last) = (begin, u64::MAX);
@@ -275,7 +275,7 @@ unsafe fn each_once(keys: Slice<'_, u64>, begin: usize, end: usize, mut visit: i
     }
 }
 
-/// Writes how many hits each ray has, of which these are the sorted keys; a thread a ray.
+/// Counts the distinct hits of each ray, given the sorted keys; one thread per ray.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: SliceMut<u64>) {
     let ray = thread::index_1d_u64() as usize;
@@ -286,7 +286,7 @@ pub unsafe fn sah_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: Slic
     }
 }
 
-/// Writes the hits of each ray once, given the sorted ones, where they begin, and where they are to; a thread a ray.
+/// Writes the distinct hits of each ray, given the sorted hits and the input and output offsets; one thread per ray.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_move_hits(
     from: Slice<u64>,

@@ -1,4 +1,4 @@
-//! The tree in preorder: sizes from the leaves up, places from the root down.
+//! Writing the tree in preorder: subtree sizes from the leaves up, positions from the root down.
 
 use super::large::Plan;
 use super::levels::{Child, Upper};
@@ -7,10 +7,10 @@ use super::subtrees::Size;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
-/// Sides of empty space.
+/// Sides of a box.
 const SIDES: u32 = 6;
 
-/// The size of a node that may be large, small or empty.
+/// Returns the subtree size of a child.
 #[inline(always)]
 unsafe fn size_of_child(child: Child, large: Slice<'_, Size>, small: Slice<'_, Size>) -> Size {
     match child {
@@ -23,7 +23,8 @@ unsafe fn size_of_child(child: Child, large: Slice<'_, Size>, small: Slice<'_, S
     }
 }
 
-/// Writes the sizes of the subtrees of large nodes from `begin` to `end`, given those of the level below and of small roots; a thread a node.
+/// Writes the subtree sizes of the top nodes from `begin` to `end`, given those of the next level and of small roots; one
+/// thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_upper_sizes(
     begin: u32,
@@ -36,14 +37,14 @@ pub unsafe fn sah_upper_sizes(
     if number < end as usize {
         let upper = uppers.load(number);
         let splits = u32::from(upper.above != Child::NONE);
-        // A cut is a node and an empty leaf.
+        // A cut adds an inner node and an empty leaf.
         let own = Size { nodes: 2 * upper.plan.sides.count_ones() + splits, listed: 0 };
         let child = |child| size_of_child(child, sizes.read_only(), small_sizes);
         sizes.store(number, own.plus(child(upper.below)).plus(child(upper.above)));
     }
 }
 
-/// The tree that is written.
+/// The tree that is written, and the positions of the next level.
 #[derive(Clone, Copy)]
 struct Output<'a> {
     nodes: SliceMut<'a, u64>,
@@ -52,7 +53,7 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Tells a child where it is.
+    /// Sets the position of a child.
     #[inline(always)]
     unsafe fn put(&self, child: Child, place: Size) {
         if child == Child::EMPTY {
@@ -64,10 +65,10 @@ impl Output<'_> {
         }
     }
 
-    /// Writes the cuts of a plan in a subtree; where what is left is.
+    /// Writes the nodes of the empty-space cuts of a subtree that starts at `place`. Returns the position of the remainder.
     #[inline(always)]
     unsafe fn cut_off(&self, plan: &Plan, mut place: Size, size: Size) -> Size {
-        // Empty leaves above their planes come behind everything that is left, the first cut's last.
+        // Empty leaves above their planes follow the remainder, the leaf of the first cut last.
         let (mut end, end_listed) = (place.nodes + size.nodes, place.listed + size.listed);
         let mut side = 0;
         while side < SIDES {
@@ -98,7 +99,7 @@ impl Output<'_> {
     }
 }
 
-/// Writes large nodes from `begin` to `end` to where they are in the tree, and tells their children where these are; a thread a node.
+/// Writes the top nodes from `begin` to `end` to the tree, and the positions of their children; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_upper_write(
     begin: u32,

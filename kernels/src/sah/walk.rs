@@ -1,31 +1,31 @@
-//! The way of a ray through a tree, from front to back.
+//! Traversal of a tree by a ray, front to back.
 
 use super::extent::Extent;
 use super::node::Node;
 use super::ray::{Lines, Ray, Span};
 use super::triangle::{Hit, Shear};
 
-/// A tree and its triangles in some memory.
+/// A tree and its triangles, in any memory.
 pub trait Scene {
-    /// The extent of all triangles.
+    /// Returns the extent of all triangles.
     unsafe fn extent(&self) -> Extent;
-    /// A node; the first is the root.
+    /// Returns a node; node 0 is the root.
     unsafe fn node(&self, node: u32) -> Node;
-    /// A triangle on the list of all leaves.
+    /// Returns a primitive reference: the triangle at an index of the leaves' list.
     unsafe fn listed(&self, place: u32) -> u32;
-    /// The corners of a triangle.
+    /// Returns the corners of a triangle.
     unsafe fn corners(&self, triangle: u32) -> [[f32; 3]; 3];
 }
 
-/// Who is told of hits.
+/// A callback for hits.
 pub trait Visitor {
-    /// Hits behind this one are of no interest.
+    /// Returns the `t` beyond which hits are not needed.
     fn limit(&self) -> f32;
-    /// The ray hits a triangle. One that is in several leaves may come once for each of them.
+    /// Called for each hit, once for each leaf in which the ray meets the triangle.
     unsafe fn visit(&mut self, hit: Hit);
 }
 
-/// Subtrees to come back to, the last ones that were left, in registers: a push moves all.
+/// The short stack: the most recent deferred subtrees, in registers. A push moves all entries.
 struct ShortStack<const PLACES: usize> {
     nodes: [u32; PLACES],
     spans: [Span; PLACES],
@@ -38,7 +38,7 @@ impl<const PLACES: usize> ShortStack<PLACES> {
         Self { nodes: [0; PLACES], spans: [Span { begin: 0.0, end: 0.0 }; PLACES], len: 0 }
     }
 
-    /// Where there is no room, the oldest is forgotten.
+    /// Drops the oldest entry if the stack is full.
     #[inline(always)]
     fn push(&mut self, node: u32, span: Span) {
         let mut i = PLACES;
@@ -71,10 +71,11 @@ impl<const PLACES: usize> ShortStack<PLACES> {
     }
 }
 
-/// Tells a visitor of the triangles that a ray hits, leaf after leaf along the ray, until its limit.
+/// Visits the triangles that a ray hits, leaf after leaf along the ray, until the visitor's limit.
 ///
-/// What is left for later is on a short stack, `PLACES` high. Subtrees that were pushed out of it are found again from the root: a bit a level
-/// says which nodes are done on their near side (Laine 2010, Restart Trail for Stackless BVH Traversal); with a stack of no places all are.
+/// Deferred subtrees are on a short stack of `STACK` entries. Subtrees that were dropped from it are found again from the
+/// root: one bit per level marks nodes whose near side is done (Laine 2010, Restart Trail for Stackless BVH Traversal).
+/// Without a stack every deferred subtree is found by a restart.
 ///
 /// # Safety
 /// The scene holds a tree.
@@ -92,10 +93,11 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
         return;
     }
     let mut stack = ShortStack::<PLACES>::new();
-    // Of each level above the current one: 1 if nothing is left to do on the far side. The highest bit is the root's.
+    // One bit per level above the current node, the root's the highest: 1 if nothing is left on the far side.
     let (mut trail, mut level) = (0u64, 1u64 << 63);
     let (mut place, mut span) = (0, all);
-    // Of planes with something left behind them: how long the ray may be on both sides. So much earlier than now it may be there.
+    // The longest interval in which the ray may be on both sides of a plane with a deferred far side: a deferred subtree can
+    // begin this much before the current position.
     let mut overlap = 0.0f32;
     loop {
         let mut node = scene.node(place);
@@ -135,7 +137,8 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
             listed += 1;
         }
         loop {
-            // Up to the nearest node that has something left on its far side: those between are done, and their bits are cleared.
+            // Ascend to the nearest node with a deferred far side. The nodes between are done; the addition clears their
+            // bits.
             let parent = level << 1;
             match trail.checked_add(parent) {
                 Some(next) if parent != 0 => trail = next,
@@ -154,7 +157,7 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
             if !lines.may_reach(visitor.limit(), span.begin - overlap) {
                 return;
             }
-            // Later subtrees may begin earlier, by no more than the overlap.
+            // Later subtrees may begin earlier, by at most the overlap.
             if lines.may_reach(visitor.limit(), span.begin) {
                 break;
             }

@@ -1,8 +1,8 @@
-//! Small roots, a warp each: what is below one is found in shared memory, from the root to the last leaf and in preorder.
+//! Subtrees of small roots, one warp each: the warp builds the subtree in shared memory, in preorder.
 //!
-//! Against levels of all small nodes (`subtrees`) no masks go through device memory, no node waits for a level, and ids are sorted where they are. A
-//! warp first finds how large its subtree is, and writes what it decided; then, when the place of every subtree in the tree is known, it
-//! goes the same way again and writes nodes.
+//! Compared with [`small_levels`](super::small_levels), no masks go through device memory, no node waits for a level, and
+//! references are sorted in place. A warp first computes the size of its subtree and records its decisions. When the
+//! positions of all subtrees are known, it repeats the traversal and writes the nodes.
 
 use super::aabb::{Aabb, of_axis};
 use super::large::SMALL_TRIANGLES;
@@ -17,31 +17,31 @@ use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
-/// Most triangles of a root.
+/// Maximum references of a root.
 const MOST: usize = SMALL_TRIANGLES as usize;
 
-/// Most subtrees that wait: one a level.
+/// Maximum number of deferred subtrees: one per level.
 const STACK: usize = MAX_DEPTH as usize + 1;
 
-/// Decisions of a root that are kept: of what comes behind them it decides twice.
+/// Recorded decisions of a root. Decisions about later nodes are computed twice.
 pub const DECISIONS: usize = 128;
 
-/// Words of a stack's entry: a mask, a box, the levels above, and the parent.
+/// Words of a stack entry: mask, box, depth, and parent.
 const ENTRY_WORDS: usize = 10;
 
-/// What a decision is in place of a candidate: the node is a leaf.
+/// The decision for a leaf, in place of a candidate.
 const LEAF: u32 = 0xFFFF;
 
 /// Shared memory of a warp.
 #[repr(C, align(16))]
 pub struct RootSmem {
-    /// The triangles on both sides of each candidate's plane: [`MOST`] of a kind, six kinds.
+    /// Masks of both sides of each candidate's plane: [`MOST`] entries for each of the six kinds of ends.
     below: [[u64; MOST]; 6],
     above: [[u64; MOST]; 6],
-    /// Boxes, by words.
+    /// Bounding boxes, a row for each coordinate.
     words: [[f32; MOST]; 6],
     ids: [u32; MOST],
-    /// The triangles of a node.
+    /// The references of the current node.
     members: [u32; MOST],
     stack: [[u32; STACK]; ENTRY_WORDS],
 }
@@ -52,7 +52,7 @@ pub struct RootsSmem {
     warps: [RootSmem; WARPS],
 }
 
-/// A node.
+/// A node of the subtree.
 #[derive(Clone, Copy)]
 struct Own {
     mask: u64,
@@ -60,7 +60,7 @@ struct Own {
     depth: u32,
 }
 
-/// The triangles of a root.
+/// The references of a root in shared memory.
 #[derive(Clone, Copy)]
 struct Root<'a> {
     len: u32,
@@ -72,14 +72,14 @@ struct Root<'a> {
     stack: SharedSlice<'a, u32>,
 }
 
-/// A split: its plane, and what is on both sides.
+/// A split: its plane, and the masks of both sides.
 struct Split {
     axis: u32,
     plane: f32,
     sides: Sides,
 }
 
-/// True if a triangle is in a mask.
+/// True if a mask contains a triangle.
 #[inline(always)]
 fn has(mask: u64, triangle: u32) -> bool {
     mask >> triangle & 1 == 1
@@ -99,7 +99,7 @@ impl Root<'_> {
         }
     }
 
-    /// Fetches triangles and their boxes, and puts them in the order of their numbers.
+    /// Loads references and boxes, and sorts them by triangle id.
     #[inline(always)]
     unsafe fn fetch(&self, begin: usize, kept: Slice<'_, u32>, boxes: Slice<'_, Aabb>, are_clipped: bool) {
         let lane = warp::lane_id();
@@ -137,7 +137,7 @@ impl Root<'_> {
         warp::sync_warp(warp::FULL_MASK);
     }
 
-    /// Finds the triangles on both sides of all candidates' planes.
+    /// Computes the masks of both sides for all candidates.
     #[inline(always)]
     unsafe fn find_sides(&self) {
         let mut triangle = warp::lane_id();
@@ -166,11 +166,11 @@ impl Root<'_> {
         warp::sync_warp(warp::FULL_MASK);
     }
 
-    /// The candidate that costs least, or [`LEAF`]; the same for all lanes.
+    /// Returns the cheapest candidate, or [`LEAF`]; uniform over the warp.
     #[inline(always)]
     unsafe fn decide(&self, own: &Own, step_cost: f32) -> u32 {
         let (num, lane) = (own.mask.count_ones(), warp::lane_id());
-        // A split costs a step at least.
+        // A split costs at least a traversal step.
         if leaf_cost(num) <= step_cost || own.depth >= MAX_DEPTH {
             return LEAF;
         }
@@ -194,7 +194,7 @@ impl Root<'_> {
             best = best.or(choice);
             i = computed(i + 32);
         }
-        // They are read before the next node has others.
+        // All lanes must have read the members before the next node overwrites them.
         warp::sync_warp(warp::FULL_MASK);
         let key = f32_to_key(best.cost);
         let least = warp::warp_reduce(warp::FULL_MASK, key, WarpReductionOp::Min);
@@ -203,7 +203,7 @@ impl Root<'_> {
         if f32_from_key(least) < leaf_cost(num) { first } else { LEAF }
     }
 
-    /// What a candidate does to a node; all lanes know.
+    /// Splits a node by a candidate; the result is uniform over the warp.
     #[inline(always)]
     unsafe fn split(&self, own: &Own, candidate: u32) -> Split {
         let ((axis, triangle, end), lane) = (origin(candidate), warp::lane_id());
@@ -223,7 +223,7 @@ impl Root<'_> {
         Split { axis, plane, sides: Sides { below, above } }
     }
 
-    /// Leaves a node for later, with a word of its own.
+    /// Pushes a deferred node, with a word for its parent.
     #[inline(always)]
     unsafe fn push(&self, height: usize, own: &Own, word: u32) {
         if warp::lane_id() == 0 {
@@ -249,23 +249,23 @@ impl Root<'_> {
         let number = |i: usize| f32::from_bits(word(i));
         let bounds = Aabb::from_words([number(2), number(3), number(4), number(5), number(6), number(7)]);
         let top = (Own { mask: join([word(0), word(1), 0, 0]), bounds, depth: word(8) }, word(9));
-        // It is read before the place has another.
+        // All lanes must have read the entry before it is overwritten.
         warp::sync_warp(warp::FULL_MASK);
         top
     }
 }
 
-/// What is done with the nodes of a root, in preorder.
+/// Callbacks for the nodes of a subtree, in preorder.
 trait Visitor {
-    /// The decision about the node of this number, if it is known.
+    /// Returns the recorded decision about a node.
     unsafe fn known(&self, node: u32) -> Option<u32>;
     unsafe fn decided(&mut self, node: u32, decision: u32);
-    /// Nodes that split are told of when it is known where the child above is.
+    /// Called for an inner node once the index of its child above is known.
     unsafe fn inner(&mut self, node: u32, axis: u32, plane: f32, above: u32);
     unsafe fn leaf(&mut self, node: u32, before: u32, mask: u64);
 }
 
-/// Goes through the subtree of a root, and finds its size. All lanes call.
+/// Traverses the subtree of a root in preorder, and returns its size. All lanes must call.
 #[inline(always)]
 unsafe fn visit<V: Visitor>(root: &Root<'_>, first: Own, step_cost: f32, visitor: &mut V) -> Size {
     let (mut own, mut height, mut size) = (first, 0, Size { nodes: 0, listed: 0 });
@@ -302,7 +302,7 @@ unsafe fn visit<V: Visitor>(root: &Root<'_>, first: Own, step_cost: f32, visitor
     }
 }
 
-/// Keeps the first decisions.
+/// Records the first decisions.
 struct Decide<'a> {
     decisions: SliceMut<'a, u16>,
     first: usize,
@@ -325,7 +325,7 @@ impl Visitor for Decide<'_> {
     unsafe fn leaf(&mut self, _: u32, _: u32, _: u64) {}
 }
 
-/// Writes nodes and leaves.
+/// Writes nodes and references.
 struct Write<'a> {
     decisions: Slice<'a, u16>,
     first: usize,
@@ -367,21 +367,21 @@ impl Visitor for Write<'_> {
     }
 }
 
-/// The root itself.
+/// Returns the root node of the subtree.
 #[inline(always)]
 fn first_of(root: &SmallRoot) -> Own {
     Own { mask: u64::MAX >> (SMALL_TRIANGLES - root.len), bounds: root.bounds, depth: root.depth }
 }
 
-/// The number of a warp's root, and the warp's shared memory.
+/// Returns the index of the warp's root, and the warp's shared memory.
 #[inline(always)]
 unsafe fn own_root() -> (usize, *mut RootSmem) {
     let number = thread::index_1d_u64() as usize / 32;
     (number, (&raw mut (*shared_mem::<RootsSmem>()).warps).cast::<RootSmem>().add(number % WARPS))
 }
 
-/// Decides about the nodes below, and writes the sizes of the subtrees; a warp a root. Of
-/// roots with more triangles than have bits there is the size alone.
+/// Records the decisions about the nodes of each subtree, and writes the subtree sizes; one warp per root. Overflow leaves
+/// only have a size.
 #[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
 pub unsafe fn sah_root_sizes(
     roots: Slice<SmallRoot>,
@@ -393,7 +393,7 @@ pub unsafe fn sah_root_sizes(
     sizes: SliceMut<Size>,
 ) {
     let (number, smem) = own_root();
-    // The whole warp.
+    // Uniform over the warp.
     if number >= roots.len() {
         return;
     }
@@ -411,7 +411,7 @@ pub unsafe fn sah_root_sizes(
     }
 }
 
-/// Writes what is below small roots to its place in the tree, given what was decided; a warp a root.
+/// Writes the subtrees of small roots to the tree, given the decisions; one warp per root.
 #[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
 pub unsafe fn sah_root_write(
     roots: Slice<SmallRoot>,
@@ -426,7 +426,7 @@ pub unsafe fn sah_root_write(
     listed: SliceMut<u32>,
 ) {
     let (number, smem) = own_root();
-    // The whole warp.
+    // Uniform over the warp.
     if number >= roots.len() {
         return;
     }
