@@ -241,11 +241,11 @@ mod tests {
             image.pixels[3 * pixel]
         };
         let [lit, open, shaded, dark] = [(false, 0), (false, 64), (true, 0), (true, 64)]
-            .map(|(shadows, rays)| middle(&options.clone().shadows(shadows).occlusion_rays(rays)));
+            .map(|(shadows, rays)| spatial_median(&options.clone().shadows(shadows).occlusion_rays(rays)));
         assert!(lit > open && open > shaded && shaded > dark, "{lit} {open} {shaded} {dark}");
         // Nothing near by hides the sky.
         let near = options.clone().shadows(false).occlusion_rays(64).occlusion_reach(0.05);
-        assert!(middle(&near).abs_diff(lit) <= 2);
+        assert!(spatial_median(&near).abs_diff(lit) <= 2);
     }
 
     #[test]

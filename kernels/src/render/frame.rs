@@ -34,7 +34,7 @@ impl Hits<'_> {
             return (ray, None);
         }
         let hit = Hit { triangle, t: 0.0, u: self.u.load(pixel), v: self.v.load(pixel) };
-        (ray, Some((hit, self.corners.load(triangle as usize).places())))
+        (ray, Some((hit, self.corners.load(triangle as usize).positions())))
     }
 }
 

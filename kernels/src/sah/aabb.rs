@@ -1,6 +1,7 @@
 //! Axis-aligned bounding boxes.
 
 use crate::plain::plain;
+use cuda_std::float::{f32_from_key, f32_to_key};
 
 /// An axis-aligned box, which includes its faces. It is empty if a low coordinate exceeds the high one.
 #[repr(C)]
@@ -14,10 +15,36 @@ pub struct Aabb {
 
 plain! { Aabb { [f32; 3], [f32; 3] } }
 
+/// A side of a split plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Coordinates up to the plane.
+    Below,
+    /// Coordinates from the plane on.
+    Above,
+}
+
+/// Number of keys of a box.
+pub const BOX_WORDS: usize = 6;
+
+/// Returns order-preserving keys: the minimum of each key over several boxes is the key of their bounding box. Keys of the
+/// high corner are inverted.
+#[inline(always)]
+pub fn to_keys(bounds: Aabb) -> [u32; BOX_WORDS] {
+    let [a, b, c, d, e, f] = bounds.to_words().map(f32_to_key);
+    [a, b, c, !d, !e, !f]
+}
+
+/// The inverse of [`to_keys`].
+#[inline(always)]
+pub fn from_keys([a, b, c, d, e, f]: [u32; BOX_WORDS]) -> Aabb {
+    Aabb::from_words([a, b, c, !d, !e, !f].map(f32_from_key))
+}
+
 /// Returns the component of an axis. Selects it by comparisons: an index that is known only at run time would move the array
 /// to local memory.
 #[inline(always)]
-pub fn of_axis<T: Copy>(values: [T; 3], axis: u32) -> T {
+pub fn component<T: Copy>(values: [T; 3], axis: u32) -> T {
     let [x, y, z] = values;
     if axis == 0 {
         x
@@ -30,7 +57,7 @@ pub fn of_axis<T: Copy>(values: [T; 3], axis: u32) -> T {
 
 /// Returns the axis of the largest component, the first of equal ones.
 #[inline(always)]
-pub fn greatest_axis(values: [f32; 3]) -> u32 {
+pub fn largest_axis(values: [f32; 3]) -> u32 {
     let [x, y, z] = values;
     if x >= y && x >= z {
         0
@@ -61,28 +88,28 @@ impl Aabb {
 
     /// Returns the bounding box of both boxes.
     #[inline(always)]
-    pub fn around(self, other: Self) -> Self {
-        let mut around = self;
+    pub fn union(self, other: Self) -> Self {
+        let mut union = self;
         let mut axis = 0;
         while axis < 3 {
-            around.low[axis] = self.low[axis].min(other.low[axis]);
-            around.high[axis] = self.high[axis].max(other.high[axis]);
+            union.low[axis] = self.low[axis].min(other.low[axis]);
+            union.high[axis] = self.high[axis].max(other.high[axis]);
             axis += 1;
         }
-        around
+        union
     }
 
     /// Returns the box that both boxes contain.
     #[inline(always)]
-    pub fn within(self, other: Self) -> Self {
-        let mut within = self;
+    pub fn intersection(self, other: Self) -> Self {
+        let mut intersection = self;
         let mut axis = 0;
         while axis < 3 {
-            within.low[axis] = self.low[axis].max(other.low[axis]);
-            within.high[axis] = self.high[axis].min(other.high[axis]);
+            intersection.low[axis] = self.low[axis].max(other.low[axis]);
+            intersection.high[axis] = self.high[axis].min(other.high[axis]);
             axis += 1;
         }
-        within
+        intersection
     }
 
     /// True if the box contains no point.
@@ -100,7 +127,7 @@ impl Aabb {
 
     /// Splits the box at a plane, and returns the parts below and above it.
     #[inline(always)]
-    pub fn halves(self, axis: u32, plane: f32) -> [Self; 2] {
+    pub fn split_at(self, axis: u32, plane: f32) -> [Self; 2] {
         let (mut below, mut above) = (self, self);
         let mut i = 0;
         while i < 3 {

@@ -1,9 +1,10 @@
 //! The corners of a mesh's triangles in the layout of rays and builds: gathered, validated, with the extent of the scene.
 
 use super::aabb::Aabb;
-use super::chunks::{ChunkSmem, least_keys};
+use super::chunk_boxes::block_min_keys;
+use super::chunks::ChunkSmem;
 use super::extent::{EXTENT_WORDS, Extent};
-use super::large::Large;
+use super::large_nodes::LargeNode;
 use super::triangle::Corners;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
 use crate::thread::coord::Coord;
@@ -11,16 +12,16 @@ use cuda_std::prelude::*;
 
 /// Layout of the mesh summary, whose words start at the maximum: the keys of the scene's extent, then the first invalid
 /// corners. A corner is numbered `3 * triangle + corner`.
-pub mod found {
+pub mod summary {
     /// The first corner whose vertex index is out of range.
-    pub const NO_VERTEX: usize = super::EXTENT_WORDS;
+    pub const BAD_INDEX: usize = super::EXTENT_WORDS;
     /// The first corner with a coordinate that is not finite or too large.
-    pub const NO_PLACE: usize = NO_VERTEX + 1;
+    pub const BAD_POSITION: usize = BAD_INDEX + 1;
     /// Number of words.
-    pub const WORDS: usize = NO_PLACE + 1;
+    pub const WORDS: usize = BAD_POSITION + 1;
 }
 
-/// Writes the corners and the bounding box of each triangle, its id unless `listed` is empty, and the [summary](found) of
+/// Writes the corners and the bounding box of each triangle, its id unless `listed` is empty, and the [summary] of
 /// the mesh; one thread per triangle. Invalid corners are recorded in the summary and replaced by the origin.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 pub unsafe fn sah_corners(
@@ -36,27 +37,31 @@ pub unsafe fn sah_corners(
     if i < corners.len() {
         let corner = |k: usize| {
             let vertex = triangles.load(3 * i + k) as usize;
-            let tell = |what: usize| {
-                found.atomic_min(what, (3 * i + k) as u32, Ordering::Relaxed, Scope::Device);
+            let report = |word: usize| {
+                found.atomic_min(word, (3 * i + k) as u32, Ordering::Relaxed, Scope::Device);
                 [0.0; 3]
             };
             if vertex >= vertices.len() / 3 {
-                return tell(found::NO_VERTEX);
+                return report(summary::BAD_INDEX);
             }
             let at = |axis: usize| vertices.load(3 * vertex + axis);
             let (x, y, z) = (at(0), at(1), at(2));
-            if is_usable(x) && is_usable(y) && is_usable(z) { [x, y, z] } else { tell(found::NO_PLACE) }
+            if is_usable(x) && is_usable(y) && is_usable(z) {
+                [x, y, z]
+            } else {
+                report(summary::BAD_POSITION)
+            }
         };
-        let own = Corners::new([corner(0), corner(1), corner(2)]);
-        let bounds = Aabb::of_corners(own.places());
+        let packed = Corners::new([corner(0), corner(1), corner(2)]);
+        let bounds = Aabb::of_corners(packed.positions());
         extent = Extent::of(bounds);
-        corners.store(i, own);
+        corners.store(i, packed);
         boxes.store(i, Aabb::from_words(bounds.to_words()));
         if !listed.is_empty() {
             listed.store(i, i as u32);
         }
     }
-    let least = least_keys::<32, _>(extent.to_keys(), shared_mem::<ChunkSmem>());
+    let least = block_min_keys::<32, _>(extent.to_keys(), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < EXTENT_WORDS {
         found.atomic_min(word, least, Ordering::Relaxed, Scope::Device);
@@ -75,7 +80,7 @@ pub unsafe fn sah_root(
     num_triangles: u32,
     found: Slice<u32>,
     extent: SliceMut<Extent>,
-    root: SliceMut<Large>,
+    root: SliceMut<LargeNode>,
 ) {
     if thread::index_1d_u64() != 0 {
         return;
@@ -85,7 +90,14 @@ pub unsafe fn sah_root(
     if !root.is_empty() {
         root.store(
             0,
-            Large { bounds: of_all.bounds, depth: 0, tried: 0, len: num_triangles, chunk: 0, begin: 0 },
+            LargeNode {
+                bounds: of_all.bounds,
+                depth: 0,
+                tried_axes: 0,
+                len: num_triangles,
+                first_chunk: 0,
+                begin_chunk: 0,
+            },
         );
     }
 }

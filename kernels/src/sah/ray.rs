@@ -1,8 +1,7 @@
 //! Rays, and their crossings with split planes.
 
-use super::aabb::{Aabb, greatest_axis, of_axis};
+use super::aabb::{Aabb, component, largest_axis};
 use super::extent::Extent;
-use super::triangle::{Hit, Shear};
 use crate::plain::plain;
 
 /// A ray: the points `origin + t * direction` with `t_min <= t <= t_max`. The direction need not be normalized. Only a
@@ -31,14 +30,8 @@ impl Ray {
 
     /// Returns the bounds of `t`.
     #[inline(always)]
-    pub const fn asked(&self) -> Span {
-        Span { begin: self.t_min, end: self.t_max }
-    }
-
-    /// Intersects the ray with one triangle, which gets the id `triangle`. Trees return the same hit, to the last bit.
-    #[inline(always)]
-    pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3]) -> Option<Hit> {
-        if self.is_valid() { Shear::new(self).hit(triangle, corners, self.asked()) } else { None }
+    pub const fn t_range(&self) -> Interval {
+        Interval { begin: self.t_min, end: self.t_max }
     }
 
     /// True if all coordinates are finite and the direction is not zero. Other rays hit nothing.
@@ -52,7 +45,7 @@ impl Ray {
 
 /// An interval along a ray, in units of `t` or of length.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
+pub struct Interval {
     /// Start.
     pub begin: f32,
     /// End.
@@ -78,7 +71,7 @@ pub fn to_one(greatest: f32) -> f32 {
 /// most the distance to the hit plus the longest side of a triangle: a far outlier does not widen the planes near the origin. With 16 rounding
 /// errors of that sum on each side of a plane, traversal reaches every leaf that holds the part of the triangle that the ray hits.
 #[derive(Clone, Copy)]
-pub struct Lines {
+pub struct PlaneRay {
     origin: [f32; 3],
     inverse: [f32; 3],
     /// The error bound of planes and hits at the origin.
@@ -90,12 +83,12 @@ pub struct Lines {
 /// Growth of the error bound per length along the ray. A length of 1 is less than 2 on an axis.
 const ERROR_PER_LENGTH: f32 = 2.0 * 16.0 * ROUNDING;
 
-impl Lines {
+impl PlaneRay {
     /// Prepares a valid ray, for a scene of this extent.
     #[inline(always)]
     pub fn new(ray: &Ray, extent: Extent) -> Self {
         let mut d = ray.direction;
-        let greatest = of_axis(d, greatest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
+        let greatest = component(d, largest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
         let scale = to_one(greatest);
         let mut inverse = [0.0; 3];
         let mut i = 0;
@@ -118,8 +111,8 @@ impl Lines {
 
     /// Converts an interval of `t` to lengths.
     #[inline(always)]
-    pub fn lengths(&self, of: Span) -> Span {
-        Span { begin: of.begin * self.length, end: of.end * self.length }
+    pub fn lengths(&self, of: Interval) -> Interval {
+        Interval { begin: of.begin * self.length, end: of.end * self.length }
     }
 
     /// True if a hit at or beyond a length may have this `t` or less.
@@ -134,26 +127,26 @@ impl Lines {
     /// True if the ray goes in the positive direction of an axis.
     #[inline(always)]
     pub fn goes_up(&self, axis: u32) -> bool {
-        of_axis(self.inverse, axis) > 0.0
+        component(self.inverse, axis) > 0.0
     }
 
-    /// The part of the ray, within a span, that may be on both sides of a plane: before it the ray is on the near side, after it on the far side.
+    /// The part of the ray, within an interval, that may be on both sides of a plane: before it the ray is on the near side, after it on the far side.
     #[inline(always)]
-    pub fn crossing(&self, axis: u32, plane: f32, within: Span) -> Span {
+    pub fn crossing(&self, axis: u32, plane: f32, within: Interval) -> Interval {
         self.widened(axis, plane, self.error(within.begin.abs().max(within.end.abs())))
     }
 
     #[inline(always)]
-    fn widened(&self, axis: u32, plane: f32, error: f32) -> Span {
-        let inverse = of_axis(self.inverse, axis);
-        let length = (plane - of_axis(self.origin, axis)) * inverse;
+    fn widened(&self, axis: u32, plane: f32, error: f32) -> Interval {
+        let inverse = component(self.inverse, axis);
+        let length = (plane - component(self.origin, axis)) * inverse;
         let slack = error * inverse.abs();
-        Span { begin: length - slack, end: length + slack }
+        Interval { begin: length - slack, end: length + slack }
     }
 
     /// Clips the interval `t_range` (in lengths) to the bounding box of the scene.
     #[inline(always)]
-    pub fn within(&self, bounds: Aabb, asked: Span) -> Span {
+    pub fn clip_to(&self, bounds: Aabb, t_range: Interval) -> Interval {
         let mut farthest = 0.0f32;
         let mut i = 0;
         while i < 3 {
@@ -162,15 +155,15 @@ impl Lines {
             i += 1;
         }
         let error = 16.0 * (ROUNDING * farthest + LEAST);
-        let mut span = asked;
+        let mut interval = t_range;
         let mut i = 0;
         while i < 3 {
             let [low, high] = [bounds.low, bounds.high].map(|of| self.widened(i, of[i as usize], error));
             let (near, far) = if self.goes_up(i) { (low, high) } else { (high, low) };
-            span.begin = span.begin.max(near.begin);
-            span.end = span.end.min(far.end);
+            interval.begin = interval.begin.max(near.begin);
+            interval.end = interval.end.min(far.end);
             i += 1;
         }
-        span
+        interval
     }
 }

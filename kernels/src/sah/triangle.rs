@@ -1,7 +1,7 @@
 //! Watertight intersection of rays and triangles: no gap between triangles that share an edge.
 
-use super::aabb::{greatest_axis, of_axis};
-use super::ray::{Ray, Span};
+use super::aabb::{component, largest_axis};
+use super::ray::{Interval, Ray};
 use crate::plain::plain;
 
 /// The corners of a triangle, 16 bytes each for aligned loads.
@@ -20,7 +20,7 @@ impl Corners {
 
     /// Returns the positions of the corners.
     #[inline(always)]
-    pub fn places(self) -> [[f32; 3]; 3] {
+    pub fn positions(self) -> [[f32; 3]; 3] {
         self.0.map(|[x, y, z, _]| [x, y, z])
     }
 }
@@ -59,7 +59,7 @@ impl Hit {
 /// have 48 bits, and are computed in `f64` wherever `f32` does not rule the triangle out. The barycentric weights are
 /// computed in `f64` too, hence `t` is accurate even in slivers.
 #[derive(Clone, Copy)]
-pub struct Shear {
+pub struct ShearedRay {
     origin: [f32; 3],
     /// The dominant axis of the direction.
     axis: u32,
@@ -69,7 +69,7 @@ pub struct Shear {
 
 /// Permutes the coordinates: the given axis comes last.
 #[inline(always)]
-fn turned(v: [f32; 3], axis: u32) -> [f32; 3] {
+fn permuted(v: [f32; 3], axis: u32) -> [f32; 3] {
     let [x, y, z] = v;
     if axis == 0 {
         [y, z, x]
@@ -80,49 +80,57 @@ fn turned(v: [f32; 3], axis: u32) -> [f32; 3] {
     }
 }
 
-impl Shear {
+impl ShearedRay {
     /// Prepares a valid ray.
     #[inline(always)]
     pub fn new(ray: &Ray) -> Self {
         let d = ray.direction;
-        let axis = greatest_axis([d[0].abs(), d[1].abs(), d[2].abs()]);
-        let [x, y, z] = turned(d, axis);
-        Self { origin: ray.origin, axis, shear: [x / z, y / z], length: of_axis(d, axis) }
+        let axis = largest_axis([d[0].abs(), d[1].abs(), d[2].abs()]);
+        let [x, y, z] = permuted(d, axis);
+        Self { origin: ray.origin, axis, shear: [x / z, y / z], length: component(d, axis) }
     }
 
     /// Translates and shears a corner: its offset across the ray, and its distance along it.
     #[inline(always)]
-    fn seen(&self, corner: [f32; 3]) -> [f32; 3] {
+    fn sheared(&self, corner: [f32; 3]) -> [f32; 3] {
         let ([a, b, c], [d, e, f]) = (corner, self.origin);
-        let [x, y, z] = turned([a - d, b - e, c - f], self.axis);
+        let [x, y, z] = permuted([a - d, b - e, c - f], self.axis);
         [x - self.shear[0] * z, y - self.shear[1] * z, z]
     }
 
     /// Intersects the ray with a triangle. Both sides count. A triangle without area, or seen edge-on, is never hit.
     #[inline(always)]
-    pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3], asked: Span) -> Option<Hit> {
-        let [a, b, c] = [self.seen(corners[0]), self.seen(corners[1]), self.seen(corners[2])];
+    pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3], t_range: Interval) -> Option<Hit> {
+        let [a, b, c] = [self.sheared(corners[0]), self.sheared(corners[1]), self.sheared(corners[2])];
         let area = |p: [f32; 3], q: [f32; 3]| p[0] * q[1] - p[1] * q[0];
-        if is_beside([area(c, b), area(a, c), area(b, a)].map(f64::from)) {
+        if misses([area(c, b), area(a, c), area(b, a)].map(f64::from)) {
             return None;
         }
         let area =
             |p: [f32; 3], q: [f32; 3]| f64::from(p[0]) * f64::from(q[1]) - f64::from(p[1]) * f64::from(q[0]);
         let [of_a, of_b, of_c] = [area(c, b), area(a, c), area(b, a)];
         let all = of_a + of_b + of_c;
-        if is_beside([of_a, of_b, of_c]) || all == 0.0 {
+        if misses([of_a, of_b, of_c]) || all == 0.0 {
             return None;
         }
         let along = (of_a * f64::from(a[2]) + of_b * f64::from(b[2]) + of_c * f64::from(c[2])) / all;
         // Turns -0 into 0.
         let t = (along / f64::from(self.length)) as f32 + 0.0;
-        let is_asked = t >= asked.begin && t <= asked.end && t.is_finite();
-        is_asked.then(|| Hit { triangle, t, u: (of_b / all) as f32 + 0.0, v: (of_c / all) as f32 + 0.0 })
+        let is_in_range = t >= t_range.begin && t <= t_range.end && t.is_finite();
+        is_in_range.then(|| Hit { triangle, t, u: (of_b / all) as f32 + 0.0, v: (of_c / all) as f32 + 0.0 })
+    }
+}
+
+impl Ray {
+    /// Intersects the ray with one triangle, which gets the id `triangle`. Trees return the same hit, to the last bit.
+    #[inline(always)]
+    pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3]) -> Option<Hit> {
+        if self.is_valid() { ShearedRay::new(self).hit(triangle, corners, self.t_range()) } else { None }
     }
 }
 
 /// True if the ray passes edges on different sides. An area of 0 in `f32` has no known sign and excludes nothing.
 #[inline(always)]
-fn is_beside([a, b, c]: [f64; 3]) -> bool {
+fn misses([a, b, c]: [f64; 3]) -> bool {
     (a < 0.0 || b < 0.0 || c < 0.0) && (a > 0.0 || b > 0.0 || c > 0.0)
 }

@@ -1,6 +1,6 @@
 //! The cost model: the surface area heuristic (MacDonald, Booth 1990), with the constants of Zhou et al. 2008.
 
-use super::aabb::{Aabb, greatest_axis, of_axis};
+use super::aabb::{Aabb, component, largest_axis};
 
 /// Returns the cost of a leaf: one intersection test per reference.
 ///
@@ -19,7 +19,7 @@ fn half_area([x, y, z]: [f32; 3]) -> f32 {
 
 /// The cost of the splits of a node.
 #[derive(Clone, Copy)]
-pub struct Splits {
+pub struct SplitCost {
     bounds: Aabb,
     /// Reciprocal of the longest side: areas are relative to it, so that they neither overflow nor underflow.
     scale: f32,
@@ -28,12 +28,12 @@ pub struct Splits {
     step_cost: f32,
 }
 
-impl Splits {
+impl SplitCost {
     /// For a node with this box. `step_cost` is the cost of a traversal step in intersection tests.
     #[inline(always)]
     pub fn new(bounds: Aabb, step_cost: f32) -> Self {
         let sides = bounds.extents();
-        let scale = 1.0 / of_axis(sides, greatest_axis(sides));
+        let scale = 1.0 / component(sides, largest_axis(sides));
         let [x, y, z] = sides;
         let inverse = 1.0 / half_area([x * scale, y * scale, z * scale]);
         Self { bounds, scale, inverse, step_cost }
@@ -41,17 +41,17 @@ impl Splits {
 
     /// True if the plane is strictly inside the box.
     #[inline(always)]
-    pub fn may_be(&self, axis: u32, plane: f32) -> bool {
-        plane > of_axis(self.bounds.low, axis) && plane < of_axis(self.bounds.high, axis)
+    pub fn is_inside(&self, axis: u32, plane: f32) -> bool {
+        plane > component(self.bounds.low, axis) && plane < component(self.bounds.high, axis)
     }
 
     /// Returns the cost of a split, given the number of references below and above the plane. If the box has no area the
     /// result is not a number or infinite, which no comparison prefers.
     #[inline(always)]
     pub fn cost(&self, axis: u32, plane: f32, num_below: u32, num_above: u32) -> f32 {
-        let [below, above] = self.bounds.halves(axis, plane);
-        let area = |of: Aabb| {
-            let [x, y, z] = of.extents();
+        let [below, above] = self.bounds.split_at(axis, plane);
+        let area = |bounds: Aabb| {
+            let [x, y, z] = bounds.extents();
             half_area([x * self.scale, y * self.scale, z * self.scale])
         };
         let tests = num_below as f32 * area(below) + num_above as f32 * area(above);
@@ -62,13 +62,13 @@ impl Splits {
 /// True if a triangle from `low` to `high` reaches below the plane. A triangle in the plane counts as below, so that it is
 /// on exactly one side.
 #[inline(always)]
-pub fn is_below(low: f32, high: f32, plane: f32) -> bool {
+pub fn reaches_below(low: f32, high: f32, plane: f32) -> bool {
     low < plane || high <= plane
 }
 
 /// True if a triangle up to `high` reaches above the plane.
 #[inline(always)]
-pub fn is_above(high: f32, plane: f32) -> bool {
+pub fn reaches_above(high: f32, plane: f32) -> bool {
     high > plane
 }
 
@@ -96,11 +96,11 @@ pub fn cut_empty_space(node: Aabb, of_triangles: Aabb, least: f32) -> (u32, Aabb
 /// Returns axis and position of the spatial median on the longest axis, or, after `tried_axes` axes, on the longest of the
 /// others. None if the box has no interior on that axis.
 #[inline(always)]
-pub fn middle(bounds: Aabb, tried: u32) -> Option<(u32, f32)> {
+pub fn spatial_median(bounds: Aabb, tried_axes: u32) -> Option<(u32, f32)> {
     let mut sides = bounds.extents();
-    let mut axis = greatest_axis(sides);
+    let mut axis = largest_axis(sides);
     let mut i = 0;
-    while i < tried {
+    while i < tried_axes {
         let mut k = 0;
         while k < 3 {
             if axis == k as u32 {
@@ -108,10 +108,10 @@ pub fn middle(bounds: Aabb, tried: u32) -> Option<(u32, f32)> {
             }
             k += 1;
         }
-        axis = greatest_axis(sides);
+        axis = largest_axis(sides);
         i += 1;
     }
-    let (low, high) = (of_axis(bounds.low, axis), of_axis(bounds.high, axis));
+    let (low, high) = (component(bounds.low, axis), component(bounds.high, axis));
     let plane = low + (high - low) * 0.5;
     (plane > low && plane < high).then_some((axis, plane))
 }

@@ -2,8 +2,8 @@
 
 use super::extent::Extent;
 use super::node::Node;
-use super::ray::{Lines, Ray, Span};
-use super::triangle::{Hit, Shear};
+use super::ray::{Interval, PlaneRay, Ray};
+use super::triangle::{Hit, ShearedRay};
 
 /// A tree and its triangles, in any memory.
 pub trait Scene {
@@ -12,56 +12,56 @@ pub trait Scene {
     /// Returns a node; node 0 is the root.
     unsafe fn node(&self, node: u32) -> Node;
     /// Returns a primitive reference: the triangle at an index of the leaves' list.
-    unsafe fn listed(&self, place: u32) -> u32;
+    unsafe fn reference(&self, index: u32) -> u32;
     /// Returns the corners of a triangle.
     unsafe fn corners(&self, triangle: u32) -> [[f32; 3]; 3];
 }
 
 /// A callback for hits.
-pub trait Visitor {
+pub trait HitVisitor {
     /// Returns the `t` beyond which hits are not needed.
-    fn limit(&self) -> f32;
+    fn t_limit(&self) -> f32;
     /// Called for each hit, once for each leaf in which the ray meets the triangle.
     unsafe fn visit(&mut self, hit: Hit);
 }
 
 /// The short stack: the most recent deferred subtrees, in registers. A push moves all entries.
-struct ShortStack<const PLACES: usize> {
-    nodes: [u32; PLACES],
-    spans: [Span; PLACES],
+struct ShortStack<const STACK: usize> {
+    nodes: [u32; STACK],
+    spans: [Interval; STACK],
     len: usize,
 }
 
-impl<const PLACES: usize> ShortStack<PLACES> {
+impl<const STACK: usize> ShortStack<STACK> {
     #[inline(always)]
     const fn new() -> Self {
-        Self { nodes: [0; PLACES], spans: [Span { begin: 0.0, end: 0.0 }; PLACES], len: 0 }
+        Self { nodes: [0; STACK], spans: [Interval { begin: 0.0, end: 0.0 }; STACK], len: 0 }
     }
 
     /// Drops the oldest entry if the stack is full.
     #[inline(always)]
-    fn push(&mut self, node: u32, span: Span) {
-        let mut i = PLACES;
+    fn push(&mut self, node: u32, interval: Interval) {
+        let mut i = STACK;
         while i > 1 {
             i -= 1;
             self.nodes[i] = self.nodes[i - 1];
             self.spans[i] = self.spans[i - 1];
         }
-        if PLACES > 0 {
+        if STACK > 0 {
             self.nodes[0] = node;
-            self.spans[0] = span;
-            self.len = if self.len < PLACES { self.len + 1 } else { PLACES };
+            self.spans[0] = interval;
+            self.len = if self.len < STACK { self.len + 1 } else { STACK };
         }
     }
 
     #[inline(always)]
-    fn pop(&mut self) -> Option<(u32, Span)> {
-        if PLACES == 0 || self.len == 0 {
+    fn pop(&mut self) -> Option<(u32, Interval)> {
+        if STACK == 0 || self.len == 0 {
             return None;
         }
         let top = (self.nodes[0], self.spans[0]);
         let mut i = 1;
-        while i < PLACES {
+        while i < STACK {
             self.nodes[i - 1] = self.nodes[i];
             self.spans[i - 1] = self.spans[i];
             i += 1;
@@ -80,61 +80,61 @@ impl<const PLACES: usize> ShortStack<PLACES> {
 /// # Safety
 /// The scene holds a tree.
 #[inline(always)]
-pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &Ray, visitor: &mut V) {
+pub unsafe fn traverse<S: Scene, V: HitVisitor, const STACK: usize>(scene: &S, ray: &Ray, visitor: &mut V) {
     if !ray.is_valid() {
         return;
     }
     let extent = scene.extent();
-    let (lines, shear) = (Lines::new(ray, extent), Shear::new(ray));
-    let asked = ray.asked();
-    let all = lines.within(extent.bounds, lines.lengths(asked));
-    let is_near = all.begin <= all.end;
+    let (plane_ray, sheared_ray) = (PlaneRay::new(ray, extent), ShearedRay::new(ray));
+    let t_range = ray.t_range();
+    let whole = plane_ray.clip_to(extent.bounds, plane_ray.lengths(t_range));
+    let is_near = whole.begin <= whole.end;
     if !is_near {
         return;
     }
-    let mut stack = ShortStack::<PLACES>::new();
+    let mut stack = ShortStack::<STACK>::new();
     // One bit per level above the current node, the root's the highest: 1 if nothing is left on the far side.
     let (mut trail, mut level) = (0u64, 1u64 << 63);
-    let (mut place, mut span) = (0, all);
+    let (mut current, mut interval) = (0, whole);
     // The longest interval in which the ray may be on both sides of a plane with a deferred far side: a deferred subtree can
     // begin this much before the current position.
     let mut overlap = 0.0f32;
     loop {
-        let mut node = scene.node(place);
+        let mut node = scene.node(current);
         while !node.is_leaf() {
-            let crossing = lines.crossing(node.axis(), node.plane(), span);
-            let (below, above) = (place + 1, node.above());
-            let (near, far) = if lines.goes_up(node.axis()) { (below, above) } else { (above, below) };
-            let beyond = Span { begin: span.begin.max(crossing.begin), end: span.end };
-            if crossing.begin > span.end {
-                place = near;
+            let crossing = plane_ray.crossing(node.axis(), node.plane(), interval);
+            let (below, above) = (current + 1, node.above());
+            let (near, far) = if plane_ray.goes_up(node.axis()) { (below, above) } else { (above, below) };
+            let beyond = Interval { begin: interval.begin.max(crossing.begin), end: interval.end };
+            if crossing.begin > interval.end {
+                current = near;
                 trail |= level;
-            } else if crossing.end < span.begin {
-                place = far;
+            } else if crossing.end < interval.begin {
+                current = far;
                 trail |= level;
             } else if trail & level != 0 {
-                place = far;
-                span = beyond;
+                current = far;
+                interval = beyond;
             } else {
                 stack.push(far, beyond);
                 overlap = overlap.max(crossing.end - crossing.begin);
-                place = near;
-                span.end = span.end.min(crossing.end);
+                current = near;
+                interval.end = interval.end.min(crossing.end);
             }
             level >>= 1;
-            node = scene.node(place);
+            node = scene.node(current);
         }
-        if !lines.may_reach(visitor.limit(), span.begin - overlap) {
+        if !plane_ray.may_reach(visitor.t_limit(), interval.begin - overlap) {
             return;
         }
-        let mut listed = node.begin();
-        let end = listed + node.len();
-        while listed < end {
-            let triangle = scene.listed(listed);
-            if let Some(hit) = shear.hit(triangle, scene.corners(triangle), asked) {
+        let mut index = node.begin();
+        let end = index + node.len();
+        while index < end {
+            let triangle = scene.reference(index);
+            if let Some(hit) = sheared_ray.hit(triangle, scene.corners(triangle), t_range) {
                 visitor.visit(hit);
             }
-            listed += 1;
+            index += 1;
         }
         loop {
             // Ascend to the nearest node with a deferred far side. The nodes between are done; the addition clears their
@@ -144,21 +144,21 @@ pub unsafe fn walk<S: Scene, V: Visitor, const PLACES: usize>(scene: &S, ray: &R
                 Some(next) if parent != 0 => trail = next,
                 _ => return,
             }
-            (place, span) = match stack.pop() {
+            (current, interval) = match stack.pop() {
                 Some(top) => {
                     level = (trail & trail.wrapping_neg()) >> 1;
                     top
                 }
                 None => {
                     level = 1 << 63;
-                    (0, all)
+                    (0, whole)
                 }
             };
-            if !lines.may_reach(visitor.limit(), span.begin - overlap) {
+            if !plane_ray.may_reach(visitor.t_limit(), interval.begin - overlap) {
                 return;
             }
             // Later subtrees may begin earlier, by at most the overlap.
-            if lines.may_reach(visitor.limit(), span.begin) {
+            if plane_ray.may_reach(visitor.t_limit(), interval.begin) {
                 break;
             }
         }

@@ -5,11 +5,12 @@
 //! tree is written in preorder and does not depend on it.
 
 use super::aabb::Aabb;
-use super::large::SMALL_TRIANGLES;
-use super::levels::SmallRoot;
-use super::model::{Splits, leaf_cost};
+use super::candidates::{Choice, NUM_CANDIDATES, SideMasks, decode};
+use super::cost::{SplitCost, leaf_cost};
+use super::large_nodes::SMALL_TRIANGLES;
 use super::node::{MAX_DEPTH, Node};
-use super::small::{Choice, NUM_CANDIDATES, Sides, origin};
+use super::preorder::SubtreeSize;
+use super::small_roots::SmallRoot;
 use crate::plain::plain;
 use crate::policy::{PER_ITEM_THREADS, SAH_CANDIDATE_THREADS};
 use crate::thread::words::{Bits128, computed, join, split};
@@ -20,7 +21,7 @@ use cuda_std::prelude::*;
 /// A small root, or a node below one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Small {
+pub struct SmallNode {
     /// Its references, one bit each in the order of the root's list.
     pub mask: u64,
     /// Bounding box.
@@ -31,12 +32,12 @@ pub struct Small {
     pub root: u32,
 }
 
-plain! { Small { u64, Aabb, u32, u32 } }
+plain! { SmallNode { u64, Aabb, u32, u32 } }
 
 /// Candidates in separate arrays for planes and masks, of 4 and 16 bytes.
-pub const APART: usize = 2;
+pub const SEPARATE_ARRAYS: usize = 2;
 /// Candidates as records of 20 bytes.
-pub const TOGETHER: usize = 1;
+pub const RECORDS: usize = 1;
 
 /// Words of a record.
 const RECORD_WORDS: usize = 5;
@@ -51,8 +52,8 @@ struct Candidates<'a, const ARRAYS: usize> {
 
 impl<const ARRAYS: usize> Candidates<'_, ARRAYS> {
     #[inline(always)]
-    unsafe fn store(&self, i: usize, plane: f32, sides: Sides) {
-        if ARRAYS == APART {
+    unsafe fn store(&self, i: usize, plane: f32, sides: SideMasks) {
+        if ARRAYS == SEPARATE_ARRAYS {
             self.planes.store(i, plane);
             self.sides.store(i, Bits128(sides.below, sides.above));
         } else {
@@ -68,7 +69,7 @@ impl<const ARRAYS: usize> Candidates<'_, ARRAYS> {
 
     #[inline(always)]
     unsafe fn plane(&self, i: usize) -> f32 {
-        if ARRAYS == APART {
+        if ARRAYS == SEPARATE_ARRAYS {
             self.planes.load(i)
         } else {
             f32::from_bits(self.records.load(i * RECORD_WORDS))
@@ -76,13 +77,13 @@ impl<const ARRAYS: usize> Candidates<'_, ARRAYS> {
     }
 
     #[inline(always)]
-    unsafe fn sides(&self, i: usize) -> Sides {
-        if ARRAYS == APART {
+    unsafe fn sides(&self, i: usize) -> SideMasks {
+        if ARRAYS == SEPARATE_ARRAYS {
             let Bits128(below, above) = self.sides.load(i);
-            return Sides { below, above };
+            return SideMasks { below, above };
         }
         let word = |k: usize| self.records.load(i * RECORD_WORDS + k);
-        Sides { below: join([word(1), word(2), 0, 0]), above: join([word(3), word(4), 0, 0]) }
+        SideMasks { below: join([word(1), word(2), 0, 0]), above: join([word(3), word(4), 0, 0]) }
     }
 }
 
@@ -127,15 +128,15 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
     let candidates = Candidates::<ARRAYS> { planes, sides, records };
     let mut candidate = thread;
     while candidate < NUM_CANDIDATES {
-        let (axis, triangle, end) = origin(candidate);
-        let of_axis = (axis * SMALL_TRIANGLES) as usize;
-        let of_high = of_axis + 3 * SMALL_TRIANGLES as usize;
-        let (mut plane, mut both) = (f32::NAN, Sides::NONE);
+        let (axis, triangle, end) = decode(candidate);
+        let low_row = (axis * SMALL_TRIANGLES) as usize;
+        let high_row = low_row + 3 * SMALL_TRIANGLES as usize;
+        let (mut plane, mut both) = (f32::NAN, SideMasks::NONE);
         if triangle < root.len {
-            plane = words.load(triangle as usize + if end == 0 { of_axis } else { of_high });
+            plane = words.load(triangle as usize + if end == 0 { low_row } else { high_row });
             let mut i = 0;
             while i < root.len {
-                both.add(i, words.load(of_axis + i as usize), words.load(of_high + i as usize), plane);
+                both.add(i, words.load(low_row + i as usize), words.load(high_row + i as usize), plane);
                 i += 1;
             }
         }
@@ -146,14 +147,14 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
 
 /// Writes small roots as nodes; one thread per root. The mask of an overflow leaf is empty.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<Small>) {
+pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<SmallNode>) {
     let i = thread::index_1d_u64() as usize;
     if i < roots.len() {
         let root = roots.load(i);
         let mask = if root.len > SMALL_TRIANGLES { 0 } else { u64::MAX >> (SMALL_TRIANGLES - root.len) };
         // By words, so that the box is never in local memory.
         let bounds = Aabb::from_words(root.bounds.to_words());
-        nodes.store(i, Small { mask, bounds, depth: root.depth, root: i as u32 });
+        nodes.store(i, SmallNode { mask, bounds, depth: root.depth, root: i as u32 });
     }
 }
 
@@ -171,7 +172,7 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     planes: SliceMut<f32>,
     sides: SliceMut<Bits128>,
     records: SliceMut<u32>,
-    nodes: SliceMut<Small>,
+    nodes: SliceMut<SmallNode>,
     splits: SliceMut<u64>,
     num_nodes: SliceMut<u32>,
 ) {
@@ -183,16 +184,16 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     let node = nodes.load(number);
     let candidates = Candidates::<ARRAYS> { planes, sides, records };
     let first = ((node.root - first_root) * NUM_CANDIDATES) as usize;
-    let (model, num) = (Splits::new(node.bounds, step_cost), node.mask.count_ones());
+    let (model, num) = (SplitCost::new(node.bounds, step_cost), node.mask.count_ones());
     let mut best = Choice::NONE;
     // A split costs at least a traversal step.
     if leaf_cost(num) > step_cost && node.depth < MAX_DEPTH {
         let mut candidate = warp::lane_id();
         while candidate < NUM_CANDIDATES {
             let plane = candidates.plane(first + candidate as usize);
-            if model.may_be(origin(candidate).0, plane) && node.mask >> origin(candidate).1 & 1 == 1 {
+            if model.is_inside(decode(candidate).0, plane) && node.mask >> decode(candidate).1 & 1 == 1 {
                 let sides = candidates.sides(first + candidate as usize);
-                best = best.or(Choice::of(candidate, plane, sides, node.mask, &model));
+                best = best.better(Choice::evaluate(candidate, plane, sides, node.mask, &model));
             }
             candidate = computed(candidate + 32);
         }
@@ -200,7 +201,7 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     let mut bit = 1;
     while bit < 32 {
         let other = shuffle_xor(u64::from(f32_to_key(best.cost)) << 32 | u64::from(best.candidate), bit);
-        best = best.or(Choice { cost: f32_from_key((other >> 32) as u32), candidate: other as u32 });
+        best = best.better(Choice { cost: f32_from_key((other >> 32) as u32), candidate: other as u32 });
         bit = computed(bit * 2);
     }
     if warp::lane_id() != 0 {
@@ -212,39 +213,16 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
         return;
     }
     let children = num_nodes.atomic_add(0, 2, Ordering::Relaxed, Scope::Device);
-    let axis = origin(best.candidate).0;
+    let axis = decode(best.candidate).0;
     let (plane, sides) = (
         candidates.plane(first + best.candidate as usize),
-        candidates.sides(first + best.candidate as usize).of(node.mask),
+        candidates.sides(first + best.candidate as usize).within(node.mask),
     );
-    let boxes = node.bounds.halves(axis, plane);
+    let boxes = node.bounds.split_at(axis, plane);
     let depth = node.depth + 1;
-    nodes.store(children as usize, Small { mask: sides.below, bounds: boxes[0], depth, ..node });
-    nodes.store(children as usize + 1, Small { mask: sides.above, bounds: boxes[1], depth, ..node });
+    nodes.store(children as usize, SmallNode { mask: sides.below, bounds: boxes[0], depth, ..node });
+    nodes.store(children as usize + 1, SmallNode { mask: sides.above, bounds: boxes[1], depth, ..node });
     splits.store(number, Node::inner(axis, plane, children).0);
-}
-
-/// The size of a subtree; also a position in the tree's arrays.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
-    /// Number of nodes.
-    pub nodes: u32,
-    /// Number of references of all leaves.
-    pub listed: u32,
-}
-
-plain! { Size { u32, u32 } }
-
-impl Size {
-    /// Adds two sizes. Saturates; no valid tree is as large.
-    #[inline(always)]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            nodes: self.nodes.saturating_add(other.nodes),
-            listed: self.listed.saturating_add(other.listed),
-        }
-    }
 }
 
 /// Writes the subtree sizes of the nodes from `begin` to `end`, given the sizes of their children; one thread per node.
@@ -254,22 +232,22 @@ pub unsafe fn sah_small_sizes(
     end: u32,
     roots: Slice<SmallRoot>,
     splits: Slice<u64>,
-    sizes: SliceMut<Size>,
+    sizes: SliceMut<SubtreeSize>,
 ) {
     let number = thread::index_1d_u64() as usize + begin as usize;
     if number >= end as usize {
         return;
     }
     let split = Node(splits.load(number));
-    let own = if !split.is_leaf() {
+    let size = if !split.is_leaf() {
         let children = split.above() as usize;
-        Size { nodes: 1, listed: 0 }.plus(sizes.load(children)).plus(sizes.load(children + 1))
+        SubtreeSize { nodes: 1, references: 0 }.plus(sizes.load(children)).plus(sizes.load(children + 1))
     } else {
         // Only a root can be an overflow leaf.
-        let long = number < roots.len() && roots.load(number).len > SMALL_TRIANGLES;
-        Size { nodes: 1, listed: if long { roots.load(number).len } else { split.len() } }
+        let is_overflow = number < roots.len() && roots.load(number).len > SMALL_TRIANGLES;
+        SubtreeSize { nodes: 1, references: if is_overflow { roots.load(number).len } else { split.len() } }
     };
-    sizes.store(number, own);
+    sizes.store(number, size);
 }
 
 /// Writes the nodes from `begin` to `end` to the tree, and the positions of their children; one thread per node. References
@@ -280,10 +258,10 @@ pub unsafe fn sah_small_write(
     end: u32,
     roots: Slice<SmallRoot>,
     kept: Slice<u32>,
-    small: Slice<Small>,
+    small: Slice<SmallNode>,
     splits: Slice<u64>,
-    sizes: Slice<Size>,
-    places: SliceMut<Size>,
+    sizes: Slice<SubtreeSize>,
+    places: SliceMut<SubtreeSize>,
     nodes: SliceMut<u64>,
     listed: SliceMut<u32>,
 ) {
@@ -294,55 +272,20 @@ pub unsafe fn sah_small_write(
     let (split, place) = (Node(splits.load(number)), places.load(number));
     if !split.is_leaf() {
         let children = split.above() as usize;
-        let below = place.plus(Size { nodes: 1, listed: 0 });
+        let below = place.plus(SubtreeSize { nodes: 1, references: 0 });
         let above = below.plus(sizes.load(children));
         places.store(children, below);
         places.store(children + 1, above);
         nodes.store(place.nodes as usize, Node::inner(split.axis(), split.plane(), above.nodes).0);
         return;
     }
-    nodes.store(place.nodes as usize, Node::leaf(place.listed, sizes.load(number).listed).0);
-    let own = small.load(number);
-    let first = roots.load(own.root as usize).begin;
-    let (mut left, mut to) = (own.mask, place.listed as usize);
-    while left != 0 {
-        listed.store(to, kept.load((first + left.trailing_zeros()) as usize));
-        left &= left - 1;
-        to += 1;
-    }
-}
-
-/// Writes the references of overflow leaves; one block per small root.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_long_leaves(
-    roots: Slice<SmallRoot>,
-    kept: Slice<u32>,
-    places: Slice<Size>,
-    listed: SliceMut<u32>,
-) {
-    let number = thread::block_idx_x() as usize;
-    let (root, to) = (roots.load(number), places.load(number).listed);
-    let mut i = thread::thread_idx_x();
-    while root.len > SMALL_TRIANGLES && i < root.len {
-        listed.store((to + i) as usize, kept.load((root.begin + i) as usize));
-        i += PER_ITEM_THREADS as u32;
-    }
-}
-
-/// Writes the offsets of the references of all small roots; one thread per offset.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_small_offsets(roots: Slice<SmallRoot>, num_kept: u32, offsets: SliceMut<u64>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < offsets.len() {
-        offsets.store(i, if i < roots.len() { roots.load(i).begin } else { num_kept }.into());
-    }
-}
-
-/// Gathers boxes into the order of the sorted references; one thread per reference.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_move_boxes(from: Slice<u32>, boxes: Slice<Aabb>, to: SliceMut<Aabb>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < to.len() {
-        to.store(i, boxes.load(from.load(i) as usize));
+    nodes.store(place.nodes as usize, Node::leaf(place.references, sizes.load(number).references).0);
+    let node = small.load(number);
+    let first = roots.load(node.root as usize).begin;
+    let (mut remaining, mut slot) = (node.mask, place.references as usize);
+    while remaining != 0 {
+        listed.store(slot, kept.load((first + remaining.trailing_zeros()) as usize));
+        remaining &= remaining - 1;
+        slot += 1;
     }
 }

@@ -16,25 +16,25 @@ const DIRECTION_BITS: u32 = 4;
 
 /// Returns the sort key of a ray in a scene with these bounds. Results do not depend on keys.
 #[inline(always)]
-pub fn key(ray: &Ray, bounds: Aabb) -> u32 {
+pub fn sort_key(ray: &Ray, bounds: Aabb) -> u32 {
     let d = ray.direction;
     let length = d[0].abs() + d[1].abs() + d[2].abs();
-    let (mut signs, mut place, mut way, mut axis) = (0, [0; 3], [0; 3], 0);
+    let (mut signs, mut origin, mut direction, mut axis) = (0, [0; 3], [0; 3], 0);
     while axis < 3 {
         signs |= u32::from(d[axis] < 0.0) << axis;
         let (low, extent) = (bounds.low[axis], bounds.high[axis] - bounds.low[axis]);
-        place[axis] = cell((ray.origin[axis] - low) / extent, ORIGIN_BITS);
-        way[axis] = cell(d[axis].abs() / length, DIRECTION_BITS);
+        origin[axis] = quantized((ray.origin[axis] - low) / extent, ORIGIN_BITS);
+        direction[axis] = quantized(d[axis].abs() / length, DIRECTION_BITS);
         axis += 1;
     }
-    let places = Curve::ZOrder.code(place, 3, ORIGIN_BITS) as u32;
-    let ways = Curve::ZOrder.code(way, 3, DIRECTION_BITS) as u32;
-    (signs << (3 * ORIGIN_BITS) | places) << (3 * DIRECTION_BITS) | ways
+    let origin_code = Curve::ZOrder.code(origin, 3, ORIGIN_BITS) as u32;
+    let direction_code = Curve::ZOrder.code(direction, 3, DIRECTION_BITS) as u32;
+    (signs << (3 * ORIGIN_BITS) | origin_code) << (3 * DIRECTION_BITS) | direction_code
 }
 
 /// Quantizes a number from 0 to 1 to `bits` bits. Numbers outside are clamped; a number that is NaN gives 0.
 #[inline(always)]
-fn cell(part: f32, bits: u32) -> u32 {
+fn quantized(part: f32, bits: u32) -> u32 {
     let num = 1u32 << bits;
     ((part * num as f32) as u32).min(num - 1)
 }
@@ -49,7 +49,7 @@ pub unsafe fn sah_ray_keys(
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < rays.len() {
-        keys.store(i, key(&rays.load(i), extent.load(0).bounds));
+        keys.store(i, sort_key(&rays.load(i), extent.load(0).bounds));
         numbers.store(i, i as u32);
     }
 }

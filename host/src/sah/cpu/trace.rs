@@ -1,85 +1,85 @@
-//! Rays through a tree, by all threads.
+//! Ray queries on the CPU, in parallel over rays.
 
-use super::super::hits::{HitRows, Hits};
-use super::super::host::HostTree;
-use super::super::options::RayOptions;
 use crate::error::Result;
 use crate::memory;
+use crate::sah::hits::{HitRows, Hits};
+use crate::sah::host_tree::HostTree;
+use crate::sah::options::RayOptions;
 use kauri_kernels::sah::ray::Ray;
-use kauri_kernels::sah::trace::{Any, Closest};
+use kauri_kernels::sah::trace::{AnyHit, ClosestHit};
+use kauri_kernels::sah::traversal::{HitVisitor, traverse};
 use kauri_kernels::sah::triangle::Hit;
-use kauri_kernels::sah::walk::{Visitor, walk};
 use rayon::prelude::*;
 
-/// Sends a ray through a tree, with a high stack or none.
-fn go(tree: &HostTree, ray: &Ray, visitor: &mut impl Visitor, options: &RayOptions) {
-    // SAFETY: the scene is in host memory, and its reads are checked.
+/// Traverses a tree by a ray, with a short stack of 32 entries or none.
+fn trace(tree: &HostTree, ray: &Ray, visitor: &mut impl HitVisitor, options: &RayOptions) {
+    // SAFETY: the tree is in host memory, and its reads are bounds-checked.
     unsafe {
         match options.stack {
-            0 => walk::<_, _, 0>(&tree, ray, visitor),
-            _ => walk::<_, _, 32>(&tree, ray, visitor),
+            0 => traverse::<_, _, 0>(&tree, ray, visitor),
+            _ => traverse::<_, _, 32>(&tree, ray, visitor),
         }
     }
 }
 
-/// A vector of one value a ray.
-fn of_each<T: Copy + Send + Sync>(rays: &[Ray], none: T, of: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
-    let mut all = memory::vec_with_capacity(rays.len(), "hits of rays")?;
-    all.resize(rays.len(), none);
-    all.par_iter_mut().zip(rays).with_min_len(64).for_each(|(to, ray)| *to = of(ray));
-    Ok(all)
+/// Returns a value for each ray. `fill` is any value.
+fn map_rays<T: Copy + Send + Sync>(rays: &[Ray], fill: T, map: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
+    let mut values = memory::vec_with_capacity(rays.len(), "hits of rays")?;
+    values.resize(rays.len(), fill);
+    values.par_iter_mut().zip(rays).with_min_len(64).for_each(|(value, ray)| *value = map(ray));
+    Ok(values)
 }
 
-/// The hit of each ray that comes first.
+/// Returns the first hit of each ray.
 pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
-    let hits = of_each(rays, Hit::NONE, |ray| {
-        let mut closest = Closest::new();
-        go(tree, ray, &mut closest, options);
+    let hits = map_rays(rays, Hit::NONE, |ray| {
+        let mut closest = ClosestHit::new();
+        trace(tree, ray, &mut closest, options);
         closest.hit
     })?;
     Hits::from_hits(&hits)
 }
 
-/// Whether each ray hits something.
+/// Returns whether each ray has a hit.
 pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
-    of_each(rays, false, |ray| {
-        let mut any = Any::new();
-        go(tree, ray, &mut any, options);
+    map_rays(rays, false, |ray| {
+        let mut any = AnyHit::new();
+        trace(tree, ray, &mut any, options);
         any.is_hit
     })
 }
 
-/// All hits of each ray, in the order in which they come.
+/// Returns all hits of each ray, in the order of `t`.
 pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
-    let all_of = |ray: &Ray| all_of(tree, ray, options);
+    let hits_of = |ray: &Ray| hits_of(tree, ray, options);
     let mut rows = HitRows::with_capacity(rays.len())?;
     for batch in rays.chunks(BATCH) {
-        let of_batch: Vec<Vec<Hit>> = batch.par_iter().with_min_len(64).map(all_of).collect();
-        let added = of_batch.iter().try_for_each(|hits| rows.push(hits));
+        let batch_hits: Vec<Vec<Hit>> = batch.par_iter().with_min_len(64).map(hits_of).collect();
+        let added = batch_hits.iter().try_for_each(|hits| rows.push(hits));
         added.map_err(|error| {
-            let count: u64 = rays.par_iter().map(|ray| all_of(ray).len() as u64).sum();
+            let count: u64 = rays.par_iter().map(|ray| hits_of(ray).len() as u64).sum();
             error.of_result(count, count * size_of::<Hit>() as u64)
         })?;
     }
     Ok(rows)
 }
 
-/// Rays whose hits are put together at a time.
+/// Rays whose hits are gathered at a time.
 const BATCH: usize = 1 << 14;
 
-/// All hits of a ray.
-fn all_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
-    struct All(Vec<Hit>);
-    impl Visitor for All {
-        fn limit(&self) -> f32 {
+/// Returns the distinct hits of a ray, in the order of `t`.
+fn hits_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
+    struct AllHits(Vec<Hit>);
+    impl HitVisitor for AllHits {
+        fn t_limit(&self) -> f32 {
             f32::INFINITY
         }
         unsafe fn visit(&mut self, hit: Hit) {
             self.0.push(hit);
         }
     }
-    let mut all = All(Vec::new());
-    go(tree, ray, &mut all, options);
+    let mut all = AllHits(Vec::new());
+    trace(tree, ray, &mut all, options);
     let mut hits = all.0;
     hits.sort_unstable_by(|a, b| a.t.total_cmp(&b.t).then(a.triangle.cmp(&b.triangle)));
     hits.dedup_by_key(|hit| hit.triangle);
