@@ -1,7 +1,8 @@
-//! Meshes of triangles: what k-d trees for rays are built over.
+//! Triangle meshes, the input of [`SahTree`](crate::SahTree).
 //!
-//! They come from files (`kauri::io::read_mesh`, with the feature `mesh`), from memory ([`Mesh::new`]), or are made: [`shapes`] of any
-//! number of triangles, the same on every machine, for tests, benchmarks and demonstrations. A [`Motion`] moves their vertices.
+//! Meshes come from files (`kauri::io::read_mesh`, with the feature `mesh`), from memory ([`Mesh::new`]), or from
+//! generators: [`shapes`] have any number of triangles and are the same on every machine, for tests, benchmarks and
+//! demonstrations. A [`Motion`] moves their vertices.
 //!
 //! ```
 //! use kauri::mesh::{Mesh, Motion, shapes};
@@ -30,15 +31,15 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::point::{Point, check_each};
 
-/// Most triangles of a mesh: their numbers, and one more that stands for none, have 32 bits.
+/// Maximum number of triangles: ids have 32 bits, and one value stands for no triangle.
 const MAX_TRIANGLES: u64 = u32::MAX as u64 - 1;
-/// Triangles that are looked at by one task.
+/// Triangles that one task processes.
 const SEQUENTIAL: usize = 1 << 14;
 
-/// Triangles that share vertices.
+/// A mesh of triangles that share vertices.
 ///
-/// Triangles may be degenerate, of no area or there twice, and vertices may be in no triangle. Nothing is assumed of how triangles meet,
-/// or of the side that they face.
+/// Triangles may be degenerate, without area or duplicate, and vertices may be unused. Nothing is assumed about adjacency or
+/// orientation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mesh {
     vertices: Vec<[f32; 3]>,
@@ -46,7 +47,7 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// A mesh of vertices, and of triangles by the numbers of their three vertices.
+    /// Creates a mesh of vertices, and of triangles given by their three vertex indices.
     ///
     /// # Errors
     /// [`Error::NonFinite`] or [`Error::CoordinateTooLarge`] for the first vertex with a coordinate that is no number, infinite, or so
@@ -63,12 +64,12 @@ impl Mesh {
         Ok(Self { vertices, triangles })
     }
 
-    /// Where the vertices are.
+    /// The positions of the vertices.
     pub fn vertices(&self) -> &[[f32; 3]] {
         &self.vertices
     }
 
-    /// The vertices of each triangle, by their numbers.
+    /// The three vertex indices of each triangle.
     pub fn triangles(&self) -> &[[u32; 3]] {
         &self.triangles
     }
@@ -83,16 +84,16 @@ impl Mesh {
         self.triangles.is_empty()
     }
 
-    /// Where the corners of a triangle are.
+    /// Returns the positions of the corners of a triangle.
     ///
     /// # Panics
-    /// If there are not so many triangles.
+    /// If `triangle` is out of range.
     pub fn corners(&self, triangle: usize) -> [[f32; 3]; 3] {
         self.triangles[triangle].map(|vertex| self.vertices[vertex as usize])
     }
 
-    /// The low and the high corner of the smallest box around all triangles; nothing if there are none. Vertices in no triangle do not
-    /// count.
+    /// Returns the low and the high corner of the bounding box of all triangles, or `None` if there are none. Unused
+    /// vertices do not count.
     pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
         let vertex = |triangle: &[u32; 3]| triangle.map(|vertex| self.vertices[vertex as usize]);
         let of_part = |part: &[[u32; 3]]| {
@@ -102,13 +103,13 @@ impl Mesh {
     }
 }
 
-/// The box around two boxes.
+/// Returns the bounding box of two boxes.
 fn around([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
     let each = |of: fn(f32, f32) -> f32, a: [f32; 3], b: [f32; 3]| [0, 1, 2].map(|axis| of(a[axis], b[axis]));
     [each(f32::min, low, other_low), each(f32::max, high, other_high)]
 }
 
-/// The number itself, if a mesh may have so many triangles.
+/// Checks the number of triangles, and returns it.
 fn check_count(count: u64) -> Result<usize> {
     if count > MAX_TRIANGLES {
         return Err(Error::TooManyItems { what: "triangles", count, max: MAX_TRIANGLES });

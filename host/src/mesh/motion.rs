@@ -1,4 +1,4 @@
-//! Motions of meshes, for trees that are built anew for every frame.
+//! Motions of meshes, for trees that are rebuilt for every frame.
 
 use libm::{sin, sincos};
 use rayon::prelude::*;
@@ -8,32 +8,32 @@ use super::{Mesh, SEQUENTIAL};
 use crate::error::{Error, Result};
 use kauri_kernels::thread::coord::Coord;
 
-/// How high [`Motion::Waves`] are, as a part of the longest side, and how many there are along it.
+/// Amplitude of [`Motion::Waves`] relative to the longest side, and number of waves along it.
 const WAVE_HEIGHT: f64 = 0.05;
 const NUM_WAVES: f64 = 3.0;
-/// How far [`Motion::Twist`] turns each end at most, in turns.
+/// Maximum rotation of each end by [`Motion::Twist`], in turns.
 const TWIST: f64 = 0.25;
 
-/// A motion that ends where it began, the same to the last bit on every machine.
+/// A periodic motion, the same to the last bit on every machine.
 ///
-/// It takes its measures from the [`bounds`](Mesh::bounds) of the mesh at rest. Vertices move, triangles keep their vertices.
+/// It depends on the [`bounds`](Mesh::bounds) of the mesh at rest. Vertices move, triangles keep their vertex indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Motion {
-    /// Three waves run along the longest axis and lift the shortest one by up to a twentieth of the longest side. Neighboring triangles
-    /// stay neighbors, and boxes around them hardly grow.
+    /// Three waves run along the longest axis. They displace vertices on the shortest axis by up to a twentieth of the
+    /// longest side. Neighboring triangles stay neighbors, and their bounding boxes hardly grow.
     Waves,
-    /// The ends of the longest axis are turned around it against each other, each by up to a quarter of a turn, to one side and then to
-    /// the other. Few triangles keep the axes that they lay along.
+    /// The ends of the longest axis rotate around it in opposite directions, by up to a quarter of a turn each, back and
+    /// forth. Few triangles stay axis-aligned.
     Twist,
 }
 
 impl Motion {
-    /// Puts the vertices of `mesh` into `moved` as they are at a time from 0 to 1; other times are those that as much of them is beyond
-    /// a whole number, and one that is not finite is 0. `moved` begins as a clone of the mesh.
+    /// Writes the vertices of `mesh` at a time from 0 to 1 to `moved`, which must start as a clone of the mesh. Of other
+    /// times the fractional part counts; a non-finite time counts as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the two have not the same number of vertices.
+    /// [`Error::Shape`] if the meshes have different numbers of vertices.
     pub fn apply(self, mesh: &Mesh, time: f64, moved: &mut Mesh) -> Result<()> {
         let (expected, got) = (mesh.vertices.len() as u64, moved.vertices.len() as u64);
         if expected != got {
@@ -46,7 +46,7 @@ impl Motion {
         Ok(())
     }
 
-    /// Where a vertex is at a time from 0 to below 1.
+    /// Returns the position of a vertex at a time in [0, 1).
     fn place(self, frame: &Frame, time: f64, at: [f32; 3]) -> [f32; 3] {
         let mut moved = at.map(f64::from);
         let [shortest, middle, longest] = frame.axes;
@@ -65,22 +65,22 @@ impl Motion {
                 moved[middle] = frame.center[middle] + sin * x + cos * y;
             }
         }
-        // A mesh of the largest coordinates stays one.
+        // Clamped, so that a mesh with the largest coordinates stays valid.
         moved.map(|x| (x as f32).clamp(-f32::LIMIT, f32::LIMIT))
     }
 }
 
-/// The measures of a mesh at rest.
+/// The dimensions of a mesh at rest.
 struct Frame {
     center: [f64; 3],
-    /// Axes from the shortest to the longest.
+    /// The axes from the shortest side to the longest.
     axes: [usize; 3],
-    /// Half of the longest side.
+    /// Half the longest side.
     half: f64,
 }
 
 impl Frame {
-    /// Nothing if no vertex is in a triangle.
+    /// Returns `None` if there are no triangles.
     fn of(mesh: &Mesh) -> Option<Self> {
         let [low, high] = mesh.bounds()?.map(|corner| corner.map(f64::from));
         let side = |axis: usize| high[axis] - low[axis];
@@ -102,7 +102,7 @@ mod tests {
         moved
     }
 
-    /// The farthest that a vertex of one is from that of the other.
+    /// Returns the largest coordinate difference of corresponding vertices.
     fn distance(one: &Mesh, other: &Mesh) -> f32 {
         let pairs = one.vertices().as_flattened().iter().zip(other.vertices().as_flattened());
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
