@@ -61,8 +61,7 @@ fn hit_from(key: u64, weights: u64) -> Hit {
 
 /// Counts the hits of each ray, with duplicates from several leaves.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_count_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -82,8 +81,7 @@ pub unsafe fn sah_count_hits<const PLACES: usize>(
 
 /// Writes the hits of each ray from its offset on, with duplicates: sort keys, and barycentric weights.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_write_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,

@@ -64,8 +64,7 @@ pub(super) unsafe fn block_min_keys<const LANES: usize, const WORDS: usize>(
 
 /// Computes the bounding box of each node's references with atomics; one block per chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_boxes<const LANES: usize>(
     nodes: Slice<LargeNode>,
     of_chunks: Slice<u32>,
@@ -91,8 +90,7 @@ pub unsafe fn sah_boxes<const LANES: usize>(
 
 /// Writes the bounding box of each chunk's references; one block per chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_chunk_boxes<const LANES: usize>(
     nodes: Slice<LargeNode>,
     of_chunks: Slice<u32>,

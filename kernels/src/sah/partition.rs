@@ -117,8 +117,7 @@ unsafe fn exclusive_sum_in_shared_memory(value: u32, sums: SharedSlice<'_, u32>)
 /// Partitions references by the planes of their nodes and counts each side; one block per chunk. A block reserves its output
 /// slots with two atomic additions.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_sort<const LANES: usize>(
     nodes: Slice<LargeNode>,
     of_chunks: Slice<u32>,
@@ -156,8 +155,7 @@ pub unsafe fn sah_sort<const LANES: usize>(
 /// Writes the number of each chunk's references below and above the plane of their node, a row for each side; one block per
 /// chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_count<const LANES: usize>(
     nodes: Slice<LargeNode>,
     of_chunks: Slice<u32>,
@@ -188,8 +186,7 @@ pub unsafe fn sah_count<const LANES: usize>(
 /// Partitions references by the planes of their nodes, given the number of the node's references before each chunk on both
 /// sides; one block per chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_scatter<const LANES: usize>(
     nodes: Slice<LargeNode>,
     of_chunks: Slice<u32>,

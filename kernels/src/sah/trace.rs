@@ -124,8 +124,7 @@ pub(super) unsafe fn ray_of_thread(rays: Slice<'_, Ray>, order: Slice<'_, u32>) 
 
 /// Writes the first hit of each ray.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_closest<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -148,8 +147,7 @@ pub unsafe fn sah_closest<const PLACES: usize>(
 
 /// Writes 1 for each ray that has a hit, 0 for the others.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_any<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
