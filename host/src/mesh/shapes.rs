@@ -1,6 +1,6 @@
 //! Generated meshes with any number of triangles, the same to the last bit on every machine.
 //!
-//! | shape | what of it is hard for a tree |
+//! | shape | why it is hard for a tree |
 //! |---|---|
 //! | [`grid`] | triangles that lie in a plane across an axis, and in each other's planes |
 //! | [`sphere`] | thin triangles at the poles |
@@ -56,7 +56,7 @@ pub fn grid(axis: usize, squares: [u32; 2]) -> Result<Mesh> {
 /// `2 side²` triangles over `side` x `side` squares. A larger side gives the same terrain in more detail.
 ///
 /// # Errors
-/// Those of all [shapes](self).
+/// The errors of all [shapes](self).
 pub fn terrain(side: u32, seed: u64) -> Result<Mesh> {
     let noise = Noise { seed };
     Lattice { squares: [side; 2], closed: [false; 2] }.mesh(|i, j| {
@@ -71,7 +71,7 @@ pub fn terrain(side: u32, seed: u64) -> Result<Mesh> {
 /// are used.
 ///
 /// # Errors
-/// Those of all [shapes](self).
+/// The errors of all [shapes](self).
 pub fn sphere(slices: u32, stacks: u32) -> Result<Mesh> {
     let (slices, stacks) = (slices.max(3), stacks.max(2));
     check_count(2_u64.saturating_mul(slices.into()).saturating_mul(u64::from(stacks) - 1))?;
@@ -99,7 +99,7 @@ pub fn sphere(slices: u32, stacks: u32) -> Result<Mesh> {
 /// Windings with a common divisor give a tube that overlaps itself that many times.
 ///
 /// # Errors
-/// Those of all [shapes](self).
+/// The errors of all [shapes](self).
 pub fn torus_knot(windings: [u32; 2], rings: u32, sides: u32) -> Result<Mesh> {
     let (rings, sides) = (rings.max(3), sides.max(3));
     Lattice { squares: [rings, sides], closed: [true; 2] }.mesh(|i, j| {
@@ -127,7 +127,7 @@ pub fn torus_knot(windings: [u32; 2], rings: u32, sides: u32) -> Result<Mesh> {
 /// size 0 gives points.
 ///
 /// # Errors
-/// Those of all [shapes](self); [`Error::NonFinite`] if the size is not a number.
+/// The errors of all [shapes](self); [`Error::NonFinite`] if the size is not a number.
 pub fn soup(triangles: u32, size: f64, seed: u64) -> Result<Mesh> {
     let num_vertices = vertex_count(3 * u64::from(triangles))?;
     let size = size.clamp(0.0, 1.0);

@@ -67,7 +67,7 @@ impl Camera {
     /// Returns the ray through the center of each pixel, row by row from the upper left corner. Directions have length 1.
     ///
     /// # Errors
-    /// Those of [`image`](super::image) that concern size and camera; [`Error::OutOfMemory`].
+    /// The errors of [`image`](super::image) that concern size and camera; [`Error::OutOfMemory`].
     pub fn rays(&self, [width, height]: [u32; 2]) -> Result<Vec<Ray>> {
         check_size([width, height])?;
         let (view, num) = (View::of(self, [width, height])?, width as usize * height as usize);

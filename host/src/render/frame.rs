@@ -60,7 +60,7 @@ impl Frames {
     /// Allocates the memory of frames. Size, light and shadows of the options count; the others are ignored.
     ///
     /// # Errors
-    /// Those of [`image`](super::image) for options; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the
+    /// The errors of [`image`](super::image) for options; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the
     /// driver.
     pub fn new(gpu: &Gpu, options: &RenderOptions) -> Result<Self> {
         options.check()?;
@@ -84,7 +84,7 @@ impl Frames {
     /// ready when the stream has done the work. Waits for earlier work of the stream.
     ///
     /// # Errors
-    /// Those of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
+    /// The errors of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
     pub fn draw(&mut self, stream: &Stream, tree: &SahTree, camera: &Camera) -> Result<&Buffer<u8>> {
         self.params.check_device(stream)?;
         let params = self.params(tree, camera)?;

@@ -29,15 +29,15 @@ pub struct Image {
 
 /// Renders a picture of a mesh. `tree` is the tree over the mesh.
 ///
-/// - Cost: `width * height * samples * (2 + occlusion_rays)` rays at most.
-/// - Memory: 3 bytes a pixel, and what 2^20 rays take, which are on their way at a time.
-/// - Degenerate input: a mesh without triangles gives a picture of the sky; triangles without area are not seen.
+/// - Cost: at most `width * height * samples * (2 + occlusion_rays)` rays.
+/// - Memory: 3 bytes per pixel, and the memory of a batch of 2^20 rays.
+/// - Degenerate input: a mesh without triangles gives a picture of the sky; triangles without area are invisible.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for a picture without pixels or with sides above 32768, for numbers of rays above 4096, for no samples, and for a field
-/// of view that is not from 1 to 179 degrees; [`Error::InvalidLength`] for a reach that is negative or not finite; [`Error::NonFinite`] or
-/// [`Error::CoordinateTooLarge`] for the light's direction, or a vector of the camera: its position, its target, or up; [`Error::Shape`] if
-/// tree and mesh have not the same number of triangles; [`Error::OutOfMemory`]; errors of the device.
+/// [`Error::OutOfRange`] for a size without pixels or with sides above 32768, for more than 4096 rays of a kind, for 0
+/// samples, and for a field of view outside 1 to 179 degrees; [`Error::InvalidLength`] for a negative or non-finite reach;
+/// [`Error::NonFinite`] or [`Error::CoordinateTooLarge`] for the light's direction, or the camera's position, target or up;
+/// [`Error::Shape`] if tree and mesh have different numbers of triangles; [`Error::OutOfMemory`]; errors of the device.
 pub fn image(tree: &SahTree, mesh: &Mesh, camera: &Camera, options: &RenderOptions) -> Result<Image> {
     image_with(tree, mesh, camera, options, |_| ALBEDO)
 }
@@ -83,7 +83,7 @@ pub fn image_with(
 /// [`Hit::NO_TRIANGLE`](crate::sah::Hit::NO_TRIANGLE) for pixels without one.
 ///
 /// # Errors
-/// Those of [`image`] for `size`, which is width and height, for the camera and the device.
+/// The errors of [`image`] for `size`, which is width and height, for the camera and the device.
 pub fn triangle_ids(tree: &SahTree, camera: &Camera, size: [u32; 2]) -> Result<Vec<u32>> {
     check_size(size)?;
     let view = View::of(camera, size)?;

@@ -15,7 +15,7 @@ use super::options::{Quality, SahOptions};
 use crate::error::Result;
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::triangle::Corners;
-use references::{BuildInput, references_of, scene_extent};
+use references::{BuildInput, Reference, references_of, scene_extent};
 
 /// Builds a tree over triangles with finite corners.
 pub(super) fn build(corners: Vec<Corners>, options: &SahOptions) -> Result<HostTree> {
@@ -30,4 +30,9 @@ pub(super) fn build(corners: Vec<Corners>, options: &SahOptions) -> Result<HostT
         Quality::Fast => large_nodes::build(&input, references, extent.bounds),
     };
     HostTree::new(&root, extent, corners)
+}
+
+/// Returns the temporary bytes that every build takes: the references of the root.
+pub(super) fn min_temp_bytes(num_triangles: usize) -> u64 {
+    (num_triangles * size_of::<Reference>()) as u64
 }

@@ -117,7 +117,8 @@ pub struct RayOptions {
     /// deep into a tree, and for shadow rays. The rays of a picture, and short rays from neighboring points, are coherent as
     /// they are. False by default; the CPU does not sort.
     pub sorted: bool,
-    /// Entries of the short stack of a ray: 0, or 4 by default. On overflow, traversal restarts from the root. The CPU has 32 entries in place of 4.
+    /// Entries of the short stack of a ray: 0 or 4; 4 by default. On overflow, traversal restarts from the root. The CPU
+    /// uses 32 entries instead of 4.
     pub stack: u32,
 }
 

@@ -27,7 +27,7 @@ impl SahTree {
     /// Returns the first hit of each ray, as [`closest_hits`](Self::closest_hits), with these options.
     ///
     /// # Errors
-    /// Those of [`closest_hits`](Self::closest_hits); [`Error::OutOfRange`](crate::Error::OutOfRange) for options;
+    /// The errors of [`closest_hits`](Self::closest_hits); [`Error::OutOfRange`](crate::Error::OutOfRange) for options;
     /// [`Error::TooManyItems`](crate::Error::TooManyItems) beyond 2^32 sorted rays.
     pub fn closest_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
         options.check()?;
@@ -40,7 +40,7 @@ impl SahTree {
     /// Writes the first hit of each ray to device memory, in the order of the stream. Does not wait for the work.
     ///
     /// # Errors
-    /// Those of [`closest_hits_with`](Self::closest_hits_with); [`Error::Shape`](crate::Error::Shape) unless `hits` has one element per ray;
+    /// The errors of [`closest_hits_with`](Self::closest_hits_with); [`Error::Shape`](crate::Error::Shape) unless `hits` has one element per ray;
     /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice).
     pub fn closest_hits_on(
         &self,
@@ -61,7 +61,7 @@ impl SahTree {
     /// Returns whether each ray has a hit, for example for shadows. This is faster than finding the first hit.
     ///
     /// # Errors
-    /// Those of [`closest_hits`](Self::closest_hits).
+    /// The errors of [`closest_hits`](Self::closest_hits).
     pub fn any_hits(&self, rays: &[Ray]) -> Result<Vec<bool>> {
         self.any_hits_with(rays, &RayOptions::default())
     }
@@ -69,7 +69,7 @@ impl SahTree {
     /// Returns whether each ray has a hit, with these options.
     ///
     /// # Errors
-    /// Those of [`closest_hits_with`](Self::closest_hits_with).
+    /// The errors of [`closest_hits_with`](Self::closest_hits_with).
     pub fn any_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
         options.check()?;
         match &self.tree {
@@ -82,7 +82,7 @@ impl SahTree {
     /// work.
     ///
     /// # Errors
-    /// Those of [`closest_hits_on`](Self::closest_hits_on).
+    /// The errors of [`closest_hits_on`](Self::closest_hits_on).
     pub fn any_hits_on(
         &self,
         stream: &Stream,
@@ -102,7 +102,7 @@ impl SahTree {
     /// Returns all hits of each ray, sorted by `t` and triangle id.
     ///
     /// # Errors
-    /// Those of [`closest_hits`](Self::closest_hits); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if the hits do not fit in
+    /// The errors of [`closest_hits`](Self::closest_hits); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if the hits do not fit in
     /// memory.
     pub fn all_hits(&self, rays: &[Ray]) -> Result<HitRows> {
         self.all_hits_with(rays, &RayOptions::default())
@@ -111,7 +111,7 @@ impl SahTree {
     /// Returns all hits of each ray, with these options.
     ///
     /// # Errors
-    /// Those of [`all_hits`](Self::all_hits) and [`closest_hits_with`](Self::closest_hits_with).
+    /// The errors of [`all_hits`](Self::all_hits) and [`closest_hits_with`](Self::closest_hits_with).
     pub fn all_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
         options.check()?;
         match &self.tree {
@@ -123,7 +123,7 @@ impl SahTree {
     /// Calls `visit` with the index of the ray and the hit, for each hit of each ray: ray after ray, hits sorted by `t` and triangle id.
     ///
     /// # Errors
-    /// Those of [`all_hits`](Self::all_hits).
+    /// The errors of [`all_hits`](Self::all_hits).
     pub fn each_hit(&self, rays: &[Ray], mut visit: impl FnMut(usize, Hit)) -> Result<()> {
         for (batch, rays) in rays.chunks(EACH_HIT_RAYS).enumerate() {
             let rows = self.all_hits(rays)?;

@@ -8,11 +8,13 @@ use super::mesh_input::MeshInput;
 use super::options::{Quality, SahOptions};
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
+use crate::memory::MemoryPlan;
 use crate::mesh::Mesh;
 use crate::stats::Stats;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::node::Node;
+use kauri_kernels::sah::extent::Extent;
+use kauri_kernels::sah::node::{MAX_NODES, Node};
 use kauri_kernels::sah::triangle::Corners;
 
 /// A SAH k-d tree over the triangles of a mesh, for ray queries.
@@ -52,13 +54,11 @@ impl SahTree {
     /// Builds the tree over the triangles of `mesh` on `device`.
     ///
     /// - Cost: O(n log n) if triangles are small compared with the mesh.
-    /// - Memory: by [`plan`](Self::plan), and for the tree 8 bytes per node and 4 per reference of a leaf to a triangle. On average a triangle
-    ///   is in two to seven leaves of one to four triangles each. On a GPU a build takes 80 to 170 bytes of scratch memory per triangle, with
-    ///   [`clip`](SahOptions::clip) 320 to 650.
+    /// - Memory: by [`plan`](Self::plan).
     /// - Result: the same bits on every device and in every run, for one quality.
     /// - Degenerate input: no triangles, one triangle, triangles without area (which no ray hits), and copies of one triangle are all fine.
-    ///   Triangles that planes cannot separate share a leaf. In a mesh of such triangles leaves are large: large nodes stop splitting
-    ///   when the nodes would have more than `16 * n + 4096` references, or 2^30.
+    ///   Triangles that planes cannot separate share a leaf. In a mesh of such triangles leaves are large: large nodes stop splitting when
+    ///   nodes would have more than `16 * n + 4096` references, or 2^30.
     ///
     /// # Errors
     /// [`Error::InvalidLength`] for a negative or non-finite option; [`Error::TooManyItems`] from 2^30 triangles, nodes or references on;
@@ -69,31 +69,49 @@ impl SahTree {
         Ok(Self { builder: None, ..tree })
     }
 
+    /// Returns the memory that a build over `num_triangles` triangles takes at least; for 2^30 - 1 if there are more. Allocates nothing.
+    ///
+    /// The memory beyond that depends on the mesh. The tree takes 8 bytes per node, and 4 per reference of a leaf to a triangle: on
+    /// average a triangle is in two to seven leaves of one to four triangles each, and the plan counts one leaf. On a GPU a build takes
+    /// 80 to 170 bytes of scratch memory per triangle, with [`clip`](SahOptions::clip) 320 to 650, beside the copy of a host mesh.
+    pub fn plan(device: &Device, num_triangles: usize, options: &SahOptions) -> MemoryPlan {
+        let num_triangles = num_triangles.min(MAX_NODES as usize);
+        let triangle_bytes = (num_triangles * (size_of::<Corners>() + size_of::<u32>())) as u64;
+        let tree_bytes = triangle_bytes + (size_of::<Extent>() + size_of::<Node>()) as u64;
+        let temp_bytes = match (device.gpu(), options.quality) {
+            (None, _) => cpu::min_temp_bytes(num_triangles),
+            (Some(_), Quality::Fast) => GpuBuilder::min_temp_bytes(num_triangles, options),
+            // The CPU's tree is copied.
+            (Some(_), Quality::Exact) => cpu::min_temp_bytes(num_triangles) + tree_bytes,
+        };
+        MemoryPlan { tree_bytes, temp_bytes }
+    }
+
     /// Builds the tree over a mesh in device memory, as [`build`](Self::build). Keeps the memory of the build for
     /// [`rebuild_on`](Self::rebuild_on) and [`refit_on`](Self::refit_on). Waits until the tree is ready.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build), and of [`Mesh::new`] for the mesh; [`Error::Shape`] if a length is not a multiple of 3;
-    /// [`Error::WrongDevice`].
+    /// The errors of [`build`](Self::build), and of [`Mesh::new`] for the mesh; [`Error::Shape`] if a length is not a
+    /// multiple of 3; [`Error::WrongDevice`].
     pub fn build_on(stream: &Stream, mesh: DeviceMesh<'_>, options: &SahOptions) -> Result<Self> {
         mesh.check(stream)?;
         let device = Device::from_gpu(stream.gpu().clone());
         Self::build_over(device, MeshInput::Device(stream, mesh), options, None)
     }
 
-    /// Builds the tree anew, over another mesh or a mesh that has moved, with the same options. On a GPU the memory of the build is kept
-    /// for the next one. If an error occurs the tree stays as it was.
+    /// Rebuilds the tree, over another mesh or a mesh that has moved, with the same options. On a GPU the memory of the
+    /// build is kept for the next one. If an error occurs the tree stays as it was.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build).
+    /// The errors of [`build`](Self::build).
     pub fn rebuild(&mut self, mesh: &Mesh) -> Result<()> {
         self.rebuild_over(MeshInput::Host(mesh))
     }
 
-    /// Builds the tree anew over a mesh in device memory, as [`rebuild`](Self::rebuild).
+    /// Rebuilds the tree over a mesh in device memory, as [`rebuild`](Self::rebuild).
     ///
     /// # Errors
-    /// Those of [`build_on`](Self::build_on); [`Error::NotOnGpu`].
+    /// The errors of [`build_on`](Self::build_on); [`Error::NotOnGpu`].
     pub fn rebuild_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
         self.gpu_tree()?.check_device(stream)?;
         mesh.check(stream)?;
@@ -105,7 +123,7 @@ impl SahTree {
     /// box, the longer rays take. If an error occurs the tree stays as it was.
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of triangles; those of [`build`](Self::build).
+    /// [`Error::Shape`] for another number of triangles; the errors of [`build`](Self::build).
     pub fn refit(&mut self, mesh: &Mesh) -> Result<()> {
         self.refit_to(MeshInput::Host(mesh))
     }
@@ -113,7 +131,7 @@ impl SahTree {
     /// Fits the tree to a mesh in device memory, as [`refit`](Self::refit).
     ///
     /// # Errors
-    /// Those of [`refit`](Self::refit) and [`build_on`](Self::build_on); [`Error::NotOnGpu`].
+    /// The errors of [`refit`](Self::refit) and [`build_on`](Self::build_on); [`Error::NotOnGpu`].
     pub fn refit_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
         self.gpu_tree()?.check_device(stream)?;
         mesh.check(stream)?;
@@ -218,7 +236,7 @@ impl SahTree {
     /// Returns the primitive references: the triangles of all leaves, leaf after leaf.
     ///
     /// # Errors
-    /// Those of [`nodes`](Self::nodes).
+    /// The errors of [`nodes`](Self::nodes).
     pub fn leaf_triangles(&self) -> Result<Vec<u32>> {
         self.with_host_tree(|tree| Ok(tree.references.clone()))
     }

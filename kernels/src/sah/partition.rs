@@ -19,7 +19,7 @@ struct SplitReference {
     exists: [bool; 2],
 }
 
-/// The references of a level, and what the planes of its nodes derive from.
+/// The references of a level, and the input of the split plans of its nodes.
 #[derive(Clone, Copy)]
 struct Splitter<'a> {
     references: LevelReferences<'a>,

@@ -42,6 +42,13 @@ impl GpuBuilder {
         }
     }
 
+    /// Returns the scratch memory that every build of this size takes: boxes, the first level of large nodes, and small roots.
+    pub(in super::super) fn min_temp_bytes(num_triangles: usize, options: &SahOptions) -> u64 {
+        (num_triangles * size_of::<Aabb>()) as u64
+            + LargeNodes::min_bytes(num_triangles, options)
+            + SmallRoots::min_bytes(num_triangles, options)
+    }
+
     /// Builds the tree over a mesh, and waits for it.
     pub(in super::super) fn build(
         &mut self,

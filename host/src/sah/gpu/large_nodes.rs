@@ -8,10 +8,11 @@ use super::small_roots::{SmallRoots, SourceReferences};
 use crate::device::{Layout, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
+use crate::sah::options::SahOptions;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::large_levels::totals;
-use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, ReferenceLimit, max_references};
+use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, ReferenceLimit, SMALL_TRIANGLES, max_references};
 use kauri_kernels::sah::small_roots::SmallRoot;
 use kauri_kernels::sah::top_nodes::TopNode;
 use std::mem::swap;
@@ -54,6 +55,23 @@ impl LargeNodes {
             top_nodes: GrowableBuffer::new("large nodes"),
             totals: None,
         }
+    }
+
+    /// Returns the bytes, scratch memory included, that the root and its level take.
+    pub(super) fn min_bytes(num_triangles: usize, options: &SahOptions) -> u64 {
+        if num_triangles == 0 {
+            return 0;
+        }
+        let (reference, boxed) = (size_of::<u32>(), if options.clip { size_of::<Aabb>() } else { 0 });
+        let root = num_triangles * reference + size_of::<LargeNode>();
+        if num_triangles as u32 <= SMALL_TRIANGLES {
+            return root as u64;
+        }
+        let num_chunks = num_triangles.div_ceil(CHUNK_TRIANGLES as usize);
+        let next = 2 * num_chunks * CHUNK_TRIANGLES as usize * (reference + boxed);
+        let mut layout = Layout::new();
+        LevelLayout::new(&mut layout, 1, num_chunks);
+        (root + num_triangles * boxed + next) as u64 + layout.bytes()
     }
 
     /// Returns the bytes held.

@@ -10,6 +10,7 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
+use crate::sah::options::SahOptions;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::preorder::SubtreeSize;
@@ -83,6 +84,12 @@ impl SmallRoots {
             sorted_permutation: GrowableBuffer::new("triangles of small nodes"),
             offsets: GrowableBuffer::new("small nodes"),
         }
+    }
+
+    /// Returns the bytes that one reference to each triangle takes.
+    pub(super) fn min_bytes(num_triangles: usize, options: &SahOptions) -> u64 {
+        let boxed = if options.clip { size_of::<Aabb>() } else { 0 };
+        (num_triangles * (size_of::<u32>() + boxed)) as u64
     }
 
     /// Returns the bytes held.
