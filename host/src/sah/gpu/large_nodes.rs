@@ -12,7 +12,9 @@ use crate::sah::options::SahOptions;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::large_levels::totals;
-use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, ReferenceLimit, SMALL_TRIANGLES, max_references};
+use kauri_kernels::sah::large_nodes::{
+    CHUNK_TRIANGLES, LargeNode, ReferenceLimit, SMALL_TRIANGLES, max_references,
+};
 use kauri_kernels::sah::small_roots::SmallRoot;
 use kauri_kernels::sah::top_nodes::TopNode;
 use std::mem::swap;
