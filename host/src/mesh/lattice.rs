@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Mesh, check_count};
+use super::triangle_mesh::{Mesh, check_count};
 use crate::error::{Error, Result};
 use crate::memory;
 

@@ -4,7 +4,7 @@ use libm::{sin, sincos};
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
-use super::{Mesh, SEQUENTIAL};
+use super::triangle_mesh::{Mesh, TASK_TRIANGLES};
 use crate::error::{Error, Result};
 use kauri_kernels::thread::coord::Coord;
 
@@ -41,13 +41,13 @@ impl Motion {
         }
         let Some(frame) = Frame::of(mesh) else { return Ok(()) };
         let time = if time.is_finite() { time - time.floor() } else { 0.0 };
-        let place = |(moved, &at): (&mut [f32; 3], &[f32; 3])| *moved = self.place(&frame, time, at);
-        moved.vertices.par_iter_mut().with_min_len(SEQUENTIAL).zip(&mesh.vertices).for_each(place);
+        let displace = |(moved, &at): (&mut [f32; 3], &[f32; 3])| *moved = self.displaced(&frame, time, at);
+        moved.vertices.par_iter_mut().with_min_len(TASK_TRIANGLES).zip(&mesh.vertices).for_each(displace);
         Ok(())
     }
 
     /// Returns the position of a vertex at a time in [0, 1).
-    fn place(self, frame: &Frame, time: f64, at: [f32; 3]) -> [f32; 3] {
+    fn displaced(self, frame: &Frame, time: f64, at: [f32; 3]) -> [f32; 3] {
         let mut moved = at.map(f64::from);
         let [shortest, middle, longest] = frame.axes;
         // From -1 to 1.

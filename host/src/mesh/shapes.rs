@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use std::f64::consts::TAU;
 
 use super::lattice::{Lattice, vertex_count};
-use super::{Mesh, check_count};
+use super::triangle_mesh::{Mesh, check_count};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::noise::Noise;

@@ -14,9 +14,9 @@ const EACH_HIT_RAYS: usize = 1 << 16;
 impl SahTree {
     /// Returns the first hit of each ray: the nearest to its origin, of equally near ones that of the smallest triangle id.
     ///
-    /// `t` is accurate to a few rounding errors of the distance between the ray's origin and the mesh. Rays hit both sides of triangles, also at
-    /// the ends of their interval. A ray with a non-finite origin or direction, or with a zero direction, hits nothing. A hit
-    /// with a non-finite `t` does not count.
+    /// `t` is accurate to a few rounding errors of the distance between the ray's origin and the mesh. Rays hit both sides
+    /// of triangles, also at the ends of their interval. A ray with a non-finite origin or direction, or with a zero
+    /// direction, hits nothing. A hit with a non-finite `t` does not count.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.

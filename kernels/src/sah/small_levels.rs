@@ -157,9 +157,9 @@ pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<SmallNode
     }
 }
 
-/// Splits the small nodes from `begin` to `end`, whose roots start at `first_root`; one warp per node. Children are appended to all nodes, whose number is
-/// `num_nodes`. The split of a node is in the tree's node format, with the index of the first child in place of the child
-/// above.
+/// Splits the small nodes from `begin` to `end`, whose roots start at `first_root`; one warp per node. Children are appended
+/// to all nodes, whose number is `num_nodes`. The split of a node is in the tree's node format, with the index of the first
+/// child in place of the child above.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
 #[instances(ARRAYS = [1, 2])]
 pub unsafe fn sah_small_splits<const ARRAYS: usize>(
