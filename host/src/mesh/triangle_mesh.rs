@@ -17,7 +17,7 @@ pub(super) const TASK_TRIANGLES: usize = 1 << 14;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mesh {
     pub(super) vertices: Vec<[f32; 3]>,
-    triangles: Vec<[u32; 3]>,
+    pub(super) triangles: Vec<[u32; 3]>,
 }
 
 impl Mesh {
@@ -70,10 +70,10 @@ impl Mesh {
     /// vertices do not count.
     pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
         let vertex = |triangle: &[u32; 3]| triangle.map(|vertex| self.vertices[vertex as usize]);
-        let of_part = |part: &[[u32; 3]]| {
+        let chunk_bounds = |part: &[[u32; 3]]| {
             part.iter().flat_map(vertex).map(|at| [at; 2]).reduce(around).expect("chunks have triangles")
         };
-        self.triangles.par_chunks(TASK_TRIANGLES).map(of_part).reduce_with(around)
+        self.triangles.par_chunks(TASK_TRIANGLES).map(chunk_bounds).reduce_with(around)
     }
 }
 

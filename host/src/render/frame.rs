@@ -84,7 +84,8 @@ impl Frames {
     /// ready when the stream has done the work. Waits for earlier work of the stream.
     ///
     /// # Errors
-    /// The errors of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
+    /// The errors of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
     pub fn draw(&mut self, stream: &Stream, tree: &SahTree, camera: &Camera) -> Result<&Buffer<u8>> {
         self.params.check_device(stream)?;
         let params = self.params(tree, camera)?;

@@ -93,14 +93,15 @@ impl RenderOptions {
 
     /// Returns the maximum number of rays of a picture: every camera ray hits something.
     pub fn max_rays(&self) -> f64 {
-        let of_sample = 1.0 + f64::from(self.occlusion_rays) + f64::from(u8::from(self.shadows));
-        f64::from(self.width) * f64::from(self.height) * f64::from(self.samples) * of_sample
+        let rays_per_sample = 1.0 + f64::from(self.occlusion_rays) + f64::from(u8::from(self.shadows));
+        f64::from(self.width) * f64::from(self.height) * f64::from(self.samples) * rays_per_sample
     }
 
     /// Checks the options.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange), [`Error::InvalidLength`](crate::Error::InvalidLength) or an error of the direction of the light.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange), [`Error::InvalidLength`](crate::Error::InvalidLength) or an error of
+    /// the direction of the light.
     pub fn check(&self) -> Result<()> {
         check_size([self.width, self.height])?;
         check_range("samples of a pixel", self.samples, 1, MAX_RAYS)?;

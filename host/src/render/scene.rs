@@ -75,18 +75,19 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
 
         let up = self.view.up();
         let mut light: Vec<V3> = rays.par_iter().map(|ray| sky(up, ray.direction.map(f64::from))).collect();
-        let seen = |i: usize| {
+        let visible = |i: usize| {
             let hit = hits.get(i);
             let surface = || Surface::of(self.mesh, &rays[i], hit);
             (hit.triangle != Hit::NO_TRIANGLE)
                 .then(|| SampleHit { sample: samples.start + i, surface: surface() })
         };
-        let seen: Vec<SampleHit> = (0..rays.len()).into_par_iter().filter_map(seen).collect();
-        let (sun, sky) = (self.sunlight(&seen)?, self.skylight(&seen)?);
-        for ((seen, sun), sky) in seen.iter().zip(sun).zip(sky) {
-            let color = (self.color)(seen.surface.triangle).map(f64::from);
+        let visible: Vec<SampleHit> = (0..rays.len()).into_par_iter().filter_map(visible).collect();
+        let (sun, sky) = (self.sunlight(&visible)?, self.skylight(&visible)?);
+        for ((visible, sun), sky) in visible.iter().zip(sun).zip(sky) {
+            let color = (self.color)(visible.surface.triangle).map(f64::from);
             let received = sum([(sun, SUN), (1.0, sky)]);
-            light[seen.sample - samples.start] = [0, 1, 2].map(|channel| color[channel] * received[channel]);
+            light[visible.sample - samples.start] =
+                [0, 1, 2].map(|channel| color[channel] * received[channel]);
         }
         Ok(light)
     }
@@ -101,12 +102,12 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
     }
 
     /// Returns the fraction of sunlight at each surface point.
-    fn sunlight(&mut self, seen: &[SampleHit]) -> Result<Vec<f64>> {
+    fn sunlight(&mut self, visible: &[SampleHit]) -> Result<Vec<f64>> {
         let mut received: Vec<f64> =
-            seen.par_iter().map(|seen| dot(seen.surface.normal, self.light).max(0.0)).collect();
+            visible.par_iter().map(|visible| dot(visible.surface.normal, self.light).max(0.0)).collect();
         if self.options.shadows {
-            let facing: Vec<usize> = (0..seen.len()).filter(|&i| received[i] > 0.0).collect();
-            let ray = |&i: &usize| seen[i].surface.ray(self.light, self.ray_offset, f32::INFINITY);
+            let facing: Vec<usize> = (0..visible.len()).filter(|&i| received[i] > 0.0).collect();
+            let ray = |&i: &usize| visible[i].surface.ray(self.light, self.ray_offset, f32::INFINITY);
             let is_occluded = self.are_occluded(&facing.par_iter().map(ray).collect::<Vec<_>>())?;
             let hidden = facing.iter().zip(is_occluded).filter(|&(_, is_occluded)| is_occluded);
             hidden.for_each(|(&i, _)| received[i] = 0.0);
@@ -115,13 +116,13 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
     }
 
     /// Returns the light of the sky at each surface point, without directions that nearby triangles occlude.
-    fn skylight(&mut self, seen: &[SampleHit]) -> Result<Vec<V3>> {
+    fn skylight(&mut self, visible: &[SampleHit]) -> Result<Vec<V3>> {
         let (up, per_point) = (self.view.up(), self.options.occlusion_rays as usize);
         if per_point == 0 {
-            return Ok(seen.par_iter().map(|seen| sky(up, seen.surface.normal)).collect());
+            return Ok(visible.par_iter().map(|visible| sky(up, visible.surface.normal)).collect());
         }
-        let mut received = Vec::with_capacity(seen.len());
-        for points in seen.chunks(MAX_RAYS / per_point) {
+        let mut received = Vec::with_capacity(visible.len());
+        for points in visible.chunks(MAX_RAYS / per_point) {
             let ray = |i: usize| self.occlusion_ray(&points[i / per_point], i % per_point);
             let rays: Vec<Ray> = (0..points.len() * per_point).into_par_iter().map(ray).collect();
             let is_occluded = self.are_occluded(&rays)?;

@@ -44,9 +44,9 @@ impl Surface {
 /// Returns the offset of secondary rays for a mesh with these bounds.
 pub(super) fn ray_offset([low, high]: [[f32; 3]; 2]) -> f64 {
     let [low, high] = [low, high].map(|corner| corner.map(f64::from));
-    let on_axis = |axis: usize| low[axis].abs().max(high[axis].abs()) + high[axis] - low[axis];
-    let greatest = (0..3).map(on_axis).fold(f64::from(f32::MIN_POSITIVE), f64::max);
-    ROUNDINGS * 0.5 * f64::from(f32::EPSILON) * greatest
+    let magnitude = |axis: usize| low[axis].abs().max(high[axis].abs()) + high[axis] - low[axis];
+    let largest = (0..3).map(magnitude).fold(f64::from(f32::MIN_POSITIVE), f64::max);
+    ROUNDINGS * 0.5 * f64::from(f32::EPSILON) * largest
 }
 
 #[cfg(test)]

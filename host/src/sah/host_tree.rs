@@ -112,14 +112,14 @@ impl HostTree {
 
     /// Visits every node with its box.
     fn each_node(&self, mut visit: impl FnMut(Node, Aabb)) {
-        let mut left = vec![(0, self.extent.bounds)];
-        while let Some((place, bounds)) = left.pop() {
-            let node = self.nodes[place as usize];
+        let mut stack = vec![(0, self.extent.bounds)];
+        while let Some((index, bounds)) = stack.pop() {
+            let node = self.nodes[index as usize];
             visit(node, bounds);
             if !node.is_leaf() {
                 let [below, above] = bounds.split_at(node.axis(), node.plane());
-                left.push((node.above(), above));
-                left.push((place + 1, below));
+                stack.push((node.above(), above));
+                stack.push((index + 1, below));
             }
         }
     }

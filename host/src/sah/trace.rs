@@ -40,8 +40,8 @@ impl SahTree {
     /// Writes the first hit of each ray to device memory, in the order of the stream. Does not wait for the work.
     ///
     /// # Errors
-    /// The errors of [`closest_hits_with`](Self::closest_hits_with); [`Error::Shape`](crate::Error::Shape) unless `hits` has one element per ray;
-    /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice).
+    /// The errors of [`closest_hits_with`](Self::closest_hits_with); [`Error::Shape`](crate::Error::Shape) unless `hits` has
+    /// one element per ray; [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice).
     pub fn closest_hits_on(
         &self,
         stream: &Stream,
@@ -102,8 +102,8 @@ impl SahTree {
     /// Returns all hits of each ray, sorted by `t` and triangle id.
     ///
     /// # Errors
-    /// The errors of [`closest_hits`](Self::closest_hits); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if the hits do not fit in
-    /// memory.
+    /// The errors of [`closest_hits`](Self::closest_hits); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if the
+    /// hits do not fit in memory.
     pub fn all_hits(&self, rays: &[Ray]) -> Result<HitRows> {
         self.all_hits_with(rays, &RayOptions::default())
     }

@@ -17,14 +17,14 @@ pub(super) unsafe fn load_box(keys: Slice<'_, u32>, node: usize) -> Aabb {
 /// Reduces each key to its minimum over the block; thread `i` returns the minimum of key `i`. All threads must call.
 #[inline(always)]
 pub(super) unsafe fn block_min_keys<const LANES: usize, const WORDS: usize>(
-    own: [u32; WORDS],
+    thread_keys: [u32; WORDS],
     smem: *mut ChunkSmem,
 ) -> u32 {
     let (keys, thread) = (shared_field!(smem, keys), thread::thread_idx_x() as usize);
     let mut i = 0;
     if LANES == 1 {
         while i < WORDS {
-            keys.store(i * THREADS + thread, own[i]);
+            keys.store(i * THREADS + thread, thread_keys[i]);
             i += 1;
         }
         thread::sync_threads();
@@ -43,23 +43,23 @@ pub(super) unsafe fn block_min_keys<const LANES: usize, const WORDS: usize>(
         }
     } else {
         while i < WORDS {
-            let least = warp::warp_reduce(warp::FULL_MASK, own[i], WarpReductionOp::Min);
+            let min_key = warp::warp_reduce(warp::FULL_MASK, thread_keys[i], WarpReductionOp::Min);
             if warp::lane_id() == 0 {
-                keys.store(i * THREADS + thread / 32, least);
+                keys.store(i * THREADS + thread / 32, min_key);
             }
             i += 1;
         }
         thread::sync_threads();
     }
-    let mut least = u32::MAX;
+    let mut min_key = u32::MAX;
     if thread < WORDS {
         let (num, mut i) = (if LANES == 1 { 1 } else { THREADS / 32 }, 0);
         while i < num {
-            least = least.min(keys.load(thread * THREADS + i));
+            min_key = min_key.min(keys.load(thread * THREADS + i));
             i += 1;
         }
     }
-    least
+    min_key
 }
 
 /// Computes the bounding box of each node's references with atomics; one block per chunk.
@@ -81,10 +81,10 @@ pub unsafe fn sah_boxes<const LANES: usize>(
         are_clipped: are_clipped != 0,
     }
     .reference();
-    let least = block_min_keys::<LANES, _>(to_keys(reference.bounds), shared_mem::<ChunkSmem>());
+    let min_key = block_min_keys::<LANES, _>(to_keys(reference.bounds), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < BOX_WORDS {
-        keys.atomic_min(word * nodes.len() + reference.node, least, Ordering::Relaxed, Scope::Device);
+        keys.atomic_min(word * nodes.len() + reference.node, min_key, Ordering::Relaxed, Scope::Device);
     }
 }
 
@@ -107,9 +107,9 @@ pub unsafe fn sah_chunk_boxes<const LANES: usize>(
         are_clipped: are_clipped != 0,
     }
     .reference();
-    let least = block_min_keys::<LANES, _>(to_keys(reference.bounds), shared_mem::<ChunkSmem>());
+    let min_key = block_min_keys::<LANES, _>(to_keys(reference.bounds), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < BOX_WORDS {
-        keys.store(word * of_chunks.len() + thread::block_idx_x() as usize, least);
+        keys.store(word * of_chunks.len() + thread::block_idx_x() as usize, min_key);
     }
 }

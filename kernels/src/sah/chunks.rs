@@ -88,10 +88,10 @@ impl LevelReferences<'_> {
         let exists = i < large.len as usize;
         let mut reference = Reference { node, large, triangle: 0, bounds: Aabb::EMPTY, exists };
         if exists {
-            let place = large.first_reference() + i;
-            reference.triangle = self.references.load(place);
+            let index = large.first_reference() + i;
+            reference.triangle = self.references.load(index);
             reference.bounds =
-                self.boxes.load(if self.are_clipped { place } else { reference.triangle as usize });
+                self.boxes.load(if self.are_clipped { index } else { reference.triangle as usize });
         }
         reference
     }

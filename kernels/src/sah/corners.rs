@@ -85,13 +85,13 @@ pub unsafe fn sah_root(
     if thread::index_1d_u64() != 0 {
         return;
     }
-    let of_all = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| found.load(i)));
-    extent.store(0, of_all);
+    let scene = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| found.load(i)));
+    extent.store(0, scene);
     if !root.is_empty() {
         root.store(
             0,
             LargeNode {
-                bounds: of_all.bounds,
+                bounds: scene.bounds,
                 depth: 0,
                 tried_axes: 0,
                 len: num_triangles,

@@ -75,11 +75,11 @@ pub fn reaches_above(high: f32, plane: f32) -> bool {
 /// Cuts off empty space at the sides of a large node. Returns a bit for each side that is cut (low and high side of each
 /// axis in turn), because its empty space is more than a fraction `least` of the node's extent, and the remaining box.
 #[inline(always)]
-pub fn cut_empty_space(node: Aabb, of_triangles: Aabb, least: f32) -> (u32, Aabb) {
+pub fn cut_empty_space(node: Aabb, references_box: Aabb, least: f32) -> (u32, Aabb) {
     let (mut sides, mut rest, extents) = (0, node, node.extents());
     let mut axis = 0;
     while axis < 3 {
-        let (low, high) = (of_triangles.low[axis], of_triangles.high[axis]);
+        let (low, high) = (references_box.low[axis], references_box.high[axis]);
         if low - node.low[axis] > least * extents[axis] {
             sides |= 1 << (2 * axis);
             rest.low[axis] = low;

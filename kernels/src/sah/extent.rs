@@ -20,7 +20,7 @@ plain! { Extent { Aabb, f32 } }
 pub const EXTENT_WORDS: usize = BOX_WORDS + 1;
 
 impl Extent {
-    /// The extent of no triangles, the neutral element of [`around`](Self::around).
+    /// The extent of no triangles, the neutral element of [`union`](Self::union).
     pub const EMPTY: Self = Self { bounds: Aabb::EMPTY, longest: 0.0 };
 
     /// The extent that a tree without triangles reports.

@@ -148,12 +148,12 @@ pub unsafe fn sah_level(
     let (sums, bases) = (shared_field!(smem, warp_sums), shared_field!(smem, bases));
     let (mut before, mut all, mut i) = ([0; 2], [0; 2], 0);
     while i < 2 {
-        let (lanes, of_warp) = exclusive_of::<u64, Sum>(inclusive::<u64, Sum>(own_totals[i]));
-        let (warps, of_block) = exclusive_over_warps::<u64, Sum>(
-            of_warp,
+        let (before_in_warp, warp_sum) = exclusive_of::<u64, Sum>(inclusive::<u64, Sum>(own_totals[i]));
+        let (warps_before, block_sum) = exclusive_over_warps::<u64, Sum>(
+            warp_sum,
             sums.part(i * (PER_ITEM_THREADS / 32), PER_ITEM_THREADS / 32),
         );
-        (before[i], all[i]) = (lanes + warps, of_block);
+        (before[i], all[i]) = (before_in_warp + warps_before, block_sum);
         i += 1;
     }
     let thread = thread::thread_idx_x() as usize;

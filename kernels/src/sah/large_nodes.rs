@@ -11,9 +11,9 @@ pub const SMALL_TRIANGLES: u32 = 64;
 
 /// Returns the number of references up to which large nodes split further. It bounds the memory of a build.
 pub const fn max_references(num_triangles: u64) -> u64 {
-    let most = 16 * num_triangles + 4096;
+    let limit = 16 * num_triangles + 4096;
     // The reference index of a leaf has no more values.
-    if most < MAX_NODES { most } else { MAX_NODES }
+    if limit < MAX_NODES { limit } else { MAX_NODES }
 }
 
 /// Returns the slots that a node of `len` references takes on the list of the next level, or of small roots.
@@ -111,9 +111,9 @@ impl SplitPlan {
 
     /// Plans a node, given the bounding box of its (clipped) references.
     #[inline(always)]
-    pub fn new(large: &LargeNode, of_triangles: Aabb, empty_space: f32) -> Self {
+    pub fn new(large: &LargeNode, references_box: Aabb, empty_space: f32) -> Self {
         let (cut_sides, remainder) =
-            cut_empty_space(large.bounds, of_triangles.intersection(large.bounds), empty_space);
+            cut_empty_space(large.bounds, references_box.intersection(large.bounds), empty_space);
         let (axis, plane) = spatial_median(remainder, large.tried_axes).unwrap_or((Self::NO_AXIS, 0.0));
         Self { cut_sides, axis, plane, remainder }
     }

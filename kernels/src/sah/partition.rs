@@ -84,11 +84,11 @@ impl SplitReference {
     #[inline(always)]
     unsafe fn ranks<const LANES: usize>(&self, smem: *mut ChunkSmem) -> ([u32; 2], [u32; 2]) {
         // Both sums are at most 256: one scan adds them, 16 bits each.
-        let own = u32::from(self.exists[0]) | u32::from(self.exists[1]) << 16;
+        let packed = u32::from(self.exists[0]) | u32::from(self.exists[1]) << 16;
         let (before, all) = if LANES == 1 {
-            exclusive_sum_in_shared_memory(own, shared_field!(smem, keys))
+            exclusive_sum_in_shared_memory(packed, shared_field!(smem, keys))
         } else {
-            exclusive_sum(own, &raw mut (*smem).sums)
+            exclusive_sum(packed, &raw mut (*smem).sums)
         };
         ([before & 0xFFFF, before >> 16], [all & 0xFFFF, all >> 16])
     }
@@ -145,8 +145,8 @@ pub unsafe fn sah_sort<const LANES: usize>(
     let (bases, thread) = (shared_field!(smem, bases), thread::thread_idx_x() as usize);
     if thread < 2 {
         let count = if thread == 0 { all[0] } else { all[1] };
-        let of_side = thread * nodes.len() + split.reference.node;
-        bases.store(thread, counts.atomic_add(of_side, count, Ordering::Relaxed, Scope::Device));
+        let counter = thread * nodes.len() + split.reference.node;
+        bases.store(thread, counts.atomic_add(counter, count, Ordering::Relaxed, Scope::Device));
     }
     thread::sync_threads();
     next.store(&split, [bases.load(0) + before[0], bases.load(1) + before[1]]);

@@ -65,9 +65,9 @@ pub unsafe fn sah_upper_sizes(
         let node = uppers.load(number);
         let splits = u32::from(node.above != Child::NONE);
         // A cut adds an inner node and an empty leaf.
-        let own = SubtreeSize { nodes: 2 * node.plan.cut_sides.count_ones() + splits, references: 0 };
+        let node_size = SubtreeSize { nodes: 2 * node.plan.cut_sides.count_ones() + splits, references: 0 };
         let child = |child| size_of_child(child, sizes.read_only(), small_sizes);
-        sizes.store(number, own.plus(child(node.below)).plus(child(node.above)));
+        sizes.store(number, node_size.plus(child(node.below)).plus(child(node.above)));
     }
 }
 
@@ -82,21 +82,21 @@ struct Output<'a> {
 impl Output<'_> {
     /// Sets the position of a child.
     #[inline(always)]
-    unsafe fn set_position(&self, child: Child, place: SubtreeSize) {
+    unsafe fn set_position(&self, child: Child, position: SubtreeSize) {
         if child == Child::EMPTY {
-            self.nodes.store(place.nodes as usize, Node::leaf(place.references, 0).0);
+            self.nodes.store(position.nodes as usize, Node::leaf(position.references, 0).0);
         } else if let Some(number) = child.as_large() {
-            self.positions.store(number as usize, place);
+            self.positions.store(number as usize, position);
         } else if child != Child::NONE {
-            self.small_positions.store(child.small_number() as usize, place);
+            self.small_positions.store(child.small_number() as usize, position);
         }
     }
 
-    /// Writes the nodes of the empty-space cuts of a subtree that starts at `place`. Returns the position of the remainder.
+    /// Writes the nodes of the empty-space cuts of a subtree that starts at `position`. Returns the position of the remainder.
     #[inline(always)]
-    unsafe fn cut_off(&self, plan: &SplitPlan, mut place: SubtreeSize, size: SubtreeSize) -> SubtreeSize {
+    unsafe fn cut_off(&self, plan: &SplitPlan, mut position: SubtreeSize, size: SubtreeSize) -> SubtreeSize {
         // Empty leaves above their planes follow the remainder, the leaf of the first cut last.
-        let (mut end, end_references) = (place.nodes + size.nodes, place.references + size.references);
+        let (mut end, end_references) = (position.nodes + size.nodes, position.references + size.references);
         let mut side = 0;
         while side < SIDES {
             if plan.cut_sides >> side & 1 == 1 {
@@ -108,21 +108,21 @@ impl Output<'_> {
                     plane = if i == at { words[i as usize] } else { plane };
                     i += 1;
                 }
-                let own = place.nodes;
+                let index = position.nodes;
                 if side % 2 == 0 {
-                    self.nodes.store(own as usize, Node::inner(axis, plane, own + 2).0);
-                    self.nodes.store(own as usize + 1, Node::leaf(place.references, 0).0);
-                    place.nodes += 2;
+                    self.nodes.store(index as usize, Node::inner(axis, plane, index + 2).0);
+                    self.nodes.store(index as usize + 1, Node::leaf(position.references, 0).0);
+                    position.nodes += 2;
                 } else {
                     end -= 1;
-                    self.nodes.store(own as usize, Node::inner(axis, plane, end).0);
+                    self.nodes.store(index as usize, Node::inner(axis, plane, end).0);
                     self.nodes.store(end as usize, Node::leaf(end_references, 0).0);
-                    place.nodes += 1;
+                    position.nodes += 1;
                 }
             }
             side += 1;
         }
-        place
+        position
     }
 }
 
@@ -144,14 +144,14 @@ pub unsafe fn sah_upper_write(
     }
     let (top, output) =
         (uppers.load(number), Output { nodes, positions: places, small_positions: small_places });
-    let place = output.cut_off(&top.plan, places.load(number), sizes.load(number));
+    let position = output.cut_off(&top.plan, places.load(number), sizes.load(number));
     if top.above == Child::NONE {
-        output.set_position(top.below, place);
+        output.set_position(top.below, position);
         return;
     }
-    let below = place.plus(SubtreeSize { nodes: 1, references: 0 });
+    let below = position.plus(SubtreeSize { nodes: 1, references: 0 });
     let above = below.plus(size_of_child(top.below, sizes, small_sizes));
     output.set_position(top.below, below);
     output.set_position(top.above, above);
-    nodes.store(place.nodes as usize, Node::inner(top.plan.axis, top.plan.plane, above.nodes).0);
+    nodes.store(position.nodes as usize, Node::inner(top.plan.axis, top.plan.plane, above.nodes).0);
 }

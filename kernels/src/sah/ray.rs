@@ -66,11 +66,12 @@ pub fn to_one(greatest: f32) -> f32 {
 /// A ray prepared for plane tests: inverse direction, scaled to a length of about 1, so that distances along the ray are
 /// lengths.
 ///
-/// Every plane is widened by the error of a hit. Translating and shearing the corners of a triangle ([`Shear`]) moves them
-/// by less than 7 rounding errors of the largest distance, on one axis, between the ray's origin and a corner; the later
-/// steps are exact enough. That distance is at most the distance to the hit plus the longest side of a triangle: a far
-/// outlier does not widen the planes near the origin. With 16 rounding errors of that sum on each side of a plane, traversal
-/// reaches every leaf that holds the part of the triangle that the ray hits.
+/// Every plane is widened by the error of a hit. Translating and shearing the corners of a triangle
+/// ([`ShearedRay`](super::triangle::ShearedRay)) moves them by less than 7 rounding errors of the largest distance, on one
+/// axis, between the ray's origin and a corner; the later steps are exact enough. That distance is at most the distance to
+/// the hit plus the longest side of a triangle: a far outlier does not widen the planes near the origin. With 16 rounding
+/// errors of that sum on each side of a plane, traversal reaches every leaf that holds the part of the triangle that the ray
+/// hits.
 #[derive(Clone, Copy)]
 pub struct PlaneRay {
     origin: [f32; 3],

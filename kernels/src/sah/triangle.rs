@@ -108,16 +108,22 @@ impl ShearedRay {
         }
         let area =
             |p: [f32; 3], q: [f32; 3]| f64::from(p[0]) * f64::from(q[1]) - f64::from(p[1]) * f64::from(q[0]);
-        let [of_a, of_b, of_c] = [area(c, b), area(a, c), area(b, a)];
-        let all = of_a + of_b + of_c;
-        if misses([of_a, of_b, of_c]) || all == 0.0 {
+        let [weight_a, weight_b, weight_c] = [area(c, b), area(a, c), area(b, a)];
+        let area_sum = weight_a + weight_b + weight_c;
+        if misses([weight_a, weight_b, weight_c]) || area_sum == 0.0 {
             return None;
         }
-        let along = (of_a * f64::from(a[2]) + of_b * f64::from(b[2]) + of_c * f64::from(c[2])) / all;
+        let along =
+            (weight_a * f64::from(a[2]) + weight_b * f64::from(b[2]) + weight_c * f64::from(c[2])) / area_sum;
         // Turns -0 into 0.
         let t = (along / f64::from(self.length)) as f32 + 0.0;
         let is_in_range = t >= t_range.begin && t <= t_range.end && t.is_finite();
-        is_in_range.then(|| Hit { triangle, t, u: (of_b / all) as f32 + 0.0, v: (of_c / all) as f32 + 0.0 })
+        is_in_range.then(|| Hit {
+            triangle,
+            t,
+            u: (weight_b / area_sum) as f32 + 0.0,
+            v: (weight_c / area_sum) as f32 + 0.0,
+        })
     }
 }
 

@@ -848,8 +848,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "SAH: a cut above is written as wide as a cut below",
         kernel: SAH_PREORDER,
-        from: "                    place.nodes += 1;",
-        to: "                    place.nodes += 2;",
+        from: "                    position.nodes += 1;",
+        to: "                    position.nodes += 2;",
     },
     Mutant {
         what: "SAH: a root's subtree, no barrier before the triangles of a node are known",

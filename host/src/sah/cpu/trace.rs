@@ -103,11 +103,11 @@ mod tests {
         LIMIT.set(100_000);
         let error = tree.all_hits(&rays).unwrap_err();
         LIMIT.set(100);
-        let of_refit = tree.refit(&mesh).unwrap_err();
+        let refit_error = tree.refit(&mesh).unwrap_err();
         LIMIT.set(u64::MAX);
         let Error::ResultTooLarge { count, bytes, memory: "host", .. } = error else { panic!("{error}") };
         assert_eq!((count, bytes), (100_000, 1_600_000));
-        assert!(matches!(of_refit, Error::OutOfMemory { .. }), "{of_refit}");
+        assert!(matches!(refit_error, Error::OutOfMemory { .. }), "{refit_error}");
         assert_eq!(tree.all_hits(&rays).unwrap().hits().len(), 100_000);
     }
 }
