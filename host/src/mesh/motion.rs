@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn land_is_lifted_and_the_rest_stays() {
+    fn waves_displace_only_the_shortest_axis() {
         let mesh = shapes::terrain(16, 1).unwrap();
         let waves = moved(Motion::Waves, &mesh, 0.3);
         let mut lifted = 0;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn meshes_of_no_size_stay_meshes() {
+    fn meshes_without_extent_stay_valid() {
         let mut frame = Mesh::default();
         for motion in [Motion::Waves, Motion::Twist] {
             motion.apply(&Mesh::default(), 0.3, &mut frame).unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_meshes_stay_meshes() {
+    fn the_largest_meshes_stay_valid() {
         let most = f32::LIMIT;
         let corners = vec![[most, most, most], [-most, most, -most], [most, -most, most], [0.0, 0.0, most]];
         let mesh = Mesh::new(corners, vec![[0, 1, 2], [1, 2, 3]]).unwrap();

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_lie_across_their_axis() {
+    fn grids_are_perpendicular_to_their_axis() {
         for axis in 0..3 {
             let mesh = grid(axis, [3, 5]).unwrap();
             assert_eq!((mesh.len(), mesh.vertices().len()), (30, 24));

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn cameras_that_are_refused() {
+    fn invalid_cameras_are_errors() {
         let error = |camera: Camera| View::of(&camera, SIZE).err().unwrap();
         let camera = Camera::new([1.0; 3], [0.0; 3]);
         assert!(matches!(error(camera.up([0.0, f32::NAN, 0.0])), Error::NonFinite { index: 2, axis: 1, .. }));

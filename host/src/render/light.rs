@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sky_is_above() {
+    fn the_sky_is_brightest_above() {
         let up = [0.0, 1.0, 0.0];
         assert_eq!(sky(up, up), ZENITH);
         assert_eq!(sky(up, [0.0, -1.0, 0.0]), GROUND);

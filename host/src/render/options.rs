@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_are_refused() {
+    fn invalid_options_are_errors() {
         let options = RenderOptions::default();
         assert!(options.check().is_ok());
         assert!(options.clone().light([0.0; 3]).occlusion_rays(0).occlusion_reach(0.0).check().is_ok());

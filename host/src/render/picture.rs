@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shades_what_stands_free() {
+    fn convex_meshes_have_no_shadows() {
         // The mesh is convex: a dark pixel would be a ray that hits the surface that it leaves.
         let mesh = shapes::sphere(40, 20).unwrap();
         let shadows = |shadows| picture(&mesh, &options().shadows(shadows)).pixels;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn mismatched_meshes_and_invalid_options_are_errors() {
         let (mesh, other) = (table(), shapes::grid(0, [3, 3]).unwrap());
         let (tree, camera) = (tree(&mesh), camera(&mesh));
         let error = image(&tree, &other, &camera, &options()).unwrap_err();

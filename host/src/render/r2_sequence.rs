@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_spread() {
+    fn points_are_evenly_distributed() {
         assert_eq!(R2Sequence::CENTERED.point(0), [0.5; 2]);
         assert!((STEPS[0] * STEPS[0] - STEPS[1]).abs() < 1e-15);
         for sequence in [R2Sequence::CENTERED, R2Sequence::of(3, 4)] {

@@ -70,7 +70,7 @@ mod tests {
 
     /// Triangles of all sizes, near the origin and far away: no ray hits the triangle that it leaves.
     #[test]
-    fn rays_do_not_hit_what_they_leave() {
+    fn rays_do_not_hit_the_surface_that_they_leave() {
         for round in 0..2000 {
             let mut random = Random::of(5, round);
             let shift = 1000.0 * random.unit() * f64::from(round as u32 % 3);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn across_is_across() {
+    fn perpendicular_vectors_are_perpendicular() {
         let a = unit([1.0, 2.0, -3.0]);
         for preferred in [[0.0, 0.0, 1.0], [1.0, 2.0, -3.0], [-5.0, -10.0, 15.0], [0.0; 3], [3.0, 1e-9, 0.0]]
         {

@@ -11,20 +11,20 @@ impl HostTree {
     /// Checks that the tree is in preorder, that each plane is inside its node's box, that no node is too deep, and that
     /// each leaf has a reference to every triangle of which a part is in its box.
     pub(super) fn verify(&self) -> Result<()> {
-        let wrong = |node: u32, what: String| Err(Error::Corrupt { node: node.into(), what });
+        let corrupt = |node: u32, what: String| Err(Error::Corrupt { node: node.into(), what });
         let (mut next, mut next_reference) = (0, 0);
         let mut stack = vec![(0u32, self.extent.bounds, 0)];
         while let Some((index, bounds, depth)) = stack.pop() {
             let Some(&node) = self.nodes.get(index as usize) else {
-                return wrong(index, format!("there are {} nodes", self.nodes.len()));
+                return corrupt(index, format!("there are {} nodes", self.nodes.len()));
             };
             if index != next || depth > MAX_DEPTH {
-                return wrong(index, format!("on level {depth}, where node {next} was to be"));
+                return corrupt(index, format!("at depth {depth}, where node {next} was expected"));
             }
             next += 1;
             if node.is_leaf() {
                 if node.begin() != next_reference {
-                    return wrong(
+                    return corrupt(
                         index,
                         format!("its triangles begin at {}, not {next_reference}", node.begin()),
                     );
@@ -33,14 +33,14 @@ impl HostTree {
             } else {
                 let [below, above] = bounds.split_at(node.axis(), node.plane());
                 if below.is_empty() || above.is_empty() {
-                    return wrong(index, format!("its plane {} is not in its box", node.plane()));
+                    return corrupt(index, format!("its plane {} is not in its box", node.plane()));
                 }
                 stack.push((node.above(), above, depth + 1));
                 stack.push((index + 1, below, depth + 1));
             }
         }
         if next as usize != self.nodes.len() || next_reference as usize != self.references.len() {
-            return wrong(
+            return corrupt(
                 next,
                 format!(
                     "there are {} nodes, and {} triangles in leaves",
@@ -50,7 +50,7 @@ impl HostTree {
             );
         }
         if let Some(&id) = self.references.iter().find(|&&id| id as usize >= self.corners.len()) {
-            return wrong(0, format!("triangle {id} of {}", self.corners.len()));
+            return corrupt(0, format!("triangle {id} of {}", self.corners.len()));
         }
         (0..self.corners.len() as u32).try_for_each(|triangle| {
             match self.leaf_without(
@@ -59,7 +59,9 @@ impl HostTree {
                 Aabb::of_corners(self.corners[triangle as usize].positions()),
             ) {
                 None => Ok(()),
-                Some(leaf) => wrong(leaf, format!("a leaf without triangle {triangle}, which is in its box")),
+                Some(leaf) => {
+                    corrupt(leaf, format!("a leaf without triangle {triangle}, which is in its box"))
+                }
             }
         })
     }

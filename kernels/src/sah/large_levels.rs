@@ -1,7 +1,7 @@
 //! One level of large nodes, a thread per node: decides about each node, and emits the nodes of the next level and small
 //! roots.
 
-use super::aabb::Side;
+use super::aabb::{BOX_WORDS, Side};
 use super::chunk_boxes::load_box;
 use super::large_nodes::{CHUNK_TRIANGLES, LargeNode, Outcome, ReferenceLimit, SMALL_TRIANGLES, SplitPlan};
 use super::small_roots::SmallRoot;
@@ -9,6 +9,7 @@ use super::top_nodes::{Child, TopNode};
 use crate::block::scan::exclusive_over_warps;
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::operator::Sum;
+use crate::thread::search::partition_point;
 use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
@@ -38,6 +39,51 @@ pub mod totals {
     #[inline(always)]
     pub const fn unpack(word: u64) -> (u32, u32) {
         (word as u32, (word >> 32) as u32)
+    }
+}
+
+/// Maps chunks to nodes: writes the node of each chunk, a head flag for the first chunk of each node, and the first chunk of
+/// each node as offsets. Also resets the accumulators of the level: keys to the maximum, counts and totals to zero. One
+/// thread per chunk; there are at least as many chunks as nodes.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_chunk_nodes(
+    nodes: Slice<LargeNode>,
+    of_chunks: SliceMut<u32>,
+    heads: SliceMut<u8>,
+    offsets: SliceMut<u64>,
+    keys: SliceMut<u32>,
+    counts: SliceMut<u32>,
+    left: SliceMut<u64>,
+) {
+    let chunk = thread::index_1d_u64() as usize;
+    if chunk >= of_chunks.len() {
+        return;
+    }
+    let node = partition_point(0, nodes.len(), |node| nodes.load(node).first_chunk as usize <= chunk) - 1;
+    let is_first = nodes.load(node).first_chunk as usize == chunk;
+    of_chunks.store(chunk, node as u32);
+    heads.store(chunk, is_first.into());
+    if is_first {
+        offsets.store(node, chunk as u64);
+    }
+    if chunk + 1 == of_chunks.len() {
+        offsets.store(nodes.len(), of_chunks.len() as u64);
+    }
+    if chunk < nodes.len() {
+        let mut i = 0;
+        while i < BOX_WORDS {
+            keys.store(i * nodes.len() + chunk, u32::MAX);
+            i += 1;
+        }
+        counts.store(chunk, 0);
+        counts.store(nodes.len() + chunk, 0);
+    }
+    if chunk == 0 {
+        let mut i = 0;
+        while i < left.len() {
+            left.store(i, 0);
+            i += 1;
+        }
     }
 }
 

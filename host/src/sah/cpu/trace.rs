@@ -94,7 +94,7 @@ mod tests {
     use crate::{Device, Error};
 
     #[test]
-    fn hits_that_host_memory_cannot_hold_are_refused_with_their_number() {
+    fn hits_beyond_host_memory_are_an_error_with_their_number() {
         let triangle = |z: f32| [[-1.0, -1.0, z], [3.0, -1.0, z], [-1.0, 3.0, z]];
         let vertices: Vec<_> = (0..100).flat_map(|z| triangle(z as f32)).collect();
         let mesh = Mesh::new(vertices, (0..100).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect()).unwrap();
