@@ -119,7 +119,7 @@ mod tests {
                 let soon = moved(motion, &mesh, time + 1.0 / 64.0);
                 assert!(distance(&now, &soon) < 0.6, "{motion:?} {time}");
                 assert!(now != soon && now.triangles() == mesh.triangles());
-                // It is a mesh.
+                // The result is a valid mesh.
                 Mesh::new(now.vertices, now.triangles).unwrap();
             }
             assert_eq!(moved(motion, &mesh, f64::NAN), moved(motion, &mesh, 0.0));

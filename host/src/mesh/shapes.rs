@@ -2,11 +2,11 @@
 //!
 //! | shape | why it is hard for a tree |
 //! |---|---|
-//! | [`grid`] | triangles that lie in a plane across an axis, and in each other's planes |
+//! | [`grid`] | axis-aligned, coplanar triangles |
 //! | [`sphere`] | thin triangles at the poles |
 //! | [`torus_knot`] | a closed surface around much empty space |
 //! | [`terrain`] | a surface that fills its box on two axes |
-//! | [`soup`] | triangles that do not meet, everywhere |
+//! | [`soup`] | unconnected triangles that fill the scene |
 //!
 //! All return [`Error::TooManyItems`] for more than `u32::MAX - 1` triangles or `u32::MAX` vertices, and
 //! [`Error::OutOfMemory`].
@@ -38,7 +38,7 @@ const TUBE: f64 = 0.4;
 /// `2 squares[0] squares[1]` triangles, row by row. `squares[0]` counts along the axis after `axis`, with x after z.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for another axis; those of all [shapes](self).
+/// [`Error::OutOfRange`] for another axis; the errors of all [shapes](self).
 pub fn grid(axis: usize, squares: [u32; 2]) -> Result<Mesh> {
     if axis > 2 {
         return Err(Error::OutOfRange { what: "axis", value: axis as u64, least: 0, most: 2 });

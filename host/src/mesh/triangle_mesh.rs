@@ -24,8 +24,8 @@ impl Mesh {
     /// Creates a mesh of vertices, and of triangles given by their three vertex indices.
     ///
     /// # Errors
-    /// [`Error::NonFinite`] or [`Error::CoordinateTooLarge`] for the first vertex with a coordinate that is no number, infinite, or so
-    /// large that areas could overflow; [`Error::NoSuchVertex`] for the first triangle with a vertex that is not there;
+    /// [`Error::NonFinite`] or [`Error::CoordinateTooLarge`] for the first vertex with a coordinate that is NaN, infinite,
+    /// or so large that areas could overflow; [`Error::NoSuchVertex`] for the first triangle with an index out of range;
     /// [`Error::TooManyItems`] for more than `u32::MAX - 1` triangles.
     pub fn new(vertices: Vec<[f32; 3]>, triangles: Vec<[u32; 3]>) -> Result<Self> {
         check_count(triangles.len() as u64)?;

@@ -52,13 +52,13 @@ impl Camera {
         Self::new(from, [0.0; 3]).framing(&[0, 1, 2, 3, 4, 5, 6, 7].map(corner), aspect)
     }
 
-    /// Sets the [up](Self::up) direction.
+    /// Sets the up direction.
     pub fn up(mut self, up: [f32; 3]) -> Self {
         self.up = up;
         self
     }
 
-    /// Sets the [field of view](Self::field_of_view) in degrees.
+    /// Sets the field of view in degrees.
     pub fn field_of_view(mut self, degrees: f32) -> Self {
         self.field_of_view = degrees;
         self

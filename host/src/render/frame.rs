@@ -36,7 +36,7 @@ use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 /// let camera = Camera::around(knot.bounds().unwrap(), [1.0, -2.0, 1.0], 16.0 / 9.0);
 /// let mut frames = Frames::new(gpu, &options)?;
 /// for _ in 0..120 {
-///     // Here the vertices move, by a kernel of yours.
+///     // Move the vertices here, with a kernel of your own.
 ///     tree.rebuild_on(&stream, mesh)?;
 ///     let pixels: &Buffer<u8> = frames.draw(&stream, &tree, &camera)?;
 /// }

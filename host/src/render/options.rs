@@ -55,37 +55,37 @@ impl RenderOptions {
         self
     }
 
-    /// Sets the direction towards the [light](Self::light).
+    /// Sets the direction towards the light.
     pub fn light(mut self, light: [f32; 3]) -> Self {
         self.light = light;
         self
     }
 
-    /// Sets whether triangles cast [shadows](Self::shadows).
+    /// Sets whether triangles cast shadows.
     pub fn shadows(mut self, shadows: bool) -> Self {
         self.shadows = shadows;
         self
     }
 
-    /// Sets the number of [occlusion rays](Self::occlusion_rays).
+    /// Sets the number of occlusion rays.
     pub fn occlusion_rays(mut self, rays: u32) -> Self {
         self.occlusion_rays = rays;
         self
     }
 
-    /// Sets the [reach of occlusion](Self::occlusion_reach).
+    /// Sets the reach of occlusion.
     pub fn occlusion_reach(mut self, reach: f32) -> Self {
         self.occlusion_reach = reach;
         self
     }
 
-    /// Sets the number of [samples](Self::samples) per pixel.
+    /// Sets the number of samples per pixel.
     pub fn samples(mut self, samples: u32) -> Self {
         self.samples = samples;
         self
     }
 
-    /// Sets the [seed](Self::seed).
+    /// Sets the seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -76,25 +76,25 @@ impl Default for SahOptions {
 }
 
 impl SahOptions {
-    /// Sets the [quality](Self::quality).
+    /// Sets the quality.
     pub fn quality(mut self, quality: Quality) -> Self {
         self.quality = quality;
         self
     }
 
-    /// Sets the [cost of a step](Self::step_cost).
+    /// Sets the cost of a step.
     pub fn step_cost(mut self, step_cost: f32) -> Self {
         self.step_cost = step_cost;
         self
     }
 
-    /// Sets the [fraction of empty space](Self::empty_space) that is cut off.
+    /// Sets the fraction of empty space that is cut off.
     pub fn empty_space(mut self, empty_space: f32) -> Self {
         self.empty_space = empty_space;
         self
     }
 
-    /// Sets whether triangles are [clipped](Self::clip).
+    /// Sets whether triangles are clipped.
     pub fn clip(mut self, clip: bool) -> Self {
         self.clip = clip;
         self
@@ -129,13 +129,13 @@ impl Default for RayOptions {
 }
 
 impl RayOptions {
-    /// Sets whether rays are [sorted](Self::sorted).
+    /// Sets whether rays are sorted.
     pub fn sorted(mut self, sorted: bool) -> Self {
         self.sorted = sorted;
         self
     }
 
-    /// Sets the number of [stack](Self::stack) entries.
+    /// Sets the number of stack entries.
     pub fn stack(mut self, entries: u32) -> Self {
         self.stack = entries;
         self

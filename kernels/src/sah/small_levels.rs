@@ -151,7 +151,7 @@ pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<SmallNode
     if i < roots.len() {
         let root = roots.load(i);
         let mask = if root.len > SMALL_TRIANGLES { 0 } else { u64::MAX >> (SMALL_TRIANGLES - root.len) };
-        // By words, so that the box is never in local memory.
+        // By words, which keeps the box out of local memory.
         let bounds = Aabb::from_words(root.bounds.to_words());
         nodes.store(i, SmallNode { mask, bounds, depth: root.depth, root: i as u32 });
     }
@@ -175,7 +175,7 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     num_nodes: SliceMut<u32>,
 ) {
     let number = (thread::index_1d_u64() / 32) as usize + begin as usize;
-    // The whole warp.
+    // Uniform over the warp.
     if number >= end as usize {
         return;
     }

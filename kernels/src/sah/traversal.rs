@@ -78,7 +78,7 @@ impl<const STACK: usize> ShortStack<STACK> {
 /// Without a stack every deferred subtree is found by a restart.
 ///
 /// # Safety
-/// The scene holds a tree.
+/// The scene must hold a valid tree.
 #[inline(always)]
 pub unsafe fn traverse<S: Scene, V: HitVisitor, const STACK: usize>(scene: &S, ray: &Ray, visitor: &mut V) {
     if !ray.is_valid() {
