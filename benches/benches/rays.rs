@@ -1,7 +1,8 @@
-//! Rays on the CPU against the crate `bvh`: equal meshes and rays, builds and queries on all threads.
+//! Rays on the CPU against the crate `bvh`: equal meshes and rays, builds and rays on all threads of rayon.
 //!
-//! `bvh` has no two-sided triangle test, so the bench adds one (Möller, Trumbore 1997), which is not watertight; kauri's is.
-//! Triangles come from its iterator nearest box first: a ray ends at the first hit that is nearer than the next box.
+//! `bvh` has no two-sided triangle test, so this file adds one (Möller, Trumbore 1997), which is not watertight; kauri's test
+//! is. `bvh` returns shapes in the order of their boxes along the ray, so a ray ends at the first hit that is nearer than the
+//! next box.
 
 use bvh::aabb::{Aabb, Bounded};
 use bvh::bounding_hierarchy::{BHShape, BoundingHierarchy};
@@ -16,7 +17,7 @@ use nalgebra::{Point3, Vector3};
 use rayon::prelude::*;
 use std::hint::black_box;
 
-/// Size of the picture in pixels; there are as many random rays.
+/// Pixels, and random rays.
 const SIZE: [u32; 2] = [320, 240];
 
 /// A triangle of `bvh`.
@@ -50,7 +51,7 @@ impl Triangle {
         (0..mesh.len()).map(triangle).collect()
     }
 
-    /// Returns the `t` of the hit.
+    /// Returns the distance along a ray to its hit of the triangle.
     fn hit(&self, ray: &bvh::ray::Ray<f32, 3>) -> Option<f32> {
         let [a, b, c] = self.corners;
         let (to_b, to_c, from) = (b - a, c - a, ray.origin - a);
@@ -82,7 +83,7 @@ fn closest(tree: &Bvh<f32, 3>, triangles: &[Triangle], ray: &Ray) -> u32 {
     id
 }
 
-/// Returns camera rays of a picture, and random rays from points of the mesh's box.
+/// Returns the primary rays of a picture, and rays through two random points of the mesh's bounding box.
 fn rays(mesh: &Mesh) -> [(&'static str, Vec<Ray>); 2] {
     let camera = Camera::new([0.6, -1.0, 0.5], [0.0; 3]);
     let primary = camera.framing(mesh.vertices(), 4.0 / 3.0).rays(SIZE).expect("a camera");
@@ -125,7 +126,7 @@ fn run(criterion: &mut Criterion) {
             let of_bvh =
                 || -> Vec<u32> { rays.par_iter().map(|ray| closest(&bvh, &triangles, ray)).collect() };
             group.bench_function(format!("{kind}, bvh"), |b| b.iter(of_bvh));
-            // Rays through edges may hit either triangle.
+            // Rays that pass edges may hit either triangle there.
             let others = trees[0].1.closest_hits(&rays).expect("it fits").triangles;
             let differ = others.iter().zip(of_bvh()).filter(|(a, b)| **a != *b).count();
             assert!(differ <= rays.len() / 1000 + 5, "{differ} of {} rays hit others", rays.len());

@@ -28,12 +28,12 @@ pub(in super::super) fn refit(tree: &HostTree, corners: Vec<Corners>) -> Result<
     check_size(0, num_references)?;
     // Twice: the lists of the threads are concatenated.
     memory::check(2 * num_references * size_of::<(u32, u32)>() as u64, "triangles in leaves")?;
-    let leaves_of = |reference: &Reference| {
+    let reached_leaves = |reference: &Reference| {
         let mut leaves = Vec::new();
         visit_leaves(reference, &mut |leaf| leaves.push((leaf, reference.triangle)));
         leaves
     };
-    let mut by_leaf: Vec<(u32, u32)> = boxes.par_iter().flat_map_iter(leaves_of).collect();
+    let mut by_leaf: Vec<(u32, u32)> = boxes.par_iter().flat_map_iter(reached_leaves).collect();
     by_leaf.par_sort_unstable();
     let mut begin = 0;
     for (index, node) in nodes.iter_mut().enumerate().filter(|(_, node)| node.is_leaf()) {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::SortBy;
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::segmented_sort;
 use crate::sah::hits::{DeviceHits, HitRows};
 use crate::sah::options::RayOptions;
@@ -104,7 +104,7 @@ pub(super) unsafe fn scan_counts(
     let temp = workspace.carve(stream, &layout, "hits of rays")?;
     // SAFETY: input and output have one length, and wait for the device before they are freed.
     unsafe {
-        scan.run::<u64, Sum, Decoupled>(stream, &temp, counts.read_only(), counts, Ends::Exclusive)?;
+        scan.run::<u64, Sum, Decoupled>(stream, &temp, counts.read_only(), counts, ScanKind::Exclusive)?;
         Ok(stream.read(counts.part(counts.len() - 1, 1).read_only())?[0] as usize)
     }
 }

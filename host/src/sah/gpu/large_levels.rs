@@ -5,7 +5,7 @@ use super::small_roots::SourceReferences;
 use crate::device::{Layout, PinnedBuffer, Region, Stream, Temp};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::segmented::Segmented;
+use crate::primitives::segmented::{SegmentFormat, Segmented};
 use cuda_std::kernel::Kernel;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::{Aabb, BOX_WORDS};
@@ -51,8 +51,8 @@ impl LevelLayout {
             counts: layout.reserve(2 * num_nodes),
             chunk_counts: layout.reserve(2 * num_chunks),
             before_chunks: layout.reserve(2 * num_chunks),
-            min_keys: Segmented::plan::<u32, Min>(layout, num_chunks, false),
-            count_sums: Segmented::plan::<u32, Sum>(layout, num_chunks, false),
+            min_keys: Segmented::plan::<u32, Min>(layout, num_chunks, SegmentFormat::Heads),
+            count_sums: Segmented::plan::<u32, Sum>(layout, num_chunks, SegmentFormat::Heads),
             retries: layout.reserve(num_nodes),
             totals: layout.reserve(totals::WORDS),
         }

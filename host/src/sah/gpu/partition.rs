@@ -2,7 +2,7 @@
 
 use super::large_levels::Level;
 use crate::error::Result;
-use crate::primitives::scan::Ends;
+use crate::primitives::scan::ScanKind;
 use kauri_kernels::sah::partition::{sah_count, sah_node_counts, sah_scatter, sah_sort, sah_stay};
 use kauri_kernels::thread::operator::Sum;
 
@@ -55,7 +55,7 @@ impl Level<'_> {
                 let from = counts.part(side * num_chunks, num_chunks);
                 let to = before.part(side * num_chunks, num_chunks);
                 let sums = &self.layout.count_sums;
-                sums.scan::<u32, Sum>(self.stream, self.temp, from, heads, to, Ends::Exclusive)?;
+                sums.scan::<u32, Sum>(self.stream, self.temp, from, heads, to, ScanKind::Exclusive)?;
             }
             let before = before.read_only();
             let args = (
