@@ -190,12 +190,12 @@ fn opened<I: Stored>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) 
 /// takes beside the file, and in an example.
 macro_rules! files_of_index {
     (
-        $Index:ident<P: $Points:path>;
+        $Index:ident<P: $Points:path $(, const $D:ident: usize)?>;
         checks: $checks:literal;
         memory: $memory:literal;
         $(example: $example:literal;)?
     ) => {
-        impl<P: $Points> $Index<P> {
+        impl<P: $Points $(, const $D: usize)?> $Index<P $(, $D)?> {
             /// Writes the index to a file, from which [`load`](Self::load) and [`map`](Self::map) make it again, on any device.
             ///
             /// The file has the same bytes whichever device built the index; the [format] is documented. It is written under another
