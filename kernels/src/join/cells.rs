@@ -92,12 +92,7 @@ impl Pairing {
 /// Writes the code of each point's cell, [`NOWHERE`] if it is in none, and its id; a thread a point. And zeros to where a group ends
 /// behind the last point.
 #[kernel(family = "join", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     dims: u32,

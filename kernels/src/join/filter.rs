@@ -10,12 +10,7 @@ use cuda_std::prelude::*;
 
 /// Writes the pairs of each right point, whose offsets are by its id; a thread each.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_filter<C: Coord, const D: usize>(
     codes: Slice<u64>,
     begins: Slice<u32>,

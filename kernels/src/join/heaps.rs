@@ -21,18 +21,7 @@ pub const MOST_REGISTERS: usize = 64;
 
 /// Writes the best `K` pairs of each right point from `first` on, in no order; a thread each.
 #[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
-#[instance(f32, 2, 16)]
-#[instance(f32, 2, 64)]
-#[instance(f32, 3, 16)]
-#[instance(f32, 3, 64)]
-#[instance(f32, 6, 16)]
-#[instance(f32, 6, 64)]
-#[instance(f64, 2, 16)]
-#[instance(f64, 2, 64)]
-#[instance(f64, 3, 16)]
-#[instance(f64, 3, 64)]
-#[instance(f64, 6, 16)]
-#[instance(f64, 6, 64)]
+#[instances(C = [f32, f64], D = [2, 3, 6], K = [16, 64])]
 pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
     codes: Slice<u64>,
     begins: Slice<u32>,
@@ -85,12 +74,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
 
 /// Writes the best `k` pairs of each right point from `first` on, in no order; a thread each.
 #[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(
     codes: Slice<u64>,
     begins: Slice<u32>,

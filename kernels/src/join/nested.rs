@@ -26,12 +26,7 @@ pub struct NestedSmem<C, const D: usize> {
 /// Offers the pairs of some left points with some right ones: points by their ids, or in their order if there are none. Pairs of two
 /// points of the first `done` are left out. A block as many left points as it has threads, and [`RIGHTS`] right ones.
 #[kernel(family = "join", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_nested<C: Coord, const D: usize>(
     coords: Slice<C>,
     right_coords: Slice<C>,

@@ -11,12 +11,7 @@ use cuda_std::prelude::*;
 /// Counts the left points near each right point, by its id if counts are wanted, and adds them to the total; a thread a right point, of
 /// a set in which `num_before` come before them.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_count<C: Coord, const D: usize>(
     codes: Slice<u64>,
     begins: Slice<u32>,
@@ -54,12 +49,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
 
 /// Writes the ids of the left points near each right point from its offset on, as far as there is room; threads as there.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_emit<C: Coord, const D: usize>(
     codes: Slice<u64>,
     begins: Slice<u32>,

@@ -18,12 +18,7 @@ use cuda_std::prelude::*;
 /// modulo the number of all blocks, of which that is no divisor. A thread goes through so many left points as are in a
 /// [segment](JOIN_SEGMENT); if a lane of a warp has more, the further segments become tasks, for all of which there is room.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = join_rising_min_blocks(D, size_of::<C>()), hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_rising<C: Coord, const D: usize>(
     codes: Slice<u64>,
     begins: Slice<u32>,
@@ -107,12 +102,7 @@ const SEGMENT_SHIFT: u32 = 5;
 
 /// Does what [`join_rising()`] left: a warp a task, then the task as many further on as there are warps.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_REST_MIN_BLOCKS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 6)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 6)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_rising_rest<C: Coord, const D: usize>(
     codes: Slice<u64>,
     begins: Slice<u32>,

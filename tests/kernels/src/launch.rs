@@ -68,8 +68,7 @@ pub unsafe fn test_plain_parameters(x: &[u32], y: *const u32, out: *mut u32) {
 
 /// Generic over a type and a number; adds `N` to each item.
 #[kernel(family = "test", block = 64)]
-#[instance(u32, 1)]
-#[instance(u32, 7)]
+#[instances(T = [u32], N = [1, 7])]
 #[instance(u64, 7)]
 pub unsafe fn test_add_const<T: From<u8> + Copy + core::ops::Add<Output = T> + 'static, const N: u8>(
     items: SliceMut<T>,
