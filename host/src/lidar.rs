@@ -279,7 +279,7 @@ impl Lidar {
 /// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
 ///
 /// // The cell of the leaf that the first point is in, in meters.
-/// let leaf = tree.leaves_of(&points[..1])?[0];
+/// let leaf = tree.leaf_of(&points[..1])?[0];
 /// let [low, high] = tree.bounds(leaf)?.map(|corner| file.to_meters(corner));
 /// let point = file.to_meters(points[0]);
 /// assert!((0..2).all(|axis| low[axis] <= point[axis] && point[axis] < high[axis]));

@@ -10,8 +10,8 @@ use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, Number, noise};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Error, Result};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
+use kauri::{Error, Result};
 use rayon::prelude::*;
 
 /// The builds.
@@ -67,17 +67,19 @@ fn builds<C: Number, const D: usize>(
     leaf_points: &[u32],
 ) -> Result<()>
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     for &z in leaf_points {
-        for (builder, how) in [(Builder::Codes, "build"), (Builder::Levels, "build level by level")] {
+        for (algorithm, how) in
+            [(BuildAlgorithm::Codes, "build"), (BuildAlgorithm::Levels, "build level by level")]
+        {
             unless_too_large((|| {
                 let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
                 let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
-                let options = QuadtreeOptions::default().leaf_points(z).builder(builder);
+                let options = QuadtreeOptions::default().leaf_points(z).algorithm(algorithm);
                 let timing = settings.effort.wall(|| {
-                    let tree = Quadtree::<[C; D]>::build_on(&stream, &mut workspace, &coords, &options)?;
+                    let tree = CellTree::<[C; D], D>::build_on(&stream, &mut workspace, &coords, &options)?;
                     stream.synchronize()?;
                     Ok(tree)
                 })?;

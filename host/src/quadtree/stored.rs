@@ -13,7 +13,6 @@ use crate::quadtree::sections::Sections;
 use crate::quadtree::tree::CellTree;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Stored, files_of_index};
-use kauri_kernels::thread::coord::Coord;
 
 /// Reads the tree of a file, and brings it to the device.
 fn load(

@@ -54,7 +54,7 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     let i = thread::index_1d_u64() as usize;
     if i < leaves.len() {
         let (frame, query) = (Frame::<D>::load(frame), load_point::<C, D>(queries, i, D));
-        let leaf = if frame.has(query) { leaf_of(&frame, nodes, frame.unit(query)).0 } else { NO_NODE };
+        let leaf = if frame.contains(query) { leaf_of(&frame, nodes, frame.unit(query)).0 } else { NO_NODE };
         leaves.store(i, leaf);
     }
 }
@@ -225,7 +225,7 @@ pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
         }
         let (mut best, mut best_distance) = (NO_NODE, f64::INFINITY);
         let mut look = |place: u32| {
-            let distance = frame.units_from(load_point::<C, D>(coords, place as usize, D), middle);
+            let distance = frame.dist2_in_units(load_point::<C, D>(coords, place as usize, D), middle);
             if distance < best_distance {
                 (best, best_distance) = (place, distance);
             }

@@ -1,8 +1,10 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
-use kauri::quadtree::{Builder, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{
+    BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
+};
 use kauri::query::{Neighbors, Norm, PointMask, Queries, QueryOptions};
-use kauri::{Cartesian, Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
+use kauri::{Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
 use std::ops::ControlFlow;
@@ -18,7 +20,10 @@ struct Lists<const D: usize> {
 }
 
 impl<const D: usize> Lists<D> {
-    fn of<C: Scalar>(tree: &Quadtree<[C; D]>) -> Self {
+    fn of<C: Scalar>(tree: &CellTree<[C; D], D>) -> Self
+    where
+        [C; D]: CartesianPoint<D>,
+    {
         let nodes = tree.nodes().unwrap().into_owned();
         let cells = (0..nodes.len()).map(|i| tree.bounds(i as u32).unwrap()).collect();
         Self { nodes, cells, ids: tree.ids().unwrap().into_owned() }
@@ -90,17 +95,19 @@ fn depth<C: Scalar, const D: usize>(points: &[[C; D]], side: f64, options: &Quad
 
 fn check<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let mut expected = None;
-    let builders = [Builder::Codes, Builder::Levels];
+    let algorithms = [BuildAlgorithm::Codes, BuildAlgorithm::Levels];
     let devices = devices_for_shape(shape, points.len());
-    for (device, builder) in devices.iter().flat_map(|device| builders.map(|builder| (device, builder))) {
-        let options = &options.clone().builder(builder);
+    for (device, algorithm) in
+        devices.iter().flat_map(|device| algorithms.map(|algorithm| (device, algorithm)))
+    {
+        let options = &options.clone().algorithm(algorithm);
         let what =
             || format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
         let tree =
-            Quadtree::build(device, points, options).unwrap_or_else(|error| panic!("{}: {error}", what()));
+            CellTree::build(device, points, options).unwrap_or_else(|error| panic!("{}: {error}", what()));
         tree.verify().unwrap_or_else(|error| panic!("{}: {error}", what()));
         let expected = expected.get_or_insert_with(|| {
             let root = tree.bounds(0).unwrap();
@@ -113,13 +120,13 @@ where
         assert_eq!(tree.depth(), lists.nodes.last().unwrap().level, "{}", what());
         let is_crowded = |node: &Node| node.is_leaf() && node.len() > options.leaf_points;
         let crowded = (0..lists.nodes.len()).filter(|&i| is_crowded(&lists.nodes[i])).map(|i| i as u32);
-        assert!(tree.crowded_leaves().unwrap().into_iter().eq(crowded), "{}", what());
+        assert!(tree.overfull_leaves().unwrap().into_iter().eq(crowded), "{}", what());
     }
 }
 
 fn equal_to_the_naive_build<C: Scalar, const D: usize>()
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     for (i, n) in SIZES.into_iter().enumerate() {
         for shape in Shape::ALL {
@@ -185,7 +192,7 @@ fn shapes_of_the_builder_level_by_level() {
     let expected = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
     for device in devices_for_shape(Shape::Clustered, 1000) {
         for (i, threads) in [4, 8, 16, 32, 64, 128, 256, 512].into_iter().enumerate() {
-            let mut options = QuadtreeOptions::default().builder(Builder::Levels);
+            let mut options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
             options.levels.threads = Some(threads);
             options.levels.block_points = [u32::MAX, 200][i % 2];
             options.levels.thread_points = [0, 30, 100, u32::MAX][i % 4];
@@ -218,18 +225,18 @@ fn leaves_of_many_points() {
 
 fn queries<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     for device in devices_for_shape(shape, points.len()) {
         let what = format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
-        let tree = Quadtree::build(&device, points, options).unwrap();
+        let tree = CellTree::build(&device, points, options).unwrap();
         let Lists { nodes, cells, ids } = Lists::of(&tree);
         let leaves = (0..nodes.len() as u32).filter(|&i| nodes[i as usize].is_leaf()).collect::<Vec<_>>();
         // Points of the tree, and others.
         let mut asked = kauri_tests::generate::queries(points, 50, 3);
         asked.extend(&points[..points.len().min(50)]);
         asked.push([C::LIMIT; D]);
-        for (query, found) in asked.iter().zip(tree.leaves_of(&asked).unwrap()) {
+        for (query, found) in asked.iter().zip(tree.leaf_of(&asked).unwrap()) {
             let has = |&&leaf: &&u32| {
                 let [low, high] = cells[leaf as usize];
                 (0..D).all(|axis| (low[axis]..high[axis]).contains(&query[axis].to_f64()))
@@ -237,7 +244,7 @@ where
             assert_eq!(leaves.iter().find(has).copied().unwrap_or(NO_NODE), found, "{query:?}, {what}");
         }
         let of: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 60).collect();
-        let around = tree.leaves_around(&of).unwrap();
+        let around = tree.adjacent_leaves(&of).unwrap();
         assert_eq!(around.len(), of.len());
         for (row, &of) in of.iter().enumerate() {
             let own = cells[of as usize];
@@ -268,9 +275,9 @@ where
             above = sample;
         }
         let first = devices_for_shape(Shape::Uniform, points.len())[0].clone();
-        let other = Quadtree::build(&first, points, options).unwrap();
+        let other = CellTree::build(&first, points, options).unwrap();
         assert_eq!(tree.level_of_detail(3).unwrap(), other.level_of_detail(3).unwrap(), "{what}");
-        assert_eq!(around, other.leaves_around(&of).unwrap(), "{what}");
+        assert_eq!(around, other.adjacent_leaves(&of).unwrap(), "{what}");
     }
 }
 
@@ -288,7 +295,7 @@ fn leaves_and_samples() {
 
 fn answers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let index = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let rows = |rows: kauri::Result<Neighbors<[C; D]>>| match rows {
@@ -320,7 +327,7 @@ where
     for device in devices_for_shape(shape, points.len()) {
         let what =
             || format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
-        let tree = Quadtree::build(&device, points, options).unwrap();
+        let tree = CellTree::build(&device, points, options).unwrap();
         for (k, options) in [(1, &plain), (7, &plain), (40, &all_rules), (100, &plain)] {
             let [found, expected] =
                 [tree.nearest_with(&asked, k, options), index.nearest_with(&asked, k, options)];
@@ -380,18 +387,23 @@ fn answers_are_those_of_a_kd_tree() {
 
 fn out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
-    let expected = Lists::of(&Quadtree::build(&Device::cpu(), points, options).unwrap());
+    let expected = Lists::of(&CellTree::build(&Device::cpu(), points, options).unwrap());
     for gpu in devices_for_shape(shape, points.len()).iter().filter_map(Device::gpu) {
-        for (limit, builder) in
-            [(300_000, Builder::Codes), (400_000, Builder::Levels), (1 << 30, Builder::Codes)]
-        {
+        for (limit, algorithm) in [
+            (300_000, BuildAlgorithm::Codes),
+            (400_000, BuildAlgorithm::Levels),
+            (1 << 30, BuildAlgorithm::Codes),
+        ] {
             for out_of_core in [OutOfCore::Streamed, OutOfCore::CpuTop] {
                 let what = || {
-                    format!("{} {shape:?} points, {out_of_core:?}, {limit} bytes, {builder:?}", points.len())
+                    format!(
+                        "{} {shape:?} points, {out_of_core:?}, {limit} bytes, {algorithm:?}",
+                        points.len()
+                    )
                 };
-                let options = &options.clone().builder(builder).out_of_core(out_of_core);
+                let options = &options.clone().algorithm(algorithm).out_of_core(out_of_core);
                 let device = Device::from_gpu(gpu.with_memory_limit(limit));
                 let mut phases: Vec<&str> = Vec::new();
                 let mut progress = |step: Step| {
@@ -401,7 +413,7 @@ where
                     }
                     ControlFlow::Continue(())
                 };
-                let tree = Quadtree::build_with(&device, points, options, &mut progress)
+                let tree = CellTree::build_with(&device, points, options, &mut progress)
                     .unwrap_or_else(|error| panic!("{}: {error}", what()));
                 assert!(
                     out_of_core == OutOfCore::CpuTop
@@ -445,8 +457,8 @@ fn bad_input_is_named() {
         assert_eq!(build(&[], &options.clone().max_depth(33)), "levels of a quadtree 33: expected 0 to 32");
         let tree = Quadtree::build(&device, &[[1.0_f32, 2.0]], &options).unwrap();
         assert_eq!(tree.bounds(1).unwrap_err().to_string(), "node 1: expected 0 to 0");
-        assert_eq!(tree.leaves_around(&[0, 1]).unwrap_err().to_string(), "node 1: expected 0 to 0");
-        let error = tree.leaves_of(&[[0.0, f32::INFINITY]]).unwrap_err();
+        assert_eq!(tree.adjacent_leaves(&[0, 1]).unwrap_err().to_string(), "node 1: expected 0 to 0");
+        let error = tree.leaf_of(&[[0.0, f32::INFINITY]]).unwrap_err();
         assert!(matches!(error, Error::NonFinite { what: "query", index: 0, axis: 1, .. }), "{error}");
         assert!(matches!(tree.payloads_in_order(&[1, 2]), Err(Error::Shape { .. })));
         assert_eq!(tree.payloads_in_order(&["a"]).unwrap(), ["a"]);
@@ -475,13 +487,13 @@ fn cells_that_reach_beyond_the_period() {
     let options = QueryOptions::default().periods([0.0, 2.0 * FAR]);
     let queries = [[0.0, FAR], [0.0, -FAR]];
     for device in kauri_tests::devices_for(points.len()) {
-        for builder in [Builder::Codes, Builder::Levels] {
+        for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
             let tree =
-                Quadtree::build(&device, &points, &QuadtreeOptions::default().builder(builder)).unwrap();
+                Quadtree::build(&device, &points, &QuadtreeOptions::default().algorithm(algorithm)).unwrap();
             let counts = tree.count_within(Queries::Points(&queries), 0.5, &options).unwrap();
-            assert_eq!(counts, [2, 2], "on {device}, {builder:?}");
+            assert_eq!(counts, [2, 2], "on {device}, {algorithm:?}");
             let near = tree.nearest_with(Queries::Points(&queries), 2, &options).unwrap();
-            assert_eq!(near.row(0), (&[100, 101][..], &[0.0, 0.0][..]), "on {device}, {builder:?}");
+            assert_eq!(near.row(0), (&[100, 101][..], &[0.0, 0.0][..]), "on {device}, {algorithm:?}");
         }
     }
 }
@@ -491,7 +503,7 @@ fn cells_that_reach_beyond_the_period() {
 fn tiny_coordinates_are_on_their_side_of_zero() {
     fn check<C: Scalar, const D: usize>(tiny: f64, far: f64)
     where
-        [C; D]: Cartesian<Coord = C>,
+        [C; D]: CartesianPoint<D, Coord = C>,
     {
         let at = |x: f64, y: f64| std::array::from_fn(|axis| C::from_f64([x, y, 0.0][axis]));
         let mut points: Vec<[C; D]> = (0..25).map(|i| at(-tiny, f64::from(i))).collect();
@@ -507,18 +519,18 @@ fn tiny_coordinates_are_on_their_side_of_zero() {
             [low, high]
         });
         for device in kauri_tests::devices_for(points.len()) {
-            for builder in [Builder::Codes, Builder::Levels] {
+            for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
                 for leaf_points in [1, 4] {
-                    let what = format!("{tiny:e} and {far:e}, {D}-D {} on {device}, {builder:?}", C::NAME);
-                    let options = QuadtreeOptions::default().leaf_points(leaf_points).builder(builder);
-                    let tree = Quadtree::build(&device, &points, &options).unwrap();
+                    let what = format!("{tiny:e} and {far:e}, {D}-D {} on {device}, {algorithm:?}", C::NAME);
+                    let options = QuadtreeOptions::default().leaf_points(leaf_points).algorithm(algorithm);
+                    let tree = CellTree::build(&device, &points, &options).unwrap();
                     tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert_eq!(tree.count_in_boxes(&boxes, None).unwrap(), [25, 27, 3, 1], "{what}");
                     let near = tree.nearest(&points, 1).unwrap();
                     assert!(near.dist2().iter().all(|&distance| distance == C::ZERO), "{what}");
                     // Each point is in the leaf that says so.
                     let (leaves, nodes, ids) =
-                        (tree.leaves_of(&points).unwrap(), tree.nodes().unwrap(), tree.ids().unwrap());
+                        (tree.leaf_of(&points).unwrap(), tree.nodes().unwrap(), tree.ids().unwrap());
                     for (id, &leaf) in leaves.iter().enumerate() {
                         let node = nodes[leaf as usize];
                         let of_leaf = &ids[node.start as usize..node.end as usize];

@@ -75,7 +75,8 @@ const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: 
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
 const QUADTREE_SPLITS: Kernel = Kernel { file: "kernels/src/quadtree/splits.rs", tests: &["quadtree::"] };
-const QUADTREE_LEVELS: Kernel = Kernel { file: "kernels/src/quadtree/levels.rs", tests: &["quadtree::"] };
+const QUADTREE_LEVELS: Kernel =
+    Kernel { file: "kernels/src/quadtree/levels/chunk.rs", tests: &["quadtree::"] };
 const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/order.rs", tests: &["quadtree::"] };
 const QUADTREE_BATCHES: Kernel = Kernel { file: "kernels/src/quadtree/batches.rs", tests: &["quadtree::"] };
 const SAH_CHUNKS: Kernel = Kernel { file: "kernels/src/sah/chunks.rs", tests: &["sah::"] };
@@ -782,8 +783,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before sorted points are stored",
         kernel: QUADTREE_LEVELS,
-        from: "                places.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
-        to: "                places.add(child);\n            }\n            j += 1;\n        }",
+        from: "                ranks.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
+        to: "                ranks.add(child);\n            }\n            j += 1;\n        }",
     },
     Mutant {
         what: "quadtree: level by level, the threads before have no points",
@@ -794,8 +795,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before points are with their threads",
         kernel: QUADTREE_LEVELS,
-        from: "        thread::sync_threads();\n        let (first, mut own, mut j) =",
-        to: "        let (first, mut own, mut j) =",
+        from: "        thread::sync_threads();\n        let (first, mut counts, mut j) =",
+        to: "        let (first, mut counts, mut j) =",
     },
     Mutant {
         what: "SAH: triangles above a plane go where those below do",

@@ -8,7 +8,7 @@ use crate::report::{Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::lidar::Lidar;
-use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{BuildAlgorithm, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::{Device, Error, Result};
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             })?;
             Ok((row(work, n, Some(timing)), by_cpu))
         };
-        let levels = QuadtreeOptions::default().builder(Builder::Levels);
+        let levels = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
         let (mut one_core, _) = build(&Device::cpu(), &levels, "level by level, one core")?;
         let one_core_ms = median(&one_core);
         one_core.places.push(Place::new("figure 5", "", "one core", across));
@@ -134,14 +134,14 @@ fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resu
         Ok(())
     };
     for threads in THREADS.into_iter().filter(|_| n <= MOST_OF_ONE_BLOCK) {
-        let mut options = QuadtreeOptions::default().builder(Builder::Levels);
+        let mut options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
         options.levels.threads = Some(threads);
         options.levels.block_points = u32::MAX;
         let place = Place::new("figure 9", "", &format!("{threads} threads"), n as f64);
         build(&options, &format!("level by level, a block of {threads} threads a node"), place)?;
     }
     for z in LEAF_POINTS {
-        let options = QuadtreeOptions::default().builder(Builder::Levels).leaf_points(z);
+        let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels).leaf_points(z);
         let place = Place::new("figure 10", "", &format!("{z} points a leaf"), n as f64);
         build(&options, &format!("level by level, {z} points a leaf"), place)?;
     }

@@ -4,8 +4,8 @@ use crate::points::{self, Number};
 use crate::report::{Phase, Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream};
-use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Device, Error, Result};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use kauri::{Device, Error, Result};
 
 /// Bytes of the device that a build out of core has.
 const CAP: u64 = 4 << 30;
@@ -28,7 +28,7 @@ fn builds<C: Number, const D: usize>(
     points: &[[C; D]],
 ) -> Result<()>
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     let n = points.len() as u64;
@@ -62,7 +62,7 @@ where
             options.clone().out_of_core(OutOfCore::CpuTop),
         ),
         ("build by all cores", of_cpu, &Device::cpu(), options.clone()),
-        ("build by one core", of_cpu, &Device::cpu(), options.builder(Builder::Levels)),
+        ("build by one core", of_cpu, &Device::cpu(), options.algorithm(BuildAlgorithm::Levels)),
     ];
     for (work, most, device, options) in cases {
         if points.len() > most {
@@ -71,7 +71,7 @@ where
         unless_too_large((|| {
             let (mut phases, mut temp_bytes) = (Vec::new(), 0);
             let timing = settings.effort.wall(|| {
-                let tree = Quadtree::build(device, points, &options)?;
+                let tree = CellTree::build(device, points, &options)?;
                 let of = |phase: &kauri::Phase| Phase {
                     name: phase.name.to_owned(),
                     ms: phase.duration.as_secs_f64() * 1e3,

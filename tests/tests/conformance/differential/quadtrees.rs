@@ -2,35 +2,41 @@
 
 use super::indexes::Questions;
 use super::{Run, attack_everywhere, told};
-use kauri::quadtree::{Builder, NO_NODE, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, OutOfCore, QuadtreeOptions};
 use kauri_tests::naive::Number;
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 
-const FORMS: [(Builder, OutOfCore); 4] = [
-    (Builder::Codes, OutOfCore::WhereNeeded),
-    (Builder::Levels, OutOfCore::WhereNeeded),
-    (Builder::Codes, OutOfCore::Streamed),
-    (Builder::Codes, OutOfCore::CpuTop),
+const FORMS: [(BuildAlgorithm, OutOfCore); 4] = [
+    (BuildAlgorithm::Codes, OutOfCore::WhereNeeded),
+    (BuildAlgorithm::Levels, OutOfCore::WhereNeeded),
+    (BuildAlgorithm::Codes, OutOfCore::Streamed),
+    (BuildAlgorithm::Codes, OutOfCore::CpuTop),
 ];
 
-fn trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
+fn trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let case = Case::<S, D>::of(draw, draw.choose(Choice::IsPeriodic, &[true, false, false]));
     told(trees_of(run, draw, &case), &case)
 }
 
-fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome {
+fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let (leaf_points, max_depth) =
         (draw.choose(Choice::Leaf, &[1, 2, 20, 5]), draw.choose(Choice::Depth, &[32, 32, 3, 0]));
     let options = QuadtreeOptions::default().leaf_points(leaf_points).max_depth(max_depth);
     for device in &run.devices {
         // Where the tree is built makes no difference on the CPU.
         let forms = if device.is_cpu() { &FORMS[..2] } else { &FORMS[..] };
-        for (builder, out_of_core) in run.some(draw, Choice::Builder, forms) {
-            let options = options.clone().builder(builder).out_of_core(out_of_core);
-            let tree = Quadtree::build(device, &case.points, &options)?;
+        for (algorithm, out_of_core) in run.some(draw, Choice::Builder, forms) {
+            let options = options.clone().algorithm(algorithm).out_of_core(out_of_core);
+            let tree = CellTree::build(device, &case.points, &options)?;
             tree.verify()?;
-            let what = format!("Quadtree, {leaf_points} a leaf, {builder:?}, {out_of_core:?} on {device}");
+            let what = format!("Quadtree, {leaf_points} a leaf, {algorithm:?}, {out_of_core:?} on {device}");
             check_cells(&tree, case, &what)?;
             Questions::new(run, (case, draw), vec![true; case.points.len()], &what)?.ask(&tree)?;
         }
@@ -46,7 +52,10 @@ fn is_in<const D: usize>(place: &[f64; D], [low, high]: &Cell<D>) -> bool {
 }
 
 /// Cells halve, have their points, and split where they have to.
-fn check_cells<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, case: &Case<S, D>, what: &str) -> Outcome {
+fn check_cells<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, case: &Case<S, D>, what: &str) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let (nodes, ids) = (tree.nodes()?, tree.ids()?);
     let cells = (0..nodes.len() as u32).map(|node| tree.bounds(node)).collect::<Result<Vec<Cell<D>>, _>>()?;
     let places: Vec<[f64; D]> = case.point_numbers().iter().map(|point| point.map(Number::wide)).collect();
@@ -95,19 +104,22 @@ fn check_cells<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, case: &Case<S,
 
 /// The leaves of places, and those around each other.
 fn check_leaves<S: Nasty, const D: usize>(
-    tree: &Quadtree<[S; D]>,
+    tree: &CellTree<[S; D], D>,
     case: &Case<S, D>,
     cells: &[Cell<D>],
     leaves: &[u32],
     what: &str,
-) -> Outcome {
-    for (query, leaf) in case.other_numbers().iter().zip(tree.leaves_of(&case.others)?) {
+) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
+    for (query, leaf) in case.other_numbers().iter().zip(tree.leaf_of(&case.others)?) {
         let place = query.map(Number::wide);
         let expected = leaves.iter().copied().find(|&leaf| is_in(&place, &cells[leaf as usize]));
         prop_assert_eq!(leaf, expected.unwrap_or(NO_NODE), "{}: the leaf of {:?}", what, query);
     }
     let some = &leaves[..leaves.len().min(40)];
-    let around = tree.leaves_around(some)?;
+    let around = tree.adjacent_leaves(some)?;
     for (row, &leaf) in some.iter().enumerate() {
         let [low, high] = &cells[leaf as usize];
         let touches = |other: u32| {
@@ -123,7 +135,10 @@ fn check_leaves<S: Nasty, const D: usize>(
 }
 
 /// Every node of a level that has points has a sample of them, and so has every leaf above; all of one level are in the next.
-fn check_detail<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, what: &str) -> Outcome {
+fn check_detail<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, what: &str) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let (nodes, ids) = (tree.nodes()?, tree.ids()?);
     let mut before: Vec<u32> = Vec::new();
     for level in 0..=tree.depth() {
