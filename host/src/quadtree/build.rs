@@ -12,6 +12,7 @@ use crate::quadtree::gpu::{self, GpuTree, streamed};
 use crate::quadtree::node::node_bytes;
 use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
 use crate::stats::Stats;
+use kauri_kernels::quadtree::frame::MAX_LEVELS;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
@@ -113,6 +114,9 @@ pub(crate) fn plan<C: Coord>(
     dims: usize,
     options: &QuadtreeOptions,
 ) -> MemoryPlan {
+    // A build refuses other options.
+    let options =
+        &options.clone().leaf_points(options.leaf_points.max(1)).max_depth(options.max_depth.min(MAX_LEVELS));
     let num_nodes = max_even_nodes(num_points as u64, dims, options);
     let point_bytes = (dims * size_of::<C>() + size_of::<u32>()) as u64;
     let tree_bytes = num_points as u64 * point_bytes + num_nodes * node_bytes(dims);
@@ -131,7 +135,7 @@ pub(crate) fn plan<C: Coord>(
 
 /// Returns an upper bound of the number of nodes over evenly spread points.
 fn max_even_nodes(num_points: u64, dims: usize, options: &QuadtreeOptions) -> u64 {
-    let (leaf_points, children) = (u64::from(options.leaf_points.max(1)), 1_u64 << dims);
+    let (leaf_points, children) = (u64::from(options.leaf_points), 1_u64 << dims);
     if num_points <= leaf_points || options.max_depth == 0 {
         return 1;
     }
