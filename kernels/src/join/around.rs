@@ -13,7 +13,7 @@ use cuda_std::prelude::*;
 pub const GROUP: usize = 4;
 
 /// The left points, in the order of their cells.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, KernelArgs)]
 pub struct Lefts<'a, C> {
     /// The codes of their cells; or of the cells that are not empty, with [`NOWHERE`](super::cells::NOWHERE) behind them up to the number
     /// of points.
@@ -26,6 +26,47 @@ pub struct Lefts<'a, C> {
     pub coords: Slice<'a, C>,
     /// Their ids.
     pub ids: Slice<'a, u32>,
+}
+
+/// Two sets of points in the order of their cells, and when two points are near: what all joins by cells take.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct CellSets<'a, C> {
+    /// The left points.
+    pub left: crate::join::around::Lefts<'a, C>,
+    /// The coordinates of the right points.
+    pub right_coords: Slice<'a, C>,
+    /// The ids of the right points.
+    pub right_ids: Slice<'a, u32>,
+    /// Number of dimensions.
+    pub dims: u32,
+    /// The words of the grid.
+    pub grid: Slice<'a, f64>,
+    /// The grid's bits and curve, the norm and the pairing: [`Shape::to_word`].
+    pub shape: u32,
+    /// The largest distance of near points, as the norm computes it.
+    pub bound: f64,
+}
+
+impl<'a, C: Coord> CellSets<'a, C> {
+    /// The left points with their grid.
+    #[inline(always)]
+    pub(super) unsafe fn around<const D: usize>(&self) -> Around<'a, C, D> {
+        let Shape { bits, curve, norm, pairing } = Shape::from_word(self.shape);
+        let grid = Grid::load(self.grid, self.dims as usize, bits, curve);
+        let directory = Directory::new(self.left.directory, grid.code_bits());
+        Around { lefts: self.left, directory, grid, norm, pairing, bound: C::from_f64(self.bound) }
+    }
+
+    /// Right point `i`, if it is in a cell.
+    #[inline(always)]
+    pub(super) unsafe fn right<const D: usize>(
+        &self,
+        around: &Around<'a, C, D>,
+        i: usize,
+    ) -> Option<Right<C, D>> {
+        let point = load_point(self.right_coords, i, around.grid.dims);
+        Some(Right { point, id: self.right_ids.load(i), cell: around.grid.cell(point)? })
+    }
 }
 
 /// The left points and what is near.
@@ -55,33 +96,7 @@ impl<C, const D: usize> Right<C, D> {
     }
 }
 
-impl<'a, C: Coord, const D: usize> Around<'a, C, D> {
-    #[inline(always)]
-    pub(super) unsafe fn new(
-        lefts: Lefts<'a, C>,
-        dims: u32,
-        grid: Slice<'a, f64>,
-        shape: u32,
-        bound: f64,
-    ) -> Self {
-        let Shape { bits, curve, norm, pairing } = Shape::from_word(shape);
-        let grid = Grid::load(grid, dims as usize, bits, curve);
-        let directory = Directory::new(lefts.directory, grid.code_bits());
-        Self { lefts, directory, grid, norm, pairing, bound: C::from_f64(bound) }
-    }
-
-    /// A right point, if it is in a cell.
-    #[inline(always)]
-    pub(super) unsafe fn right(
-        &self,
-        coords: Slice<'_, C>,
-        ids: Slice<'_, u32>,
-        i: usize,
-    ) -> Option<Right<C, D>> {
-        let point = load_point(coords, i, self.grid.dims);
-        Some(Right { point, id: ids.load(i), cell: self.grid.cell(point)? })
-    }
-
+impl<C: Coord, const D: usize> Around<'_, C, D> {
     /// Calls `take` with the place and id of each left point that is near.
     #[inline(always)]
     pub(super) unsafe fn each(&self, right: &Right<C, D>, take: impl FnMut(usize, u32)) {

@@ -1,9 +1,9 @@
 //! The best pairs of each right point in a heap of its thread, in registers or in shared memory (Løvik 2020). Of a later batch of right
 //! points pairs that are worse than the best of those before are left out.
 
-use super::around::{Around, Lefts, Right};
+use super::around::{Around, CellSets, Right};
 use super::best::{pair, state};
-use super::score::Scoring;
+use super::score::{PairRanks, Scoring};
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
@@ -23,22 +23,8 @@ pub const MOST_REGISTERS: usize = 64;
 #[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6], K = [16, 64])]
 pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
-    codes: Slice<u64>,
-    begins: Slice<u32>,
-    directory: Slice<u32>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    right_coords: Slice<C>,
-    right_ids: Slice<u32>,
-    dims: u32,
-    grid: Slice<f64>,
-    shape: u32,
-    bound: f64,
-    ranks: Slice<u64>,
-    right_ranks: Slice<u64>,
-    scoring: u32,
-    left_weight: f64,
-    right_weight: f64,
+    sets: CellSets<'_, C>,
+    ranks: PairRanks<'_>,
     first: u64,
     state: Slice<u64>,
     pairs: SliceMut<Bits128>,
@@ -48,22 +34,21 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
         return;
     }
     let i = first as usize + row;
-    let lefts = Lefts { codes, begins, directory, coords, ids };
-    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
-    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
-    let right_id = right_ids.load(i);
-    if let Some(right) = around.right(right_coords, right_ids, i) {
-        let (right_rank, worst) = (right_ranks.load(i), state.load(state::LIMIT));
+    let around = sets.around::<D>();
+    let scoring = ranks.scoring.scoring();
+    let right_id = sets.right_ids.load(i);
+    if let Some(right) = sets.right(&around, i) {
+        let (right_rank, worst) = (ranks.right.load(i), state.load(state::LIMIT));
         let first = Cell::new(least_left(&scoring, worst, right_rank));
         let take = |place, id| {
-            let key = !scoring.rank(ranks.load(place), right_rank);
+            let key = !scoring.rank(ranks.left.load(place), right_rank);
             if key <= worst {
                 best.offer(key, id);
                 let worst = if best.keys[0] < worst { best.keys[0] } else { worst };
                 first.set(least_left(&scoring, worst, right_rank));
             }
         };
-        look(&around, &right, &scoring, ranks, &first, take);
+        look(&around, &right, &scoring, ranks.left, &first, take);
     }
     let mut entry = 0;
     while entry < K {
@@ -76,22 +61,8 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
 #[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(
-    codes: Slice<u64>,
-    begins: Slice<u32>,
-    directory: Slice<u32>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    right_coords: Slice<C>,
-    right_ids: Slice<u32>,
-    dims: u32,
-    grid: Slice<f64>,
-    shape: u32,
-    bound: f64,
-    ranks: Slice<u64>,
-    right_ranks: Slice<u64>,
-    scoring: u32,
-    left_weight: f64,
-    right_weight: f64,
+    sets: CellSets<'_, C>,
+    ranks: PairRanks<'_>,
     first: u64,
     k: u32,
     state: Slice<u64>,
@@ -102,16 +73,15 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
         return;
     }
     let i = first as usize + row;
-    let lefts = Lefts { codes, begins, directory, coords, ids };
-    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
-    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
-    let right_id = right_ids.load(i);
+    let around = sets.around::<D>();
+    let scoring = ranks.scoring.scoring();
+    let right_id = sets.right_ids.load(i);
     let mut heap = Heap::new(shared_mem(), k);
-    if let Some(right) = around.right(right_coords, right_ids, i) {
-        let (right_rank, worst) = (right_ranks.load(i), state.load(state::LIMIT));
+    if let Some(right) = sets.right(&around, i) {
+        let (right_rank, worst) = (ranks.right.load(i), state.load(state::LIMIT));
         let first = Cell::new(least_left(&scoring, worst, right_rank));
         let take = |place, id| {
-            let key = !scoring.rank(ranks.load(place), right_rank);
+            let key = !scoring.rank(ranks.left.load(place), right_rank);
             if key <= worst {
                 heap.offer((key, id));
                 if heap.len == k {
@@ -119,7 +89,7 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
                 }
             }
         };
-        look(&around, &right, &scoring, ranks, &first, take);
+        look(&around, &right, &scoring, ranks.left, &first, take);
     }
     let mut entry = 0;
     while entry < k {

@@ -1,6 +1,6 @@
 //! The pairs of points within a distance of each other: how many a right point has, then which.
 
-use super::around::{Around, Lefts};
+use super::around::CellSets;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::operator::Sum;
@@ -13,31 +13,20 @@ use cuda_std::prelude::*;
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_count<C: Coord, const D: usize>(
-    codes: Slice<u64>,
-    begins: Slice<u32>,
-    directory: Slice<u32>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    right_coords: Slice<C>,
-    right_ids: Slice<u32>,
-    dims: u32,
-    grid: Slice<f64>,
-    shape: u32,
-    bound: f64,
+    sets: CellSets<'_, C>,
     num_before: u32,
     counts: SliceMut<u32>,
     total: SliceMut<u64>,
 ) {
-    let lefts = Lefts { codes, begins, directory, coords, ids };
-    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
+    let around = sets.around::<D>();
     let i = thread::index_1d_u64() as usize;
     let mut count = 0;
-    if i < right_ids.len() {
-        if let Some(right) = around.right(right_coords, right_ids, i) {
+    if i < sets.right_ids.len() {
+        if let Some(right) = sets.right(&around, i) {
             around.each(&right.behind(num_before), |_, _| count += 1);
         }
         if !counts.is_empty() {
-            counts.store(right_ids.load(i) as usize, count);
+            counts.store(sets.right_ids.load(i) as usize, count);
         }
     }
     // Of a warp it is less than 2^32 only most often.
@@ -51,26 +40,15 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_emit<C: Coord, const D: usize>(
-    codes: Slice<u64>,
-    begins: Slice<u32>,
-    directory: Slice<u32>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    right_coords: Slice<C>,
-    right_ids: Slice<u32>,
-    dims: u32,
-    grid: Slice<f64>,
-    shape: u32,
-    bound: f64,
+    sets: CellSets<'_, C>,
     num_before: u32,
     offsets: Slice<u64>,
     found: SliceMut<u32>,
 ) {
-    let lefts = Lefts { codes, begins, directory, coords, ids };
-    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
+    let around = sets.around::<D>();
     let i = thread::index_1d_u64() as usize;
-    if i < right_ids.len()
-        && let Some(right) = around.right(right_coords, right_ids, i)
+    if i < sets.right_ids.len()
+        && let Some(right) = sets.right(&around, i)
     {
         let mut place = offsets.load(right.id as usize) as usize;
         let take = |_, id| {

@@ -2,9 +2,9 @@
 //! A part is of blocks from all over the grid, and what takes a warp long is divided among all. Of the left points in the cells around only
 //! those are looked at whose scores suffice.
 
-use super::around::{Around, Lefts};
+use super::around::CellSets;
 use super::best::{Best, pair, state};
-use super::score::Scoring;
+use super::score::{PairRanks, Scoring};
 use crate::policy::{JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS, join_rising_min_blocks};
 use crate::thread::coord::Coord;
 use crate::thread::operator::Max;
@@ -20,23 +20,9 @@ use cuda_std::prelude::*;
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = join_rising_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_rising<C: Coord, const D: usize>(
-    codes: Slice<u64>,
-    begins: Slice<u32>,
-    directory: Slice<u32>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    right_coords: Slice<C>,
-    right_ids: Slice<u32>,
-    dims: u32,
-    grid: Slice<f64>,
-    shape: u32,
-    bound: f64,
-    ranks: Slice<u64>,
-    right_ranks: Slice<u64>,
+    sets: CellSets<'_, C>,
+    ranks: PairRanks<'_>,
     extremes: Slice<u64>,
-    scoring: u32,
-    left_weight: f64,
-    right_weight: f64,
     first_block: u64,
     stride: u64,
     pairs: SliceMut<Bits128>,
@@ -44,24 +30,9 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
     tasks_per_warp: u32,
     tasks: SliceMut<u64>,
 ) {
-    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
-    let best = Best::new(pairs, state);
-    let lefts = Lefts { codes, begins, directory, coords, ids };
-    let rising = Rising {
-        lefts,
-        right_coords,
-        right_ids,
-        dims,
-        grid,
-        shape,
-        bound,
-        ranks,
-        right_ranks,
-        extremes,
-        scoring,
-        best,
-    };
-    let right = right_of_thread(right_ids.len(), first_block, stride);
+    let rising =
+        Rising { sets, ranks, extremes, scoring: ranks.scoring.scoring(), best: Best::new(pairs, state) };
+    let right = right_of_thread(sets.right_ids.len(), first_block, stride);
     let all = match right {
         Some(i) => rising.offer::<D>(i, (0, JOIN_SEGMENT)),
         None => 0,
@@ -104,44 +75,15 @@ const SEGMENT_SHIFT: u32 = 5;
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_REST_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_rising_rest<C: Coord, const D: usize>(
-    codes: Slice<u64>,
-    begins: Slice<u32>,
-    directory: Slice<u32>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    right_coords: Slice<C>,
-    right_ids: Slice<u32>,
-    dims: u32,
-    grid: Slice<f64>,
-    shape: u32,
-    bound: f64,
-    ranks: Slice<u64>,
-    right_ranks: Slice<u64>,
+    sets: CellSets<'_, C>,
+    ranks: PairRanks<'_>,
     extremes: Slice<u64>,
-    scoring: u32,
-    left_weight: f64,
-    right_weight: f64,
     pairs: SliceMut<Bits128>,
     state: SliceMut<u64>,
     tasks: Slice<u64>,
 ) {
-    let scoring = Scoring::from_bits(scoring, [left_weight, right_weight]);
-    let best = Best::new(pairs, state);
-    let lefts = Lefts { codes, begins, directory, coords, ids };
-    let rising = Rising {
-        lefts,
-        right_coords,
-        right_ids,
-        dims,
-        grid,
-        shape,
-        bound,
-        ranks,
-        right_ranks,
-        extremes,
-        scoring,
-        best,
-    };
+    let rising =
+        Rising { sets, ranks, extremes, scoring: ranks.scoring.scoring(), best: Best::new(pairs, state) };
     let all = state.load(state::TASKS);
     let mut task = thread::index_1d_u64() / 32;
     while task < all {
@@ -149,7 +91,7 @@ pub unsafe fn join_rising_rest<C: Coord, const D: usize>(
         let i = (word >> WARP_SHIFT) as usize * 32 + warp::lane_id() as usize;
         let segment = (word >> SEGMENT_SHIFT) as u32 as usize;
         let end = segment + (1 << (word & 31));
-        if i < right_ids.len() {
+        if i < sets.right_ids.len() {
             rising.offer::<D>(i, (JOIN_SEGMENT * segment, JOIN_SEGMENT * end));
         }
         task += u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64;
@@ -159,15 +101,8 @@ pub unsafe fn join_rising_rest<C: Coord, const D: usize>(
 /// What both have.
 #[derive(Clone, Copy)]
 struct Rising<'a, C> {
-    lefts: Lefts<'a, C>,
-    right_coords: Slice<'a, C>,
-    right_ids: Slice<'a, u32>,
-    dims: u32,
-    grid: Slice<'a, f64>,
-    shape: u32,
-    bound: f64,
-    ranks: Slice<'a, u64>,
-    right_ranks: Slice<'a, u64>,
+    sets: CellSets<'a, C>,
+    ranks: PairRanks<'a>,
     extremes: Slice<'a, u64>,
     scoring: Scoring,
     best: Best<'a>,
@@ -178,18 +113,20 @@ impl<C: Coord> Rising<'_, C> {
     /// none if its score does not suffice.
     #[inline(always)]
     unsafe fn offer<const D: usize>(&self, i: usize, part: (usize, usize)) -> usize {
-        let Self { ranks, scoring, best, .. } = *self;
-        let right_rank = self.right_ranks.load(i);
+        let Self { sets, ranks, scoring, best, .. } = *self;
+        let right_rank = ranks.right.load(i);
         let all = [self.extremes.load(0), self.extremes.load(1)];
         let Some((first, last)) = scoring.lefts_for(best.least_rank(), right_rank, all) else { return 0 };
-        let around = Around::<C, D>::new(self.lefts, self.dims, self.grid, self.shape, self.bound);
-        let Some(right) = around.right(self.right_coords, self.right_ids, i) else { return 0 };
+        let around = sets.around::<D>();
+        let Some(right) = sets.right(&around, i) else { return 0 };
         around.each_wanted(
             &right,
             part,
             || best.has_room(),
-            |place| ranks.load(place).wrapping_sub(first) <= last - first,
-            |place, id| best.offer(around.pair(scoring.rank(ranks.load(place), right_rank), id, right.id)),
+            |place| ranks.left.load(place).wrapping_sub(first) <= last - first,
+            |place, id| {
+                best.offer(around.pair(scoring.rank(ranks.left.load(place), right_rank), id, right.id))
+            },
         )
     }
 }
@@ -211,11 +148,11 @@ fn right_of_thread(num_rights: usize, first_block: u64, stride: u64) -> Option<u
 /// The arguments are those that the host gives for such a launch, and all threads of the block call.
 #[inline(always)]
 pub unsafe fn offer_all<C: Coord, const D: usize>(launch: OwnLaunch<'_, C>, score: impl Fn(u32, u32) -> u64) {
-    let OwnLaunch { lefts, right_coords, right_ids, dims, grid, shape, bound, .. } = launch;
-    let Some(i) = right_of_thread(right_ids.len(), launch.first_block, launch.stride) else { return };
-    let best = Best::new(launch.pairs, launch.state);
-    let around = Around::<C, D>::new(lefts, dims, grid, shape, bound);
-    let Some(right) = around.right(right_coords, right_ids, i) else { return };
+    let OwnLaunch { sets, first_block, stride, pairs, state } = launch;
+    let Some(i) = right_of_thread(sets.right_ids.len(), first_block, stride) else { return };
+    let best = Best::new(pairs, state);
+    let around = sets.around::<D>();
+    let Some(right) = sets.right(&around, i) else { return };
     around.each_wanted(
         &right,
         (0, usize::MAX),
@@ -225,29 +162,17 @@ pub unsafe fn offer_all<C: Coord, const D: usize>(launch: OwnLaunch<'_, C>, scor
     );
 }
 
-/// The arguments of a launch with a score of one's own.
-#[derive(Clone, Copy)]
+/// The arguments of a launch with a score of your own. A kernel takes it as a parameter, beside what its score needs.
+#[derive(Clone, Copy, KernelArgs)]
 pub struct OwnLaunch<'a, C> {
-    /// The left points, in the order of their cells.
-    pub lefts: Lefts<'a, C>,
-    /// The coordinates of the right points, in the order of their cells, and their ids.
-    pub right_coords: Slice<'a, C>,
-    /// The same.
-    pub right_ids: Slice<'a, u32>,
-    /// Number of dimensions.
-    pub dims: u32,
-    /// The grid, and what else belongs to it in one word.
-    pub grid: Slice<'a, f64>,
-    /// The same.
-    pub shape: u32,
-    /// What distances are compared with.
-    pub bound: f64,
+    /// The two sets.
+    pub sets: crate::join::around::CellSets<'a, C>,
     /// Which blocks these are.
     pub first_block: u64,
     /// The same.
     pub stride: u64,
     /// The pairs so far.
-    pub pairs: SliceMut<'a, Bits128>,
+    pub pairs: SliceMut<'a, crate::thread::words::Bits128>,
     /// And their state.
     pub state: SliceMut<'a, u64>,
 }

@@ -75,7 +75,64 @@ pub struct Scoring {
     pub weights: [f64; 2],
 }
 
+/// A [`Scoring`] as kernels take it.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct ScoringArgs {
+    /// Type and function: [`Scoring::to_bits`].
+    pub bits: u32,
+    /// The weight of the left score.
+    pub left_weight: f64,
+    /// The weight of the right score.
+    pub right_weight: f64,
+}
+
+impl ScoringArgs {
+    /// The scoring.
+    #[inline(always)]
+    pub fn scoring(&self) -> Scoring {
+        Scoring::from_bits(self.bits, [self.left_weight, self.right_weight])
+    }
+}
+
+/// The scores of two sets of points as ranks, and how two ranks make that of a pair.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct PairRanks<'a> {
+    /// The ranks of the left points, in the order of their cells.
+    pub left: Slice<'a, u64>,
+    /// The ranks of the right points, in the order of their cells.
+    pub right: Slice<'a, u64>,
+    /// How two scores make that of a pair.
+    pub scoring: crate::join::score::ScoringArgs,
+}
+
+/// The scores of two sets of points by id, and how two scores make that of a pair.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct PairScores<'a> {
+    /// The scores of the left points as words.
+    pub left: Slice<'a, u32>,
+    /// The scores of the right points as words.
+    pub right: Slice<'a, u32>,
+    /// The [`ScoreType`] of both.
+    pub score_type: u32,
+    /// How two scores make that of a pair.
+    pub scoring: crate::join::score::ScoringArgs,
+}
+
+impl<'a> PairScores<'a> {
+    /// The scores of both sets.
+    #[inline(always)]
+    pub(super) fn of_sets(&self) -> [Scores<'a>; 2] {
+        let of = ScoreType::of(self.score_type);
+        [self.left, self.right].map(|words| Scores { words, of })
+    }
+}
+
 impl Scoring {
+    /// The scoring as kernels take it.
+    pub const fn args(&self) -> ScoringArgs {
+        ScoringArgs { bits: self.to_bits(), left_weight: self.weights[0], right_weight: self.weights[1] }
+    }
+
     /// Type and function in a word.
     pub const fn to_bits(&self) -> u32 {
         self.function as u32 | (self.of_integers as u32) << 8

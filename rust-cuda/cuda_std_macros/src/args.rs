@@ -8,19 +8,19 @@
 use crate::entry;
 use crate::kernel::{Kernel, substitute};
 use crate::params::{Param, Passing};
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Punct, Spacing, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
     Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Generics, Ident, ItemFn,
-    PathArguments, Result, Token, Type, WherePredicate, braced, parse_quote,
+    PathArguments, Result, Token, Type, Visibility, WherePredicate, braced, parse_quote,
 };
 
 /// Implements `KernelArg` for the host, and writes the macro that names the fields for entries.
 pub(crate) fn derive(input: TokenStream) -> Result<TokenStream> {
-    let DeriveInput { ident, generics, data, .. } = syn::parse2(input)?;
+    let DeriveInput { ident, vis, generics, data, .. } = syn::parse2(input)?;
     let Data::Struct(data) = &data else {
         return Err(Error::new(ident.span(), "KernelArgs is for structs"));
     };
@@ -40,8 +40,14 @@ pub(crate) fn derive(input: TokenStream) -> Result<TokenStream> {
         types.iter().map(|ty| -> WherePredicate { parse_quote!(#ty: ::cuda_std::kernel::KernelArg) }),
     );
     let (impl_generics, _, where_clause) = bounded.split_for_impl();
-    let fields_macro = format_ident!("__kernel_args_{ident}");
+    let (export, import) = match vis {
+        // An exported macro is in the crate's root: the hash keeps structs of one name apart.
+        Visibility::Public(_) => (quote!(#[macro_export]), quote!(pub)),
+        _ => (quote!(), quote!(pub(crate))),
+    };
+    let fields_macro = format_ident!("__kernel_args_{ident}_{:x}", hash(&quote!(#fields).to_string()));
     let declared = &generics.params;
+    let paths = types.iter().map(|ty| with_dollar_crate(quote!(#ty)));
     Ok(quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         impl #impl_generics ::cuda_std::kernel::KernelArg for #ident #type_generics #where_clause {
@@ -53,15 +59,35 @@ pub(crate) fn derive(input: TokenStream) -> Result<TokenStream> {
         #[cfg(target_arch = "nvptx64")]
         #[doc(hidden)]
         #[allow(unused_macros)]
+        #export
         macro_rules! #fields_macro {
             ($($kernel:tt)*) => {
-                ::cuda_std::__kernel_entries! { { <#declared> #(#names: #types,)* } $($kernel)* }
+                ::cuda_std::__kernel_entries! { { <#declared> #(#names: #paths,)* } $($kernel)* }
             };
         }
         #[cfg(target_arch = "nvptx64")]
         #[allow(unused_imports)]
-        pub(crate) use #fields_macro as #ident;
+        #import use #fields_macro as #ident;
     })
+}
+
+/// Writes `$crate` for `crate`, which a macro's caller in another crate would take for its own.
+fn with_dollar_crate(tokens: TokenStream) -> TokenStream {
+    tokens
+        .into_iter()
+        .flat_map(|token| match token {
+            TokenTree::Ident(ident) if ident == "crate" => {
+                [Punct::new('$', Spacing::Alone).into(), ident.into()].to_vec()
+            }
+            other => vec![other],
+        })
+        .collect()
+}
+
+/// FNV-1a: the same in every build, so that builds are reproducible.
+fn hash(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// A kernel whose parameters are being flattened.

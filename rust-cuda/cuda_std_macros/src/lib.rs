@@ -63,9 +63,12 @@ pub fn kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 /// The entry takes each field as a parameter of its own, so that loads through the views are loads from global memory; a
 /// struct passed by value would make them generic.
 ///
-/// A field may be a struct that derives `KernelArgs` too. Fields of type parameters are numbers. Kernels that take the
-/// struct lie in the crate that declares it and import it by its name, and likewise the types of its fields; the fields are
-/// visible where the kernel is. Views in the struct's type are written `'_` in the kernel's signature.
+/// - Fields are views, numbers and structs that derive `KernelArgs` too. Other types
+///   in them, also those of the elements of views, are written from the root of the crate (`crate::points::Points<'a, C>`), so
+///   that kernels need not import them.
+/// - A kernel imports the struct by `use`, which brings a macro of that name along. Fields are visible where the kernel is; a
+///   `pub` struct may be taken by kernels of other crates.
+/// - The lifetime of views is written `'_` in the kernel's signature.
 #[proc_macro_derive(KernelArgs)]
 pub fn kernel_args(item: TokenStream) -> TokenStream {
     args::derive(item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

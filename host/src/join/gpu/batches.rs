@@ -1,6 +1,6 @@
 //! Pairs in batches: the points that are looked in stay on the device, those with rows come and go.
 
-use super::cells::{Cells, CellsOn, GridOn, GridPlan, GridView, Joined, Role, join_args};
+use super::cells::{Cells, CellsOn, GridOn, GridPlan, GridView, Joined, Role};
 use super::pairs::{Counting, count_all};
 use super::{grid_of_host, with_kernel_dims};
 use crate::batches::{Delivery, Made, Place, Rows, Work, items};
@@ -120,7 +120,7 @@ impl<C: Coord> Finding<'_, C> {
             if !is_known {
                 place.telling.tell(stream, offsets.read_only().part(part.len(), 1))?;
             }
-            let args = join_args!(joined, num_before, offsets.read_only(), ids);
+            let args = (joined.sets(), num_before, offsets.read_only(), ids);
             with_kernel_dims!(dims, D => stream.launch_items::<join_emit<C, D>>(part.len() as u64, args))?;
         }
         self.drafted = (part, room);

@@ -11,8 +11,9 @@ use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use crate::primitives::select::Select;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::around::GROUP;
+use kauri_kernels::join::around::{CellSets, GROUP, Lefts};
 use kauri_kernels::join::cells::{Shape, join_cells, join_codes, join_directory, join_ranks};
+use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
 use kauri_kernels::primitives::unique::primitives_unique;
 use kauri_kernels::thread::coord::Coord;
@@ -303,27 +304,26 @@ pub(super) struct Joined<'a, C> {
     pub(super) bound: f64,
 }
 
-/// The arguments that all joins by cells begin with, and more.
-macro_rules! join_args {
-    ($joined:expr $(, $more:expr)* $(,)?) => {{
-        let joined = &$joined;
-        (
-            joined.left.codes,
-            joined.left.begins,
-            joined.left.directory,
-            joined.left.coords,
-            joined.left.ids,
-            joined.right.coords,
-            joined.right.ids,
-            joined.dims as u32,
-            joined.grid.words,
-            joined.grid.shape,
-            joined.bound,
-            $($more),*
-        )
-    }};
+impl<'a, C: Coord> Joined<'a, C> {
+    /// The sets as kernels take them.
+    pub(super) fn sets(&self) -> CellSets<'a, C> {
+        let CellsOn { codes, begins, directory, coords, ids, .. } = self.left;
+        CellSets {
+            left: Lefts { codes, begins, directory, coords, ids },
+            right_coords: self.right.coords,
+            right_ids: self.right.ids,
+            dims: self.dims as u32,
+            grid: self.grid.words,
+            shape: self.grid.shape,
+            bound: self.bound,
+        }
+    }
+
+    /// The ranks of the scores of both sets as kernels take them.
+    pub(super) fn ranks(&self, scoring: &Scoring) -> PairRanks<'a> {
+        PairRanks { left: self.left.ranks, right: self.right.ranks, scoring: scoring.args() }
+    }
 }
-pub(super) use join_args;
 
 /// Temporary memory of two sets.
 pub(super) struct TwoSets<C> {

@@ -1,7 +1,7 @@
 //! The best pairs by a heap of each right point.
 
 use super::best::Best;
-use super::cells::{GridOn, TwoSets, join_args};
+use super::cells::{GridOn, TwoSets};
 use super::{Asked, ScoredOn, with_kernel_dims};
 use crate::device::{Layout, Workspace};
 use crate::error::Result;
@@ -48,20 +48,16 @@ pub(super) fn best<C: Coord>(
             // SAFETY: as above; there is room for as many rows.
             unsafe {
                 let rows = temp.view(rows).part(0, len * of_row);
-                let (n, bits, [left, right]) = (len as u64, scoring.to_bits(), scoring.weights);
-                let (ranks, right_ranks) = (joined.left.ranks, joined.right.ranks);
-                let state = keeping.state().read_only();
+                let (n, sets, ranks) = (len as u64, joined.sets(), joined.ranks(scoring));
+                let (first_row, state) = (first as u64, keeping.state().read_only());
                 if in_registers {
-                    let args =
-                        join_args!(joined, ranks, right_ranks, bits, left, right, first as u64, state, rows);
+                    let args = (sets, ranks, first_row, state, rows);
                     with_kernel_dims!(dims, D => match of_row {
                         16 => stream.launch_items::<join_in_registers<C, D, 16>>(n, args),
                         _ => stream.launch_items::<join_in_registers<C, D, 64>>(n, args),
                     })?;
                 } else {
-                    let (first, k) = (first as u64, k as u32);
-                    let args =
-                        join_args!(joined, ranks, right_ranks, bits, left, right, first, k, state, rows);
+                    let args = (sets, ranks, first_row, k as u32, state, rows);
                     with_kernel_dims!(dims, D => stream.launch_items::<join_in_shared<C, D>>(n, args))?;
                 }
                 keeping.offer(rows.read_only())?;

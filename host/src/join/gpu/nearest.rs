@@ -1,6 +1,6 @@
 //! The nearest left points of each right point within a distance.
 
-use super::cells::{TwoSets, join_args};
+use super::cells::TwoSets;
 use super::{grid_on, with_kernel_dims};
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
@@ -47,7 +47,7 @@ pub(in crate::join) fn nearest<C: Coord>(
     // SAFETY: the sets are borrowed, the memory is the plan's own, and buffers wait for the device before they are freed.
     unsafe {
         let joined = plan.run(stream, &temp, dims, &grid, near, sets, None)?;
-        let args = join_args!(joined, k as u32, ids.slice_mut(), dist2.slice_mut());
+        let args = (joined.sets(), k as u32, ids.slice_mut(), dist2.slice_mut());
         with_kernel_dims!(dims, D => stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args))?;
     }
     Ok(Some((ids, dist2)))

@@ -1,7 +1,7 @@
 //! All pairs: how many, which, and the best of them.
 
 use super::best::Best;
-use super::cells::{GridOn, Joined, TwoSets, join_args};
+use super::cells::{GridOn, Joined, TwoSets};
 use super::{Asked, ScoredOn, grid_on, with_kernel_dims};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -85,7 +85,7 @@ pub(in crate::join) fn rows<C: Coord>(
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut found = Buffer::uninitialized(stream.gpu(), len, "ids of points found")
             .map_err(|error| error.of_result(total, bytes))?;
-        let args = join_args!(joined, 0, offsets.slice(), found.slice_mut());
+        let args = (joined.sets(), 0, offsets.slice(), found.slice_mut());
         let n = num_rows as u64;
         with_kernel_dims!(dims, D => stream.launch_items::<join_emit<C, D>>(n, args))?;
         Ok((offsets, found))
@@ -116,16 +116,7 @@ pub(super) fn filtered<C: Coord>(
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
             .map_err(|error| error.of_result(total, bytes))?;
-        let args = join_args!(
-            joined,
-            joined.left.ranks,
-            joined.right.ranks,
-            scoring.to_bits(),
-            scoring.weights[0],
-            scoring.weights[1],
-            offsets.read_only(),
-            all.slice_mut(),
-        );
+        let args = (joined.sets(), joined.ranks(scoring), offsets.read_only(), all.slice_mut());
         let n = num_rows as u64;
         with_kernel_dims!(dims, D => stream.launch_items::<join_filter<C, D>>(n, args))?;
         all
@@ -245,7 +236,7 @@ unsafe fn launch_count<C: Coord>(
     counts: SliceMut<'_, u32>,
     total: SliceMut<'_, u64>,
 ) -> Result<()> {
-    let args = join_args!(joined, num_before, counts, total);
+    let args = (joined.sets(), num_before, counts, total);
     let n = joined.right.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe { with_kernel_dims!(joined.dims, D => stream.launch_items::<join_count<C, D>>(n, args)) }

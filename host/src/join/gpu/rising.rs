@@ -1,13 +1,12 @@
 //! The best pairs under a limit that rises.
 
 use super::best::Best;
-use super::cells::{CellsOn, GridOn, Joined, TwoSets, join_args};
+use super::cells::{GridOn, Joined, TwoSets};
 use super::{Asked, ScoredOn, grid_on, with_kernel_dims};
 use crate::device::{Layout, Region, Workspace};
 use crate::error::Result;
 use crate::join::Near;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::join::around::Lefts;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::rising::{OwnLaunch, join_rising, join_rising_rest};
 use kauri_kernels::policy::{JOIN, JOIN_SEGMENT, JOIN_THREADS};
@@ -33,26 +32,11 @@ pub(super) fn best<C: Coord>(
     let &Asked { stream, dims, .. } = asked;
     let coords = sets.map(|set| set.coords);
     rising(asked, workspace, coords, Some(sets), grid, |joined, part| {
-        let (ranks, right_ranks, extremes) = (joined.left.ranks, joined.right.ranks, joined.left.extremes);
-        let (bits, [left, right]) = (scoring.to_bits(), scoring.weights);
+        let (sets_by_cells, ranks, extremes) = (joined.sets(), joined.ranks(&scoring), joined.left.extremes);
         let (first, stride, pairs, state) = (part.first_block, part.stride, part.pairs, part.state);
         let num_warps = part.num_blocks as usize * (JOIN_THREADS / 32);
         let tasks_per_warp = u32::try_from(part.tasks.len() / num_warps).unwrap_or(u32::MAX);
-        let args = join_args!(
-            joined,
-            ranks,
-            right_ranks,
-            extremes,
-            bits,
-            left,
-            right,
-            first,
-            stride,
-            pairs,
-            state,
-            tasks_per_warp,
-            part.tasks
-        );
+        let args = (sets_by_cells, ranks, extremes, first, stride, pairs, state, tasks_per_warp, part.tasks);
         // SAFETY: the sets are borrowed, and the memory is the plan's own.
         unsafe {
             with_kernel_dims!(dims, D => stream.launch::<join_rising<C, D>>(part.num_blocks, args))?;
@@ -60,9 +44,7 @@ pub(super) fn best<C: Coord>(
             if sets[0].len <= JOIN_SEGMENT {
                 return Ok(());
             }
-            let tasks = part.tasks.read_only();
-            let args =
-                join_args!(joined, ranks, right_ranks, extremes, bits, left, right, pairs, state, tasks);
+            let args = (sets_by_cells, ranks, extremes, pairs, state, part.tasks.read_only());
             with_kernel_dims!(dims, D => stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, args))
         }
     })
@@ -78,15 +60,8 @@ pub(in crate::join) fn best_by<C: Coord>(
     let grid = grid_on(asked.stream, workspace, asked.dims, coords, asked.near)?;
     let Some(grid) = grid else { return Ok(Vec::new()) };
     rising(asked, workspace, coords, None, grid, |joined, part| {
-        let CellsOn { codes, begins, directory, coords, ids, .. } = joined.left;
         let own = OwnLaunch {
-            lefts: Lefts { codes, begins, directory, coords, ids },
-            right_coords: joined.right.coords,
-            right_ids: joined.right.ids,
-            dims: joined.dims as u32,
-            grid: joined.grid.words,
-            shape: joined.grid.shape,
-            bound: joined.bound,
+            sets: joined.sets(),
             first_block: part.first_block,
             stride: part.stride,
             pairs: part.pairs,
