@@ -1,4 +1,4 @@
-//! Quadtrees and octrees: nodes cut from sorted codes, or level by level.
+//! Quadtrees and octrees: build from sorted Morton codes, build level by level, and queries.
 
 pub mod batches;
 pub mod codes;

@@ -1,10 +1,10 @@
-//! Nodes that split, found in sorted keys without going from level to level, and their children.
+//! Nodes that split, found in sorted keys on all levels at once, and their children.
 //!
-//! Two points share the cells of as many levels as their keys share digits. A cell of level `l` has more than `most` points if and only if
-//! its first point and the point `most` places on share level `l`; and a point is the first of its cells below the level that it shares
-//! with the point before. So every place knows by itself which splitting nodes begin there: those of the levels behind the one shared with
-//! the point before, up to the one shared with the point `most` on. Listed level by level they are in breadth-first order, and so are their
-//! children, 2^D of each: the k-th node that splits has the children from `2^D k` on.
+//! Two points share cells on as many levels as their keys share leading digits. A cell of level `l` has more than `leaf_points` points if and
+//! only if its first point and the point `leaf_points` positions later share level `l`. A point is the first of its cells on all levels below the
+//! deepest one that it shares with its predecessor. So each position determines the splitting nodes that begin there: they are on the levels below
+//! the one shared with the predecessor, down to the one shared with the point `leaf_points` positions later. Listed level by level, the nodes
+//! are in breadth-first order, and so are their children: the children of the k-th node that splits begin at `2^D k`.
 
 use super::codes::Roots;
 use super::frame::Frame;
@@ -22,61 +22,60 @@ struct Keys<'a, K, const D: usize> {
     keys: Slice<'a, K>,
     num_levels: u32,
     /// A node with more points splits.
-    most: usize,
+    leaf_points: usize,
 }
 
 impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
     #[inline(always)]
-    unsafe fn key(&self, place: usize) -> u64 {
-        self.keys.load(place).into()
+    unsafe fn key(&self, i: usize) -> u64 {
+        self.keys.load(i).into()
     }
 
-    /// The lowest level on which two points are in one cell, -1 if they are of different roots.
+    /// Returns the deepest level on which two points share a cell; -1 if their roots differ.
     #[inline(always)]
-    unsafe fn shared(&self, a: usize, b: usize) -> i32 {
-        // The digits that differ are as many as are left of this one.
+    unsafe fn shared_level(&self, a: usize, b: usize) -> i32 {
+        // The number of digits from the highest that differs down.
         let bits = u64::BITS - (self.key(a) ^ self.key(b)).leading_zeros();
         let below = bits.div_ceil(D as u32);
         if below > self.num_levels { -1 } else { (self.num_levels - below) as i32 }
     }
 
-    /// The levels on which a node that splits begins at a place, a bit each.
+    /// Returns a bit for each level on which a node that splits begins at position `i`.
     #[inline(always)]
-    unsafe fn levels(&self, place: usize) -> u32 {
+    unsafe fn split_levels(&self, i: usize) -> u32 {
         let len = self.keys.len();
-        if place >= len || len - place <= self.most {
+        if i >= len || len - i <= self.leaf_points {
             return 0;
         }
-        // Bits from the first of them on, and those behind the last.
-        let from = |level: i32| u32::MAX << level;
-        let above = if place == 0 { -1 } else { self.shared(place - 1, place) };
-        from(above + 1) & !from(self.shared(place, place + self.most) + 1)
+        let bits_from = |level: i32| u32::MAX << level;
+        let above = if i == 0 { -1 } else { self.shared_level(i - 1, i) };
+        bits_from(above + 1) & !bits_from(self.shared_level(i, i + self.leaf_points) + 1)
     }
 
-    /// Calls `found` with each of the places of a warp at which nodes begin that split: the level, the lanes, and if the caller's is one of
-    /// these its place. All lanes call.
+    /// Visits the nodes that split and begin at the positions of a warp: calls `visit` for each level of each group of 32 positions, with the
+    /// lanes whose position begins a node, and the calling lane's position if it does. All lanes call.
     #[inline(always)]
-    unsafe fn each_level(&self, warp: usize, mut found: impl FnMut(u32, u32, Option<usize>)) {
+    unsafe fn for_each_level(&self, warp: usize, mut visit: impl FnMut(u32, u32, Option<usize>)) {
         let mut group = warp::lane_id();
         while group < QUADTREE_WARP_POINTS as u32 {
-            let place = warp * QUADTREE_WARP_POINTS + group as usize;
-            let own = self.levels(place);
-            let mut all = warp::warp_reduce(warp::FULL_MASK, own, WarpReductionOp::Or);
+            let i = warp * QUADTREE_WARP_POINTS + group as usize;
+            let levels = self.split_levels(i);
+            let mut all = warp::warp_reduce(warp::FULL_MASK, levels, WarpReductionOp::Or);
             while all != 0 {
                 let level = all.trailing_zeros();
                 all &= all - 1;
-                let begins = own >> level & 1 == 1;
+                let begins = levels >> level & 1 == 1;
                 let lanes = warp::warp_vote_ballot(warp::FULL_MASK, begins);
-                found(level, lanes, begins.then_some(place));
+                visit(level, lanes, begins.then_some(i));
             }
-            // Opaque, so that there is one vote for all groups.
+            // Opaque to the compiler, so that the loop is not unrolled.
             group = computed(group + 32);
         }
     }
 }
 
-/// Counts the nodes that split, on each level of a round, of at most 30, and the one below: a row a level, in it a number a warp, which
-/// has as many [points](QUADTREE_WARP_POINTS); behind all rows a 0.
+/// Counts the nodes that split on each level of a round, at most 30, and on the level below. The counts have one row per level with one entry per
+/// warp, which takes [`QUADTREE_WARP_POINTS`] points, and end with a 0.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_count<K: RadixKey, const D: usize>(
@@ -86,13 +85,13 @@ pub unsafe fn quadtree_count<K: RadixKey, const D: usize>(
     counts: SliceMut<u32>,
 ) {
     let (warp, num_warps) = (thread::index_1d_u64() as usize / 32, keys.len().div_ceil(QUADTREE_WARP_POINTS));
-    // The whole warp.
+    // True for all lanes of a warp.
     if warp >= num_warps {
         return;
     }
     let (lane, mut count) = (warp::lane_id(), 0);
-    let keys = Keys::<K, D> { keys, num_levels, most: most as usize };
-    keys.each_level(warp, |level, lanes, _| count += if level == lane { lanes.count_ones() } else { 0 });
+    let keys = Keys::<K, D> { keys, num_levels, leaf_points: most as usize };
+    keys.for_each_level(warp, |level, lanes, _| count += if level == lane { lanes.count_ones() } else { 0 });
     if lane <= num_levels {
         counts.store(lane as usize * num_warps + warp, count);
     }
@@ -101,7 +100,7 @@ pub unsafe fn quadtree_count<K: RadixKey, const D: usize>(
     }
 }
 
-/// Writes where the rows of such counts begin once they have been scanned, and their sum; one block.
+/// Writes where each row begins in the list of nodes that split, given the scanned counts, and the length of the list. One block.
 #[kernel(family = "quadtree", block = 32)]
 pub unsafe fn quadtree_rows(counts: Slice<u32>, begins: SliceMut<u32>) {
     let (row, num_rows) = (thread::index_1d() as usize, begins.len() - 1);
@@ -110,8 +109,8 @@ pub unsafe fn quadtree_rows(counts: Slice<u32>, begins: SliceMut<u32>) {
     }
 }
 
-/// Writes the place at which each node begins that splits, in the order of levels, then of places; as
-/// [`quadtree_count()`], whose counts have been scanned.
+/// Lists the positions at which the nodes that split begin, ordered by level, then by position. The launch is that of [`quadtree_count()`], and
+/// `counts` are its scanned counts.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
@@ -122,27 +121,26 @@ pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
     splits: SliceMut<u32>,
 ) {
     let (warp, num_warps) = (thread::index_1d_u64() as usize / 32, keys.len().div_ceil(QUADTREE_WARP_POINTS));
-    // The whole warp.
+    // True for all lanes of a warp.
     if warp >= num_warps {
         return;
     }
     let lane = warp::lane_id();
     let mut next = if lane <= num_levels { counts.load(lane as usize * num_warps + warp) } else { 0 };
-    let keys = Keys::<K, D> { keys, num_levels, most: most as usize };
-    keys.each_level(warp, |level, lanes, place| {
+    let keys = Keys::<K, D> { keys, num_levels, leaf_points: most as usize };
+    keys.for_each_level(warp, |level, lanes, position| {
         let before =
             warp::shuffle_idx(warp::FULL_MASK, next, level) + (lanes & warp::lane_mask_lt()).count_ones();
-        if let Some(place) = place {
-            splits.store(before as usize, place as u32);
+        if let Some(position) = position {
+            splits.store(before as usize, position as u32);
         }
         next += if level == lane { lanes.count_ones() } else { 0 };
     });
 }
 
-/// Writes the children of each node of a round that splits, and their cells, from node `first_node` on; and for nodes below the last level
-/// of the round which node they are, where their points begin, and how many these are, so that they can be the roots of the next. The first
-/// nodes that split are the roots. `counts` are those of [`quadtree_splits()`]. A warp 32 nodes
-/// that split.
+/// Writes the children of the nodes of a round that split, and their cells, from node `first_node` on. Nodes on the level below the round become
+/// the roots of the next: writes their node number, first point and number of points. The first nodes on the list of nodes that split are the
+/// roots of this round. `counts` are those of [`quadtree_splits()`]. A warp takes 32 nodes.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
@@ -164,46 +162,50 @@ pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
     deep_starts: SliceMut<u32>,
     deep_lens: SliceMut<u64>,
 ) {
-    let keys = Keys::<K, D> { keys, num_levels, most: most as usize };
-    let of = Roots { starts, offsets };
-    let round = Round { keys, level, counts, splits, rows, roots, of, first_node };
-    let to = Targets { nodes, cells, deep, deep_starts, deep_lens };
+    let keys = Keys::<K, D> { keys, num_levels, leaf_points: most as usize };
+    let root_points = Roots { starts, offsets };
+    let round = Round { keys, level, counts, splits, rows, roots, root_points, first_node };
+    let to = Output { nodes, cells, deep, deep_starts, deep_lens };
     round.write(thread::index_1d_u64() as usize, Frame::<D>::load(frame).levels, &to);
 }
 
-/// What a round has found.
+/// The nodes of a round that split.
 struct Round<'a, K, const D: usize> {
     keys: Keys<'a, K, D>,
-    /// That of the roots.
+    /// The level of the roots.
     level: u32,
-    /// How many nodes that split come before the places of each warp, on each level.
+    /// For each level and warp, the number of entries in `splits` before those of the warp.
     counts: Slice<'a, u32>,
+    /// The positions at which the nodes that split begin.
     splits: Slice<'a, u32>,
-    /// Where the levels of these begin.
+    /// Where each level begins in `splits`.
     rows: Slice<'a, u32>,
-    /// The nodes that the roots are.
+    /// The node numbers of the roots.
     roots: Slice<'a, u32>,
-    of: Roots<'a>,
+    root_points: Roots<'a>,
+    /// The number of the first child.
     first_node: u32,
 }
 
 /// A node that splits.
 struct Split {
-    /// From the round's roots.
+    /// Its level below the roots of the round.
     level: u32,
+    /// The index of its root.
     root: u32,
+    /// Its node number.
     node: u32,
-    /// Its points, by their places in the round.
+    /// Its range of positions.
     begin: usize,
     end: usize,
-    /// Of its key the part that all of them share.
+    /// The leading digits that its keys share.
     key: u64,
 }
 
 impl Split {
-    /// That of another lane. All lanes call.
+    /// Returns the node of another lane. All lanes call.
     #[inline(always)]
-    unsafe fn of_lane(&self, lane: u32) -> Self {
+    unsafe fn shuffle(&self, lane: u32) -> Self {
         let Self { level, root, node, begin, end, key } = *self;
         let [level, root, node, begin, end] = [level, root, node, begin as u32, end as u32]
             .map(|word| warp::shuffle_idx(warp::FULL_MASK, word, lane));
@@ -212,8 +214,8 @@ impl Split {
     }
 }
 
-/// Where nodes are written, and the roots of the next round, if there is one.
-struct Targets<'a> {
+/// The arrays to write: nodes, cells, and the roots of the next round, if there is one.
+struct Output<'a> {
     nodes: SliceMut<'a, Bits128>,
     cells: SliceMut<'a, u32>,
     deep: SliceMut<'a, u32>,
@@ -222,42 +224,43 @@ struct Targets<'a> {
 }
 
 impl<K: RadixKey, const D: usize> Round<'_, K, D> {
-    /// Writes what there is to write of the caller's node, and the children of all nodes of the warp, a lane a child, in a root of so many
-    /// levels. All lanes call.
+    /// Writes node `k` of the list, one per lane, then the children of all nodes of the warp, one child per lane at a time. The frame has
+    /// `levels` levels. All lanes call.
     #[inline(always)]
-    unsafe fn write(&self, k: usize, levels: u32, to: &Targets<'_>) {
+    unsafe fn write(&self, k: usize, levels: u32, to: &Output<'_>) {
         let (lane, num_levels) = (warp::lane_id(), self.keys.num_levels);
-        // What has no children has none to write.
-        let mut own = Split { level: num_levels, root: 0, node: 0, begin: 0, end: 0, key: 0 };
+        // A node on the level below the round has no children to write; neither has a lane without a node.
+        let mut lane_split = Split { level: num_levels, root: 0, node: 0, begin: 0, end: 0, key: 0 };
         if k < self.splits.len() {
-            own = self.split(k);
-            self.write_own(k, &own, to);
+            lane_split = self.split(k);
+            self.write_node(k, &lane_split, to);
         }
         let mut turn = 0;
         while turn < 1 << D {
-            let of = (turn << (5 - D)) + (lane >> D);
-            let (split, k, child) = (own.of_lane(of), k - lane as usize + of as usize, lane & ((1 << D) - 1));
-            let is_there = split.level < num_levels;
-            let end = if is_there { self.end(&split, child) } else { 0 };
+            let source = (turn << (5 - D)) + (lane >> D);
+            let (split, k, child) =
+                (lane_split.shuffle(source), k - lane as usize + source as usize, lane & ((1 << D) - 1));
+            let has_children = split.level < num_levels;
+            let end = if has_children { self.child_end(&split, child) } else { 0 };
             let before = warp::shuffle_idx(warp::FULL_MASK, end as u32, lane.wrapping_sub(1) & 31) as usize;
-            if is_there {
+            if has_children {
                 let begin = if child == 0 { split.begin } else { before };
-                let at = self.first_child(k) + child;
-                to.nodes.store(at as usize, self.child(&split, begin, end).to_bits());
-                self.write_cell(at, &split, child, levels, to.cells);
+                let number = self.first_child(k) + child;
+                to.nodes.store(number as usize, self.child(&split, begin, end).to_bits());
+                self.write_cell(number, &split, child, levels, to.cells);
             }
             turn = computed(turn + 1);
         }
     }
 
-    /// Writes of a root where its children are, of a node below the last level that it is one of the next round.
+    /// Writes a node on the level below the round to the roots of the next round, or the first child of a root to its node.
     #[inline(always)]
-    unsafe fn write_own(&self, k: usize, split: &Split, to: &Targets<'_>) {
+    unsafe fn write_node(&self, k: usize, split: &Split, to: &Output<'_>) {
         if split.level == self.keys.num_levels {
             let i = k - self.rows.load(split.level as usize) as usize;
             if i < to.deep.len() {
                 to.deep.store(i, split.node);
-                to.deep_starts.store(i, self.of.place(split.root as usize, split.begin));
+                to.deep_starts.store(i, self.root_points.tree_index(split.root as usize, split.begin));
                 to.deep_lens.store(i, (split.end - split.begin) as u64);
             }
         } else if split.level == 0 {
@@ -267,7 +270,7 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
         }
     }
 
-    /// A node that splits.
+    /// Returns node `k` of the list.
     #[inline(always)]
     unsafe fn split(&self, k: usize) -> Split {
         let ends = |level: usize| self.rows.load(level + 1) as usize;
@@ -279,31 +282,33 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
         let node = if level == 0 {
             self.roots.load(root as usize)
         } else {
-            // The last node of the level above that begins no later.
+            // The parent is the last node on the level above that begins no later.
             self.first_child(self.num_before(level - 1, begin + 1) - 1) + (key >> shift) as u32 % (1 << D)
         };
-        let end = self.first_behind(begin, key >> shift, shift);
+        let end = self.end(begin, key >> shift, shift);
         Split { level, root, node, begin, end, key: key >> shift }
     }
 
-    /// How many nodes that split come before those of a level that begin at a place or behind it, which is not the last of all.
+    /// Returns the number of entries in `splits` before the first one on `level` that begins at position `i` or later. `i` is the position of
+    /// a key.
     #[inline(always)]
-    unsafe fn num_before(&self, level: u32, place: usize) -> usize {
+    unsafe fn num_before(&self, level: u32, i: usize) -> usize {
         let num_warps = self.keys.keys.len().div_ceil(QUADTREE_WARP_POINTS);
-        let warp = level as usize * num_warps + place / QUADTREE_WARP_POINTS;
+        let warp = level as usize * num_warps + i / QUADTREE_WARP_POINTS;
         let [first, end] = [warp, warp + 1].map(|warp| self.counts.load(warp) as usize);
-        partition_point(first, end, |i| (self.splits.load(i) as usize) < place)
+        partition_point(first, end, |k| (self.splits.load(k) as usize) < i)
     }
 
+    /// Returns the number of the first child of node `k` of the list.
     #[inline(always)]
     fn first_child(&self, k: usize) -> u32 {
         self.first_node + ((k as u32) << D)
     }
 
-    /// The first place behind a node's points: more than `most` places on.
+    /// Returns the end of the positions that share `key`, by an exponential search: a node that splits has more than `leaf_points` points.
     #[inline(always)]
-    unsafe fn first_behind(&self, begin: usize, key: u64, shift: u32) -> usize {
-        let (mut low, mut step, len) = (begin + self.keys.most, 1, self.keys.keys.len());
+    unsafe fn end(&self, begin: usize, key: u64, shift: u32) -> usize {
+        let (mut low, mut step, len) = (begin + self.keys.leaf_points, 1, self.keys.keys.len());
         while low + step <= len && self.keys.key(low + step - 1) >> shift == key {
             low += step;
             step *= 2;
@@ -312,46 +317,54 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
         partition_point(low, high, |i| self.keys.key(i) >> shift == key)
     }
 
-    /// Where the points of a child end.
+    /// Returns the end of a child's positions.
     #[inline(always)]
-    unsafe fn end(&self, split: &Split, child: u32) -> usize {
+    unsafe fn child_end(&self, split: &Split, child: u32) -> usize {
         let shift = D as u32 * (self.keys.num_levels - split.level - 1);
         let key = split.key << D | u64::from(child);
         partition_point(split.begin, split.end, |i| self.keys.key(i) >> shift <= key)
     }
 
-    /// A child of a node that splits.
+    /// Returns a child with positions `begin..end` of a node that splits.
     #[inline(always)]
     unsafe fn child(&self, split: &Split, begin: usize, end: usize) -> Node {
         let level = split.level + 1;
-        let [start, behind] = [begin, end].map(|at| self.of.place(split.root as usize, at));
-        let mut node = Node { start, end: behind, first_child: 0, level: self.level + level };
-        // Below the last level it is the next round's.
-        if end - begin > self.keys.most && level < self.keys.num_levels {
+        let [tree_start, tree_end] =
+            [begin, end].map(|i| self.root_points.tree_index(split.root as usize, i));
+        let mut node = Node { start: tree_start, end: tree_end, first_child: 0, level: self.level + level };
+        // On the level below the round, children are written by the next round.
+        if end - begin > self.keys.leaf_points && level < self.keys.num_levels {
             node.first_child = self.first_child(self.num_before(level, begin));
         }
         node
     }
 
-    /// Writes the low corner of a child's cell, in units: its root's, and what its key says.
+    /// Writes the low corner of a child's cell, in units: the corner of its root plus the offset that its key encodes.
     #[inline(always)]
-    unsafe fn write_cell(&self, at: u32, split: &Split, child: u32, levels: u32, cells: SliceMut<'_, u32>) {
+    unsafe fn write_cell(
+        &self,
+        number: u32,
+        split: &Split,
+        child: u32,
+        levels: u32,
+        cells: SliceMut<'_, u32>,
+    ) {
         let (root, child_level) = (self.roots.load(split.root as usize) as usize, split.level + 1);
         let (key, mut axis) = (split.key << D | u64::from(child), 0);
-        // Those of the root do not count.
+        // Without the index of the root.
         let key = key & !(u64::MAX << (D as u32 * child_level));
         while axis < D {
             let corner = cells.load(root * D + axis);
-            let units = every_other::<D>(key >> (D - 1 - axis)) << (levels - self.level - child_level);
-            cells.store(at as usize * D + axis, corner + units);
+            let units = compact_bits::<D>(key >> (D - 1 - axis)) << (levels - self.level - child_level);
+            cells.store(number as usize * D + axis, corner + units);
             axis += 1;
         }
     }
 }
 
-/// Each `D`-th bit of a number, from the lowest on.
+/// Compacts every `D`-th bit of a number, from the lowest on.
 #[inline(always)]
-fn every_other<const D: usize>(x: u64) -> u32 {
+fn compact_bits<const D: usize>(x: u64) -> u32 {
     let x = if D == 2 {
         let x = x & 0x5555_5555_5555_5555;
         let x = (x | x >> 1) & 0x3333_3333_3333_3333;

@@ -1,6 +1,8 @@
 //! Memory plans of quadtrees and octrees against the memory that builds take.
 
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, Octree, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{
+    BuildAlgorithm, CartesianPoint, CellTree, Octree, OutOfCore, Quadtree, QuadtreeOptions,
+};
 use kauri::{Device, MAX_POINTS, MemoryPlan};
 use kauri_tests::devices_for;
 use kauri_tests::generate::{Scalar, Shape};

@@ -747,8 +747,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: the point behind the last is looked at",
         kernel: QUADTREE_SPLITS,
-        from: "len - place <= self.most {",
-        to: "len - place < self.most {",
+        from: "len - i <= self.leaf_points {",
+        to: "len - i < self.leaf_points {",
     },
     Mutant {
         what: "quadtree: a parent that begins before its child is not found",
@@ -759,13 +759,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: a child with as many points as a leaf may have splits",
         kernel: QUADTREE_SPLITS,
-        from: "if end - begin > self.keys.most && level",
-        to: "if end - begin >= self.keys.most && level",
+        from: "if end - begin > self.keys.leaf_points && level",
+        to: "if end - begin >= self.keys.leaf_points && level",
     },
     Mutant {
         what: "quadtree: roots that begin within a warp are not found",
         kernel: QUADTREE_CODES,
-        from: "partition_point(first, end, begins(at)) - 1",
+        from: "partition_point(first, end, begins_by(i)) - 1",
         to: "first - 1",
     },
     Mutant {
@@ -777,7 +777,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: points in one cell are counted once",
         kernel: QUADTREE_BATCHES,
-        from: "with_first.count_ones() } else { 1 };",
+        from: "same_cell.count_ones() } else { 1 };",
         to: "1 } else { 1 };",
     },
     Mutant {
