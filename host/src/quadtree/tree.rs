@@ -91,9 +91,9 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// - Memory: see [`plan`](CellTree::plan). If a GPU has no memory for points and nodes, the tree is built
     ///   [out of core](super::OutOfCore): it is then in host memory, and the CPU answers its queries.
     /// - Result: the same bits on every device and in every run.
-    /// - Degenerate input: no points, one point, equal points and points on a line are all fine. More than `leaf_points` points at one place
-    ///   make a leaf at the greatest depth with all of them. The first query on the CPU builds a k-d tree over each such leaf with 64 points
-    ///   or more, which takes the memory of these points again.
+    /// - Degenerate input: no points, one point, equal points and points on a line are all fine. More than `leaf_points` points at one
+    ///   place make a leaf at the greatest depth with all of them. The first query on the CPU builds a k-d tree over each such leaf with
+    ///   64 points or more, which takes the memory of these points again.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for options out of range; [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
@@ -352,9 +352,9 @@ fn check_num_points(num_points: usize) -> Result<()> {
 
 impl<P: CartesianPoint<D>, const D: usize> SealedIndex for CellTree<P, D> {}
 
-/// On the CPU, queries traverse the cells. On a GPU, they traverse bounding boxes over runs of the points in tree order, which the first query
-/// builds: they take the memory of the points again, and a tenth more. [`Traversal`](crate::query::Traversal)s by nodes are the same
-/// traversal.
+/// On the CPU, queries traverse the cells. On a GPU, they traverse bounding boxes over runs of the points in tree order, which the first
+/// query builds: they take the memory of the points again, and a tenth more. [`Traversal`](crate::query::Traversal)s by nodes are the
+/// same traversal.
 ///
 /// ```
 /// use kauri::quadtree::{Quadtree, QuadtreeOptions};

@@ -6,8 +6,8 @@ use crate::thread::coord::Coord;
 use crate::thread::point::load_point;
 use cuda_std::prelude::*;
 
-/// Counts the points of each cell `num_levels` below a node of level `level`. One thread per point. The points of a warp that share the cell of
-/// its first lane are added at once, since in dense cells they are many.
+/// Counts the points of each cell `num_levels` below a node of level `level`. One thread per point. The points of a warp that share the
+/// cell of its first lane are added at once, since in dense cells they are many.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
@@ -32,8 +32,8 @@ pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
     }
 }
 
-/// Writes the rank of each point's cell, and the index of the point. One thread per point. The ranks are those of the cells `num_levels` below a
-/// node of level `level`, from cell `first_cell` on.
+/// Writes the rank of each point's cell, and the index of the point. One thread per point. The ranks are those of the cells `num_levels`
+/// below a node of level `level`, from cell `first_cell` on.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(

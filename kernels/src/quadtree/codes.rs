@@ -1,7 +1,7 @@
 //! Sort keys of points.
 //!
-//! A tree is built in rounds of several levels. The roots of a round are nodes with too many points; the first round has one, the root of the
-//! tree. The key of a point consists of the index of its root and its [code](Frame::code) below that root.
+//! A tree is built in rounds of several levels. The roots of a round are nodes with too many points; the first round has one, the root of
+//! the tree. The key of a point consists of the index of its root and its [code](Frame::code) below that root.
 
 use super::frame::Frame;
 use crate::policy::PER_ITEM_THREADS;
@@ -41,8 +41,8 @@ impl Roots<'_> {
     /// Returns the index of the root of point `i` of the round.
     #[inline(always)]
     unsafe fn root(&self, i: usize) -> usize {
-        // The search for the warp's first point loads the same offsets in all lanes. At most 16 roots begin among the warp's other points, since
-        // each root has at least two points.
+        // The search for the warp's first point loads the same offsets in all lanes. At most 16 roots begin among the warp's other
+        // points, since each root has at least two points.
         let begins_by = |i: usize| move |root| self.offsets.load(root) as usize <= i;
         let first = partition_point(1, self.starts.len(), begins_by(i & !31));
         let end = if first + 16 < self.starts.len() { first + 16 } else { self.starts.len() };

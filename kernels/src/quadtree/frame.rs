@@ -1,8 +1,8 @@
 //! Cells in integer units, so that every device and every builder agrees on the cell of a point.
 //!
-//! The side of a cell is a power of two of units, and the length of a unit is a power of two. A coordinate in units is therefore exact, and so
-//! is its unit number, the greatest integer that is not above it. Only a coordinate that is tiny compared with a unit can underflow; its sign
-//! then decides its unit number. No rounding affects the comparison of a point with the border of a cell.
+//! The side of a cell is a power of two of units, and the length of a unit is a power of two. A coordinate in units is therefore exact,
+//! and so is its unit number, the greatest integer that is not above it. Only a coordinate that is tiny compared with a unit can
+//! underflow; its sign then decides its unit number. No rounding affects the comparison of a point with the border of a cell.
 
 use crate::join::curve::Curve;
 use crate::thread::coord::Coord;
@@ -23,8 +23,8 @@ pub struct Frame<const D: usize> {
 }
 
 impl<const D: usize> Frame<D> {
-    /// Returns the smallest root that contains a box, with up to `max_levels` levels, from 1 to [`MAX_LEVELS`]. It has fewer levels if no two
-    /// `f64` near the corners could be in different cells of the next level.
+    /// Returns the smallest root that contains a box, with up to `max_levels` levels, from 1 to [`MAX_LEVELS`]. It has fewer levels if no
+    /// two `f64` near the corners could be in different cells of the next level.
     ///
     /// The corners must be finite, the low one not above the high one.
     pub fn new(low: [f64; D], high: [f64; D], max_levels: u32) -> Self {
@@ -72,8 +72,8 @@ impl<const D: usize> Frame<D> {
         unit.map(|number| number as u32)
     }
 
-    /// Returns the unit of any point, relative to the root's low corner: -1 on an axis on which the point is below the root, 2^`levels` where it
-    /// is above.
+    /// Returns the unit of any point, relative to the root's low corner: -1 on an axis on which the point is below the root, 2^`levels`
+    /// where it is above.
     #[inline(always)]
     pub fn unit_of_any<C: Coord>(&self, point: [C; D]) -> [i64; D] {
         let (mut unit, above, mut axis) = ([0; D], 1 << self.levels, 0);
@@ -99,8 +99,8 @@ impl<const D: usize> Frame<D> {
         is_inside
     }
 
-    /// Returns the Morton code of a unit over the `num_levels` levels below `level`: for each level the child number in `D` bits, the first level
-    /// in the highest bits. The first axis is the highest bit of a child number.
+    /// Returns the Morton code of a unit over the `num_levels` levels below `level`: for each level the child number in `D` bits, the
+    /// first level in the highest bits. The first axis is the highest bit of a child number.
     #[inline(always)]
     pub fn code(&self, unit: [u32; D], level: u32, num_levels: u32) -> u32 {
         self.long_code(unit, level, num_levels) as u32

@@ -4,12 +4,12 @@
 //! A thread takes consecutive points, so that the sort is stable.
 //!
 //! - [`blocks`]: a block splits a whole node, as in the paper.
-//! - [`tiles`]: a block sorts one tile of a node. This serves nodes that are too large for one block; the scan covers the tiles of all nodes, so the
-//!   few nodes of the upper levels keep the whole device busy.
+//! - [`tiles`]: a block sorts one tile of a node. This serves nodes that are too large for one block; the scan covers the tiles of all
+//!   nodes, so the few nodes of the upper levels keep the whole device busy.
 //! - [`threads`]: a thread splits a whole node. This serves levels on which all nodes are small.
 //!
-//! The sorts move ids together with the [codes](super::frame::Frame::code) of the next levels; one digit of a code is the child of one level.
-//! The paper moves the points themselves, and compares them with the center of their node on each level.
+//! The sorts move ids together with the [codes](super::frame::Frame::code) of the next levels; one digit of a code is the child of one
+//! level. The paper moves the points themselves, and compares them with the center of their node on each level.
 //!
 //! Nodes without points are created only beside siblings with points, and never split, so Gluck's null nodes do not exist.
 

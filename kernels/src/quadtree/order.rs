@@ -6,11 +6,11 @@ use crate::thread::words::Bits128;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
-/// Writes the ids of leaves of up to `most` points in ascending order. The rank of an id in a small leaf is the number of lesser ids; larger leaves
-/// are listed for a segmented sort. A warp takes 32 nodes.
+/// Writes the ids of leaves of up to `most` points in ascending order. The rank of an id in a small leaf is the number of lesser ids;
+/// larger leaves are listed for a segmented sort. A warp takes 32 nodes.
 ///
-/// Two kinds of leaves are in order already and are not written: leaves on a level with a bit in `in_order`, whose points share one key, and
-/// leaves with more than `most` points, whose points share one unit.
+/// Two kinds of leaves are in order already and are not written: leaves on a level with a bit in `in_order`, whose points share one key,
+/// and leaves with more than `most` points, whose points share one unit.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn quadtree_order(
     nodes: Slice<Bits128>,

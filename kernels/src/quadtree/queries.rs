@@ -59,8 +59,8 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     }
 }
 
-/// Writes the start [bucket](crate::query::buckets) of each query, and the query's index. The start bucket has the first point of the query's leaf;
-/// a query outside of the root takes the leaf nearest to it on each axis. One thread per query.
+/// Writes the start [bucket](crate::query::buckets) of each query, and the query's index. The start bucket has the first point of the
+/// query's leaf; a query outside of the root takes the leaf nearest to it on each axis. One thread per query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
@@ -97,8 +97,8 @@ struct Tree<'a, const D: usize> {
 }
 
 impl<const D: usize> Tree<'_, D> {
-    /// Traverses the tree depth first, and skips the subtrees of nodes for which `enters` returns false. Calls `visit_leaf` for each leaf that is
-    /// entered.
+    /// Traverses the tree depth first, and skips the subtrees of nodes for which `enters` returns false. Calls `visit_leaf` for each leaf
+    /// that is entered.
     #[inline(always)]
     unsafe fn traverse(
         &self,
@@ -205,11 +205,12 @@ pub unsafe fn quadtree_emit_around<const D: usize>(
     }
 }
 
-/// Writes the sample of each node of a level, from node `first` on, as an index in tree order; [`NO_NODE`] for a node without points. One thread
-/// per node.
+/// Writes the sample of each node of a level, from node `first` on, as an index in tree order; [`NO_NODE`] for a node without points. One
+/// thread per node.
 ///
-/// The sample of a leaf is the point nearest to the center of its cell, or its first point if it has more than `most` points, which then share
-/// one unit. The sample of an inner node is the sample of a child that is nearest to its own center. A tie goes to the first in tree order.
+/// The sample of a leaf is the point nearest to the center of its cell, or its first point if it has more than `most` points, which then
+/// share one unit. The sample of an inner node is the sample of a child that is nearest to its own center. A tie goes to the first in
+/// tree order.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_samples<C: Coord, const D: usize>(

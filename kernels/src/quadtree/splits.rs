@@ -1,10 +1,11 @@
 //! Nodes that split, found in sorted keys on all levels at once, and their children.
 //!
-//! Two points share cells on as many levels as their keys share leading digits. A cell of level `l` has more than `leaf_points` points if and
-//! only if its first point and the point `leaf_points` positions later share level `l`. A point is the first of its cells on all levels below the
-//! deepest one that it shares with its predecessor. So each position determines the splitting nodes that begin there: they are on the levels below
-//! the one shared with the predecessor, down to the one shared with the point `leaf_points` positions later. Listed level by level, the nodes
-//! are in breadth-first order, and so are their children: the children of the k-th node that splits begin at `2^D k`.
+//! Two points share cells on as many levels as their keys share leading digits. A cell of level `l` has more than `leaf_points` points if
+//! and only if its first point and the point `leaf_points` positions later share level `l`. A point is the first of its cells on all
+//! levels below the deepest one that it shares with its predecessor. So each position determines the splitting nodes that begin there:
+//! they are on the levels below the one shared with the predecessor, down to the one shared with the point `leaf_points` positions later.
+//! Listed level by level, the nodes are in breadth-first order, and so are their children: the children of the k-th node that splits
+//! begin at `2^D k`.
 
 use super::codes::Roots;
 use super::frame::Frame;
@@ -52,8 +53,8 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
         bits_from(above + 1) & !bits_from(self.shared_level(i, i + self.leaf_points) + 1)
     }
 
-    /// Visits the nodes that split and begin at the positions of a warp: calls `visit` for each level of each group of 32 positions, with the
-    /// lanes whose position begins a node, and the calling lane's position if it does. All lanes call.
+    /// Visits the nodes that split and begin at the positions of a warp: calls `visit` for each level of each group of 32 positions, with
+    /// the lanes whose position begins a node, and the calling lane's position if it does. All lanes call.
     #[inline(always)]
     unsafe fn for_each_level(&self, warp: usize, mut visit: impl FnMut(u32, u32, Option<usize>)) {
         let mut group = warp::lane_id();
@@ -74,8 +75,8 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
     }
 }
 
-/// Counts the nodes that split on each level of a round, at most 30, and on the level below. The counts have one row per level with one entry per
-/// warp, which takes [`QUADTREE_WARP_POINTS`] points, and end with a 0.
+/// Counts the nodes that split on each level of a round, at most 30, and on the level below. The counts have one row per level with one
+/// entry per warp, which takes [`QUADTREE_WARP_POINTS`] points, and end with a 0.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_count<K: RadixKey, const D: usize>(
@@ -109,8 +110,8 @@ pub unsafe fn quadtree_rows(counts: Slice<u32>, begins: SliceMut<u32>) {
     }
 }
 
-/// Lists the positions at which the nodes that split begin, ordered by level, then by position. The launch is that of [`quadtree_count()`], and
-/// `counts` are its scanned counts.
+/// Lists the positions at which the nodes that split begin, ordered by level, then by position. The launch is that of
+/// [`quadtree_count()`], and `counts` are its scanned counts.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
@@ -138,9 +139,9 @@ pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
     });
 }
 
-/// Writes the children of the nodes of a round that split, and their cells, from node `first_node` on. Nodes on the level below the round become
-/// the roots of the next: writes their node number, first point and number of points. The first nodes on the list of nodes that split are the
-/// roots of this round. `counts` are those of [`quadtree_splits()`]. A warp takes 32 nodes.
+/// Writes the children of the nodes of a round that split, and their cells, from node `first_node` on. Nodes on the level below the round
+/// become the roots of the next: writes their node number, first point and number of points. The first nodes on the list of nodes that
+/// split are the roots of this round. `counts` are those of [`quadtree_splits()`]. A warp takes 32 nodes.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
@@ -289,8 +290,8 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
         Split { level, root, node, begin, end, key: key >> shift }
     }
 
-    /// Returns the number of entries in `splits` before the first one on `level` that begins at position `i` or later. `i` is the position of
-    /// a key.
+    /// Returns the number of entries in `splits` before the first one on `level` that begins at position `i` or later. `i` is the
+    /// position of a key.
     #[inline(always)]
     unsafe fn num_before(&self, level: u32, i: usize) -> usize {
         let num_warps = self.keys.keys.len().div_ceil(QUADTREE_WARP_POINTS);

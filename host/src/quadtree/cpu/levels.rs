@@ -10,8 +10,8 @@ use kauri_kernels::thread::coord::Coord;
 /// Most children of a node.
 const MAX_CHILDREN: usize = 8;
 
-/// Builds nodes level by level, and brings the points into tree order. Stops at level `depth`, or at the first level on which every node has
-/// at most `max_points` points.
+/// Builds nodes level by level, and brings the points into tree order. Stops at level `depth`, or at the first level on which every node
+/// has at most `max_points` points.
 pub(crate) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
     frame: &Frame<D>,

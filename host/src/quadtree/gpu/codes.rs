@@ -1,8 +1,8 @@
 //! Build from Morton codes, in rounds of several levels.
 //!
-//! A round sorts the codes of its points, counts and lists the nodes that split, and emits their children. The first round has one root, the
-//! root of the tree. The roots of a later round are the nodes that still have too many points at the end of the round before. At last, the
-//! points of each leaf are brought into input order.
+//! A round sorts the codes of its points, counts and lists the nodes that split, and emits their children. The first round has one root,
+//! the root of the tree. The roots of a later round are the nodes that still have too many points at the end of the round before. At
+//! last, the points of each leaf are brought into input order.
 
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
@@ -57,8 +57,8 @@ pub(crate) unsafe fn build<C: Coord, const D: usize>(
     Ok(builder.splits)
 }
 
-/// Builds the subtrees of `roots`, which are all the nodes there are; they are on level `level` and have too many points. Returns the number of
-/// nodes that split on each level from `level` on. `ids` are in the order of the roots.
+/// Builds the subtrees of `roots`, which are all the nodes there are; they are on level `level` and have too many points. Returns the
+/// number of nodes that split on each level from `level` on. `ids` are in the order of the roots.
 ///
 /// # Safety
 /// As [`build`].
@@ -371,8 +371,8 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
         }
     }
 
-    /// Cuts the nodes of a round from its sorted keys. Returns the nodes that have too many points on the level below the round, unless that is
-    /// the last level. `free_keys` is scratch memory as long as the keys.
+    /// Cuts the nodes of a round from its sorted keys. Returns the nodes that have too many points on the level below the round, unless
+    /// that is the last level. `free_keys` is scratch memory as long as the keys.
     ///
     /// # Safety
     /// As [`first_round`](Self::first_round).

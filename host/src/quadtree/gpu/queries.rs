@@ -45,8 +45,8 @@ impl<C: Coord> GpuTree<C> {
         let temp = workspace.carve(&stream, &layout, "leaves around nodes")?;
         let counts = temp.view(counts);
         let (nodes, cells) = (self.nodes.slice(), self.cells.slice());
-        // SAFETY: the buffers are borrowed or owned here, and wait for the device before they are freed; `leaves` is as long as the counts add
-        // up to.
+        // SAFETY: the buffers are borrowed or owned here, and wait for the device before they are freed; `leaves` is as long as the
+        // counts add up to.
         let leaves = unsafe {
             let args = (nodes, D as u32, parents.slice_mut());
             stream.launch_items::<quadtree_parents>(nodes.len() as u64, args)?;

@@ -7,8 +7,9 @@
 //!
 //! Several lanes run side by side, so that one chunk or batch is uploaded while another is worked on and a third is downloaded.
 //!
-//! Gluck 2014 instead splits the upper levels on the CPU until the largest node fits, and then builds the subtree of one node at a time. Where
-//! the nodes of a subtree do not fit, he cuts the list of parents; here the batch is halved, or its root is split one level further.
+//! Gluck 2014 instead splits the upper levels on the CPU until the largest node fits, and then builds the subtree of one node at a time.
+//! Where the nodes of a subtree do not fit, he cuts the list of parents; here the batch is halved, or its root is split one level
+//! further.
 
 mod batch;
 mod chunks;

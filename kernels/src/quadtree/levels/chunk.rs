@@ -107,8 +107,8 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
         thread::sync_threads();
     }
 
-    /// Stores the sorted points: point `i` of the sorted chunk goes to index `base(child) + i` of its child. `splits` has a bit for each child
-    /// that splits. The barrier at the end of [`sort`](Self::sort) must come before.
+    /// Stores the sorted points: point `i` of the sorted chunk goes to index `base(child) + i` of its child. `splits` has a bit for each
+    /// child that splits. The barrier at the end of [`sort`](Self::sort) must come before.
     #[inline(always)]
     pub(super) unsafe fn store<const FULL: bool>(
         &self,

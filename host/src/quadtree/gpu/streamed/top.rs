@@ -109,8 +109,8 @@ impl<const D: usize> TopNodes<D> {
         Ok(Self { nodes, level_begins, below: Levels::default(), roots, level: root.level, num_levels })
     }
 
-    /// Takes the upper levels of a tree whose points are already in the order of the nodes, and the number of nodes that split on each level
-    /// above the last.
+    /// Takes the upper levels of a tree whose points are already in the order of the nodes, and the number of nodes that split on each
+    /// level above the last.
     pub(crate) fn of_levels((nodes, level_splits): PartAndSplits<D>, splits: impl Fn(&Node) -> bool) -> Self {
         let level_begins: Vec<_> =
             level_begins(&level_splits, D).into_iter().map(|begin| begin as usize).collect();
