@@ -1,7 +1,6 @@
-//! Quadtrees and octrees: builds from device memory to device memory, by the wall clock, since the host waits for numbers of nodes; from
-//! codes and level by level.
+//! Builds of quadtrees and octrees in device memory, from codes and level by level. Wall-clock times, since the host waits for node counts.
 //!
-//! The rival is `benches/rivals/quadtree_cub.cu`: CUB's sort of codes of 64 bits alone, which is a part of a build.
+//! The baseline is `benches/rivals/quadtree_cub.cu`: CUB's sort of 64-bit codes, which is one step of a build.
 
 mod gluck;
 mod host;
@@ -14,11 +13,11 @@ use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions}
 use kauri::{Error, Result};
 use rayon::prelude::*;
 
-/// The builds.
+/// The suites of this module.
 pub const SUITES: [(&str, Suite); 3] =
     [("quadtree", run), ("quadtree-host", host::run), ("quadtree-gluck", gluck::run)];
 
-/// Most points of a leaf, Gluck's z.
+/// Maximum numbers of points of a leaf (Gluck's z).
 const LEAF_POINTS: [u32; 3] = [20, 200, 2000];
 
 fn run(settings: &Settings, report: &mut Report) -> Result<()> {
@@ -46,10 +45,10 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Of a point's number and a random one.
+/// Returns a point, given its index and a random point.
 type Skew = fn(u64, [f32; 2]) -> [f32; 2];
 
-/// Where points are not even.
+/// Uneven distributions of points.
 const SKEWED: [(&str, Skew); 3] = [
     ("on a line", |_, [x, _]| [x, x]),
     ("90 % in one cell", |i, [x, y]| if i % 10 > 0 { [x / 16384.0, y / 16384.0] } else { [x, y] }),

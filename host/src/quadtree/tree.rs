@@ -77,7 +77,7 @@ pub struct CellTree<P: CartesianPoint<D>, const D: usize> {
 }
 
 impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
-    /// `D`, after a check at compile time that it is supported and that of the points.
+    /// `D`, checked at compile time: it is 2 or 3, and the points have `D` coordinates.
     pub(crate) const DIMS: usize = {
         assert!(D == 2 || D == 3, "a `CellTree` is a quadtree (D = 2) or an octree (D = 3)");
         assert!(P::DIMS == D, "`CartesianPoint<D>` is for points with D coordinates");

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 const SIZES: [usize; 9] = [0, 1, 2, 21, 33, 100, 1025, 3000, 5000];
 
-/// A tree as lists.
+/// The contents of a tree.
 #[derive(Debug, PartialEq)]
 struct Lists<const D: usize> {
     nodes: Vec<Node>,
@@ -30,7 +30,7 @@ impl<const D: usize> Lists<D> {
     }
 }
 
-/// Cuts cells in halves that are exact, and moves ids to one or the other, until few are left.
+/// Reference build: splits cells at their exact centers and distributes ids to the children, until a cell has few points.
 fn naive<C: Scalar, const D: usize>(
     points: &[[C; D]],
     root: [[f64; D]; 2],
@@ -85,7 +85,7 @@ fn naive<C: Scalar, const D: usize>(
     lists
 }
 
-/// Levels that there are before cells are too small for an `f64`.
+/// Returns the number of levels before cells are too small for an `f64`.
 fn depth<C: Scalar, const D: usize>(points: &[[C; D]], side: f64, options: &QuadtreeOptions) -> u32 {
     let exponent = |x: f64| (x.to_bits() >> 52 & 0x7FF) as i32 - 1023;
     let largest = points.iter().flatten().map(|x| x.to_f64().abs()).fold(0.0, f64::max);
@@ -118,9 +118,9 @@ where
         let coords: Vec<C> = lists.ids.iter().flat_map(|&id| points[id as usize]).collect();
         assert!(*tree.coords().unwrap() == coords, "{}", what());
         assert_eq!(tree.depth(), lists.nodes.last().unwrap().level, "{}", what());
-        let is_crowded = |node: &Node| node.is_leaf() && node.len() > options.leaf_points;
-        let crowded = (0..lists.nodes.len()).filter(|&i| is_crowded(&lists.nodes[i])).map(|i| i as u32);
-        assert!(tree.overfull_leaves().unwrap().into_iter().eq(crowded), "{}", what());
+        let is_overfull = |node: &Node| node.is_leaf() && node.len() > options.leaf_points;
+        let overfull = (0..lists.nodes.len()).filter(|&i| is_overfull(&lists.nodes[i])).map(|i| i as u32);
+        assert!(tree.overfull_leaves().unwrap().into_iter().eq(overfull), "{}", what());
     }
 }
 
@@ -162,16 +162,16 @@ fn octrees_equal_the_naive_build_f64() {
     equal_to_the_naive_build::<f64, 3>();
 }
 
-/// Rows of the table of degenerate input: what is deep, what is at one place, what is on borders.
+/// Degenerate input: deep trees, points at one place, points on borders of cells.
 #[test]
 fn degenerate_points() {
     let options = QuadtreeOptions::default().leaf_points(3);
     let depths = [0, 1, 2, 3, 11, 16, 17, 31, 32].map(|depth| options.clone().max_depth(depth));
-    // Two places as near each other as can be, and one far away.
+    // Two adjacent coordinates, and one far away.
     let near = [1.0_f32, 1.0_f32.next_up(), -7.5];
     let points: Vec<[f32; 2]> = (0..40).map(|i| [near[i * i % 3], near[i % 2]]).collect();
     depths.iter().for_each(|options| check(&points, Shape::FewDistinct, options));
-    // Borders of cells, and just below them.
+    // Points on borders of cells, and just below.
     let borders: Vec<[f64; 3]> = (0..200)
         .map(|i| {
             [i % 8, i / 8 % 8, i % 5]
@@ -179,14 +179,14 @@ fn degenerate_points() {
         })
         .collect();
     depths.iter().for_each(|options| check(&borders, Shape::Lattice, options));
-    // Powers of two: a level each.
+    // Powers of two: one point per level.
     let powers: Vec<[f64; 2]> = (0..60).map(|i| [0.5_f64.powi(i), -0.5_f64.powi(2 * i)]).collect();
     depths.iter().for_each(|options| check(&powers, Shape::Scales, options));
 }
 
-/// Blocks with whole nodes, of whatever number of threads, and nodes that are too small for them.
+/// Level-by-level builds with blocks of every size, and with nodes that threads split.
 #[test]
-fn shapes_of_the_builder_level_by_level() {
+fn launch_parameters_of_level_by_level_builds() {
     let points = Shape::Clustered.points::<f32, 2>(3000, 1);
     let in_space = Shape::Clustered.points::<f64, 3>(3000, 1);
     let expected = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
@@ -211,7 +211,7 @@ fn shapes_of_the_builder_level_by_level() {
     }
 }
 
-/// Leaves that are counted out, sorted in one tile, or by more.
+/// Leaves whose points are ranked by counting, sorted in one tile, or sorted in several.
 #[test]
 fn leaves_of_many_points() {
     for (n, most) in [(3000, 256), (3000, 257), (9000, 700), (9000, 2049), (30_000, 5000)] {
@@ -232,52 +232,55 @@ where
         let tree = CellTree::build(&device, points, options).unwrap();
         let Lists { nodes, cells, ids } = Lists::of(&tree);
         let leaves = (0..nodes.len() as u32).filter(|&i| nodes[i as usize].is_leaf()).collect::<Vec<_>>();
-        // Points of the tree, and others.
-        let mut asked = kauri_tests::generate::queries(points, 50, 3);
-        asked.extend(&points[..points.len().min(50)]);
-        asked.push([C::LIMIT; D]);
-        for (query, found) in asked.iter().zip(tree.leaf_of(&asked).unwrap()) {
+        // Points of the tree, and other points.
+        let mut queries = kauri_tests::generate::queries(points, 50, 3);
+        queries.extend(&points[..points.len().min(50)]);
+        queries.push([C::LIMIT; D]);
+        for (query, found) in queries.iter().zip(tree.leaf_of(&queries).unwrap()) {
             let has = |&&leaf: &&u32| {
                 let [low, high] = cells[leaf as usize];
                 (0..D).all(|axis| (low[axis]..high[axis]).contains(&query[axis].to_f64()))
             };
             assert_eq!(leaves.iter().find(has).copied().unwrap_or(NO_NODE), found, "{query:?}, {what}");
         }
-        let of: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 60).collect();
-        let around = tree.adjacent_leaves(&of).unwrap();
-        assert_eq!(around.len(), of.len());
-        for (row, &of) in of.iter().enumerate() {
-            let own = cells[of as usize];
+        let targets: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 60).collect();
+        let adjacent = tree.adjacent_leaves(&targets).unwrap();
+        assert_eq!(adjacent.len(), targets.len());
+        for (row, &target) in targets.iter().enumerate() {
+            let cell = cells[target as usize];
             let overlaps = |leaf: u32, with_border: bool| {
                 let other = cells[leaf as usize];
                 (0..D).all(|axis| {
-                    let (begin, end) = (own[0][axis].max(other[0][axis]), own[1][axis].min(other[1][axis]));
+                    let (begin, end) = (cell[0][axis].max(other[0][axis]), cell[1][axis].min(other[1][axis]));
                     if with_border { begin <= end } else { begin < end }
                 })
             };
             let touch = leaves.iter().copied().filter(|&leaf| overlaps(leaf, true) && !overlaps(leaf, false));
-            let mut found = around.row(row).to_vec();
+            let mut found = adjacent.row(row).to_vec();
             found.sort_unstable();
-            assert_eq!(found, touch.collect::<Vec<_>>(), "around {of}, {what}");
+            assert_eq!(found, touch.collect::<Vec<_>>(), "adjacent to {target}, {what}");
         }
         let mut above: Vec<u32> = Vec::new();
         for level in 0..=tree.depth() + 1 {
             let mut sample = tree.level_of_detail(level).unwrap();
             let ends = |node: &Node| node.level == level || node.is_leaf() && node.level < level;
             let with_points = nodes.iter().filter(|node| ends(node) && !node.is_empty());
-            let mut stand =
+            let mut represented =
                 with_points.map(|node| &ids[node.start as usize..node.end as usize]).collect::<Vec<_>>();
-            assert_eq!(sample.len(), stand.len(), "level {level}, {what}");
+            assert_eq!(sample.len(), represented.len(), "level {level}, {what}");
             sample.sort_unstable();
-            // Each part of the points has one of them, and what stood for all above is among them.
-            stand.retain(|ids| ids.iter().filter(|id| sample.binary_search(id).is_ok()).count() != 1);
-            assert!(stand.is_empty() && above.iter().all(|id| sample.binary_search(id).is_ok()), "{what}");
+            // Each represented node has exactly one sample, and the samples of the level above are among them.
+            represented.retain(|ids| ids.iter().filter(|id| sample.binary_search(id).is_ok()).count() != 1);
+            assert!(
+                represented.is_empty() && above.iter().all(|id| sample.binary_search(id).is_ok()),
+                "{what}"
+            );
             above = sample;
         }
         let first = devices_for_shape(Shape::Uniform, points.len())[0].clone();
         let other = CellTree::build(&first, points, options).unwrap();
         assert_eq!(tree.level_of_detail(3).unwrap(), other.level_of_detail(3).unwrap(), "{what}");
-        assert_eq!(around, other.adjacent_leaves(&of).unwrap(), "{what}");
+        assert_eq!(adjacent, other.adjacent_leaves(&targets).unwrap(), "{what}");
     }
 }
 
@@ -302,8 +305,8 @@ where
         Ok(rows) => Ok((rows.ids().to_vec(), rows.dist2().to_vec())),
         Err(error) => Err(error.to_string()),
     };
-    let mut asked = kauri_tests::generate::queries(points, 60, 3);
-    asked.extend(&points[..points.len().min(20)]);
+    let mut queries = kauri_tests::generate::queries(points, 60, 3);
+    queries.extend(&points[..points.len().min(20)]);
     let mask = PointMask::from_fn(points.len(), |id| id % 3 > 0).unwrap();
     let extent = |axis: usize| {
         let of_axis = points.iter().map(|point| point[axis].to_f64());
@@ -315,7 +318,7 @@ where
         plain.clone().norm(Norm::Manhattan).mask(mask.clone()).radius(C::from_f64(0.6 * extent(0)));
     let periods: Vec<C> = (0..D).map(|axis| C::from_f64(1.25 * extent(axis))).collect();
     let periodic = plain.clone().periods(periods);
-    let boxes: Vec<[[C; D]; 2]> = asked
+    let boxes: Vec<[[C; D]; 2]> = queries
         .windows(2)
         .map(|pair| {
             [
@@ -330,23 +333,23 @@ where
         let tree = CellTree::build(&device, points, options).unwrap();
         for (k, options) in [(1, &plain), (7, &plain), (40, &all_rules), (100, &plain)] {
             let [found, expected] =
-                [tree.nearest_with(&asked, k, options), index.nearest_with(&asked, k, options)];
+                [tree.nearest_with(&queries, k, options), index.nearest_with(&queries, k, options)];
             let [found, expected] = [found, expected].map(rows);
             assert!(found == expected, "{k} nearest, {}", what());
         }
         for options in [&plain, &periodic] {
             let own = Queries::Own { itself: false };
             let [found, expected] = [tree.nearest_with(own, 3, options), index.nearest_with(own, 3, options)];
-            // What cannot repeat is refused by both.
+            // Both refuse periods shorter than the points reach.
             let [found, expected] = [found, expected].map(rows);
             assert!(found == expected, "nearest of their own, {}", what());
         }
         for options in [&plain, &all_rules] {
-            let counts = tree.count_within(&asked, radius, options).unwrap();
-            assert_eq!(counts, index.count_within(&asked, radius, options).unwrap(), "{}", what());
+            let counts = tree.count_within(&queries, radius, options).unwrap();
+            assert_eq!(counts, index.count_within(&queries, radius, options).unwrap(), "{}", what());
             let sorted = options.clone().sorted();
             let [found, expected] =
-                [tree.within(&asked, radius, &sorted), index.within(&asked, radius, &sorted)];
+                [tree.within(&queries, radius, &sorted), index.within(&queries, radius, &sorted)];
             let [found, expected] = [found, expected].map(|found| {
                 let found = found.unwrap();
                 (found.offsets().to_vec(), found.ids().to_vec(), found.dist2().to_vec())
@@ -358,11 +361,11 @@ where
             assert_eq!(counts, index.count_in_boxes(&boxes, mask).unwrap(), "{}", what());
             let [found, expected] =
                 [tree.in_boxes(&boxes, mask), index.in_boxes(&boxes, mask)].map(Result::unwrap);
-            let places = tree.ids().unwrap();
+            let in_tree_order = tree.ids().unwrap();
             for row in 0..boxes.len() {
                 let (mut ids, mut others) = (found.row(row).to_vec(), expected.row(row).to_vec());
-                let place = |id: &u32| places.iter().position(|other| other == id);
-                assert!(ids.is_sorted_by_key(place), "not in the order of the tree, {}", what());
+                let tree_index = |id: &u32| in_tree_order.iter().position(|other| other == id);
+                assert!(ids.is_sorted_by_key(tree_index), "not in tree order, {}", what());
                 ids.sort_unstable();
                 others.sort_unstable();
                 assert_eq!(ids, others, "box {row}, {}", what());
@@ -381,7 +384,7 @@ fn answers_are_those_of_a_kd_tree() {
         answers(&shape.points::<f32, 3>(70, 4), shape, &options.clone().leaf_points(2));
         answers(&shape.points::<f32, 2>(0, 5), shape, &options);
     }
-    // Enough to be put in order.
+    // Enough queries for a GPU to sort them.
     answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
 }
 
@@ -465,7 +468,7 @@ fn bad_input_is_named() {
     }
 }
 
-/// Integers are cut as they are.
+/// Cells over integers have integer corners.
 #[test]
 fn integers() {
     let points: Vec<[i32; 2]> = (0..500).map(|i| [i % 23 - 11, i32::MAX - i / 23]).collect();
@@ -478,7 +481,7 @@ fn integers() {
     }
 }
 
-/// The root begins a part of a unit below the least point, so that the cell of the points below 0 overlaps its image a period away.
+/// The root begins a fraction of a unit below the least point, so the cell of the points below 0 overlaps its image one period away.
 #[test]
 fn cells_that_reach_beyond_the_period() {
     const FAR: f64 = 1e150;
@@ -498,7 +501,7 @@ fn cells_that_reach_beyond_the_period() {
     }
 }
 
-/// Coordinates that are tiny beside the cells of a tree: they are on their side of 0, for queries and for the check.
+/// Coordinates that are tiny compared with the cells: queries and `verify` agree that they are on their side of 0.
 #[test]
 fn tiny_coordinates_are_on_their_side_of_zero() {
     fn check<C: Scalar, const D: usize>(tiny: f64, far: f64)
@@ -528,7 +531,7 @@ fn tiny_coordinates_are_on_their_side_of_zero() {
                     assert_eq!(tree.count_in_boxes(&boxes, None).unwrap(), [25, 27, 3, 1], "{what}");
                     let near = tree.nearest(&points, 1).unwrap();
                     assert!(near.dist2().iter().all(|&distance| distance == C::ZERO), "{what}");
-                    // Each point is in the leaf that says so.
+                    // `leaf_of` returns the leaf that lists the point.
                     let (leaves, nodes, ids) =
                         (tree.leaf_of(&points).unwrap(), tree.nodes().unwrap(), tree.ids().unwrap());
                     for (id, &leaf) in leaves.iter().enumerate() {

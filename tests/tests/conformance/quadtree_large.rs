@@ -1,4 +1,4 @@
-//! Quadtrees of more points than 31 bits count; for a GPU with 120 GB of memory that are free, and a host with 110.
+//! Quadtrees of more than 2^31 points. Needs a GPU with 120 GB of free memory, and 110 GB on the host.
 
 use kauri::quadtree::{BuildAlgorithm, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::{Device, Result};

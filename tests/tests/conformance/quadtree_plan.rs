@@ -7,12 +7,12 @@ use kauri::{Device, MAX_POINTS, MemoryPlan};
 use kauri_tests::devices_for;
 use kauri_tests::generate::{Scalar, Shape};
 
-/// Bytes of a tree beside its nodes, and of a node.
+/// Returns the bytes of a tree without its nodes, and of a node.
 fn tree_bytes<C: Scalar, const D: usize>(num_points: usize) -> (u64, u64) {
     ((num_points * (D * size_of::<C>() + 4)) as u64, 16 + 4 * D as u64)
 }
 
-/// Builds with a handle of the device that has exactly the planned memory, and more for nodes beyond those of the plan.
+/// Builds on a device limited to the planned memory, plus memory for the nodes that exceed those of the plan.
 fn check<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,

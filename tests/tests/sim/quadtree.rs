@@ -1,4 +1,4 @@
-//! Quadtrees and octrees on a GPU: what the CPU builds.
+//! Quadtrees and octrees in the simulator: equal to those that the CPU builds.
 
 use crate::on_each_schedule_in_turn;
 use kauri::device::Gpu;
@@ -54,7 +54,7 @@ fn trees_of_every_shape() {
     });
 }
 
-/// With less memory than the tree takes, so that there are several batches, and nodes that do not fit.
+/// With less memory than the tree takes: several batches, and batches whose nodes do not fit.
 #[test]
 fn trees_out_of_core() {
     on_each_schedule_in_turn(6, |gpu, _, turn| {

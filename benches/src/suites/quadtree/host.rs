@@ -1,4 +1,4 @@
-//! Builds of points in host memory, by the wall clock: in the device's memory, out of core, by all cores and by one.
+//! Wall-clock times of builds from host memory: in device memory, out of core, on all cores and on one core.
 
 use crate::points::{self, Number};
 use crate::report::{Phase, Report, Row};
@@ -7,9 +7,9 @@ use kauri::device::{Buffer, Stream};
 use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
 use kauri::{Device, Error, Result};
 
-/// Bytes of the device that a build out of core has.
+/// Device memory of out-of-core builds, in bytes.
 const CAP: u64 = 4 << 30;
-/// The CPU takes half a minute for more.
+/// Most points that the CPU builds with; more take half a minute.
 const MOST_OF_CPU: usize = 100_000_000;
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {

@@ -42,7 +42,7 @@ impl<C: Coord> GpuTree<C> {
         let counts = layout.reserve::<u32>(num_rows);
         let scan = Scan::plan::<u64, Decoupled>(&mut layout, num_rows + 1);
         let mut workspace = Workspace::new(gpu);
-        let temp = workspace.carve(&stream, &layout, "leaves around nodes")?;
+        let temp = workspace.carve(&stream, &layout, "adjacent leaves")?;
         let counts = temp.view(counts);
         let (nodes, cells) = (self.nodes.slice(), self.cells.slice());
         // SAFETY: the buffers are borrowed or owned here, and wait for the device before they are freed; `leaves` is as long as the
@@ -61,7 +61,7 @@ impl<C: Coord> GpuTree<C> {
             let total = offsets.part_to_vec(&stream, num_rows..num_rows + 1)?[0];
             let too_large = |error: Error| error.of_result(total, 4 * total);
             let mut leaves =
-                Buffer::uninitialized(gpu, total as usize, "leaves around nodes").map_err(too_large)?;
+                Buffer::uninitialized(gpu, total as usize, "adjacent leaves").map_err(too_large)?;
             let args = (
                 frame.slice(),
                 nodes,

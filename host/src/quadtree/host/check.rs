@@ -59,10 +59,10 @@ impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
                 level_begins.push(next as u32);
             }
             if node.is_leaf() == (node.len() > options.leaf_points && node.level < depth) {
-                let (len, most, level) = (node.len(), options.leaf_points, node.level);
+                let (len, leaf_points, level) = (node.len(), options.leaf_points, node.level);
                 let is = if node.is_leaf() { "a leaf" } else { "split" };
                 let what = format!(
-                    "it is {is} with {len} points on level {level}, where leaves have at most {most} but on level {depth}"
+                    "it is {is} with {len} points on level {level}, where leaves have at most {leaf_points} but on level {depth}"
                 );
                 return Err(corrupt(i, what));
             }

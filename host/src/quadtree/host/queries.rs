@@ -44,7 +44,7 @@ impl<C: Coord> HostTree<C> {
             end += row.len() as u64;
             end
         }));
-        memory::check(4 * end, "leaves around nodes").map_err(|error| error.of_result(end, 4 * end))?;
+        memory::check(4 * end, "adjacent leaves").map_err(|error| error.of_result(end, 4 * end))?;
         Ok(LeafRows { offsets, leaves: rows.concat() })
     }
 

@@ -119,8 +119,8 @@ pub unsafe fn quadtree_level_count<const D: usize>(
     );
 }
 
-/// Moves the points of each tile to those of their child, given the scanned counts: points of leaves to the tree, others to the next level.
-/// One block per tile.
+/// Moves the points of each tile to the range of their child, given the scanned counts: points of leaves in the tree, others in the arrays
+/// of the next level. One block per tile.
 #[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, min_blocks = min_tiles(D), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_move<const D: usize>(

@@ -1,4 +1,4 @@
-//! Quadtrees and octrees: their queries, and their cells by the bounds that they say.
+//! Quadtrees and octrees: queries, and cells by the bounds that the tree returns.
 
 use super::indexes::Questions;
 use super::{Run, attack_everywhere, told};
@@ -30,7 +30,7 @@ where
         (draw.choose(Choice::Leaf, &[1, 2, 20, 5]), draw.choose(Choice::Depth, &[32, 32, 3, 0]));
     let options = QuadtreeOptions::default().leaf_points(leaf_points).max_depth(max_depth);
     for device in &run.devices {
-        // Where the tree is built makes no difference on the CPU.
+        // The CPU ignores `OutOfCore`.
         let forms = if device.is_cpu() { &FORMS[..2] } else { &FORMS[..] };
         for (algorithm, out_of_core) in run.some(draw, Choice::Builder, forms) {
             let options = options.clone().algorithm(algorithm).out_of_core(out_of_core);
@@ -44,14 +44,14 @@ where
     Ok(())
 }
 
-/// The low corner of a cell, and the high one, which is not in it.
+/// The low corner of a cell, and the high corner, which does not belong to it.
 type Cell<const D: usize> = [[f64; D]; 2];
 
 fn is_in<const D: usize>(place: &[f64; D], [low, high]: &Cell<D>) -> bool {
     (0..D).all(|axis| low[axis] <= place[axis] && place[axis] < high[axis])
 }
 
-/// Cells halve, have their points, and split where they have to.
+/// Checks that children halve the cell of their parent, that cells contain their points, and that exactly the nodes split that must.
 fn check_cells<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, case: &Case<S, D>, what: &str) -> Outcome
 where
     [S; D]: CartesianPoint<D>,
@@ -64,7 +64,7 @@ where
     prop_assert!(sorted.into_iter().eq(0..places.len() as u32), "{}, ids", what);
     prop_assert_eq!((nodes[0].start, nodes[0].end), (0, places.len() as u32), "{}", what);
 
-    // The least side of a cell: below it no two numbers of the largest magnitude are in two cells.
+    // The least side of a cell: in smaller cells, no two numbers of the largest magnitude would differ in their cell.
     let largest = places.as_flattened().iter().fold(0.0, |most, x| f64::max(most, x.abs()));
     let grain = f64::max(largest.next_up() - largest, f64::MIN_POSITIVE * 2.0);
     for (number, (node, cell)) in nodes.iter().zip(&cells).enumerate() {
@@ -89,7 +89,7 @@ where
             for axis in 0..D {
                 let [[low, high], [own_low, own_high]] = [&cells[at], cell].map(|c| [c[0][axis], c[1][axis]]);
                 let middle = own_low + (own_high - own_low) / 2.0;
-                // A cell's edges are rounded from the frame, not from its parent: the middle may be the next number.
+                // Edges are rounded from the frame, not from the parent: the center may be off by one number.
                 let is_middle = |edge: f64| (edge - middle).abs() <= grain;
                 let is_half = (low == own_low && is_middle(high)) || (is_middle(low) && high == own_high);
                 prop_assert!(is_half, "{}: cell {} of {}", what, at, number);
@@ -102,7 +102,7 @@ where
     check_detail(tree, what)
 }
 
-/// The leaves of places, and those around each other.
+/// Checks the leaf of each query, and the adjacent leaves of leaves.
 fn check_leaves<S: Nasty, const D: usize>(
     tree: &CellTree<[S; D], D>,
     case: &Case<S, D>,
@@ -119,22 +119,22 @@ where
         prop_assert_eq!(leaf, expected.unwrap_or(NO_NODE), "{}: the leaf of {:?}", what, query);
     }
     let some = &leaves[..leaves.len().min(40)];
-    let around = tree.adjacent_leaves(some)?;
+    let adjacent = tree.adjacent_leaves(some)?;
     for (row, &leaf) in some.iter().enumerate() {
         let [low, high] = &cells[leaf as usize];
         let touches = |other: u32| {
             let [other_low, other_high] = &cells[other as usize];
             other != leaf && (0..D).all(|axis| other_low[axis] <= high[axis] && low[axis] <= other_high[axis])
         };
-        let mut found = around.row(row).to_vec();
+        let mut found = adjacent.row(row).to_vec();
         found.sort_unstable();
         let expected: Vec<u32> = leaves.iter().copied().filter(|&other| touches(other)).collect();
-        prop_assert_eq!(found, expected, "{}: leaves around {}", what, leaf);
+        prop_assert_eq!(found, expected, "{}: leaves adjacent to {}", what, leaf);
     }
     Ok(())
 }
 
-/// Every node of a level that has points has a sample of them, and so has every leaf above; all of one level are in the next.
+/// Checks that every node of a level with points has one sample, and every leaf above; the samples of a level are among those of the next.
 fn check_detail<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, what: &str) -> Outcome
 where
     [S; D]: CartesianPoint<D>,
