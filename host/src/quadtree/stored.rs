@@ -59,8 +59,8 @@ impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
 
 files_of_index! {
     CellTree<P: CartesianPoint<D>, const D: usize>;
-    checks: "and that the tree is the one over its points, so that [`verify`](Self::verify) has nothing more to find.";
-    memory: "1 bit a point, and 8 bytes a node, of an octree 12, which the tree keeps.";
+    checks: "and that the tree is the one that a build makes of its points, so [`verify`](Self::verify) has nothing left to check.";
+    memory: "1 bit per point, and 8 bytes per node (12 for an octree), which the tree keeps.";
     example: "
 ```
 use kauri::quadtree::{Quadtree, QuadtreeOptions};

@@ -14,6 +14,7 @@
 mod batch;
 mod chunks;
 mod lanes;
+mod ranks;
 mod top;
 
 use crate::device::{Buffer, Gpu, Stream};

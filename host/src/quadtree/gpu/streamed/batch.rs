@@ -1,22 +1,20 @@
 //! The build of a batch of subtrees on the device.
 
-use crate::device::{Buffer, Layout, Workspace};
+use crate::device::{Buffer, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::primitives::generate::iota_on;
-use crate::primitives::pairs::Pairs;
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::quadtree::gpu::build_input::BuildInput;
 use crate::quadtree::gpu::node_buffers::NodeBuffers;
 use crate::quadtree::gpu::streamed::lanes::Lane;
+use crate::quadtree::gpu::streamed::ranks::CellRanks;
 use crate::quadtree::gpu::streamed::top::{Batch, TopNodes};
 use crate::quadtree::gpu::streamed::{StreamedBuild, TreePoints};
 use crate::quadtree::gpu::{codes, levels};
 use crate::quadtree::host::Levels;
 use crate::quadtree::options::BuildAlgorithm;
 use crate::quadtree::part::Part;
-use kauri_kernels::quadtree::batches::quadtree_ranks;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use std::iter::once;
@@ -120,7 +118,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         coords: &Buffer<C>,
         order: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (stream, n) = (&lane.stream, order.len());
+        let stream = &lane.stream;
         let roots = &top.roots[batch.roots.clone()];
         if roots.len() == 1 {
             // SAFETY: the buffer waits for the device before it is freed.
@@ -133,22 +131,16 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             memory::reserve_more(&mut ranks, root.cells.len(), "ranks of cells")?;
             ranks.resize((root.cells.end - first_cell) as usize, rank as u32);
         }
-        let (ranks, frame) = (Buffer::from_slice(stream, &ranks, "ranks of cells")?, self.frame_on(stream)?);
-        let mut layout = Layout::new();
-        let pairs = [0, 1].map(|_| (layout.reserve::<u32>(n), layout.reserve::<u32>(n)));
-        let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
-        let temp = lane.workspace.carve(stream, &layout, "points of a batch")?;
-        let pairs = pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
-        let by = SortBy::numbers_below(roots.len());
-        // SAFETY: the buffers wait for the device before they are freed; the arrays are as long as planned.
+        let cells = CellRanks {
+            ranks: Buffer::from_slice(stream, &ranks, "ranks of cells")?,
+            first_cell,
+            num_ranks: roots.len(),
+            frame: self.frame_on(stream)?,
+        };
+        // SAFETY: the buffers wait for the device before they are freed, and have one entry per point.
         unsafe {
-            let (level, num_levels) = (top.level, top.num_levels);
-            let (keys, values) = (pairs[1].keys, pairs[1].values);
-            let args =
-                (coords.slice(), frame.slice(), level, num_levels, ranks.slice(), first_cell, keys, values);
-            stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)?;
-            let [sorted, _] = sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
-            stream.copy(order.slice_mut(), sorted.read_only().values)?;
+            let sorted = self.sort_by_rank(stream, &mut lane.workspace, coords, top, &cells)?;
+            stream.copy(order.slice_mut(), sorted.values)?;
             stream.synchronize()
         }
     }

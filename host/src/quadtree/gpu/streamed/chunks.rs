@@ -1,16 +1,16 @@
 //! Passes over the input chunk by chunk: counting by cell, and distribution to batches.
 
-use crate::device::{Buffer, Layout};
+use crate::device::Buffer;
 use crate::error::Result;
 use crate::memory;
-use crate::primitives::pairs::{Pairs, empty_view};
+use crate::primitives::pairs::empty_view;
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes, Turns};
+use crate::quadtree::gpu::streamed::ranks::CellRanks;
 use crate::quadtree::gpu::streamed::top::{Batch, SubtreeRoot, TopNodes};
 use crate::quadtree::gpu::streamed::{InputPoints, StreamedBuild, TreePoints};
 use kauri_kernels::primitives::search::primitives_search;
-use kauri_kernels::quadtree::batches::{quadtree_count_cells, quadtree_ranks};
+use kauri_kernels::quadtree::batches::quadtree_count_cells;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -78,29 +78,21 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             let coords = lane.upload(&input.coords[chunk.start * D..chunk.end * D], D)?;
             let ids = input.ids.map(|ids| lane.upload(&ids[chunk.clone()], 1)).transpose()?;
             let stream = &lane.stream;
-            let (frame, cell_batches) =
-                (self.frame_on(stream)?, Buffer::from_slice(stream, &cell_batches, "batches")?);
+            let cells = CellRanks {
+                ranks: Buffer::from_slice(stream, &cell_batches, "batches")?,
+                first_cell: 0,
+                // At least one bit to sort by.
+                num_ranks: batches.len().max(2),
+                frame: self.frame_on(stream)?,
+            };
             let numbers = Buffer::from_slice(stream, &numbers, "batches")?;
             let mut begins = Buffer::<u64>::uninitialized(gpu, batches.len(), "batches")?;
             let mut coords_out = Buffer::<C>::uninitialized(gpu, n * D, "points of batches")?;
             let mut ids_out =
                 Buffer::<u32>::uninitialized(gpu, if ids.is_some() { n } else { 0 }, "ids of batches")?;
-            let mut layout = Layout::new();
-            let pairs = [0, 1].map(|_| (layout.reserve::<u32>(n), layout.reserve::<u32>(n)));
-            let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
-            let temp = lane.workspace.carve(stream, &layout, "points of batches")?;
-            let pairs =
-                pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
-            let by = SortBy::numbers_below(batches.len().max(2));
-            // SAFETY: the buffers wait for the device before they are freed; the arrays are as long as planned.
+            // SAFETY: the buffers wait for the device before they are freed, and have one entry per point or batch.
             let (begins, order) = unsafe {
-                let (level, num_levels) = (top.level, top.num_levels);
-                let (ranks, order) = (pairs[1].keys, pairs[1].values);
-                let args =
-                    (coords.slice(), frame.slice(), level, num_levels, cell_batches.slice(), 0, ranks, order);
-                stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)?;
-                let [sorted, _] = sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
-                let sorted = sorted.read_only();
+                let sorted = self.sort_by_rank(stream, &mut lane.workspace, &coords, top, &cells)?;
                 let args = (sorted.keys, numbers.slice(), begins.slice_mut(), empty_view());
                 stream.launch_items::<primitives_search<u32>>(batches.len() as u64, args)?;
                 let (coords, out) = (coords.slice(), coords_out.slice_mut());
