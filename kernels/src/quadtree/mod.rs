@@ -1,6 +1,7 @@
 //! Quadtrees and octrees: build from sorted Morton codes, build level by level, and queries.
 
 pub mod batches;
+pub mod children;
 pub mod codes;
 pub mod frame;
 pub mod levels;

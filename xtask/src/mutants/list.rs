@@ -75,6 +75,7 @@ const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: 
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
 const QUADTREE_SPLITS: Kernel = Kernel { file: "kernels/src/quadtree/splits.rs", tests: &["quadtree::"] };
+const QUADTREE_CHILDREN: Kernel = Kernel { file: "kernels/src/quadtree/children.rs", tests: &["quadtree::"] };
 const QUADTREE_LEVELS: Kernel =
     Kernel { file: "kernels/src/quadtree/levels/chunk.rs", tests: &["quadtree::"] };
 const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/order.rs", tests: &["quadtree::"] };
@@ -752,13 +753,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "quadtree: a parent that begins before its child is not found",
-        kernel: QUADTREE_SPLITS,
+        kernel: QUADTREE_CHILDREN,
         from: "self.num_before(level - 1, begin + 1) - 1",
         to: "self.num_before(level - 1, begin)",
     },
     Mutant {
         what: "quadtree: a child with as many points as a leaf may have splits",
-        kernel: QUADTREE_SPLITS,
+        kernel: QUADTREE_CHILDREN,
         from: "if end - begin > self.keys.leaf_points && level",
         to: "if end - begin >= self.keys.leaf_points && level",
     },
