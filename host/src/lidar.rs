@@ -305,7 +305,7 @@ impl ScaleOffset {
     /// Returns the integers nearest to a position in meters. A position may have x and y only.
     ///
     /// # Errors
-    /// [`Error::BeyondIntegers`] for the first axis on which the integer would exceed 32 bits, or the position is NaN.
+    /// [`Error::LasOverflow`] for the first axis on which the integer would exceed 32 bits, or the position is NaN.
     pub fn to_integers<const D: usize>(&self, position: [f64; D]) -> Result<[i32; D]> {
         const { assert!(D <= 3, "LAS files have three coordinates") };
         let mut integers = [0; D];
@@ -313,7 +313,7 @@ impl ScaleOffset {
             let steps = ((position[axis] - self.offset[axis]) / self.scale[axis]).round();
             // The negated comparison refuses NaN as well.
             if !(steps >= i32::MIN.into() && steps <= i32::MAX.into()) {
-                return Err(Error::BeyondIntegers { axis, value: position[axis] });
+                return Err(Error::LasOverflow { axis, value: position[axis] });
             }
             integers[axis] = steps as i32;
         }
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(meter.to_meters([2.0_f64.powi(32), 0.0]), [2.0_f64.powi(32), -10.0]);
         for (position, of) in [([0.0, 2.0_f64.powi(31) - 10.0], 1), ([-2.0_f64.powi(31) - 1.0, 0.0], 0)] {
             let error = meter.to_integers(position).unwrap_err();
-            assert!(matches!(error, Error::BeyondIntegers { axis, .. } if axis == of), "{error}");
+            assert!(matches!(error, Error::LasOverflow { axis, .. } if axis == of), "{error}");
         }
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert!(meter.to_integers([value]).is_err());

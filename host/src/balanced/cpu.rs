@@ -198,7 +198,7 @@ impl<C: Coord> BalancedTree<C> for CpuTree<C> {
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        Ok(self.index.get_or_make(|| index::of_balanced(&self.coords, self.dims, &self.medians))?)
+        Ok(self.index.get_or_try_init(|| index::of_balanced(&self.coords, self.dims, &self.medians))?)
     }
 
     #[cfg(feature = "io")]

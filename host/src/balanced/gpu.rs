@@ -252,7 +252,7 @@ impl<C: Coord> BalancedTree<C> for GpuTree<C> {
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        let index = self.index.get_or_make(|| {
+        let index = self.index.get_or_try_init(|| {
             let tree = Balanced {
                 dims: self.dims,
                 coords: self.coords.slice(),

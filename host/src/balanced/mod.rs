@@ -184,11 +184,11 @@ impl<P: Point> BalancedKdTree<P> {
     /// - Degenerate input: no points, one point, all points equal, points on a line are all fine.
     ///
     /// # Errors
-    /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
+    /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
     /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &BalancedOptions) -> Result<Self> {
         if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
         }
         let _span =
             tracing::debug_span!("balanced_kdtree_build", points = points.len(), dims = P::DIMS).entered();
@@ -229,7 +229,7 @@ impl<P: Point> BalancedKdTree<P> {
             return Err(Error::TooManyItems { what: "devices to build on", count, max: MAX_PARTS as u64 });
         }
         if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
         }
         let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
         let gpus = gpus.collect::<Result<Vec<_>>>()?;

@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
 use crate::memory::Items;
-use crate::point::{Dispatch, Name, Point, Typed, dims, with_coordinate};
+use crate::point::{Dispatch, NoValue, Point, Typed, dims, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
@@ -104,7 +104,7 @@ fn check_medians(medians: &Section<u32>, stays: &[u32], num_nodes: usize, num_po
 
 /// The tree of a file on a device.
 fn load(
-    coordinate: Typed<Name>,
+    coordinate: Typed<NoValue>,
     device: &Device,
     file: IndexFile,
     dims: usize,

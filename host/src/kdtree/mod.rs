@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, Name, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
+    Coords, Dispatch, MAX_POINTS, NoValue, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
     with_coordinate,
 };
 use crate::query::backend::QueryBackend;
@@ -124,11 +124,11 @@ impl<P: Point> KdTree<P> {
     /// - Degenerate input: no points, one point, all points equal, points on a line are all fine.
     ///
     /// # Errors
-    /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
+    /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
     /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &KdTreeOptions) -> Result<Self> {
         if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
         }
         let _span = tracing::debug_span!("kdtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
@@ -285,7 +285,7 @@ fn build(
 
 /// Allocates a tree over `num_points` points in device memory.
 fn allocate(
-    coordinate: Typed<Name>,
+    coordinate: Typed<NoValue>,
     gpu: &Gpu,
     num_points: usize,
     dims: usize,

@@ -26,7 +26,7 @@ impl<P: Point> KdTree<P> {
     /// nothing worse happens. The tree is there when the stream has done the work.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the number of coordinates is not a multiple of the dimensions; [`Error::TooManyPoints`];
+    /// [`Error::Shape`] if the number of coordinates is not a multiple of the dimensions; [`Error::TooManyItems`];
     /// [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
     pub fn build_on(
         stream: &Stream,
@@ -118,7 +118,7 @@ impl<P: Point> KdTree<P> {
             return Err(Error::Shape { what: "coordinates of the points", expected, got });
         }
         if num_points as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: num_points as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: num_points as u64, max: MAX_POINTS });
         }
         Ok(num_points)
     }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::kdtree::gpu::GpuTree;
 use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu, num_axes};
 use crate::memory::Items;
-use crate::point::{Dispatch, Name, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
+use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
@@ -85,7 +85,7 @@ impl<P: Point> Stored for KdTree<P> {
 
 /// The tree of a file on a device.
 fn load(
-    coordinate: Typed<Name>,
+    coordinate: Typed<NoValue>,
     device: &Device,
     file: IndexFile,
     dims: usize,

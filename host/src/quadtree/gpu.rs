@@ -185,7 +185,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         with_2_or_3!(self.dims, D => self.samples::<D>())
     }
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        let index = self.index.get_or_make(|| {
+        let index = self.index.get_or_try_init(|| {
             let frame = Buffer::from_slice(&Stream::new(self.gpu())?, &self.frame, "quadtree frame")?;
             let num_points = self.ids.len() as u32;
             let cells = Cells { frame, nodes: self.nodes.clone(), dims: self.dims, num_points };

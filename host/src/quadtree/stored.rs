@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::point::{Dispatch, Name, Typed, with_coordinate};
+use crate::point::{Dispatch, NoValue, Typed, with_coordinate};
 use crate::quadtree::backend::Backend;
 use crate::quadtree::build::Trees;
 use crate::quadtree::dims::{CartesianPoint, with_2_or_3};
@@ -16,7 +16,7 @@ use crate::stored::{Contents, IndexFile, Stored, files_of_index};
 
 /// Reads the tree of a file, and brings it to the device.
 fn load(
-    coordinate: Typed<Name>,
+    coordinate: Typed<NoValue>,
     device: &Device,
     file: IndexFile,
     dims: usize,

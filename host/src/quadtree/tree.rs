@@ -96,7 +96,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     ///   64 points or more, which takes the memory of these points again.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for options out of range; [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
+    /// [`Error::OutOfRange`] for options out of range; [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
     /// [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::TooManyItems`] for 2^32 nodes;
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &QuadtreeOptions) -> Result<Self> {
@@ -345,7 +345,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
 /// Checks that the points can have 32-bit ids.
 fn check_num_points(num_points: usize) -> Result<()> {
     match num_points as u64 {
-        count if count > MAX_POINTS => Err(Error::TooManyPoints { count, max: MAX_POINTS }),
+        count if count > MAX_POINTS => Err(Error::TooManyItems { what: "points", count, max: MAX_POINTS }),
         _ => Ok(()),
     }
 }

@@ -9,7 +9,7 @@
 //! so many points that the paths of such a part do not fit in the cache.
 
 use super::{NONE, Run};
-use crate::block::look_back::LookBack;
+use crate::block::look_back::ColumnLookBack;
 use crate::block::tile::load_16;
 use crate::policy::{PATHS_MIN_BLOCKS, PATHS_ROWS, PATHS_THREADS, PER_ITEM_THREADS};
 use crate::query::left_balanced::full_tree;
@@ -294,9 +294,9 @@ impl Tile<'_> {
                 total += count;
                 warp += 1;
             }
-            let look_back = LookBack { words: self.words, stride: CLASSES, column: thread };
-            look_back.publish_own(self.tile, u64::from(total));
-            let before = look_back.prefix(self.tile, u64::from(total)) as u32;
+            let look_back = ColumnLookBack { words: self.words, stride: CLASSES, column: thread };
+            look_back.publish_sum(self.tile, u64::from(total));
+            let before = look_back.exclusive_prefix(self.tile, u64::from(total)) as u32;
             shared_field!(self.smem, begins).store(thread, self.run_of(thread as u32).begin + before);
         }
         thread::sync_threads();

@@ -8,7 +8,7 @@ use kauri_tests::{devices, devices_for, devices_for_shape};
 /// Lists with a device in them: alone, more than once, and as another that has to be reached through host memory.
 fn lists(device: &Device) -> Vec<Vec<Device>> {
     let Some(gpu) = device.gpu() else { return Vec::new() };
-    let apart = Device::from_gpu(gpu.without_peers());
+    let apart = Device::from_gpu(gpu.without_peer_copies());
     vec![
         vec![device.clone()],
         vec![device.clone(), apart],
@@ -25,7 +25,7 @@ fn separate() -> Vec<Vec<Device>> {
         return Vec::new();
     }
     let open = |i: usize| Device::cuda(i % num_gpus).unwrap();
-    let apart = |device: &Device| Device::from_gpu(device.gpu().unwrap().without_peers());
+    let apart = |device: &Device| Device::from_gpu(device.gpu().unwrap().without_peer_copies());
     let mut lists = Vec::new();
     for count in (2..=num_gpus.clamp(2, 8)).filter(|count| [2, 3, 4, num_gpus.min(8)].contains(count)) {
         let list: Vec<_> = (0..count).map(open).collect();

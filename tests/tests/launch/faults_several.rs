@@ -55,7 +55,7 @@ fn every_call_may_fail(gpus: &[Gpu; 2], faults: &[(usize, bool)]) {
 fn every_call_of_two_devices_may_fail() {
     let gpus = [0, 1].map(|_| Device::sim(SimOptions::default()).unwrap().gpu().unwrap().clone());
     every_call_may_fail(&gpus, &[(0, false), (1, true)]);
-    every_call_may_fail(&gpus.map(|gpu| gpu.without_peers()), &[(1, false)]);
+    every_call_may_fail(&gpus.map(|gpu| gpu.without_peer_copies()), &[(1, false)]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn every_call_of_two_gpus_may_fail() {
     let gpus = [first, second].map(|device| device.gpu().unwrap().clone());
     let all = [(0, false), (0, true), (1, false), (1, true)];
     every_call_may_fail(&gpus, &all);
-    every_call_may_fail(&gpus.map(|gpu| gpu.without_peers()), &all);
+    every_call_may_fail(&gpus.map(|gpu| gpu.without_peer_copies()), &all);
 }
 
 #[test]

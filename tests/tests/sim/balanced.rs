@@ -1,6 +1,6 @@
 //! Building and checking balanced k-d trees on simulated devices: the same as on the CPU, by every partitioner.
 
-use crate::{noise, on_each_schedule, on_each_schedule_in_turn, room, upload};
+use crate::{noise, on_each_schedule, on_each_schedule_in_turn, uninitialized, upload};
 use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, Stream};
 use kauri::query::{Norm, Queries, QueryOptions, Traversal};
@@ -89,7 +89,8 @@ fn a_wrong_sort_is_noticed() {
         let failed_at = |ids: [u32; 4]| {
             let keys = upload(stream, &ids.map(|id| coords[id as usize]));
             let (ids, coords) = (upload(stream, &ids), upload(stream, &coords));
-            let (mut compacted, mut counts) = (room::<u32>(stream, 4), room::<u64>(stream, 1));
+            let (mut compacted, mut counts) =
+                (uninitialized::<u32>(stream, 4), uninitialized::<u64>(stream, 1));
             let mut failed = upload(stream, &[u64::MAX]);
             let outputs = (compacted.slice_mut(), counts.slice_mut(), failed.slice_mut());
             let (keys, ids, coords) = (keys.slice(), ids.slice(), coords.slice());
@@ -132,7 +133,7 @@ fn wrong_sides_across_blocks_are_found() {
     on_each_schedule(|_, stream| {
         let found = |coords: &[f32]| {
             let (coords, medians) = (upload(stream, coords), upload(stream, &[1_u32, 0, 2]));
-            let children = room::<u64>(stream, 0);
+            let children = uninitialized::<u64>(stream, 0);
             let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
             let mut count = upload(stream, &[0_u64]);
             let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());

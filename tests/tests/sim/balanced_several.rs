@@ -20,7 +20,7 @@ fn separate(count: usize) -> Vec<Device> {
 
 /// The same devices, which do not reach each other.
 fn apart(devices: &[Device]) -> Vec<Device> {
-    devices.iter().map(|device| Device::from_gpu(device.gpu().unwrap().without_peers())).collect()
+    devices.iter().map(|device| Device::from_gpu(device.gpu().unwrap().without_peer_copies())).collect()
 }
 
 /// Builds over the devices by both builders, and compares with a tree on the CPU.

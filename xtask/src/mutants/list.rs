@@ -1,14 +1,14 @@
 //! The mutants: one small mistake each in a kernel of the project, of the kind that people make.
 
-/// A mistake.
+/// A mutant: a text of a kernel, and its replacement.
 pub(super) struct Mutant {
-    /// What it is.
+    /// Description of the mistake.
     pub(super) what: &'static str,
-    /// Where it is.
+    /// The source file.
     pub(super) kernel: Kernel,
     /// Text that the file has exactly once …
     pub(super) from: &'static str,
-    /// … and what stands in its place.
+    /// … and its replacement.
     pub(super) to: &'static str,
 }
 
@@ -16,7 +16,7 @@ pub(super) struct Mutant {
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     pub(super) file: &'static str,
-    /// The suite's tests that are meant to find mistakes in it: they go first.
+    /// The suite's tests of this file, which run first.
     pub(super) tests: &'static [&'static str],
 }
 
@@ -116,13 +116,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        let mut i = t;\n        while i < num_counts {",
     },
     Mutant {
-        what: "histogram: the ticket does not wait for the block's additions",
+        what: "histogram: the counter of finished blocks does not wait for the block's additions",
         kernel: HISTOGRAM,
-        from: "        thread::sync_threads();\n\n        // The block that is done last",
-        to: "        // The block that is done last",
+        from: "        thread::sync_threads();\n\n        // The last block to finish",
+        to: "        // The last block to finish",
     },
     Mutant {
-        what: "histogram: a ticket that orders nothing",
+        what: "histogram: a counter without acquire and release",
         kernel: HISTOGRAM,
         from: "atomic_add(0, 1, Ordering::AcqRel, Scope::Device) + 1",
         to: "atomic_add(0, 1, Ordering::Relaxed, Scope::Device) + 1",
@@ -146,13 +146,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "            let mut copy = 1;\n",
     },
     Mutant {
-        what: "look-back: takes a partial sum for the sum of all before",
+        what: "look-back: takes a partial sum for an inclusive one",
         kernel: LOOK_BACK,
         from: "done = words[i].state() == INCLUSIVE;",
         to: "done = words[i].state() != INVALID;",
     },
     Mutant {
-        what: "look-back: goes on beyond a word that is not there yet",
+        what: "look-back: continues beyond an unpublished word",
         kernel: LOOK_BACK,
         from: "known = known && !done && words[i].state() != INVALID;",
         to: "known = !done && words[i].state() != INVALID;",
@@ -194,7 +194,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        let (count, before) = rank.sum",
     },
     Mutant {
-        what: "look-back by windows: adds what lies before the last tile that knows all",
+        what: "look-back by windows: adds sums before the last inclusive one",
         kernel: WARP_LOOK_BACK,
         from: "if !is_done && lane >= first as usize {",
         to: "if lane >= first as usize {",
@@ -274,8 +274,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "segments: begins of digits are not carried to the next tile",
         kernel: SEGMENT_BLOCKS,
-        from: "places.store(t, place + u64::from(count));",
-        to: "places.store(t, place);",
+        from: "digit_begins.store(t, next + u64::from(count));",
+        to: "digit_begins.store(t, next);",
     },
     Mutant {
         what: "segments: no barrier between two digits",
@@ -286,17 +286,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "block scan: no barrier before the partial sums are read",
         kernel: SCAN,
-        from: "    thread::sync_threads();\n    // Every warp sums",
-        to: "    // Every warp sums",
+        from: "    thread::sync_threads();\n    // Every warp scans the partial",
+        to: "    // Every warp scans the partial",
     },
     Mutant {
-        what: "block scan: no barrier before the memory is used again",
+        what: "block scan: no barrier before the memory is reused",
         kernel: SCAN,
         from: "    thread::sync_threads();\n    (inclusive",
         to: "    (inclusive",
     },
     Mutant {
-        what: "block scan: reads the sum of a warp that is not there",
+        what: "block scan: reads the sum of a warp that does not exist",
         kernel: SCAN,
         from: "lane < num_warps",
         to: "lane <= num_warps",
@@ -430,8 +430,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "top-k: takes any number of candidates for good",
         kernel: SELECT_K,
-        from: "        if !is_good {\n",
-        to: "        if !is_good && found == 0 {\n",
+        from: "        if !is_usable {\n",
+        to: "        if !is_usable && found == 0 {\n",
     },
     Mutant {
         what: "n-th: no barrier before the counts are cleared again",
@@ -658,7 +658,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "merge: no barrier before items are replaced",
         kernel: MERGE,
-        from: "        // Before they are replaced all threads have read their items.\n        thread::sync_threads();\n",
+        from: "        // All threads have read their items before the tile is overwritten.\n        thread::sync_threads();\n",
         to: "",
     },
     Mutant {

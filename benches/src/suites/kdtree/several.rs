@@ -49,7 +49,7 @@ fn ways(first: &Device) -> Result<Vec<Way>> {
     for count in [2, 4, 8].into_iter().filter(|&count| count <= num_gpus) {
         let devices = (0..count).map(Device::cuda).collect::<Result<Vec<_>>>()?;
         if count == 2 {
-            let apart = |device: &Device| device.gpu().map(|gpu| Device::from_gpu(gpu.without_peers()));
+            let apart = |device: &Device| device.gpu().map(|gpu| Device::from_gpu(gpu.without_peer_copies()));
             let devices = devices.iter().filter_map(apart).collect();
             ways.push(Way { work: "2 GPUs, through host memory".into(), devices, is_in_parts: true });
         }

@@ -33,7 +33,8 @@ pub(crate) fn bucket_index<C: Coord>(
 ) -> Result<BucketIndex<C>> {
     let &Balanced { dims, coords, first_axis, names, medians, num_nodes } = tree;
     let n = num_nodes as u32;
-    let too_many = |_| Error::TooManyPoints { count: num_nodes as u64, max: MAX_POINTS / 16 * 15 };
+    let too_many =
+        |_| Error::TooManyItems { what: "points", count: num_nodes as u64, max: MAX_POINTS / 16 * 15 };
     let num_places = u32::try_from(num_places(n)).map_err(too_many)?;
     let (bucket_len, stream) = (bucket_len(n), Stream::new(gpu)?);
     let levels = Cut::equal(num_places, bucket_len).levels;

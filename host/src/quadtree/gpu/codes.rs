@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::reduce::Reduce;
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use crate::quadtree::gpu::build_input::BuildInput;
 use crate::quadtree::gpu::node_buffers::NodeBuffers;
 use crate::quadtree::node::check_num_nodes;
@@ -234,7 +234,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
         // SAFETY: the buffers have one length, and wait for the device before they are freed.
         unsafe {
             let (from, to) = (lens.slice(), offsets.slice_mut());
-            scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, Ends::Exclusive)?;
+            scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, ScanKind::Exclusive)?;
             reduce.run::<Max>(stream, &temp, from, temp.view(max))?;
             let sum = stream.read(to.part(num - 1, 1).read_only())?[0];
             let max = stream.read(temp.view(max).read_only())?[0];
@@ -268,7 +268,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
             stream
                 .launch_items::<quadtree_count<K, D>>(num_threads, (keys, num_levels, leaf_points, counts))?;
             let from = counts.read_only();
-            round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, Ends::Exclusive)?;
+            round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
             stream.launch::<quadtree_rows>(1, (counts.read_only(), rows))?;
             let begins = stream.read(rows.read_only())?;
             let (num_inner, num_splits) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
@@ -335,7 +335,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
         let LeafOrder { ids, offsets, max_listed, listed } = LeafOrder::plan(&mut layout, num, leaf_points);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         let (ids, offsets) = (temp.view(ids), temp.view(offsets));
-        let ([short, long], num_listed) = listed.empty(stream, &temp)?;
+        let ([short, long], num_listed) = listed.clear(stream, &temp)?;
         // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
             stream.copy(ids, self.ids.slice())?;
@@ -346,7 +346,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
             if max_listed[0] > 0 {
                 let by = SortBy::numbers_below(num);
                 let (from, to) = (Source::of_keys(from), Pairs::of_keys(to));
-                listed.run(stream, &temp, from, offsets.read_only(), to, by, leaf_points as usize)?;
+                listed.sort_listed(stream, &temp, from, offsets.read_only(), to, by, leaf_points as usize)?;
             }
             Ok(())
         }

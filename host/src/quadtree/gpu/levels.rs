@@ -4,7 +4,7 @@ use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::select::{Select, Selected};
 use crate::quadtree::gpu::build_input::BuildInput;
 use crate::quadtree::gpu::node_buffers::NodeBuffers;
@@ -224,7 +224,7 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, C, D> {
                 let args = (codes, shift, nodes.read_only(), parents, tiles, tile_parents, counts);
                 stream.launch::<quadtree_level_count<D>>(num_blocks, args)?;
                 let from = counts.read_only();
-                plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, Ends::Exclusive)?;
+                plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
                 let args = (
                     codes,
                     ids,
@@ -290,7 +290,13 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, C, D> {
             let tiles = temp.view(plan.tiles).part(0, max_parents + 1);
             let args = (nodes, parents.read_only(), device_counters, tiles);
             stream.launch_items::<quadtree_tiles>(tiles.len() as u64, args)?;
-            plan.scan.run::<u32, Sum, Decoupled>(stream, temp, tiles.read_only(), tiles, Ends::Exclusive)?;
+            plan.scan.run::<u32, Sum, Decoupled>(
+                stream,
+                temp,
+                tiles.read_only(),
+                tiles,
+                ScanKind::Exclusive,
+            )?;
             stream.launch::<quadtree_tell>(1, (tiles.read_only(), device_counters))?;
             stream.read(device_counters.read_only())?
         };

@@ -28,7 +28,7 @@ impl<C: Coord> HostTree<C> {
         let (nodes, points, ids) = (self.nodes(), points(&self.coords), &self.ids[..]);
         let min_points = self.options.leaf_points.saturating_add(1).max(MANY_POINTS);
         let deep_leaves =
-            self.deep_leaves.get_or_make(|| deep_leaf::build::<C, D>(nodes, points, ids, min_points))?;
+            self.deep_leaves.get_or_try_init(|| deep_leaf::build::<C, D>(nodes, points, ids, min_points))?;
         let (frame, corners) = (frame_of_words(&self.frame), self::points(&self.cells));
         Ok(Cells { frame, nodes, corners, points, ids, deep_leaves })
     }

@@ -178,7 +178,7 @@ fn wrong_nodes_of_a_kd_tree() {
     let axes = |axes: &[u8]| kdtree(&POINTS, &[0, 1, 2, 3], axes).bytes();
     corrupt::<Tree>(&axes(&[0, 2]), section(&good, 2) + 1, "axis 2, but there are 2");
     corrupt::<Tree>(&axes(&[255, 0]), section(&good, 2), "axis 255");
-    corrupt::<Tree>(&axes(&[0]), FRONT as u64 + 80, "has 1 bytes, and is to have 2");
+    corrupt::<Tree>(&axes(&[0]), FRONT as u64 + 80, "has 1 bytes, but should have 2");
     corrupt::<Tree>(&axes(&[0, 1, 1, 1]), FRONT as u64 + 80, "has 4 bytes");
 
     // Trees that are in no order can be loaded and asked; to say that they are wrong is what `verify` is for.
@@ -240,13 +240,13 @@ fn numbers_that_do_not_agree() {
     }
     let mut fewer = good();
     fewer.sections.pop();
-    corrupt::<Tree>(&fewer.bytes(), entry(2), "section 2 is to be 'axes'");
+    corrupt::<Tree>(&fewer.bytes(), entry(2), "section 2 should be 'axes'");
     let mut more = good();
     more.sections.push(("more", vec![1, 2, 3]));
     corrupt::<Tree>(&more.bytes(), entry(3), "a section 'more'");
     let mut swapped = good();
     swapped.sections.swap(0, 1);
-    corrupt::<Tree>(&swapped.bytes(), entry(0), "section 0 is to be 'coords'");
+    corrupt::<Tree>(&swapped.bytes(), entry(0), "section 0 should be 'coords'");
 
     type Balanced = BalancedKdTree<[f32; 2]>;
     corrupt::<Balanced>(&Forged { num_nodes: 0, ..some_balanced() }.bytes(), 72, "0 nodes");

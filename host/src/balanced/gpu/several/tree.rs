@@ -254,7 +254,7 @@ impl<C: Coord> BalancedTree<C> for MultiGpuTree<C> {
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        let index = self.index.get_or_make(|| {
+        let index = self.index.get_or_try_init(|| {
             let (sets, dims, parts) = (self.parts.sets()?, self.parts.dims, self.parts.clone());
             Ok(UnionIndex { sets, dims, own: Box::new(move || parts.coords_by_id()) })
         })?;

@@ -3,7 +3,7 @@
 use crate::device::{Layout, Region};
 use crate::primitives::radix_sort::{RadixSort, Shape};
 use crate::primitives::scan::Scan;
-use crate::primitives::segmented_sort::{Listed, SEGMENT_TILE_ITEMS};
+use crate::primitives::segmented_sort::{SEGMENT_TILE_ITEMS, SegmentLists};
 use kauri_kernels::policy::{QUADTREE_COUNTED_POINTS, QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
 use kauri_kernels::thread::carried::NoValue;
 use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
@@ -113,7 +113,7 @@ pub(super) struct LaterRound {
 
 /// The sort of a later round: one segment per root, or all points together.
 pub(super) enum LaterSort {
-    Segments(Listed<u64, u32>),
+    Segments(SegmentLists<u64, u32>),
     All(RadixSort),
 }
 
@@ -121,7 +121,7 @@ impl LaterRound {
     pub(super) fn plan(layout: &mut Layout, len: usize, num_levels: u32, by_segment: bool) -> Self {
         let round = Round::plan(layout, len, [len, len], num_levels);
         let sort = if by_segment {
-            LaterSort::Segments(Listed::plan(layout, [len / 33, 0], 0))
+            LaterSort::Segments(SegmentLists::plan(layout, [len / 33, 0], 0))
         } else {
             let [sort] = RadixSort::plan(layout, len, [Shape::of::<u64, u32>(len)]);
             LaterSort::All(sort)
@@ -137,7 +137,7 @@ pub(super) struct LeafOrder {
     pub(super) offsets: Region<u64>,
     /// Most leaves that are sorted as short segments, and as long ones.
     pub(super) max_listed: [usize; 2],
-    pub(super) listed: Listed<u32, NoValue>,
+    pub(super) listed: SegmentLists<u32, NoValue>,
 }
 
 impl LeafOrder {
@@ -147,6 +147,6 @@ impl LeafOrder {
         let ids = layout.reserve(num_points);
         let offsets = layout.reserve(2 * (max_listed[0] + max_listed[1]).max(1));
         let num_spilled = if leaf_points as usize > SEGMENT_TILE_ITEMS { num_points } else { 0 };
-        Self { ids, offsets, max_listed, listed: Listed::plan(layout, max_listed, num_spilled) }
+        Self { ids, offsets, max_listed, listed: SegmentLists::plan(layout, max_listed, num_spilled) }
     }
 }

@@ -1,6 +1,6 @@
-//! A layer over every driver that keeps account of memory, keeps to a limit, and fails on purpose when told to.
+//! A layer over every driver that accounts for memory, enforces a memory limit, and injects faults.
 //!
-//! Running out of memory and failing calls are ordinary paths of the code above: this is what tests them, on any device.
+//! Tests use it to cover exhausted memory and failing calls on any device.
 
 use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub enum FaultCall {
     Any,
 }
 
-/// Which calls fail: the `nth` of a kind, counted from 1, and with `repeat` all after it too.
+/// The driver calls that fail: the `nth` call of a kind, counted from 1, and, with `repeat`, all later ones.
 ///
 /// ```
 /// use kauri::device::{FaultCall, FaultPlan};
@@ -34,79 +34,79 @@ pub enum FaultCall {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// The kind.
+    /// The kind of calls.
     pub call: FaultCall,
-    /// The first call that fails.
+    /// The number of the first call that fails, from 1.
     pub nth: u64,
-    /// Whether all later ones fail too.
+    /// True if all later calls of the kind fail too.
     pub repeat: bool,
 }
 
-/// How much memory a device handle uses.
+/// The memory that a device handle uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// Bytes of device and pinned memory allocated now.
+    /// The bytes of device and pinned memory allocated now.
     pub live_bytes: u64,
-    /// The most there were at one time.
+    /// The peak of these bytes.
     pub peak_bytes: u64,
-    /// Allocations so far.
+    /// The number of allocations so far.
     pub allocations: u64,
 }
 
-/// What a handle of a device may do.
+/// The restrictions of a device handle.
 #[derive(Clone, Copy)]
-pub(super) struct Rules {
-    /// Most bytes of memory.
-    pub(super) limit: u64,
-    /// Which calls fail.
-    pub(super) plan: Option<FaultPlan>,
-    /// Whether it reaches other devices without a stop in host memory, where the driver can.
-    pub(super) peers: bool,
+pub(super) struct Restrictions {
+    /// The most bytes of memory.
+    pub(super) memory_limit: u64,
+    /// The calls that fail.
+    pub(super) fault_plan: Option<FaultPlan>,
+    /// False to copy from other devices through host memory, even if the driver can copy directly.
+    pub(super) peer_copies: bool,
 }
 
-pub(super) struct Watch {
+pub(super) struct InstrumentedDriver {
     inner: Arc<dyn Driver>,
-    rules: Rules,
+    restrictions: Restrictions,
     calls: AtomicU64,
-    memory: Mutex<Memory>,
+    account: Mutex<MemoryAccount>,
 }
 
 #[derive(Default)]
-struct Memory {
+struct MemoryAccount {
     used: MemoryUse,
-    /// Bytes that are being allocated: other threads do not get what is left for them.
-    asked_bytes: u64,
+    /// The bytes of allocations in progress, which other threads cannot use.
+    pending_bytes: u64,
     device: HashMap<u64, u64>,
     pinned: HashMap<usize, u64>,
 }
 
-impl Watch {
-    pub(super) fn new(inner: Arc<dyn Driver>, rules: Rules) -> Self {
-        Self { inner, rules, calls: AtomicU64::new(0), memory: Mutex::default() }
+impl InstrumentedDriver {
+    pub(super) fn new(inner: Arc<dyn Driver>, restrictions: Restrictions) -> Self {
+        Self { inner, restrictions, calls: AtomicU64::new(0), account: Mutex::default() }
     }
 
-    /// The driver itself.
+    /// Returns the driver without instrumentation.
     pub(super) fn inner(&self) -> &Arc<dyn Driver> {
         &self.inner
     }
 
-    pub(super) fn rules(&self) -> Rules {
-        self.rules
+    pub(super) fn restrictions(&self) -> Restrictions {
+        self.restrictions
     }
 
     pub(super) fn memory_use(&self) -> MemoryUse {
-        self.memory().used
+        self.account().used
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Counters are right after each statement, whatever panicked elsewhere.
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn account(&self) -> MutexGuard<'_, MemoryAccount> {
+        // A panic elsewhere does not corrupt the counters.
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call; true if the plan says that it fails.
+    /// Counts a call, and returns true if the fault plan lets it fail.
     fn fails(&self, call: FaultCall) -> bool {
-        let Some(plan) = self.rules.plan else { return false };
+        let Some(plan) = self.restrictions.fault_plan else { return false };
         if plan.call != call && plan.call != FaultCall::Any {
             return false;
         }
@@ -114,7 +114,7 @@ impl Watch {
         number == plan.nth || (plan.repeat && number > plan.nth)
     }
 
-    fn admit(&self, kind: FaultCall, call: &'static str) -> Result<()> {
+    fn inject_fault(&self, kind: FaultCall, call: &'static str) -> Result<()> {
         if self.fails(kind) {
             let (name, meaning, advice) =
                 ("INJECTED", "a fault plan let this call fail", "remove the fault plan");
@@ -123,35 +123,39 @@ impl Watch {
         Ok(())
     }
 
-    /// What `alloc` allocates, if `bytes` more fit by the limit and the plan; `keep` notes it.
+    /// Calls `alloc` if `bytes` more are within the limit and the fault plan lets it succeed. `record` adds the result
+    /// to the account.
     fn allocate<A: Copy>(
         &self,
         memory: &'static str,
         bytes: usize,
         label: &'static str,
         alloc: impl FnOnce() -> Result<A>,
-        keep: impl FnOnce(&mut Memory, A),
+        record: impl FnOnce(&mut MemoryAccount, A),
     ) -> Result<A> {
         let fails = self.fails(FaultCall::Alloc);
         {
-            let mut account = self.memory();
-            let free = self.rules.limit.saturating_sub(account.used.live_bytes + account.asked_bytes);
+            let mut account = self.account();
+            let free = self
+                .restrictions
+                .memory_limit
+                .saturating_sub(account.used.live_bytes + account.pending_bytes);
             if fails || bytes as u64 > free {
                 return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
             }
-            account.asked_bytes += bytes as u64;
+            account.pending_bytes += bytes as u64;
         }
         let allocated = alloc();
-        let mut account = self.memory();
-        account.asked_bytes -= bytes as u64;
+        let mut account = self.account();
+        account.pending_bytes -= bytes as u64;
         let address = allocated?;
         account.add(bytes);
-        keep(&mut account, address);
+        record(&mut account, address);
         Ok(address)
     }
 }
 
-impl Memory {
+impl MemoryAccount {
     fn add(&mut self, bytes: usize) {
         self.used.live_bytes += bytes as u64;
         self.used.peak_bytes = self.used.peak_bytes.max(self.used.live_bytes);
@@ -159,45 +163,45 @@ impl Memory {
     }
 }
 
-// SAFETY: allocations are those of the driver inside.
-unsafe impl Driver for Watch {
+// SAFETY: allocations are passed through from the inner driver.
+unsafe impl Driver for InstrumentedDriver {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
     }
 
     fn free_memory(&self) -> Result<u64> {
-        let allowed = self.rules.limit.saturating_sub(self.memory().used.live_bytes);
+        let allowed = self.restrictions.memory_limit.saturating_sub(self.account().used.live_bytes);
         Ok(self.inner.free_memory()?.min(allowed))
     }
 
     fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
-        let keep = |memory: &mut Memory, address| {
-            memory.device.insert(address, bytes as u64);
+        let record = |account: &mut MemoryAccount, address| {
+            account.device.insert(address, bytes as u64);
         };
-        self.allocate("device", bytes, label, || self.inner.alloc(bytes, label), keep)
+        self.allocate("device", bytes, label, || self.inner.alloc(bytes, label), record)
     }
 
     unsafe fn free(&self, address: u64) {
-        let mut memory = self.memory();
-        let bytes = memory.device.remove(&address).unwrap_or(0);
-        memory.used.live_bytes -= bytes;
-        drop(memory);
+        let mut account = self.account();
+        let bytes = account.device.remove(&address).unwrap_or(0);
+        account.used.live_bytes -= bytes;
+        drop(account);
         // SAFETY: passed on to the caller.
         unsafe { self.inner.free(address) }
     }
 
     fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        let keep = |memory: &mut Memory, pointer| {
-            memory.pinned.insert(pointer as usize, bytes as u64);
+        let record = |account: &mut MemoryAccount, pointer| {
+            account.pinned.insert(pointer as usize, bytes as u64);
         };
-        self.allocate("pinned host", bytes, label, || self.inner.alloc_pinned(bytes, label), keep)
+        self.allocate("pinned host", bytes, label, || self.inner.alloc_pinned(bytes, label), record)
     }
 
     unsafe fn free_pinned(&self, pointer: *mut u8) {
-        let mut memory = self.memory();
-        let bytes = memory.pinned.remove(&(pointer as usize)).unwrap_or(0);
-        memory.used.live_bytes -= bytes;
-        drop(memory);
+        let mut account = self.account();
+        let bytes = account.pinned.remove(&(pointer as usize)).unwrap_or(0);
+        account.used.live_bytes -= bytes;
+        drop(account);
         // SAFETY: passed on to the caller.
         unsafe { self.inner.free_pinned(pointer) }
     }
@@ -211,9 +215,9 @@ unsafe impl Driver for Watch {
     }
 
     fn synchronize(&self, stream: RawStream) -> Result<()> {
-        // The work is waited for all the same: memory that it uses may be freed after the error.
+        // Waits even if the call is to fail: memory that the work uses may be freed after the error.
         let done = self.inner.synchronize(stream);
-        self.admit(FaultCall::Synchronize, "synchronize")?;
+        self.inject_fault(FaultCall::Synchronize, "synchronize")?;
         done
     }
 
@@ -235,7 +239,7 @@ unsafe impl Driver for Watch {
 
     fn synchronize_event(&self, event: RawEvent) -> Result<()> {
         let done = self.inner.synchronize_event(event);
-        self.admit(FaultCall::Synchronize, "synchronize")?;
+        self.inject_fault(FaultCall::Synchronize, "synchronize")?;
         done
     }
 
@@ -244,25 +248,25 @@ unsafe impl Driver for Watch {
     }
 
     unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.admit(FaultCall::Copy, "copy")?;
+        self.inject_fault(FaultCall::Copy, "copy")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.copy_to_device(to, from, bytes, stream) }
     }
 
     unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.admit(FaultCall::Copy, "copy")?;
+        self.inject_fault(FaultCall::Copy, "copy")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.copy_to_host(to, from, bytes, stream) }
     }
 
     unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.admit(FaultCall::Copy, "copy")?;
+        self.inject_fault(FaultCall::Copy, "copy")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.copy_on_device(to, from, bytes, stream) }
     }
 
     fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
-        if self.rules.peers { self.inner.can_reach(peer) } else { Ok(false) }
+        if self.restrictions.peer_copies { self.inner.can_reach(peer) } else { Ok(false) }
     }
 
     unsafe fn copy_from_peer(
@@ -273,13 +277,13 @@ unsafe impl Driver for Watch {
         bytes: usize,
         stream: RawStream,
     ) -> Result<()> {
-        self.admit(FaultCall::Copy, "copy")?;
+        self.inject_fault(FaultCall::Copy, "copy")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.copy_from_peer(to, peer, from, bytes, stream) }
     }
 
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.admit(FaultCall::Copy, "fill")?;
+        self.inject_fault(FaultCall::Copy, "fill")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.fill(to, byte, bytes, stream) }
     }
@@ -289,18 +293,18 @@ unsafe impl Driver for Watch {
     }
 
     fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
-        self.admit(FaultCall::LoadModule, "load module")?;
+        self.inject_fault(FaultCall::LoadModule, "load module")?;
         self.inner.load_module(family, ptx)
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()> {
-        self.admit(FaultCall::Launch, "launch")?;
+        self.inject_fault(FaultCall::Launch, "launch")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.launch(launch, stream) }
     }
 }
 
-/// The limit that the environment variable `KAURI_MEMORY_LIMIT` sets: bytes, or with K, M or G behind.
+/// Returns the limit of the environment variable `KAURI_MEMORY_LIMIT`: bytes, optionally with a suffix K, M or G.
 pub(super) fn limit_from_env() -> Result<u64> {
     match std::env::var("KAURI_MEMORY_LIMIT") {
         Ok(text) => parse_bytes(&text).ok_or(Error::Environment {

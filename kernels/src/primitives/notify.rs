@@ -1,10 +1,10 @@
-//! Words for the host.
+//! Notification of the host: device counters copied to mapped host memory.
 
 use cuda_std::prelude::*;
 
-/// Puts words where the host sees them; one thread each.
+/// Copies words to mapped host memory; a thread per word.
 ///
-/// A copy would wait for all copies to the host that are under way, on whatever stream.
+/// A copy by the driver would wait for all earlier copies to the host, on any stream.
 #[kernel(family = "primitives-moves", block = 32)]
 pub unsafe fn primitives_tell(words: Slice<u64>, to: SliceMut<u64>) {
     let i = thread::index_1d() as usize;

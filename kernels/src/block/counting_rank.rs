@@ -1,4 +1,4 @@
-//! Places of items in their order, by counting for each those before it: of few items less work than a sort.
+//! Ranks of items by counting, for each, the items before it: less work than a sort for few items.
 
 use crate::policy::TOP_K;
 use crate::thread::operator::Sum;
@@ -6,37 +6,37 @@ use crate::thread::ranked::Ranked;
 use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
 
-/// Threads of a block.
+/// The number of threads of a block.
 pub const THREADS: usize = TOP_K.rank_threads;
 const WARPS: usize = THREADS / 32;
-/// Items that a warp finds the places of.
+/// Items that a warp ranks.
 const ITEMS: usize = TOP_K.rank_items;
-/// Items in shared memory.
+/// The capacity in shared memory, in items.
 const STAGED: usize = TOP_K.staged_items;
-/// Items that a block finds the places of.
+/// Items that a block ranks.
 pub const BLOCK_ITEMS: usize = WARPS * ITEMS;
 
 /// Shared memory of the counting.
 #[repr(C, align(16))]
-pub struct PlacesSmem<R> {
+pub struct CountingRankSmem<R> {
     items: [R; STAGED],
 }
 
-/// Calls `write` with the place of each of the block's items among all, and the item: once, by one lane.
+/// Calls `write` with the rank of each of the block's items among all items, and the item: once per item, by one lane.
 ///
 /// # Safety
 /// All [`THREADS`] threads of the block call, and no two items are equal.
 #[inline(always)]
-pub unsafe fn by_counting<R: Ranked>(
+pub unsafe fn rank_by_counting<R: Ranked>(
     items: Slice<'_, R>,
-    smem: *mut PlacesSmem<R>,
+    smem: *mut CountingRankSmem<R>,
     write: impl Fn(usize, R),
 ) {
     let staged = shared_field!(smem, items);
     let len = items.len();
     let thread = thread::thread_idx_x() as usize;
     let (lane, warp) = (thread % 32, thread / 32);
-    // The whole block.
+    // The whole block returns.
     if thread::block_idx_x() as usize * BLOCK_ITEMS >= len {
         return;
     }
@@ -77,9 +77,9 @@ pub unsafe fn by_counting<R: Ranked>(
 
     let mut item = 0;
     while item < ITEMS {
-        let place = reduce::<u32, Sum>(before[item]) as usize;
+        let rank = reduce::<u32, Sum>(before[item]) as usize;
         if lane == 0 && first + item < len {
-            write(place, own[item]);
+            write(rank, own[item]);
         }
         item += 1;
     }
