@@ -96,9 +96,9 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     ///   64 points or more, which takes the memory of these points again.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for options out of range; [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
-    /// [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::TooManyItems`] for 2^32 nodes;
-    /// [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::OutOfRange`] for options out of range; [`Error::TooManyItems`] beyond [`MAX_POINTS`] or for 2^32 nodes;
+    /// [`Error::NonFinite`] or [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of
+    /// the device.
     pub fn build(device: &Device, points: &[P], options: &QuadtreeOptions) -> Result<Self> {
         Self::build_with(device, points, options, &mut |_: Step| ControlFlow::Continue(()))
     }

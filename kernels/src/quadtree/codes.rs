@@ -3,6 +3,10 @@
 //! A tree is built in rounds of several levels. The roots of a round are nodes with too many points; the first round has one, the root of
 //! the tree. The key of a point consists of the index of its root and its [code](Frame::code) below that root.
 
+pub mod children;
+pub mod order;
+pub mod splits;
+
 use super::frame::Frame;
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;

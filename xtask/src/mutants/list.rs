@@ -74,12 +74,14 @@ const JOIN_RISING: Kernel = Kernel { file: "kernels/src/join/rising.rs", tests: 
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["joins::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
-const QUADTREE_SPLITS: Kernel = Kernel { file: "kernels/src/quadtree/splits.rs", tests: &["quadtree::"] };
-const QUADTREE_CHILDREN: Kernel = Kernel { file: "kernels/src/quadtree/children.rs", tests: &["quadtree::"] };
+const QUADTREE_SPLITS: Kernel =
+    Kernel { file: "kernels/src/quadtree/codes/splits.rs", tests: &["quadtree::"] };
+const QUADTREE_CHILDREN: Kernel =
+    Kernel { file: "kernels/src/quadtree/codes/children.rs", tests: &["quadtree::"] };
 const QUADTREE_LEVELS: Kernel =
     Kernel { file: "kernels/src/quadtree/levels/chunk.rs", tests: &["quadtree::"] };
-const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/order.rs", tests: &["quadtree::"] };
-const QUADTREE_BATCHES: Kernel = Kernel { file: "kernels/src/quadtree/batches.rs", tests: &["quadtree::"] };
+const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/codes/order.rs", tests: &["quadtree::"] };
+const QUADTREE_STREAMED: Kernel = Kernel { file: "kernels/src/quadtree/streamed.rs", tests: &["quadtree::"] };
 const SAH_CHUNKS: Kernel = Kernel { file: "kernels/src/sah/chunks.rs", tests: &["sah::"] };
 const SAH_LEVELS: Kernel = Kernel { file: "kernels/src/sah/levels.rs", tests: &["sah::"] };
 const SAH_SUBTREES: Kernel = Kernel { file: "kernels/src/sah/subtrees.rs", tests: &["sah::"] };
@@ -777,7 +779,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "quadtree: points in one cell are counted once",
-        kernel: QUADTREE_BATCHES,
+        kernel: QUADTREE_STREAMED,
         from: "same_cell.count_ones() } else { 1 };",
         to: "1 } else { 1 };",
     },

@@ -10,7 +10,7 @@ use crate::quadtree::gpu::streamed::ranks::CellRanks;
 use crate::quadtree::gpu::streamed::top::{Batch, SubtreeRoot, TopNodes};
 use crate::quadtree::gpu::streamed::{InputPoints, StreamedBuild, TreePoints};
 use kauri_kernels::primitives::search::primitives_search;
-use kauri_kernels::quadtree::batches::quadtree_count_cells;
+use kauri_kernels::quadtree::streamed::quadtree_count_cells;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

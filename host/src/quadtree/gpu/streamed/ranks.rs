@@ -6,7 +6,7 @@ use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::quadtree::gpu::streamed::StreamedBuild;
 use crate::quadtree::gpu::streamed::top::TopNodes;
-use kauri_kernels::quadtree::batches::quadtree_ranks;
+use kauri_kernels::quadtree::streamed::quadtree_ranks;
 use kauri_kernels::thread::coord::Coord;
 
 /// Ranks of counted cells, in device memory.

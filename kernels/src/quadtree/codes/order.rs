@@ -1,6 +1,6 @@
 //! Input order within leaves: a leaf above the last level of a round has its points in the order of their codes.
 
-use super::node::Node;
+use super::super::node::Node;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_COUNTED_POINTS, SEGMENT_SHORT_ITEMS};
 use crate::thread::words::Bits128;
 use crate::warp::scan::inclusive_sum;

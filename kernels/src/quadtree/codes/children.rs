@@ -1,8 +1,8 @@
 //! The children of nodes that split.
 
-use super::codes::Roots;
-use super::frame::Frame;
-use super::node::Node;
+use super::super::frame::Frame;
+use super::super::node::Node;
+use super::Roots;
 use super::splits::Keys;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_WARP_POINTS};
 use crate::thread::radix_key::RadixKey;
