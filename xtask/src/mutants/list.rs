@@ -75,10 +75,14 @@ const JOIN_RISING: Kernel = Kernel { file: "kernels/src/join/rising.rs", tests: 
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["joins::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
-const QUADTREE_SPLITS: Kernel = Kernel { file: "kernels/src/quadtree/splits.rs", tests: &["quadtree::"] };
-const QUADTREE_LEVELS: Kernel = Kernel { file: "kernels/src/quadtree/levels.rs", tests: &["quadtree::"] };
-const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/order.rs", tests: &["quadtree::"] };
-const QUADTREE_BATCHES: Kernel = Kernel { file: "kernels/src/quadtree/batches.rs", tests: &["quadtree::"] };
+const QUADTREE_SPLITS: Kernel =
+    Kernel { file: "kernels/src/quadtree/codes/splits.rs", tests: &["quadtree::"] };
+const QUADTREE_CHILDREN: Kernel =
+    Kernel { file: "kernels/src/quadtree/codes/children.rs", tests: &["quadtree::"] };
+const QUADTREE_LEVELS: Kernel =
+    Kernel { file: "kernels/src/quadtree/levels/chunk.rs", tests: &["quadtree::"] };
+const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/codes/order.rs", tests: &["quadtree::"] };
+const QUADTREE_STREAMED: Kernel = Kernel { file: "kernels/src/quadtree/streamed.rs", tests: &["quadtree::"] };
 const SAH_PARTITION: Kernel = Kernel { file: "kernels/src/sah/partition.rs", tests: &["sah::"] };
 const SAH_LARGE_LEVELS: Kernel = Kernel { file: "kernels/src/sah/large_levels.rs", tests: &["sah::"] };
 const SAH_SMALL_LEVELS: Kernel = Kernel { file: "kernels/src/sah/small_levels.rs", tests: &["sah::"] };
@@ -747,25 +751,25 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: the point behind the last is looked at",
         kernel: QUADTREE_SPLITS,
-        from: "len - place <= self.most {",
-        to: "len - place < self.most {",
+        from: "len - i <= self.leaf_points {",
+        to: "len - i < self.leaf_points {",
     },
     Mutant {
         what: "quadtree: a parent that begins before its child is not found",
-        kernel: QUADTREE_SPLITS,
+        kernel: QUADTREE_CHILDREN,
         from: "self.num_before(level - 1, begin + 1) - 1",
         to: "self.num_before(level - 1, begin)",
     },
     Mutant {
         what: "quadtree: a child with as many points as a leaf may have splits",
-        kernel: QUADTREE_SPLITS,
-        from: "if end - begin > self.keys.most && level",
-        to: "if end - begin >= self.keys.most && level",
+        kernel: QUADTREE_CHILDREN,
+        from: "if end - begin > self.keys.leaf_points && level",
+        to: "if end - begin >= self.keys.leaf_points && level",
     },
     Mutant {
         what: "quadtree: roots that begin within a warp are not found",
         kernel: QUADTREE_CODES,
-        from: "partition_point(first, end, begins(at)) - 1",
+        from: "partition_point(first, end, begins_by(i)) - 1",
         to: "first - 1",
     },
     Mutant {
@@ -776,15 +780,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "quadtree: points in one cell are counted once",
-        kernel: QUADTREE_BATCHES,
-        from: "with_first.count_ones() } else { 1 };",
+        kernel: QUADTREE_STREAMED,
+        from: "same_cell.count_ones() } else { 1 };",
         to: "1 } else { 1 };",
     },
     Mutant {
         what: "quadtree: level by level, no barrier before sorted points are stored",
         kernel: QUADTREE_LEVELS,
-        from: "                places.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
-        to: "                places.add(child);\n            }\n            j += 1;\n        }",
+        from: "                ranks.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
+        to: "                ranks.add(child);\n            }\n            j += 1;\n        }",
     },
     Mutant {
         what: "quadtree: level by level, the threads before have no points",
@@ -795,8 +799,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before points are with their threads",
         kernel: QUADTREE_LEVELS,
-        from: "        thread::sync_threads();\n        let (first, mut own, mut j) =",
-        to: "        let (first, mut own, mut j) =",
+        from: "        thread::sync_threads();\n        let (first, mut counts, mut j) =",
+        to: "        let (first, mut counts, mut j) =",
     },
     Mutant {
         what: "SAH: references above a plane overwrite those below",

@@ -1,14 +1,16 @@
-//! The points of a leaf in the order of the input: a leaf above the last level of a round has them in the order of their codes.
+//! Input order within leaves: a leaf above the last level of a round has its points in the order of their codes.
 
-use super::node::Node;
+use super::super::node::Node;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_COUNTED_POINTS, SEGMENT_SHORT_ITEMS};
 use crate::thread::words::Bits128;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
-/// Writes the ids of each leaf of up to `most` points in ascending order, each to the place that as many lesser ones have before it; a warp
-/// 32 nodes. Leaves of the levels that `in_order` has a bit of are those of one key, and in order, as are leaves with more points, all of
-/// one unit: these are not written.
+/// Writes the ids of leaves of up to `most` points in ascending order. The rank of an id in a small leaf is the number of lesser ids;
+/// larger leaves are listed for a segmented sort. A warp takes 32 nodes.
+///
+/// Two kinds of leaves are in order already and are not written: leaves on a level with a bit in `in_order`, whose points share one key,
+/// and leaves with more than `most` points, whose points share one unit.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn quadtree_order(
     nodes: Slice<Bits128>,
@@ -26,8 +28,8 @@ pub unsafe fn quadtree_order(
     if i < nodes.len() {
         let node = Node::from_bits(nodes.load(i));
         start = node.start;
-        let is_mixed = node.is_leaf() && node.len() <= most && in_order >> node.level & 1 == 0;
-        if is_mixed && node.len() > QUADTREE_COUNTED_POINTS {
+        let is_unordered = node.is_leaf() && node.len() <= most && in_order >> node.level & 1 == 0;
+        if is_unordered && node.len() > QUADTREE_COUNTED_POINTS {
             let is_long = node.len() as usize > SEGMENT_SHORT_ITEMS;
             let (list, begin) = if is_long { (long, short.len()) } else { (short, 0) };
             let at = num_listed.atomic_add(is_long.into(), 1, Ordering::Relaxed, Scope::Device) as usize;
@@ -35,24 +37,25 @@ pub unsafe fn quadtree_order(
             offsets.store(entry, node.start.into());
             offsets.store(entry + 1, node.end.into());
             list.store(at, entry as u64);
-        } else if is_mixed {
+        } else if is_unordered {
             len = node.len();
         }
     }
-    // The leaves of a warp, one after the other.
+    // The small leaves of the warp, concatenated: lane `i` takes points `i`, `i + 32`, …
     let end = inclusive_sum(len);
     let total = warp::shuffle_idx(warp::FULL_MASK, end, 31);
     let mut first = 0;
     while first < total {
         let at = first + warp::lane_id();
-        // The lanes whose leaves end before.
+        // Binary search for the lane whose leaf has the point.
         let (mut leaf, mut step) = (0, 16);
         while step > 0 {
             let end = warp::shuffle_idx(warp::FULL_MASK, end, leaf + step - 1);
             leaf += if end <= at { step } else { 0 };
             step /= 2;
         }
-        let [start, len, end] = [start, len, end].map(|of| warp::shuffle_idx(warp::FULL_MASK, of, leaf));
+        let [start, len, end] =
+            [start, len, end].map(|value| warp::shuffle_idx(warp::FULL_MASK, value, leaf));
         if at < total {
             let points = ids.part(start as usize, len as usize);
             let id = points.load((at + len - end) as usize);

@@ -1,51 +1,39 @@
-//! Quadtrees as walks see them: a cell that splits does so once an axis, at the middle of it.
+//! Quadtrees as the traversals of queries see them: a cell splits once per axis, at its center.
 //!
-//! A middle is exact in `f64`; as a coordinate it may be rounded, but then no coordinate is between the two, so that all points below are
-//! below, or at, both of them.
-//!
-//! A cell that cannot split may have any number of points, as those of a cluster where one point is far away. A large one is a k-d tree.
+//! The center of a cell is exact in `f64`. Converted to a coordinate it may be rounded, but no coordinate lies between the two, so a point
+//! is on the same side of both.
 
 use crate::error::Result;
-use crate::kdtree::SplitRule;
-use crate::quadtree::{HostTree, frame_of, with_plane_or_space};
+use crate::quadtree::dims::with_2_or_3;
+use crate::quadtree::frame::frame_of_words;
+use crate::quadtree::host::HostTree;
+use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
 use crate::query::backend::ValidatedQueries;
 use crate::query::cpu::backend::impl_query_backend;
 use crate::query::cpu::best::Best;
 use crate::query::cpu::traversal::{self, Nodes, Rules, Traversable};
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
-use crate::query::cpu::{CpuIndex, backend, points};
-use crate::stats::Stats;
+use crate::query::cpu::{backend, points};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 
-/// Least points of a node that is counted as a whole where a row takes all of its cell, and of an overfull leaf that gets a k-d tree.
+/// From this number of points on, a count takes a node as a whole if the region contains its cell, and an overfull leaf gets a k-d tree.
 const MANY_POINTS: u32 = 64;
 
-/// A leaf with many points in a cell that cannot split.
-pub(crate) struct DeepLeaf<C> {
-    node: u32,
-    tree: CpuIndex<C>,
-}
-
 impl<C: Coord> HostTree<C> {
-    /// The cells that walks go through, and the k-d trees of leaves.
+    /// Returns the cells to traverse, and builds the k-d trees of overfull leaves at the first call.
     pub(crate) fn traversable<const D: usize>(&self) -> Result<Cells<'_, C, D>> {
-        let mut cells = Cells {
-            frame: frame_of(&self.frame),
-            nodes: self.nodes(),
-            corners: points(&self.cells),
-            points: points(&self.coords),
-            ids: &self.ids,
-            deep_leaves: &[],
-        };
-        let least = self.options.leaf_points.saturating_add(1).max(MANY_POINTS);
-        cells.deep_leaves = self.deep_leaves.get_or_try_init(|| cells.make_deep_leaves(least))?;
-        Ok(cells)
+        let (nodes, points, ids) = (self.nodes(), points(&self.coords), &self.ids[..]);
+        let min_points = self.options.leaf_points.saturating_add(1).max(MANY_POINTS);
+        let deep_leaves =
+            self.deep_leaves.get_or_try_init(|| deep_leaf::build::<C, D>(nodes, points, ids, min_points))?;
+        let (frame, corners) = (frame_of_words(&self.frame), self::points(&self.cells));
+        Ok(Cells { frame, nodes, corners, points, ids, deep_leaves })
     }
 
-    /// The coordinates of the points by id, if they are the queries.
+    /// Returns the coordinates of the points in the order of ids if they are the queries, otherwise nothing.
     pub(crate) fn own(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
         Ok(match queries {
             ValidatedQueries::Points { .. } => Cow::Borrowed(&[]),
@@ -54,7 +42,7 @@ impl<C: Coord> HostTree<C> {
     }
 }
 
-/// A quadtree.
+/// The cells of a quadtree.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a, C, const D: usize> {
     frame: Frame<D>,
@@ -67,49 +55,35 @@ pub(crate) struct Cells<'a, C, const D: usize> {
     deep_leaves: &'a [DeepLeaf<C>],
 }
 
-/// A part of a node's cell: of all axes before `axis` one half, which says a bit of its children's numbers.
+/// A node's cell, or a fraction of it: one half on each axis before `axis`. The halves are the leading bits of the child number.
 #[derive(Clone, Copy)]
-struct Part {
+struct PartialCell {
     node: u32,
     axis: usize,
     child: u32,
 }
 
-impl Part {
-    /// A whole cell.
-    fn of(node: u32) -> Self {
+impl PartialCell {
+    /// Returns the whole cell of a node.
+    fn whole(node: u32) -> Self {
         Self { node, axis: 0, child: 0 }
     }
 
-    /// The lower and the upper half.
+    /// Returns the lower and the upper half on the next axis.
     fn halves(self) -> [Self; 2] {
         [0, 1].map(|half| Self { axis: self.axis + 1, child: 2 * self.child + half, ..self })
     }
 }
 
 impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
-    /// The leaves with at least so many points.
-    fn make_deep_leaves(self, least: u32) -> Result<Vec<DeepLeaf<C>>> {
-        let is_deep = |node: &Node| node.is_leaf() && node.len() >= least;
-        let deep_leaf = |node: u32| {
-            let leaf = self.node(node);
-            let range = leaf.start as usize..leaf.end as usize;
-            let (coords, ids) = (self.points[range.clone()].as_flattened(), &self.ids[range]);
-            // Ids of a leaf rise, so that those of the k-d tree have the same order.
-            let tree = crate::kdtree::cpu::build(coords, D, SplitRule::Widest, &mut Stats::default())?;
-            Ok(DeepLeaf { node, tree: tree.with_ids(ids)? })
-        };
-        (0..self.nodes.len() as u32).filter(|&node| is_deep(&self.node(node))).map(deep_leaf).collect()
-    }
-
-    /// The k-d tree of a leaf, if it has one.
+    /// Returns the k-d tree of a leaf, if it has one.
     #[inline]
     fn deep_leaf(&self, node: u32) -> Option<Nodes<'a, C, D>> {
         let at = self.deep_leaves.binary_search_by_key(&node, |leaf| leaf.node).ok()?;
         self.deep_leaves[at].tree.made()
     }
 
-    /// The box of a node's cell: all of its points are there.
+    /// Returns the corners of a node's cell; all its points are between them.
     fn cell_box(&self, number: u32) -> [[C; D]; 2] {
         let side = 1 << (self.frame.levels - self.node(number).level);
         let low = self.corners[number as usize].map(u64::from);
@@ -120,20 +94,20 @@ impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
         self.nodes[number as usize]
     }
 
-    /// The child that a part is, if it is one; where the part splits otherwise.
-    fn child_or_split(&self, part: Part) -> std::result::Result<Part, C> {
+    /// Returns the child if `part` is the cell of one; otherwise the split plane of `part` on its axis.
+    fn child_or_plane(&self, part: PartialCell) -> std::result::Result<PartialCell, C> {
         let node = self.node(part.node);
         if part.axis == D {
-            return Ok(Part::of(node.first_child + part.child));
+            return Ok(PartialCell::whole(node.first_child + part.child));
         }
         let half = 1 << (self.frame.levels - node.level - 1);
-        let middle = self.corners[part.node as usize].map(|unit| u64::from(unit) + half);
-        Err(C::from_f64(self.frame.corner(middle)[part.axis]))
+        let center = self.corners[part.node as usize].map(|unit| u64::from(unit) + half);
+        Err(C::from_f64(self.frame.corner(center)[part.axis]))
     }
 }
 
-/// Parts that a walk has yet to visit, and nodes of a leaf's k-d tree.
-pub(crate) struct Stack<C, const D: usize>(Vec<Waiting<C, D>>, traversal::Stack<C, D>);
+/// Stacks of a traversal: partial cells, and nodes of the k-d tree of a leaf.
+pub(crate) struct Stack<C, const D: usize>(Vec<StackEntry<C, D>>, traversal::Stack<C, D>);
 
 impl<C: Coord, const D: usize> Default for Stack<C, D> {
     fn default() -> Self {
@@ -141,11 +115,12 @@ impl<C: Coord, const D: usize> Default for Stack<C, D> {
     }
 }
 
-/// A part to visit later.
-struct Waiting<C, const D: usize> {
-    part: Part,
-    /// Distance from the query to the part, axis by axis, and together.
+/// A partial cell to visit later.
+struct StackEntry<C, const D: usize> {
+    part: PartialCell,
+    /// Distance from the query to the cell on each axis.
     offsets: [C; D],
+    /// Distance from the query to the cell.
     bound: C,
 }
 
@@ -156,7 +131,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
         self.points
     }
 
-    /// Where the points of its leaf begin.
+    /// Returns the first point of the leaf that contains `place`, or of the leaf nearest to it on each axis.
     fn start_bucket(&self, place: &[C; D]) -> u32 {
         let last = (1 << self.frame.levels) - 1;
         let unit = self.frame.unit_of_any(*place).map(|unit| unit.clamp(0, last) as u32);
@@ -172,12 +147,12 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
         rules: &Rules<'_, C, D>,
         query: &[C; D],
         except: u32,
-        Stack(stack, of_leaves): &mut Stack<C, D>,
+        Stack(stack, leaf_stack): &mut Stack<C, D>,
         best: &mut B,
     ) {
         stack.clear();
-        stack.push(Waiting { part: Part::of(0), offsets: [C::ZERO; D], bound: C::ZERO });
-        while let Some(Waiting { mut part, offsets, bound }) = stack.pop() {
+        stack.push(StackEntry { part: PartialCell::whole(0), offsets: [C::ZERO; D], bound: C::ZERO });
+        while let Some(StackEntry { mut part, offsets, bound }) = stack.pop() {
             if bound > best.worst() {
                 continue;
             }
@@ -185,19 +160,19 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
                 let node = self.node(part.node);
                 if part.axis == 0 && (node.is_leaf() || node.is_empty()) {
                     if let Some(leaf) = self.deep_leaf(part.node) {
-                        leaf.nearest::<B, PLAIN>(rules, query, except, of_leaves, best);
+                        leaf.nearest::<B, PLAIN>(rules, query, except, leaf_stack, best);
                         break;
                     }
-                    for place in node.start as usize..node.end as usize {
-                        let distance = rules.distance::<PLAIN>(query, &self.points[place]);
-                        let id = self.ids[place];
+                    for i in node.start as usize..node.end as usize {
+                        let distance = rules.distance::<PLAIN>(query, &self.points[i]);
+                        let id = self.ids[i];
                         if distance <= best.worst() && rules.takes::<PLAIN>(id, except) {
                             best.offer(distance, id);
                         }
                     }
                     break;
                 }
-                part = match self.child_or_split(part) {
+                part = match self.child_or_plane(part) {
                     Ok(child) => child,
                     Err(plane) => {
                         let axis = part.axis;
@@ -206,7 +181,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
                         let (near, far) = if is_above { (upper, lower) } else { (lower, upper) };
                         let (offsets, bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
                         if bound <= best.worst() {
-                            stack.push(Waiting { part: far, offsets, bound });
+                            stack.push(StackEntry { part: far, offsets, bound });
                         }
                         near
                     }
@@ -215,8 +190,13 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
         }
     }
 
-    fn visit_range<L: RangePredicate<C, D>>(self, look: &L, row: usize, show: &mut impl RangeVisitor<C>) {
-        self.look_in(Part::of(0), L::EVERYWHERE, look, row, show);
+    fn visit_range<L: RangePredicate<C, D>>(
+        self,
+        predicate: &L,
+        row: usize,
+        visitor: &mut impl RangeVisitor<C>,
+    ) {
+        self.visit_range_in(PartialCell::whole(0), L::EVERYWHERE, predicate, row, visitor);
     }
 
     fn has_all(&self) -> bool {
@@ -225,47 +205,47 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
 }
 
 impl<C: Coord, const D: usize> Cells<'_, C, D> {
-    /// Shows the points of a part.
-    fn look_in<L: RangePredicate<C, D>, S: RangeVisitor<C>>(
+    /// Visits the points of a partial cell that satisfy the predicate.
+    fn visit_range_in<L: RangePredicate<C, D>, S: RangeVisitor<C>>(
         self,
-        part: Part,
+        part: PartialCell,
         region: L::Region,
-        look: &L,
+        predicate: &L,
         row: usize,
-        show: &mut S,
+        visitor: &mut S,
     ) {
         let node = self.node(part.node);
         if S::COUNTS && part.axis == 0 && node.len() >= MANY_POINTS {
-            match look.share(row, &self.cell_box(part.node)) {
+            match predicate.share(row, &self.cell_box(part.node)) {
                 Share::None => return,
                 Share::Some => {}
-                Share::All => return show.count(node.len()),
+                Share::All => return visitor.count(node.len()),
             }
         }
         if part.axis == 0 && (node.is_leaf() || node.is_empty()) {
             if let Some(leaf) = self.deep_leaf(part.node) {
                 if S::COUNTS {
-                    return leaf.visit_range(look, row, show);
+                    return leaf.visit_range(predicate, row, visitor);
                 }
-                if let Some(found) = few_in_leaf(leaf, look, row) {
-                    return found.into_iter().for_each(|(id, distance)| show.point(id, distance));
+                if let Some(found) = few_in_leaf(leaf, predicate, row) {
+                    return found.into_iter().for_each(|(id, distance)| visitor.point(id, distance));
                 }
             }
-            for place in node.start as usize..node.end as usize {
-                let id = self.ids[place];
-                if let Some(distance) = look.distance(row, &self.points[place], id) {
-                    show.point(id, distance);
+            for i in node.start as usize..node.end as usize {
+                let id = self.ids[i];
+                if let Some(distance) = predicate.distance(row, &self.points[i], id) {
+                    visitor.point(id, distance);
                 }
             }
             return;
         }
-        match self.child_or_split(part) {
-            Ok(child) => self.look_in(child, region, look, row, show),
+        match self.child_or_plane(part) {
+            Ok(child) => self.visit_range_in(child, region, predicate, row, visitor),
             Err(plane) => {
-                let regions = look.parts(row, region, part.axis, plane);
+                let regions = predicate.parts(row, region, part.axis, plane);
                 for (half, region) in part.halves().into_iter().zip(regions) {
                     if let Some(region) = region {
-                        self.look_in(half, region, look, row, show);
+                        self.visit_range_in(half, region, predicate, row, visitor);
                     }
                 }
             }
@@ -273,15 +253,15 @@ impl<C: Coord, const D: usize> Cells<'_, C, D> {
     }
 }
 
-/// The points of a row in a leaf that is a k-d tree, in the order of the leaf: by ids. None if they are so many that all of the leaf may
-/// be looked at, or there is no memory.
+/// Finds the points of a row in a leaf through its k-d tree, and sorts them by id, which is their order in the leaf. Returns `None` if they
+/// are so many that a scan of the leaf is as good, or if there is no memory for them.
 fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     leaf: Nodes<'_, C, D>,
-    look: &L,
+    predicate: &L,
     row: usize,
 ) -> Option<Vec<(u32, C)>> {
     let (mut found, mut are_few) = (Vec::new(), true);
-    leaf.visit_range(look, row, &mut |id, distance| {
+    leaf.visit_range(predicate, row, &mut |id, distance| {
         are_few = are_few && found.len() < leaf.points.len() / 16 && found.try_reserve(1).is_ok();
         if are_few {
             found.push((id, distance));
@@ -291,4 +271,4 @@ fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     are_few.then_some(found)
 }
 
-impl_query_backend!(HostTree, with_plane_or_space);
+impl_query_backend!(HostTree, with_2_or_3);
