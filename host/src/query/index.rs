@@ -25,7 +25,7 @@ pub(crate) mod sealed {
 type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 
 /// An index of points that answers queries: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
-/// [`Quadtree`](crate::quadtree::Quadtree).
+/// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
 ///
 /// Results do not depend on the index, but for the order of points found within a distance or in boxes.
 ///

@@ -1,5 +1,6 @@
-//! What rays hit.
+//! Hits of rays, in host and in device memory.
 
+use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use crate::memory;
 use crate::rows::RowItem;
@@ -9,22 +10,22 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-/// Hits, an array for each of their parts.
+/// Hits as a structure of arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Hits {
-    /// The triangles; [`Hit::NO_TRIANGLE`] where there is none.
+    /// Triangle ids; [`Hit::NO_TRIANGLE`] for rays without a hit.
     pub triangles: Vec<u32>,
-    /// How far the rays go, in their directions; infinite where they hit nothing.
+    /// Parameters of the hit points on the rays; infinite for rays without a hit.
     pub t: Vec<f32>,
-    /// How much of the second corner is in the place: `(1 - u - v) * a + u * b + v * c`.
+    /// Barycentric weights of the second corners: a hit point is `(1 - u - v) * a + u * b + v * c`.
     pub u: Vec<f32>,
-    /// How much of the third.
+    /// Barycentric weights of the third corners.
     pub v: Vec<f32>,
 }
 
 impl Hits {
-    /// No hits, with room for some.
+    /// Allocates memory for hits.
     pub(super) fn with_capacity(len: usize) -> Result<Self> {
         let part = || memory::vec_with_capacity(len, "hits of rays");
         let triangles = memory::vec_with_capacity(len, "hits of rays")?;
@@ -54,15 +55,15 @@ impl Hits {
         self.triangles.len()
     }
 
-    /// True if there are none.
+    /// True if there are no hits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A hit.
+    /// Returns a hit.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If `i` is out of range.
     pub fn get(&self, i: usize) -> Hit {
         Hit { triangle: self.triangles[i], t: self.t[i], u: self.u[i], v: self.v[i] }
     }
@@ -177,3 +178,49 @@ impl DoubleEndedIterator for HitIter<'_> {
 
 impl ExactSizeIterator for HitIter<'_> {}
 impl FusedIterator for HitIter<'_> {}
+
+/// Hits in device memory as a structure of arrays, like [`Hits`].
+#[derive(Debug)]
+pub struct DeviceHits {
+    /// Triangle ids; [`Hit::NO_TRIANGLE`] for rays without a hit.
+    pub triangles: Buffer<u32>,
+    /// Parameters of the hit points on the rays; infinite for rays without a hit.
+    pub t: Buffer<f32>,
+    /// Barycentric weights of the second corners.
+    pub u: Buffer<f32>,
+    /// Barycentric weights of the third corners.
+    pub v: Buffer<f32>,
+}
+
+impl DeviceHits {
+    /// Allocates memory for the hits of `len` rays, 16 bytes each, with undefined contents.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or the driver's.
+    pub fn uninitialized(gpu: &Gpu, len: usize) -> Result<Self> {
+        let part = || Buffer::uninitialized(gpu, len, "hits of rays");
+        let triangles = Buffer::uninitialized(gpu, len, "hits of rays")?;
+        Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
+    }
+
+    /// Copies the hits to host memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or the driver's.
+    pub fn to_host(&self, stream: &Stream) -> Result<Hits> {
+        Ok(Hits {
+            triangles: self.triangles.to_vec(stream)?,
+            t: self.t.to_vec(stream)?,
+            u: self.u.to_vec(stream)?,
+            v: self.v.to_vec(stream)?,
+        })
+    }
+
+    /// Checks devices, and that there is one element per ray.
+    pub(super) fn check(&self, stream: &Stream, num_rays: usize) -> Result<()> {
+        self.triangles.check(stream, "hits of rays", num_rays)?;
+        [&self.t, &self.u, &self.v]
+            .into_iter()
+            .try_for_each(|part| part.check(stream, "hits of rays", num_rays))
+    }
+}
