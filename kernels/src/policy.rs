@@ -640,11 +640,10 @@ pub const BALANCED_SUBTREES_ROWS: usize = 8;
 /// The minimum of blocks of the subtree kernel.
 pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 2;
 
-/// The number of points from which on points are renumbered on the way down, when runs have at most
-/// [`NUMBERED_ANEW_TO`] points.
-pub const NUMBERED_ANEW_FROM: usize = 1 << 26;
-/// The most points of a run at the level of the renumbering.
-pub const NUMBERED_ANEW_TO: usize = 1 << 21;
+/// Builds of at least this many points renumber the points on the way down, once runs have at most [`RENUMBER_MAX_RUN`] points.
+pub const RENUMBER_MIN_POINTS: usize = 1 << 26;
+/// Length of the runs on whose level points are renumbered.
+pub const RENUMBER_MAX_RUN: usize = 1 << 21;
 
 /// The most points with an equal coordinate that a thread sorts by the other coordinates, after a radix sort by this
 /// one.

@@ -8,7 +8,7 @@ use kauri_kernels::balanced::paths::{
 };
 use kauri_kernels::balanced::subtrees::{balanced_subtrees, room, rows};
 use kauri_kernels::balanced::ties::balanced_find_equal;
-use kauri_kernels::policy::{NUMBERED_ANEW_FROM, NUMBERED_ANEW_TO};
+use kauri_kernels::policy::{RENUMBER_MAX_RUN, RENUMBER_MIN_POINTS};
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::BalancedOptions;
@@ -70,8 +70,8 @@ struct Pass<'a> {
 impl<C: Coord> Paths<C> {
     pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
         let sort = CoordinateSort::plan(layout, n);
-        let is_numbered_anew = options.numbered_anew || n >= NUMBERED_ANEW_FROM;
-        let fits = |level: &u32| longest(n, *level) <= NUMBERED_ANEW_TO;
+        let is_numbered_anew = options.numbered_anew || n >= RENUMBER_MIN_POINTS;
+        let fits = |level: &u32| longest(n, *level) <= RENUMBER_MAX_RUN;
         let numbered_level = (1..32).find(fits).filter(|_| is_numbered_anew);
         let anew = if is_numbered_anew { n } else { 0 };
         // Every run has a tile that is not full.
