@@ -1,14 +1,14 @@
 //! The mutants: one small mistake each in a kernel of the project, of the kind that people make.
 
-/// A mistake.
+/// A mutant: a text of a kernel, and its replacement.
 pub(super) struct Mutant {
-    /// What it is.
+    /// Description of the mistake.
     pub(super) what: &'static str,
-    /// Where it is.
+    /// The source file.
     pub(super) kernel: Kernel,
     /// Text that the file has exactly once …
     pub(super) from: &'static str,
-    /// … and what stands in its place.
+    /// … and its replacement.
     pub(super) to: &'static str,
 }
 
@@ -16,7 +16,7 @@ pub(super) struct Mutant {
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     pub(super) file: &'static str,
-    /// The suite's tests that are meant to find mistakes in it: they go first.
+    /// The suite's tests of this file, which run first.
     pub(super) tests: &'static [&'static str],
 }
 
