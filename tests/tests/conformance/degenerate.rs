@@ -34,7 +34,7 @@ enum Promise {
 
 use Promise::{NonFinitePoint, NonFiniteQuery, ResultTooLarge, Rows, TooLargePoint, TooLargeQuery};
 
-/// More points than a block finishes, on a lattice: all kernels of every builder run.
+/// More points than a block finishes, on a lattice: all kernels of every build algorithm run.
 #[test]
 fn lattices_of_thousands_of_points() {
     for device in devices_for(8000) {

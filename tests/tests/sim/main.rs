@@ -2,7 +2,7 @@
 //! reports no error. `SIM_SEED` and `SIM_ORDER`, as printed in a report, replay a schedule.
 
 mod balanced;
-mod balanced_several;
+mod balanced_multi_gpu;
 mod building_blocks;
 mod demo;
 mod frames;

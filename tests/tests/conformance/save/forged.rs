@@ -210,16 +210,16 @@ fn wrong_nodes_of_a_balanced_tree() {
     };
     wrong(0, 3, f32::NAN.to_bits(), "NaN");
     wrong(1, 0, 4, "id 4, but there are 4 points");
-    wrong(1, 0, NONE, "points are left");
+    wrong(1, 0, NONE, "but the subtree has");
     wrong(1, 2, 2, "id 2 is also");
     wrong(1, 1, 3, "id 3, but that point was removed");
-    wrong(2, 3, 4, "not before it");
-    wrong(2, 3, NONE, "not before it");
-    wrong(2, 1, 3, "not before it");
-    wrong(2, 3, 2, "which is another");
-    // As many points stay as there are nodes.
+    wrong(2, 3, 4, "but comes later");
+    wrong(2, 3, NONE, "but comes later");
+    wrong(2, 1, 3, "but comes later");
+    wrong(2, 3, 2, "but differs from it");
+    // The number of kept points is the number of nodes.
     let (bytes, _) = changed(2, 3, 3);
-    corrupt::<Tree>(&bytes, section(&good, 2), "4 points stay, for 3 nodes");
+    corrupt::<Tree>(&bytes, section(&good, 2), "4 points were kept, but there are 3 nodes");
     // Nodes on the wrong sides are found by `verify`.
     let mut forged = some_balanced();
     put(&mut forged.sections[0].1, 0, &0.0f32.to_le_bytes());
@@ -253,7 +253,7 @@ fn numbers_that_do_not_agree() {
     corrupt::<Balanced>(&Forged { num_nodes: 5, ..some_balanced() }.bytes(), 72, "5 nodes");
     // As many levels, and fewer nodes.
     let bytes = Forged { num_nodes: 2, ..some_balanced() }.bytes();
-    corrupt::<Balanced>(&bytes, section(&bytes, 2), "3 points stay, for 2 nodes");
+    corrupt::<Balanced>(&bytes, section(&bytes, 2), "3 points were kept, but there are 2 nodes");
     corrupt::<Balanced>(
         &Forged { num_nodes: 4, ..some_balanced() }.bytes(),
         entry(1) + 16,

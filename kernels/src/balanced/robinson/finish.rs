@@ -1,10 +1,11 @@
-//! The last nodes: runs of one to three points, a thread each (Robinson).
+//! The last nodes: runs of one to three points, one thread per run (Robinson).
 
-use super::{Nodes, Run};
+use super::Nodes;
+use crate::balanced::Run;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
-/// Makes nodes of the points of every run of a level, which have been sorted on its axis.
+/// Writes the nodes of every run of a level. `primary` is sorted on the split axis of the level. One thread per run.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 pub unsafe fn balanced_finish_runs(
     primary: Slice<u32>,

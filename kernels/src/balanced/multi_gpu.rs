@@ -1,13 +1,13 @@
-//! Trees that are built in parts, each on a device of its own: what is done to the points of a part.
+//! Builds on several GPUs: operations on the part of the points of one GPU.
 //!
-//! The coordinates of a part are rotated: the first column is the axis of the level that the part is on, so that the super keys of a level
-//! of the whole tree are those of level 0 of the part's.
+//! The columns of a part are rotated: the first column is the split axis of the level that the part is on. A level of the whole tree then
+//! has the super keys of level 0 of the part.
 
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Writes the first coordinates of points beside their ids; a thread a place.
+/// Gathers the first coordinates of the points of a list of ids. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_first_coordinates<C: Coord>(
@@ -16,14 +16,14 @@ pub unsafe fn balanced_first_coordinates<C: Coord>(
     ids: Slice<u32>,
     keys: SliceMut<C>,
 ) {
-    let place = thread::index_1d_u64() as usize;
-    if place < ids.len() {
-        keys.store(place, coords.load(ids.load(place) as usize * dims as usize));
+    let position = thread::index_1d_u64() as usize;
+    if position < ids.len() {
+        keys.store(position, coords.load(ids.load(position) as usize * dims as usize));
     }
 }
 
-/// Lays out points in an order of their ids, with their names, and their columns rotated so that number `rotation` becomes the first. A
-/// thread a coordinate.
+/// Permutes points and their ids (`names`) into an order, and rotates the columns so that column `rotation` becomes the first. One thread
+/// per coordinate.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_lay_out_points<C: Coord>(
@@ -37,19 +37,19 @@ pub unsafe fn balanced_lay_out_points<C: Coord>(
 ) {
     let i = thread::index_1d_u64();
     if i < new_coords.len() as u64 {
-        let (place, column) = ((i / u64::from(dims)) as usize, (i % u64::from(dims)) as u32);
-        let id = order.load(place) as usize;
+        let (position, column) = ((i / u64::from(dims)) as usize, (i % u64::from(dims)) as u32);
+        let id = order.load(position) as usize;
         let from = if column + rotation < dims { column + rotation } else { column + rotation - dims };
         new_coords.store(i as usize, coords.load(id * dims as usize + from as usize));
         if column == 0 {
-            new_names.store(place, names.load(id));
+            new_names.store(position, names.load(id));
         }
     }
 }
 
-/// Checks that the points of a part, which is at an address of a level, are on its side of every ancestor, by the super key of that one's
-/// level. `ancestors` are the coordinates of those, the root's first, in the columns of the part. The smallest id of a point that is not
-/// goes to `finding`, which starts at `u64::MAX`. A thread a point.
+/// Checks that all points of a part are on the correct side of every ancestor, by the super key of the level of that ancestor. The root of
+/// the part is at an address of a level. `ancestors` holds the coordinates of the ancestors in the columns of the part, root first. The
+/// least id of a misplaced point is written to `finding`, which is initialized to `u64::MAX`. One thread per point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_verify_sides<C: Coord>(
@@ -66,7 +66,7 @@ pub unsafe fn balanced_verify_sides<C: Coord>(
         let mut above = 0;
         while above < level {
             let ancestor = ancestors.part((above * dims) as usize, dims as usize);
-            // The axis of the ancestor's level, of which the part's first column is that of its own.
+            // The column of the split axis of the ancestor. Column 0 is the split axis of the part's level.
             let column = (above + dims - level % dims) % dims;
             let is_greater = address >> (level - 1 - above) & 1 == 1;
             let (first, last) = if is_greater { (ancestor, point) } else { (point, ancestor) };
@@ -78,7 +78,7 @@ pub unsafe fn balanced_verify_sides<C: Coord>(
     }
 }
 
-/// True if one point comes before another by the super key that begins with a column, and is not equal to it.
+/// Returns true if point `a` comes before point `b` by the super key that begins with a column, and does not equal it.
 #[inline(always)]
 unsafe fn is_less<C: Coord>(a: Slice<'_, C>, b: Slice<'_, C>, dims: u32, column: u32) -> bool {
     let mut beyond = 0;

@@ -1,7 +1,7 @@
-//! A balanced tree over several GPUs: each sorts a part of the points, they exchange what it takes, and each builds a subtree.
+//! A balanced tree on several GPUs: each GPU sorts a part of the points, the GPUs exchange points, and each builds a subtree.
 //!
-//! `cargo run --release --example 05_several_gpus -- [DEVICE]...`, such as `cuda:0 cuda:1`; without names it takes all CUDA devices, up
-//! to eight, and with `--features sim` two simulated ones where there are none.
+//! `cargo run --release --example 05_multi_gpu -- [DEVICE]...`, such as `cuda:0 cuda:1`. Without names it uses all CUDA devices, up to
+//! eight; with `--features sim` and no CUDA device, two simulated ones.
 
 mod arguments;
 
@@ -11,7 +11,7 @@ use kauri::{Device, Result, SpatialIndex};
 use std::time::Instant;
 
 fn main() -> Result<()> {
-    let named = arguments("05_several_gpus [DEVICE]...", 8, Device::from_name);
+    let named = arguments("05_multi_gpu [DEVICE]...", 8, Device::from_name);
     let devices = if named.is_empty() { all_devices()? } else { named };
     let Some(first) = devices.first() else {
         println!("no GPU here; `--features sim` simulates two");
@@ -30,19 +30,19 @@ fn main() -> Result<()> {
         println!("  {:>9}: {:8.2} ms", phase.name, 1e3 * phase.duration.as_secs_f64());
     }
 
-    // The same tree, to the last bit, and its parts stay where they were built.
+    // The tree is the same, to the last bit. Each subtree remains in the memory of its GPU.
     assert!(tree.medians()? == alone.medians()?);
     tree.verify()?;
     println!("{} nodes, the root is point {}", tree.len(), tree.medians()?[0]);
 
-    // All devices are asked, and what they find is merged.
+    // A query runs on all devices and merges their results.
     let near = tree.nearest(&points[..3], 2)?;
     assert!(near.ids() == alone.nearest(&points[..3], 2)?.ids());
     println!("the neighbor of point 0 is point {}", near.row(0).0[1]);
     Ok(())
 }
 
-/// All GPUs there are.
+/// Returns all GPUs, at most eight.
 fn all_devices() -> Result<Vec<Device>> {
     let num_gpus = Device::list_cuda().map_or(0, |list| list.len());
     if num_gpus > 0 {

@@ -1,11 +1,11 @@
-//! Balanced k-d trees over several simulated devices, each with a memory of its own: the same as on the CPU.
+//! Balanced k-d trees on several simulated devices with separate memories, against the CPU.
 
 use crate::{noise, on_each_schedule, upload};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::device::{Device, Gpu, SimOptions, Stream};
 use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::{Batches, Error, LonLat, Point, SpatialIndex};
-use kauri_kernels::balanced::several::balanced_verify_sides;
+use kauri_kernels::balanced::multi_gpu::balanced_verify_sides;
 use std::ops::ControlFlow;
 
 fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
@@ -13,22 +13,22 @@ fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) ->
     numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord(c[axis] % values))).collect()
 }
 
-/// So many separate devices, each under another of the standard schedules.
+/// Returns `count` separate devices, each under a different standard schedule.
 fn separate(count: usize) -> Vec<Device> {
     (0..count).map(|i| Device::sim(SimOptions::nth_order(i, 3)).unwrap()).collect()
 }
 
-/// The same devices, which do not reach each other.
+/// Returns the devices without peer access.
 fn apart(devices: &[Device]) -> Vec<Device> {
     devices.iter().map(|device| Device::from_gpu(device.gpu().unwrap().without_peer_copies())).collect()
 }
 
-/// Builds over the devices by both builders, and compares with a tree on the CPU.
+/// Builds on the devices with both algorithms, and compares with the tree of the CPU.
 fn same_as_on_the_cpu<P: Point>(devices: &[Device], points: &[P]) {
     let expected = BalancedKdTree::build(&Device::cpu(), points, &BalancedOptions::default()).unwrap();
-    for builder in [BalancedBuilder::Paths, BalancedBuilder::Robinson] {
-        let options = BalancedOptions::default().builder(builder).warps(16);
-        let what = format!("{} points over {} devices, {builder:?}", points.len(), devices.len());
+    for algorithm in [BuildAlgorithm::Paths, BuildAlgorithm::Robinson] {
+        let options = BalancedOptions::default().algorithm(algorithm).warps(16);
+        let what = format!("{} points over {} devices, {algorithm:?}", points.len(), devices.len());
         let tree =
             BalancedKdTree::build_over(devices, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(tree.len(), expected.len(), "{what}");
@@ -52,7 +52,7 @@ fn few_points() {
 }
 
 #[test]
-fn every_way_that_points_may_lie() {
+fn every_arrangement_of_points() {
     for count in [1, 2, 3, 4] {
         let devices = separate(count);
         same_as_on_the_cpu(&devices, &points::<f32, 2>(301, 1 << 20, |x| x as f32));
@@ -60,12 +60,12 @@ fn every_way_that_points_may_lie() {
         same_as_on_the_cpu(&devices, &points::<f32, 3>(150, 4, |x| x as f32 - 1.0));
         same_as_on_the_cpu(&devices, &points::<f64, 1>(97, 9, |x| x as f64));
         same_as_on_the_cpu(&devices, &[[3.0f32, 1.0]; 70]);
-        // Sorted, so that nothing has to move at first, and the other way around, so that all has to.
+        // Sorted points, which need not move at first, and points in reverse order, which all move.
         let sorted: Vec<_> = (0..130).map(|x| [x as f32, (x % 7) as f32]).collect();
         same_as_on_the_cpu(&devices, &sorted);
         let falling: Vec<_> = sorted.iter().rev().copied().collect();
         same_as_on_the_cpu(&devices, &falling);
-        // All of the first chunk before, between, and equal to that of the others.
+        // Chunks that interleave with and equal others.
         let twice = [&sorted[..], &sorted].concat();
         same_as_on_the_cpu(&devices, &twice);
     }
@@ -73,7 +73,7 @@ fn every_way_that_points_may_lie() {
 
 #[test]
 fn subtrees_of_every_size() {
-    // Subtrees in shared memory below levels of their own, more points than one look sees, and merges of several tiles.
+    // Subtrees in shared memory below other levels of a part, more points than samples, and merges of several tiles.
     let devices = separate(2);
     let options = BalancedOptions::default();
     let points = points::<f32, 3>(4300, 1 << 20, |x| x as f32);
@@ -96,7 +96,7 @@ fn all_dimensions_and_types() {
 }
 
 #[test]
-fn as_many_parts_as_there_may_be() {
+fn the_most_parts() {
     for count in [5, 8] {
         same_as_on_the_cpu(&separate(count), &points::<f32, 2>(90, 1 << 20, |x| x as f32));
     }
@@ -111,46 +111,51 @@ fn as_many_parts_as_there_may_be() {
 }
 
 #[test]
-fn devices_that_do_not_reach_each_other() {
+fn devices_without_peer_access() {
     for count in [2, 3] {
         let devices = separate(count);
         same_as_on_the_cpu(&apart(&devices), &points::<f32, 2>(200, 12, |x| x as f32));
-        // One of them does.
+        // One device has peer access.
         let mixed = [&devices[..1], &apart(&devices[1..])].concat();
         same_as_on_the_cpu(&mixed, &points::<f64, 3>(60, 1 << 20, |x| x as f64));
     }
 }
 
-/// What two trees answer to some queries, of all kinds and with all options.
-fn answer_alike(tree: &BalancedKdTree<[f32; 2]>, expected: &BalancedKdTree<[f32; 2]>, queries: &[[f32; 2]]) {
+/// Compares the results of two trees for queries of all kinds, with all options.
+fn compare_results(
+    tree: &BalancedKdTree<[f32; 2]>,
+    expected: &BalancedKdTree<[f32; 2]>,
+    queries: &[[f32; 2]],
+) {
     let mask = PointMask::from_fn(expected.num_points(), |id| id % 3 > 0).unwrap();
     let plain = QueryOptions::default;
     let around = plain().norm(Norm::Manhattan).periods([60.0, 0.0]);
     for options in [plain(), plain().mask(mask.clone()).radius(15.0), around] {
         let all = [Queries::Points(queries), Queries::Own { itself: true }, Queries::Own { itself: false }];
-        for asked in all {
+        for query_set in all {
             for k in [0, 1, 6, 300] {
-                let near =
-                    |tree: &BalancedKdTree<_>| tree.nearest_with(asked, k, &options).unwrap().into_parts();
+                let near = |tree: &BalancedKdTree<_>| {
+                    tree.nearest_with(query_set, k, &options).unwrap().into_parts()
+                };
                 assert!(near(tree) == near(expected), "k = {k}, {options:?}");
             }
-            let counts = |tree: &BalancedKdTree<_>| tree.count_within(asked, 9.0, &options).unwrap();
+            let counts = |tree: &BalancedKdTree<_>| tree.count_within(query_set, 9.0, &options).unwrap();
             assert_eq!(counts(tree), counts(expected), "{options:?}");
             for options in [options.clone(), options.clone().sorted()] {
                 let within =
-                    |tree: &BalancedKdTree<_>| tree.within(asked, 9.0, &options).unwrap().into_parts();
+                    |tree: &BalancedKdTree<_>| tree.within(query_set, 9.0, &options).unwrap().into_parts();
                 assert!(within(tree) == within(expected), "{options:?}");
             }
             let in_batches = |tree: &BalancedKdTree<_>| {
                 let (mut rows, mut batches) = (Vec::new(), Batches::new().bytes(1800).rows(60));
-                tree.within_batches(asked, 9.0, &options, &mut batches, |batch| {
+                tree.within_batches(query_set, 9.0, &options, &mut batches, |batch| {
                     rows.extend(
                         batch.rows().map(|row| (batch.row(row).to_vec(), batch.row_dist2(row).to_vec())),
                     );
                     ControlFlow::Continue(())
                 })
                 .unwrap();
-                tree.nearest_batches(asked, 3, &options, &mut batches, |batch| {
+                tree.nearest_batches(query_set, 3, &options, &mut batches, |batch| {
                     rows.extend(
                         batch.rows().map(|row| (batch.row(row).0.to_vec(), batch.row(row).1.to_vec())),
                     );
@@ -174,15 +179,15 @@ fn answer_alike(tree: &BalancedKdTree<[f32; 2]>, expected: &BalancedKdTree<[f32;
 }
 
 #[test]
-fn all_devices_answer() {
+fn queries_use_all_devices() {
     let points = points::<f32, 2>(150, 50, |x| x as f32);
     let queries = self::points::<f32, 2>(20, 50, |x| x as f32);
     let options = BalancedOptions::default();
     let expected = BalancedKdTree::build(&Device::cpu(), &points, &options).unwrap();
     assert!(expected.len() < points.len(), "some are equal");
     let tree = BalancedKdTree::build_over(&separate(3), &points, &options).unwrap();
-    answer_alike(&tree, &expected, &queries);
-    // Some parts have no point, and then nobody has.
+    compare_results(&tree, &expected, &queries);
+    // Some parts have no points, or all parts have none.
     for n in [0, 1, 2, 5, 150] {
         let expected = BalancedKdTree::build(&Device::cpu(), &points[..n], &options).unwrap();
         let tree = BalancedKdTree::build_over(&separate(4), &points[..n], &options).unwrap();
@@ -191,9 +196,9 @@ fn all_devices_answer() {
     }
 }
 
-/// Files have the points in the order of their ids and in their own columns, whatever level a part of them was on.
+/// Files store the points by id with unrotated columns, whatever the level of their part.
 #[test]
-fn files_are_those_of_one_device() {
+fn files_equal_those_of_one_device() {
     let points = points::<f32, 3>(70, 5, |x| x as f32);
     let bytes = |tree: &BalancedKdTree<[f32; 3]>| {
         let mut bytes = Vec::new();
@@ -211,7 +216,7 @@ fn files_are_those_of_one_device() {
 }
 
 #[test]
-fn lists_of_devices_that_will_not_do() {
+fn invalid_lists_of_devices_are_refused() {
     let points = [[1.0f32, 2.0]];
     let options = BalancedOptions::default();
     let refused = |devices: &[Device]| BalancedKdTree::build_over(devices, &points, &options).unwrap_err();
@@ -226,7 +231,7 @@ fn lists_of_devices_that_will_not_do() {
 }
 
 #[test]
-fn memory_is_given_back() {
+fn memory_is_freed() {
     let devices = separate(3);
     let points = points::<f32, 2>(100, 40, |x| x as f32);
     let gpus: Vec<Gpu> = devices.iter().map(|device| device.gpu().unwrap().clone()).collect();
@@ -246,8 +251,8 @@ fn memory_is_planned() {
         return; // every region by itself takes less than the plan
     }
     let points = points::<f32, 2>(2000, 1 << 20, |x| x as f32);
-    for builder in [BalancedBuilder::Paths, BalancedBuilder::Robinson] {
-        let options = BalancedOptions::default().builder(builder);
+    for algorithm in [BuildAlgorithm::Paths, BuildAlgorithm::Robinson] {
+        let options = BalancedOptions::default().algorithm(algorithm);
         for count in [2, 3, 4] {
             let plan = BalancedKdTree::<[f32; 2]>::plan_over(count, points.len(), &options);
             let devices = separate(count);
@@ -257,15 +262,14 @@ fn memory_is_planned() {
             for device in &devices {
                 let used = device.gpu().unwrap().memory_use();
                 assert!(used.live_bytes <= plan.tree_bytes, "{used:?}, {plan:?}");
-                // Beside the plan there are a few words.
+                // Plus a few words beyond the plan.
                 assert!(used.peak_bytes <= plan.tree_bytes + plan.temp_bytes + 64, "{used:?}, {plan:?}");
             }
         }
     }
 }
 
-/// The first point of a part that is on the wrong side of the nodes above: here of the root, which is split on the second column, and of
-/// its less child, split on the first.
+/// The kernel finds the first point of a part that is on the wrong side of an ancestor: of the root, or of the root's child.
 #[test]
 fn points_on_the_wrong_side_are_found() {
     let root = [5.0f32, 3.0];
@@ -273,7 +277,8 @@ fn points_on_the_wrong_side_are_found() {
     let found = |stream: &Stream, address: u32, coords: &[f32]| {
         let (coords, ancestors) = (upload(stream, coords), upload(stream, &[root, child].concat()));
         let mut finding = upload(stream, &[u64::MAX]);
-        // The part is on level 2 of a tree in two dimensions, whose columns are those of level 0: the root's order begins on the first.
+        // The part is on level 2 of a tree of two dimensions, so its columns are those of level 0: the root splits on the first column, its
+        // child on the second.
         let args = (coords.slice(), 2, ancestors.slice(), 2, address, finding.slice_mut());
         // SAFETY: the buffers live until the finding has been copied.
         unsafe { stream.launch_items::<balanced_verify_sides<f32>>(coords.len() as u64 / 2, args) }.unwrap();
@@ -281,16 +286,16 @@ fn points_on_the_wrong_side_are_found() {
         (finding != u64::MAX).then_some(finding)
     };
     on_each_schedule(|_, stream| {
-        // Less than the root on the first column, and than the child on the second.
+        // Less than the root on the first column, and less than the child on the second.
         assert_eq!(found(stream, 0, &[4.0, 0.0, 5.0, 0.5, 3.0, 1.0]), None);
         assert_eq!(found(stream, 0, &[4.0, 0.0, 6.0, 0.0]), Some(1));
         assert_eq!(found(stream, 0, &[4.0, 0.0, 5.0, 3.0]), Some(1));
-        // Equal to the child, and, where the second column says nothing, behind it.
+        // Equal to the child, and, with equal second columns, after it.
         assert_eq!(found(stream, 0, &[4.0, 1.0]), Some(0));
         assert_eq!(found(stream, 0, &[4.5, 1.0]), Some(0));
         assert_eq!(found(stream, 1, &[4.5, 1.0, 4.0, 1.0]), Some(1));
         assert_eq!(found(stream, 1, &[3.0, 2.0, 5.0, 2.0]), None);
-        // Greater than the root. (Of its other child all would be greater here.)
+        // Greater than the root.
         assert_eq!(found(stream, 3, &[5.0, 4.0, 6.0, 2.0]), None);
         assert_eq!(found(stream, 3, &[5.0, 4.0, 5.0, 2.0]), Some(1));
     });

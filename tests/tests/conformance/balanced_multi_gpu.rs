@@ -1,11 +1,11 @@
-//! Balanced trees over several GPUs, or in halves on one, against those of one device.
+//! Balanced trees on several GPUs, or in halves on one, against the tree of one device.
 
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::{Device, Point};
 use kauri_tests::generate::Shape;
 use kauri_tests::{devices, devices_for, devices_for_shape};
 
-/// Lists with a device in them: alone, more than once, and as another that has to be reached through host memory.
+/// Lists of one device: once, several times, and with a second one that has no peer access.
 fn lists(device: &Device) -> Vec<Vec<Device>> {
     let Some(gpu) = device.gpu() else { return Vec::new() };
     let apart = Device::from_gpu(gpu.without_peer_copies());
@@ -18,7 +18,7 @@ fn lists(device: &Device) -> Vec<Vec<Device>> {
     ]
 }
 
-/// Lists of separate GPUs, if this machine has more than one, or one that is opened twice; also without ways between them.
+/// Lists of different GPUs, or of one GPU that is opened twice if there is only one; with and without peer access.
 fn separate() -> Vec<Vec<Device>> {
     let num_gpus = Device::list_cuda().map_or(0, |list| list.len());
     if num_gpus == 0 || devices().len() < 2 {
@@ -42,9 +42,9 @@ fn same_tree<P: Point>(points: &[P], lists: &[Vec<Device>]) {
     let expected = BalancedKdTree::build(&Device::cpu(), points, &BalancedOptions::default()).unwrap();
     let (medians, removed) = (expected.medians().unwrap(), expected.removed().unwrap());
     for list in lists {
-        for builder in [BalancedBuilder::Paths, BalancedBuilder::Robinson] {
-            let what = format!("{} points over {list:?}, {builder:?}", points.len());
-            let options = BalancedOptions::default().builder(builder);
+        for algorithm in [BuildAlgorithm::Paths, BuildAlgorithm::Robinson] {
+            let what = format!("{} points over {list:?}, {algorithm:?}", points.len());
+            let options = BalancedOptions::default().algorithm(algorithm);
             let tree = BalancedKdTree::build_over(list, points, &options)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(tree.medians().unwrap() == medians, "{what}");
@@ -73,7 +73,7 @@ fn any_number_of_points() {
     for n in 1..=33 {
         let points = Shape::Lattice.points::<f32, 2>(n, 2);
         for device in devices_for(n) {
-            // The first two, so that the simulator takes seconds.
+            // Only the first two lists, so that the simulator takes seconds.
             same_tree(&points, lists(&device).get(..2).unwrap_or_default());
         }
     }

@@ -1,10 +1,11 @@
-//! Partition of one array by the medians of a level (Robinson): by many warps a run, by a warp a run, or several runs a warp.
+//! Robinson's partitioners of one array by the medians of a level: many warps per run, one warp per run, or many runs per warp.
 //!
-//! The medians are those of the array that is sorted on the axis of the level, which itself is partitioned already. What comes before
-//! the median goes to the places of the less child, what comes behind it to those of the greater one, and the median itself to none.
-//! A warp makes both compactions at once, so that every warp writes as much, whatever the points are like.
+//! The medians come from the primary array, which is sorted on the split axis of the level and needs no partition. The points before a
+//! median move to the run of the less child, those after it to the run of the greater child; the median is dropped. A warp performs both
+//! compactions at once, so every warp writes the same amount for any data.
 
-use super::{Nodes, Run, is_before, points_on_level};
+use super::{Nodes, points_on_level};
+use crate::balanced::{Run, is_before};
 use crate::block::tile::THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::operator::Sum;
@@ -15,7 +16,7 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Shared memory: of each warp two coalescing buffers.
+/// Shared memory of a block: two coalescing buffers per warp.
 #[repr(C, align(16))]
 pub struct PartitionSmem {
     segments: [[[u32; BUFFER_ITEMS]; 2]; WARPS],
@@ -25,10 +26,10 @@ pub struct PartitionSmem {
 #[derive(Clone, Copy)]
 struct Level<'a, C> {
     points: Lookup<'a, C>,
-    /// The array sorted on its axis.
+    /// The array that is sorted on the split axis of the level.
     primary: Slice<'a, u32>,
     level: u32,
-    /// Nothing, if another array's partition makes the nodes.
+    /// `None` if the partition of another array writes the nodes.
     nodes: Option<Nodes<'a>>,
 }
 
@@ -43,7 +44,7 @@ impl<'a, C: Coord> Level<'a, C> {
         Run::of(address, self.level, self.primary.len() as u32)
     }
 
-    /// The median of a run, of which one `lane` makes a node.
+    /// Returns the median of a run. Lane 0 writes the node.
     #[inline(always)]
     unsafe fn median(&self, address: u32, run: Run, lane: usize) -> u32 {
         let median = self.primary.load(run.median() as usize);
@@ -53,7 +54,7 @@ impl<'a, C: Coord> Level<'a, C> {
         median
     }
 
-    /// Whether a point goes to the less and to the greater child of another.
+    /// Returns whether a point moves to the less child and whether it moves to the greater child.
     #[inline(always)]
     unsafe fn sides(&self, id: u32, median: u32) -> (bool, bool) {
         let less = is_before(&self.points, id, median);
@@ -61,7 +62,7 @@ impl<'a, C: Coord> Level<'a, C> {
     }
 }
 
-/// A warp's two compactions.
+/// The two compactions of a warp.
 struct Halves<'a> {
     less: CoalescingBuffer<'a, u32>,
     greater: CoalescingBuffer<'a, u32>,
@@ -72,14 +73,14 @@ impl<'a> Halves<'a> {
     unsafe fn new(less: SliceMut<'a, u32>, greater: SliceMut<'a, u32>) -> Self {
         let warp = thread::thread_idx_x() as usize / 32;
         let segments = shared_field!(shared_mem::<PartitionSmem>(), segments);
-        let own = |half: usize| segments.part((2 * warp + half) * BUFFER_ITEMS, BUFFER_ITEMS);
+        let segment = |half: usize| segments.part((2 * warp + half) * BUFFER_ITEMS, BUFFER_ITEMS);
         Self {
-            less: CoalescingBuffer { segments: own(0), output: less, len: 0 },
-            greater: CoalescingBuffer { segments: own(1), output: greater, len: 0 },
+            less: CoalescingBuffer { segments: segment(0), output: less, len: 0 },
+            greater: CoalescingBuffer { segments: segment(1), output: greater, len: 0 },
         }
     }
 
-    /// Partitions the points of an array from `begin` to `end`.
+    /// Partitions the positions `begin..end` of an array.
     #[inline(always)]
     unsafe fn partition<C: Coord>(
         &mut self,
@@ -102,11 +103,11 @@ impl<'a> Halves<'a> {
     }
 }
 
-/// The part of its run that a warp has, where several have one.
+/// The part of a run that one of its warps partitions.
 struct Piece {
     run: Run,
     address: u32,
-    /// Number of the warp among those of its run.
+    /// The index of the warp among the warps of its run.
     number: u32,
     begin: usize,
     end: usize,
@@ -115,20 +116,20 @@ struct Piece {
 impl Piece {
     #[inline(always)]
     fn of(warp: u32, warps: u32, level: u32, num_points: u32) -> Self {
-        let warps_a_run = warps >> level;
-        let (address, number) = (warp / warps_a_run, warp % warps_a_run);
+        let warps_per_run = warps >> level;
+        let (address, number) = (warp / warps_per_run, warp % warps_per_run);
         let run = Run::of(address, level, num_points);
-        let len = run.len.div_ceil(warps_a_run) as u64;
-        let place = |number: u32| {
+        let len = run.len.div_ceil(warps_per_run) as u64;
+        let begin_of = |number: u32| {
             let offset = u64::from(number) * len;
             run.begin as usize + if offset < u64::from(run.len) { offset as usize } else { run.len as usize }
         };
-        Self { run, address, number, begin: place(number), end: place(number + 1) }
+        Self { run, address, number, begin: begin_of(number), end: begin_of(number + 1) }
     }
 }
 
-/// Many warps a run, of which there are fewer than warps: each compacts its piece to the same place of `less` and of `greater`; how many
-/// went to either to `counts`.
+/// Partitions with many warps per run; there are fewer runs than warps. Each warp compacts its piece to the same position of `less` and
+/// `greater`, and writes the two counts to `counts`.
 #[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_pieces<C: Coord>(
@@ -165,7 +166,7 @@ pub unsafe fn balanced_partition_pieces<C: Coord>(
     }
 }
 
-/// Moves what each warp compacted behind that of the warps before it.
+/// Closes the gaps: moves the compacted points of each warp after those of the preceding warps of its run.
 #[kernel(family = "balanced", block = THREADS)]
 pub unsafe fn balanced_partition_close_gaps(
     less: Slice<u32>,
@@ -187,15 +188,15 @@ pub unsafe fn balanced_partition_close_gaps(
             before[1] += counts.load(2 * other as usize + 1);
             other += 32;
         }
-        let own = |half: usize| counts.load(2 * warp as usize + half);
+        let count = |half: usize| counts.load(2 * warp as usize + half);
         let less_to = piece.run.begin + reduce::<u32, Sum>(before[0]);
         let greater_to = piece.run.median() + 1 + reduce::<u32, Sum>(before[1]);
-        copy(less.part(piece.begin, own(0) as usize), to, less_to as usize);
-        copy(greater.part(piece.begin, own(1) as usize), to, greater_to as usize);
+        copy(less.part(piece.begin, count(0) as usize), to, less_to as usize);
+        copy(greater.part(piece.begin, count(1) as usize), to, greater_to as usize);
     }
 }
 
-/// Copies by a warp.
+/// Copies a slice with one warp.
 #[inline(always)]
 unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
     let mut i = warp::lane_id() as usize;
@@ -205,7 +206,7 @@ unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
     }
 }
 
-/// A warp a run, of which there are at least as many as warps.
+/// Partitions with one warp per run; there are at least as many runs as warps.
 #[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_runs<C: Coord>(
@@ -229,20 +230,20 @@ pub unsafe fn balanced_partition_runs<C: Coord>(
         let median = level.median(address, run, lane);
         if !from.is_empty() {
             let (less, greater) = (run.less(), run.greater());
-            let room = |run: Run| to.part(run.begin as usize, run.len as usize);
-            let mut halves = Halves::new(room(less), room(greater));
+            let output = |run: Run| to.part(run.begin as usize, run.len as usize);
+            let mut halves = Halves::new(output(less), output(greater));
             let (begin, end) = (run.begin as usize, (run.begin + run.len) as usize);
             halves.partition(&level, from, begin, end, median);
             halves.less.finish();
             halves.greater.finish();
-            // The next run may write to the buffers again.
+            // All lanes have read the buffers before the next run writes to them.
             warp::sync_warp(warp::FULL_MASK);
         }
         address += warps;
     }
 }
 
-/// Several runs a warp, of at most `lanes` points each: 16, 8 or 4. In the memory of the array.
+/// Partitions many runs per warp, in place. A run has at most `lanes` points: 16, 8 or 4.
 #[kernel(family = "balanced", block = THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_small_runs<C: Coord>(
@@ -259,33 +260,33 @@ pub unsafe fn balanced_partition_small_runs<C: Coord>(
     let nodes = Nodes { medians, children };
     let level = Level::new(points_on_level(coords, dims, level), primary, level, nodes);
     let lane = warp::lane_id();
-    let (of_run, runs) = (lane % lanes, 32 / lanes);
-    let mask = (u32::MAX >> (32 - lanes)) << (lane - of_run);
+    let (offset, runs) = (lane % lanes, 32 / lanes);
+    let mask = (u32::MAX >> (32 - lanes)) << (lane - offset);
     let warp = (thread::index_1d_u64() / 32) as u32;
     let mut first = warp * runs;
     while warp < warps && first >> level.level == 0 {
         let address = first + lane / lanes;
-        // There may be fewer runs than a warp takes.
+        // The last warp may have fewer runs.
         let is_run = address >> level.level == 0;
         let run = if is_run { level.run(address) } else { Run { begin: 0, len: 0 } };
         let (mut less, mut greater, mut id) = (false, false, 0);
-        if is_run && of_run < run.len {
-            let median = level.median(address, run, of_run as usize);
+        if is_run && offset < run.len {
+            let median = level.median(address, run, offset as usize);
             if !array.is_empty() {
-                id = array.load((run.begin + of_run) as usize);
+                id = array.load((run.begin + offset) as usize);
                 (less, greater) = level.sides(id, median);
             }
         }
-        // By then all have loaded theirs.
+        // All lanes have loaded their points before any lane stores.
         warp::sync_warp(warp::FULL_MASK);
         let below = mask & warp::lane_mask_lt();
         let before = (warp::warp_vote_ballot(warp::FULL_MASK, less) & below).count_ones();
-        let behind = (warp::warp_vote_ballot(warp::FULL_MASK, greater) & below).count_ones();
+        let after = (warp::warp_vote_ballot(warp::FULL_MASK, greater) & below).count_ones();
         if less {
             array.store((run.begin + before) as usize, id);
         }
         if greater {
-            array.store((run.median() + 1 + behind) as usize, id);
+            array.store((run.median() + 1 + after) as usize, id);
         }
         first += warps * runs;
     }

@@ -1,5 +1,5 @@
-//! Every call of one of two devices fails while they build a tree together: the error is typed, nothing leaks on either of them, and both
-//! stay usable.
+//! Every driver call of one of two devices fails once while they build a tree together. The error is typed, no memory leaks on either
+//! device, and both remain usable.
 
 use crate::noise;
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
@@ -8,7 +8,7 @@ use kauri::{Error, Result};
 
 type Tree = BalancedKdTree<[f32; 2]>;
 
-/// Builds, checks and reads a tree over two devices, of which one has faults; true if no call failed.
+/// Builds, checks and reads a tree on two devices, one of which has faults. Returns true if no call failed.
 fn survives(gpus: &[Gpu; 2], faulty: usize, points: &[[f32; 2]], expected: &[u32], plan: FaultPlan) -> bool {
     let mut gpus = gpus.clone().map(|gpu| gpu.with_memory_limit(u64::MAX));
     gpus[faulty] = gpus[faulty].with_faults(plan);
@@ -31,7 +31,7 @@ fn survives(gpus: &[Gpu; 2], faulty: usize, points: &[[f32; 2]], expected: &[u32
     }
 }
 
-/// `faults` say which of the devices has them, and whether all calls fail after the first that does.
+/// Each fault is the index of the faulty device, and whether all calls fail after the first failure.
 fn every_call_may_fail(gpus: &[Gpu; 2], faults: &[(usize, bool)]) {
     let points: Vec<[f32; 2]> =
         noise(18, 53).chunks(2).map(|c| [(c[0] % 4) as f32, (c[1] % 3) as f32]).collect();
@@ -46,7 +46,7 @@ fn every_call_may_fail(gpus: &[Gpu; 2], faults: &[(usize, bool)]) {
         }
         assert!(nth > 50, "{nth} calls");
     }
-    // The devices themselves are as before.
+    // The devices remain usable.
     let devices = gpus.clone().map(Device::from_gpu);
     assert_eq!(Tree::build_over(&devices, &points, &options).unwrap().medians().unwrap(), expected);
 }
@@ -60,7 +60,7 @@ fn every_call_of_two_devices_may_fail() {
 
 #[test]
 fn every_call_of_two_gpus_may_fail() {
-    // The first two, or the first one twice; without one there is nothing to do.
+    // The first two GPUs, or the first one twice.
     let Ok(first) = Device::cuda(0) else { return };
     let second = Device::cuda(1).or_else(|_| Device::cuda(0)).unwrap();
     let gpus = [first, second].map(|device| device.gpu().unwrap().clone());
@@ -70,7 +70,7 @@ fn every_call_of_two_gpus_may_fail() {
 }
 
 #[test]
-fn a_device_without_room_is_an_error() {
+fn too_little_memory_is_an_error() {
     let gpus = [0, 1].map(|_| Device::sim(SimOptions::default()).unwrap().gpu().unwrap().clone());
     let points = vec![[1.0f32, 2.0]; 100];
     for short in [0, 1] {

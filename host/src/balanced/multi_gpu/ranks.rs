@@ -1,36 +1,45 @@
-//! Where ranks cut sorted lists that lie on several devices.
+//! Multi-way selection: the cuts of sorted lists on several devices at given ranks of the merged order.
 //!
-//! Each round looks at some points of every list, evenly spread over where a cut may still be, and compares those alone: so few rounds
-//! do, and no device has to read another's memory. Of two lists, and the rank that is the length of the first, the cut is Robinson's
-//! pivot: as many of the first list's largest lie behind it as of the second list's smallest before it.
+//! Each round reads sample points of every list, evenly spread over the range that may still contain a cut, and compares only these samples
+//! on the host. A few rounds suffice, and no device reads the memory of another. For two lists, and the length of the first one as the
+//! rank, the cut is Robinson's pivot: it exchanges the largest points of the first list for as many of the smallest points of the second
+//! list.
 
+use kauri_kernels::thread::coord::Coord;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Points of a list that are looked at in a round, for a rank.
-pub(crate) const LOOKS: usize = 256;
+/// Number of samples per list, rank and round.
+pub(crate) const SAMPLES: usize = 256;
 
-/// How two points compare, which are given by their coordinates.
+/// Compares two points, given by their coordinates.
 pub(crate) trait Compare<C>: Fn(&[C], &[C]) -> Ordering {}
 impl<C, F: Fn(&[C], &[C]) -> Ordering> Compare<C> for F {}
 
-/// Points of a list that have been looked at, in order.
-struct Seen<C> {
-    places: Vec<u32>,
+/// Compares two points by the super key that begins with a column.
+pub(crate) fn compare<C: Coord>(a: &[C], b: &[C], column: usize) -> Ordering {
+    let columns = (column..a.len()).chain(0..column);
+    let by_column = |column: usize| a[column].key().cmp(&b[column].key());
+    columns.map(by_column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// Sample points of a list, in order.
+struct Samples<C> {
+    positions: Vec<u32>,
     coords: Vec<C>,
 }
 
-impl<C> Seen<C> {
+impl<C> Samples<C> {
     fn point(&self, i: usize) -> &[C] {
-        let dims = self.coords.len() / self.places.len();
+        let dims = self.coords.len() / self.positions.len();
         &self.coords[i * dims..(i + 1) * dims]
     }
 
-    /// The first of the points that something is not true of; of those before it it is.
+    /// Returns the index of the first sample for which the predicate is false. It is true for all samples before that one.
     fn partition_point(&self, is_true: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.places.len());
+        let (mut low, mut high) = (0, self.positions.len());
         while low < high {
             let middle = low + (high - low) / 2;
             if is_true(middle) { low = middle + 1 } else { high = middle }
@@ -39,30 +48,30 @@ impl<C> Seen<C> {
     }
 }
 
-/// For each rank how many of each list's points are among the first so many of all. Of equal points those of the first list come first.
-/// `look` gives the coordinates of points of a list by their places, in order.
+/// Returns for each rank the number of points of each list among the first `rank` points of the merged order. Equal points are ordered by
+/// list. `read_points` returns the coordinates of the points of a list at given positions.
 pub(crate) fn cuts<C>(
     lens: &[usize],
     ranks: &[usize],
     compare: &impl Compare<C>,
-    mut look: impl FnMut(usize, &[u32]) -> Result<Vec<C>>,
+    mut read_points: impl FnMut(usize, &[u32]) -> Result<Vec<C>>,
 ) -> Result<Vec<Vec<usize>>> {
     let whole: Vec<_> = lens.iter().map(|&len| 0..len).collect();
     let mut bounds = vec![whole; ranks.len()];
     let undecided = |bounds: &[Vec<Range<usize>>]| bounds.iter().flatten().map(Range::len).sum::<usize>();
     while undecided(&bounds) > 0 {
-        let seen = (0..lens.len()).map(|list| {
+        let samples = (0..lens.len()).map(|list| {
             let of_rank = |bounds: &Vec<Range<usize>>| spread(bounds[list].clone());
-            let mut places: Vec<_> = bounds.iter().flat_map(of_rank).collect();
-            places.sort_unstable();
-            places.dedup();
-            let coords = if places.is_empty() { Vec::new() } else { look(list, &places)? };
-            Ok(Seen { places, coords })
+            let mut positions: Vec<_> = bounds.iter().flat_map(of_rank).collect();
+            positions.sort_unstable();
+            positions.dedup();
+            let coords = if positions.is_empty() { Vec::new() } else { read_points(list, &positions)? };
+            Ok(Samples { positions, coords })
         });
-        let seen = seen.collect::<Result<Vec<_>>>()?;
+        let samples = samples.collect::<Result<Vec<_>>>()?;
         let before = undecided(&bounds);
         for (bounds, &rank) in bounds.iter_mut().zip(ranks) {
-            narrow(bounds, rank, &seen, compare);
+            narrow(bounds, rank, &samples, compare);
         }
         if undecided(&bounds) == before {
             let what = "the points of a part are not in order".into();
@@ -72,31 +81,33 @@ pub(crate) fn cuts<C>(
     Ok(bounds.into_iter().map(|bounds| bounds.into_iter().map(|range| range.start).collect()).collect())
 }
 
-/// Some places of a range; all, if they are few.
+/// Returns at most [`SAMPLES`] evenly spread positions of a range.
 fn spread(range: Range<usize>) -> impl Iterator<Item = u32> {
-    let step = range.len().div_ceil(LOOKS).max(1);
-    range.step_by(step).map(|place| place as u32)
+    let step = range.len().div_ceil(SAMPLES).max(1);
+    range.step_by(step).map(|position| position as u32)
 }
 
-/// Narrows for each list where a rank may cut it.
+/// Narrows the range of each list that contains its cut at a rank.
 ///
-/// A point is among the first if fewer than so many come before it. How many these are of a list is known up to the points that were
-/// seen on both sides of it, and no more than its bounds count: a point that comes before one that is certainly among the first is
-/// so itself, and if of each list at most as many come before it as are among the first, so does their sum.
-fn narrow<C>(bounds: &mut [Range<usize>], rank: usize, seen: &[Seen<C>], compare: &impl Compare<C>) {
+/// A point is before the cut if fewer than `rank` points of the merged order precede it. For every sample, the samples of another list
+/// bound the number of its points that precede it from below and above; the counts are clamped to the current bounds of that list. Clamping
+/// is safe: a point before another one that is before the cut is itself before the cut, and if in each list at most as many points precede
+/// a point as are before the cut, the same holds for the sum.
+fn narrow<C>(bounds: &mut [Range<usize>], rank: usize, samples: &[Samples<C>], compare: &impl Compare<C>) {
     let at_least_and_most = |list: usize, i: usize| {
         let mut sums = [0, 0];
         for (other, bound) in bounds.iter().enumerate() {
             let counts = if other == list {
-                [seen[list].places[i] as usize; 2]
+                [samples[list].positions[i] as usize; 2]
             } else {
                 let is_before = |j: usize| {
-                    let order = compare(seen[other].point(j), seen[list].point(i));
+                    let order = compare(samples[other].point(j), samples[list].point(i));
                     order.is_lt() || (order.is_eq() && other < list)
                 };
-                let before = seen[other].partition_point(is_before);
-                let last = before.checked_sub(1).map_or(0, |last| seen[other].places[last] as usize + 1);
-                let next = seen[other].places.get(before).map_or(bound.end, |&next| next as usize);
+                let before = samples[other].partition_point(is_before);
+                let last =
+                    before.checked_sub(1).map_or(0, |last| samples[other].positions[last] as usize + 1);
+                let next = samples[other].positions.get(before).map_or(bound.end, |&next| next as usize);
                 [last, next]
             };
             for (sum, count) in sums.iter_mut().zip(counts) {
@@ -109,36 +120,36 @@ fn narrow<C>(bounds: &mut [Range<usize>], rank: usize, seen: &[Seen<C>], compare
         if bound.is_empty() {
             return bound.clone();
         }
-        let places = &seen[list].places;
-        let first = seen[list].partition_point(|i| at_least_and_most(list, i)[1] < rank);
-        let last = seen[list].partition_point(|i| at_least_and_most(list, i)[0] < rank);
-        let begin = first.checked_sub(1).map_or(0, |first| places[first] as usize + 1);
-        let end = places.get(last).map_or(bound.end, |&last| last as usize);
+        let positions = &samples[list].positions;
+        let first = samples[list].partition_point(|i| at_least_and_most(list, i)[1] < rank);
+        let last = samples[list].partition_point(|i| at_least_and_most(list, i)[0] < rank);
+        let begin = first.checked_sub(1).map_or(0, |first| positions[first] as usize + 1);
+        let end = positions.get(last).map_or(bound.end, |&last| last as usize);
         let begin = begin.clamp(bound.start, bound.end);
-        // Of lists that are not sorted it might lie before.
+        // If a list is not sorted, the end might be less than the begin.
         begin..end.clamp(begin, bound.end)
     });
     let narrowed: Vec<_> = narrowed.collect();
     bounds.clone_from_slice(&narrowed);
 }
 
-/// Moves a cut so that all points equal to the last one before it are before it. A list has no two equal points.
-pub(crate) fn whole<C>(
+/// Moves a cut after all points that equal the last point before it. No list has two equal points.
+pub(crate) fn extend_to_equal_points<C>(
     lens: &[usize],
     cut: &mut [usize],
     compare: &impl Compare<C>,
-    mut look: impl FnMut(usize, &[u32]) -> Result<Vec<C>>,
+    mut read_points: impl FnMut(usize, &[u32]) -> Result<Vec<C>>,
 ) -> Result<()> {
     let mut last: Option<Vec<C>> = None;
     for (list, &end) in cut.iter().enumerate().filter(|&(_, &end)| end > 0) {
-        let point = look(list, &[end as u32 - 1])?;
+        let point = read_points(list, &[end as u32 - 1])?;
         if last.as_ref().is_none_or(|last| compare(last, &point).is_lt()) {
             last = Some(point);
         }
     }
     let Some(last) = last else { return Ok(()) };
     for (list, end) in cut.iter_mut().enumerate().filter(|&(list, &mut end)| end < lens[list]) {
-        if compare(&look(list, &[*end as u32])?, &last).is_eq() {
+        if compare(&read_points(list, &[*end as u32])?, &last).is_eq() {
             *end += 1;
         }
     }
@@ -153,7 +164,7 @@ mod tests {
         a.cmp(b)
     }
 
-    /// How many of each list are among the first of all, by a sort of all.
+    /// Returns the number of values of each list among the first `rank` values of a sort of all.
     fn expected(lists: &[Vec<u64>], rank: usize) -> Vec<usize> {
         let of_list = |(list, values): (usize, &Vec<u64>)| {
             values.iter().map(|&value| (value, list)).collect::<Vec<_>>()
@@ -163,7 +174,7 @@ mod tests {
         (0..lists.len()).map(|list| all[..rank].iter().filter(|item| item.1 == list).count()).collect()
     }
 
-    /// Numbers that look random and are always the same, in order.
+    /// Returns sorted pseudorandom numbers.
     fn list(len: usize, values: u64, seed: u64) -> Vec<u64> {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut next = || {
@@ -179,13 +190,13 @@ mod tests {
 
     fn cuts_of(lists: &[Vec<u64>], ranks: &[usize]) -> (Vec<Vec<usize>>, usize) {
         let lens: Vec<_> = lists.iter().map(Vec::len).collect();
-        let mut looks = 0;
-        let look = |list: usize, places: &[u32]| {
-            looks += 1;
-            Ok(places.iter().map(|&place| lists[list][place as usize]).collect())
+        let mut reads = 0;
+        let read_points = |list: usize, positions: &[u32]| {
+            reads += 1;
+            Ok(positions.iter().map(|&position| lists[list][position as usize]).collect())
         };
-        let cuts = cuts(&lens, ranks, &by_value, look).unwrap();
-        (cuts, looks)
+        let cuts = cuts(&lens, ranks, &by_value, read_points).unwrap();
+        (cuts, reads)
     }
 
     #[test]
@@ -207,8 +218,8 @@ mod tests {
     }
 
     #[test]
-    fn few_looks_do() {
-        // Apart, alternating, and mixed.
+    fn few_rounds_suffice() {
+        // Disjoint ranges, alternating values, and random values.
         let long = |begin: u64, step: u64| (0..1 << 20).map(|i| begin + i * step).collect::<Vec<_>>();
         for lists in [
             [long(0, 1), long(1 << 20, 1)],
@@ -216,32 +227,32 @@ mod tests {
             [long(0, 2), long(1, 2)],
             [long(0, 1), list(1 << 20, 1 << 22, 5)],
         ] {
-            let (cuts, looks) = cuts_of(&lists, &[1 << 20, 77]);
+            let (cuts, reads) = cuts_of(&lists, &[1 << 20, 77]);
             assert_eq!(cuts, [expected(&lists, 1 << 20), expected(&lists, 77)]);
-            assert!(looks <= 2 * 5, "{looks} looks");
+            assert!(reads <= 2 * 5, "{reads} reads");
         }
     }
 
     #[test]
-    fn lists_that_are_not_sorted_are_no_endless_work() {
+    fn unsorted_lists_end() {
         for seed in 0..100 {
             let mut lists = [list(600, 50, seed), list(300, 50, seed + 1)];
             lists[0].rotate_left(seed as usize * 5);
             lists[1].reverse();
             let lens = [600, 300];
-            let look = |list: usize, places: &[u32]| {
-                Ok(places.iter().map(|&place| lists[list][place as usize]).collect())
+            let read_points = |list: usize, positions: &[u32]| {
+                Ok(positions.iter().map(|&position| lists[list][position as usize]).collect())
             };
-            match cuts(&lens, &[seed as usize * 9], &by_value, look) {
+            match cuts(&lens, &[seed as usize * 9], &by_value, read_points) {
                 Ok(cuts) => assert!(cuts[0][0] <= 600 && cuts[0][1] <= 300),
                 Err(error) => assert!(matches!(error, Error::Corrupt { .. }), "{error}"),
             }
         }
     }
 
-    /// The smallest number of the first list's largest that are not greater when they change places with as many of the second's smallest.
+    /// Robinson's pivot is the smallest number of points to exchange: the largest of the first list for the smallest of the second.
     #[test]
-    fn of_two_lists_it_is_the_pivot_of_robinson() {
+    fn the_cut_of_two_lists_is_the_pivot_of_robinson() {
         for seed in 0..200 {
             let lists = [list(seed % 23, 40, 3 * seed as u64), list(seed % 17, 40, 3 * seed as u64 + 1)];
             let [a, b] = &lists;
@@ -252,15 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn equal_points_stay_together() {
+    fn a_cut_keeps_equal_points_together() {
         let lists = [vec![1, 4, 5], vec![4, 6], vec![2, 4]];
         let lens = [3, 2, 2];
-        let look = |list: usize, places: &[u32]| Ok(vec![lists[list][places[0] as usize]]);
+        let read_points = |list: usize, positions: &[u32]| Ok(vec![lists[list][positions[0] as usize]]);
         for (rank, together) in
             [(0, [0, 0, 0]), (2, [1, 0, 1]), (3, [2, 1, 2]), (5, [2, 1, 2]), (7, [3, 2, 2])]
         {
             let mut cut = expected(&lists, rank);
-            whole(&lens, &mut cut, &by_value, look).unwrap();
+            extend_to_equal_points(&lens, &mut cut, &by_value, read_points).unwrap();
             assert_eq!(cut, together, "rank {rank}");
         }
     }

@@ -1,5 +1,5 @@
-//! Balanced trees over several GPUs, and in halves on one, beside those of one GPU, by the phases of the build. (Robinson's two GPUs are
-//! 1.9 times as fast as one of them, at 16,777,216 points of four coordinates.)
+//! Builds of balanced trees on several GPUs, in halves on one GPU, and on one GPU, by phase. (Robinson's two GPUs are 1.9 times as fast as
+//! one of them, with 16,777,216 points of four coordinates.)
 
 use crate::measure::Timing;
 use crate::points;
@@ -9,19 +9,19 @@ use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::{Device, Error, Result, Stats};
 use std::time::{Duration, Instant};
 
-/// Up to so many points the tree is compared with that of one device; of more it is checked by itself.
-const COMPARED: usize = 1 << 24;
-/// Phases of a build, without the copy of the points to the devices.
+/// Maximum number of points for which the tree is compared with that of one device. Larger trees are only verified.
+const MAX_COMPARED: usize = 1 << 24;
+/// The phases of a build after the copy of the points to the devices.
 const PHASES: [&str; 4] = ["sort", "dedupe", "exchange", "partition"];
 
 type Points = [[f32; 4]];
 type Tree = BalancedKdTree<[f32; 4]>;
 
-/// A way to build.
-struct Way {
+/// A build to measure.
+struct Variant {
     work: String,
-    /// One alone for a build without parts.
     devices: Vec<Device>,
+    /// Calls `build_over`, rather than `build` on the only device.
     is_in_parts: bool,
 }
 
@@ -30,20 +30,20 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
         let points = points::uniform::<f32, 4>(n, settings.seed);
-        for way in ways(&settings.device)? {
-            unless_too_large(builds(settings, &points, &way, report))?;
+        for variant in variants(&settings.device)? {
+            unless_too_large(builds(settings, &points, &variant, report))?;
         }
     }
     Ok(())
 }
 
-/// One GPU as a whole and in halves, and two, four and eight of them, as many as there are; those of the same kind also through host
-/// memory.
-fn ways(first: &Device) -> Result<Vec<Way>> {
+/// Returns the variants: one GPU as a whole and in halves; two, four and eight GPUs, as far as there are that many; and two GPUs that
+/// exchange points through host memory.
+fn variants(first: &Device) -> Result<Vec<Variant>> {
     let alone = vec![first.clone()];
-    let mut ways = vec![
-        Way { work: "one GPU".into(), devices: alone.clone(), is_in_parts: false },
-        Way { work: "halves on one GPU".into(), devices: alone, is_in_parts: true },
+    let mut variants = vec![
+        Variant { work: "one GPU".into(), devices: alone.clone(), is_in_parts: false },
+        Variant { work: "halves on one GPU".into(), devices: alone, is_in_parts: true },
     ];
     let num_gpus = Device::list_cuda().map_or(0, |list| list.len());
     for count in [2, 4, 8].into_iter().filter(|&count| count <= num_gpus) {
@@ -51,35 +51,35 @@ fn ways(first: &Device) -> Result<Vec<Way>> {
         if count == 2 {
             let apart = |device: &Device| device.gpu().map(|gpu| Device::from_gpu(gpu.without_peer_copies()));
             let devices = devices.iter().filter_map(apart).collect();
-            ways.push(Way { work: "2 GPUs, through host memory".into(), devices, is_in_parts: true });
+            variants.push(Variant { work: "2 GPUs, through host memory".into(), devices, is_in_parts: true });
         }
-        ways.push(Way { work: format!("{count} GPUs"), devices, is_in_parts: true });
+        variants.push(Variant { work: format!("{count} GPUs"), devices, is_in_parts: true });
     }
-    Ok(ways)
+    Ok(variants)
 }
 
-fn build(points: &Points, way: &Way) -> Result<Tree> {
+fn build(points: &Points, variant: &Variant) -> Result<Tree> {
     let options = BalancedOptions::default();
-    if way.is_in_parts {
-        Tree::build_over(&way.devices, points, &options)
+    if variant.is_in_parts {
+        Tree::build_over(&variant.devices, points, &options)
     } else {
-        Tree::build(&way.devices[0], points, &options)
+        Tree::build(&variant.devices[0], points, &options)
     }
 }
 
-/// Rows of the phases of builds, and of their sum; the tree is checked.
-fn builds(settings: &Settings, points: &Points, way: &Way, report: &mut Report) -> Result<()> {
+/// Measures the phases of a build and their sum, and checks the tree.
+fn builds(settings: &Settings, points: &Points, variant: &Variant, report: &mut Report) -> Result<()> {
     let runs = settings.effort.repeat(|| {
         let begin = Instant::now();
-        let tree = build(points, way)?;
-        // The call as a whole: with the copies to the devices, and with allocations between the phases.
+        let tree = build(points, variant)?;
+        // The whole call, with the copies to the devices and the allocations between the phases.
         Ok((begin.elapsed(), tree.stats().clone()))
     })?;
-    let tree = build(points, way)?;
+    let tree = build(points, variant)?;
     tree.verify()?;
-    let check = if points.len() <= COMPARED {
+    let check = if points.len() <= MAX_COMPARED {
         let expected = Tree::build(&settings.device, points, &BalancedOptions::default())?;
-        assert!(tree.medians()? == expected.medians()?, "another tree: {}", way.work);
+        assert!(tree.medians()? == expected.medians()?, "another tree: {}", variant.work);
         "verify, and the nodes of one GPU"
     } else {
         "verify"
@@ -90,7 +90,7 @@ fn builds(settings: &Settings, points: &Points, way: &Way, report: &mut Report) 
     };
     let mut push = |what: &str, times: Vec<Duration>| {
         report.push(Row {
-            work: format!("balanced, {}: {what}", way.work),
+            work: format!("balanced, {}: {what}", variant.work),
             input: "f32 x 4, uniform".into(),
             n: points.len() as u64,
             timing: Some(Timing::of("wall", &times)),
