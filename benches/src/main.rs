@@ -16,7 +16,7 @@ use std::time::Duration;
 #[command(name = "kauri-bench", version)]
 struct Arguments {
     /// The suite: kdtree, or a part of it: kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson;
-    /// kdtree-several; kdtree-wald; join; join-cpu; join-host; join-thesis; join-thesis-once; quadtree; quadtree-host;
+    /// kdtree-multi-gpu; kdtree-wald; join; join-cpu; join-host; join-thesis; join-thesis-once; quadtree; quadtree-host;
     /// quadtree-gluck; sah; sah-chang; primitives, or a part of it: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,

@@ -11,7 +11,7 @@
 
 use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::tell::tell;
+use crate::primitives::notify::notify_host;
 use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
@@ -69,7 +69,7 @@ impl Telling<'_> {
     pub(crate) unsafe fn tell(self, stream: &Stream, from: Slice<'_, u64>) -> Result<()> {
         let Self { word, told } = self;
         // SAFETY: passed on to the caller; it is looked at when the event has come.
-        unsafe { tell(stream, from, word) }?;
+        unsafe { notify_host(stream, from, word) }?;
         stream.record(told)
     }
 }

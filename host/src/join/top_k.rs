@@ -319,5 +319,5 @@ fn as_scored(pairs: &[Bits128], scoring: &Scoring) -> Result<Vec<ScoredPair>> {
 /// Refuses more points than there are ids.
 pub(super) fn check_count(len: usize) -> Result<()> {
     let (count, max) = (len as u64, MAX_POINTS);
-    if count > max { Err(Error::TooManyPoints { count, max }) } else { Ok(()) }
+    if count > max { Err(Error::TooManyItems { what: "points", count, max }) } else { Ok(()) }
 }

@@ -3,7 +3,7 @@
 //! Pairs are ordered by score, the greatest first, then by the left id, then by the right one, so that no two are equal. Kernels
 //! append those that may be among the best k; between launches the k best of them are kept, and the last of these is the limit.
 
-use crate::block::places::{PlacesSmem, THREADS, by_counting};
+use crate::block::counting_rank::{CountingRankSmem, THREADS, rank_by_counting};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
@@ -86,8 +86,8 @@ pub unsafe fn join_offer(offered: Slice<Bits128>, pairs: SliceMut<Bits128>, stat
 }
 
 /// Writes the best `k` pairs in order to `best`, and the state that goes with them; a block as many pairs as
-/// [`places`](crate::block::places) says.
-#[kernel(family = "join", block = THREADS, min_blocks = TOP_K.min_blocks, shared = PlacesSmem<Bits128>, hot)]
+/// [`counting_rank`](crate::block::counting_rank) says.
+#[kernel(family = "join", block = THREADS, min_blocks = TOP_K.min_blocks, shared = CountingRankSmem<Bits128>, hot)]
 pub unsafe fn join_keep_best(
     pairs: Slice<Bits128>,
     state: Slice<u64>,
@@ -102,7 +102,7 @@ pub unsafe fn join_keep_best(
         best.store(i, Bits128::LAST);
         i += thread::grid_dim_x() as usize * THREADS;
     }
-    by_counting(pairs.part(0, count), shared_mem(), |place, item| {
+    rank_by_counting(pairs.part(0, count), shared_mem(), |place, item| {
         if (place as u64) < k {
             best.store(place, item);
         }
