@@ -1,10 +1,8 @@
 //! Splits the rows of a result into batches of whole rows.
 //!
-//! The length of a row is known only after its items have been counted, so rows are counted in ranges. The leading rows of a
-//! range that
-//! fit become a batch; the other rows are counted again as part of the next range. The length of a range follows from the rows
-//! before
-//! it and does not depend on the device, so every device produces the same batches.
+//! The length of a row is known only after its items have been counted, so rows are counted in ranges. The leading rows of a range that
+//! fit become a batch; the other rows are counted again as part of the next range. The length of a range follows from the rows before it
+//! and does not depend on the device, so every device produces the same batches.
 
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -114,8 +112,7 @@ impl RowSplitter {
         }
     }
 
-    /// Returns how many of `num_rows` counted rows fit in a batch, and the number of their items. Calls `offsets` only if some
-    /// rows do
+    /// Returns how many of `num_rows` counted rows fit in a batch, and the number of their items. Calls `offsets` only if some rows do
     /// not fit.
     ///
     /// # Errors

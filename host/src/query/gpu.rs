@@ -21,11 +21,12 @@ use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
 use cuda_std::mem::{Slice, SliceMut};
 use device_options::{DeviceOptions, QueryView};
-use kauri_kernels::query::buckets::{Cut, boxes_len, least_ids_len};
+use kauri_kernels::query::buckets::{Cut, Index, boxes_len, least_ids_len};
 use kauri_kernels::query::left_balanced::full_tree;
+use kauri_kernels::query::nearest::ResultRows;
 use kauri_kernels::query::walk::GROUP;
 use kauri_kernels::thread::coord::Coord;
-use nearest::{Nearest, RowsMut};
+use nearest::Nearest;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use within::{RangeLaunch, Within};
@@ -270,6 +271,18 @@ impl<C: Coord> BucketIndex<C> {
         Cut::of(self.ids.len() as u32, self.bucket_len).levels
     }
 
+    /// The index as kernels take it.
+    pub(crate) fn view(&self) -> Index<'_, C> {
+        Index {
+            coords: self.room.slice(),
+            ids: self.ids.slice(),
+            boxes: self.boxes.slice(),
+            least_ids: self.least_ids.slice(),
+            dims: self.dims as u32,
+            bucket_len: self.bucket_len,
+        }
+    }
+
     /// The coordinates of point after point.
     pub(crate) fn coords(&self) -> Slice<'_, C> {
         // SAFETY: the buffer has room for all points, and more behind them.
@@ -310,7 +323,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
             let mut batch_dist2 =
                 Buffer::uninitialized(&self.gpu, range.len() * k, "distances of neighbors")?;
             let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbors")?;
-            let rows = RowsMut { dist2: batch_dist2.slice_mut(), ids: batch_ids.slice_mut(), k };
+            let rows = ResultRows { dist2: batch_dist2.slice_mut(), ids: batch_ids.slice_mut(), k: k as u64 };
             let mut uploaded = None;
             let batch_queries = self.queries_on(&stream, queries, range, &mut uploaded)?;
             let mut layout = Layout::new();
@@ -400,7 +413,7 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
             return Ok(());
         }
         let mut layout = Layout::new();
-        let rows = RowsMut { dist2: dist2.slice_mut(), ids: ids.slice_mut(), k };
+        let rows = ResultRows { dist2: dist2.slice_mut(), ids: ids.slice_mut(), k: k as u64 };
         let queries = QueryView::all(self, queries);
         let plan = Nearest::plan(&mut layout, self, asked, queries, k);
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;

@@ -15,8 +15,7 @@ const WARPS: usize = THREADS / 32;
 /// `compacted`; their number to `counts`, one a warp. The first place at which a point comes before its neighbor, which none does if
 /// the sort is right, goes to `failed`, which starts at `u64::MAX`.
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_distinct_pieces<C: Coord>(
     keys: Slice<C>,
     ids: Slice<u32>,
@@ -122,8 +121,7 @@ impl<C: Coord> Pieces<'_, C> {
 /// Writes for each point of the array sorted on the first axis which point stays for it; a thread a place. `kept` are the ids of the
 /// points that stay, in the same order.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_stays<C: Coord>(
     ids: Slice<u32>,
     kept: Slice<u32>,

@@ -35,8 +35,7 @@ fn address_of(place: u32, num_nodes: u32) -> usize {
 /// subtree, then places without, then the point that follows it. `coords` have the axes from `first_axis` on, those before it behind;
 /// `names` are the ids of the points, unless their numbers are.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_put_in_order<C: Coord>(
     coords: Slice<C>,
     dims: u32,

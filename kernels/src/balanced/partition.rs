@@ -130,8 +130,7 @@ impl Piece {
 /// Many warps a run, of which there are fewer than warps: each compacts its piece to the same place of `less` and of `greater`; how many
 /// went to either to `counts`.
 #[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_pieces<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -208,8 +207,7 @@ unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
 
 /// A warp a run, of which there are at least as many as warps.
 #[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_runs<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -246,8 +244,7 @@ pub unsafe fn balanced_partition_runs<C: Coord>(
 
 /// Several runs a warp, of at most `lanes` points each: 16, 8 or 4. In the memory of the array.
 #[kernel(family = "balanced", block = THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_small_runs<C: Coord>(
     coords: Slice<C>,
     dims: u32,

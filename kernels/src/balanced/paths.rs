@@ -48,8 +48,7 @@ pub const fn pending(level: u32, axis: u32, dims: u32, first: u32) -> u32 {
 /// Numbers the points in the order of the first axis, in which their ids are their `names`: writes the keys of each other axis in that
 /// order, an axis behind the other. A thread a point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_number_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,

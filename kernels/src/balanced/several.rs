@@ -9,8 +9,7 @@ use cuda_std::prelude::*;
 
 /// Writes the first coordinates of points beside their ids; a thread a place.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_first_coordinates<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -26,8 +25,7 @@ pub unsafe fn balanced_first_coordinates<C: Coord>(
 /// Lays out points in an order of their ids, with their names, and their columns rotated so that number `rotation` becomes the first. A
 /// thread a coordinate.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_lay_out_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -53,8 +51,7 @@ pub unsafe fn balanced_lay_out_points<C: Coord>(
 /// level. `ancestors` are the coordinates of those, the root's first, in the columns of the part. The smallest id of a point that is not
 /// goes to `finding`, which starts at `u64::MAX`. A thread a point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_verify_sides<C: Coord>(
     coords: Slice<C>,
     dims: u32,

@@ -7,8 +7,7 @@ use cuda_std::prelude::*;
 
 /// Writes the key on an axis of each of the points of an array; a thread a place.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_keys_of_ids<C: Coord>(
     coords: Slice<C>,
     dims: u32,
@@ -36,8 +35,7 @@ pub mod told {
 /// Puts the ids of points of equal keys in the order of the super key of the first axis, a thread the first place of them. More than
 /// [`MAX_TIES`] are left as they are.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_settle_ties<C: Coord>(
     keys: Slice<<C as Coord>::Key>,
     ids: SliceMut<u32>,
@@ -100,8 +98,7 @@ unsafe fn order_beyond_the_first_axis<C: Coord>(coords: Slice<'_, C>, dims: u32,
 /// Tells points of the array sorted on the first axis that are equal to the one before, in their paths, and counts them. `paths` and
 /// `num_equal` start as 0.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_find_equal<C: Coord>(
     keys: Slice<<C as Coord>::Key>,
     ids: Slice<u32>,

@@ -42,8 +42,7 @@ pub struct VerifySmem<C> {
 /// two of each point in a word, the less one in the lower half. `seen` holds a zero bit a point; the smallest (place, what is wrong) goes to
 /// `finding`, which starts at `u64::MAX`, and how many nodes there are is the sum of `counts`, which start at 0.
 #[kernel(family = "balanced", block = THREADS, shared = VerifySmem<C>)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn balanced_verify<C: Coord>(
     coords: Slice<C>,
     num_points: u32,

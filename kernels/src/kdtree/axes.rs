@@ -105,8 +105,7 @@ pub unsafe fn kdtree_axes_of_levels(axes: SliceMut<u8>, dims: u32) {
 /// Writes the widest axis of each node of a level that has children, and if there is room for them the cells of the level; a
 /// thread a node. `top_coords` are the points of the nodes above, and `corners` those of the box of all points.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_widest_axes<C: Coord>(
     corners: Slice<C>,
     top_coords: Slice<C>,
@@ -136,8 +135,7 @@ pub unsafe fn kdtree_widest_axes<C: Coord>(
 /// level at the pivots of their subtrees. Coordinates are in the order of `ids`, where these are those of the points, or if there
 /// are none of the points.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
     corners: Slice<C>,
     coords: Slice<C>,

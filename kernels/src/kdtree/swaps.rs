@@ -42,8 +42,7 @@ pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
 
 /// Puts two points each in order, `stride` apart or, if it `mirrors`, as far from the middle of `2 * stride` places; a thread a pair.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_swap<C: Coord>(
     coords: SliceMut<C>,
     ids: SliceMut<u32>,
@@ -62,8 +61,7 @@ pub unsafe fn kdtree_swap<C: Coord>(
 
 /// Sorts tiles, of which each half is sorted already unless this is the `first` time; a block a tile.
 #[kernel(family = "kdtree-tags", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_swap_in_tiles<C: Coord>(
     coords: SliceMut<C>,
     ids: SliceMut<u32>,

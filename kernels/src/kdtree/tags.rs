@@ -41,8 +41,7 @@ pub(super) const fn send_down(tag: u32, i: usize, level: u32, n: u32) -> u32 {
 
 /// Starts the ranking of one axis: the coordinate's key and the id of each point.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_coordinate_keys<C: Coord>(
     coords: Slice<C>,
     keys: SliceMut<<C as Coord>::Key>,
@@ -104,8 +103,7 @@ pub unsafe fn kdtree_update_tags(
 
 /// Puts each point where a walk in order meets the node of its tag.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_place<C: Coord>(
     keys: Slice<u64>,
     ids: Slice<u32>,

@@ -24,8 +24,7 @@ pub mod wrong {
 /// ancestor, and if there are `axes`, not empty, its own is the widest of its cell; then `corners` are those of all points. `seen`
 /// holds n zeros; the smallest (node, what is wrong) goes to `finding`, which starts at `u64::MAX`.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_verify<C: Coord>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,

@@ -15,22 +15,7 @@ const WARPS: usize = THREADS / 32;
 /// Folds points of `D` coordinates into `keys`: on each axis the least key, which starts with all bits set, then on each
 /// axis the greatest, which starts at 0. -0.0 counts as 0.0, NaN not at all.
 #[kernel(family = "primitives-moves", block = THREADS, shared = BoundsSmem<C, D>)]
-#[instance(f32, 1)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 4)]
-#[instance(f32, 5)]
-#[instance(f32, 6)]
-#[instance(f32, 7)]
-#[instance(f32, 8)]
-#[instance(f64, 1)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 4)]
-#[instance(f64, 5)]
-#[instance(f64, 6)]
-#[instance(f64, 7)]
-#[instance(f64, 8)]
+#[instances(C = [f32, f64], D = [1, 2, 3, 4, 5, 6, 7, 8])]
 pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
     coords: Slice<C>,
     keys: SliceMut<<C as Coord>::Key>,
@@ -40,8 +25,7 @@ pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
 
 /// Makes of keys coordinates: of those that nothing was folded into, infinities; a thread a key.
 #[kernel(family = "primitives-moves", block = 32)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn primitives_bounds_finish<C: Coord>(keys: Slice<<C as Coord>::Key>, corners: SliceMut<C>) {
     let i = thread::thread_idx_x() as usize;
     if i < corners.len() {

@@ -7,9 +7,7 @@ use cuda_std::prelude::*;
 
 /// Sets every item to the value of `low` and `high`, 8 bytes each.
 #[kernel(family = "primitives-moves", block = THREADS)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
+#[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_fill<T: Words>(output: SliceMut<T>, low: u64, high: u64) {
     let (low, high) = (split(low), split(high));
     let value = T::from_words([low[0], low[1], high[0], high[1]]);
@@ -18,16 +16,14 @@ pub unsafe fn primitives_fill<T: Words>(output: SliceMut<T>, low: u64, high: u64
 
 /// Item i becomes first + i step, modulo 2^32 or 2^64.
 #[kernel(family = "primitives-moves", block = THREADS)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(T = [u32, u64])]
 pub unsafe fn primitives_iota<T: Words>(output: SliceMut<T>, first: u64, step: u64) {
     Generate { output }.run(|i| T::from_words(split(first.wrapping_add(i.wrapping_mul(step)))))
 }
 
 /// Item i becomes [`splitmix64`] of seed + i, or its low half.
 #[kernel(family = "primitives-moves", block = THREADS)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(T = [u32, u64])]
 pub unsafe fn primitives_noise<T: Words>(output: SliceMut<T>, seed: u64) {
     Generate { output }.run(|i| T::from_words(split(splitmix64(seed.wrapping_add(i)))))
 }

@@ -10,8 +10,7 @@ use cuda_std::prelude::*;
 /// Counts into `counts`, which start at 0, the items of each of `counts.len()` bins of equal width from `low` to `high`.
 /// Items outside of `low <= x < high` are not counted, and no NaN is.
 #[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn primitives_histogram<C: BinnedCoord>(
     input: Slice<C>,
     counts: SliceMut<u64>,
@@ -29,8 +28,7 @@ pub unsafe fn primitives_histogram<C: BinnedCoord>(
 
 /// Counts into `counts`, which start at 0, every digit of the keys: `RADIX` counts a digit, the lowest digit first.
 #[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(K = [u32, u64])]
 pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, counts: SliceMut<u64>) {
     Histogram { counts }.run(input, counts.len(), |key, counts| {
         let mut digit = 0;

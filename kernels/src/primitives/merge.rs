@@ -39,13 +39,9 @@ pub(super) const fn min_blocks<K: Words, V: Carried, O: Order<K, V>>(blocks: [us
 /// Writes for each tile of `tile_items` items of the output how many items of the first run come before it; so many lanes a
 /// tile as the policy says. Values are empty if there are none.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
-#[instance(u32, NoValue, Ascending)]
-#[instance(u64, NoValue, Ascending)]
+#[instances(K = [u32, u64], V = [NoValue, u32], O = [Ascending])]
+#[instances(K = [f32, f64], V = [u32], O = [SuperKey])]
 #[instance(Bits128, NoValue, Ascending)]
-#[instance(u32, u32, Ascending)]
-#[instance(u64, u32, Ascending)]
-#[instance(f32, u32, SuperKey)]
-#[instance(f64, u32, SuperKey)]
 pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
     first_keys: Slice<K>,
     first_values: Slice<V>,
@@ -75,11 +71,9 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
     family = "primitives-merge", block = THREADS, min_blocks = merge_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
 )]
-#[instance(u32, NoValue, Ascending, 23)]
-#[instance(u64, NoValue, Ascending, 13)]
+#[instances(K = [u32], V = [NoValue, u32], O = [Ascending], ITEMS = [23])]
+#[instances(K = [u64], V = [NoValue, u32], O = [Ascending], ITEMS = [13])]
 #[instance(Bits128, NoValue, Ascending, 7)]
-#[instance(u32, u32, Ascending, 23)]
-#[instance(u64, u32, Ascending, 13)]
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(

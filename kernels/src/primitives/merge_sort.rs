@@ -21,11 +21,9 @@ pub const fn sort_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
     family = "primitives-merge", block = THREADS, min_blocks = sort_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
 )]
-#[instance(u32, NoValue, Ascending, 23)]
-#[instance(u64, NoValue, Ascending, 13)]
+#[instances(K = [u32], V = [NoValue, u32], O = [Ascending], ITEMS = [23])]
+#[instances(K = [u64], V = [NoValue, u32], O = [Ascending], ITEMS = [13])]
 #[instance(Bits128, NoValue, Ascending, 7)]
-#[instance(u32, u32, Ascending, 23)]
-#[instance(u64, u32, Ascending, 13)]
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
@@ -58,13 +56,9 @@ pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const 
 /// Writes for each tile of `tile_items` items how many items of the first run of its pair come before it. Runs are of
 /// `width` tiles, a power of two. Otherwise as `primitives_merge_partition`, with a count as in `primitives_sort_tiles`.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
-#[instance(u32, NoValue, Ascending)]
-#[instance(u64, NoValue, Ascending)]
+#[instances(K = [u32, u64], V = [NoValue, u32], O = [Ascending])]
+#[instances(K = [f32, f64], V = [u32], O = [SuperKey])]
 #[instance(Bits128, NoValue, Ascending)]
-#[instance(u32, u32, Ascending)]
-#[instance(u64, u32, Ascending)]
-#[instance(f32, u32, SuperKey)]
-#[instance(f64, u32, SuperKey)]
 pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, V>>(
     keys: Slice<K>,
     values: Slice<V>,
@@ -90,11 +84,9 @@ pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, 
     family = "primitives-merge", block = THREADS, min_blocks = merge_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
 )]
-#[instance(u32, NoValue, Ascending, 23)]
-#[instance(u64, NoValue, Ascending, 13)]
+#[instances(K = [u32], V = [NoValue, u32], O = [Ascending], ITEMS = [23])]
+#[instances(K = [u64], V = [NoValue, u32], O = [Ascending], ITEMS = [13])]
 #[instance(Bits128, NoValue, Ascending, 7)]
-#[instance(u32, u32, Ascending, 23)]
-#[instance(u64, u32, Ascending, 13)]
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
@@ -126,8 +118,7 @@ pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const 
 
 /// Sets each key to a coordinate of a point, and each id to the point's number; a thread a point.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn primitives_super_keys<C: Words>(
     coords: Slice<C>,
     dims: u32,

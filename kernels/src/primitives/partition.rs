@@ -38,9 +38,7 @@ pub unsafe fn primitives_partition_mark(
 
 /// Moves the items of every segment, which begin at `offsets`, to their places by the ranks of their classes.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = partition_min_blocks(size_of::<T>()), hot)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
+#[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_partition_move<T: Words>(
     input: Slice<T>,
     bits: Slice<u32>,

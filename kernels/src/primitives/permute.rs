@@ -9,13 +9,8 @@ use cuda_std::prelude::*;
 /// Item i becomes item `indices[i]` of the input, which has `num_indexed` items of as many pieces. Items of indices out of range
 /// keep their value. The number of pieces is a constant, or 0 and an argument.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
-#[instance(u32, 1)]
+#[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
-#[instance(u32, 0)]
-#[instance(u64, 1)]
-#[instance(u64, 0)]
-#[instance(Bits128, 1)]
-#[instance(Bits128, 0)]
 pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(
     input: Slice<P>,
     indices: Slice<u32>,
@@ -30,13 +25,8 @@ pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(
 /// Item `indices[i]` of the output, which has `num_indexed` items, becomes item i of the input. Indices out of range do nothing.
 /// Pieces as in `primitives_gather`.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
-#[instance(u32, 1)]
+#[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
-#[instance(u32, 0)]
-#[instance(u64, 1)]
-#[instance(u64, 0)]
-#[instance(Bits128, 1)]
-#[instance(Bits128, 0)]
 pub unsafe fn primitives_scatter<P: Words, const PIECES: u32>(
     input: Slice<P>,
     indices: Slice<u32>,

@@ -10,24 +10,7 @@ use cuda_std::prelude::*;
 
 /// Reduces with operator `O`: each warp `warp_rows` consecutive rows, a multiple of [`STREAM_ROWS`](ROWS); each block's sum to `sums`.
 #[kernel(family = "primitives-scan", block = THREADS, shared = ReduceSmem<T>, hot)]
-#[instance(u32, Sum)]
-#[instance(i32, Sum)]
-#[instance(u64, Sum)]
-#[instance(i64, Sum)]
-#[instance(f32, Sum)]
-#[instance(f64, Sum)]
-#[instance(u32, Min)]
-#[instance(i32, Min)]
-#[instance(u64, Min)]
-#[instance(i64, Min)]
-#[instance(f32, Min)]
-#[instance(f64, Min)]
-#[instance(u32, Max)]
-#[instance(i32, Max)]
-#[instance(u64, Max)]
-#[instance(i64, Max)]
-#[instance(f32, Max)]
-#[instance(f64, Max)]
+#[instances(T = [u32, i32, u64, i64, f32, f64], O = [Sum, Min, Max])]
 #[instance(Affine, Compose)]
 pub unsafe fn primitives_reduce<T: Words, O: Operator<T>>(
     input: Slice<T>,

@@ -13,26 +13,8 @@ use cuda_std::prelude::*;
 /// Scans with operator `O` and look-back `L`; a block a tile. `words` are zeros: the ticket, then those of the look-back.
 /// Input and output may be the same memory. `exclusive` is 1 to leave out the item itself, or 0.
 #[kernel(family = "primitives-scan", block = THREADS, min_blocks = min_blocks::<T>(), shared = ScanSmem<T>, hot)]
-#[instance(u32, Sum, Decoupled)]
-#[instance(i32, Sum, Decoupled)]
-#[instance(u64, Sum, Decoupled)]
-#[instance(i64, Sum, Decoupled)]
-#[instance(f32, Sum, Decoupled)]
-#[instance(f64, Sum, Decoupled)]
-#[instance(f32, Sum, FixedOrder)]
-#[instance(f64, Sum, FixedOrder)]
-#[instance(u32, Min, Decoupled)]
-#[instance(i32, Min, Decoupled)]
-#[instance(u64, Min, Decoupled)]
-#[instance(i64, Min, Decoupled)]
-#[instance(f32, Min, Decoupled)]
-#[instance(f64, Min, Decoupled)]
-#[instance(u32, Max, Decoupled)]
-#[instance(i32, Max, Decoupled)]
-#[instance(u64, Max, Decoupled)]
-#[instance(i64, Max, Decoupled)]
-#[instance(f32, Max, Decoupled)]
-#[instance(f64, Max, Decoupled)]
+#[instances(T = [u32, i32, u64, i64, f32, f64], O = [Sum, Min, Max], L = [Decoupled])]
+#[instances(T = [f32, f64], O = [Sum], L = [FixedOrder])]
 #[instance(Affine, Compose, Decoupled)]
 pub unsafe fn primitives_scan<T: Words, O: Operator<T>, L: LookBack>(
     input: Slice<T>,

@@ -8,12 +8,7 @@ use cuda_std::prelude::*;
 /// For each query how many items are less (`lower`), and how many are not greater (`upper`); either output may be empty. A
 /// thread a query.
 #[kernel(family = "primitives-search", block = PER_ITEM_THREADS, hot)]
-#[instance(u32)]
-#[instance(i32)]
-#[instance(u64)]
-#[instance(i64)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(T = [u32, i32, u64, i64, f32, f64])]
 pub unsafe fn primitives_search<T: SortKey>(
     sorted: Slice<T>,
     queries: Slice<T>,

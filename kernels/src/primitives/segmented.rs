@@ -25,18 +25,9 @@ use cuda_std::shared::SharedElement;
     shared = SegmentedSmem<T>,
     hot
 )]
-#[instance(u32, Sum, Decoupled)]
-#[instance(u64, Sum, Decoupled)]
-#[instance(f32, Sum, FixedOrder)]
-#[instance(f64, Sum, FixedOrder)]
-#[instance(u32, Min, Decoupled)]
-#[instance(u64, Min, Decoupled)]
-#[instance(f32, Min, Decoupled)]
-#[instance(f64, Min, Decoupled)]
-#[instance(u32, Max, Decoupled)]
-#[instance(u64, Max, Decoupled)]
-#[instance(f32, Max, Decoupled)]
-#[instance(f64, Max, Decoupled)]
+#[instances(T = [u32, u64, f32, f64], O = [Min, Max], L = [Decoupled])]
+#[instances(T = [u32, u64], O = [Sum], L = [Decoupled])]
+#[instances(T = [f32, f64], O = [Sum], L = [FixedOrder])]
 pub unsafe fn primitives_segmented_scan<T: Words, O: Operator<T>, L: LookBack>(
     input: Slice<T>,
     heads: Slice<u8>,
@@ -55,18 +46,9 @@ pub unsafe fn primitives_segmented_scan<T: Words, O: Operator<T>, L: LookBack>(
     shared = SegmentedSmem<T>,
     hot
 )]
-#[instance(u32, Sum, Decoupled)]
-#[instance(u64, Sum, Decoupled)]
-#[instance(f32, Sum, FixedOrder)]
-#[instance(f64, Sum, FixedOrder)]
-#[instance(u32, Min, Decoupled)]
-#[instance(u64, Min, Decoupled)]
-#[instance(f32, Min, Decoupled)]
-#[instance(f64, Min, Decoupled)]
-#[instance(u32, Max, Decoupled)]
-#[instance(u64, Max, Decoupled)]
-#[instance(f32, Max, Decoupled)]
-#[instance(f64, Max, Decoupled)]
+#[instances(T = [u32, u64, f32, f64], O = [Min, Max], L = [Decoupled])]
+#[instances(T = [u32, u64], O = [Sum], L = [Decoupled])]
+#[instances(T = [f32, f64], O = [Sum], L = [FixedOrder])]
 pub unsafe fn primitives_segmented_reduce<T: Words, O: Operator<T>, L: LookBack>(
     input: Slice<T>,
     heads: Slice<u8>,

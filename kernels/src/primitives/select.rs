@@ -13,9 +13,7 @@ use cuda_std::prelude::*;
 /// Takes the items whose flag is not 0; a block a tile. `words` are zeros: the ticket, then those of the look-back. The
 /// number taken goes to `count`. `others` has room for the rest, or is empty.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
+#[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_flagged<T: Words>(
     input: Slice<T>,
     flags: Slice<u8>,
@@ -29,18 +27,7 @@ pub unsafe fn primitives_select_flagged<T: Words>(
 
 /// The same for items of which predicate `P` holds, given the bits of its bound.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
-#[instance(u32, Below)]
-#[instance(i32, Below)]
-#[instance(u64, Below)]
-#[instance(i64, Below)]
-#[instance(f32, Below)]
-#[instance(f64, Below)]
-#[instance(u32, AtLeast)]
-#[instance(i32, AtLeast)]
-#[instance(u64, AtLeast)]
-#[instance(i64, AtLeast)]
-#[instance(f32, AtLeast)]
-#[instance(f64, AtLeast)]
+#[instances(T = [u32, i32, u64, i64, f32, f64], P = [Below, AtLeast])]
 pub unsafe fn primitives_select_if<T: Words, P: Predicate<T>>(
     input: Slice<T>,
     bound: u64,

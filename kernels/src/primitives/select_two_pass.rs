@@ -13,9 +13,7 @@ const WARPS: usize = THREADS / 32;
 /// Compacts the flagged items of each warp's piece of `piece` items, a multiple of 32, to the same place in `compacted`;
 /// their number to `counts`, one a warp.
 #[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem<T>)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
+#[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_pieces<T: Words>(
     input: Slice<T>,
     flags: Slice<u8>,
@@ -28,9 +26,7 @@ pub unsafe fn primitives_select_pieces<T: Words>(
 
 /// Moves each warp's items behind those of the warps before it; the number of all to `count`.
 #[kernel(family = "primitives-select", block = THREADS)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(Bits128)]
+#[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_close_gaps<T: Words>(
     compacted: Slice<T>,
     counts: Slice<u64>,

@@ -12,9 +12,7 @@ use cuda_std::prelude::*;
 
 /// Takes the heads of runs by comparison `R`; a block a tile. Otherwise as the kernels of select.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
-#[instance(u32, EqualBits)]
-#[instance(u64, EqualBits)]
-#[instance(Bits128, EqualBits)]
+#[instances(T = [u32, u64, Bits128], R = [EqualBits])]
 #[instance(u64, EqualHigh)]
 pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(
     input: Slice<T>,

@@ -9,10 +9,7 @@ use cuda_std::prelude::*;
 /// Adds the points of each cell `num_levels` below a node of level `level` to its count; a thread a point. Of a warp those that are in one
 /// cell with its first one are added at once: where points are not even they are many.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,
@@ -38,10 +35,7 @@ pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
 /// Writes the rank that each point's cell has, and the point's number; a thread a point. Ranks are of cells `num_levels` below a node of level
 /// `level`, from `first_cell` on.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,

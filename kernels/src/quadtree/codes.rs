@@ -12,10 +12,7 @@ use cuda_std::prelude::*;
 
 /// Writes the keys of the first round, where there is one root, and ids; a thread a point.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,
@@ -60,10 +57,7 @@ impl Roots<'_> {
 
 /// Writes the keys of a later round, from level `level` on, and ids; a thread a point of the round.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,

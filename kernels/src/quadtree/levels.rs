@@ -94,10 +94,7 @@ pub unsafe fn quadtree_tile_nodes(tiles: Slice<u32>, of_tiles: SliceMut<u32>) {
 
 /// Writes the codes of the points of nodes that split, from `level` on; a block a tile.
 #[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,
@@ -437,8 +434,7 @@ fn count_child<const D: usize>(counts: &mut [u32; MOST_CHILDREN], points: &Point
 /// Counts the points of each child in each tile: behind those of the parents before a row a child, a number a tile; at last a 0. A block
 /// a tile.
 #[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
-#[instance(2)]
-#[instance(3)]
+#[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_count<const D: usize>(
     codes: Slice<u32>,
     shift: u32,
@@ -459,8 +455,7 @@ pub unsafe fn quadtree_level_count<const D: usize>(
 /// Moves the points of each tile to where those of its children are, given such counts, scanned: those of leaves to the tree, others to
 /// where the next level finds them. A block a tile.
 #[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, min_blocks = min_tiles(D), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
-#[instance(2)]
-#[instance(3)]
+#[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_move<const D: usize>(
     codes: Slice<u32>,
     ids: Slice<u32>,
@@ -667,8 +662,7 @@ impl<const D: usize> Children<'_, D> {
 
 /// Writes the children of the nodes that split, given the scanned counts of their tiles; a thread a child.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(2)]
-#[instance(3)]
+#[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_children<const D: usize>(
     frame: Slice<u64>,
     nodes: SliceMut<Bits128>,
@@ -701,17 +695,8 @@ pub unsafe fn quadtree_level_children<const D: usize>(
 
 /// The same with the moves, a block a node with all its points.
 #[kernel(family = "quadtree-levels", block = THREADS, min_blocks = min_blocks(D, THREADS), shared = LevelSmem<THREADS>, hot)]
-#[instance(2, 32)]
-#[instance(3, 32)]
-#[instance(3, 64)]
-#[instance(3, 128)]
-#[instance(2, 4)]
-#[instance(2, 8)]
-#[instance(2, 16)]
-#[instance(2, 64)]
-#[instance(2, 128)]
-#[instance(2, 256)]
-#[instance(2, 512)]
+#[instances(D = [2], THREADS = [32, 64, 128, 4, 8, 16, 256, 512])]
+#[instances(D = [3], THREADS = [32, 64, 128])]
 pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(
     codes: Slice<u32>,
     ids: Slice<u32>,
@@ -845,8 +830,7 @@ unsafe fn end_of<const D: usize>(begins: SharedSlice<'_, u32>, child: usize, end
 
 /// The same, a thread a node with all its points.
 #[kernel(family = "quadtree-levels", block = PER_ITEM_THREADS, hot)]
-#[instance(2)]
-#[instance(3)]
+#[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_by_thread<const D: usize>(
     codes: Slice<u32>,
     ids: Slice<u32>,

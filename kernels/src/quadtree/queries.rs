@@ -44,10 +44,7 @@ unsafe fn leaf_of<const D: usize>(
 
 /// Writes the leaf that each query is in, [`NO_NODE`] for one that is not in the root; a thread a query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,
@@ -65,10 +62,7 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
 /// Writes the [bucket](crate::query::buckets) that has the first point of each query's leaf, of the points in their order, and the query's
 /// number; of a query outside of the root that of the leaf next to it. A thread a query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,
@@ -164,8 +158,7 @@ impl<const D: usize> Tree<'_, D> {
 
 /// Writes how many leaves there are around each node; a thread a node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(2)]
-#[instance(3)]
+#[instances(D = [2, 3])]
 pub unsafe fn quadtree_count_around<const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,
@@ -185,8 +178,7 @@ pub unsafe fn quadtree_count_around<const D: usize>(
 
 /// Writes the leaves around each node in the order of depth first, from the node's offset on; a thread a node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(2)]
-#[instance(3)]
+#[instances(D = [2, 3])]
 pub unsafe fn quadtree_emit_around<const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,
@@ -211,10 +203,7 @@ pub unsafe fn quadtree_emit_around<const D: usize>(
 /// first point if it has more than `most`, which are all in one unit; of another node of its children's samples the one that is nearest to
 /// its own. Of equally near ones the first, by its place; [`NO_NODE`] where there is no point. A thread a node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
+#[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,

@@ -78,10 +78,7 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
 /// Counts the nodes that split, on each level of a round, of at most 30, and the one below: a row a level, in it a number a warp, which
 /// has as many [points](QUADTREE_WARP_POINTS); behind all rows a 0.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(u32, 2)]
-#[instance(u32, 3)]
-#[instance(u64, 2)]
-#[instance(u64, 3)]
+#[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_count<K: RadixKey, const D: usize>(
     keys: Slice<K>,
     num_levels: u32,
@@ -116,10 +113,7 @@ pub unsafe fn quadtree_rows(counts: Slice<u32>, begins: SliceMut<u32>) {
 /// Writes the place at which each node begins that splits, in the order of levels, then of places; as
 /// [`quadtree_count()`], whose counts have been scanned.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(u32, 2)]
-#[instance(u32, 3)]
-#[instance(u64, 2)]
-#[instance(u64, 3)]
+#[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
     keys: Slice<K>,
     num_levels: u32,
@@ -150,10 +144,7 @@ pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
 /// nodes that split are the roots. `counts` are those of [`quadtree_splits()`]. A warp 32 nodes
 /// that split.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instance(u32, 2)]
-#[instance(u32, 3)]
-#[instance(u64, 2)]
-#[instance(u64, 3)]
+#[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
     keys: Slice<K>,
     num_levels: u32,

@@ -90,8 +90,33 @@ pub const fn least_ids_len(levels: u32) -> usize {
     if levels == 0 { 0 } else { full_tree(levels + 1) as usize }
 }
 
-/// Of a place that has no point.
+/// The id of a slot without a point.
 pub const NO_POINT: u32 = u32::MAX;
+
+/// A bucket index as kernels take it: points in buckets, and what the nodes above the buckets hold.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Index<'a, C> {
+    /// The coordinates of point after point, in the order of the tree, padded to a whole group.
+    pub coords: Slice<'a, C>,
+    /// The ids of the points, or [`NO_POINT`].
+    pub ids: Slice<'a, u32>,
+    /// The bounding boxes of both children of each node above the buckets.
+    pub boxes: Slice<'a, C>,
+    /// The least id in each subtree down to the buckets; kernels that do not compare ids may be given none.
+    pub least_ids: Slice<'a, u32>,
+    /// Number of dimensions.
+    pub dims: u32,
+    /// Slots of a bucket; 0 if the tree is left-balanced.
+    pub bucket_len: u32,
+}
+
+impl<'a, C: Coord> Index<'a, C> {
+    /// The points of the index.
+    #[inline(always)]
+    pub fn buckets(&self) -> Buckets<'a, C> {
+        Buckets::new(self.coords, self.ids, self.dims, self.bucket_len)
+    }
+}
 
 /// The points of a tree, and its boxes.
 #[derive(Clone, Copy)]
@@ -170,8 +195,7 @@ impl<'a, C: Coord> Buckets<'a, C> {
 
 /// Writes the box of each bucket to its parent's boxes, and its least id; a thread a bucket.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_bucket_boxes<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -213,8 +237,7 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
 /// Writes the boxes of the nodes of levels `root_level..end_level` to their parents, and their least ids; a block a node of the first of
 /// them. The boxes and ids of the next level are there.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_inner_boxes<C: Coord>(
     boxes: SliceMut<C>,
     least_ids: SliceMut<u32>,
@@ -256,8 +279,7 @@ unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceM
 
 /// Writes where each node above the buckets splits, in level order; a thread a node.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_splits<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -279,8 +301,7 @@ pub unsafe fn query_splits<C: Coord>(
 
 /// Writes the bucket that each query is in, or would be, and its number; a thread a query.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn query_buckets<C: Coord>(
     splits: Slice<C>,
     axes: Slice<u8>,

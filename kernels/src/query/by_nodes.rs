@@ -22,11 +22,8 @@ const MAX_LEVELS: usize = 32;
 /// Finds the k nearest points of each query without a stack, a thread a query; `rows` are those of the result, empty if queries are
 /// in their order. The number of dimensions is `D`, or up to that if it is [`MAX_DIMS`].
 #[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
+#[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 8)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,
@@ -46,11 +43,8 @@ pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
 
 /// The same with a stack of distances to planes.
 #[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
+#[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 8)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,
@@ -70,11 +64,8 @@ pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
 
 /// The same with a stack of distances to cells.
 #[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
+#[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 8)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_nearest_closest_corner<C: Coord, const D: usize>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,

@@ -14,7 +14,7 @@ mod list;
 mod one;
 mod queue;
 
-use super::buckets::Buckets;
+use super::buckets::Index;
 use super::queries::Queries;
 use super::walk::{THREADS, Visit, WalkSmem};
 use crate::policy::QUERIES;
@@ -28,20 +28,27 @@ use queue::Queue;
 
 pub use list::ListSmem;
 
-/// Rows of a result.
-#[derive(Clone, Copy)]
-struct Rows<'a, C> {
-    dist2: SliceMut<'a, C>,
-    ids: SliceMut<'a, u32>,
+/// Result rows of `k` neighbors.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct ResultRows<'a, C> {
+    /// The distances of row after row.
+    pub dist2: SliceMut<'a, C>,
+    /// The ids of row after row.
+    pub ids: SliceMut<'a, u32>,
     /// Entries of a row.
-    k: usize,
+    pub k: u64,
 }
 
-impl<'a, C: Coord> Rows<'a, C> {
+impl<'a, C: Coord> ResultRows<'a, C> {
+    #[inline(always)]
+    fn k(&self) -> usize {
+        self.k as usize
+    }
+
     #[inline(always)]
     unsafe fn row(&self, row: usize) -> Self {
-        let (begin, k) = (row * self.k, self.k);
-        Self { dist2: self.dist2.part(begin, k), ids: self.ids.part(begin, k), k }
+        let begin = row * self.k();
+        Self { dist2: self.dist2.part(begin, self.k()), ids: self.ids.part(begin, self.k()), k: self.k }
     }
 
     /// Writes entry `i` of the only row; the largest id stands for no point.
@@ -59,18 +66,14 @@ trait Best<C>: Visit<C> {
     #[inline(always)]
     unsafe fn finish(&mut self) {}
     /// Writes them to their row.
-    unsafe fn write(self, row: Rows<'_, C>);
+    unsafe fn write(self, row: ResultRows<'_, C>);
 }
 
 /// One launch.
 struct Nearest<'a, C> {
-    buckets: Buckets<'a, C>,
-    boxes: Slice<'a, C>,
-    least_ids: Slice<'a, u32>,
+    index: Index<'a, C>,
     queries: Queries<'a, C>,
-    /// No point farther than that is wanted.
-    bound: C,
-    result: Rows<'a, C>,
+    result: ResultRows<'a, C>,
 }
 
 impl<'a, C: Coord> Nearest<'a, C> {
@@ -80,17 +83,17 @@ impl<'a, C: Coord> Nearest<'a, C> {
         &self,
         i: u64,
         smem: *mut WalkSmem<C>,
-        best: impl FnOnce(C, Rows<'a, C>) -> B,
+        best: impl FnOnce(C, ResultRows<'a, C>) -> B,
     ) {
-        let nodes = (self.boxes, self.least_ids);
-        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.buckets, nodes, smem) else {
+        let Some((walk, row)) = self.queries.walk::<D>(i, B::ONE_QUERY, self.index, smem) else {
             return;
         };
         // A tree that another stream is building may have any numbers yet.
-        let row = row.filter(|&row| row < self.result.ids.len() / self.result.k);
+        let row = row.filter(|&row| row < self.result.ids.len() / self.result.k());
         let is_active = row.is_some();
         let row = self.result.row(row.unwrap_or(0));
-        let mut best = best(if is_active { self.bound } else { C::ZERO - C::INFINITY }, row);
+        let mut best =
+            best(if is_active { C::from_f64(self.queries.bound) } else { C::ZERO - C::INFINITY }, row);
         walk.run(&mut best);
         best.finish();
         if is_active {
@@ -107,36 +110,14 @@ fn worst<C: Coord>(bound: C) -> C::Ranked {
 
 /// Writes the nearest point of each query that is not farther than `bound`; a lane a query.
 #[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
-    queries: Slice<C>,
-    rows: Slice<u32>,
-    homes: Slice<u32>,
-    except: Slice<u32>,
-    mask: Slice<u32>,
-    periods: Slice<C>,
-    flags: u32,
-    bound: f64,
-    least_ids: Slice<u32>,
-    k: u64,
-    result_dist2: SliceMut<C>,
-    result_ids: SliceMut<u32>,
+    index: Index<'_, C>,
+    queries: Queries<'_, C>,
+    result: ResultRows<'_, C>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
-    let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { index, queries, result };
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
 }
 
@@ -145,124 +126,47 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
     family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
     shared = ListSmem<C, B>, hot
 )]
-#[instance(f32, 2, 8, 8)]
-#[instance(f32, 3, 8, 8)]
-#[instance(f32, 4, 8, 8)]
-#[instance(f64, 2, 8, 8)]
-#[instance(f64, 3, 8, 8)]
-#[instance(f32, 2, 16, 8)]
-#[instance(f32, 3, 16, 8)]
-#[instance(f32, 4, 16, 8)]
-#[instance(f32, 2, 32, 16)]
-#[instance(f32, 3, 32, 16)]
-#[instance(f32, 4, 32, 16)]
+#[instances(C = [f32], D = [2, 3, 4], K = [8, 16], B = [8])]
+#[instances(C = [f32], D = [2, 3, 4], K = [32], B = [16])]
+#[instances(C = [f64], D = [2, 3], K = [8], B = [8])]
 pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
-    queries: Slice<C>,
-    rows: Slice<u32>,
-    homes: Slice<u32>,
-    except: Slice<u32>,
-    mask: Slice<u32>,
-    periods: Slice<C>,
-    flags: u32,
-    bound: f64,
-    least_ids: Slice<u32>,
-    k: u64,
-    result_dist2: SliceMut<C>,
-    result_ids: SliceMut<u32>,
+    index: Index<'_, C>,
+    queries: Queries<'_, C>,
+    result: ResultRows<'_, C>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
-    let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { index, queries, result };
     let smem = shared_mem::<ListSmem<C, B>>();
     let walk = &raw mut (*smem).walk;
-    nearest.run::<D, _>(thread::index_1d_u64(), walk, |bound, row| List::<C, K, B>::new(bound, row.k, smem));
+    nearest
+        .run::<D, _>(thread::index_1d_u64(), walk, |bound, row| List::<C, K, B>::new(bound, row.k(), smem));
 }
 
 /// The same of the `k` nearest, up to `32 * T`; a warp a query.
 #[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = WalkSmem<C>, hot)]
+#[instances(C = [f32, f64], D = [8, 2, 3], T = [4, 8])]
+#[instances(C = [f64], D = [8, 2, 3], T = [1])]
+#[instances(C = [f32], D = [4], T = [4, 8])]
 #[instance(f32, 8, 1)]
-#[instance(f64, 2, 1)]
-#[instance(f64, 3, 1)]
-#[instance(f64, 8, 1)]
-#[instance(f32, 2, 4)]
-#[instance(f32, 3, 4)]
-#[instance(f32, 4, 4)]
-#[instance(f32, 8, 4)]
-#[instance(f64, 2, 4)]
-#[instance(f64, 3, 4)]
-#[instance(f64, 8, 4)]
-#[instance(f32, 2, 8)]
-#[instance(f32, 3, 8)]
-#[instance(f32, 4, 8)]
-#[instance(f32, 8, 8)]
-#[instance(f64, 2, 8)]
-#[instance(f64, 3, 8)]
-#[instance(f64, 8, 8)]
 pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
-    queries: Slice<C>,
-    rows: Slice<u32>,
-    homes: Slice<u32>,
-    except: Slice<u32>,
-    mask: Slice<u32>,
-    periods: Slice<C>,
-    flags: u32,
-    bound: f64,
-    least_ids: Slice<u32>,
-    k: u64,
-    result_dist2: SliceMut<C>,
-    result_ids: SliceMut<u32>,
+    index: Index<'_, C>,
+    queries: Queries<'_, C>,
+    result: ResultRows<'_, C>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
-    let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { index, queries, result };
     nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |bound, row| {
-        Queue::<C, T>::new(bound, row.k)
+        Queue::<C, T>::new(bound, row.k())
     });
 }
 
 /// The same of any number; a lane a query.
 #[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
-    queries: Slice<C>,
-    rows: Slice<u32>,
-    homes: Slice<u32>,
-    except: Slice<u32>,
-    mask: Slice<u32>,
-    periods: Slice<C>,
-    flags: u32,
-    bound: f64,
-    least_ids: Slice<u32>,
-    k: u64,
-    result_dist2: SliceMut<C>,
-    result_ids: SliceMut<u32>,
+    index: Index<'_, C>,
+    queries: Queries<'_, C>,
+    result: ResultRows<'_, C>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
-    let result = Rows { dist2: result_dist2, ids: result_ids, k: k as usize };
-    let nearest = Nearest { buckets, boxes, least_ids, queries, bound: C::from_f64(bound), result };
+    let nearest = Nearest { index, queries, result };
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);
 }

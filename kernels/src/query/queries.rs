@@ -1,6 +1,6 @@
 //! The queries of a launch, and the walk of each.
 
-use super::buckets::Buckets;
+use super::buckets::Index;
 use super::walk::{Filter, Walk, WalkAndRow, WalkSmem};
 use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
@@ -22,26 +22,31 @@ pub mod flags {
     pub const NORM_SHIFT: u32 = 4;
 }
 
-/// The queries, and what they ask for.
-#[derive(Clone, Copy)]
-pub(super) struct Queries<'a, C> {
-    pub(super) coords: Slice<'a, C>,
-    /// The row of the result for each query in the order of the walk; empty if that is the order of the rows.
-    pub(super) rows: Slice<'a, u32>,
-    /// The bucket of each query, in the order of the walk; empty if they are not known.
-    pub(super) homes: Slice<'a, u32>,
-    /// The id of a point that each query, in the order of the walk, does not take; empty if it takes all.
-    pub(super) except: Slice<'a, u32>,
-    /// A bit a point that may be taken; empty if all may be.
-    pub(super) mask: Slice<'a, u32>,
-    pub(super) periods: Slice<'a, C>,
-    pub(super) flags: u32,
+/// The queries of a launch and their options, in the order in which the threads answer them.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Queries<'a, C> {
+    /// The coordinates of query after query.
+    pub coords: Slice<'a, C>,
+    /// The result row of each query; empty if that is the order of the queries.
+    pub rows: Slice<'a, u32>,
+    /// The bucket in which each query starts; empty if the buckets are not known.
+    pub start_buckets: Slice<'a, u32>,
+    /// The id of the point that each query leaves out; empty if no query leaves out a point.
+    pub excluded: Slice<'a, u32>,
+    /// A bit for each point that queries may find; empty if they may find all points.
+    pub mask: Slice<'a, u32>,
+    /// The period of each axis; empty if no axis has one.
+    pub periods: Slice<'a, C>,
+    /// See [`flags`].
+    pub flags: u32,
+    /// The largest distance, as [`Measure`] computes it, at which queries find a point.
+    pub bound: f64,
 }
 
 impl<'a, C: Coord> Queries<'a, C> {
-    /// Number of queries.
+    /// Number of queries of `dims` dimensions.
     #[inline(always)]
-    pub(super) fn len(&self, dims: usize) -> usize {
+    pub fn len(&self, dims: usize) -> usize {
         if self.rows.is_empty() { self.coords.len() / dims } else { self.rows.len() }
     }
 
@@ -52,10 +57,10 @@ impl<'a, C: Coord> Queries<'a, C> {
         &self,
         i: u64,
         one_query: bool,
-        buckets: Buckets<'a, C>,
-        (boxes, least_ids): (Slice<'a, C>, Slice<'a, u32>),
+        index: Index<'a, C>,
         smem: *mut WalkSmem<C>,
     ) -> WalkAndRow<'a, C, Measure<'a, C, D>, D> {
+        let buckets = index.buckets();
         let num_queries = self.len(buckets.dims) as u64;
         let first = if one_query { i } else { i - u64::from(warp::lane_id()) };
         if first >= num_queries {
@@ -69,18 +74,26 @@ impl<'a, C: Coord> Queries<'a, C> {
         let query = load_point(self.coords, place, buckets.dims);
         let norm = Norm::of(self.flags >> flags::NORM_SHIFT);
         let measure = Measure::new(query, buckets.dims, norm, self.periods);
-        let except = if self.except.is_empty() { u32::MAX } else { self.except.load(i) };
+        let except = if self.excluded.is_empty() { u32::MAX } else { self.excluded.load(i) };
         let (mut buckets, mut home) = (buckets, 0);
         if self.flags & flags::BRUTE_FORCE != 0 {
             // All points are one bucket.
             buckets.levels = 0;
         } else if self.flags & flags::OWN != 0 {
             home = 1 << buckets.levels | buckets.bucket_of(i as u32);
-        } else if !self.homes.is_empty() {
-            home = 1 << buckets.levels | self.homes.load(i);
+        } else if !self.start_buckets.is_empty() {
+            home = 1 << buckets.levels | self.start_buckets.load(i);
         }
         let filter = Filter { mask: self.mask, except };
-        let walk = Walk { buckets, boxes, least_ids, region: measure, filter, home, smem };
+        let walk = Walk {
+            buckets,
+            boxes: index.boxes,
+            least_ids: index.least_ids,
+            region: measure,
+            filter,
+            home,
+            smem,
+        };
         Some((walk, is_query.then_some(row)))
     }
 }

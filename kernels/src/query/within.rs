@@ -1,7 +1,7 @@
 //! The points within a distance of each query, or in each box: how many, then which; by a walk over the buckets. The
 //! points of a row are in the order of the tree.
 
-use super::buckets::Buckets;
+use super::buckets::Index;
 use super::queries::{Queries, flags::COUNT_SUBTREES};
 use super::walk::{Filter, THREADS, Visit, Walk, WalkAndRow, WalkSmem};
 use crate::policy::QUERIES;
@@ -13,35 +13,17 @@ use cuda_std::prelude::*;
 
 /// Counts the points within `bound` of each query; a lane a query.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_count_within<C: Coord, const D: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
-    queries: Slice<C>,
-    rows: Slice<u32>,
-    homes: Slice<u32>,
-    except: Slice<u32>,
-    mask: Slice<u32>,
-    periods: Slice<C>,
-    flags: u32,
-    bound: f64,
+    index: Index<'_, C>,
+    queries: Queries<'_, C>,
     counts: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
-    if let Some((mut walk, row)) = queries.walk::<D>(i, false, buckets, (boxes, no_ids()), shared_mem()) {
-        let bound = bound_of(row.is_some(), C::from_f64(bound));
-        let counts_subtrees = D < MAX_DIMS && flags & COUNT_SUBTREES != 0;
+    if let Some((mut walk, row)) = queries.walk::<D>(i, false, index, shared_mem()) {
+        let bound = bound_of(row.is_some(), C::from_f64(queries.bound));
+        let counts_subtrees = D < MAX_DIMS && queries.flags & COUNT_SUBTREES != 0;
         let mut count = Count::new::<D>(bound, counts_subtrees);
         if counts_subtrees && walk.filter.except != u32::MAX {
             // The point that a query leaves out is the query itself. It is counted with its subtree, and is one too many.
@@ -56,62 +38,34 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
 /// Writes the ids of the points within `bound` of each query, and unless there is no room at all their distances, from the
 /// query's offset on, as far as there is room; a lane a query.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
 pub unsafe fn query_emit_within<C: Coord, const D: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
-    queries: Slice<C>,
-    rows: Slice<u32>,
-    homes: Slice<u32>,
-    except: Slice<u32>,
-    mask: Slice<u32>,
-    periods: Slice<C>,
-    flags: u32,
-    bound: f64,
+    index: Index<'_, C>,
+    queries: Queries<'_, C>,
     offsets: Slice<u64>,
     result_ids: SliceMut<u32>,
     result_dist2: SliceMut<C>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    let queries = Queries { coords: queries, rows, homes, except, mask, periods, flags };
     let i = thread::index_1d_u64();
-    if let Some((walk, row)) = queries.walk::<D>(i, false, buckets, (boxes, no_ids()), shared_mem()) {
-        let bound = bound_of(row.is_some(), C::from_f64(bound));
+    if let Some((walk, row)) = queries.walk::<D>(i, false, index, shared_mem()) {
+        let bound = bound_of(row.is_some(), C::from_f64(queries.bound));
         walk.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
     }
 }
 
 /// Counts the points in each box, its border too; a lane a box, which is given as its least and then its greatest coordinates.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
+    index: Index<'_, C>,
     corners: Slice<C>,
     mask: Slice<u32>,
     counts: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
+    if let Some((walk, row)) = walk_of_box::<C, D>(index, corners, mask) {
         let bound = bound_of(row.is_some(), C::ZERO);
-        let mut count = Count::new::<D>(bound, mask.is_empty() && bucket_len == 0);
+        let mut count = Count::new::<D>(bound, mask.is_empty() && index.bucket_len == 0);
         walk.run(&mut count);
         count.write(row, counts);
     }
@@ -119,25 +73,15 @@ pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
 
 /// Writes the ids of the points in each box from the box's offset on, as far as there is room; a lane a box.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = WalkSmem<C>, hot)]
-#[instance(f32, 2)]
-#[instance(f32, 3)]
-#[instance(f32, 8)]
-#[instance(f64, 2)]
-#[instance(f64, 3)]
-#[instance(f64, 8)]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    boxes: Slice<C>,
-    dims: u32,
-    bucket_len: u32,
+    index: Index<'_, C>,
     corners: Slice<C>,
     mask: Slice<u32>,
     offsets: Slice<u64>,
     result_ids: SliceMut<u32>,
 ) {
-    let buckets = Buckets::new(coords, ids, dims, bucket_len);
-    if let Some((walk, row)) = walk_of_box::<C, D>(buckets, boxes, corners, mask) {
+    if let Some((walk, row)) = walk_of_box::<C, D>(index, corners, mask) {
         let bound = bound_of(row.is_some(), C::ZERO);
         walk.run(&mut Emit::new(
             bound,
@@ -149,13 +93,6 @@ pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     }
 }
 
-/// In place of the least ids of nodes: points come in the order of the tree.
-#[inline(always)]
-fn no_ids<'a>() -> Slice<'a, u32> {
-    // SAFETY: of no length.
-    unsafe { Slice::from_raw_parts(core::ptr::dangling(), 0) }
-}
-
 /// The bound of a lane, or, if it has no query, one that nothing is within.
 #[inline(always)]
 fn bound_of<C: Coord>(has_query: bool, bound: C) -> C {
@@ -165,11 +102,11 @@ fn bound_of<C: Coord>(has_query: bool, bound: C) -> C {
 /// The walk of a thread's box and its number, if there is one; nothing if the warp has no box at all.
 #[inline(always)]
 unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
-    buckets: Buckets<'a, C>,
-    boxes: Slice<'a, C>,
+    index: Index<'a, C>,
     corners: Slice<'a, C>,
     mask: Slice<'a, u32>,
 ) -> WalkAndRow<'a, C, Range<C, D>, D> {
+    let buckets = index.buckets();
     let (i, num_boxes) = (thread::index_1d_u64() as usize, corners.len() / (2 * buckets.dims));
     let first = i - warp::lane_id() as usize;
     if first >= num_boxes {
@@ -190,8 +127,8 @@ unsafe fn walk_of_box<'a, C: Coord, const D: usize>(
     Some((
         Walk {
             buckets,
-            boxes,
-            least_ids: no_ids(),
+            boxes: index.boxes,
+            least_ids: index.least_ids,
             region: Range { low, high, dims },
             filter,
             home: 0,

@@ -180,8 +180,7 @@ pub(super) unsafe fn least_keys<const LANES: usize, const WORDS: usize>(
 
 /// Finds the box of each node's triangles by atomics; a block a chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_boxes<const LANES: usize>(
     nodes: Slice<Large>,
     of_chunks: Slice<u32>,
@@ -200,8 +199,7 @@ pub unsafe fn sah_boxes<const LANES: usize>(
 
 /// Writes the box of each chunk's triangles; a block a chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_chunk_boxes<const LANES: usize>(
     nodes: Slice<Large>,
     of_chunks: Slice<u32>,
@@ -321,8 +319,7 @@ unsafe fn exclusive_sum_by_memory(value: u32, sums: SharedSlice<'_, u32>) -> (u3
 /// Moves triangles to the sides of their nodes' planes, and counts those of each side; a block a chunk, which asks two counters of its node for
 /// places.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_sort<const LANES: usize>(
     nodes: Slice<Large>,
     of_chunks: Slice<u32>,
@@ -353,8 +350,7 @@ pub unsafe fn sah_sort<const LANES: usize>(
 
 /// Writes how many triangles of each chunk are on both sides of their node's plane, a row a side; a block a chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_count<const LANES: usize>(
     nodes: Slice<Large>,
     of_chunks: Slice<u32>,
@@ -378,8 +374,7 @@ pub unsafe fn sah_count<const LANES: usize>(
 
 /// Moves triangles to the sides of their nodes' planes, given how many of the node's are before those of each chunk; a block a chunk.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
-#[instance(1)]
-#[instance(32)]
+#[instances(LANES = [1, 32])]
 pub unsafe fn sah_scatter<const LANES: usize>(
     nodes: Slice<Large>,
     of_chunks: Slice<u32>,

@@ -93,8 +93,7 @@ pub struct BoxSmem {
 
 /// Writes the candidates of small roots from `first_root` on; a block a root. Those of triangles that are not there have a plane that is no number.
 #[kernel(family = "sah", block = SAH_CANDIDATE_THREADS, shared = BoxSmem)]
-#[instance(1)]
-#[instance(2)]
+#[instances(ARRAYS = [1, 2])]
 pub unsafe fn sah_candidates<const ARRAYS: usize>(
     roots: Slice<SmallRoot>,
     first_root: u32,
@@ -159,8 +158,7 @@ pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<Small>) {
 /// children go behind all nodes, of which `num_nodes` is the number. What becomes of a node is written as it is in the tree, with the
 /// number of the first child in place of the child above.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
-#[instance(1)]
-#[instance(2)]
+#[instances(ARRAYS = [1, 2])]
 pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     begin: u32,
     end: u32,

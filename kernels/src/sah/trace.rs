@@ -175,8 +175,7 @@ unsafe fn own(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
 
 /// Writes the hit of each ray that comes first.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_closest<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -199,8 +198,7 @@ pub unsafe fn sah_closest<const PLACES: usize>(
 
 /// Writes 1 for each ray that hits something, 0 for the others.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_any<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -220,8 +218,7 @@ pub unsafe fn sah_any<const PLACES: usize>(
 
 /// Writes how many hits each ray has, with those that come several times.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_count_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,
@@ -241,8 +238,7 @@ pub unsafe fn sah_count_hits<const PLACES: usize>(
 
 /// Writes the hits of each ray from its offset on, as they come: keys to sort them by, and what else there is of them.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instance(0)]
-#[instance(4)]
+#[instances(PLACES = [0, 4])]
 pub unsafe fn sah_write_hits<const PLACES: usize>(
     nodes: Slice<u64>,
     listed: Slice<u32>,

@@ -24,7 +24,8 @@
 //!
 //! | upstream | here | difference |
 //! |---|---|---|
-//! | `#[kernel]` | [`macro@kernel`] | options `block`, `min_blocks`, `max_regs`, `shared`, `family`, `hot`; generic kernels with `#[instance(…)]`; emits a type to launch by |
+//! | `#[kernel]` | [`macro@kernel`] | options `block`, `min_blocks`, `max_regs`, `shared`, `family`, `hot`; generic kernels with `#[instances(…)]`; emits a type to launch by |
+//! | structs passed by value | [`KernelArgs`](macro@KernelArgs) | views and numbers in a struct; each field becomes a parameter of the entry |
 //! | parameters `&[T]` | the same, [`Slice<T>`](mem::Slice) preferred | two scalars, pointer and length, as upstream; only `Slice` is checked |
 //! | parameters `*mut T` | the same, [`SliceMut<T>`](mem::SliceMut) preferred | a raw pointer is launched with a buffer; only `SliceMut` is checked |
 //! | `thread::thread_idx_x()` … `index_1d()` | [`thread`], the same | vectors are `[u32; N]`, no vector library |
@@ -93,14 +94,13 @@ pub mod sys;
 pub mod thread;
 pub mod warp;
 
-pub use cuda_std_macros::{__shared_array, kernel};
+pub use cuda_std_macros::{__kernel_entries, __shared_array, KernelArgs, kernel};
 
 /// What a kernel needs: `use cuda_std::prelude::*;`.
 pub mod prelude {
     pub use crate::atomic::{Ordering, Scope};
-    pub use crate::kernel;
     pub use crate::mem::{Slice, SliceMut};
     pub use crate::shared::{SharedSlice, shared_mem};
-    pub use crate::{shared_array, shared_field};
+    pub use crate::{KernelArgs, kernel, shared_array, shared_field};
     pub use crate::{thread, warp};
 }

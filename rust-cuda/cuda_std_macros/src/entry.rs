@@ -1,15 +1,17 @@
 //! Entries: the functions that the driver finds in the PTX, each with a comment line that tells the builder about it.
 
-use crate::kernel::{Kernel, Options};
-use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use crate::kernel::{Kernel, substitute};
+use crate::params::Param;
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-/// One entry for a plain kernel, one an instance for a generic one; none on other targets than the GPU's.
-pub(crate) fn emit_all(kernel: &Kernel) -> TokenStream {
-    let entries = if kernel.generics().is_empty() {
-        vec![emit(kernel, &[])]
+/// One entry for a plain kernel, one an instance for a generic one; none on other targets than the GPU's. The entry takes
+/// `params`, and `structs` are the statements that make the kernel's structs of them.
+pub(crate) fn emit_all(kernel: &Kernel, params: &[Param], structs: &TokenStream) -> TokenStream {
+    let entries: Vec<_> = if kernel.generics().is_empty() {
+        vec![emit(kernel, params, structs, &[])]
     } else {
-        kernel.instances.iter().map(|arguments| emit(kernel, arguments)).collect()
+        kernel.instances.iter().map(|instance| emit(kernel, params, structs, instance)).collect()
     };
     let enabled = match &kernel.options.family {
         Some(family) => {
@@ -18,45 +20,27 @@ pub(crate) fn emit_all(kernel: &Kernel) -> TokenStream {
         }
         None => quote!(target_arch = "nvptx64"),
     };
-    let options_used = use_options(kernel);
     quote! {
         #( #[cfg(#enabled)] const _: () = { #entries }; )*
-        #options_used
     }
 }
 
-/// Names the options where no entry does, so that what they import counts as used.
-fn use_options(kernel: &Kernel) -> TokenStream {
-    let Options { block, min_blocks, max_regs, shared, .. } = &kernel.options;
-    let numbers = [block, min_blocks, max_regs].into_iter().flatten();
-    let generics = &kernel.function.sig.generics;
-    let (declared, bounds) = (&generics.params, &generics.where_clause);
-    let shared = shared.iter();
-    quote! {
-        #[cfg(target_arch = "nvptx64")]
-        const _: () = {
-            fn _options<#declared>() #bounds {
-                #( let _ = #numbers; )*
-                #( let _ = ::core::mem::size_of::<#shared>(); )*
-            }
-        };
-    }
-}
-
-fn emit(kernel: &Kernel, arguments: &[TokenStream]) -> TokenStream {
-    let Kernel { options, function, params, .. } = kernel;
+fn emit(kernel: &Kernel, params: &[Param], structs: &TokenStream, instance: &[TokenStream]) -> TokenStream {
+    let Kernel { options, function, params: kernel_params, .. } = kernel;
+    let arguments = kernel_params.iter().map(|param| &param.name);
     let generics = kernel.generics();
-    let concrete = |tokens: TokenStream| substitute(tokens, &generics, arguments);
+    let concrete = |tokens: TokenStream| substitute(tokens, &generics, instance);
 
     let base = &function.sig.ident;
-    let name = arguments.iter().fold(base.to_string(), |name, a| format!("{name}_{}", last_segment(a)));
+    let name = instance.iter().fold(base.to_string(), |name, a| format!("{name}_{}", last_segment(a)));
 
     let (mut declared, mut sizes, mut made) = (Vec::new(), Vec::new(), Vec::new());
     for param in params {
         let (d, s, m) = param.entry();
         declared.extend(d.into_iter().map(&concrete));
         sizes.extend(s.into_iter().map(&concrete));
-        made.push(concrete(m));
+        let name = &param.name;
+        made.push(quote!(let #name = unsafe { #m };));
     }
 
     let bound = |e: &Option<syn::Expr>| e.as_ref().map_or(quote!(0), |e| concrete(quote!((#e) as u32)));
@@ -83,9 +67,12 @@ fn emit(kernel: &Kernel, arguments: &[TokenStream]) -> TokenStream {
             #( #size_names = const #sizes, )*
         );
 
+        #[allow(unused_unsafe)]
         #[unsafe(export_name = #name)]
         unsafe extern "ptx-kernel" fn entry(#(#declared),*) {
-            unsafe { #base::<#(#arguments),*>(#(#made),*) }
+            #(#made)*
+            #structs
+            unsafe { #base::<#(#instance),*>(#(#arguments),*) }
         }
     }
 }
@@ -94,24 +81,4 @@ fn emit(kernel: &Kernel, arguments: &[TokenStream]) -> TokenStream {
 fn last_segment(argument: &TokenStream) -> String {
     let text = argument.to_string();
     text.rsplit("::").next().unwrap_or(&text).trim().to_string()
-}
-
-/// Replaces the names of generic parameters by the arguments of an instance.
-fn substitute(tokens: TokenStream, generics: &[&Ident], arguments: &[TokenStream]) -> TokenStream {
-    tokens
-        .into_iter()
-        .flat_map(|token| match token {
-            TokenTree::Ident(ident) => match generics.iter().position(|g| **g == ident) {
-                Some(i) => arguments[i].clone(),
-                None => TokenTree::Ident(ident).into(),
-            },
-            TokenTree::Group(group) => {
-                let mut inner =
-                    Group::new(group.delimiter(), substitute(group.stream(), generics, arguments));
-                inner.set_span(group.span());
-                TokenTree::Group(inner).into()
-            }
-            other => other.into(),
-        })
-        .collect()
 }

@@ -1,9 +1,9 @@
 //! Parameters of a kernel function: what the entry takes for each, and what the host gives.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, GenericArgument, Ident, Pat, PathArguments, Result, Type};
+use syn::{Error, FnArg, GenericArgument, Generics, Ident, Pat, PathArguments, Result, Type, TypePath};
 
 /// How a parameter is passed.
 pub(crate) enum Passing {
@@ -19,6 +19,8 @@ pub(crate) enum Passing {
     MutPointer(Type),
     /// A number.
     Scalar(Type),
+    /// A struct with `#[derive(KernelArgs)]`: each of its fields, by that field's own passing.
+    Struct(TypePath),
 }
 
 /// One parameter.
@@ -28,14 +30,19 @@ pub(crate) struct Param {
 }
 
 impl Param {
-    pub(crate) fn parse(arg: &FnArg) -> Result<Self> {
+    /// Reads a parameter of a function with these generic parameters.
+    pub(crate) fn parse(arg: &FnArg, generics: &Generics) -> Result<Self> {
         let FnArg::Typed(arg) = arg else {
             return Err(Error::new(arg.span(), "a kernel is a free function"));
         };
         let Pat::Ident(name) = &*arg.pat else {
             return Err(Error::new(arg.pat.span(), "a kernel parameter is a name"));
         };
-        Ok(Self { name: name.ident.clone(), passing: Passing::parse(&arg.ty)? })
+        Self::new(name.ident.clone(), &arg.ty, generics)
+    }
+
+    pub(crate) fn new(name: Ident, ty: &Type, generics: &Generics) -> Result<Self> {
+        Ok(Self { name, passing: Passing::parse(ty, generics)? })
     }
 
     /// The entry's parameters, the byte size of each, and the expression that makes the function's argument of them.
@@ -55,6 +62,7 @@ impl Param {
             Passing::Scalar(t) => {
                 (vec![quote!(#name: #t)], vec![quote!(::core::mem::size_of::<#t>())], quote!(#name))
             }
+            Passing::Struct(_) => unreachable!("structs are flattened before entries are written"),
         }
     }
 
@@ -66,6 +74,7 @@ impl Param {
             }
             Passing::SliceMut(t) | Passing::MutPointer(t) => quote!(::cuda_std::mem::SliceMut<'a, #t>),
             Passing::Scalar(t) => quote!(#t),
+            Passing::Struct(t) => with_lifetime_a(quote!(#t)),
         }
     }
 
@@ -92,14 +101,15 @@ impl Param {
 }
 
 impl Passing {
-    fn parse(ty: &Type) -> Result<Self> {
+    fn parse(ty: &Type, generics: &Generics) -> Result<Self> {
         match ty {
             Type::Path(path) => {
                 let Some(last) = path.path.segments.last() else { return Ok(Self::Scalar(ty.clone())) };
                 match last.ident.to_string().as_str() {
                     "Slice" => Ok(Self::Slice(element(&last.arguments, ty)?)),
                     "SliceMut" => Ok(Self::SliceMut(element(&last.arguments, ty)?)),
-                    _ => Ok(Self::Scalar(ty.clone())),
+                    name if is_number(name) || is_generic(path, generics) => Ok(Self::Scalar(ty.clone())),
+                    _ => Ok(Self::Struct(path.clone())),
                 }
             }
             Type::Ptr(pointer) if pointer.mutability.is_some() => {
@@ -110,17 +120,54 @@ impl Passing {
                 Type::Slice(slice) if reference.mutability.is_none() => {
                     Ok(Self::Reference((*slice.elem).clone()))
                 }
-                _ => Err(Error::new(
-                    ty.span(),
-                    "a kernel takes Slice<T> or &[T], SliceMut<T>, pointers and numbers",
-                )),
+                _ => Err(Error::new(ty.span(), TAKES)),
             },
-            _ => Err(Error::new(
-                ty.span(),
-                "a kernel takes Slice<T> or &[T], SliceMut<T>, pointers and numbers",
-            )),
+            _ => Err(Error::new(ty.span(), TAKES)),
         }
     }
+}
+
+const TAKES: &str = "a kernel takes Slice<T> or &[T], SliceMut<T>, pointers, numbers, and structs of these that \
+                     derive KernelArgs";
+
+fn is_number(name: &str) -> bool {
+    matches!(
+        name,
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64" | "isize" | "f32" | "f64"
+    )
+}
+
+/// Returns true for a type parameter and for an associated type of one.
+fn is_generic(path: &TypePath, generics: &Generics) -> bool {
+    path.qself.is_some()
+        || path
+            .path
+            .segments
+            .first()
+            .is_some_and(|first| generics.type_params().any(|t| t.ident == first.ident))
+}
+
+/// Replaces the elided lifetime `'_` by `'a`.
+fn with_lifetime_a(tokens: TokenStream) -> TokenStream {
+    let mut is_lifetime = false;
+    tokens
+        .into_iter()
+        .map(|token| match token {
+            TokenTree::Ident(ident) if is_lifetime && ident == "_" => {
+                is_lifetime = false;
+                TokenTree::Ident(Ident::new("a", ident.span()))
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), with_lifetime_a(group.stream()));
+                inner.set_span(group.span());
+                TokenTree::Group(inner)
+            }
+            other => {
+                is_lifetime = matches!(&other, TokenTree::Punct(p) if p.as_char() == '\'');
+                other
+            }
+        })
+        .collect()
 }
 
 fn element(arguments: &PathArguments, ty: &Type) -> Result<Type> {

@@ -13,10 +13,7 @@ pub struct Smem<T> {
 /// Applies add, min, max, and, or, xor and exchange with each thread's operand to seven cells in global memory, and to
 /// seven in shared memory that are copied out at the end. All cells start as `start` says.
 #[kernel(family = "test", block = 256, shared = Smem<T>)]
-#[instance(u32)]
-#[instance(i32)]
-#[instance(u64)]
-#[instance(f32)]
+#[instances(T = [u32, i32, u64, f32])]
 pub unsafe fn test_atomics<T: AtomicValue + SharedElement + 'static>(
     operands: Slice<T>,
     start: Slice<T>,

@@ -66,10 +66,44 @@ pub unsafe fn test_plain_parameters(x: &[u32], y: *const u32, out: *mut u32) {
     }
 }
 
+/// A line of the plane, as kernels take it.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Line {
+    /// The height at 0.
+    pub offset: f32,
+    /// The rise of a step of 1.
+    pub slope: f64,
+}
+
+/// Items, and a line with their heights.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct OnLine<'a, T> {
+    /// The first item that is used.
+    pub first: u32,
+    /// The line.
+    pub line: crate::launch::Line,
+    /// The items.
+    pub x: Slice<'a, T>,
+}
+
+/// Writes the heights of items on a line: a struct with a struct in it, between other parameters.
+#[kernel(family = "test", block = 64, hot)]
+#[instances(T = [u32, f32])]
+pub unsafe fn test_struct_parameters<T: Copy + Into<f64> + 'static>(
+    scale: f64,
+    items: OnLine<'_, T>,
+    heights: SliceMut<f64>,
+) {
+    let (i, Line { offset, slope }) = (thread::index_1d() as usize, items.line);
+    if i < heights.len() {
+        let x: f64 = items.x.load(items.first as usize + i).into();
+        heights.store(i, scale * (slope * x + f64::from(offset)));
+    }
+}
+
 /// Generic over a type and a number; adds `N` to each item.
 #[kernel(family = "test", block = 64)]
-#[instance(u32, 1)]
-#[instance(u32, 7)]
+#[instances(T = [u32], N = [1, 7])]
 #[instance(u64, 7)]
 pub unsafe fn test_add_const<T: From<u8> + Copy + core::ops::Add<Output = T> + 'static, const N: u8>(
     items: SliceMut<T>,

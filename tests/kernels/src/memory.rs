@@ -7,9 +7,7 @@ use cust_derive::DeviceCopyCore;
 
 /// Copies items of 4, 8 or 16 bytes by each kind of load and store: four copies behind each other.
 #[kernel(family = "test", block = 64)]
-#[instance(u32)]
-#[instance(u64)]
-#[instance(u128)]
+#[instances(T = [u32, u64, u128])]
 pub unsafe fn test_copies<T: Copy + 'static>(input: Slice<T>, out: SliceMut<T>) {
     let i = thread::index_1d() as usize;
     let n = input.len();

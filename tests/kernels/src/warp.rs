@@ -23,11 +23,7 @@ pub unsafe fn test_votes(input: Slice<u32>, out: SliceMut<u32>, mask: u32) {
 
 /// The four shuffles by `by` in segments of `width`: four values and four flags a thread.
 #[kernel(family = "test", block = 64)]
-#[instance(u32)]
-#[instance(i32)]
-#[instance(u64)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(T = [u32, i32, u64, f32, f64])]
 pub unsafe fn test_shuffles<T: WarpShuffleValue + 'static>(
     input: Slice<T>,
     out: SliceMut<T>,
@@ -53,8 +49,7 @@ pub unsafe fn test_shuffles<T: WarpShuffleValue + 'static>(
 
 /// match-any and match-all (0 for none): two words a thread.
 #[kernel(family = "test", block = 64)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(T = [u32, u64])]
 pub unsafe fn test_matches<T: WarpMatchValue + 'static>(input: Slice<T>, out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;
     let value = input.load(i);
@@ -64,8 +59,7 @@ pub unsafe fn test_matches<T: WarpMatchValue + 'static>(input: Slice<T>, out: Sl
 
 /// The six reductions over the lanes of `mask`: six words a thread.
 #[kernel(family = "test", block = 64)]
-#[instance(u32)]
-#[instance(i32)]
+#[instances(T = [u32, i32])]
 pub unsafe fn test_reductions<T: WarpReduceValue + 'static>(input: Slice<T>, out: SliceMut<T>, mask: u32) {
     let i = thread::index_1d() as usize;
     if mask & lane_mask_eq() != 0 {

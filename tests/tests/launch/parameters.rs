@@ -86,6 +86,19 @@ fn slices_and_raw_pointers() {
 }
 
 #[test]
+fn structs_become_scalar_parameters() {
+    on_each_gpu(|_, stream| {
+        let x = Buffer::from_slice(stream, &[9u32, 1, 2, 3], "x").unwrap();
+        let mut heights = zeros::<f64>(stream, 3);
+        let items = OnLine { first: 1, line: Line { offset: 0.5, slope: 3.0 }, x: x.slice() };
+        // SAFETY: there are four items, of which three from the first on.
+        unsafe { stream.launch_items::<test_struct_parameters<u32>>(3, (2.0, items, heights.slice_mut())) }
+            .unwrap();
+        assert_eq!(heights.to_vec(stream).unwrap(), [7.0, 13.0, 19.0]);
+    });
+}
+
+#[test]
 fn generic_kernels_are_named_by_their_arguments() {
     assert_eq!(test_add_const::<u32, 7>::name(), "test_add_const_u32_7");
     assert_eq!(<test_add_const<u32, 7> as Kernel>::BLOCK, 64);

@@ -4,7 +4,7 @@ use crate::{on_each_schedule_in_turn, upload};
 use kauri::device::{Stream, Workspace};
 use kauri::join::{
     Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, RowsBatch, Score, ScoreFunction,
-    Scored, Strategy, TopKDistanceJoin,
+    Scored, SelfPairs, Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Point};
 use kauri_tests::generate::{Random, Scalar, Shape};
@@ -167,7 +167,7 @@ fn pairs_within_a_distance() {
         let mut workspace = Workspace::new(stream.gpu());
         let expected = [
             join.rows(&Device::cpu(), &points[0], &points[1]).unwrap(),
-            join.self_rows(&Device::cpu(), &points[0], false).unwrap(),
+            join.self_rows(&Device::cpu(), &points[0], SelfPairs::Both).unwrap(),
         ];
         for (expected, right) in expected.iter().zip([Some(&buffers[1]), None]) {
             let (offsets, ids) = join.rows_on::<[C; D]>(stream, &mut workspace, &buffers[0], right).unwrap();

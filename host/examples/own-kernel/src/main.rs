@@ -43,33 +43,10 @@ fn main() -> Result<()> {
 
     let join = TopKDistanceJoin::new(epsilon, 10);
     let sets = [&coords_on, &coords_on];
-    let best = join.run_own_on::<[f32; 2]>(&stream, &mut Workspace::new(gpu), sets, |num_blocks, own| {
-        let lefts = own.lefts;
-        // SAFETY: the arguments are those of the launch, in their order, and there are as many words as people.
-        unsafe {
-            stream.launch::<own_shared_interests>(
-                num_blocks,
-                (
-                    lefts.codes,
-                    lefts.begins,
-                    lefts.directory,
-                    lefts.coords,
-                    lefts.ids,
-                    own.right_coords,
-                    own.right_ids,
-                    own.dims,
-                    own.grid,
-                    own.shape,
-                    own.bound,
-                    own.first_block,
-                    own.stride,
-                    own.pairs,
-                    own.state,
-                    interests_on.slice(),
-                    interests_on.slice(),
-                ),
-            )
-        }
+    let best = join.run_custom_on::<[f32; 2]>(&stream, &mut Workspace::new(gpu), sets, |num_blocks, own| {
+        let args = (own, interests_on.slice(), interests_on.slice());
+        // SAFETY: there are as many words as people.
+        unsafe { stream.launch::<own_shared_interests>(num_blocks, args) }
     })?;
     for pair in &best {
         println!("{} and {} share {} interests", pair.left, pair.right, pair.rank);

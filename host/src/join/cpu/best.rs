@@ -1,9 +1,7 @@
 //! Finds the best pairs on the CPU.
 //!
-//! Each thread collects pairs before the threshold and adds them to a shared list a few at a time. When the list has about `2
-//! k` pairs,
-//! the best `k` are kept, and the last of them becomes the new threshold. The threshold includes the ids of its pair, so that
-//! few of many
+//! Each thread collects pairs before the threshold and adds them to a shared list a few at a time. When the list has about `2 k` pairs,
+//! the best `k` are kept, and the last of them becomes the new threshold. The threshold includes the ids of its pair, so that few of many
 //! pairs with equal scores are visited.
 
 use super::cells::collected;
@@ -196,8 +194,7 @@ impl ProbePoint<'_> {
         (key(&pair) < key(&self.threshold)).then_some(pair)
     }
 
-    /// True if build points with scores between two ranks and ids from `least_id` on may make a pair before the threshold.
-    /// Every score
+    /// True if build points with scores between two ranks and ids from `least_id` on may make a pair before the threshold. Every score
     /// function is monotone in the score of one point.
     fn may_have_pairs(&self, ranks: [u64; 2], least_id: u32) -> bool {
         ranks.into_iter().any(|rank| self.pair(rank, least_id).is_some())

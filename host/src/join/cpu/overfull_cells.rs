@@ -1,14 +1,10 @@
 //! K-d trees over the points of overfull cells on the CPU.
 //!
-//! The length of a cell follows from the distance and the extent of both sets, not from the number of points in it: equal
-//! points, a
-//! dense cluster or a far outlier put any number of points in one cell. Each cell with many points has a small k-d tree with a
-//! tight box
-//! per node. A search visits only the nodes that the ball around the probe point cuts, and counts a node inside the ball
-//! without
-//! visiting its points. The points of such a cell have a second copy in the order of the tree; the set itself stays in the
-//! order of
-//! ids, which is the order of results.
+//! The length of a cell follows from the distance and the extent of both sets, not from the number of points in it: equal points, a dense
+//! cluster or a far outlier put any number of points in one cell. Each cell with many points has a small k-d tree with a tight box per
+//! node. A search visits only the nodes that the ball around the probe point cuts, and counts a node inside the ball without visiting its
+//! points. The points of such a cell have a second copy in the order of the tree; the set itself stays in the order of ids, which is the
+//! order of results.
 
 use crate::error::Result;
 use crate::join::params::JoinParams;
@@ -87,8 +83,7 @@ impl<C: Coord, const D: usize> TreeNode<C, D> {
 
     /// True if no point of the node is within the distance.
     ///
-    /// The distance to the box is computed with the operations and the order of the distance of two points. Rounding is
-    /// monotone, so the
+    /// The distance to the box is computed with the operations and the order of the distance of two points. Rounding is monotone, so the
     /// computed distance to the box is at most the computed distance to any point in it.
     #[inline(always)]
     fn is_beyond(&self, point: &[C; D], params: &JoinParams<C>) -> bool {
@@ -194,7 +189,7 @@ impl<C: Coord, const D: usize> OverfullCells<C, D> {
             let len = positions.len();
             memory::reserve_more(&mut cells.trees, 1, "overfull cells")?;
             cells.trees.push(CellTree { positions, first_item: num_items, first_node: num_nodes, levels });
-            (num_items, num_nodes) = (num_items + len, num_nodes + num_nodes(levels));
+            (num_items, num_nodes) = (num_items + len, num_nodes + tree_nodes(levels));
         }
         memory::reserve(&mut cells.items, num_items, "points of overfull cells")?;
         for tree in &cells.trees {
@@ -209,7 +204,7 @@ impl<C: Coord, const D: usize> OverfullCells<C, D> {
         let (mut items, mut nodes) = (&mut cells.items[..], &mut cells.nodes[..]);
         for tree in &cells.trees {
             let (part, rest) = items.split_at_mut(tree.positions.len());
-            let (part_nodes, rest_nodes) = nodes.split_at_mut(num_nodes(tree.levels));
+            let (part_nodes, rest_nodes) = nodes.split_at_mut(tree_nodes(tree.levels));
             parts.push((part, part_nodes));
             (items, nodes) = (rest, rest_nodes);
         }
@@ -232,7 +227,7 @@ impl<C: Coord, const D: usize> OverfullCells<C, D> {
         let CellTree { positions, first_item, first_node, levels } = &self.trees[index];
         Subtree {
             items: &self.items[*first_item..first_item + positions.len()],
-            nodes: &self.nodes[*first_node..first_node + num_nodes(*levels)],
+            nodes: &self.nodes[*first_node..first_node + tree_nodes(*levels)],
             index: *first_node,
         }
     }
@@ -265,7 +260,7 @@ pub(in crate::join) fn tree_bytes<C: Coord>(dims: usize) -> usize {
 }
 
 /// Returns the number of nodes of a tree with this many levels below the root.
-fn num_nodes(levels: u32) -> usize {
+fn tree_nodes(levels: u32) -> usize {
     (2 << levels) - 1
 }
 

@@ -1,7 +1,6 @@
 //! Finds the build points near each probe point on the CPU, as rows of a result whose size is known before it is allocated.
 //!
-//! If rows are short on average, the first search keeps the ids it finds, and they are copied to the rows. Otherwise the first
-//! search
+//! If rows are short on average, the first search keeps the ids it finds, and they are copied to the rows. Otherwise the first search
 //! only counts, and a second search fills the rows.
 
 use super::overfull_cells::{NodeFilter, Segment, Subtree, TreeNode, TreePoint, TreeVisitor};
@@ -23,8 +22,7 @@ const MAX_KEPT_PER_ROW: usize = 32;
 const MIN_KEPT: usize = 1 << 24;
 /// Most ids that a task keeps.
 const MAX_KEPT_PER_TASK: usize = 1 << 22;
-/// If at least one of this many points of an overfull cell is near, all points of the cell are scanned in order, which costs
-/// less than
+/// If at least one of this many points of an overfull cell is near, all points of the cell are scanned in order, which costs less than
 /// sorting the near points.
 const SCAN_FRACTION: usize = 16;
 

@@ -1,6 +1,6 @@
 //! Delivers the pairs of a distance join in batches: the build side stays on the device, the probe side is uploaded batch by batch.
 
-use super::cells::{JoinSides, PointOrder, Scores, Side, SortedPoints, SortedPointsPlan, join_args};
+use super::cells::{PointOrder, Scores, Side, SortedPoints, SortedPointsPlan, SortedSides};
 use super::grid::{GridPlan, GridView, PackedGrid, grid_of_host_sets};
 use super::pairs::{CountingPlan, count_all};
 use crate::batches::{Delivery, RowBatches, RowLaunch, RowSplitter, items};
@@ -47,7 +47,7 @@ pub(in crate::join) fn deliver<C: Coord>(
         let grid = upload_grid(&sample.params(params))?;
         let build = build_plan.run(&stream, &temp, dims, grid, build.slice(), None)?;
         let probe = sample_plan.run(&stream, &temp, dims, grid, sample_coords.slice(), None)?;
-        let total = count_all(&stream, &temp, &JoinSides { dims, grid, build, probe, bound }, total)?;
+        let total = count_all(&stream, &temp, &SortedSides { dims, grid, build, probe, bound }, total)?;
         (build, total)
     };
     let splitter = splitter.with_sample(sample.rows_with_items(count));
@@ -113,10 +113,10 @@ impl<C: Coord> BatchJoin<'_, C> {
         // until they have been copied, and the input until the next batch.
         unsafe {
             let probe = probe_plan.run(stream, &temp, dims, view, coords, None)?;
-            let sides = JoinSides { dims, grid: view, build, probe, bound };
+            let sides = SortedSides { dims, grid: view, build, probe, bound };
             counting.start(stream, &temp, &sides, num_before, offsets)?;
             total.send(stream, offsets)?;
-            let args = join_args!(sides, num_before, offsets.read_only(), ids);
+            let args = (sides.args(), num_before, offsets.read_only(), ids);
             with_kernel_dims!(dims, D => stream.launch_items::<join_emit<C, D>>(rows.len() as u64, args))
         }
     }

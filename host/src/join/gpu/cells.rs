@@ -11,8 +11,9 @@ use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use crate::primitives::select::Select;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::around::GROUP;
 use kauri_kernels::join::cells::{join_cells, join_codes, join_directory, join_ranks};
+use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
+use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
 use kauri_kernels::primitives::unique::primitives_unique;
 use kauri_kernels::thread::coord::Coord;
@@ -254,9 +255,9 @@ impl CellListPlan {
     }
 }
 
-/// The common arguments of all kernels that join by a grid.
+/// The two sides of a join by a grid, in the order of cells.
 #[derive(Clone, Copy)]
-pub(super) struct JoinSides<'a, C> {
+pub(super) struct SortedSides<'a, C> {
     pub(super) dims: usize,
     pub(super) grid: GridView<'a>,
     pub(super) build: SortedPoints<'a, C>,
@@ -264,27 +265,26 @@ pub(super) struct JoinSides<'a, C> {
     pub(super) bound: f64,
 }
 
-/// The common arguments of all kernels that join by a grid, followed by others.
-macro_rules! join_args {
-    ($sides:expr $(, $more:expr)* $(,)?) => {{
-        let sides = &$sides;
-        (
-            sides.build.codes,
-            sides.build.begins,
-            sides.build.directory,
-            sides.build.coords,
-            sides.build.ids,
-            sides.probe.coords,
-            sides.probe.ids,
-            sides.dims as u32,
-            sides.grid.words,
-            sides.grid.shape,
-            sides.bound,
-            $($more),*
-        )
-    }};
+impl<'a, C: Coord> SortedSides<'a, C> {
+    /// Returns the sides as arguments of a kernel.
+    pub(super) fn args(&self) -> JoinSides<'a, C> {
+        let SortedPoints { codes, begins, directory, coords, ids, .. } = self.build;
+        JoinSides {
+            build: BuildSide { codes, begins, directory, coords, ids },
+            probe_coords: self.probe.coords,
+            probe_ids: self.probe.ids,
+            dims: self.dims as u32,
+            grid: self.grid.words,
+            shape: self.grid.shape,
+            bound: self.bound,
+        }
+    }
+
+    /// Returns the ranks of the scores of both sides as arguments of a kernel.
+    pub(super) fn ranks(&self, scoring: &Scoring) -> PairRanks<'a> {
+        PairRanks { build: self.build.ranks, probe: self.probe.ranks, scoring: scoring.args() }
+    }
 }
-pub(super) use join_args;
 
 /// Scratch memory of two sides.
 pub(super) struct SidesPlan<C> {
@@ -326,7 +326,7 @@ impl<C: Coord> SidesPlan<C> {
         params: &JoinParams<C>,
         coords: [Slice<'a, C>; 2],
         scores: Option<[ScoredView<'_, C>; 2]>,
-    ) -> Result<JoinSides<'a, C>> {
+    ) -> Result<SortedSides<'a, C>> {
         let grid = self.grid.run(stream, temp, grid, params)?;
         let scores = |i: usize| scores.map(|scores| scores[i]);
         // SAFETY: passed on to the caller.
@@ -341,7 +341,7 @@ impl<C: Coord> SidesPlan<C> {
                 }
                 None => [self.build.run(stream, temp, dims, grid, coords[0], scores(0))?; 2],
             };
-            Ok(JoinSides { dims, grid, build, probe, bound: params.bound.to_f64() })
+            Ok(SortedSides { dims, grid, build, probe, bound: params.bound.to_f64() })
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The best pairs by way of a heap of each probe point.
 
 use super::best::BestPairs;
-use super::cells::{PointOrder, Sets, SidesPlan, join_args};
+use super::cells::{PointOrder, Sets, SidesPlan};
 use super::grid::PackedGrid;
 use super::prepared::{PreparedJoin, ScoredView};
 use crate::device::{Layout, Workspace};
@@ -62,20 +62,16 @@ pub(super) fn best_pairs<C: Coord>(
             // SAFETY: as above; the array has `len` rows.
             unsafe {
                 let rows = temp.view(rows).part(0, len * row_len);
-                let (n, bits, [left, right]) = (len as u64, scoring.to_bits(), scoring.weights);
-                let (ranks, probe_ranks) = (sides.build.ranks, sides.probe.ranks);
-                let state = running.state().read_only();
+                let (n, args, ranks) = (len as u64, sides.args(), sides.ranks(scoring));
+                let (first_row, state) = (first as u64, running.state().read_only());
                 if memory == HeapMemory::Registers {
-                    let args =
-                        join_args!(sides, ranks, probe_ranks, bits, left, right, first as u64, state, rows);
+                    let args = (args, ranks, first_row, state, rows);
                     with_kernel_dims!(dims, D => match row_len {
                         16 => stream.launch_items::<join_in_registers<C, D, 16>>(n, args),
                         _ => stream.launch_items::<join_in_registers<C, D, 64>>(n, args),
                     })?;
                 } else {
-                    let (first, k) = (first as u64, k as u32);
-                    let args =
-                        join_args!(sides, ranks, probe_ranks, bits, left, right, first, k, state, rows);
+                    let args = (args, ranks, first_row, k as u32, state, rows);
                     with_kernel_dims!(dims, D => stream.launch_items::<join_in_shared<C, D>>(n, args))?;
                 }
                 running.offer(rows.read_only())?;

@@ -1,6 +1,6 @@
 //! The k nearest build points of each probe point within a distance.
 
-use super::cells::{PointOrder, Sets, SidesPlan, join_args};
+use super::cells::{PointOrder, Sets, SidesPlan};
 use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub(in crate::join) fn nearest<C: Coord>(
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
         let sides = plan.run(stream, &temp, dims, &grid, params, sets, None)?;
-        let args = join_args!(sides, k as u32, ids.slice_mut(), dist2.slice_mut());
+        let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
         with_kernel_dims!(dims, D => stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args))?;
     }
     Ok(Some((ids, dist2)))

@@ -10,8 +10,8 @@ use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, BestOut, TopK};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
-use kauri_kernels::join::nested::{RIGHTS, join_left_out, join_nested};
-use kauri_kernels::join::score::{ScoreFunction, ScoreType};
+use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
+use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::radix_key::KeyOrder;
@@ -109,14 +109,9 @@ pub(super) unsafe fn join_chosen_points<C: Coord>(
         let args = (
             ids[0],
             ids[1],
-            sets[0].scores,
-            sets[1].scores,
             u32::from(are_all[0]),
             u32::from(are_all[1]),
-            sets[0].score_type as u32,
-            scoring.to_bits(),
-            scoring.weights[0],
-            scoring.weights[1],
+            pair_scores(sets, scoring),
             running.state(),
         );
         stream.launch::<join_left_out>(1, args)?;
@@ -130,6 +125,12 @@ pub(super) unsafe fn join_chosen_points<C: Coord>(
     } else {
         BestPointsJoin::Threshold(result.threshold)
     })
+}
+
+/// Returns the scores of both sets as arguments of a kernel.
+fn pair_scores<'a, C>([left, right]: [ScoredView<'a, C>; 2], scoring: &Scoring) -> PairScores<'a> {
+    let score_type = left.score_type as u32;
+    PairScores { left: left.scores, right: right.scores, score_type, scoring: scoring.args() }
 }
 
 /// Returns which scores of a set are the best.
@@ -159,26 +160,19 @@ unsafe fn offer_pairs<C: Coord>(
         let part = lens.map(|len| len.min(num_points));
         let num_blocks = [part[0].div_ceil(JOIN_THREADS) as u64, part[1].div_ceil(RIGHTS) as u64];
         let (pairs, state) = running.candidates();
-        let args = (
-            sets[0].coords,
-            sets[1].coords,
-            ids[0],
-            ids[1],
-            part[0] as u32,
-            part[1] as u32,
-            num_done as u32,
-            dims as u32,
+        let points = PointSets {
+            coords: sets[0].coords,
+            right_coords: sets[1].coords,
+            ids: ids[0],
+            right_ids: ids[1],
+            num_left: part[0] as u32,
+            num_right: part[1] as u32,
+            num_done: num_done as u32,
+            dims: dims as u32,
             shape,
-            params.bound.to_f64(),
-            sets[0].scores,
-            sets[1].scores,
-            sets[0].score_type as u32,
-            scoring.to_bits(),
-            scoring.weights[0],
-            scoring.weights[1],
-            pairs,
-            state,
-        );
+            bound: params.bound.to_f64(),
+        };
+        let args = (points, pair_scores(sets, scoring), pairs, state);
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];

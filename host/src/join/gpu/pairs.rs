@@ -1,7 +1,7 @@
 //! All pairs of a join: their number, their rows, and the best of them.
 
 use super::best::BestPairs;
-use super::cells::{JoinSides, PointOrder, Sets, SidesPlan, join_args};
+use super::cells::{PointOrder, Sets, SidesPlan, SortedSides};
 use super::grid::{PackedGrid, grid_of_device_sets};
 use super::prepared::{PreparedJoin, ScoredView};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
@@ -72,7 +72,7 @@ pub(in crate::join) fn rows<C: Coord>(
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut found = Buffer::uninitialized(stream.gpu(), len, "ids of points found")
             .map_err(|error| error.of_result(total, bytes))?;
-        let args = join_args!(sides, 0, offsets.slice(), found.slice_mut());
+        let args = (sides.args(), 0, offsets.slice(), found.slice_mut());
         let n = num_rows as u64;
         with_kernel_dims!(dims, D => stream.launch_items::<join_emit<C, D>>(n, args))?;
         Ok((offsets, found))
@@ -104,16 +104,7 @@ pub(super) fn best_of_all_pairs<C: Coord>(
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
             .map_err(|error| error.of_result(total, bytes))?;
-        let args = join_args!(
-            sides,
-            sides.build.ranks,
-            sides.probe.ranks,
-            scoring.to_bits(),
-            scoring.weights[0],
-            scoring.weights[1],
-            offsets.read_only(),
-            all.slice_mut(),
-        );
+        let args = (sides.args(), sides.ranks(scoring), offsets.read_only(), all.slice_mut());
         let n = num_rows as u64;
         with_kernel_dims!(dims, D => stream.launch_items::<join_filter<C, D>>(n, args))?;
         all
@@ -171,7 +162,7 @@ impl CountingPlan {
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
-        sides: &JoinSides<'_, C>,
+        sides: &SortedSides<'_, C>,
         offsets: SliceMut<'_, u64>,
     ) -> Result<u64> {
         // SAFETY: passed on to the caller.
@@ -189,7 +180,7 @@ impl CountingPlan {
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
-        sides: &JoinSides<'_, C>,
+        sides: &SortedSides<'_, C>,
         num_before: u32,
         offsets: SliceMut<'_, u64>,
     ) -> Result<()> {
@@ -212,7 +203,7 @@ impl CountingPlan {
 pub(super) unsafe fn count_all<C: Coord>(
     stream: &Stream,
     temp: &Temp<'_>,
-    sides: &JoinSides<'_, C>,
+    sides: &SortedSides<'_, C>,
     total: Region<u64>,
 ) -> Result<u64> {
     temp.clear(stream, total)?;
@@ -229,12 +220,12 @@ pub(super) unsafe fn count_all<C: Coord>(
 /// There is a count for each probe point, or none; there is one total, or none. Otherwise those of [`CountingPlan::start`].
 unsafe fn launch_count<C: Coord>(
     stream: &Stream,
-    sides: &JoinSides<'_, C>,
+    sides: &SortedSides<'_, C>,
     num_before: u32,
     counts: SliceMut<'_, u32>,
     total: SliceMut<'_, u64>,
 ) -> Result<()> {
-    let args = join_args!(sides, num_before, counts, total);
+    let args = (sides.args(), num_before, counts, total);
     let n = sides.probe.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe { with_kernel_dims!(sides.dims, D => stream.launch_items::<join_count<C, D>>(n, args)) }

@@ -1,16 +1,14 @@
 //! The best pairs by a running threshold: the probe points are joined in parts, and each part raises the threshold for the next.
 
 use super::best::BestPairs;
-use super::cells::{JoinSides, PointOrder, Sets, SidesPlan, SortedPoints, join_args};
+use super::cells::{PointOrder, Sets, SidesPlan, SortedSides};
 use super::grid::{PackedGrid, grid_of_device_sets};
 use super::prepared::{PreparedJoin, ScoredView};
 use crate::device::{Layout, Region, Stream, Workspace};
 use crate::error::Result;
-use crate::join::params::JoinParams;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::join::neighbor_cells::BuildSide;
 use kauri_kernels::join::score::Scoring;
 use kauri_kernels::join::threshold::{CustomScoreLaunch, join_rising, join_rising_rest};
 use kauri_kernels::policy::{JOIN, JOIN_SEGMENT, JOIN_THREADS};
@@ -46,39 +44,23 @@ pub(super) fn best_pairs<C: Coord>(
 fn launch_part<C: Coord, const D: usize>(
     stream: &Stream,
     scoring: &Scoring,
-    sides: &JoinSides<'_, C>,
+    sides: &SortedSides<'_, C>,
     part: Part<'_>,
 ) -> Result<()> {
-    let (ranks, probe_ranks, extremes) = (sides.build.ranks, sides.probe.ranks, sides.build.extremes);
-    let (bits, [left, right]) = (scoring.to_bits(), scoring.weights);
+    let (args, ranks, extremes) = (sides.args(), sides.ranks(scoring), sides.build.extremes);
     let Part { first_block, num_blocks, stride, pairs, state, tasks } = part;
     let num_warps = num_blocks as usize * (JOIN_THREADS / 32);
     let tasks_per_warp = u32::try_from(tasks.len() / num_warps).unwrap_or(u32::MAX);
-    let args = join_args!(
-        sides,
-        ranks,
-        probe_ranks,
-        extremes,
-        bits,
-        left,
-        right,
-        first_block,
-        stride,
-        pairs,
-        state,
-        tasks_per_warp,
-        tasks
-    );
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     unsafe {
-        stream.launch::<join_rising<C, D>>(num_blocks, args)?;
+        let part = (args, ranks, extremes, first_block, stride, pairs, state, tasks_per_warp, tasks);
+        stream.launch::<join_rising<C, D>>(num_blocks, part)?;
         // Only larger build sides have points beyond the first segment, which become tasks.
         if sides.build.ids.len() <= JOIN_SEGMENT {
             return Ok(());
         }
-        let tasks = tasks.read_only();
-        let args = join_args!(sides, ranks, probe_ranks, extremes, bits, left, right, pairs, state, tasks);
-        stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, args)
+        let rest = (args, ranks, extremes, pairs, state, tasks.read_only());
+        stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, rest)
     }
 }
 
@@ -92,15 +74,8 @@ pub(in crate::join) fn top_k_by_custom_score<C: Coord>(
     let grid = grid_of_device_sets(prepared.stream, workspace, prepared.dims, coords, prepared.params)?;
     let Some(grid) = grid else { return Ok(Vec::new()) };
     join_in_parts(prepared, workspace, coords, None, grid, |sides, part| {
-        let SortedPoints { codes, begins, directory, coords, ids, .. } = sides.build;
         let arguments = CustomScoreLaunch {
-            build: BuildSide { codes, begins, directory, coords, ids },
-            probe_coords: sides.probe.coords,
-            probe_ids: sides.probe.ids,
-            dims: sides.dims as u32,
-            grid: sides.grid.words,
-            shape: sides.grid.shape,
-            bound: sides.bound,
+            sides: sides.args(),
             first_block: part.first_block,
             stride: part.stride,
             pairs: part.pairs,
@@ -128,7 +103,7 @@ fn join_in_parts<C: Coord>(
     coords: [Slice<'_, C>; 2],
     scores: Option<[ScoredView<'_, C>; 2]>,
     grid: PackedGrid,
-    mut launch: impl FnMut(&JoinSides<'_, C>, Part<'_>) -> Result<()>,
+    mut launch: impl FnMut(&SortedSides<'_, C>, Part<'_>) -> Result<()>,
 ) -> Result<Vec<Bits128>> {
     let &PreparedJoin { stream, dims, params, k, .. } = prepared;
     let lens = coords.map(|coords| coords.len() / dims);

@@ -11,11 +11,12 @@ use crate::query::backend::ValidatedQueries;
 use crate::query::batches::{RangeQuery, VisitNearest, VisitRange};
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
-use crate::query::gpu::nearest::{Nearest, RowsMut};
+use crate::query::gpu::nearest::Nearest;
 use crate::query::gpu::within::{DeviceRangeMut, RangeLaunch, Within};
 use crate::query::item_bytes;
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResultMut;
+use kauri_kernels::query::nearest::ResultRows;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -201,7 +202,7 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> BatchSource for FindingNearest<
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         // SAFETY: there are `k` places a row; the pipeline keeps arrays until they have been copied, and what is read until the next
         // batch.
-        unsafe { plan.run(stream, &temp, tree, asked, queries, RowsMut { dist2, ids, k }) }?;
+        unsafe { plan.run(stream, &temp, tree, asked, queries, ResultRows { dist2, ids, k: k as u64 }) }?;
         Ok(true)
     }
 

@@ -1,4 +1,4 @@
-//! What is asked for, in device memory, and the arguments that all walks over buckets take.
+//! Query options and queries in device memory, as kernels take them.
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::query::on_device::DeviceQueries;
 use crate::query::options::{Traversal, ValidatedOptions};
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::QUERIES;
-use kauri_kernels::query::queries::flags;
+use kauri_kernels::query::queries::{Queries, flags};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use std::ops::Range;
@@ -141,66 +141,27 @@ impl<'a, C: Coord> QueryView<'a, C> {
     }
 }
 
-/// The arguments.
-#[derive(Clone, Copy)]
-pub(crate) struct WalkArgs<'a, C> {
-    pub(crate) num_queries: u64,
-    pub(crate) coords: Slice<'a, C>,
-    pub(crate) ids: Slice<'a, u32>,
-    pub(crate) boxes: Slice<'a, C>,
-    pub(crate) dims: u32,
-    pub(crate) bucket_len: u32,
-    pub(crate) queries: Slice<'a, C>,
-    pub(crate) rows: Slice<'a, u32>,
-    pub(crate) homes: Slice<'a, u32>,
-    pub(crate) except: Slice<'a, u32>,
-    pub(crate) mask: Slice<'a, u32>,
-    pub(crate) periods: Slice<'a, C>,
-    pub(crate) flags: u32,
-    pub(crate) bound: f64,
-    /// For the nearest alone.
-    pub(crate) least_ids: Slice<'a, u32>,
-}
-
-impl<'a, C: Coord> WalkArgs<'a, C> {
-    /// Of queries for the `k` nearest, or for as many as there are.
-    pub(crate) fn new(
-        tree: &'a BucketIndex<C>,
-        asked: &'a DeviceOptions<C>,
+impl<C: Coord> BucketIndex<C> {
+    /// The queries as kernels take them, for `k` results each.
+    pub(crate) fn kernel_queries<'a>(
+        &self,
+        options: &'a DeviceOptions<C>,
         queries: QueryView<'a, C>,
         k: usize,
         QueryOrder { order, except }: QueryOrder<'a>,
-    ) -> Self {
+    ) -> Queries<'a, C> {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         let own = if queries.are_own { flags::OWN } else { 0 };
-        let brute_force = if asked.is_brute_force(tree.num_points(), k) { flags::BRUTE_FORCE } else { 0 };
-        Self {
-            num_queries: queries.len(tree.dims) as u64,
-            coords: tree.room.slice(),
-            ids: tree.ids.slice(),
-            boxes: tree.boxes.slice(),
-            dims: tree.dims as u32,
-            bucket_len: tree.bucket_len,
-            queries: queries.coords,
+        let brute_force = if options.is_brute_force(self.num_points(), k) { flags::BRUTE_FORCE } else { 0 };
+        Queries {
+            coords: queries.coords,
             rows: order.map_or(queries.rows, |order| order.values),
-            homes: order.map_or(empty_view().read_only(), |order| order.keys),
-            except,
-            mask: asked.mask(),
-            periods: asked.periods.slice(),
-            flags: in_order | own | brute_force | (asked.wanted.norm as u32) << flags::NORM_SHIFT,
-            bound: asked.wanted.bound.to_f64(),
-            least_ids: tree.least_ids.slice(),
+            start_buckets: order.map_or(empty_view().read_only(), |order| order.keys),
+            excluded: except,
+            mask: options.mask(),
+            periods: options.periods.slice(),
+            flags: in_order | own | brute_force | (options.wanted.norm as u32) << flags::NORM_SHIFT,
+            bound: options.wanted.bound.to_f64(),
         }
     }
 }
-
-/// The arguments as a tuple, and others behind them.
-macro_rules! walk_args {
-    ($walk:expr, $($other:expr),*) => {
-        (
-            $walk.coords, $walk.ids, $walk.boxes, $walk.dims, $walk.bucket_len, $walk.queries, $walk.rows, $walk.homes, $walk.except,
-            $walk.mask, $walk.periods, $walk.flags, $walk.bound, $($other),*
-        )
-    };
-}
-pub(crate) use walk_args;

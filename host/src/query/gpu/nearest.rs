@@ -2,27 +2,20 @@
 
 use crate::device::{Layout, Stream, Temp};
 use crate::error::Result;
-use crate::query::gpu::device_options::{DeviceOptions, QueryView, WalkArgs, walk_args};
+use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::QueryOrderPlan;
 use crate::query::gpu::{BucketIndex, Locator};
 use crate::query::options::Traversal;
-use cuda_std::mem::SliceMut;
+use kauri_kernels::query::buckets::Index;
 use kauri_kernels::query::by_nodes::{
     query_nearest_closest_corner, query_nearest_stack, query_nearest_stack_free,
 };
 use kauri_kernels::query::nearest::{
-    query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
+    ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
 };
+use kauri_kernels::query::queries::Queries;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
-
-/// Rows of `k` neighbors a query.
-#[derive(Clone, Copy)]
-pub(crate) struct RowsMut<'a, C> {
-    pub(crate) dist2: SliceMut<'a, C>,
-    pub(crate) ids: SliceMut<'a, u32>,
-    pub(crate) k: usize,
-}
 
 /// Temporary memory of one call.
 pub(crate) struct Nearest {
@@ -54,7 +47,7 @@ impl Nearest {
         tree: &'a BucketIndex<C>,
         asked: &'a DeviceOptions<C>,
         queries: QueryView<'a, C>,
-        rows: RowsMut<'_, C>,
+        rows: ResultRows<'_, C>,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
@@ -62,12 +55,12 @@ impl Nearest {
                 return walk_alone(stream, tree, asked.wanted.traversal, queries, rows);
             }
             let through = self.going.run(stream, temp, tree, queries)?;
-            let args = WalkArgs::new(tree, asked, queries, rows.k, through);
+            let queries = tree.kernel_queries(asked, queries, rows.k as usize, through);
             match asked.kernel_dims(tree.dims) {
-                2 => walk::<C, 2>(stream, args, rows),
-                3 => walk::<C, 3>(stream, args, rows),
-                4 => walk::<C, 4>(stream, args, rows),
-                _ => walk::<C, MAX_DIMS>(stream, args, rows),
+                2 => launch::<C, 2>(stream, tree.view(), queries, rows),
+                3 => launch::<C, 3>(stream, tree.view(), queries, rows),
+                4 => launch::<C, 4>(stream, tree.view(), queries, rows),
+                _ => launch::<C, MAX_DIMS>(stream, tree.view(), queries, rows),
             }
         }
     }
@@ -92,7 +85,7 @@ unsafe fn walk_alone<C: Coord>(
     tree: &BucketIndex<C>,
     traversal: Traversal,
     queries: QueryView<'_, C>,
-    rows: RowsMut<'_, C>,
+    rows: ResultRows<'_, C>,
 ) -> Result<()> {
     // SAFETY: passed on to the caller.
     unsafe {
@@ -113,11 +106,12 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     tree: &BucketIndex<C>,
     traversal: Traversal,
     queries: QueryView<'_, C>,
-    rows: RowsMut<'_, C>,
+    rows: ResultRows<'_, C>,
 ) -> Result<()> {
     let num_queries = queries.len(tree.dims) as u64;
-    let (coords, ids, axes, k) = (tree.coords(), tree.ids.slice(), tree.axes.slice(), rows.k as u64);
-    let args = (coords, ids, axes, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, k);
+    let (coords, ids, axes) = (tree.coords(), tree.ids.slice(), tree.axes.slice());
+    let args =
+        (coords, ids, axes, queries.coords, queries.rows, rows.dist2, rows.ids, tree.dims as u32, rows.k);
     // SAFETY: passed on to the caller.
     unsafe {
         match traversal {
@@ -130,20 +124,22 @@ unsafe fn walk_by_nodes<C: Coord, const D: usize>(
     }
 }
 
-/// By the kernel for so many neighbors.
+/// Launches the kernel for `rows.k` neighbors.
 ///
 /// # Safety
 /// As [`Nearest::run`], and the tree has no more than `D` dimensions.
-unsafe fn walk<C: Coord, const D: usize>(
+unsafe fn launch<C: Coord, const D: usize>(
     stream: &Stream,
-    walk: WalkArgs<'_, C>,
-    rows: RowsMut<'_, C>,
+    index: Index<'_, C>,
+    queries: Queries<'_, C>,
+    rows: ResultRows<'_, C>,
 ) -> Result<()> {
     // Lists in registers are for few dimensions, and long ones for short coordinates; otherwise the lanes of a warp share them.
     let has_short_lists = D < MAX_DIMS;
     let has_lists = has_short_lists && size_of::<C>() == 4;
-    let args = walk_args!(walk, walk.least_ids, rows.k as u64, rows.dist2, rows.ids);
-    let (lanes, warps) = (walk.num_queries, 32 * walk.num_queries);
+    let args = (index, queries, rows);
+    let num_queries = queries.len(index.dims as usize) as u64;
+    let (lanes, warps) = (num_queries, 32 * num_queries);
     // SAFETY: passed on to the caller.
     unsafe {
         match rows.k {

@@ -6,7 +6,7 @@ use crate::primitives::operator::Sum;
 use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::{Ends, Scan};
 use crate::query::gpu::BucketIndex;
-use crate::query::gpu::device_options::{DeviceOptions, QueryView, WalkArgs, walk_args};
+use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::{QueryOrder, QueryOrderPlan};
 use crate::query::item_bytes;
 use crate::query::on_device::{DeviceRangeQuery, DeviceWithin, num_found};
@@ -184,8 +184,8 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         unsafe {
             match *within {
                 Within::Distance(asked, queries) => {
-                    let walk = WalkArgs::new(tree, asked, queries, ALL, through);
-                    let (n, args) = (walk.num_queries, walk_args!(walk, offsets, ids, dist2));
+                    let queries = tree.kernel_queries(asked, queries, ALL, through);
+                    let (n, args) = (self.num_rows() as u64, (tree.view(), queries, offsets, ids, dist2));
                     match asked.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<query_emit_within<C, 2>>(n, args),
                         3 => stream.launch_items::<query_emit_within<C, 3>>(n, args),
@@ -194,19 +194,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                     }
                 }
                 Within::Boxes(corners, mask) => {
-                    let (coords, tree_ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
-                    let args = (
-                        coords,
-                        tree_ids,
-                        boxes,
-                        tree.dims as u32,
-                        tree.bucket_len,
-                        corners,
-                        mask,
-                        offsets,
-                        ids,
-                    );
-                    let n = self.num_rows() as u64;
+                    let (n, args) = (self.num_rows() as u64, (tree.view(), corners, mask, offsets, ids));
                     match tree.dims {
                         2 => stream.launch_items::<query_emit_in_boxes<C, 2>>(n, args),
                         3 => stream.launch_items::<query_emit_in_boxes<C, 3>>(n, args),
@@ -277,11 +265,11 @@ impl WithinPlan {
             let through = self.through(call, temp)?;
             match within {
                 Within::Distance(asked, queries) => {
-                    let mut walk = WalkArgs::new(tree, asked, queries, ALL, through);
+                    let mut queries = tree.kernel_queries(asked, queries, ALL, through);
                     if asked.mask().is_empty() && tree.bucket_len == 0 {
-                        walk.flags |= count_subtrees;
+                        queries.flags |= count_subtrees;
                     }
-                    let (n, args) = (walk.num_queries, walk_args!(walk, counts));
+                    let (n, args) = (call.num_rows() as u64, (tree.view(), queries, counts));
                     match asked.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<query_count_within<C, 2>>(n, args),
                         3 => stream.launch_items::<query_count_within<C, 3>>(n, args),
@@ -290,9 +278,7 @@ impl WithinPlan {
                     }
                 }
                 Within::Boxes(corners, mask) => {
-                    let (coords, ids, boxes) = (tree.room.slice(), tree.ids.slice(), tree.boxes.slice());
-                    let args = (coords, ids, boxes, tree.dims as u32, tree.bucket_len, corners, mask, counts);
-                    let n = counts.len() as u64;
+                    let (n, args) = (counts.len() as u64, (tree.view(), corners, mask, counts));
                     match tree.dims {
                         2 => stream.launch_items::<query_count_in_boxes<C, 2>>(n, args),
                         3 => stream.launch_items::<query_count_in_boxes<C, 3>>(n, args),

@@ -17,8 +17,7 @@ const MAX_SAMPLES: usize = SELECTION.max_samples;
 /// points. A block a run. `axes` are those of the nodes, coordinates are in the order of points or, if these are `by_id`, of ids.
 /// `positions` are those inside the bracket of the stage before, with room for `capacity` a run.
 #[kernel(family = "kdtree", block = THREADS, shared = BracketSmem<<C as Coord>::Ranked>, hot)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_bracket<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,

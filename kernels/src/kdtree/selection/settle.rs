@@ -22,8 +22,7 @@ pub const MAX_SORTED: usize = THREADS * ITEMS;
     family = "kdtree", block = THREADS, min_blocks = SELECTION.settle_min_blocks,
     shared = SettleSmem<<C as Coord>::Ranked>, hot
 )]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_settle<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,

@@ -27,8 +27,7 @@ const NO_PLACE: u64 = u64::MAX;
 /// `inside`, where those for which there is no room are left out and counted; a block a tile, `tiles_per_run` of them a run.
 /// `positions` and `capacity` as in `kdtree_bracket`. Without room for coordinates these are in the order of ids, and stay.
 #[kernel(family = "kdtree", block = THREADS, shared = SplitSmem<THREADS, ITEMS>, hot)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_split<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,

@@ -28,12 +28,8 @@ const fn room(rows: usize) -> usize {
     family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
     shared = SubtreesSmem<C, DIMS, ROWS, ITEMS, PLANES>, hot
 )]
-#[instance(f32, 4, 8, 9, 0)]
-#[instance(f32, 8, 4, 5, 0)]
-#[instance(f64, 8, 4, 5, 0)]
-#[instance(f32, 4, 8, 9, 8)]
-#[instance(f32, 8, 4, 5, 4)]
-#[instance(f64, 8, 4, 5, 4)]
+#[instances(C = [f32, f64], DIMS = [8], ROWS = [4], ITEMS = [5], PLANES = [0, 4])]
+#[instances(C = [f32], DIMS = [4], ROWS = [8], ITEMS = [9], PLANES = [0, 8])]
 pub unsafe fn kdtree_subtrees<
     C: Coord,
     const DIMS: usize,

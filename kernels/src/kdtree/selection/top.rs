@@ -8,8 +8,7 @@ use cuda_std::prelude::*;
 
 /// Puts each of the first nodes where a walk in order meets it, without room for coordinates its id; a thread a node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instance(f32)]
-#[instance(f64)]
+#[instances(C = [f32, f64])]
 pub unsafe fn kdtree_place_top<C: Coord>(
     top_coords: Slice<C>,
     top_ids: Slice<u32>,

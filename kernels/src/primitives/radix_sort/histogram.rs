@@ -15,10 +15,7 @@ pub struct HistogramSmem<K: RadixKey> {
 /// For each digit of the bits from `begin_bit` up to `end_bit`, from the lowest, where the items of each of its values
 /// begin in the order by that digit: a row of 256 places. `places` and `num_done` are zeroed before. Any number of blocks.
 #[kernel(family = "primitives-radix-sort", hot, block = HISTOGRAM_THREADS, shared = HistogramSmem<K>)]
-#[instance(u32, false)]
-#[instance(u32, true)]
-#[instance(u64, false)]
-#[instance(u64, true)]
+#[instances(K = [u32, u64], FOLDED = [false, true])]
 pub unsafe fn primitives_radix_sort_histogram<K: RadixKey, const FOLDED: bool>(
     keys: Slice<K>,
     places: SliceMut<u64>,

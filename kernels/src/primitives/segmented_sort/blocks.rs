@@ -12,18 +12,9 @@ use cuda_std::prelude::*;
 /// Sorts the segments on a list of `num_listed[which]` entries, with any number of blocks; `tickets[which]` is zeroed before.
 /// Tiles have `32 * WARPS * ITEMS` items; only segments that are longer use the room, which has place for all items.
 #[kernel(family = "primitives-segmented-sort", hot, block = 32 * WARPS, min_blocks = SEGMENT_MIN_BLOCKS, shared = BlocksSmem<K, V, WARPS, ITEMS>)]
-#[instance(u32, NoValue, 8, 2)]
-#[instance(u32, NoValue, 8, 8)]
-#[instance(u32, u32, 8, 2)]
-#[instance(u32, u32, 8, 8)]
-#[instance(u32, u64, 8, 2)]
-#[instance(u32, u64, 8, 6)]
-#[instance(u64, NoValue, 8, 2)]
-#[instance(u64, NoValue, 8, 6)]
-#[instance(u64, u32, 8, 2)]
-#[instance(u64, u32, 8, 6)]
-#[instance(u64, u64, 8, 2)]
-#[instance(u64, u64, 8, 6)]
+#[instances(K = [u64], V = [NoValue, u32, u64], WARPS = [8], ITEMS = [2, 6])]
+#[instances(K = [u32], V = [NoValue, u32], WARPS = [8], ITEMS = [2, 8])]
+#[instances(K = [u32], V = [u64], WARPS = [8], ITEMS = [2, 6])]
 pub unsafe fn primitives_segmented_sort_blocks<
     K: RadixKey,
     V: Carried,

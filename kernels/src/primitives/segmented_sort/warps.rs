@@ -11,12 +11,7 @@ use cuda_std::warp::WarpReductionOp;
 /// Sorts the segments of up to 32 items, and puts the others on the lists `short`, up to [`SEGMENT_SHORT_ITEMS`] items, and
 /// `long`; a warp [`SEGMENTS_OF_WARP`] segments. Number of entries of each list in `num_listed`, zeroed before: in any order.
 #[kernel(family = "primitives-segmented-sort", hot, block = PER_ITEM_THREADS)]
-#[instance(u32, NoValue)]
-#[instance(u32, u32)]
-#[instance(u32, u64)]
-#[instance(u64, NoValue)]
-#[instance(u64, u32)]
-#[instance(u64, u64)]
+#[instances(K = [u32, u64], V = [NoValue, u32, u64])]
 pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
     keys: Slice<K>,
     values: Slice<V>,

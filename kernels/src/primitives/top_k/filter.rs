@@ -16,8 +16,7 @@ const STAGED: usize = TOP_K.staged_items;
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.min_blocks,
     shared = CandidatesSmem<<B as RankBits>::Ranked>, hot
 )]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_filter<B: RankBits>(
     keys: Slice<B>,
     candidates: SliceMut<<B as RankBits>::Ranked>,

@@ -12,8 +12,7 @@ use cuda_std::prelude::*;
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.min_blocks,
     shared = PlacesSmem<<B as RankBits>::Ranked>, hot
 )]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_rank<B: RankBits>(
     candidates: Slice<<B as RankBits>::Ranked>,
     count: Slice<u64>,
@@ -34,8 +33,7 @@ pub unsafe fn primitives_top_k_rank<B: RankBits>(
 
 /// Writes candidates that are sorted to the output, and padding behind them; a thread an item of the output.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_write<B: RankBits>(
     sorted: Slice<<B as RankBits>::Ranked>,
     count: Slice<u64>,

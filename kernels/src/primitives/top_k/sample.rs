@@ -21,8 +21,7 @@ const _: () = assert!(ITEMS * THREADS == TOP_K.sample_max_blocks * WARPS);
 
 /// Sets the threshold of `state` to minimum `n`, from 0, of the minima of all warps, each of 32 `lane_samples` keys.
 #[kernel(family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.sample_min_blocks, shared = SampleSmem, hot)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_sample<B: RankBits>(
     keys: Slice<B>,
     minima: SliceMut<<B as RankBits>::Ranked>,

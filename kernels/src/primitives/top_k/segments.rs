@@ -24,8 +24,7 @@ pub const BLOCK_K: usize = (ITEMS - ROUND_ITEMS) * THREADS;
 /// Writes the `k` best keys of each segment, and their positions, to the segment's row of the output; a warp a segment, `k` is
 /// at most [`WARP_K`]. `offsets` has one item more than there are segments.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS, hot)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
     keys: Slice<B>,
     offsets: Slice<u64>,
@@ -46,8 +45,7 @@ pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.segment_min_blocks,
     shared = SegmentSmem<<B as RankBits>::Ranked>, hot
 )]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(
     keys: Slice<B>,
     offsets: Slice<u64>,
@@ -65,8 +63,7 @@ pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(
 
 /// Writes every key with its segment, rank and position, to be sorted; a thread a key. `starts` are where segments begin.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_compose<B: RankBits>(
     keys: Slice<B>,
     starts: Slice<u64>,
@@ -83,8 +80,7 @@ pub unsafe fn primitives_top_k_compose<B: RankBits>(
 
 /// Writes the first `k` of each segment of what was composed and sorted; a thread an item of the output.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_pick<B: RankBits>(
     sorted: Slice<Bits128>,
     offsets: Slice<u64>,

@@ -15,8 +15,7 @@ use cuda_std::prelude::*;
 /// Sets the number selected in `state`: that of the candidates found, if there is room for them and there are `k` at least;
 /// else `k`, which is at most the number of keys, and the candidates become the `k` best items.
 #[kernel(family = "primitives-top-k", block = THREADS, shared = SelectSmem<<B as RankBits>::Ranked>)]
-#[instance(u32)]
-#[instance(u64)]
+#[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_select<B: RankBits>(
     keys: Slice<B>,
     candidates: SliceMut<<B as RankBits>::Ranked>,

@@ -1,6 +1,6 @@
 //! Any number, in the result itself.
 
-use super::{Best, Rows};
+use super::{Best, ResultRows};
 use crate::query::walk::Visit;
 use crate::thread::best_k::BestK;
 use crate::thread::coord::Coord;
@@ -13,8 +13,8 @@ pub(super) struct Heap<'a, C> {
 
 impl<'a, C: Coord> Heap<'a, C> {
     #[inline(always)]
-    pub(super) fn new(bound: C, row: Rows<'a, C>) -> Self {
-        Self { best: BestK::new(row.dist2, row.ids, bound), k: row.k as u32 }
+    pub(super) fn new(bound: C, row: ResultRows<'a, C>) -> Self {
+        Self { best: BestK::new(row.dist2, row.ids, bound), k: row.k() as u32 }
     }
 }
 
@@ -47,7 +47,7 @@ impl<C: Coord> Visit<C> for Heap<'_, C> {
 
 impl<C: Coord> Best<C> for Heap<'_, C> {
     #[inline(always)]
-    unsafe fn write(self, _: Rows<'_, C>) {
+    unsafe fn write(self, _: ResultRows<'_, C>) {
         self.best.finish();
     }
 }

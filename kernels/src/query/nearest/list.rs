@@ -1,7 +1,7 @@
 //! Up to 32 of a lane in registers. To sort in one alone would cost a step an entry; so some are collected, in shared memory,
 //! and all lanes sort theirs in together, by a network.
 
-use super::{Best, Rows, THREADS, worst};
+use super::{Best, ResultRows, THREADS, worst};
 use crate::query::walk::{GROUP, Visit, WalkSmem};
 use crate::thread::coord::Coord;
 use crate::thread::network::keep_first;
@@ -105,11 +105,11 @@ impl<C: Coord, const K: usize, const B: usize> Best<C> for List<'_, C, K, B> {
     }
 
     #[inline(always)]
-    unsafe fn write(self, row: Rows<'_, C>) {
+    unsafe fn write(self, row: ResultRows<'_, C>) {
         let mut i = 0;
         while i < K {
-            let entry = (i + row.k).wrapping_sub(K);
-            if entry < row.k {
+            let entry = (i + row.k()).wrapping_sub(K);
+            if entry < row.k() {
                 row.set(entry, self.best[i]);
             }
             i += 1;

@@ -1,6 +1,6 @@
 //! The nearest one.
 
-use super::{Best, Rows, worst};
+use super::{Best, ResultRows, worst};
 use crate::query::walk::Visit;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -43,7 +43,7 @@ impl<C: Coord> Visit<C> for One<C> {
 
 impl<C: Coord> Best<C> for One<C> {
     #[inline(always)]
-    unsafe fn write(self, row: Rows<'_, C>) {
+    unsafe fn write(self, row: ResultRows<'_, C>) {
         row.set(0, self.best);
     }
 }

@@ -1,7 +1,7 @@
 //! Up to `32 * T` of one query, kept by the lanes of a warp together (after Johnson, Douze, Jégou 2017, *Billion-scale
 //! similarity search with GPUs*, section 4.2).
 
-use super::{Best, Rows, worst};
+use super::{Best, ResultRows, worst};
 use crate::query::walk::Visit;
 use crate::thread::coord::Coord;
 use crate::thread::network;
@@ -76,11 +76,11 @@ impl<C: Coord, const T: usize> Visit<C> for Queue<C, T> {
 
 impl<C: Coord, const T: usize> Best<C> for Queue<C, T> {
     #[inline(always)]
-    unsafe fn write(self, row: Rows<'_, C>) {
+    unsafe fn write(self, row: ResultRows<'_, C>) {
         let mut t = 0;
         while t < T {
-            let entry = (32 * t + warp::lane_id() as usize + row.k).wrapping_sub(32 * T);
-            if entry < row.k {
+            let entry = (32 * t + warp::lane_id() as usize + row.k()).wrapping_sub(32 * T);
+            if entry < row.k() {
                 row.set(entry, self.best[t]);
             }
             t += 1;

@@ -3,7 +3,7 @@
 use super::{Run, attack_everywhere, told};
 use kauri::join::{
     Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, PairScore, RowsBatch, Score, ScoreFunction, Scored,
-    Strategy, TopKDistanceJoin,
+    SelfPairs, Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device};
 use kauri_tests::naive::{Number, Scores, sort_by_score};
@@ -108,19 +108,20 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
 
     fn self_join(&self, device: &Device, run: &Run) -> Outcome {
         let (left, points, join) = (&self.case.points, self.case.point_numbers(), self.join());
-        for once in run.some(self.draw, Choice::Source, &[false, true]) {
-            let what = if once { "pairs once" } else { "pairs both ways" };
-            let expected = self.near(&points, &points, |row, id| if once { id < row } else { id != row });
+        for pairs in run.some(self.draw, Choice::Source, &[SelfPairs::Both, SelfPairs::Once]) {
+            let what = if pairs == SelfPairs::Once { "pairs once" } else { "pairs in both directions" };
+            let is_pair = |row, id| if pairs == SelfPairs::Once { id < row } else { id != row };
+            let expected = self.near(&points, &points, is_pair);
             let count = expected.concat().len() as u64;
-            prop_assert_eq!(join.self_count(device, left, once)?, count, "{}, {}, count", self.what, what);
-            let rows = join.self_rows(device, left, once)?;
+            prop_assert_eq!(join.self_count(device, left, pairs)?, count, "{}, {}, count", self.what, what);
+            let rows = join.self_rows(device, left, pairs)?;
             self.same_rows(&rows, expected, what)?;
             let mut found = Vec::new();
             let collect = |batch: RowsBatch<'_>| {
                 found.extend_from_slice(batch.ids());
                 Continue(())
             };
-            join.self_rows_batches(device, left, once, &mut self.batches(), collect)?;
+            join.self_rows_batches(device, left, pairs, &mut self.batches(), collect)?;
             prop_assert!(found == rows.ids(), "{}, {} in batches", self.what, what);
         }
         Ok(())
