@@ -83,8 +83,8 @@ impl<'a, 'p> Delivery<'a, 'p> {
         }
     }
 
-    /// Produces batches on a GPU, after the earlier work of a stream, and calls `visit` with each. Reuses the pipeline of the previous call if it
-    /// belongs to the same GPU.
+    /// Produces batches on a GPU, after the earlier work of a stream, and calls `visit` with each. Reuses the pipeline of the previous
+    /// call if it belongs to the same GPU.
     pub(crate) fn run_pipeline<S: BatchSource>(
         &mut self,
         after: &Stream,

@@ -8,11 +8,11 @@ mod pipeline;
 mod rows;
 mod split;
 
+pub(crate) use delivery::Delivery;
 pub(crate) use pipeline::{
     ArrayBuffer, BatchContext, BatchSource, FinishedBatch, HostNotification, InputBuffer, Pipeline, items,
 };
 pub(crate) use rows::{RowBatches, RowLaunch};
-pub(crate) use split::{Limits, RowSplitter, split_equal_rows};
 pub(crate) use split::{Limits, RowSplitter, split_equal_rows};
 
 use crate::progress::Progress;

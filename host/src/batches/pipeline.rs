@@ -347,7 +347,8 @@ impl Slot {
         self.copies.wait(&self.produced)?;
         for (MirroredBuffer { device, pinned }, bytes) in self.arrays.iter_mut().zip(bytes) {
             grow(pinned, bytes, device.len(), device.gpu())?;
-            // SAFETY: both sides have at least `bytes` bytes; the next batch, the callback and the release of the memory wait for the copy.
+            // SAFETY: both sides have at least `bytes` bytes; the next batch, the callback and the release of the memory wait for the
+            // copy.
             unsafe { self.copies.start_reading(device.slice().part(0, bytes), &mut pinned[..bytes]) }?;
         }
         self.copies.record(&self.copied)

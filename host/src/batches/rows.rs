@@ -21,8 +21,7 @@ pub(crate) struct RowBatches<F> {
 
 /// Arguments for the kernels of one range of rows.
 ///
-/// The kernels write the offsets of all rows, then call [`send_total`](Self::send_total), then write as many ids and values as the
-/// arrays hold.
+/// The kernels write the offsets of all rows, then call [`Total::send`], then write as many ids and values as the arrays hold.
 pub(crate) struct RowLaunch<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) workspace: &'a mut Workspace,

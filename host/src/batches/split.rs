@@ -116,7 +116,7 @@ impl RowSplitter {
     /// not fit.
     ///
     /// # Errors
-    /// Those of [`rows_that_fit`](Self::rows_that_fit) and of `offsets`.
+    /// The errors of [`rows_that_fit`](Self::rows_that_fit) and of `offsets`.
     pub(crate) fn fit(
         &self,
         num_rows: usize,
@@ -247,7 +247,7 @@ mod tests {
             split_equal_rows(1, 13, 8, limits).err(),
             Some(Error::RowTooLarge { row: 0, count: 13, bytes: 104, most: 100 })
         ));
-        // Rows of nothing fit, as many as there may be.
+        // Any number of empty rows fits, up to the limit of rows.
         let all: Vec<_> = split_equal_rows(2500, 0, 8, limits).unwrap().map(|rows| rows.len()).collect();
         assert_eq!(all, [1000, 1000, 500]);
     }

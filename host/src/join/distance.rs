@@ -84,7 +84,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// Counts the pairs.
     ///
     /// # Errors
-    /// Those of points as of [`KdTree::build`](crate::KdTree::build);
+    /// The errors of [`KdTree::build`] for points(crate::KdTree::build);
     /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn count<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<u64> {
@@ -94,7 +94,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// Counts the pairs of two points of one set.
     ///
     /// # Errors
-    /// Those of [`count`](Self::count).
+    /// The errors of [`count`](Self::count).
     pub fn self_count<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -104,8 +104,8 @@ impl<C: Coord> DistanceJoin<C> {
         self.run_count(device, points, None, pairs.pairing())
     }
 
-    /// Estimates the number of pairs from the pairs of about `sample` left points, evenly spaced by id. The result is exact if there are no
-    /// more left points.
+    /// Estimates the number of pairs from the pairs of about `sample` left points, evenly spaced by id. The result is exact if there
+    /// are no more left points.
     ///
     /// ```
     /// use kauri::{Device, DistanceJoin};
@@ -117,7 +117,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`count`](Self::count).
+    /// The errors of [`count`](Self::count).
     pub fn estimate<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -131,7 +131,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// Estimates the number of pairs of two points of one set, as [`estimate`](Self::estimate).
     ///
     /// # Errors
-    /// Those of [`count`](Self::count).
+    /// The errors of [`count`](Self::count).
     pub fn self_estimate<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -148,7 +148,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// runs, up to 4 more bytes per pair, limited to 64 MiB or 128 bytes per left point, whichever is larger.
     ///
     /// # Errors
-    /// Those of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
+    /// The errors of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
     pub fn rows<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<JoinedRows> {
         self.run_rows(device, left, Some(right), Pairing::All)
     }
@@ -156,7 +156,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// Finds the pairs of two points of one set: for each point a row with the ids of the other points near it.
     ///
     /// # Errors
-    /// Those of [`rows`](Self::rows).
+    /// The errors of [`rows`](Self::rows).
     pub fn self_rows<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -166,7 +166,8 @@ impl<C: Coord> DistanceJoin<C> {
         self.run_rows(device, points, None, pairs.pairing())
     }
 
-    /// Finds the pairs as [`rows`](Self::rows), and delivers the rows in batches, in order. The number of pairs may exceed 2^32 and memory.
+    /// Finds the pairs as [`rows`](Self::rows), and delivers the rows in batches, in order. The number of pairs may exceed 2^32 and
+    /// memory.
     ///
     /// Memory: that of [`Batches`]; on a GPU also the right points in the order of cells. The left points are uploaded batch by batch.
     ///
@@ -185,8 +186,8 @@ impl<C: Coord> DistanceJoin<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`count`](Self::count), before any batch if they concern points; [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the
-    /// first row that exceeds a batch, after the rows before it have been delivered.
+    /// The errors of [`count`](Self::count), before any batch if they concern points; [`Error::RowTooLarge`](crate::Error::RowTooLarge)
+    /// for the first row that exceeds a batch, after the rows before it have been delivered.
     pub fn rows_batches<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -201,7 +202,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// Finds the pairs as [`self_rows`](Self::self_rows), and delivers them in batches as [`rows_batches`](Self::rows_batches).
     ///
     /// # Errors
-    /// Those of [`rows_batches`](Self::rows_batches).
+    /// The errors of [`rows_batches`](Self::rows_batches).
     pub fn self_rows_batches<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -241,7 +242,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// directions. Coordinates must be finite; this is not checked.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and those of [`count`](Self::count) that do not concern points.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`count`](Self::count) that do not concern points.
     pub fn count_on<P: Point<Coord = C>>(
         &self,
         stream: &Stream,
@@ -254,11 +255,11 @@ impl<C: Coord> DistanceJoin<C> {
         gpu::count(stream, workspace, P::DIMS, sets, &params)
     }
 
-    /// Finds the pairs of sets as in [`count_on`](Self::count_on). Returns the offsets and ids of [`rows`](Self::rows) in the memory of the
-    /// GPU.
+    /// Finds the pairs of sets as in [`count_on`](Self::count_on). Returns the offsets and ids of [`rows`](Self::rows) in the memory of
+    /// the GPU.
     ///
     /// # Errors
-    /// Those of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
+    /// The errors of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
     pub fn rows_on<P: Point<Coord = C>>(
         &self,
         stream: &Stream,

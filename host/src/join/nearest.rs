@@ -75,7 +75,7 @@ impl<C: Coord> KnnJoin<C> {
     /// Joins two sets. The result has a row for each right point, as [`SpatialIndex::nearest`] returns it.
     ///
     /// # Errors
-    /// Those of points as of [`KdTree::build`]; [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative
+    /// The errors of [`KdTree::build`] for points; [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative
     /// or NaN; [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn run<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Neighbors<P>> {
         let _span =
@@ -95,7 +95,7 @@ impl<C: Coord> KnnJoin<C> {
     /// Coordinates must be finite; this is not checked.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and those of [`run`](Self::run) that do not concern points.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`run`](Self::run) that do not concern points.
     pub fn run_on<P: Point<Coord = C>>(
         &self,
         stream: &Stream,

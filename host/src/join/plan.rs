@@ -188,7 +188,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`run`](Self::run) that concern points, distance and weights.
+    /// The errors of [`run`](Self::run) that concern points, distance and weights.
     pub fn plan<P: Point<Coord = C>, S: Score>(
         &self,
         device: &Device,
@@ -216,7 +216,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// Plans [`rows`](Self::rows) with these sets, or [`self_rows`](Self::self_rows) with one; see [`TopKDistanceJoin::plan`].
     ///
     /// # Errors
-    /// Those of [`rows`](Self::rows) that concern points and distance.
+    /// The errors of [`rows`](Self::rows) that concern points and distance.
     pub fn plan<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -240,7 +240,7 @@ impl<C: Coord> KnnJoin<C> {
     /// Plans [`run`](Self::run) with these sets; see [`TopKDistanceJoin::plan`].
     ///
     /// # Errors
-    /// Those of [`run`](Self::run) that concern points and distance.
+    /// The errors of [`run`](Self::run) that concern points and distance.
     pub fn plan<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<JoinPlan> {
         let result = (right.len() as u64)
             .saturating_mul(self.k as u64)

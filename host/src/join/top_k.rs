@@ -166,7 +166,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// Joins two sets in host memory.
     ///
     /// # Errors
-    /// Those of points as of [`KdTree::build`](crate::KdTree::build); [`Error::InvalidLength`] for a distance that is negative or NaN;
+    /// The errors of [`KdTree::build`] for points(crate::KdTree::build); [`Error::InvalidLength`] for a distance that is negative or NaN;
     /// [`Error::NonFiniteScore`] for a weight that is not finite; [`Error::StrategyLimit`] if the strategy keeps fewer pairs than `k`;
     /// [`Error::ResultTooLarge`] if the pairs do not fit into memory; [`Error::OutOfMemory`], or the driver's.
     pub fn run<P: Point<Coord = C>, S: Score>(
@@ -208,8 +208,8 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// Coordinates and scores must be finite; this is not checked.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the numbers of scores and points differ, [`Error::WrongDevice`], and those of [`run`](Self::run) that do not
-    /// concern points and scores.
+    /// [`Error::Shape`] if the numbers of scores and points differ, [`Error::WrongDevice`], and the errors of [`run`](Self::run) that
+    /// do not concern points and scores.
     pub fn run_on<P: Point<Coord = C>, S: Score>(
         &self,
         stream: &Stream,
@@ -237,7 +237,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// ranks of their scores, the best first. The score function and the strategy of the join are not used.
     ///
     /// # Errors
-    /// Those of [`run_on`](Self::run_on) and those of `launch`.
+    /// The errors of [`run_on`](Self::run_on) and of `launch`.
     pub fn run_custom_on<P: Point<Coord = C>>(
         &self,
         stream: &Stream,

@@ -2,7 +2,6 @@
 
 use super::curve::{Curve, MAX_DIMS};
 use super::grid::Grid;
-use super::neighbor_cells::Directory;
 use super::score::{ScoreType, Scores};
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
@@ -89,6 +88,35 @@ impl Pairing {
     }
 }
 
+/// Directory of the codes: entry `i` is the position of the first code whose highest bits are at least `i`. It narrows binary searches.
+/// The number of entries is a power of two plus one.
+#[derive(Clone, Copy)]
+pub(super) struct Directory<'a> {
+    begins: Slice<'a, u32>,
+    shift: u32,
+}
+
+impl<'a> Directory<'a> {
+    #[inline(always)]
+    pub(super) fn new(begins: Slice<'a, u32>, code_bits: u32) -> Self {
+        let entries = begins.len() as u64 - 1;
+        Self { begins, shift: code_bits - entries.trailing_zeros() }
+    }
+
+    /// Returns the least code of an entry.
+    #[inline(always)]
+    pub(super) fn code(&self, entry: u64) -> u64 {
+        if self.shift < u64::BITS { entry << self.shift } else { 0 }
+    }
+
+    /// Returns the range of positions to search for a code.
+    #[inline(always)]
+    pub(super) unsafe fn range(&self, code: u64) -> (usize, usize) {
+        let entry = if self.shift < u64::BITS { (code >> self.shift) as usize } else { 0 };
+        (self.begins.load(entry) as usize, self.begins.load(entry + 1) as usize)
+    }
+}
+
 /// Writes the code of each point's cell, [`NOWHERE`] for a point outside the grid, and its id; a thread per point. Also writes zeros to
 /// the padding after the last point.
 #[kernel(family = "join", block = PER_ITEM_THREADS, hot)]
@@ -125,7 +153,7 @@ pub unsafe fn join_directory(codes: Slice<u64>, code_bits: u32, begins: SliceMut
     if part < begins.len() as u64 {
         let directory = Directory::new(begins.read_only(), code_bits);
         let is_last = part + 1 == begins.len() as u64;
-        // All codes in the grid are less than the code after the last range. If it exceeds 64 bits, `NOWHERE` includes its place.
+        // All codes in the grid are less than the code after the last range. If it exceeds 64 bits, `NOWHERE` takes its place.
         let code = if is_last && code_bits == u64::BITS { NOWHERE } else { directory.code(part) };
         begins.store(part as usize, partition_point(0, codes.len(), |i| codes.load(i) < code) as u32);
     }

@@ -1,7 +1,7 @@
 //! Finds the build points near a probe point: in the runs of neighbor cells around its cell, each found by binary search.
 
 use super::best::pair;
-use super::cells::{Pairing, Shape, load_point};
+use super::cells::{Directory, Pairing, Shape, load_point};
 use super::grid::Grid;
 use crate::thread::coord::Coord;
 use crate::thread::measure::{Norm, along};
@@ -20,7 +20,7 @@ pub struct BuildSide<'a, C> {
     pub codes: Slice<'a, u64>,
     /// With a list of cells, where the points of each cell begin, and the end of the last; otherwise empty.
     pub begins: Slice<'a, u32>,
-    /// Where equal ranges of codes begin; see [`Directory`].
+    /// Where equal ranges of codes begin: entry `i` is the position of the first code whose highest bits are at least `i`.
     pub directory: Slice<'a, u32>,
     /// The coordinates; those of each point are contiguous.
     pub coords: Slice<'a, C>,
@@ -257,33 +257,4 @@ pub(super) fn near<C: Coord, const D: usize>(norm: Norm, left: &[C; D], right: &
 #[inline(always)]
 fn distance<C: Coord, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D]) -> C {
     norm.put_together(D, |axis| along(left[axis], right[axis], C::ZERO))
-}
-
-/// Directory of the codes: entry `i` is the position of the first code whose highest bits are at least `i`. It narrows binary searches.
-/// The number of entries is a power of two plus one.
-#[derive(Clone, Copy)]
-pub(super) struct Directory<'a> {
-    begins: Slice<'a, u32>,
-    shift: u32,
-}
-
-impl<'a> Directory<'a> {
-    #[inline(always)]
-    pub(super) fn new(begins: Slice<'a, u32>, code_bits: u32) -> Self {
-        let entries = begins.len() as u64 - 1;
-        Self { begins, shift: code_bits - entries.trailing_zeros() }
-    }
-
-    /// Returns the least code of an entry.
-    #[inline(always)]
-    pub(super) fn code(&self, entry: u64) -> u64 {
-        if self.shift < u64::BITS { entry << self.shift } else { 0 }
-    }
-
-    /// Returns the range of positions to search for a code.
-    #[inline(always)]
-    unsafe fn range(&self, code: u64) -> (usize, usize) {
-        let entry = if self.shift < u64::BITS { (code >> self.shift) as usize } else { 0 };
-        (self.begins.load(entry) as usize, self.begins.load(entry + 1) as usize)
-    }
 }

@@ -1,4 +1,4 @@
-//! Of people near each other those who have most in common, by a kernel of one's own: on the first GPU, or in the simulator with
+//! Finds the pairs of nearby people with the most common interests by a custom kernel: on the first GPU, or in the simulator with
 //! `cargo run -- sim`.
 
 use kauri::device::{Buffer, Stream, Workspace};

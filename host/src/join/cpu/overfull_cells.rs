@@ -21,7 +21,7 @@ const LEAF: usize = 32;
 /// Most points of a subtree that one task builds.
 const SEQUENTIAL: usize = 4096;
 
-/// Points of neighbor cells that are searched in one way.
+/// A range of points of neighbor cells: an overfull cell to search by its tree, or points to scan.
 pub(super) struct Segment {
     pub(super) positions: Range<usize>,
     /// The index of the tree if the segment is an overfull cell.

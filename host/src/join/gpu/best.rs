@@ -34,8 +34,8 @@ impl BestPairs {
         Self { k, pairs: [array(), array()], sort }
     }
 
-    /// Returns the best of the pairs that `offer` offers, none after `threshold`. If the candidates overflowed, calls `offer` again with the
-    /// threshold that was found, until no pair is lost.
+    /// Returns the best of the pairs that `offer` offers, none after `threshold`. If the candidates overflowed, calls `offer` again
+    /// with the threshold that was found, until no pair is lost.
     pub(super) fn run<'p, 'a>(
         &'p self,
         stream: &'p Stream,
@@ -157,7 +157,7 @@ impl<'a> RunningBest<'_, 'a> {
     /// Offers pairs in memory, in growing parts, so that each part raises the threshold for the next.
     ///
     /// # Safety
-    /// Those of [`select_best`](Self::select_best), which also apply to `offered`.
+    /// The requirements of [`select_best`](Self::select_best), which also apply to `offered`.
     pub(super) unsafe fn offer(&mut self, offered: Slice<'_, Bits128>) -> Result<()> {
         let (mut begin, mut len) = (0, JOIN.first_part);
         while begin < offered.len() {

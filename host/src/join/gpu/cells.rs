@@ -173,7 +173,7 @@ impl<C: Coord> SortedPointsPlan<C> {
     /// Ranks the scores of points that stay in the order of the input.
     ///
     /// # Safety
-    /// Those of [`run`](Self::run).
+    /// The requirements of [`run`](Self::run).
     unsafe fn run_unsorted<'a>(
         &self,
         stream: &Stream,
@@ -196,7 +196,7 @@ impl<C: Coord> SortedPointsPlan<C> {
     /// Writes the ranks of the scores in the order of `ids`, and the least and the greatest rank, if there are scores.
     ///
     /// # Safety
-    /// Those of [`run`](Self::run).
+    /// The requirements of [`run`](Self::run).
     unsafe fn rank(
         &self,
         stream: &Stream,
@@ -315,7 +315,7 @@ impl<C: Coord> SidesPlan<C> {
     /// Sorts both sides, given as [build, probe].
     ///
     /// # Safety
-    /// Those of [`SortedPointsPlan::run`].
+    /// The requirements of [`SortedPointsPlan::run`].
     #[allow(clippy::too_many_arguments)]
     pub(super) unsafe fn run<'a>(
         &self,

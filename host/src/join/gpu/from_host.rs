@@ -33,7 +33,7 @@ use std::thread;
 
 /// Larger arrays are uploaded by way of page-locked memory.
 const STAGED: usize = 256 << 20;
-/// The memory limit is raised to what this many points of each set estimate.
+/// The memory limit is raised to what this many points of each set need.
 const MIN_POINTS: usize = 256;
 /// Least bytes for the best pairs of each right point.
 const MIN_RESULT_BYTES: u64 = 1 << 20;

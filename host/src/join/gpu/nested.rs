@@ -91,7 +91,7 @@ pub(super) fn join_best_points_on_device<C: Coord>(
 /// Joins the points with these ids, which are the best-scored points in order. `are_all` says for which sets they are all points.
 ///
 /// # Safety
-/// The ids are those of points. Nothing else uses them, the sets and the memory until the stream has done the work.
+/// The ids are valid. Nothing else uses them, the sets and the memory until the stream has done the work.
 pub(super) unsafe fn join_chosen_points<C: Coord>(
     prepared: &PreparedJoin<'_, C>,
     temp: &Temp<'_>,
@@ -243,7 +243,7 @@ fn key_order(score_type: ScoreType, best: BestKeys) -> KeyOrder {
 /// Returns the ids of the best-scored points.
 ///
 /// # Safety
-/// Those of [`TopScores::run`].
+/// The requirements of [`TopScores::run`].
 unsafe fn select_top<'a, B: RankBits>(
     stream: &Stream,
     temp: &Temp<'a>,

@@ -157,7 +157,7 @@ impl CountingPlan {
     /// Writes the offsets of all rows, waits, and returns the number of pairs.
     ///
     /// # Safety
-    /// Those of [`start`](Self::start).
+    /// The requirements of [`start`](Self::start).
     unsafe fn run<C: Coord>(
         &self,
         stream: &Stream,
@@ -217,7 +217,7 @@ pub(super) unsafe fn count_all<C: Coord>(
 /// Counts the pairs of each probe point, their total, or both.
 ///
 /// # Safety
-/// There is a count for each probe point, or none; there is one total, or none. Otherwise those of [`CountingPlan::start`].
+/// There is a count for each probe point, or none; there is one total, or none. Otherwise the requirements of [`CountingPlan::start`].
 unsafe fn launch_count<C: Coord>(
     stream: &Stream,
     sides: &SortedSides<'_, C>,

@@ -1,4 +1,4 @@
-//! A kernel on top of kauri's joins: of people near each other those who have most in common.
+//! A kernel on top of kauri's joins: the pairs of nearby people with the most common interests.
 #![no_std]
 #![allow(unsafe_op_in_unsafe_fn)]
 
@@ -9,7 +9,7 @@ use kauri_kernels::policy::JOIN_THREADS;
 /// Interests are bits of a word; the score of a pair is how many both have.
 ///
 /// # Safety
-/// As of [`offer_pairs`]; there are as many words as points.
+/// Those of [`offer_pairs`]; there is a word of interests for each point.
 #[kernel(family = "own", block = JOIN_THREADS)]
 pub unsafe fn own_shared_interests(
     launch: CustomScoreLaunch<'_, f32>,
