@@ -84,7 +84,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// Counts the pairs.
     ///
     /// # Errors
-    /// The errors of [`KdTree::build`] for points(crate::KdTree::build);
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for points;
     /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn count<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<u64> {

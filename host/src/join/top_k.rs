@@ -166,7 +166,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// Joins two sets in host memory.
     ///
     /// # Errors
-    /// The errors of [`KdTree::build`] for points(crate::KdTree::build); [`Error::InvalidLength`] for a distance that is negative or NaN;
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for points; [`Error::InvalidLength`] for a distance that is negative or NaN;
     /// [`Error::NonFiniteScore`] for a weight that is not finite; [`Error::StrategyLimit`] if the strategy keeps fewer pairs than `k`;
     /// [`Error::ResultTooLarge`] if the pairs do not fit into memory; [`Error::OutOfMemory`], or the driver's.
     pub fn run<P: Point<Coord = C>, S: Score>(

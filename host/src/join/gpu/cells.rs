@@ -25,9 +25,9 @@ const POINTS_PER_ENTRY: usize = 4;
 /// The side of a join.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Is searched.
+    /// The side that is searched.
     Build,
-    /// Searches the build side, a thread per point.
+    /// The side that searches, a thread per point.
     Probe,
 }
 
@@ -148,7 +148,7 @@ impl<C: Coord> SortedPointsPlan<C> {
             unsafe { (padded.part(0, len * dims), padded.part(len * dims, GROUP * dims)) };
         let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values, padding);
         let num_threads = len.max(padding.len()) as u64;
-        // SAFETY: passed on to the caller; the input of the sort may be the second of its arrays.
+        // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
         unsafe {
             with_kernel_dims!(dims, D => stream.launch_items::<join_codes<C, D>>(num_threads, args))?;
             let by = SortBy::low_bits(grid.code_bits);

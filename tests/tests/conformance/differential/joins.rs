@@ -1,4 +1,4 @@
-//! All joins.
+//! Compares all joins with a loop over all pairs.
 
 use super::{Run, attack_everywhere, told};
 use kauri::join::{
@@ -30,7 +30,7 @@ const FUNCTIONS: [ScoreFunction; 5] = [
 const CURVES: [Curve; 3] = [Curve::Linear, Curve::ZOrder, Curve::Hilbert];
 const LOOKUPS: [Lookup; 2] = [Lookup::Points, Lookup::Cells];
 
-/// A score, of a few values or of any, up to the extremes.
+/// Draws a score: one of a few values, or any value up to the extremes.
 trait NastyScore: Score + std::fmt::Debug {
     fn of_raw(raw: u64) -> Self;
     fn with(self, right: Self) -> Scores;
@@ -65,7 +65,7 @@ struct Sets<'a, S: Nasty, const D: usize> {
 }
 
 impl<S: Nasty, const D: usize> Sets<'_, S, D> {
-    /// The points of a set within the distance of each of another that `takes` allows.
+    /// Returns for each point of a set the points of another set within the distance that `takes` accepts.
     fn near(
         &self,
         rows: &[[S::Coord; D]],
@@ -198,7 +198,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
     }
 }
 
-/// The nearest points of one set for each of another, also of more dimensions than other joins have.
+/// The nearest points of one set for each point of another, also with more dimensions than other joins support.
 fn knn<S: Nasty, const D: usize>(device: &Device, draw: &Draw, case: &Case<S, D>) -> Outcome {
     let (points, space) = (case.point_numbers(), &case.space);
     let k = draw.choose(Choice::K, &[1, 0, 3, points.len() + 2]);
