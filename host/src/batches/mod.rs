@@ -41,9 +41,14 @@ const ROWS: usize = 1 << 22;
 ///
 /// let mut batches = Batches::new().bytes(1 << 20).rows(3);
 /// let mut sizes = Vec::new();
-/// let delivered = tree.within_batches(&points, 1.0, &QueryOptions::default(), &mut batches, |batch| {     for row in batch.rows() {     
-///    sizes.push((row, batch.row(row).len()));     }     ControlFlow::Continue(()) })?; assert_eq!(sizes, [(0, 2), (1, 3), (2, 3), (3,
-/// 2)]); assert!(delivered.is_complete && delivered.items == 10);
+/// let delivered = tree.within_batches(&points, 1.0, &QueryOptions::default(), &mut batches, |batch| {
+///     for row in batch.rows() {
+///         sizes.push((row, batch.row(row).len()));
+///     }
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(sizes, [(0, 2), (1, 3), (2, 3), (3, 2)]);
+/// assert!(delivered.is_complete && delivered.items == 10);
 /// # Ok::<(), kauri::Error>(())
 /// ```
 pub struct Batches<'p> {
