@@ -1,7 +1,7 @@
-//! The cpu backend against kiddo: the same points, the same queries, queries on all threads of rayon. (kiddo builds on one.)
+//! The CPU backend against kiddo: equal points and queries, queries on all threads of rayon. (kiddo builds on one thread.)
 //!
-//! kauri puts queries in order itself and answers in theirs. kiddo is given them twice: as they come, and along a Morton curve,
-//! which is how its caller would do best; the time of that sort is not counted.
+//! kauri sorts queries itself and returns results in their original order. kiddo gets them twice: in input order, and sorted
+//! along a Morton curve, the best order for it; the time of that sort is not counted.
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
@@ -16,12 +16,12 @@ use std::num::NonZero;
 
 /// Points, and queries.
 const POINTS: usize = 1_000_000;
-/// Points that a query finds within its radius, on average.
+/// Average number of points within a query's radius.
 const WITHIN: f64 = 10.0;
 
 type Kiddo = ImmutableKdTree<f64, u32, 2, 32>;
 
-/// Both trees over the same points, and queries as they come and along a Morton curve.
+/// Both trees over equal points; queries in input order and along a Morton curve.
 struct Bench {
     kauri: KdTree<[f64; 2]>,
     kiddo: Kiddo,
@@ -42,7 +42,7 @@ fn kauri(points: &[[f64; 2]]) -> KdTree<[f64; 2]> {
     KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).expect("finite points")
 }
 
-/// The place of a point of the unit square along a Morton curve.
+/// Returns the Morton code of a point in the unit square.
 fn morton(point: &[f64; 2]) -> u64 {
     let [x, y] = point.map(|x| (x * f64::from(1 << 16)) as u64);
     (0..16).fold(0, |place, bit| place | (x >> bit & 1) << (2 * bit) | (y >> bit & 1) << (2 * bit + 1))

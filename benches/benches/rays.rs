@@ -1,7 +1,8 @@
-//! Rays on the CPU against the crate `bvh`: the same meshes, the same rays, builds and rays on all threads of rayon.
+//! Rays on the CPU against the crate `bvh`: equal meshes and rays, builds and rays on all threads of rayon.
 //!
-//! `bvh` has no test of triangles that counts both sides, so it is given one (Möller, Trumbore 1997), which is not watertight; kauri's is. Shapes come from it nearest box first, so that
-//! the first hit ends a ray as soon as the next box is behind it.
+//! `bvh` has no two-sided triangle test, so this file adds one (Möller, Trumbore 1997), which is not watertight; kauri's test
+//! is. `bvh` returns shapes in the order of their boxes along the ray, so a ray ends at the first hit that is nearer than the
+//! next box.
 
 use bvh::aabb::{Aabb, Bounded};
 use bvh::bounding_hierarchy::{BHShape, BoundingHierarchy};
@@ -50,7 +51,7 @@ impl Triangle {
         (0..mesh.len()).map(triangle).collect()
     }
 
-    /// How far a ray goes to the triangle, if it hits it.
+    /// Returns the distance along a ray to its hit of the triangle.
     fn hit(&self, ray: &bvh::ray::Ray<f32, 3>) -> Option<f32> {
         let [a, b, c] = self.corners;
         let (to_b, to_c, from) = (b - a, c - a, ray.origin - a);
@@ -64,7 +65,7 @@ impl Triangle {
     }
 }
 
-/// The first triangle that a ray hits.
+/// Returns the first triangle that a ray hits.
 fn closest(tree: &Bvh<f32, 3>, triangles: &[Triangle], ray: &Ray) -> u32 {
     let ray = bvh::ray::Ray::new(Point3::from(ray.origin), Vector3::from(ray.direction));
     let (mut id, mut least) = (Hit::NO_TRIANGLE, f32::INFINITY);
@@ -82,7 +83,7 @@ fn closest(tree: &Bvh<f32, 3>, triangles: &[Triangle], ray: &Ray) -> u32 {
     id
 }
 
-/// Rays of a picture, and through any two places of the mesh's box.
+/// Returns the primary rays of a picture, and rays through two random points of the mesh's bounding box.
 fn rays(mesh: &Mesh) -> [(&'static str, Vec<Ray>); 2] {
     let camera = Camera::new([0.6, -1.0, 0.5], [0.0; 3]);
     let primary = camera.framing(mesh.vertices(), 4.0 / 3.0).rays(SIZE).expect("a camera");

@@ -1,4 +1,4 @@
-//! What a result was measured on. A number without this says nothing.
+//! The machine and program of a result.
 
 use kauri::Device;
 use serde::Serialize;
@@ -9,9 +9,9 @@ use std::{env, fs};
 pub struct Hardware {
     /// The device, as kauri describes it.
     pub device: String,
-    /// Of a GPU: its vendor's name, compute capability, multiprocessors, bytes of memory, the CUDA version of its driver.
+    /// Properties of the GPU, if the device is one.
     pub gpu: Option<GpuInfo>,
-    /// The CPU's name, where the system tells.
+    /// The CPU's name, if the system reports it.
     pub cpu: Option<String>,
     /// Threads that rayon uses.
     pub threads: usize,
@@ -36,12 +36,12 @@ pub struct GpuInfo {
     pub memory_bytes: u64,
     /// The newest CUDA that the driver supports.
     pub cuda: String,
-    /// Version of the driver itself, where the system tells.
+    /// Version of the driver, if the system reports it.
     pub driver: Option<String>,
 }
 
 impl Hardware {
-    /// This machine, with `device`.
+    /// Returns the description of this machine, with `device`.
     pub fn of(device: &Device) -> Hardware {
         let dotted = |(major, minor): (u32, u32)| format!("{major}.{minor}");
         let gpu = device.gpu().map(|gpu| {
@@ -67,7 +67,7 @@ impl Hardware {
     }
 }
 
-/// `580.159.04` of `NVRM version: NVIDIA UNIX … Kernel Module  580.159.04  Release Build …`.
+/// Parses `580.159.04` from `NVRM version: NVIDIA UNIX … Kernel Module  580.159.04  Release Build …`.
 fn driver_version() -> Option<String> {
     let text = fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     let is_version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');

@@ -1,5 +1,5 @@
-//! The harness of kauri's benchmarks: timing by device events or by the wall clock, inputs from seeds, a report that says
-//! what it was measured on. A suite is a file in [`suites`]; the program `kauri-bench` runs them.
+//! The harness of kauri's benchmarks: timing by device events or by the wall clock, inputs from seeds, reports that name
+//! the machine. A suite is a file in [`suites`]; the program `kauri-bench` runs them.
 
 pub mod figures;
 pub mod hardware;

@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "kauri-bench", version)]
 struct Arguments {
-    /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson; kdtree-several; kdtree-wald; join; join-cpu;
+    /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson; kdtree-multi-gpu; kdtree-wald; join; join-cpu;
     /// join-thesis; join-thesis-once; quadtree; quadtree-host; quadtree-gluck; sah; sah-chang;
     /// primitives or a part of these: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
@@ -35,7 +35,7 @@ struct Arguments {
     /// Seed of the random input
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Meshes to build over, OBJ or PLY files, beside those that are made
+    /// Meshes to measure in addition to the generated ones: OBJ or PLY files
     #[arg(long, value_name = "FILE")]
     model: Vec<PathBuf>,
     /// Add the rows of other systems: lines of JSON, as the programs of benches/rivals print them
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
         report.add_rivals(&lines).map_err(anyhow::Error::msg)?;
     }
     report.explain(&[suites::kdtree::NOTES, suites::join::NOTES, suites::primitives::NOTES].concat());
-    // What was measured before an error is worth keeping.
+    // Rows measured before an error are kept.
     print!("{}", report.to_markdown());
     if let Some(path) = &arguments.table {
         std::fs::write(path, report.to_markdown())

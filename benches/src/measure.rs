@@ -5,36 +5,36 @@ use kauri::device::{Event, Stream};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// How often to run.
+/// Number of runs of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Runs before the first that counts.
+    /// Runs before the first counted run.
     pub warm_up: usize,
-    /// Runs that count.
+    /// Counted runs.
     pub runs: usize,
-    /// When this is over no further run begins, but at least one counts.
+    /// Time after which no further run starts; at least one run is counted.
     pub limit: Duration,
 }
 
-/// What the runs took.
+/// Times of the runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Timing {
     /// `device events`, or `wall` for work that includes the host's part.
     pub clock: &'static str,
     /// Number of runs.
     pub runs: usize,
-    /// Of the runs' milliseconds the median, and the shortest and longest.
+    /// Median of the runs, in milliseconds.
     pub median_ms: f64,
-    /// The shortest.
+    /// Shortest run.
     pub min_ms: f64,
-    /// The longest.
+    /// Longest run.
     pub max_ms: f64,
-    /// The middle half of the runs lies within this, relative to the median.
+    /// Interquartile range of the runs, divided by the median.
     pub spread: f64,
 }
 
 impl Timing {
-    /// Sums up runs.
+    /// Summarizes runs.
     ///
     /// # Panics
     /// If there is none.
@@ -49,7 +49,7 @@ impl Timing {
 }
 
 impl Effort {
-    /// Repeats `run`, which gives what counts of each run, and returns those of the runs after warm-up.
+    /// Repeats `run` and returns its results after warm-up.
     ///
     /// # Errors
     /// That of the first run that fails.
@@ -69,7 +69,7 @@ impl Effort {
         Ok(results)
     }
 
-    /// Times work by the wall clock, with all that the host does for it.
+    /// Times work by the wall clock, including the host's part.
     ///
     /// # Errors
     /// That of the first run that fails.
@@ -78,14 +78,14 @@ impl Effort {
             let begin = Instant::now();
             let result = work()?;
             let time = begin.elapsed();
-            // What it costs to give the result back is not part of the work.
+            // The time to drop the result is not part of the work.
             drop(result);
             Ok(time)
         })?;
         Ok(Timing::of("wall", &runs))
     }
 
-    /// Times work that goes to a stream by events around it.
+    /// Times work on a stream by events around it.
     ///
     /// # Errors
     /// That of the first run that fails.

@@ -1,33 +1,29 @@
-//! Throughput against size as SVG pictures: a picture a kind of work, a panel an input, a line a system, and the copy
-//! bandwidth of the same run as what none of them can pass.
+//! Plots of throughput against size as SVG: one picture for each kind of work, one panel for each input, one line for each
+//! system, and the copy bandwidth of the run as the upper bound.
 
-use crate::figures;
+mod chart;
+mod figure;
+
 use crate::report::{Report, Row};
 use anyhow::{Context, Result, anyhow};
+use chart::{COLUMNS, COPY, Drawn, KAURI, PANEL, distinct, swatch};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Size of a panel.
-pub(crate) const PANEL: (u32, u32) = (460, 320);
-/// Panels side by side.
-pub(crate) const COLUMNS: usize = 2;
-pub(crate) const KAURI: RGBColor = RGBColor(26, 127, 90);
 const RIVALS: [RGBColor; 3] = [RGBColor(200, 80, 40), RGBColor(90, 90, 200), RGBColor(150, 60, 150)];
-pub(crate) const COPY: RGBColor = RGBColor(130, 130, 130);
 
-/// Writes a picture for each kind of work that was measured at two sizes or more; of a published experiment its own pictures.
+/// Writes a picture for each kind of work that was measured at two or more sizes; for a published experiment, its figures.
 ///
 /// # Errors
 /// If the folder cannot be written.
 pub fn write(report: &Report, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for figure in report.figures {
-        let path = folder.join(format!("{}.svg", file_name(figure.name)));
-        let picture =
-            figures::draw(figure, &report.rows).map_err(|error| anyhow!("{}: {error}", figure.name))?;
+    for item in report.figures {
+        let path = folder.join(format!("{}.svg", file_name(item.name)));
+        let picture = figure::draw(item, &report.rows).map_err(|error| anyhow!("{}: {error}", item.name))?;
         if let Some(picture) = picture {
             fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -53,13 +49,11 @@ pub fn write(report: &Report, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bytes a second, read and written, of the copy of the same run.
+/// Returns the copy bandwidth of the run: bytes read and written a second.
 fn copy_bandwidth(report: &Report) -> Option<f64> {
     let row = report.rows.iter().find(|row| row.work == "device copy")?;
     Some(row.bytes? as f64 / row.timing.as_ref()?.median_ms * 1e3)
 }
-
-pub(crate) type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn draw(work: &str, rows: &[&Row], inputs: &[&str], copy: Option<f64>) -> Drawn<String> {
     let (columns, lines) = (inputs.len().min(COLUMNS), inputs.len().div_ceil(COLUMNS));
@@ -87,7 +81,7 @@ fn draw_panel(
         let seconds = row.timing.as_ref()?.median_ms / 1e3;
         Some((row.n as f64, row.items.unwrap_or(row.n) as f64 / seconds / 1e9))
     };
-    // What a copy of as many bytes would do, by the row that moves the most bytes an item.
+    // The throughput of a copy that moves as many bytes an item as the row with the most bytes an item.
     let bytes_an_item = rows.iter().filter_map(|row| Some(row.bytes? as f64 / row.n as f64)).reduce(f64::max);
     let limit = copy.zip(bytes_an_item).map(|(bandwidth, bytes)| bandwidth / bytes / 1e9);
 
@@ -134,22 +128,7 @@ fn draw_panel(
     Ok(())
 }
 
-pub(crate) fn swatch((x, y): (i32, i32), color: RGBColor) -> PathElement<(i32, i32)> {
-    PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2))
-}
-
-/// The values, each once, in the order of their first appearance.
-pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    values.for_each(|value| {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-    });
-    found
-}
-
-/// `sort-pairs` of `sort pairs`.
+/// Returns the file name of a kind of work: `sort-pairs` for `sort pairs`.
 fn file_name(work: &str) -> String {
     let words: Vec<&str> =
         work.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();

@@ -1,9 +1,9 @@
-//! Random input that is the same in every run, on every machine: a point follows from the seed and its number.
+//! Random input that is equal in every run and on every machine: a point depends only on the seed and its index.
 
 mod real_like;
 mod skewed;
 
-pub use real_like::{harbours, inland};
+pub use real_like::{harbors, inland};
 pub use skewed::{clustered, duplicated, lidar};
 
 use kauri::Scalar;
@@ -14,18 +14,18 @@ use rayon::prelude::*;
 /// Step of the states of SplitMix64.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Random bits number `i` of a seed; the rivals make the same.
+/// Returns random bits number `i` of a seed; the rivals generate the same bits.
 pub fn noise(seed: u64, i: u64) -> u64 {
     splitmix64(seed.wrapping_add(i.wrapping_mul(STEP)))
 }
 
-/// A coordinate type whose arrays are points as they are.
+/// A coordinate type whose arrays are points.
 pub trait Number: Coord + Scalar<Coord = Self> {}
 impl<C: Coord + Scalar<Coord = C>> Number for C {}
 
-/// A coordinate type that points can be scattered in.
+/// A coordinate type with a uniform distribution on the unit interval.
 pub trait Uniform: Number {
-    /// Of random bits a number from 0 to 1, 1 not included.
+    /// Converts random bits to a number in [0, 1).
     fn uniform(bits: u64) -> Self;
 }
 
@@ -41,12 +41,12 @@ impl Uniform for f64 {
     }
 }
 
-/// Points scattered evenly in the unit cube.
+/// Returns uniformly distributed points in the unit cube.
 pub fn uniform<C: Uniform, const D: usize>(num_points: usize, seed: u64) -> Vec<[C; D]> {
     scattered(num_points, seed, C::uniform)
 }
 
-/// Points whose coordinates are integers scattered evenly among those of 32 bits.
+/// Returns one-dimensional points with uniformly distributed 32-bit integer coordinates.
 pub fn integers<C: Coord>(num_points: usize, seed: u64) -> Vec<[C; 1]> {
     scattered(num_points, seed, |bits| C::from_f64(f64::from((bits >> 32) as i32)))
 }
@@ -72,7 +72,7 @@ mod tests {
         assert!(points.iter().flatten().all(|x| (0.0..1.0).contains(x)));
         let mean = uniform::<f64, 1>(10_000, 1).as_flattened().iter().sum::<f64>() / 1e4;
         assert!((mean - 0.5).abs() < 0.02, "{mean}");
-        // Recorded results are of these points.
+        // Recorded results were measured with these points.
         assert_eq!(uniform::<f32, 2>(2, 1)[1][0], (0xf893_a2ee_fb32_555e_u64 >> 40) as f32 / 16_777_216.0);
     }
 

@@ -1,6 +1,6 @@
-//! Results: rows of a suite with what they were measured on, as JSON and as a Markdown table.
+//! Results: the rows of a suite and the machine, as JSON and as a Markdown table.
 
-use crate::figures::{Figure, Place};
+use crate::figures::{Figure, FigurePoint};
 use crate::hardware::Hardware;
 use crate::measure::Timing;
 use serde::Serialize;
@@ -12,18 +12,18 @@ use std::fmt::Write;
 pub struct Report {
     /// The suite's name.
     pub suite: &'static str,
-    /// What it ran on.
+    /// The machine.
     pub hardware: Hardware,
     /// Seed of the random input.
     pub seed: u64,
-    /// What was measured.
+    /// The measurements.
     pub rows: Vec<Row>,
-    /// The pictures of a published experiment, in which rows have places.
+    /// The figures of a published experiment; rows have points in them.
     #[serde(skip)]
     pub figures: &'static [Figure],
 }
 
-/// Why rows of some work miss their goal.
+/// Reason for which rows of some work miss their goal.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     work: &'static str,
@@ -33,7 +33,8 @@ pub struct Note {
 }
 
 impl Note {
-    /// For rows of this work, or with a `*` at the end of what begins so, whose input begins so, from so many items on.
+    /// Creates a note for rows with this work (a trailing `*` matches any ending), an input with this prefix, and at least
+    /// `from` items.
     pub const fn new(work: &'static str, input: &'static str, from: u64, text: &'static str) -> Self {
         Self { work, input, from, text }
     }
@@ -47,69 +48,69 @@ impl Note {
     }
 }
 
-/// The part of the copy bandwidth that rows of `LARGE` items and more are to reach, if they count bytes.
+/// Goal of rows that count bytes, for `LARGE` and more items: this share of the copy bandwidth.
 const GOAL: f64 = 0.9;
 const LARGE: u64 = 128_000_000;
 
-/// The last word on input without skew.
+/// Last part of an input's name without skew.
 const UNIFORM: &str = "uniform";
 
 /// One measurement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
-    /// Whose work it was; empty for kauri's.
+    /// The measured system; empty for kauri.
     pub system: String,
-    /// What was done: `build`, `nearest k=8` …
+    /// The work: `build`, `nearest k=8` …
     pub work: String,
-    /// On what: `f32 x 3, uniform`.
+    /// The input: `f32 x 3, uniform`.
     pub input: String,
     /// Size of the input.
     pub n: u64,
-    /// What it took.
+    /// The times; `None` if the row was not measured.
     pub timing: Option<Timing>,
-    /// Units of work done, for the throughput: points built, queries answered, points found.
+    /// Units of work, for the throughput: points built, queries answered, points found.
     pub items: Option<u64>,
     /// Bytes read and written, for the bandwidth.
     pub bytes: Option<u64>,
-    /// Temporary bytes, beside input and result.
+    /// Temporary bytes, without input and result.
     pub temp_bytes: Option<u64>,
-    /// How the work was found right, if it was checked.
+    /// How the result was verified, if it was.
     pub check: Option<&'static str>,
-    /// If a goal was missed: what bounds it.
+    /// If a goal was missed: the bound.
     pub bound: Option<&'static str>,
-    /// What else there is to say, such as why it was left out.
+    /// A remark, such as the reason for which the row was not measured.
     pub note: Option<String>,
-    /// What its parts took, where they are known one by one.
+    /// Times of the phases, if known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
-    /// Where it stands in pictures of a published experiment.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub places: Vec<Place>,
+    /// Points in figures of a published experiment.
+    #[serde(rename = "places", skip_serializing_if = "Vec::is_empty")]
+    pub figure_points: Vec<FigurePoint>,
 }
 
-/// A part of the work of a row.
+/// A phase of the work of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// Its name.
+    /// Name of the phase.
     pub name: String,
-    /// What it took.
+    /// Time in milliseconds.
     pub ms: f64,
 }
 
 impl Phase {
-    /// Parts with what each took, of which none took less than no time: differences of measurements may.
+    /// Creates phases from names and times. Negative times, which differences of measurements may have, become 0.
     pub fn all<const N: usize>(parts: [(&str, f64); N]) -> Vec<Phase> {
         parts.map(|(name, ms)| Phase { name: name.to_owned(), ms: ms.max(0.0) }).into()
     }
 }
 
 impl Report {
-    /// No results yet.
+    /// Creates a report without rows.
     pub fn new(suite: &'static str, hardware: Hardware, seed: u64) -> Report {
         Report { suite, hardware, seed, rows: Vec::new(), figures: &[] }
     }
 
-    /// Adds a row, and shows it on the error stream: suites take minutes.
+    /// Adds a row, and prints it to the error stream, because suites take minutes.
     pub fn push(&mut self, row: Row) {
         let median = row.timing.as_ref().map(|timing| format!("{:.3} ms", timing.median_ms));
         let parts = [median, row.note.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -117,25 +118,25 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Adds the rows of other systems, lines of JSON as their programs print them, each behind those of the same work, input
-    /// and size.
+    /// Adds rows of other systems, given as the lines of JSON that their programs print. Each row follows the rows of equal
+    /// work, input and size.
     ///
     /// # Errors
-    /// The first line that is no row.
+    /// The first line that is not a row.
     pub fn add_rivals(&mut self, lines: &str) -> Result<(), String> {
         for line in lines.lines().filter(|line| line.starts_with('{')) {
             let mut row = Row::of_rival(line).ok_or_else(|| format!("no row of a rival: {line}"))?;
             let own = self.rows.iter().find(|own| own.is_kauri() && own.is_like(&row));
-            row.places = own.map_or(Vec::new(), |own| own.places.clone());
-            row.places.iter_mut().for_each(|place| place.take(&row.system));
+            row.figure_points = own.map_or(Vec::new(), |own| own.figure_points.clone());
+            row.figure_points.iter_mut().for_each(|point| point.set_system(&row.system));
             let last = self.rows.iter().rposition(|other| other.is_like(&row));
             self.rows.insert(last.map_or(self.rows.len(), |last| last + 1), row);
         }
         Ok(())
     }
 
-    /// Says of kauri's rows that are slower than a rival's, or far from the copy bandwidth, what the first note that fits says,
-    /// or that there is none.
+    /// Sets the bound of kauri's rows that are slower than a rival's, or far from the copy bandwidth: the first matching note,
+    /// or a remark that there is none.
     pub fn explain(&mut self, notes: &[Note]) {
         let copied = self.rows.iter().find(|row| row.work == "device copy").and_then(Row::bytes_per_ms);
         for i in 0..self.rows.len() {
@@ -157,14 +158,14 @@ impl Report {
         }
     }
 
-    /// How many times as fast as this rival kauri did the same.
+    /// Returns kauri's speed-up over this row of a rival.
     fn advantage(&self, rival: &Row) -> Option<f64> {
         let own = self.rows.iter().find(|row| row.is_kauri() && row.is_like(rival))?;
         let ratio = rival.timing.as_ref()?.median_ms / own.timing.as_ref()?.median_ms;
         (!rival.is_kauri()).then_some(ratio)
     }
 
-    /// A table for people.
+    /// Returns the report as Markdown tables.
     pub fn to_markdown(&self) -> String {
         let hardware = &self.hardware;
         let driver = hardware.gpu.as_ref().and_then(|gpu| gpu.driver.clone());
@@ -204,7 +205,7 @@ impl Report {
         text + &self.shares() + &self.skew() + &self.bounds()
     }
 
-    /// The parts of rows whose parts are known.
+    /// Returns the table of phases.
     fn shares(&self) -> String {
         let mut text = String::new();
         for row in self.rows.iter().filter(|row| !row.phases.is_empty()) {
@@ -225,7 +226,7 @@ impl Report {
         )
     }
 
-    /// What an item of skewed input takes, relative to uniform input of the same size.
+    /// Returns the table of times an item for skewed input, relative to uniform input of equal size.
     fn skew(&self) -> String {
         let mut text = String::new();
         for row in self.rows.iter().filter(|row| row.is_kauri()) {
@@ -249,7 +250,7 @@ impl Report {
         format!("\nTime for an item, relative to uniform input:\n\n{head}{text}")
     }
 
-    /// What bounds the rows that missed a goal: each reason with its rows.
+    /// Returns the bounds of rows that missed a goal, each with its rows.
     fn bounds(&self) -> String {
         let mut reasons: Vec<&str> = Vec::new();
         for reason in self.rows.iter().filter_map(|row| row.bound) {
@@ -310,7 +311,7 @@ impl Row {
         })
     }
 
-    /// Nanoseconds an item.
+    /// Returns the nanoseconds an item.
     fn ns_each(&self) -> Option<f64> {
         Some(self.timing.as_ref()?.median_ms * 1e6 / self.items? as f64)
     }
@@ -347,16 +348,16 @@ mod tests {
     }
 
     #[test]
-    fn rivals_have_parts_and_places() {
+    fn rivals_have_parts_and_figure_points() {
         let mut report = Report::new("test", Hardware::of(&Device::cpu()), 1);
-        let place = |panel: &str, line: &str| Place::new("time", panel, line, 10.0);
+        let point = |panel: &str, line: &str| FigurePoint::new("time", panel, line, 10.0);
         let (work, input) = ("sort".to_owned(), "u32".to_owned());
-        let places = vec![place("all", "registers"), place("registers", "")];
-        report.rows.push(Row { work, input, n: 10, places, ..Row::default() });
+        let figure_points = vec![point("all", "registers"), point("registers", "")];
+        report.rows.push(Row { work, input, n: 10, figure_points, ..Row::default() });
         let line = r#"{"system":"CUB","work":"sort","input":"u32","n":10,"median_ms":3.0,"min_ms":3.0,"max_ms":4.0,"runs":5,
             "phases":[{"name":"count","ms":1.0},{"name":"move","ms":3.0}]}"#;
         report.add_rivals(&line.replace('\n', "")).unwrap();
-        assert_eq!(report.rows[1].places, [place("all", "CUB"), place("CUB", "")]);
+        assert_eq!(report.rows[1].figure_points, [point("all", "CUB"), point("CUB", "")]);
         assert_eq!(report.rows[1].phases, Phase::all([("count", 1.0), ("move", 3.0)]));
         let text = report.to_markdown();
         assert!(

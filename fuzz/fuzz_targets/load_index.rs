@@ -1,9 +1,9 @@
-//! Any bytes, loaded as every kind of index: an error, or a tree that can be asked anything.
+//! Loads any bytes as every kind of index: the result is an error, or a tree that answers every query.
 //!
-//! `cargo +nightly fuzz run load_index`, best with a few small files that `save` wrote in `corpus/load_index`.
+//! Run `cargo +nightly fuzz run load_index`, preferably with a few small files from `save` in `corpus/load_index`.
 //!
-//! A fuzzer does not guess checksums, so every input is tried a second time with those that it should have. The test
-//! `any_bytes_are_an_error_or_a_tree` of the conformance suite does the same without a fuzzer.
+//! A fuzzer does not guess checksums, so every input is loaded a second time with correct checksums. The test
+//! `any_bytes_are_an_error_or_a_tree` of the conformance suite does this without a fuzzer.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! Any bytes, read as an OBJ mesh: an error of the file, or something whole.
+//! Reads any bytes as an OBJ mesh: the result is an error of the file, or complete data.
 //!
-//! `cargo +nightly fuzz run read_obj`, best with the seeds that the test `broken_tables_and_meshes` of the conformance suite writes into
-//! `corpus/read_obj` if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test does the same without a fuzzer.
+//! Run `cargo +nightly fuzz run read_obj`, preferably with seeds in `corpus/read_obj`: the test `broken_tables_and_meshes` of the conformance suite
+//! writes them if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test also runs without a fuzzer.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! Any bytes, read as a PLY mesh: an error of the file, or something whole.
+//! Reads any bytes as a PLY mesh: the result is an error of the file, or complete data.
 //!
-//! `cargo +nightly fuzz run read_ply`, best with the seeds that the test `broken_tables_and_meshes` of the conformance suite writes into
-//! `corpus/read_ply` if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test does the same without a fuzzer.
+//! Run `cargo +nightly fuzz run read_ply`, preferably with seeds in `corpus/read_ply`: the test `broken_tables_and_meshes` of the conformance suite
+//! writes them if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test also runs without a fuzzer.
 
 #![no_main]
 

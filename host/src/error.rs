@@ -1,4 +1,4 @@
-//! The one error type of the library.
+//! The error type of the library.
 
 use std::fmt;
 use std::path::{Display, Path, PathBuf};
@@ -6,15 +6,27 @@ use std::path::{Display, Path, PathBuf};
 /// `Result` with kauri's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong in a call to kauri. Every message says what to do; after any error every object stays
-/// usable, except after [`Error::ContextPoisoned`], which every later call on that device then returns.
+/// An error of a call to kauri. Its message names the place of the error and what to do about it.
+///
+/// Every object stays usable after an error. The exception is an error that destroys a device's context: every later call on that device
+/// returns [`Error::ContextPoisoned`].
+///
+/// ```
+/// use kauri::{Device, Error, KdTree, KdTreeOptions};
+///
+/// let points = [[0.0, 1.0], [f32::NAN, 2.0]];
+/// let error = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap_err();
+/// assert!(matches!(error, Error::NonFinite { index: 1, axis: 0, .. }));
+/// assert_eq!(error.to_string(), "point 1 has NaN on axis 0: coordinates must be finite");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    // Input values.
     /// A coordinate is NaN or infinite.
     #[error("{what} {index} has {value} on axis {axis}: coordinates must be finite")]
     NonFinite {
-        /// What was refused: "point", "query" or "vertex".
+        /// The invalid input: "point", "query" or "vertex".
         what: &'static str,
         /// Its index in the input.
         index: u64,
@@ -23,37 +35,27 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
-    /// A coordinate is so large that squared distances could overflow to infinity, or an integer that is not a `f64`.
+    /// A coordinate is so large that squared distances could overflow to infinity, or an integer that `f64` does not represent exactly.
     #[error(
         "{what} {index} has {value:e} on axis {axis}: magnitudes above {limit:e} overflow when squared, or are not exact; \
          scale the coordinates or use a wider type"
     )]
     CoordinateTooLarge {
-        /// What was refused: "point", "query" or "vertex".
+        /// The invalid input: "point", "query" or "vertex".
         what: &'static str,
         /// Its index in the input.
         index: u64,
         /// The axis, from 0.
         axis: usize,
-        /// The value found, for an integer rounded.
+        /// The value found; integers are rounded.
         value: f64,
         /// The largest magnitude accepted.
         limit: f64,
     },
-    /// A position is farther from the offset of a LAS file than integers of 32 bits reach.
-    #[error(
-        "{value} on axis {axis} is beyond integers of 32 bits: take an offset that is nearer, or a larger scale"
-    )]
-    BeyondIntegers {
-        /// The axis, from 0.
-        axis: usize,
-        /// The position on it, in meters.
-        value: f64,
-    },
     /// A lon/lat point is outside the range of its coordinates.
     #[error("{what} {index} has {axis} {value}: {axis} must be within ±{limit} degrees")]
     InvalidLonLat {
-        /// What was refused: "point" or "query".
+        /// The invalid input: "point" or "query".
         what: &'static str,
         /// Its index in the input.
         index: u64,
@@ -64,84 +66,6 @@ pub enum Error {
         /// The largest magnitude accepted, in degrees.
         limit: f64,
     },
-    /// More points than 32-bit ids can name.
-    #[error("{count} points: point ids are 32-bit, at most {max} points fit in one index; split the input")]
-    TooManyPoints {
-        /// Points given.
-        count: u64,
-        /// Points accepted.
-        max: u64,
-    },
-    /// More items than a call accepts, because it numbers them in 32 bits.
-    #[error("{count} {what}: at most {max}; split the input")]
-    TooManyItems {
-        /// What they are.
-        what: &'static str,
-        /// Items given.
-        count: u64,
-        /// Items accepted.
-        max: u64,
-    },
-    /// A result has more items than memory can hold.
-    #[error(
-        "the result does not fit in memory: it is {count} items, {bytes} bytes, and {free} bytes of {memory} memory are free; \
-         take it in batches (nearest_batches, within_batches, in_boxes_batches, each_hit), or ask fewer queries at a time"
-    )]
-    ResultTooLarge {
-        /// Exactly how many there are: neighbors, points found, or hits of rays; of these on a GPU as often as leaves have them on the way. `u64::MAX`
-        /// stands for that many and more.
-        count: u64,
-        /// Bytes of all of them.
-        bytes: u64,
-        /// Which memory: "device", "pinned host" or "host".
-        memory: &'static str,
-        /// Bytes free at that moment, as far as the system tells.
-        free: u64,
-    },
-    /// A row of a result is larger than a batch may be.
-    #[error(
-        "row {row} has {count} items, {bytes} bytes, and a batch takes {most}: ask for larger batches (Batches::bytes)"
-    )]
-    RowTooLarge {
-        /// The row: the first that does not fit. Those before it have been delivered.
-        row: u64,
-        /// Exactly how many items it has.
-        count: u64,
-        /// Bytes of them.
-        bytes: u64,
-        /// Bytes of items that a batch takes.
-        most: u64,
-    },
-    /// Two inputs do not belong together.
-    #[error("shape mismatch: {what}: expected {expected}, got {got}")]
-    Shape {
-        /// What was compared.
-        what: &'static str,
-        /// The size expected.
-        expected: u64,
-        /// The size given.
-        got: u64,
-    },
-    /// A number is not in the range that it must be in.
-    #[error("{what} {value}: expected {least} to {most}")]
-    OutOfRange {
-        /// What it is.
-        what: &'static str,
-        /// Its value.
-        value: u64,
-        /// The least that is accepted.
-        least: u64,
-        /// The greatest.
-        most: u64,
-    },
-    /// A length is negative or not a number.
-    #[error("{what} {value}: expected a number that is not negative")]
-    InvalidLength {
-        /// What it was for: "radius", "period" or "distance".
-        what: &'static str,
-        /// Its value.
-        value: f64,
-    },
     /// A score, or a weight of scores, is NaN or infinite.
     #[error("score or weight {index} is {value}: scores must be finite")]
     NonFiniteScore {
@@ -150,94 +74,197 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
-    /// A strategy of a join that was asked for does not keep so many pairs.
-    #[error(
-        "the strategy {strategy} keeps at most {most} pairs, and k is {k}: take another one, or Strategy::Auto"
-    )]
-    StrategyLimit {
-        /// Its name.
-        strategy: &'static str,
-        /// The pairs that were asked for.
-        k: u64,
-        /// Most pairs that it keeps.
+    /// A length is negative or not a number.
+    #[error("{what} {value}: expected a number that is 0 or greater")]
+    InvalidLength {
+        /// The name of the length, such as "radius", "period" or "distance".
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A number is out of range.
+    #[error("{what} {value}: expected {least} to {most}")]
+    OutOfRange {
+        /// The name of the number.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// The least value accepted.
+        least: u64,
+        /// The greatest value accepted.
         most: u64,
     },
-    /// Points within a distance were asked for with options that have no radius.
-    #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
-    NoRadius,
-    /// A query in device memory was prepared for another tree.
+    /// A query and a point are farther apart on a periodic axis than its period.
     #[error(
-        "the query was prepared for another tree: prepare it for the one that is asked (KdTree::prepare)"
-    )]
-    OtherTree,
-    /// A query and a point lie farther apart on an axis than it takes to repeat.
-    #[error(
-        "{what} {index} is {distance} from a point on axis {axis}, which repeats after {period}: bring all points and queries \
+        "{what} {index} is {distance} from a point on axis {axis}, which has a period of {period}: move all points and queries \
          into one period"
     )]
     BeyondPeriod {
-        /// What was refused: "query", or "point" if the tree's own points are the queries.
+        /// The invalid input: "query", or "point" if the tree's own points are the queries.
         what: &'static str,
         /// Its index in the input.
         index: u64,
         /// The axis, from 0.
         axis: usize,
-        /// How far the farthest point is on that axis.
+        /// The distance of the farthest point on that axis.
         distance: f64,
-        /// The axis' period.
+        /// The period of the axis.
         period: f64,
     },
-    /// Keys were to be sorted by bits that they do not have.
+    /// A sort by a range of bits that the keys do not have.
     #[error("bits {begin} to {end} of keys of {bits} bits: give a range within 0..{bits}")]
     InvalidBits {
         /// The first bit.
         begin: u32,
-        /// The bit behind the last.
+        /// The end of the range, exclusive.
         end: u32,
-        /// Bits of a key.
+        /// The number of bits of a key.
         bits: u32,
+    },
+    /// A triangle of a mesh refers to a vertex that does not exist.
+    #[error(
+        "corner {corner} of triangle {triangle} is vertex {index}: there are {vertices} vertices, from 0"
+    )]
+    NoSuchVertex {
+        /// The triangle, from 0.
+        triangle: u64,
+        /// Its corner, from 0 to 2.
+        corner: usize,
+        /// The index of the vertex.
+        index: u32,
+        /// The number of vertices.
+        vertices: u64,
+    },
+    /// A position does not fit in the 32-bit integers of a LAS file, or is not a number.
+    #[error(
+        "{value} m on axis {axis} does not fit in the 32-bit integers of a LAS file: choose a nearer offset or a larger scale"
+    )]
+    LasOverflow {
+        /// The axis, from 0.
+        axis: usize,
+        /// The position on it, in meters.
+        value: f64,
+    },
+
+    // Sizes and memory.
+    /// The sizes of two inputs do not match.
+    #[error("shape mismatch: {what}: expected {expected}, got {got}")]
+    Shape {
+        /// The size that was checked.
+        what: &'static str,
+        /// The size expected.
+        expected: u64,
+        /// The size given.
+        got: u64,
+    },
+    /// More items than a call accepts, because their ids are 32-bit.
+    #[error("{count} {what}: at most {max} are supported, because ids are 32-bit; split the input")]
+    TooManyItems {
+        /// The kind of items.
+        what: &'static str,
+        /// The number of items given.
+        count: u64,
+        /// The largest number accepted.
+        max: u64,
+    },
+    /// A result has more items than memory can hold.
+    #[error(
+        "the result does not fit in memory: it has {count} items, {bytes} bytes, and {free} bytes of {memory} memory are free; \
+         take it in batches (nearest_batches, within_batches, in_boxes_batches, each_hit), or run fewer queries at a time"
+    )]
+    ResultTooLarge {
+        /// The exact number of items: neighbors, points or hits. For hits of rays on a GPU, an item counts once per leaf in which the ray
+        /// meets it. `u64::MAX` stands for that many or more.
+        count: u64,
+        /// The bytes of all items.
+        bytes: u64,
+        /// The kind of memory: "device", "pinned host" or "host".
+        memory: &'static str,
+        /// The free bytes at that moment; 0 if the system does not report them.
+        free: u64,
+    },
+    /// A row of a result is larger than a batch.
+    #[error(
+        "row {row} has {count} items, {bytes} bytes, but a batch holds at most {most} bytes: allow larger batches (Batches::bytes)"
+    )]
+    RowTooLarge {
+        /// The first row that does not fit. All earlier rows have been delivered.
+        row: u64,
+        /// The exact number of its items.
+        count: u64,
+        /// The bytes of its items.
+        bytes: u64,
+        /// The largest number of bytes of a batch.
+        most: u64,
     },
     /// Memory could not be allocated.
     #[error(
         "out of {memory} memory: {requested} bytes for {label}, {free} bytes free; use smaller batches or free buffers"
     )]
     OutOfMemory {
-        /// Which memory: "device", "pinned host" or "host".
+        /// The kind of memory: "device", "pinned host" or "host".
         memory: &'static str,
-        /// Bytes asked for.
+        /// The bytes requested.
         requested: u64,
-        /// Bytes free at that moment, as far as the system tells.
+        /// The free bytes at that moment; 0 if the system does not report them.
         free: u64,
-        /// What the allocation was for.
+        /// The purpose of the allocation.
         label: &'static str,
     },
-    /// Who was told of the progress stopped the call.
+
+    // Queries, joins and long calls.
+    /// The strategy chosen for a join cannot keep `k` pairs.
+    #[error(
+        "strategy {strategy} keeps at most {most} pairs, but k is {k}: choose another strategy, or Strategy::Auto"
+    )]
+    StrategyLimit {
+        /// The name of the strategy.
+        strategy: &'static str,
+        /// The number of pairs requested.
+        k: u64,
+        /// The most pairs that the strategy keeps.
+        most: u64,
+    },
+    /// A search within a distance has options without a radius.
+    #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
+    NoRadius,
+    /// A query in device memory was prepared for another tree.
+    #[error(
+        "the query was prepared for another tree: prepare it with the tree that runs it (KdTree::prepare)"
+    )]
+    OtherTree,
+    /// A call with device buffers on an index that is not on a GPU.
+    #[error("the index is in host memory: use the call without buffers, or build the index on a GPU")]
+    NotOnGpu,
+    /// The progress callback stopped the call.
     #[error("stopped in phase '{phase}': {done} of {total} done")]
     Stopped {
         /// The phase.
         phase: &'static str,
-        /// How much of it was done.
+        /// The work done in this phase.
         done: u64,
-        /// How much there was to do.
+        /// The total work of this phase.
         total: u64,
     },
-    /// A device name that cannot be understood.
+
+    // Devices and drivers.
+    /// A device name that does not exist.
     #[error("unknown device '{name}': expected best, cpu, cuda, cuda:N or sim")]
     UnknownDevice {
         /// The name given.
         name: String,
     },
-    /// A device that this machine does not have.
-    #[error("there is no device cuda:{ordinal}: this machine has {available} CUDA devices")]
+    /// A CUDA device that this machine does not have.
+    #[error("there is no device cuda:{ordinal}: this machine has {available} CUDA devices, numbered from 0")]
     NoSuchDevice {
-        /// The ordinal asked for.
+        /// The ordinal requested.
         ordinal: usize,
-        /// Number of devices there are.
+        /// The number of CUDA devices.
         available: usize,
     },
     /// A buffer or an event of one device was used with a stream of another.
     #[error(
-        "a buffer or event of {buffer} was used with a stream of {stream}; copy what it holds, or use a stream of its device"
+        "a buffer or event of {buffer} was used with a stream of {stream}; copy its contents, or use a stream of its device"
     )]
     WrongDevice {
         /// The device of the buffer or event.
@@ -245,57 +272,56 @@ pub enum Error {
         /// The stream's device.
         stream: String,
     },
-    /// An environment variable has a value that cannot be understood.
-    #[error("environment variable {variable} is '{value}': expected {expected}")]
-    Environment {
-        /// Its name.
-        variable: &'static str,
-        /// Its value.
-        value: String,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// The simulator cannot understand its environment variables.
-    #[error("the simulator's environment: {expected}")]
-    SimEnvironment {
-        /// Which variable, and what it may be.
-        expected: String,
-    },
-    /// The CUDA driver library is not installed.
-    #[error("no CUDA driver: {reason} (searched {}); install NVIDIA's driver, or use --device cpu", searched.join(", "))]
-    DriverMissing {
-        /// Files that were tried.
-        searched: Vec<String>,
-        /// What the system said.
-        reason: String,
-    },
-    /// The driver is there and finds no device.
+    /// The driver finds no device.
     #[error(
         "the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu"
     )]
     NoDevice,
-    /// A call for device memory was made to an index that is not on a GPU.
-    #[error("the index is in host memory: use the call without buffers, or build the index on a GPU")]
-    NotOnGpu,
+    /// The CUDA driver library is not installed.
+    #[error("no CUDA driver: {reason} (searched {}); install NVIDIA's driver, or use --device cpu", searched.join(", "))]
+    DriverMissing {
+        /// The files that were tried.
+        searched: Vec<String>,
+        /// The message of the system.
+        reason: String,
+    },
     /// kauri was built without the feature `cuda`.
     #[error("this build of kauri has no CUDA support; enable the feature `cuda`, or use the cpu device")]
     CudaDisabled,
     /// kauri was built without the feature `sim`.
     #[error("this build of kauri has no simulator; enable the feature `sim`")]
     SimDisabled,
-    /// No kernels for this device are part of this build.
+    /// An environment variable has an invalid value.
+    #[error("environment variable {variable} is '{value}': expected {expected}")]
+    Environment {
+        /// The name of the variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// The valid values.
+        expected: &'static str,
+    },
+    /// An environment variable of the simulator has an invalid value.
+    #[error("the simulator's environment: {expected}")]
+    SimEnvironment {
+        /// The variable and its valid values.
+        expected: String,
+    },
+
+    // Kernels and driver calls.
+    /// This build has no kernels for the device.
     #[error("no PTX of family '{family}' for compute capability {}.{}: {advice}", capability.0, capability.1)]
     NoPtx {
         /// The kernel family.
         family: &'static str,
-        /// Compute capability of the device.
+        /// The compute capability of the device.
         capability: (u32, u32),
         /// What to do.
         advice: String,
     },
-    /// The driver refused a module of kernels.
+    /// The driver rejected a module of kernels.
     #[error(
-        "the driver refused the kernels of family '{family}' ({code} {name}: {advice}){}",
+        "the driver rejected the kernels of family '{family}' ({code} {name}: {advice}){}",
         log_suffix(log)
     )]
     BadModule {
@@ -310,7 +336,7 @@ pub enum Error {
         /// The log of the driver's compiler.
         log: String,
     },
-    /// A kernel that the module should hold is not in it.
+    /// A kernel is missing in its module.
     #[error("kernel '{kernel}' is not in the PTX of family '{family}'; rebuild it with `cargo xtask ptx`")]
     MissingKernel {
         /// The kernel's entry name.
@@ -318,52 +344,52 @@ pub enum Error {
         /// The kernel family.
         family: &'static str,
     },
-    /// A launch was refused before it started.
+    /// A launch was rejected before it started.
     #[error("kernel '{kernel}' cannot be launched with grid {grid} and block {block}: {reason}")]
     InvalidLaunch {
         /// The kernel's entry name.
         kernel: String,
-        /// Blocks of the grid.
+        /// The number of blocks.
         grid: u64,
-        /// Threads of a block.
+        /// The number of threads of a block.
         block: u32,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A call to the driver failed.
     #[error("{call} failed: {code} {name}, {meaning}; {advice}")]
     Driver {
-        /// The call.
+        /// The driver function.
         call: &'static str,
         /// The driver's result code.
         code: i32,
         /// The code's name.
         name: &'static str,
-        /// What it means.
+        /// The meaning of the code.
         meaning: &'static str,
         /// What to do.
         advice: &'static str,
     },
-    /// A kernel of a `checked` build made a wrong access and stopped.
+    /// A kernel of a `checked` build accessed memory out of bounds and stopped.
     #[error(
         "a kernel accessed element {index} of a buffer of {len}, at {file}:{line}, block {block}, thread {thread}; \
          the device context is lost"
     )]
     KernelFault {
-        /// Source file of the access.
+        /// The source file of the access.
         file: String,
-        /// Line of the access.
+        /// The line of the access.
         line: u32,
-        /// Block index of the thread.
+        /// The block index of the thread.
         block: u32,
-        /// Thread index in the block.
+        /// The thread index in the block.
         thread: u32,
         /// The index used.
         index: u64,
         /// The length of the buffer.
         len: u64,
     },
-    /// An earlier error destroyed the device's context; nothing works on it any more in this process.
+    /// An earlier error destroyed the context of the device, which is unusable in this process from then on.
     #[error("the context of {device} was lost by an earlier error ({code} {name}); restart the process")]
     ContextPoisoned {
         /// The device.
@@ -373,106 +399,87 @@ pub enum Error {
         /// The code's name.
         name: &'static str,
     },
-    /// The simulator found a mistake in a kernel or in its launch.
+    /// The simulator found an error in a kernel or in its launch.
     #[cfg(feature = "sim")]
     #[error("{0}")]
     Simulator(cuda_sim::SimError),
-    /// An index does not have the structure it should have.
+
+    // Indexes and files.
+    /// An index has an invalid structure.
     #[error("node {node} of the tree is wrong: {what}")]
     Corrupt {
         /// The node.
         node: u64,
-        /// What is wrong with it.
+        /// What is wrong.
         what: String,
     },
-    /// A file of an index does not hold what it should: it was damaged, cut short, or never was one.
-    #[error("{}, byte {offset}: {what}; save the index anew", place(path))]
+    /// An index file is invalid: it is damaged, cut short, or has another format.
+    #[error("{}, byte {offset}: {what}; save the index again", stream_or_file(path))]
     CorruptFile {
         /// The file; empty for a reader.
         path: PathBuf,
-        /// Where in it.
+        /// The offset in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// What is wrong.
         what: String,
     },
-    /// A file of an index holds another one than was asked for.
-    #[error("{}: the {what} is {found}, and was to be {expected}; load it as what was saved", place(path))]
+    /// An index file has another index or point type than the one requested.
+    #[error(
+        "{}: the {what} is {found}, expected {expected}; load it with the type that saved it",
+        stream_or_file(path)
+    )]
     WrongFile {
         /// The file; empty for a reader.
         path: PathBuf,
-        /// What differs: "version of the format", "kind of index" or "type of points".
+        /// The property that differs: "version of the format", "kind of index" or "type of points".
         what: &'static str,
-        /// What was asked for.
+        /// The value expected.
         expected: String,
-        /// What is in the file.
+        /// The value in the file.
         found: String,
     },
-    /// A triangle of a mesh names a vertex that is not there.
-    #[error(
-        "corner {corner} of triangle {triangle} is vertex {index}: there are {vertices} vertices, from 0"
-    )]
-    NoSuchVertex {
-        /// The triangle, from 0.
-        triangle: u64,
-        /// Its corner, from 0 to 2.
-        corner: usize,
-        /// The vertex that it names.
-        index: u32,
-        /// How many vertices there are.
-        vertices: u64,
-    },
-    /// A file of a mesh does not hold what it should: it was damaged, cut short, or never was one.
-    #[error("{}{place}: {what}", path.display())]
-    MeshFile {
+    /// A file of a table or a mesh has invalid content: it is damaged, cut short, or has another format.
+    #[error("{}{location}: {}{what}", path.display(), column_prefix(column))]
+    InvalidFile {
         /// The file.
         path: PathBuf,
-        /// Where in it.
-        place: TablePlace,
-        /// What is wrong and what was expected.
+        /// The place in the file.
+        location: FileLocation,
+        /// The name of the column, if the error is in one.
+        column: Option<String>,
+        /// What is wrong, and what was expected.
         what: String,
     },
     /// A file could not be read or written.
-    #[error("{}: {source}", place(path))]
+    #[error("{}: {source}", stream_or_file(path))]
     Io {
         /// The file; empty for a reader or a writer.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
-    },
-    /// A table does not hold what it should.
-    #[error("{}{place}: {}{what}", path.display(), column_prefix(column))]
-    Table {
-        /// The file.
-        path: PathBuf,
-        /// Where in it.
-        place: TablePlace,
-        /// The column's name, if one is to blame.
-        column: Option<String>,
-        /// What is wrong and what was expected.
-        what: String,
     },
 }
 
-/// Where in a table, or in a file of a mesh, something is.
+/// The location of an error in the file of a table or a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum TablePlace {
+pub enum FileLocation {
     /// A line of a text file, from 1.
     Line(u64),
     /// A row of a file without lines, from 0.
     Row(u64),
-    /// An item of a file that has items of several kinds and no lines.
+    /// An element of a binary file with elements of several kinds.
     Item {
-        /// What it is: "vertex", "face", or "item" for what is passed over.
+        /// The kind: "vertex", "face", or "item" for elements that are skipped.
         what: &'static str,
-        /// Its number among those, from 0.
+        /// The index within the kind, from 0.
         index: u64,
     },
-    /// Nowhere in particular.
+    /// The file as a whole.
     Whole,
 }
 
-impl fmt::Display for TablePlace {
+impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, ":{line}"),
@@ -483,13 +490,20 @@ impl fmt::Display for TablePlace {
     }
 }
 
-fn place(path: &Path) -> Display<'_> {
+/// Returns the path, or "stream" for a reader or writer without one.
+fn stream_or_file(path: &Path) -> Display<'_> {
     (if path.as_os_str().is_empty() { Path::new("stream") } else { path }).display()
 }
 
 impl Error {
-    /// Of a coordinate that may not be.
-    pub(crate) fn of_coordinate(what: &'static str, index: u64, axis: usize, value: f64, limit: f64) -> Self {
+    /// Returns the error of an invalid coordinate.
+    pub(crate) fn invalid_coordinate(
+        what: &'static str,
+        index: u64,
+        axis: usize,
+        value: f64,
+        limit: f64,
+    ) -> Self {
         if value.is_finite() {
             Self::CoordinateTooLarge { what, index, axis, value, limit }
         } else {
@@ -497,7 +511,7 @@ impl Error {
         }
     }
 
-    /// What becomes of an error that comes up where room for a result is made.
+    /// Turns an error of the allocation of a result into [`Error::ResultTooLarge`], if it is one of memory.
     pub(crate) fn of_result(self, count: u64, bytes: u64) -> Self {
         match self {
             Self::OutOfMemory { memory, free, .. } => Self::ResultTooLarge { count, bytes, memory, free },

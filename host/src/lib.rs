@@ -29,7 +29,7 @@ mod threads;
 pub use balanced::{BalancedKdTree, BalancedOptions};
 pub use batches::{Batches, Delivered};
 pub use device::Device;
-pub use error::{Error, Result, TablePlace};
+pub use error::{Error, FileLocation, Result};
 pub use join::{DistanceJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions};
 pub use memory::MemoryPlan;

@@ -297,7 +297,7 @@ impl ScaleOffset {
     /// The integers nearest to a position in meters, or to its x and y alone.
     ///
     /// # Errors
-    /// [`Error::BeyondIntegers`] for the first axis on which 32 bits do not reach that far, or the position is not a number.
+    /// [`Error::LasOverflow`] for the first axis on which 32 bits do not reach that far, or the position is not a number.
     pub fn to_integers<const D: usize>(&self, position: [f64; D]) -> Result<[i32; D]> {
         const { assert!(D <= 3, "LAS files have three coordinates") };
         let mut integers = [0; D];
@@ -305,7 +305,7 @@ impl ScaleOffset {
             let steps = ((position[axis] - self.offset[axis]) / self.scale[axis]).round();
             // Written so that what is not a number is refused.
             if !(steps >= i32::MIN.into() && steps <= i32::MAX.into()) {
-                return Err(Error::BeyondIntegers { axis, value: position[axis] });
+                return Err(Error::LasOverflow { axis, value: position[axis] });
             }
             integers[axis] = steps as i32;
         }
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(meter.to_meters([2.0_f64.powi(32), 0.0]), [2.0_f64.powi(32), -10.0]);
         for (position, of) in [([0.0, 2.0_f64.powi(31) - 10.0], 1), ([-2.0_f64.powi(31) - 1.0, 0.0], 0)] {
             let error = meter.to_integers(position).unwrap_err();
-            assert!(matches!(error, Error::BeyondIntegers { axis, .. } if axis == of), "{error}");
+            assert!(matches!(error, Error::LasOverflow { axis, .. } if axis == of), "{error}");
         }
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert!(meter.to_integers([value]).is_err());

@@ -1,48 +1,56 @@
-//! Host memory: allocation that can fail, and what is free.
+//! Host memory: fallible allocation, and the free memory of the system.
 
 #[cfg(feature = "io")]
 pub(crate) mod bytes;
 mod items;
 mod parts;
 
-pub(crate) use items::Items;
 #[cfg(feature = "io")]
-pub(crate) use items::OfFile;
+pub(crate) use items::FileItems;
+pub(crate) use items::Items;
 pub(crate) use parts::Parts;
 
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::Read;
 
-/// Bytes that a build takes, beside its input.
+/// The memory that a build takes beyond its input.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions};
+///
+/// let plan = KdTree::<[f32; 3]>::plan(&Device::cpu(), 1_000_000, &KdTreeOptions::default())?;
+/// println!("{} bytes, and {} during the build", plan.tree_bytes, plan.temp_bytes);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPlan {
-    /// The finished tree.
+    /// The bytes of the finished tree.
     pub tree_bytes: u64,
-    /// Temporary memory during the build, at its highest.
+    /// The peak of temporary memory during the build, in bytes.
     pub temp_bytes: u64,
 }
 
-/// Allocations from this size on are compared with the memory that is free, since a system that overcommits grants them
-/// and kills the process when they are filled.
+/// Allocations from this size on are compared with the free memory: a system that overcommits grants them, and kills
+/// the process when they are filled.
 const LARGE: u64 = 1 << 30;
 
-/// An empty vector with room for `len` values, or [`Error::OutOfMemory`].
+/// Returns an empty vector with capacity for `len` values, or [`Error::OutOfMemory`].
 pub(crate) fn vec_with_capacity<T>(len: usize, label: &'static str) -> Result<Vec<T>> {
     let mut vec = Vec::new();
     reserve(&mut vec, len, label)?;
     Ok(vec)
 }
 
-/// Room for `len` more values, or [`Error::OutOfMemory`].
+/// Reserves exactly `len` more values, or returns [`Error::OutOfMemory`].
 pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> Result<()> {
     let requested = (len as u64).saturating_mul(size_of::<T>() as u64);
     check(requested, label)?;
     vec.try_reserve_exact(len).map_err(|_| out_of_memory(requested, label))
 }
 
-/// Room for `len` more values, and more of it where more and more are added; or [`Error::OutOfMemory`].
+/// Reserves at least `len` more values, with amortized growth, or returns [`Error::OutOfMemory`].
 pub(crate) fn reserve_more<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> Result<()> {
     if vec.capacity() - vec.len() >= len {
         return Ok(());
@@ -52,16 +60,16 @@ pub(crate) fn reserve_more<T>(vec: &mut Vec<T>, len: usize, label: &'static str)
     vec.try_reserve(len).map_err(|_| out_of_memory(requested, label))
 }
 
-/// A copy of a text, or [`Error::OutOfMemory`].
+/// Copies a text, or returns [`Error::OutOfMemory`].
 #[cfg(feature = "io")]
-pub(crate) fn copy_of_text(text: &str, label: &'static str) -> Result<String> {
+pub(crate) fn copy_text(text: &str, label: &'static str) -> Result<String> {
     let mut copy = String::new();
     copy.try_reserve_exact(text.len()).map_err(|_| out_of_memory(text.len() as u64, label))?;
     copy.push_str(text);
     Ok(copy)
 }
 
-/// [`Error::OutOfMemory`] if `bytes`, of all that is wanted now, are certainly more than this machine can give.
+/// Returns [`Error::OutOfMemory`] if this machine certainly cannot provide `bytes` at once.
 pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
     #[cfg(test)]
     if bytes > LIMIT.get() {
@@ -74,26 +82,26 @@ pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
 }
 
 impl Error {
-    /// [`Error::OutOfMemory`] for an allocation of host memory that failed. `label` says what it was for.
+    /// Returns [`Error::OutOfMemory`] for a failed allocation of host memory; `label` names its purpose.
     pub fn host_memory(requested: u64, label: &'static str) -> Self {
         out_of_memory(requested, label)
     }
 }
 
-/// [`Error::OutOfMemory`] of host memory.
+/// Returns [`Error::OutOfMemory`] for host memory.
 pub(crate) fn out_of_memory(requested: u64, label: &'static str) -> Error {
     Error::OutOfMemory { memory: "host", requested, free: available().unwrap_or(0), label }
 }
 
 #[cfg(test)]
 thread_local! {
-    /// More bytes than this are refused to this thread at one time.
+    /// The largest allocation that this thread may make.
     pub(crate) static LIMIT: std::cell::Cell<u64> = const { std::cell::Cell::new(u64::MAX) };
 }
 
-/// Bytes that can be allocated without swapping, where the system tells.
+/// Returns the bytes that can be allocated without swapping, if the system reports them.
 fn available() -> Option<u64> {
-    // On the stack, since the heap may be what is full. The line is one of the first.
+    // Read into the stack, because the heap may be full. The line is one of the first.
     let mut info = [0; 4096];
     let len = File::open("/proc/meminfo").and_then(|mut file| file.read(&mut info)).ok()?;
     let line =

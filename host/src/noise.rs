@@ -1,16 +1,17 @@
-//! Noise over a plane (Perlin 1985): random numbers on a lattice, smoothly between its places, and the sum of finer and finer ones.
+//! Value noise over a plane (Perlin 1985): random numbers on a lattice with smooth interpolation, and sums of octaves.
 
 use crate::primitives::generate::splitmix64;
 use crate::random;
 
-/// Noise that follows from a seed; of places that are not negative.
+/// Noise determined by a seed, for nonnegative coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noise {
     pub(crate) seed: u64,
 }
 
 impl Noise {
-    /// Random numbers from 0 to 1 on a lattice of one unit, smoothly between its places; another lattice for each `which`, below 256.
+    /// Returns noise in 0..=1: random numbers on the unit lattice, smoothly interpolated. Each `which` below 256 is
+    /// another lattice.
     pub(crate) fn value(self, which: u64, x: f64, y: f64) -> f64 {
         let (i, j) = (x as u64, y as u64);
         let corner =
@@ -21,7 +22,8 @@ impl Noise {
         (1.0 - t) * along(j) + t * along(j + 1)
     }
 
-    /// Relief from 0 to below twice `height`: octaves of [`value`](Self::value), each twice as fine and half as high as the one before.
+    /// Returns a relief in 0..`2 * height`: a sum of octaves of [`value`](Self::value), each with twice the frequency
+    /// and half the height of the one before.
     pub(crate) fn fractal(self, octaves: u32, height: f64, x: f64, y: f64) -> f64 {
         let octave = |octave: u32| {
             let scale = f64::from(1_u32 << octave);

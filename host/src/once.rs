@@ -1,30 +1,30 @@
-//! What is made once, when it is first asked for.
+//! A value that is computed at first use.
 
 use crate::error::Result;
 use std::sync::OnceLock;
 
-/// What is made when it is first asked for. Nothing is held while it is made: a thread of a pool takes up other work while it waits for
-/// its own, and that may ask for the same. So several may make it, of which one is kept.
+/// A value that is computed at first use. No lock is held meanwhile, because a waiting thread of a rayon pool may
+/// execute other work that needs the same value. So several threads may compute it; one result is kept.
 pub(crate) struct Once<T> {
-    made: OnceLock<T>,
+    value: OnceLock<T>,
 }
 
 impl<T> Once<T> {
     pub(crate) fn new() -> Self {
-        Self { made: OnceLock::new() }
+        Self { value: OnceLock::new() }
     }
 
-    /// What was made, if it was.
+    /// Returns the value, if it has been computed.
     pub(crate) fn get(&self) -> Option<&T> {
-        self.made.get()
+        self.value.get()
     }
 
-    /// What was made, or is now; if that fails it is tried again the next time.
-    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-        if let Some(made) = self.get() {
-            return Ok(made);
+    /// Returns the value, computing it if necessary. After an error the next call tries again.
+    pub(crate) fn get_or_try_init(&self, init: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if let Some(value) = self.get() {
+            return Ok(value);
         }
-        let made = make()?;
-        Ok(self.made.get_or_init(|| made))
+        let value = init()?;
+        Ok(self.value.get_or_init(|| value))
     }
 }

@@ -1,4 +1,4 @@
-//! What can be indexed: arrays of coordinates, and lon/lat points on the sphere.
+//! Points that can be indexed: arrays of coordinates, and lon/lat points on the sphere.
 
 mod checked;
 mod coordinate;
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 pub(crate) use checked::{check_each_coordinate, is_usable};
 pub(crate) use checked::{checked_coordinates, dims};
 pub use coordinate::Coordinate;
-pub(crate) use coordinate::{Coords, Dispatch, Name, PerCoordinate, Slice, Typed, with_coordinate};
+pub(crate) use coordinate::{Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate};
 pub(crate) use dims::with_dims;
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
@@ -23,63 +23,94 @@ pub(crate) use scalar::first_unusable;
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// Most points of one index: ids are 32-bit and the largest one marks padding.
+/// The most points of an index: ids are 32-bit, and the largest one marks padding.
 pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
 
-/// Largest number of dimensions of a point.
+/// The most dimensions of a point.
 pub const MAX_DIMS: usize = 8;
 
-/// Mean radius of the Earth in meters (IUGG).
+/// The mean radius of the Earth in meters (IUGG).
 pub const EARTH_RADIUS_M: f64 = 6_371_008.8;
 
-/// Numbers checked by one task; fewer are checked, and converted, on the calling thread.
+/// The numbers that a task checks. Fewer are checked and converted on the calling thread.
 const CHECK_CHUNK: usize = 1 << 14;
 
 /// A point that can be indexed: `[f32; D]`, `[f64; D]`, `[i32; D]` and `[i64; D]` with D from 1 to 8, and [`LonLat`].
 ///
-/// An index sees a point as [`DIMS`](Point::DIMS) coordinates with the Euclidean distance.
+/// Inside an index, a point has [`DIMS`](Point::DIMS) coordinates with the Euclidean distance. Implement the trait for
+/// your own types:
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
+/// use std::borrow::Cow;
+///
+/// #[derive(Clone, Copy)]
+/// struct Hotel {
+///     position: [f32; 2],
+///     stars: u8,
+/// }
+///
+/// impl Point for Hotel {
+///     type Coord = f32;
+///     const DIMS: usize = 2;
+///     const CONVERTED: bool = true;
+///     const KEEPS_AXES: bool = true;
+///
+///     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [f32]>> {
+///         let positions: Vec<[f32; 2]> = points.iter().map(|hotel| hotel.position).collect();
+///         Ok(Point::coordinates(&positions, what)?.into_owned().into())
+///     }
+/// }
+///
+/// let hotels = [Hotel { position: [0.0, 1.0], stars: 4 }, Hotel { position: [5.0, 5.0], stars: 3 }];
+/// let tree = KdTree::build(&Device::cpu(), &hotels, &KdTreeOptions::default())?;
+/// assert_eq!(tree.len(), hotels.len());
+/// # assert_eq!(hotels[0].stars, 4);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 pub trait Point: Copy + Send + Sync + 'static {
-    /// Type of the coordinates inside the index, and of distances, radii and periods.
+    /// The type of the coordinates inside the index, and of distances, radii and periods.
     type Coord: Coordinate;
-    /// Number of coordinates inside the index, 1 to [`MAX_DIMS`].
+    /// The number of coordinates inside the index, 1 to [`MAX_DIMS`].
     const DIMS: usize;
     /// True if [`coordinates`](Point::coordinates) makes a copy, which then counts as temporary memory.
     const CONVERTED: bool;
-    /// True if the axes inside the index are those of the points, so that they may repeat
+    /// True if the axes inside the index are the axes of the points, so that they can be periodic
     /// ([`QueryOptions::periods`](crate::query::QueryOptions::periods)).
     const KEEPS_AXES: bool;
-    /// What files of indexes call such points, in at most 16 bytes: "f32", "f64", "i32" or "i64" for arrays of these, "LonLat".
-    /// An index is loaded only over points of the name, type and number of coordinates that it was saved over. A type that says
-    /// nothing is taken for arrays of its coordinates.
+    /// The name of the point type in index files, at most 16 bytes: "f32", "f64", "i32" or "i64" for arrays of these,
+    /// "LonLat". An index can be loaded only with the name, coordinate type and number of coordinates that it was saved
+    /// with. The default is the name of an array of coordinates.
     const NAME: &'static str = <Self::Coord as Coord>::NAME;
-    /// Kauri's own types check their coordinates in [`coordinates`](Point::coordinates).
+    /// kauri's own types check their coordinates in [`coordinates`](Point::coordinates).
     #[doc(hidden)]
     const TRUST: checked::Trust = checked::Trust(false);
 
-    /// Checks every point and returns the coordinates, point after point. `what` names the points in errors.
+    /// Checks every point, and returns the coordinates point by point. `what` names the points in errors.
     ///
-    /// Other types of points may implement this by way of `[S; D]` or [`LonLat`]. Indexes and joins check that there are
-    /// [`DIMS`](Point::DIMS) coordinates a point, which are finite and at most [`Coord::LIMIT`], whatever an implementation returns.
+    /// Implementations can delegate to `[S; D]` or [`LonLat`]. Indexes and joins verify that there are
+    /// [`DIMS`](Point::DIMS) coordinates per point, which are finite and at most [`Coord::LIMIT`], whatever an
+    /// implementation returns.
     ///
     /// # Errors
-    /// The first point that cannot be indexed: [`Error::NonFinite`], [`Error::CoordinateTooLarge`],
+    /// The error of the first invalid point: [`Error::NonFinite`], [`Error::CoordinateTooLarge`],
     /// [`Error::InvalidLonLat`].
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [Self::Coord]>>;
 
-    /// What distances in results are compared with if they are to be within `radius`, which is not negative: for the Euclidean
-    /// norm its square, rounded.
+    /// Returns the bound for distances in results that corresponds to `radius`, which is not negative: for the
+    /// Euclidean norm its square, rounded.
     fn bound(radius: Self::Coord, norm: Norm) -> Self::Coord {
         if norm == Norm::Euclidean { radius * radius } else { radius }
     }
 }
 
-/// A point whose coordinates are those of the axes that it is indexed by, so that two of them are the corners of a box.
+/// A point whose coordinates are the axes of the index, so that two points are the corners of a box.
 pub trait Cartesian: Point {}
 
 impl<S: Scalar, const D: usize> Cartesian for [S; D] {}
 
-/// Arrays of floats are indexed as they lie in memory, without a copy, and those of integers as `f64`; see [`Scalar`]. Other
-/// numbers of dimensions than 1 to 8 do not compile:
+/// Arrays of floats are indexed without a copy, arrays of integers are converted to `f64`; see [`Scalar`]. More than 8
+/// or 0 dimensions do not compile:
 ///
 /// ```compile_fail
 /// use kauri::{Device, KdTree, KdTreeOptions};
@@ -103,13 +134,13 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
             Some(position) => {
                 let (index, axis) = ((position / Self::DIMS) as u64, position % Self::DIMS);
                 let value = flat[position].to_coord().to_f64();
-                Err(Error::of_coordinate(what, index, axis, value, S::LARGEST.to_f64()))
+                Err(Error::invalid_coordinate(what, index, axis, value, S::LARGEST.to_f64()))
             }
         }
     }
 }
 
-/// The error of the first item that has one; more than `sequential` are looked at on all threads.
+/// Returns the error of the first item that has one. More than `sequential` items are checked in parallel.
 pub(crate) fn check_each<T: Sync>(
     items: &[T],
     sequential: usize,
@@ -124,60 +155,68 @@ pub(crate) fn check_each<T: Sync>(
     first.map_or(Ok(()), Err)
 }
 
-/// What `convert` makes of all items, in order; of more than `sequential` on all threads.
+/// Converts all items, in order. More than `sequential` items are converted in parallel.
 fn converted<T: Sync, U: Send>(
     items: &[T],
     sequential: usize,
     label: &'static str,
     convert: impl Fn(&T) -> U + Send + Sync,
 ) -> Result<Vec<U>> {
-    let mut made = memory::vec_with_capacity(items.len(), label)?;
+    let mut output = memory::vec_with_capacity(items.len(), label)?;
     if items.len() <= sequential {
-        made.extend(items.iter().map(convert));
+        output.extend(items.iter().map(convert));
     } else {
-        items.par_iter().map(convert).collect_into_vec(&mut made);
+        items.par_iter().map(convert).collect_into_vec(&mut output);
     }
-    Ok(made)
+    Ok(output)
 }
 
-/// A place on the Earth: longitude and latitude in degrees (WGS84, treated as a sphere of radius [`EARTH_RADIUS_M`]).
+/// A point on the Earth: longitude and latitude in degrees (WGS84, treated as a sphere of radius [`EARTH_RADIUS_M`]).
 ///
-/// Inside an index it is a unit vector, so the date line and the poles need no care: squared distances are squared
-/// chords of the unit sphere, and [`LonLat::chord2_to_meters`] turns them into great-circle meters. The order of chords
-/// is the order of great-circle distances.
+/// Inside an index it is a unit vector, so the date line and the poles need no special treatment. Squared distances are
+/// squared chords of the unit sphere; [`LonLat::chord2_to_meters`] converts them to great-circle meters. The order of
+/// chords is the order of great-circle distances.
 ///
-/// Latitudes are accepted from -90 to 90 and longitudes from -360 to 360, since data come in both conventions, -180..180
-/// and 0..360; -180, 180 and so on are the same place to the last bit, and so are all longitudes at a pole.
+/// Latitudes range from -90 to 90 and longitudes from -360 to 360, since data come in both conventions, -180..180 and
+/// 0..360. -180 and 180 are the same point to the last bit, and so are all longitudes at a pole.
 ///
-/// Against the WGS84 ellipsoid a distance is wrong by up to 0.56 %. Rounding is below a micrometer for near places; it
-/// grows to some centimeters for antipodes, where a chord hardly changes with the angle.
+/// Compared with the WGS84 ellipsoid, distances are wrong by up to 0.56 %. The rounding error is below a micrometer for
+/// near points; it grows to some centimeters for antipodes, where a chord hardly changes with the angle.
+///
+/// ```
+/// use kauri::LonLat;
+///
+/// let (stockholm, helsinki) = (LonLat::new(18.07, 59.33), LonLat::new(24.94, 60.17));
+/// let kilometers = stockholm.meters_to(&helsinki) / 1e3;
+/// assert!((390.0..400.0).contains(&kilometers));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LonLat {
-    /// Longitude in degrees, east positive.
+    /// The longitude in degrees, positive to the east.
     pub lon: f64,
-    /// Latitude in degrees, north positive.
+    /// The latitude in degrees, positive to the north.
     pub lat: f64,
 }
 
 impl LonLat {
-    /// Largest longitude accepted, in degrees east or west.
+    /// The largest longitude accepted, in degrees east or west.
     pub const MAX_LON: f64 = 360.0;
-    /// Largest latitude accepted, in degrees north or south.
+    /// The largest latitude accepted, in degrees north or south.
     pub const MAX_LAT: f64 = 90.0;
 
-    /// A place; nothing is checked before it is used.
+    /// Creates a point. Its range is checked when it is used.
     pub const fn new(lon: f64, lat: f64) -> Self {
         Self { lon, lat }
     }
 
-    /// Great-circle distance in meters, the same to the last bit as through an index.
+    /// Returns the great-circle distance in meters, equal to the bit to the distance through an index.
     pub fn meters_to(&self, other: &LonLat) -> f64 {
         let (a, b) = (self.unit_vector(), other.unit_vector());
         Self::chord2_to_meters(kauri_kernels::thread::coord::dist2(3, |axis| a[axis], |axis| b[axis]))
     }
 
-    /// Great-circle meters of a squared chord of the unit sphere, which is what an index of `LonLat` calls `dist2`.
-    /// The infinity of padding stays infinity.
+    /// Converts a squared chord of the unit sphere, the `dist2` of an index of `LonLat`, to great-circle meters.
+    /// Infinity, which marks padding, stays infinity.
     pub fn chord2_to_meters(chord2: f64) -> f64 {
         if chord2 == f64::INFINITY {
             return chord2;
@@ -185,15 +224,15 @@ impl LonLat {
         2.0 * EARTH_RADIUS_M * (chord2.sqrt() / 2.0).min(1.0).asin()
     }
 
-    /// The point of the unit sphere.
+    /// Returns the point on the unit sphere.
     pub(crate) fn unit_vector(&self) -> [f64; 3] {
         let (sin_lon, cos_lon) = sin_cos_degrees(self.lon);
         let (sin_lat, cos_lat) = sin_cos_degrees(self.lat);
-        // Adding zero turns -0.0 into 0.0, so that equal places have equal bits.
+        // Adding zero turns -0.0 into 0.0, so that equal points have equal bits.
         [cos_lat * cos_lon, cos_lat * sin_lon, sin_lat].map(|x| x + 0.0)
     }
 
-    /// The error that this place causes, if any.
+    /// Returns the error of an invalid point.
     fn check(&self, what: &'static str, index: usize) -> Result<()> {
         let index = index as u64;
         let sides = [(self.lon, "longitude", Self::MAX_LON), (self.lat, "latitude", Self::MAX_LAT)];
@@ -209,7 +248,7 @@ impl LonLat {
     }
 }
 
-/// Converted once, on the host and before any backend sees them, so every backend gets the same bits.
+/// Points are converted once, on the host before any backend sees them, so that every backend gets the same bits.
 impl Point for LonLat {
     type Coord = f64;
     const DIMS: usize = 3;
@@ -225,19 +264,19 @@ impl Point for LonLat {
         Ok(Cow::Owned(vectors.into_flattened()))
     }
 
-    /// The squared chord of an arc of that many meters; for other norms than the Euclidean, which are of no use on a sphere,
-    /// the chord.
+    /// Returns the squared chord of an arc of `meters`. For norms other than the Euclidean, which are of no use on a
+    /// sphere, returns the chord.
     fn bound(meters: f64, norm: Norm) -> f64 {
         let half_angle = meters / (2.0 * EARTH_RADIUS_M);
-        // No two places are farther apart than half way round.
+        // No two points are farther apart than half of the circumference.
         let chord =
             if half_angle < std::f64::consts::FRAC_PI_2 { 2.0 * half_angle.sin() } else { f64::INFINITY };
         if norm == Norm::Euclidean { chord * chord } else { chord }
     }
 }
 
-/// Sine and cosine of an angle in degrees, exact at multiples of 90. The angle is reduced in degrees, where that is exact, to one
-/// number from -180 to 180, so that 45 and -315 have the same bits, and -180 and 180 as well; a pole is a point.
+/// Returns sine and cosine of an angle in degrees, exact at multiples of 90. The angle is reduced in degrees, where
+/// that is exact, to -180..=180, so that equal directions such as 45 and -315, or -180 and 180, have equal bits.
 fn sin_cos_degrees(degrees: f64) -> (f64, f64) {
     let reduced = match degrees % 360.0 {
         east if east > 180.0 => east - 360.0,

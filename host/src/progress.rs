@@ -1,10 +1,11 @@
-//! How far a long call is: told to whoever wants to know.
+//! Progress reports of long calls.
 
 use std::ops::ControlFlow;
 
-/// Is told how far a long call is, and may stop it. The library itself draws and prints nothing.
+/// Receives the progress of a long call, and can stop it. The library itself prints nothing.
 ///
-/// Closures are one. A call that is stopped ends as soon as it can, says how far it came, and leaves every object usable.
+/// Closures implement this trait. A stopped call returns [`Error::Stopped`](crate::Error::Stopped) as soon as it can,
+/// and leaves every object usable.
 ///
 /// ```
 /// use kauri::{Progress, Step};
@@ -18,18 +19,19 @@ use std::ops::ControlFlow;
 /// assert!(progress.report(Step { phase: "rows", done: 100, total: 200 }).is_break());
 /// ```
 pub trait Progress {
-    /// The call is at this step. Comes on the thread of the call, at the begin of a phase with nothing done, and whenever more is.
+    /// Reports a step, on the thread of the call: at the begin of a phase with nothing done, and after each advance.
+    /// [`ControlFlow::Break`] stops the call.
     fn report(&mut self, step: Step) -> ControlFlow<()>;
 }
 
-/// A step of a long call.
+/// The progress of a long call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it does: its phases follow each other.
+    /// The name of the current phase. Phases follow each other.
     pub phase: &'static str,
-    /// How much of the phase is done.
+    /// The work done in this phase.
     pub done: u64,
-    /// How much there is to do.
+    /// The total work of this phase.
     pub total: u64,
 }
 

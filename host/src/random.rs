@@ -1,8 +1,8 @@
-//! Random numbers for an item, which follow from a seed and the item's number alone.
+//! Pseudorandom numbers per item, determined by a seed and the item's index.
 
 use crate::primitives::generate::splitmix64;
 
-/// The random numbers of an item.
+/// The generator of an item's random numbers.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -15,7 +15,7 @@ impl Random {
         splitmix64(self.0)
     }
 
-    /// From 0 to below 1.
+    /// Returns a number in 0..1.
     pub(crate) fn unit(&mut self) -> f64 {
         unit(self.bits())
     }
@@ -24,13 +24,13 @@ impl Random {
         self.bits() % end
     }
 
-    /// Of mean 0 and variance 1, about normal: a sum of uniform numbers.
+    /// Returns an approximately normal number with mean 0 and variance 1: a sum of uniform numbers.
     pub(crate) fn about_normal(&mut self) -> f64 {
         (0..3).map(|_| self.unit() + self.unit() + self.unit() + self.unit()).sum::<f64>() - 6.0
     }
 }
 
-/// Random bits as a number from 0 to below 1.
+/// Converts random bits to a number in 0..1.
 pub(crate) fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,39 +1,49 @@
-//! What a piece of work cost, and where it ran.
+//! Statistics of a build: device, phases, memory.
 
 use std::time::{Duration, Instant};
 
 use crate::device::Device;
 
-/// Where an index was built and what that cost.
+/// The device of a build, with its time and memory.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions};
+///
+/// let points = [[0.0f32, 1.0], [2.0, 3.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// let stats = tree.stats();
+/// println!("{} ({}): {:?}", stats.device, stats.reason, stats.total());
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// The device, as text.
+    /// The name of the device.
     pub device: String,
-    /// Why that device was taken.
+    /// The reason for the choice of the device.
     pub reason: String,
-    /// The phases in order.
+    /// The phases, in order.
     pub phases: Vec<Phase>,
-    /// Most temporary bytes held at one time, beside the input and the index.
+    /// The peak of temporary memory in bytes, without the input and the index.
     pub temp_bytes: u64,
 }
 
-/// One phase of a piece of work.
+/// A phase of a build.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// Its name.
+    /// The name of the phase.
     pub name: &'static str,
-    /// Its wall clock time.
+    /// The wall-clock time of the phase.
     pub duration: Duration,
 }
 
 impl Stats {
-    /// Empty statistics of work on `device`.
+    /// Returns empty statistics for a build on `device`.
     pub(crate) fn new(device: &Device) -> Self {
         Self { device: device.to_string(), reason: device.reason().into(), ..Self::default() }
     }
 
-    /// Runs one phase in a tracing span and notes its time. A phase that fails is noted as well.
+    /// Runs a phase in a tracing span, and records its time. A phase that fails is recorded too.
     pub(crate) fn phase<R>(&mut self, name: &'static str, work: impl FnOnce() -> R) -> R {
         let span = tracing::debug_span!("phase", name).entered();
         let start = Instant::now();
@@ -43,7 +53,7 @@ impl Stats {
         result
     }
 
-    /// Time of all phases.
+    /// Returns the total time of all phases.
     pub fn total(&self) -> Duration {
         self.phases.iter().map(|phase| phase.duration).sum()
     }

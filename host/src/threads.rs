@@ -1,4 +1,4 @@
-//! Work on several devices at the same time.
+//! Concurrent work on several devices.
 
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,8 @@ use std::thread;
 
 use crate::error::Result;
 
-/// Does the work of all items at the same time, a thread each, and returns when all is done: the results in order, or the first error.
+/// Processes all items concurrently, one thread each. Returns the results in order, or the first error, when all are
+/// done.
 pub(crate) fn each<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R> + Sync,
@@ -22,7 +23,7 @@ pub(crate) fn each<T: Send, R: Send>(
         let threads: Vec<_> = items.iter().map(spawn).collect();
         let join = |(item, thread): (_, Option<thread::ScopedJoinHandle<'_, _>>)| match thread {
             Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // The system has no thread to spare: this one does it.
+            // If no thread can be spawned, this one does the work.
             None => run(item),
         };
         items.iter().zip(threads).map(join).collect()
@@ -30,7 +31,7 @@ pub(crate) fn each<T: Send, R: Send>(
     results.into_iter().flatten().collect()
 }
 
-/// Does two things at the same time, and returns when both are done.
+/// Runs two closures concurrently, and returns when both are done.
 pub(crate) fn both<R: Send>(
     first: impl FnOnce() -> Result<R> + Send,
     second: impl FnOnce() -> Result<R> + Send,

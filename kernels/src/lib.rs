@@ -1,10 +1,10 @@
 //! The kernels of kauri, and the arithmetic they share with the host.
 //!
-//! Building blocks are named by the hardware scope that cooperates in them: [`thread`], [`warp`], [`block`]. Every other
-//! module is a family of device-wide algorithms: agents (one block's part) and thin entries. The folder of the same name
-//! in the crate `kauri` is its host half.
+//! Building blocks are named by the hardware scope that cooperates in them: [`thread`], [`warp`], [`block`]. Every
+//! other module is a family of device-wide algorithms: agents (one block's part of the algorithm) and thin kernel
+//! entries. The folder of the same name in the crate `kauri` is its host half.
 #![no_std]
-// Device code is unsafe as a whole: what makes an access right is the launch and its sizes, not a line.
+// Device code is unsafe as a whole: the launch and its sizes make a memory access valid, not a single line.
 #![allow(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
 
 pub mod balanced;

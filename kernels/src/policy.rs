@@ -1,25 +1,33 @@
-//! Tuning, as plain values.
+//! Tuning values: tile shapes, occupancy targets and thresholds, as plain values for kernels and host.
+//!
+//! "Untuned" marks a value without a measurement. All other measurements are from an H200. A "minimum of blocks" is the
+//! number of blocks that a multiprocessor must hold: it limits the registers of a kernel.
 
-/// Shape of the tiles of the radix sort.
+/// The tile shape of the radix sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RadixSortPolicy {
-    /// Warps of a block.
+    /// The number of warps of a block.
     pub warps: usize,
-    /// Items of a thread.
+    /// The number of items of a thread.
     pub items: usize,
 }
 
 impl RadixSortPolicy {
-    /// Items of a tile.
+    /// Returns the number of items of a tile.
     pub const fn tile_items(self) -> usize {
         32 * self.warps * self.items
     }
 }
 
-/// Shape of the radix sort's tiles for items of those sizes, 0 bytes of value for keys alone. Measured on an H200 with 134M
-/// items, in ms: keys of 4 bytes 2.66 by 12 x 28, 2.69 by 12 x 24, 2.89 by 12 x 20, 2.97 by 16 x 16, 3.18 by 12 x 16; with
-/// values of 4 bytes 3.66, 3.77, 4.07, 4.11, 4.37; keys of 8 bytes 7.11 by 12 x 18, 7.38 by 12 x 16, 7.82 by 12 x 14, 8.10 by
-/// 16 x 10, 8.40 by 12 x 12; with values of 4 bytes 9.97, 10.3, 10.8, 11.3, 11.6. Values of 8 and 16 bytes: untuned.
+/// Returns the tile shape of the radix sort. `value_bytes` is 0 for keys alone. Values of 8 and 16 bytes: untuned. Sort
+/// of 134M items, in ms, by warps x items per thread:
+///
+/// | keys, values | | | | | |
+/// |---|---|---|---|---|---|
+/// | 4, 0 bytes | 12 x 28: 2.66 | 12 x 24: 2.69 | 12 x 20: 2.89 | 16 x 16: 2.97 | 12 x 16: 3.18 |
+/// | 4, 4 bytes | 12 x 28: 3.66 | 12 x 24: 3.77 | 12 x 20: 4.07 | 16 x 16: 4.11 | 12 x 16: 4.37 |
+/// | 8, 0 bytes | 12 x 18: 7.11 | 12 x 16: 7.38 | 12 x 14: 7.82 | 16 x 10: 8.10 | 12 x 12: 8.40 |
+/// | 8, 4 bytes | 12 x 18: 9.97 | 12 x 16: 10.3 | 12 x 14: 10.8 | 16 x 10: 11.3 | 12 x 12: 11.6 |
 pub const fn radix_sort(key_bytes: usize, value_bytes: usize, num_items: usize) -> RadixSortPolicy {
     if num_items <= RADIX_SORT_FEW_ITEMS && value_bytes <= 4 {
         return RadixSortPolicy { warps: 8, items: 4 };
@@ -38,68 +46,68 @@ pub const fn radix_sort(key_bytes: usize, value_bytes: usize, num_items: usize) 
     RadixSortPolicy { warps, items }
 }
 
-/// Most items that the radix sort counts in 32 bits. Counts of 64 bits take registers: tiles are smaller, so that no instance
-/// with them spills on any architecture. Untuned.
+/// The most items that the radix sort counts in 32 bits. Counts of 64 bits need more registers and therefore smaller
+/// tiles, so that no instance spills on any architecture. Untuned.
 pub const RADIX_SORT_NARROW_ITEMS: usize = 1 << 30;
 
-/// From so many items on there are enough of the largest tiles for all multiprocessors of a large GPU: untuned.
+/// The number of items above which the largest tiles occupy all multiprocessors of a large GPU. Untuned.
 pub const RADIX_SORT_MANY_ITEMS: usize = 1 << 22;
 
-/// Blocks of the radix sort that a multiprocessor is to hold: large tiles need the registers.
+/// Returns the minimum of blocks of the radix sort: large tiles need the registers.
 pub const fn radix_sort_min_blocks(items: usize) -> usize {
     if items <= 4 { 5 } else { 2 }
 }
 
-/// Up to so many items the radix sort takes small tiles, so that they occupy more multiprocessors: untuned.
+/// The most items that the radix sort splits into small tiles, so that they occupy more multiprocessors. Untuned.
 pub const RADIX_SORT_FEW_ITEMS: usize = 1 << 17;
 
-/// Threads of a block that counts digits: untuned.
+/// The threads of a block that counts digits. Untuned.
 pub const HISTOGRAM_THREADS: usize = 512;
 
-/// Keys of 4 bytes that a thread has on their way at a time while it counts digits; of larger ones fewer. Untuned.
+/// The 4-byte keys that a thread loads at once while it counts digits; proportionally fewer of larger keys. Untuned.
 pub const HISTOGRAM_ITEMS: usize = 8;
 
-/// Keys that a block that counts digits takes at a time.
+/// Returns the number of keys that a block counts per round.
 pub const fn histogram_tile(key_bytes: usize) -> usize {
     HISTOGRAM_THREADS * HISTOGRAM_ITEMS * 4 / key_bytes
 }
 
-/// Counters of a digit in a block that counts digits: untuned.
+/// The copies of each digit counter in a block. Untuned.
 pub const HISTOGRAM_COPIES: usize = 4;
 
-/// Most blocks that count digits, 4 a multiprocessor of a large GPU: untuned.
+/// The most blocks that count digits: 4 per multiprocessor of a large GPU. Untuned.
 pub const HISTOGRAM_MAX_BLOCKS: u64 = 528;
 
-/// Segments of up to 32 items that a warp sorts, one or more at a time: untuned.
+/// The number of segments per warp of the segmented sort. Untuned.
 pub const SEGMENTS_OF_WARP: usize = 8;
 
-/// Up to so many items a segment is short: it is sorted by a small tile. Untuned.
+/// The most items of a short segment, which is sorted by a small tile. Untuned.
 pub const SEGMENT_SHORT_ITEMS: usize = 32 * 8 * 2;
 
-/// Most blocks that take segments from a list: untuned.
+/// The most blocks that take segments from a list. Untuned.
 pub const SEGMENT_MAX_BLOCKS: u64 = 1056;
 
-/// Blocks that a multiprocessor is to hold of those that sort segments: without it the assembler aims higher and spills.
+/// The minimum of blocks of the segmented sort. Without it ptxas aims higher and spills.
 pub const SEGMENT_MIN_BLOCKS: usize = 2;
 
-/// Words of other tiles that a lane asks for at a time, in a look-back by a warp: with 4 or 8 of them selections took 5 % longer
-/// on an H200, for the registers.
+/// The words of other tiles that a lane loads at once in a look-back by a warp. With 4 or 8, selections take 5 % longer
+/// because of the registers.
 pub const LOOK_BACK_WORDS: usize = 2;
 
-/// Tiles that a look-back by a thread a column asks for at a time: untuned.
+/// The tiles that a look-back by one thread per column loads at once. Untuned.
 pub const LOOK_BACK_WINDOW: usize = 4;
 
-/// Threads of a block of kernels in which every thread works on an item of its own: untuned.
+/// The threads of a block of kernels with one item per thread. Untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 
-/// Threads of a block of joins by cells: untuned.
+/// The threads of a block of joins by cells. Untuned.
 pub const JOIN_THREADS: usize = 128;
 
-/// Blocks of such joins that a multiprocessor is to hold: without it the assembler aims higher and spills.
+/// The minimum of blocks of joins by cells. Without it ptxas aims higher and spills.
 pub const JOIN_MIN_BLOCKS: usize = 5;
 
-/// The same of those that look for the best pairs, of so many dimensions and bytes of a coordinate: 64 registers of 2-D points where they
-/// had 72 (100M points on an H200, most of whose pairs have good scores: 254 ms with those, 229 with 64).
+/// Returns the minimum of blocks of top-k joins. For 2-D points it limits registers to 64 of 72: a join of 100M points,
+/// most of whose pairs have good scores, takes 229 ms instead of 254.
 pub const fn join_rising_min_blocks(dims: usize, coord_bytes: usize) -> usize {
     match dims * coord_bytes {
         0..=8 => 8,
@@ -108,89 +116,92 @@ pub const fn join_rising_min_blocks(dims: usize, coord_bytes: usize) -> usize {
     }
 }
 
-/// The same of those that do what others left.
+/// The minimum of blocks of the kernels for residual work.
 pub const JOIN_REST_MIN_BLOCKS: usize = 4;
 
-/// Left points that a thread goes through for a right point before the rest of them is divided among all: untuned.
+/// The left points that a thread joins with a right point before the remaining ones are divided among all threads.
+/// Untuned.
 pub const JOIN_SEGMENT: usize = 2048;
 
-/// Points in whose keys a warp looks for nodes of a quadtree that split: untuned.
+/// The points in whose keys a warp searches for quadtree nodes that split. Untuned.
 pub const QUADTREE_WARP_POINTS: usize = 1024;
 
-/// Threads that move a tile of a large node's points, level by level: untuned.
+/// The threads of a block that moves a tile of a large node's points, level by level. Untuned.
 pub const QUADTREE_TILE_THREADS: usize = 256;
 
-/// Points that a thread of a block has at one time there: untuned.
+/// The points that a thread of such a block holds at once. Untuned.
 pub const QUADTREE_PIECE_POINTS: usize = 8;
 
-/// Points of a leaf up to which their order is found by counting, which for each takes as many loads: untuned. (80M points in leaves of up
-/// to 2000 took 33 ms so.)
+/// The most points of a leaf that are ordered by counting, with as many loads per point. Untuned. (80M points in leaves
+/// of up to 2000 take 33 ms.)
 pub const QUADTREE_COUNTED_POINTS: u32 = 256;
 
-/// Most levels of large nodes of a SAH k-d tree; small nodes go on to the last level that rays can remember.
+/// The most levels of large nodes of a SAH k-d tree. Small nodes continue down to the last level that the traversal's
+/// stack can represent.
 pub const SAH_LARGE_DEPTH: u32 = 40;
 
-/// Triangles of a large node that a block has, a thread each (Zhou et al. 2008).
+/// The triangles of a large node per block, one per thread (Zhou et al. 2008).
 pub const SAH_CHUNK_TRIANGLES: usize = 256;
 
-/// Threads of a block that makes the masks of a small node's candidates: untuned.
+/// The threads of a block that computes the candidate masks of a small node. Untuned.
 pub const SAH_CANDIDATE_THREADS: usize = 128;
 
-/// Warps of a block that splits small roots, a warp each: as many as the shared memory of a block has room for.
+/// The warps of a block that splits small roots, one root per warp: limited by shared memory.
 pub const SAH_ROOT_WARPS: usize = 4;
 
-/// Threads of a block that traces rays: untuned.
+/// The threads of a block that traces rays. Untuned.
 pub const SAH_RAY_THREADS: usize = 128;
 
-/// How the best pairs of a join are looked for.
+/// Thresholds of the point joins.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinPolicy {
-    /// Up to so many pairs of all points are gone through by a nested loop.
+    /// The most pairs of points that are joined by a nested loop.
     pub nested_pairs: u128,
-    /// So many points of each set, those with the best scores, are joined first for 16 pairs.
+    /// The number of best-scored points of each set that are joined first, for 16 pairs.
     best_points: usize,
-    /// Sets have so many times as many points if that is done unless asked for. On an H200 joins of 1M points took for 16, 256 and 1024
-    /// pairs 0.16, 0.60 and 1.78 ms so, and 0.45, 0.55 and 0.74 by cells.
+    /// Sets with at least this multiple of those points are joined by a running threshold, unless the caller chooses.
+    /// Joins of 1M points for 16, 256 and 1024 pairs take 0.16, 0.60 and 1.78 ms with a threshold, and 0.45, 0.55 and
+    /// 0.74 ms by cells.
     pub threshold_from: usize,
-    /// If that says too little of sets of so many times as many points or more …
+    /// If the first threshold is weak, sets with at least this multiple of those points …
     pub more_best_points_from: usize,
-    /// … so many times as many are joined.
+    /// … are joined again with this multiple of best-scored points.
     pub more_best_points: usize,
-    /// Up to so many points the work for both sets is done side by side: untuned.
+    /// The most points for which both sets are processed concurrently. Untuned.
     pub side_by_side_to: usize,
-    /// Most blocks that make ranks of scores.
+    /// The most blocks that rank scores.
     pub ranks_max_blocks: u64,
-    /// Room for tasks that are left to all …
+    /// The capacity of the global task list …
     pub tasks: usize,
-    /// … and for so many of a warp.
+    /// … and of a warp's task list.
     pub tasks_of_warp: usize,
-    /// Blocks that do them: untuned, as many as a large GPU holds.
+    /// The blocks that process the tasks: as many as a large GPU holds. Untuned.
     pub task_blocks: u64,
-    /// The larger set stays in its order then if no more points of the small one are around each of its points: with 500 around (25,054
-    /// and 964,214 points) a join took 2.4 ms so, and 1.9 in order.
+    /// The larger set keeps its order if each of its points has at most this many neighbors in the smaller set. With
+    /// 500 neighbors (25,054 and 964,214 points) a join takes 2.4 ms in input order and 1.9 ms sorted.
     pub unordered_to: f64,
-    /// Right points, or pairs, of the first part.
+    /// The right points, or pairs, of the first batch.
     pub first_part: usize,
-    /// One of so many right points is of the first batch of heaps.
+    /// One of this many right points is in the first batch of heaps.
     pub first_rows: usize,
-    /// Up to so many best pairs are kept by counting; more are sorted.
+    /// The most best pairs that are selected by counting; more are sorted.
     pub counted_pairs: usize,
-    /// Most best pairs that are kept at all unless it is asked for.
+    /// The most best pairs that are kept, unless the caller asks for more.
     pub most_kept: usize,
-    /// Least room for pairs.
+    /// The smallest capacity for pairs.
     least_room: usize,
 }
 
 impl JoinPolicy {
-    /// Pairs that there is room for, while the best `k` are looked for.
+    /// Returns the capacity for pairs during a search for the best `k`.
     pub const fn room(&self, k: usize) -> usize {
         let room = if k <= self.counted_pairs { 32 * k } else { k.saturating_mul(8) };
         let least = if k <= self.counted_pairs { self.least_room } else { 32 * self.counted_pairs };
         if room > least { room } else { least }
     }
 
-    /// So many points of each set, those with the best scores, are joined first for the best `k` pairs: as many times more points as
-    /// there are times more pairs of points.
+    /// Returns the number of best-scored points of each set that are joined first for the best `k` pairs. It grows with
+    /// the square root of `k`, because the number of pairs is the product of both.
     pub const fn best_points(&self, k: usize) -> usize {
         let (mut points, mut pairs) = (self.best_points, 16);
         while pairs < k && points < 16 * self.best_points {
@@ -200,32 +211,37 @@ impl JoinPolicy {
         points
     }
 
-    /// Up to so many points in the cells around one the `k` nearest are found by cells, more by a tree. On an H200 of 1M and 10M points
-    /// the nearest of 4 within the distance (12 around) took 0.51 and 3.8 ms by cells, 1.66 and 9.0 by a tree; of 30 (86 around) 0.74
-    /// and 5.4, 1.56 and 9.0; 8 nearest of 30 2.4 and 24, 2.0 and 13.
+    /// Returns the number of points in the neighbor cells of a point up to which cells find the `k` nearest neighbors
+    /// faster than a tree. In ms, for 1M and 10M points:
+    ///
+    /// | | by cells | by a tree |
+    /// |---|---|---|
+    /// | 1 nearest, 4 points within the distance (12 in the cells) | 0.51, 3.8 | 1.66, 9.0 |
+    /// | 1 nearest, 30 points within the distance (86 in the cells) | 0.74, 5.4 | 1.56, 9.0 |
+    /// | 8 nearest, 30 points within the distance | 2.4, 24 | 2.0, 13 |
     pub const fn nearest_by_cells_to(&self, k: usize) -> f64 {
         128.0 / k as f64
     }
 
-    /// True if a set is so much smaller than another that it is the one to look in: so small that it is in the L2 cache. On an H200 joins
-    /// of 1e8 with 1e3 points took 5.1 ms so, and 10.4 where the larger was looked in.
+    /// Returns true if a set is so much smaller than the other one that it becomes the build side: it fits in the L2
+    /// cache. A join of 1e8 with 1e3 points takes 5.1 ms that way, and 10.4 ms with the larger set as build side.
     pub const fn is_small_beside(&self, len: usize, other: usize) -> bool {
         len <= 1 << 20 && other / 8 >= len
     }
 
-    /// By so much a part may be larger than all before it, so that what is better than their limit most often has room.
+    /// Returns the growth factor of batches. It is limited so that the pairs above the running threshold usually fit.
     pub const fn growth(&self, k: usize) -> usize {
         let growth = self.room(k) / k / 4;
         if growth < 64 { growth } else { 64 }
     }
 
-    /// The same of both sides of a part that has two.
+    /// Returns the growth factor of each side of a batch of two sides.
     pub const fn growth_of_sides(&self, k: usize) -> usize {
         if self.growth(k) >= 64 { 8 } else { 2 }
     }
 }
 
-/// Untuned.
+/// The thresholds of the point joins. Untuned.
 pub const JOIN: JoinPolicy = JoinPolicy {
     nested_pairs: 1 << 26,
     best_points: 4096,
@@ -245,120 +261,130 @@ pub const JOIN: JoinPolicy = JoinPolicy {
     least_room: 1 << 14,
 };
 
-/// Threads of a block of the stack-free nearest-neighbor walk: untuned.
+/// The threads of a block of the stack-free nearest-neighbor traversal. Untuned.
 pub const WALK_THREADS: usize = 128;
 
-/// Blocks of that walk that a multiprocessor is to hold: without it the assembler aims higher and spills three instances.
+/// The minimum of blocks of this traversal. Without it ptxas aims higher and three instances spill.
 pub const WALK_MIN_BLOCKS: usize = 8;
 
-/// The same of walks with stacks.
+/// The minimum of blocks of traversals with stacks.
 pub const WALK_STACK_MIN_BLOCKS: usize = 3;
 
-/// Threads of a block that sorts points by swaps: untuned.
+/// The threads of a block that sorts points by swaps. Untuned.
 pub const SWAPS_THREADS: usize = 512;
 
-/// Threads of a block of primitives that hold a tile in registers.
+/// The threads of a block of primitives that hold a tile in registers.
 pub const TILE_THREADS: usize = 256;
 
-/// Rows of a tile, 16-byte accesses of a thread, where nothing but loads and arithmetic is done with it.
+/// The rows of a tile (16-byte accesses per thread) of kernels that only load, compute and store.
 pub const STREAM_ROWS: usize = 8;
 
-/// Rows of a tile of a scan: bytes on their way are what bounds it. On an H200 the sum of 134M `u32` took 0.346 ms by 20 rows and
-/// 2 blocks a multiprocessor, 0.362 by 12 and 3, 0.369 by 16 and 2, 0.380 by 8 and 4, 0.382 by 10 and 3, 0.398 by 7 and 4; of
-/// `u64` 0.737, 0.754, 0.784, 0.793, 0.800, 0.822. By 22 and 24 rows some spill.
+/// The rows of a tile of a scan: bytes in flight bound its throughput. With 22 and 24 rows some instances spill. Sum
+/// scan of 134M items, in ms, by rows and minimum of blocks:
+///
+/// | | 20, 2 | 12, 3 | 16, 2 | 8, 4 | 10, 3 | 7, 4 |
+/// |---|---|---|---|---|---|---|
+/// | `u32` | 0.346 | 0.362 | 0.369 | 0.380 | 0.382 | 0.398 |
+/// | `u64` | 0.737 | 0.754 | 0.784 | 0.793 | 0.800 | 0.822 |
 pub const SCAN_ROWS: usize = 20;
 
-/// Blocks of a scan that a multiprocessor is to hold.
+/// The minimum of blocks of a scan.
 pub const SCAN_MIN_BLOCKS: usize = 2;
 
-/// Rows of a tile of selections, partitions and unique. On an H200 10 % of 134M `u32` took 0.213 ms by 8 rows and 4 blocks a
-/// multiprocessor, 0.236 by 6 and 4, 0.248 by 4 and 6, 0.278 by 4 and 5.
+/// The rows of a tile of select, partition and unique. Selection of 10 % of 134M `u32`, by rows and minimum of blocks:
+/// 8, 4: 0.213 ms; 6, 4: 0.236; 4, 6: 0.248; 4, 5: 0.278.
 pub const SELECT_ROWS: usize = 8;
 
-/// Blocks of selections that a multiprocessor is to hold: without it the assembler aims higher for some, and spills.
+/// The minimum of blocks of selections. Without it ptxas aims higher for some instances and spills.
 pub const SELECT_MIN_BLOCKS: usize = 4;
 
-/// Rows of a tile of segmented scans and reductions. On an H200 the scan of 134M `f32` took 0.70 ms by 6 rows, 0.64 by 7 and
-/// 0.60 by 8, all with 2 blocks a multiprocessor; of 8 the smallest and largest of `f32` spill, and so do many by 6 and 3 blocks.
+/// The rows of a tile of segmented scans and reductions. The scan of 134M `f32` takes 0.70 ms with 6 rows, 0.64 with 7
+/// and 0.60 with 8, with a minimum of 2 blocks. With 8 rows the minimum and maximum of `f32` spill; with 6 rows and 3
+/// blocks many instances do.
 pub const SEGMENTED_ROWS: usize = 7;
 
-/// Most blocks of the first launch of a reduction: untuned, a little under two waves of a large GPU.
+/// The most blocks of the first launch of a reduction: a little under two waves of a large GPU. Untuned.
 pub const REDUCE_MAX_BLOCKS: usize = 2048;
 
-/// Warps of a two-pass selection, each with a piece of the input (Robinson's 64 blocks of 32 warps): untuned.
+/// The warps of a two-pass selection, one per piece of the input (Robinson's 64 blocks of 32 warps). Untuned.
 pub const TWO_PASS_WARPS: usize = 4096;
 
-/// Blocks of segmented scans and reductions that a multiprocessor is to hold: without it the assembler aims higher on some
-/// architectures, and spills.
+/// The minimum of blocks of segmented scans and reductions. Without it ptxas aims higher on some architectures and
+/// spills.
 pub const SEGMENTED_MIN_BLOCKS: usize = 2;
 
-/// Items of a thread of the second pass of a segmented partition: untuned.
+/// The items of a thread of the second pass of a segmented partition. Untuned.
 pub const PARTITION_ITEMS: usize = 4;
 
-/// Blocks of that pass that a multiprocessor is to hold: without it the assembler aims higher and spills items of 32 bits on some
-/// architectures, and by more than 2 items of 64 bits. Untuned.
+/// Returns the minimum of blocks of that pass. Without it ptxas aims higher and spills: items of 32 bits on some
+/// architectures, items of 64 bits with more than 2 blocks. Untuned.
 pub const fn partition_min_blocks(item_bytes: usize) -> usize {
     if item_bytes == 4 { 4 } else { 2 }
 }
 
-/// Items of a block of gather and scatter, a whole number of times its threads. On an H200 134M items of 4 bytes in order took
-/// 0.380 ms by 1024, 0.443 by 512, 0.379 by 2048; of 12 bytes 0.936, 1.139, 0.976; shuffled ones of 4 bytes 2.92, 2.90, 3.05.
+/// The items of a block of gather and scatter, a multiple of its threads. 134M items, in ms:
+///
+/// | items of a block | 512 | 1024 | 2048 |
+/// |---|---|---|---|
+/// | 4 bytes, in order | 0.443 | 0.380 | 0.379 |
+/// | 12 bytes, in order | 1.139 | 0.936 | 0.976 |
+/// | 4 bytes, shuffled | 2.90 | 2.92 | 3.05 |
 pub const PERMUTE_BLOCK_ITEMS: usize = 1024;
 
-/// Most blocks of kernels that keep a result a block: bounds, histograms. Untuned.
+/// The most blocks of kernels that keep one result per block: bounds, histograms. Untuned.
 pub const FOLD_MAX_BLOCKS: usize = 1024;
 
-/// Bins of a histogram that a block counts in its shared memory.
+/// The bins of a histogram that a block counts in shared memory.
 pub const MAX_BINS: usize = 4096;
 
 /// Tuning of top-k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopKPolicy {
-    /// Threads of a block that samples.
+    /// The threads of a block that samples.
     pub sample_threads: usize,
-    /// Blocks that sample that a multiprocessor is to hold.
+    /// The minimum of blocks of the sampling kernel.
     pub sample_min_blocks: usize,
-    /// Most blocks that sample.
+    /// The most blocks that sample.
     pub sample_max_blocks: usize,
-    /// Items for each block that samples.
+    /// The items per block that samples.
     pub items_per_sample_block: usize,
-    /// Most samples of a lane, for up to [`few`](Self::few) and for more of the best.
+    /// The most samples of a lane: for a `k` of up to [`few`](Self::few), and for a larger `k`.
     pub max_lane_samples: [u32; 2],
-    /// So many of the best are few.
+    /// The largest `k` that counts as few.
     pub few: usize,
-    /// Samples that a lane loads at once.
+    /// The samples that a lane loads at once.
     pub sample_batch: usize,
-    /// Up to so many items all are candidates.
+    /// The most items that all become candidates, without a sample.
     pub sampled_items: usize,
-    /// Most blocks of the pass over all items.
+    /// The most blocks of the pass over all items.
     pub filter_max_blocks: usize,
-    /// Most blocks of the selection by digits.
+    /// The most blocks of the selection by digits.
     pub select_max_blocks: usize,
-    /// Blocks that a multiprocessor is to hold: of the pass over all items, and where candidates find their places. The
-    /// assembler aims higher by itself, and spills.
+    /// The minimum of blocks of the pass over all items and of the ranking of candidates. Without it ptxas aims higher
+    /// and spills.
     pub min_blocks: usize,
-    /// Candidates that a block holds in shared memory.
+    /// The candidates that a block holds in shared memory.
     pub staged_items: usize,
-    /// Threads of a block that finds places of candidates.
+    /// The threads of a block that ranks candidates.
     pub rank_threads: usize,
-    /// Candidates of a warp of it.
+    /// The candidates that a warp ranks.
     pub rank_items: usize,
-    /// Up to so many candidates find their places by counting, more are sorted.
+    /// The most candidates that are ranked by counting; more are sorted.
     pub ranked_items: usize,
-    /// Threads of a block that has a segment.
+    /// The threads of a block that handles a segment.
     pub segment_threads: usize,
-    /// Items of a thread of its tile; odd, as in [`MergePolicy`].
+    /// The items per thread of that block's tile; odd, as in [`MergePolicy`].
     pub segment_items: usize,
-    /// Items of a thread between looks at the room in a block's tile, where a block has a segment.
+    /// The items that a thread of that block adds before the block checks the capacity of its tile.
     pub segment_round_items: usize,
-    /// Blocks with a segment each that a multiprocessor is to hold: with more, items of 16 bytes spill.
+    /// The minimum of blocks that handle a segment each. With more, items of 16 bytes spill.
     pub segment_min_blocks: usize,
-    /// Segments of more items on average have a block each, even for small k.
+    /// The average segment length above which segments get a block each, even for small k.
     pub warp_segment_items: usize,
 }
 
-/// Top-k. On an H200 the best of 134M `f32` took 0.161 ms by 8 samples a lane, 0.175 by 16, 0.186 by 4; the 1024 best 0.193, 0.186
-/// and 0.194. The other numbers: untuned.
+/// Tuning of top-k. With 4, 8 and 16 samples per lane the best of 134M `f32` takes 0.186, 0.161 and 0.175 ms, the 1024
+/// best 0.194, 0.193 and 0.186 ms. The other numbers: untuned.
 pub const TOP_K: TopKPolicy = TopKPolicy {
     sample_threads: 256,
     sample_min_blocks: 3,
@@ -382,35 +408,35 @@ pub const TOP_K: TopKPolicy = TopKPolicy {
     warp_segment_items: 4096,
 };
 
-/// Tuning of merges and merge sorts. Of three numbers the first is for keys of 4 bytes, the others for 8 and 16.
+/// Tuning of merges and merge sorts. Arrays of three have an entry for keys of 4, 8 and 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergePolicy {
-    /// Threads of a block.
+    /// The threads of a block.
     pub threads_per_block: usize,
-    /// Items of a thread; odd, so that lanes which read theirs meet different banks of shared memory. Instances of the kernels
-    /// name the same numbers.
+    /// The items of a thread; odd, so that the lanes' accesses to shared memory hit different banks. The kernels'
+    /// instances name the same numbers.
     pub items_per_thread: [usize; 3],
-    /// Blocks that a multiprocessor is to hold of those that sort tiles. The assembler aims higher by itself, and spills.
+    /// The minimum of blocks of the tile sort. Without it ptxas aims higher and spills.
     pub sort_min_blocks: [usize; 3],
-    /// The same of those that merge keys alone.
+    /// The minimum of blocks of merges of keys alone.
     pub merge_keys_min_blocks: [usize; 3],
-    /// The same of those that merge keys with values.
+    /// The minimum of blocks of merges of keys with values.
     pub merge_pairs_min_blocks: [usize; 3],
-    /// The same of both kinds, where values are compared too.
+    /// The minimum of blocks of both kernels if the order compares values.
     pub lookup_min_blocks: [usize; 3],
-    /// Lanes that search for where a tile begins, powers of two, of few tiles and of many: with more there are fewer rounds, but
-    /// more memory is touched.
+    /// The lanes that search for the begin of a tile, powers of two: for few and for many tiles. More lanes need fewer
+    /// rounds, but touch more memory.
     pub split_lanes: [usize; 2],
-    /// Blocks of that search that a multiprocessor is to hold: without it the assembler aims higher, and spills.
+    /// The minimum of blocks of that search. Without it ptxas aims higher and spills.
     pub split_min_blocks: usize,
-    /// From so many tiles on there are many.
+    /// The number of tiles from which on they count as many.
     pub many_tiles: usize,
-    /// Up to so many tiles a multiprocessor each finds for itself where it begins.
+    /// The most tiles per multiprocessor with which each tile searches for its own begin.
     pub self_split_tiles_per_sm: usize,
 }
 
 impl MergePolicy {
-    /// Which of three numbers is that of keys of so many words.
+    /// Returns the index into the arrays of three for keys of `key_words` words.
     pub const fn key_class(key_words: usize) -> usize {
         match key_words {
             1 => 0,
@@ -419,22 +445,28 @@ impl MergePolicy {
         }
     }
 
-    /// Lanes that search for where each of so many tiles begins.
+    /// Returns the number of lanes that search for the begin of each of `num_tiles` tiles.
     pub const fn split_lanes(self, num_tiles: usize) -> usize {
         if num_tiles < self.many_tiles { self.split_lanes[0] } else { self.split_lanes[1] }
     }
 
-    /// Items of a tile.
+    /// Returns the number of items of a tile.
     pub const fn tile_items(self, key_words: usize) -> usize {
         self.threads_per_block * self.items_per_thread[Self::key_class(key_words)]
     }
 }
 
-/// Merge and merge sort. On an H200 10M `u32` took 0.463 ms to sort, with values 0.739, by 256 threads and 23 items; 0.511 and
-/// 0.791 by 256 and 17; 0.572 and 0.860 by 512 and 17. A merge of two halves took 0.038, 0.038 and 0.044 ms. By super key 10M
-/// points took 2.00, 1.60 and 2.03 ms. A merge of 134M took 0.366 ms by 8 lanes a split, 0.354 by 4, 0.346 by 2, but the sort of
-/// 10M 0.471, 0.488 and 0.538; where tiles find their own splits the sort of 1M 0.089 in place of 0.114. The other numbers:
-/// untuned.
+/// Tuning of merge and merge sort. The other numbers: untuned. In ms, by threads and items per thread:
+///
+/// | | 256, 23 | 256, 17 | 512, 17 |
+/// |---|---|---|---|
+/// | sort of 10M `u32` | 0.463 | 0.511 | 0.572 |
+/// | sort of 10M `u32` with values | 0.739 | 0.791 | 0.860 |
+/// | merge of two halves | 0.038 | 0.038 | 0.044 |
+/// | sort of 10M points by super key | 2.00 | 1.60 | 2.03 |
+///
+/// With 8, 4 and 2 lanes per split a merge of 134M takes 0.366, 0.354 and 0.346 ms, but the sort of 10M 0.471, 0.488
+/// and 0.538. The sort of 1M takes 0.089 ms if tiles find their own splits, else 0.114.
 pub const MERGE: MergePolicy = MergePolicy {
     threads_per_block: 256,
     items_per_thread: [23, 13, 7],
@@ -448,50 +480,59 @@ pub const MERGE: MergePolicy = MergePolicy {
     self_split_tiles_per_sm: 4,
 };
 
-/// Shape of the tiles of load-balancing search.
+/// The tile shape of load-balancing search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpandPolicy {
-    /// Threads of a block.
+    /// The threads of a block.
     pub threads_per_block: usize,
-    /// Outputs and segments of a thread.
+    /// The outputs and segments of a thread.
     pub items_per_thread: usize,
 }
 
-/// Load-balancing search: untuned.
+/// Tuning of load-balancing search. Untuned.
 pub const EXPAND: ExpandPolicy = ExpandPolicy { threads_per_block: 256, items_per_thread: 7 };
 
 /// Tuning of the k-d tree's builder by selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectionPolicy {
-    /// Threads of a block that brackets a pivot.
+    /// The threads of a block that brackets a pivot.
     pub bracket_threads: usize,
-    /// Threads of a block that splits tiles, and points of each.
+    /// The threads of a block that splits tiles, and the points per thread.
     pub split: (usize, usize),
-    /// The same of a block that finds a pivot by sorting what is left.
+    /// The threads of a block that finds a pivot by sorting the remaining points, and the points per thread.
     pub settle: (usize, usize),
-    /// Threads of a block that finishes a subtree.
+    /// The threads of a block that finishes a subtree.
     pub subtrees_threads: usize,
-    /// Samples of a run of up to [`few`](Self::few) points, and of a longer one; powers of two.
+    /// The samples of a run of up to [`few`](Self::few) points, and of a longer one; powers of two.
     pub samples: [usize; 2],
-    /// So many points are few.
+    /// The most points that count as few.
     pub few: usize,
     /// The larger of the two numbers of samples.
     pub max_samples: usize,
-    /// Standard deviations of a sample's rank between the pivot and the ends of its bracket, of a few points and of more: where
-    /// it misses, a block splits the run anew.
+    /// The standard deviations of a sample's rank from the pivot to the ends of its bracket, for few points and for
+    /// more. If the bracket misses the pivot, a block splits the run again.
     pub deviations: [u32; 2],
-    /// Blocks that look for pivots that a multiprocessor is to hold: without it the assembler aims higher, and spills.
+    /// The minimum of blocks that search for pivots. Without it ptxas aims higher and spills.
     pub settle_min_blocks: usize,
-    /// Blocks that finish subtrees that a multiprocessor is to hold.
+    /// The minimum of blocks that finish subtrees.
     pub subtrees_min_blocks: usize,
 }
 
-/// Builder by selection. On an H200 10M points of 3 `f32` took 7.5 ms by 256 threads everywhere and loads of a tile one by one, 7.1
-/// ms without that, 6.5 ms (1M 0.94) since samples are sorted by warps, as here; with 256 threads and 8 items that settle 1M 1.00.
-/// 256 or 1024 samples of a few points in place of 512 took 6.8 and 6.5 ms, 1024 of more in place of 2048 6.7, 3 deviations of a few
-/// 7.6, 5 6.7. By Nsight Compute, of 7.9 ms at its clock: first splits of 13 levels 2.4 (0.18 each, 59 % of the issue slots, 48 % of
-/// the warps; fewer instructions for copies changed nothing), later ones 1.2 (17 us each however few the points), subtrees 2.5,
-/// brackets 1.1, pivots 0.7.
+/// Tuning of the builder by selection. 10M points of 3 `f32`, in ms; 1M points take 0.94, and 1.00 with 256 threads and
+/// 8 items that settle:
+///
+/// | variant | ms |
+/// |---|---|
+/// | as here | 6.5 |
+/// | 256 threads everywhere | 7.1 |
+/// | 256 threads everywhere, loads of a tile one by one | 7.5 |
+/// | 256, 1024 samples of few points | 6.8, 6.5 |
+/// | 1024 samples of more points | 6.7 |
+/// | 3, 5 deviations of few points | 7.6, 6.7 |
+///
+/// By Nsight Compute, of 7.9 ms at its clock: first splits of 13 levels 2.4 (0.18 each, 59 % of the issue slots, 48 %
+/// of the warps; fewer instructions for copies changed nothing), later splits 1.2 (17 us each, however few the points),
+/// subtrees 2.5, brackets 1.1, pivots 0.7.
 pub const SELECTION: SelectionPolicy = SelectionPolicy {
     bracket_threads: 1024,
     split: (256, 8),
@@ -505,44 +546,67 @@ pub const SELECTION: SelectionPolicy = SelectionPolicy {
     subtrees_min_blocks: 3,
 };
 
-/// Shape of the queries of k-d trees over buckets.
+/// Tuning of the queries of bucket indexes.
 #[derive(Clone, Copy, Debug)]
 pub struct QueriesPolicy {
-    /// Threads of a block, whose warps do not work together.
+    /// The threads of a block; its warps are independent.
     pub threads: usize,
-    /// Blocks that a multiprocessor is to hold: of kernels that take few registers, of those of wider points, and of those of 8
+    /// The minimum of blocks: of kernels with few registers, of kernels of wider points, and of kernels of 8
     /// dimensions.
     pub min_blocks: [usize; 3],
-    /// The same of lists in registers. (With 3 those of 32 take 42 ms where the row below has 35.5.)
+    /// The minimum of blocks of kernels with lists in registers. (With 3, lists of 32 take 42 ms where the table below
+    /// has 35.5.)
     pub list_min_blocks: usize,
-    /// Lanes look at their buckets when fewer than that are searching for one.
+    /// Lanes scan their buckets when fewer lanes than this are still searching for one.
     pub searching_from: u32,
-    /// Queries are compared with every point where there are no more points than that: lane by lane, and by warps for more
-    /// neighbors than a lane keeps.
+    /// The most points that queries are compared with by brute force: per lane, and per warp for more neighbors than a
+    /// lane keeps.
     pub brute_force_up_to: [usize; 2],
-    /// Queries that are not in order are put in order from this number on.
+    /// The number of queries from which on unordered queries are sorted.
     pub ordered_from: usize,
 }
 
 impl QueriesPolicy {
-    /// Blocks that a multiprocessor is to hold, of kernels of so many dimensions and bytes of a coordinate.
+    /// Returns the minimum of blocks for a number of dimensions and bytes of a coordinate.
     pub const fn min_blocks(&self, dims: usize, coord_bytes: usize) -> usize {
         self.min_blocks[if dims > 4 { 2 } else { (dims * coord_bytes > 16) as usize }]
     }
 
-    /// The same of queues of so many items a lane.
+    /// Returns the minimum of blocks of kernels with queues of `num_items` items per lane.
     pub const fn queue_min_blocks(&self, dims: usize, coord_bytes: usize, num_items: usize) -> usize {
         self.min_blocks[if dims > 4 || coord_bytes * num_items > 32 { 2 } else { (coord_bytes > 4) as usize }]
     }
 }
 
-/// On an H200, 10M uniform points and as many queries, f32 x 3, k = 1, 8, 32: lanes look at their buckets when fewer than 20 are
-/// searching 6.5, 15.0, 48 ms, 12 6.1, 13.6, 43, 6 6.0, 13.1, 40, 1 6.5, 14.4, 41 (without homes; with them 5.0, 12.7, 35.5).
-/// 1M queries to 64 points by brute force k = 1, 8, 100 0.109, 0.310, 1.52 ms, by buckets 0.158, 0.360, 1.54; to 128 points 0.194,
-/// 0.548, 2.49 and 0.188, 0.463, 2.52; to 512 points k = 100 6.88 and 8.50, to 1024 10.3 and 9.7. Lanes that take another query
-/// when 16 of a warp are done took 5.1, 18.2, 44 ms, with registers for a query that changes. As they come, queries to 10K, 100K, 1M,
-/// 10M points take, of what they take in order, k = 1: 10K of them 0.74, 0.89, 0.97, 1.51, 100K 0.87, 0.94, 1.07, 1.40, 1M 1.33, 1.36,
-/// 1.33, 1.54; k = 8: 10K 1.12, 1.24, 1.21, 1.81.
+/// Tuning of the queries of bucket indexes. 10M uniform points and as many queries, `f32` x 3, in ms, by
+/// [`searching_from`](QueriesPolicy::searching_from) without start buckets, and as here with start buckets:
+///
+/// | k | 20 | 12 | 6 | 1 | 6, with start buckets |
+/// |---|---|---|---|---|---|
+/// | 1 | 6.5 | 6.1 | 6.0 | 6.5 | 5.0 |
+/// | 8 | 15.0 | 13.6 | 13.1 | 14.4 | 12.7 |
+/// | 32 | 48 | 43 | 40 | 41 | 35.5 |
+///
+/// Lanes that take another query when 16 of a warp are done take 5.1, 18.2 and 44 ms, because a query that changes
+/// needs registers.
+///
+/// 1M queries by brute force and by buckets, in ms:
+///
+/// | points | k = 1 | k = 8 | k = 100 |
+/// |---|---|---|---|
+/// | 64 | 0.109, 0.158 | 0.310, 0.360 | 1.52, 1.54 |
+/// | 128 | 0.194, 0.188 | 0.548, 0.463 | 2.49, 2.52 |
+/// | 512 | | | 6.88, 8.50 |
+/// | 1024 | | | 10.3, 9.7 |
+///
+/// Time of unsorted queries relative to sorted ones, by the number of points:
+///
+/// | queries, k | 10K | 100K | 1M | 10M |
+/// |---|---|---|---|---|
+/// | 10K, 1 | 0.74 | 0.89 | 0.97 | 1.51 |
+/// | 100K, 1 | 0.87 | 0.94 | 1.07 | 1.40 |
+/// | 1M, 1 | 1.33 | 1.36 | 1.33 | 1.54 |
+/// | 10K, 8 | 1.12 | 1.24 | 1.21 | 1.81 |
 pub const QUERIES: QueriesPolicy = QueriesPolicy {
     threads: 128,
     min_blocks: [8, 6, 4],
@@ -552,36 +616,42 @@ pub const QUERIES: QueriesPolicy = QueriesPolicy {
     ordered_from: 1 << 10,
 };
 
-/// Warps that partition the arrays of a balanced k-d tree. On an H200, 16.8M points of f32 x 4: 512, 1024, 2048, 4096, 8192, 16384,
-/// 65536 warps take 113, 63.7, 42.0, 35.1, 36.4, 34.7, 41.0 ms, and for the removal of equal points 7.5, 4.2, 3.2, 2.3, 2.2, 2.4, 4.8.
+/// The warps that partition the arrays of a balanced k-d tree. 16.8M points of `f32` x 4, in ms:
+///
+/// | warps | 512 | 1024 | 2048 | 4096 | 8192 | 16384 | 65536 |
+/// |---|---|---|---|---|---|---|---|
+/// | partition | 113 | 63.7 | 42.0 | 35.1 | 36.4 | 34.7 | 41.0 |
+/// | removal of equal points | 7.5 | 4.2 | 3.2 | 2.3 | 2.2 | 2.4 | 4.8 |
 pub const BALANCED_WARPS: u32 = 1 << 12;
 
-/// Threads of a block that partitions a tile by paths.
+/// The threads of a block that partitions a tile by path codes.
 pub const PATHS_THREADS: usize = 256;
-/// Places of each.
+/// The points of each thread.
 pub const PATHS_ROWS: usize = 8;
-/// Blocks of a multiprocessor that registers are to suffice for. A level of 16,777,216 points of four coordinates on an H200 takes 0.51,
-/// 0.54, 0.66 ms by 3, 4, 6; and by one of 16 places a thread 0.55.
+/// The minimum of blocks. A level of 16,777,216 points of four coordinates takes 0.51, 0.54 and 0.66 ms with 3, 4 and
+/// 6, and 0.55 ms with one of 16 points per thread.
 pub const PATHS_MIN_BLOCKS: u32 = 3;
-/// Threads of a block that makes a subtree of a balanced tree. Of 16,777,216 points of four coordinates on an H200 all levels take 7.43 ms by
-/// 512 threads of 8 places, two blocks at a time, 7.70 by 256 of 16, three at a time, and took 8.1 by 256 of 8 and a level more above.
+/// The threads of a block that builds a subtree of a balanced tree. All levels of 16,777,216 points of four coordinates
+/// take 7.43 ms with 512 threads of 8 points and 2 blocks, 7.70 ms with 256 threads of 16 points and 3 blocks, and 8.1
+/// ms with 256 threads of 8 points and one more level above.
 pub const BALANCED_SUBTREES_THREADS: usize = 512;
-/// Places of a thread in a subtree of a balanced tree, of points of up to four coordinates.
+/// The points of a thread in a subtree of a balanced tree, for points of up to four coordinates.
 pub const BALANCED_SUBTREES_ROWS: usize = 8;
-/// Blocks of a multiprocessor that registers are to suffice for.
+/// The minimum of blocks of the subtree kernel.
 pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 2;
 
-/// From so many points on they are numbered anew on the way down, when runs have at most as many as the second.
-pub const NUMBERED_ANEW_FROM: usize = 1 << 26;
-/// Points of the runs that do.
-pub const NUMBERED_ANEW_TO: usize = 1 << 21;
+/// Builds of at least this many points renumber the points on the way down, once runs have at most [`RENUMBER_MAX_RUN`] points.
+pub const RENUMBER_MIN_POINTS: usize = 1 << 26;
+/// Length of the runs on whose level points are renumbered.
+pub const RENUMBER_MAX_RUN: usize = 1 << 21;
 
-/// Most points of one coordinate that a thread sorts by the others, after a radix sort by this one.
+/// The most points with an equal coordinate that a thread sorts by the other coordinates, after a radix sort by this
+/// one.
 pub const MAX_TIES: usize = 32;
 
-/// Levels of the subtrees that are buckets of a k-d tree, at most: 16 points. Of 10M uniform points, f32 x 3, on an H200 k = 1, 8,
-/// 32, 100 takes 5.0, 12.7, 35.5, 182 ms by 4 levels, and 5.0, 13.2, 37.8, 247 by 3.
+/// The most levels of the subtrees that are buckets of a k-d tree: up to 16 points. 10M uniform points, `f32` x 3, k =
+/// 1, 8, 32, 100: 5.0, 12.7, 35.5, 182 ms with 4 levels, and 5.0, 13.2, 37.8, 247 ms with 3.
 pub const BUCKET_LEVELS: u32 = 4;
 
-/// Levels of boxes that a block makes: the threads of a block have a node each on the lowest.
+/// The levels of boxes that a block computes. Its threads have one node each on the lowest level.
 pub const BOXES_LEVELS: u32 = 8;

@@ -114,20 +114,21 @@ pub fn left_size(n: u64) -> u64 {
     (half - 1) + in_last_level.min(half)
 }
 
-/// The balanced tree over distinct points by its definition, every subtree sorted as a whole: the point at each address of each level,
-/// or `u32::MAX`; and of each point the one that stays for it.
+/// Builds the balanced tree over distinct points by its definition: sorts every subtree as a whole. Returns the id of the point at each
+/// address of each level, or `u32::MAX`, and the representative of each point: the first point that equals it.
 pub fn balanced<P: Point>(points: &[P]) -> (Vec<u32>, Vec<u32>) {
     let (flat, dims) = (coordinates(points), P::DIMS);
     let key = |id: u32, axis: usize| flat[id as usize * dims + axis].key();
     let super_key =
         |id: u32, axis: usize| -> Vec<_> { (0..dims).map(|i| key(id, (axis + i) % dims)).collect() };
     let mut first_equal = BTreeMap::new();
-    let stays: Vec<u32> =
+    let representatives: Vec<u32> =
         (0..points.len() as u32).map(|id| *first_equal.entry(super_key(id, 0)).or_insert(id)).collect();
-    let mut ids: Vec<u32> = (0..points.len() as u32).filter(|&id| stays[id as usize] == id).collect();
+    let mut ids: Vec<u32> =
+        (0..points.len() as u32).filter(|&id| representatives[id as usize] == id).collect();
     let mut medians = vec![u32::MAX; ids.len().checked_ilog2().map_or(0, |log| (2 << log) - 1)];
     place_median(&mut ids, &|id, level| super_key(id, level % dims), 0, 0, &mut medians);
-    (medians, stays)
+    (medians, representatives)
 }
 
 fn place_median<K: Ord>(

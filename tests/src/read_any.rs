@@ -62,10 +62,7 @@ fn read<T>(result: kauri::Result<T>) -> Option<T> {
         Ok(read) => return Some(read),
         Err(error) => error,
     };
-    assert!(
-        matches!(error, Error::Table { .. } | Error::MeshFile { .. } | Error::OutOfMemory { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::InvalidFile { .. } | Error::OutOfMemory { .. }), "{error:?}");
     // What the decoder of Parquet files panics at should be found before.
     assert!(!error.to_string().contains("its bytes are broken"), "{error}");
     None

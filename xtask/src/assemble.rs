@@ -1,4 +1,4 @@
-//! Assembles PTX for architectures that can run it, and holds what each kernel takes against the budget.
+//! Assembles PTX for architectures that can run it, and compares each kernel's resources with the budget.
 
 use crate::budget::{self, Budget};
 use crate::ptx::{Built, TEST_FAMILY};
@@ -14,18 +14,18 @@ use std::thread;
 
 /// The newest architecture that is assembled for.
 const LAST: u16 = 120;
-/// Those that a test assembles for, the first of each generation: the others take another register here and there. Each takes the newest
-/// PTX that it can run, as a program does; the budget is written for all PTX and architectures.
+/// Architectures that a test assembles for: the first of each generation, since the others differ by single registers. Each gets the
+/// newest PTX that it can run, as in a program. The budget is written for all PTX and architectures.
 const TESTED: [u16; 5] = [75, 80, 90, 100, 120];
 
-/// What came of it.
+/// Result of the check.
 pub(crate) struct Outcome {
-    /// Lines for people, each a reason to fail.
+    /// Reasons to fail, one line each.
     pub(crate) failures: Vec<String>,
     pub(crate) summary: String,
 }
 
-/// Assembles everything and compares with the budget, or writes the budget anew.
+/// Assembles everything and compares with the budget, or rewrites the budget.
 pub(crate) fn check(workspace: &Workspace, ptxas: &Ptxas, built: &[Built], bless: bool) -> Result<Outcome> {
     let file = workspace.root.join(budget::FILE);
     let allowed = fs::read_to_string(&file).unwrap_or_default();
@@ -83,7 +83,7 @@ fn assemble_all(ptxas: &Ptxas, jobs: Vec<(&Built, u16)>) -> (Budget, Vec<String>
                 Err(error) => {
                     failures.push(format!("{}.{} for {arch}: {error}", built.family, built.ptx.arch))
                 }
-                // The kernels that test the device library may take what they like.
+                // The kernels that test the device library have no budget.
                 Ok(_) if built.family == TEST_FAMILY => {}
                 Ok(kernels) => note(budget, sm, &kernels),
             }
@@ -101,7 +101,7 @@ fn note(budget: &mut Budget, sm: u16, kernels: &[KernelResources]) {
     kernels.iter().filter(|kernel| kernel.is_entry).for_each(|kernel| budget.note(sm, kernel));
 }
 
-/// The plain architectures, up to [`LAST`], that this assembler names among its options.
+/// Returns the plain architectures, up to [`LAST`], that this assembler lists in its options.
 fn known_architectures(ptxas: &Ptxas) -> Result<Vec<u16>> {
     let output = Command::new(ptxas.path()).arg("--help").output().context("cannot run ptxas")?;
     let help = String::from_utf8_lossy(&output.stdout);
@@ -117,7 +117,7 @@ fn number(arch: Arch) -> u16 {
     major * 10 + minor
 }
 
-/// Another text for another assembler, PTX or budget.
+/// Returns a text that identifies assembler, PTX and budget.
 fn key(ptxas: &Ptxas, built: &[Built], allowed: &str) -> String {
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), ptxas.path(), allowed).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! `bench`: forwards to the benchmarks' own program.
+//! `bench`: runs the benchmarks' program.
 
 use crate::cargo::{self, cargo};
 use crate::demo::build_kernels_for_gpu;
@@ -25,7 +25,7 @@ impl Bench {
     }
 }
 
-/// The commit that is checked out, with a mark if files differ from it; for the results.
+/// Returns the commit that is checked out, with a mark if files differ from it; for the results.
 pub(crate) fn git_revision(workspace: &Workspace) -> String {
     let mut command = Command::new("git");
     command

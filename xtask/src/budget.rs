@@ -1,12 +1,12 @@
-//! The budget of resources: what NVIDIA's assembler gave each kernel when the file was last written, as the most it may
-//! take. The file is a table for people to read in a diff: a line a kernel, a column an architecture.
+//! The resource budget: the resources that NVIDIA's assembler gave each kernel when the file was last written, as upper
+//! limits. The file is a table that is readable in a diff: one line for each kernel, one column for each architecture.
 
 use anyhow::{Context, Result, bail};
 use cuda_builder::KernelResources;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Where it lies, from the workspace's root.
+/// Path of the budget, from the workspace's root.
 pub(crate) const FILE: &str = "kernels/budget.txt";
 
 const HEADER: &str = "\
@@ -15,7 +15,7 @@ const HEADER: &str = "\
 # `cargo xtask test --bless` writes this file again: look at the difference before it is committed.
 ";
 
-/// What one kernel takes, over all PTX and architectures the most.
+/// Resources of one kernel: the maximum over all PTX and architectures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     shared: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Usage {
 pub(crate) struct Budget(BTreeMap<String, Usage>);
 
 impl Budget {
-    /// Notes what a kernel takes on an architecture.
+    /// Records the resources of a kernel on an architecture.
     pub(crate) fn note(&mut self, sm: u16, kernel: &KernelResources) {
         let usage = self.0.entry(kernel.name.clone()).or_default();
         usage.shared = usage.shared.max(kernel.shared);
@@ -40,7 +40,7 @@ impl Budget {
         *registers = kernel.registers.max(*registers);
     }
 
-    /// Where `taken` is over this budget or unknown to it, in words.
+    /// Describes where `taken` exceeds this budget or is unknown to it.
     pub(crate) fn violations(&self, taken: &Budget) -> Vec<String> {
         let mut found = Vec::new();
         for (name, usage) in &taken.0 {

@@ -24,10 +24,10 @@ pub(crate) struct Bundle {
     out: Option<PathBuf>,
 }
 
-/// What the folder may take, so that it travels quickly.
+/// Maximum size of the folder, so that it is copied quickly.
 const MAX_BYTES: u64 = 50_000_000;
 
-/// Tests that need a compiler, the source tree or no GPU: of whole packages, and single ones as `package.target`.
+/// Excluded tests, which need a compiler or the source tree, or no GPU: whole packages, and single targets as `package.target`.
 const LEFT_OUT: [&str; 7] = [
     "xtask",
     "kauri-benches",
@@ -102,14 +102,14 @@ impl Bundle {
     }
 }
 
-/// Cargo, for programs that take the PTX from a folder of the bundle: in each of them it would be most of the bundle.
+/// Returns cargo for programs that load PTX from a folder of the bundle; PTX embedded in each program would be most of the bundle.
 fn without_ptx() -> Command {
     let mut command = cargo();
     command.env("KAURI_EMBED_PTX", "0");
     command
 }
 
-/// Builds with cargo, and gives the programs that `name` has a name for.
+/// Builds with cargo, and returns the programs for which `name` returns a name.
 fn build(command: &mut Command, name: impl Fn(&Value) -> Option<String>) -> Result<Vec<Program>> {
     let messages = cargo::read(command.arg("--message-format=json-render-diagnostics"))?;
     let program = |line: &str| {
@@ -120,7 +120,7 @@ fn build(command: &mut Command, name: impl Fn(&Value) -> Option<String>) -> Resu
     Ok(messages.lines().filter_map(program).collect())
 }
 
-/// Unit tests of libraries as `package.unit`, test targets as `package.target`.
+/// Names unit tests of libraries `package.unit`, test targets `package.target`.
 fn test_name(message: &Value) -> Option<String> {
     let package = package_name(message["package_id"].as_str()?);
     let target = &message["target"];
@@ -144,13 +144,13 @@ fn package_name(id: &str) -> &str {
     version.split_once('@').map_or_else(|| place.rsplit('/').next().unwrap_or(place), |(name, _)| name)
 }
 
-/// Whether there is nothing at this place, or an empty folder, or an earlier bundle, perhaps not finished.
+/// True if the path does not exist, or is an empty folder or an earlier, perhaps unfinished bundle.
 fn is_ours(out: &Path) -> bool {
     let is_empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
     !out.exists() || out.join(MARK).is_file() || is_empty()
 }
 
-/// A folder with nothing but the script, which marks it as ours.
+/// Creates a folder with only the script, which marks it as a bundle.
 fn begin(out: &Path) -> Result<()> {
     if out.exists() {
         fs::remove_dir_all(out).with_context(|| format!("cannot remove {}", out.display()))?;
@@ -165,12 +165,12 @@ fn has_tests(program: &Path) -> bool {
     list.is_ok_and(|list| String::from_utf8_lossy(&list.stdout).contains(": test"))
 }
 
-/// Copies programs without their symbols and packed: by far most of a bundle. None may know where the sources lie.
+/// Copies programs without symbols and packed; they are most of a bundle. None may contain the path of the sources.
 fn copy_programs(workspace: &Workspace, programs: &[Program], out: &Path) -> Result<()> {
     for Program { name, path } in programs {
         let to = out.join(name);
         copy(path, &to)?;
-        // Without the tools the check of the size says how much is too much.
+        // Without these tools the programs are larger; the check of the size notices.
         let _ = Command::new("strip").arg("--strip-all").arg(&to).status();
         if reads_sources(workspace, &fs::read(&to)?) {
             bail!("{name} holds a path of the source tree, which is not there where the bundle runs");
@@ -180,7 +180,7 @@ fn copy_programs(workspace: &Workspace, programs: &[Program], out: &Path) -> Res
     Ok(())
 }
 
-/// Whether a program holds the path of a folder of the workspace, as `env!("CARGO_MANIFEST_DIR")` puts it there.
+/// True if a program contains the path of a folder of the workspace, as `env!("CARGO_MANIFEST_DIR")` does.
 fn reads_sources(workspace: &Workspace, program: &[u8]) -> bool {
     let root = workspace.root.as_os_str().as_encoded_bytes();
     let target = workspace.target.as_os_str().as_encoded_bytes();
@@ -188,7 +188,7 @@ fn reads_sources(workspace: &Workspace, program: &[u8]) -> bool {
     places.into_iter().any(|(start, _)| {
         let path = &program[start..];
         let end = path.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(path.len());
-        // What build scripts made lies in the target folder and is part of the program; names of sources are for messages.
+        // Files from build scripts are in the target folder and part of the program; names of sources are for messages.
         !path.starts_with(target) && !path[..end].windows(5).any(|window| window == b"/src/")
     })
 }
@@ -206,7 +206,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies the PTX of a folder, packed. What is the same as for the architecture below is left out: a device takes that.
+/// Copies the PTX of a folder, packed. A file that equals the one of the next lower architecture is omitted: a device takes that one.
 fn copy_ptx(from: &Path, to: &Path) -> Result<()> {
     let files = files(from)?;
     let mut texts: Vec<_> = files.iter().filter_map(|path| Some((family_and_arch(path)?, path))).collect();
@@ -223,18 +223,18 @@ fn copy_ptx(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Of a file `<family>.sm_<arch>.ptx`.
+/// Parses a file name `<family>.sm_<arch>.ptx`.
 fn family_and_arch(path: &Path) -> Option<(String, u32)> {
     let (family, arch) = path.file_name()?.to_str()?.strip_suffix(".ptx")?.split_once(".sm_")?;
     Some((family.to_owned(), arch.parse().ok()?))
 }
 
-/// A PTX text but for the lines that name its architecture and version.
+/// Returns a PTX text without the lines that name its architecture and version.
 fn without_target(text: &str) -> String {
     text.lines().filter(|line| !line.starts_with(".target") && !line.starts_with(".version")).collect()
 }
 
-/// The files of a folder, in the order of their names. There may be no such folder.
+/// Returns the files of a folder, sorted by name; none if the folder does not exist.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -252,7 +252,7 @@ fn copy_packed(file: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file, or a folder with all in it.
+/// Copies a file, or a folder with its contents.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if from.is_dir() {
         for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
@@ -281,7 +281,7 @@ fn make_executable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints what the bundle takes, and fails if that is too much.
+/// Prints the size of the bundle, and fails if it is too large.
 fn check_size(out: &Path) -> Result<()> {
     let mut files = Vec::new();
     sizes(out, &mut files)?;

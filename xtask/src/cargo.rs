@@ -1,4 +1,4 @@
-//! Running programs: cargo and others, with their own output, and their exit code kept.
+//! Runs programs, cargo and others, on this terminal, and keeps their exit codes.
 
 use anyhow::{Context, Result};
 use std::env;
@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::process::{Command, ExitStatus};
 
-/// A program failed after saying why; the task ends with its exit code and says no more.
+/// A program failed and printed the reason; the task ends with its exit code and prints nothing more.
 #[derive(Debug)]
 pub(crate) struct Failed(pub(crate) u8);
 
@@ -21,7 +21,7 @@ impl std::error::Error for Failed {}
 /// Features that every task builds the workspace with, so that one task's artefacts serve the next.
 pub(crate) const FEATURES: &str = "--all-features";
 
-/// The cargo that runs this task, without the variables by which it describes this package to it.
+/// Returns the cargo that runs this task, without the variables that describe this package.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     for (name, _) in env::vars_os() {
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(Failed(exit_code(status)).into()) }
 }
 
-/// What a program writes to its standard output; its errors go to this terminal.
+/// Runs a program and returns its standard output; its error stream goes to this terminal.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let output = command.stderr(std::process::Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {}", shown(command)))?;
@@ -54,7 +54,7 @@ fn exit_code(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// A command line for messages.
+/// Returns a command line for messages.
 pub(crate) fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_stem().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args()).map(OsStr::to_string_lossy);

@@ -1,4 +1,4 @@
-//! `coverage`: how much of the kernels the tests in the simulator run. Something that on a GPU nobody can say.
+//! `coverage`: measures the lines of the kernels that tests run in the simulator, which no tool measures on a GPU.
 
 use crate::cargo::{self, FEATURES, cargo};
 use crate::workspace::Workspace;
@@ -63,7 +63,7 @@ fn print_row(name: &str, lines: u64, run: u64) {
     println!("{name:<34} {lines:>6} {run:>6} {percent:>6.1}%");
 }
 
-/// Lines on which a region begins that was never run. A segment is line, column, count, has_count, is_region_entry, …
+/// Returns the lines on which a region begins that never ran. A segment is line, column, count, has_count, is_region_entry, …
 fn missing_lines(file: &Value) -> Vec<u64> {
     let segments = file["segments"].as_array().map(Vec::as_slice).unwrap_or_default();
     let never = |s: &&Value| s[2] == 0 && s[3] == true && s[4] == true;

@@ -20,7 +20,7 @@ impl Demo {
     pub(crate) fn run(self) -> Result<()> {
         let workspace = Workspace::find()?;
         build_kernels_for_gpu(&workspace)?;
-        // `cargo xtask demo -- --k 3` and `cargo xtask demo --k 3` are the same.
+        // `cargo xtask demo -- --k 3` and `cargo xtask demo --k 3` are equal.
         let args = self
             .args
             .iter()
@@ -41,8 +41,8 @@ pub(crate) fn kauri(workspace: &Workspace) -> std::process::Command {
     command
 }
 
-/// Builds the kernels where there is a GPU to run them. Without one they would cost minutes and never be used; without a
-/// device toolchain the program runs on the CPU. Either is said in a line.
+/// Builds the kernels if there is a GPU. Without one the build would take minutes for nothing; without a device toolchain
+/// the program runs on the CPU. Either case prints a line.
 pub(crate) fn build_kernels_for_gpu(workspace: &Workspace) -> Result<()> {
     if !matches!(cuda_lazy::status(), Status::Loaded { .. }) {
         eprintln!("skipped: building kernels for a GPU, there is no CUDA driver on this machine");

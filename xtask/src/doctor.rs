@@ -1,4 +1,4 @@
-//! `doctor`: what this machine has of all that kauri can use.
+//! `doctor`: shows which tools and devices for kauri this machine has.
 
 use crate::cargo;
 use crate::demo::kauri;
@@ -7,7 +7,7 @@ use anyhow::Result;
 use cuda_builder::{Ptxas, Toolchain, toolchain};
 use std::fs;
 
-/// Say what this machine has: device toolchain, ptxas, PTX, driver, devices
+/// Show what this machine has: device toolchain, ptxas, PTX, driver, devices
 #[derive(clap::Args)]
 pub(crate) struct Doctor {}
 
@@ -26,7 +26,7 @@ impl Doctor {
             let kind = if checked { "PTX checked" } else { "PTX" };
             println!("{kind:<11} {}", ptx_files(&workspace, checked));
         }
-        // What the library itself finds is for its users too.
+        // The rest is the program's command, for users of the library.
         cargo::run(kauri(&workspace).arg("doctor"))
     }
 }

@@ -1,4 +1,4 @@
-//! kauri's tasks: `cargo xtask <task>`. A file per task; logic that users want too lives in `host`.
+//! kauri's tasks: `cargo xtask <task>`, one file each. Functions that users need, too, are in `host`.
 
 mod assemble;
 mod bench;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         Task::Coverage(task) => task.run(),
     };
     let Err(error) = result else { return ExitCode::SUCCESS };
-    // A program that failed has said why, and its exit code is ours.
+    // A failed program has printed the reason; the task ends with its exit code.
     if let Some(cargo::Failed(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }

@@ -1,4 +1,4 @@
-//! `ptx`: compiles the kernels, a file per family and architecture, and lints what came out.
+//! `ptx`: compiles the kernels, one file for each family and architecture, and lints them.
 
 use crate::setup;
 use crate::workspace::Workspace;
@@ -17,7 +17,7 @@ pub(crate) struct Ptx {
     /// Families of kernels, as kdtree,test [default: all]
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     family: Vec<String>,
-    /// Compile with bounds checks, into a folder of its own
+    /// Compile with bounds checks, into a separate folder
     #[arg(long)]
     checked: bool,
     /// Folder for the PTX [default: kauri-ptx or kauri-ptx-checked in the target folder]
@@ -28,12 +28,12 @@ pub(crate) struct Ptx {
 /// The family of the kernels that test the device library.
 pub(crate) const TEST_FAMILY: &str = "test";
 
-/// Most entries and bytes of PTX, without line numbers, that an architecture may have. Types, dimensions and options multiply, and every entry
-/// is compiled by the driver of every user of its family.
+/// Maximum entries and bytes of PTX, without line numbers, of an architecture. Types, dimensions and options multiply, and the driver of every
+/// user of a family compiles all its entries.
 const MAX_ENTRIES: usize = 640;
 const MAX_BYTES: u64 = 24_000_000;
 
-/// What becomes one PTX an architecture.
+/// A family of kernels: one PTX file for each architecture.
 struct Family {
     name: String,
     /// The kernel crate, from the workspace's root.
@@ -41,7 +41,7 @@ struct Family {
     feature: String,
 }
 
-/// A file that was built, or was there already.
+/// A PTX file that was built or was up to date.
 pub(crate) struct Built {
     pub(crate) family: String,
     pub(crate) ptx: cuda_builder::Ptx,
@@ -94,7 +94,7 @@ impl Ptx {
         archs: &[Arch],
         out: &Path,
     ) -> Result<Vec<Built>> {
-        // With several architectures the builder puts theirs before the ending.
+        // With several architectures the builder inserts the architecture before the extension.
         let copy = match archs {
             [arch] => format!("{}.{arch}.ptx", family.name),
             _ => format!("{}.ptx", family.name),
@@ -106,7 +106,7 @@ impl Ptx {
             .checked(self.checked)
             // Scans have tiles of 20 rows in registers.
             .unroll_threshold(10_000)
-            // The same PTX on every machine, and no path of this one in a published package.
+            // Equal PTX on every machine, and no local path in a published package.
             .remap_path_prefix(&workspace.root, ".")
             .remap_path_prefix(toolchain.sysroot().join("lib/rustlib/src/rust"), "rust")
             .target_dir(&workspace.target)
@@ -121,7 +121,7 @@ impl Ptx {
     }
 }
 
-/// Builds what `cargo xtask ptx` builds by default and lints it: the files, and the number of findings, which are printed.
+/// Builds the default of `cargo xtask ptx` and lints it. Prints the findings; returns the files and the number of findings.
 pub(crate) fn build_all(
     workspace: &Workspace,
     toolchain: &Toolchain,
@@ -132,7 +132,7 @@ pub(crate) fn build_all(
     Ok((built, findings))
 }
 
-/// The crates with kernels that are launched. Each feature `entries-<family>` of them is a family.
+/// The crates with kernels. Each of their features `entries-<family>` is a family.
 const KERNEL_CRATES: [&str; 2] = ["kernels", "tests/kernels"];
 
 fn families(root: &Path) -> Result<Vec<Family>> {
@@ -153,7 +153,7 @@ fn families(root: &Path) -> Result<Vec<Family>> {
     Ok(families)
 }
 
-/// Removes PTX of families and architectures that are no more, which the host would embed.
+/// Removes PTX of former families and architectures, which the host would embed.
 fn remove_others(out: &Path, built: &[Built]) -> Result<()> {
     for entry in fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))? {
         let path = entry?.path();
@@ -168,7 +168,7 @@ fn remove_others(out: &Path, built: &[Built]) -> Result<()> {
 /// Entries and bytes of an architecture's PTX.
 pub(crate) type Totals = BTreeMap<String, (usize, u64)>;
 
-/// The totals of the families that the host embeds for its users; those of a folder that is not there are none.
+/// Returns the totals of the families that the host embeds; empty if the folder does not exist.
 pub(crate) fn totals_of_dir(dir: &Path) -> Result<Totals> {
     let mut totals = Totals::new();
     for entry in fs::read_dir(dir).into_iter().flatten() {
@@ -182,7 +182,7 @@ pub(crate) fn totals_of_dir(dir: &Path) -> Result<Totals> {
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let (entries, bytes) = totals.entry(arch.to_owned()).or_default();
             *entries += text.lines().filter(|line| line.contains(".entry ")).count();
-            // Line numbers are for profilers and are not compiled.
+            // Line numbers are for profilers; the driver does not compile them.
             let lines = text.lines().filter(|line| !line.trim_start().starts_with(".loc"));
             *bytes += lines.map(|line| line.len() as u64 + 1).sum::<u64>();
         }
@@ -190,7 +190,7 @@ pub(crate) fn totals_of_dir(dir: &Path) -> Result<Totals> {
     Ok(totals)
 }
 
-/// What is over the limits of an architecture's PTX, in words.
+/// Describes the totals that exceed the limits of an architecture.
 pub(crate) fn over_limits(totals: &Totals) -> Vec<String> {
     let mut over = Vec::new();
     for (arch, (entries, bytes)) in totals {
@@ -204,7 +204,7 @@ pub(crate) fn over_limits(totals: &Totals) -> Vec<String> {
     over
 }
 
-/// Lints every file, prints the findings and gives their number.
+/// Lints every file, prints the findings and returns their number.
 fn lint(built: &[Built], checked: bool) -> Result<usize> {
     let mut count = 0;
     for Built { family, ptx, .. } in built {
@@ -213,7 +213,7 @@ fn lint(built: &[Built], checked: bool) -> Result<usize> {
             count += 1;
         }
         for finding in lint::check_built(ptx)? {
-            // Checked kernels need not be fast, and they write their record of a fault to the host's memory.
+            // Checked kernels need not be fast, and they write fault records to host memory.
             if checked && finding.rule == lint::Rule::GenericAccess {
                 continue;
             }
@@ -232,7 +232,7 @@ fn print_rows(built: &[Built]) {
     }
 }
 
-/// What the compiler said, once: it says the same for every architecture.
+/// Prints the compiler's diagnostics once; they are equal for every architecture.
 fn print_diagnostics(built: &[cuda_builder::Ptx]) {
     let mut said = HashSet::new();
     let paragraphs = built.iter().flat_map(|ptx| ptx.diagnostics.split_inclusive("\n\n"));

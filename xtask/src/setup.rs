@@ -1,11 +1,11 @@
-//! `setup`: makes a toolchain for device code ready, and NVIDIA's assembler for the tests.
+//! `setup`: prepares a toolchain for device code, and NVIDIA's assembler for the tests.
 
 use crate::workspace::Workspace;
 use anyhow::Result;
 use cuda_builder::{Ptxas, Toolchain, toolchain};
 use std::process::{Command, Stdio};
 
-/// Make the device toolchain and ptxas ready; says what it did
+/// Prepare the device toolchain and ptxas; prints each step
 #[derive(clap::Args)]
 pub(crate) struct Setup {}
 
@@ -37,7 +37,7 @@ fn has_pip() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The device toolchain, prepared if need be. What had to be done is printed, a line a step; what was there is not.
+/// Returns the device toolchain, and prepares it if needed. Prints each step that was necessary.
 pub(crate) fn device_toolchain(workspace: &Workspace) -> cuda_builder::Result<Toolchain> {
     let options = toolchain::Options::from_env(&workspace.target);
     if let Ok(toolchain) = Toolchain::locate(&options) {

@@ -1,4 +1,4 @@
-//! `sim`: the tests of one kernel in the simulator, under one schedule or all, in a debugger if wanted.
+//! `sim`: runs the tests of one kernel in the simulator, under one schedule or all, optionally in a debugger.
 
 use crate::cargo::{self, FEATURES, cargo};
 use crate::workspace::Workspace;
@@ -17,14 +17,14 @@ pub(crate) struct Sim {
     /// … and this `SIM_ORDER`
     #[arg(long)]
     order: Option<String>,
-    /// In gdb: it stops where a mistake is found, and at the earlier access of a race
+    /// Run in gdb; it stops where an error is found, and at the earlier access of a race
     #[arg(long)]
     gdb: bool,
-    /// Not all of the kernel's tests, but those whose name contains this
+    /// Run only tests whose name contains this text
     test: Option<String>,
 }
 
-/// Folders of kernels, and the tests that run them in the simulator: in each, a module has the name of a kernel's file or
+/// Folders of kernels, and the tests that run them in the simulator. Each has a module with the name of a kernel's file or
 /// folder.
 const SUITES: [(&str, &str); 2] = [("kernels/src", "sim"), ("tests/kernels/src", "launch")];
 
@@ -54,19 +54,19 @@ impl Sim {
     }
 }
 
-/// Packages whose variables can be looked at in the debugger.
+/// Packages whose variables are visible in the debugger.
 const WATCHED: [&str; 5] = ["kauri-cuda-sim", "kauri-kernels", "kauri-test-kernels", "kauri", "kauri-tests"];
 
-/// The debugger as a runner of cargo's.
-const DEBUGGER: &str = "['gdb', '-quiet', '-ex', 'break cuda_sim::debug::found', \
-     '-ex', 'break cuda_sim::debug::earlier', '-ex', 'run', '--args']";
+/// The debugger as cargo's runner.
+const DEBUGGER: &str = "['gdb', '-quiet', '-ex', 'break cuda_sim::debug::error_found', \
+     '-ex', 'break cuda_sim::debug::earlier_access', '-ex', 'run', '--args']";
 
-/// The test program and the module in it that has the tests of a kernel.
+/// Returns the test program and its module with the tests of a kernel.
 fn find_tests(root: &Path, kernel: &str) -> Result<(&'static str, String)> {
     for (kernels, suite) in SUITES {
         let Some(file) = find_kernel(&root.join(kernels), kernel)? else { continue };
         let tests = root.join("tests/tests").join(suite);
-        // The file's own name first, then those of the folders around it.
+        // The file's name first, then the names of its folders.
         let path = file.with_extension("");
         let mut names = path.iter().rev().map_while(|name| name.to_str()).take_while(|name| *name != "src");
         let module = names.find(|name| tests.join(name).with_extension("rs").is_file());
@@ -76,7 +76,7 @@ fn find_tests(root: &Path, kernel: &str) -> Result<(&'static str, String)> {
     bail!("no kernel is named `{kernel}`: kernels are named as in reports, such as `query_nearest_one_f32_2`")
 }
 
-/// The source file that defines a kernel; instances are named by the function, then their types.
+/// Returns the source file that defines a kernel; an instance's name is the function's name followed by its types.
 fn find_kernel(folder: &Path, kernel: &str) -> Result<Option<PathBuf>> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let path = entry?.path();
@@ -91,7 +91,7 @@ fn find_kernel(folder: &Path, kernel: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Whether a source text has the kernel function.
+/// True if a source text defines the kernel function.
 fn defines(source: &str, kernel: &str) -> bool {
     source.lines().filter_map(|line| line.strip_prefix("pub unsafe fn ")).any(|rest| {
         let name = rest.split(['(', '<']).next().unwrap_or_default();
@@ -99,7 +99,7 @@ fn defines(source: &str, kernel: &str) -> bool {
     })
 }
 
-/// `_f32_2`: what instances have behind the function's name.
+/// True for the suffix of an instance's name: `_f32_2`.
 fn is_instance(types: &str) -> bool {
     let is_type = |word: &str| word.len() <= 3 && word.ends_with(|c: char| c.is_ascii_digit());
     types.strip_prefix('_').is_some_and(|types| types.split('_').all(is_type))

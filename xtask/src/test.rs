@@ -1,4 +1,4 @@
-//! `test`: every test there is, on this machine.
+//! `test`: runs every test that this machine can run.
 
 use crate::cargo::{self, FEATURES, cargo};
 use crate::ptx::{self, Built};
@@ -11,10 +11,10 @@ use cuda_lazy::Status;
 use std::env;
 use std::time::Instant;
 
-/// Run every test; makes ready by itself what they need, and says in a line what this machine cannot do
+/// Run every test; prepares the tools that they need, and prints a line for each part that this machine cannot run
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// Write the budget of the kernels' resources anew
+    /// Rewrite the budget of the kernels' resources
     #[arg(long)]
     bless: bool,
     /// Arguments for `cargo test`
@@ -22,7 +22,7 @@ pub(crate) struct Test {
     args: Vec<String>,
 }
 
-/// What became of a part.
+/// Result of a part.
 enum Outcome {
     Passed(String),
     Failed(String),
@@ -60,7 +60,7 @@ impl Test {
         if !self.args.iter().any(|arg| arg.starts_with("-p") || arg.starts_with("--package")) {
             command.arg("--workspace");
         }
-        // All failures in one run, unless the caller has wishes.
+        // Show all failures in one run, unless the caller gives arguments.
         if self.args.is_empty() {
             command.arg("--no-fail-fast");
         }
@@ -72,13 +72,13 @@ impl Test {
     }
 }
 
-/// The PTX, if this machine can make it. It comes first: the host's tests embed it.
+/// Builds the PTX, if this machine can. It is the first part, because the host's tests embed PTX.
 fn build_kernels(workspace: &Workspace) -> (Option<Vec<Built>>, Outcome) {
     let toolchain = match setup::device_toolchain(workspace) {
         Ok(toolchain) => toolchain,
         Err(error) => {
             let text = error.to_string();
-            // In CI nobody reads a line about something that was skipped.
+            // In CI nobody reads a line about a skipped part.
             return (None, if is_ci() { Bad(text) } else { Skipped(one_line(&text)) });
         }
     };
@@ -92,7 +92,7 @@ fn build_kernels(workspace: &Workspace) -> (Option<Vec<Built>>, Outcome) {
     }
 }
 
-/// The example that is a project of its own, in the simulator.
+/// Runs the example project with its own kernels in the simulator.
 fn own_kernel(workspace: &Workspace) -> Outcome {
     let mut command = cargo();
     command
@@ -100,7 +100,7 @@ fn own_kernel(workspace: &Workspace) -> Outcome {
         .arg(workspace.root.join("host/examples/own-kernel/Cargo.toml"))
         .args(["--", "sim"])
         .env("CARGO_TARGET_DIR", workspace.target.join("own-kernel"))
-        // The simulator runs what is compiled for the CPU.
+        // The simulator runs kernels that are compiled for the CPU.
         .env("KAURI_EMBED_PTX", "0");
     match cargo::run(&mut command) {
         Ok(()) => Passed("host/examples/own-kernel".to_owned()),
@@ -123,7 +123,7 @@ fn assemble_kernels(workspace: &Workspace, built: &[Built], bless: bool) -> Outc
     }
 }
 
-/// Tests that need a GPU say nothing where there is none; this line does.
+/// Reports whether tests on a GPU ran; the tests themselves print nothing without a GPU.
 fn gpu() -> Outcome {
     match cuda_lazy::status() {
         Status::Loaded { .. } => Passed("the tests that use one were part of `cargo test`".to_owned()),
@@ -139,7 +139,7 @@ fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The parts so far, for the summary at the end.
+/// The finished parts, for the summary.
 #[derive(Default)]
 struct Parts(Vec<(&'static str, f32, Outcome)>);
 

@@ -1,6 +1,8 @@
-//! `tidy`: the invariants of the architecture that a program can check, and small matters of form. Also a test.
+//! `tidy`: checks the invariants of the architecture that a program can check, plain English, and matters of form. Also a test.
 
+mod language;
 mod layout;
+mod mirror;
 mod order;
 mod sources;
 
@@ -12,11 +14,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Check what the compiler does not: invariants of the architecture, form, sizes
+/// Check what the compiler does not: invariants of the architecture, plain English, form, sizes
 #[derive(clap::Args)]
 pub(crate) struct Tidy {}
 
-/// Something that must not be.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     /// From the workspace's root.
@@ -55,12 +57,15 @@ impl Tidy {
 fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
     let files = files(&workspace.root)?;
     let mut findings: Vec<Finding> = files.iter().flat_map(sources::check).collect();
+    findings.extend(files.iter().flat_map(language::check));
+    findings.extend(mirror::check(&files));
     findings.extend(order::check(&files));
     findings.extend(layout::check(workspace, &files)?);
     Ok(findings)
 }
 
-/// The files that are in the repository or would be with `git add`; without git, all but those of hidden and target folders.
+/// Returns the files that are in the repository or would be added by `git add`; without git, all files outside of hidden and target
+/// folders.
 fn files(root: &Path) -> Result<Vec<File>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -71,13 +76,13 @@ fn files(root: &Path) -> Result<Vec<File>> {
         Some(output) => String::from_utf8(output.stdout)?.split_terminator('\0').map(str::to_owned).collect(),
         None => {
             let mut paths = Vec::new();
-            walk(root, "", &mut paths)?;
+            collect_paths(root, "", &mut paths)?;
             paths
         }
     };
     let read = |path: String| {
         let full = root.join(&path);
-        // A file that was removed and is still in git's index.
+        // The file was removed but is still in git's index.
         if !full.is_file() {
             return Ok(None);
         }
@@ -87,7 +92,7 @@ fn files(root: &Path) -> Result<Vec<File>> {
     paths.into_iter().filter_map(|path| read(path).transpose()).collect()
 }
 
-fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
+fn collect_paths(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
@@ -95,7 +100,7 @@ fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<()> {
         if !entry.file_type()?.is_dir() {
             paths.push(path);
         } else if !name.starts_with('.') && !entry.path().join("CACHEDIR.TAG").exists() {
-            walk(root, &path, paths)?;
+            collect_paths(root, &path, paths)?;
         }
     }
     Ok(())

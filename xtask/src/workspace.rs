@@ -1,4 +1,4 @@
-//! Where things lie: the workspace, its target folder, the folders of PTX.
+//! Paths of the workspace, its target folder, and the folders of PTX.
 
 use anyhow::{Context, Result};
 use std::env;
@@ -22,18 +22,18 @@ impl Workspace {
         Ok(Workspace { root, target })
     }
 
-    /// The folder that `host/build.rs` takes PTX from, or its twin with bounds checks.
+    /// Returns the folder from which `host/build.rs` takes PTX, or the folder of PTX with bounds checks.
     pub(crate) fn ptx_dir(&self, checked: bool) -> PathBuf {
         self.target.join(if checked { "kauri-ptx-checked" } else { "kauri-ptx" })
     }
 
-    /// A path as it is shown to people: from the workspace if it lies in it.
+    /// Returns a path for messages: relative to the workspace if inside it.
     pub(crate) fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
 }
 
-/// This program lies in the target folder, which cargo marks; so no setting that moves the folder needs to be known here.
+/// Returns the target folder: the ancestor of this program that cargo marked. This works with every setting that moves the folder.
 fn target_dir(root: &Path) -> Result<PathBuf> {
     let program = env::current_exe().context("cannot find this program's own path")?;
     let marked = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());

@@ -1,4 +1,4 @@
-//! Finding the data that come with kauri.
+//! Finds the data that come with kauri.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use super::{CliError, Result};
 /// Environment variable that names the folder of the data.
 pub(super) const FOLDER_VARIABLE: &str = "KAURI_DATA";
 
-/// The file given with `flag`, or the one called `file` in the first of: the folder `KAURI_DATA`, `data` in the current
-/// folder, `data` beside the program, `data` one level above it.
+/// Returns the file given with `flag`, or else `file` in the first of these folders that has it: `KAURI_DATA`, `data` in the
+/// current folder, `data` beside the program, `data` one level above the program.
 pub(super) fn find(given: Option<&Path>, file: &'static str, flag: &'static str) -> Result<PathBuf> {
     if let Some(path) = given {
         return Ok(path.into());
@@ -18,7 +18,7 @@ pub(super) fn find(given: Option<&Path>, file: &'static str, flag: &'static str)
 }
 
 fn candidates() -> Vec<PathBuf> {
-    // Whoever names a folder means it: no other is searched.
+    // If KAURI_DATA is set, no other folder is searched.
     if let Some(folder) = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
         return vec![folder.into()];
     }

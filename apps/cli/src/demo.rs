@@ -1,4 +1,4 @@
-//! `kauri demo`: real data, or such as could be, end to end.
+//! `kauri demo`: end-to-end demos on real or generated data.
 
 mod join;
 mod nearest;
@@ -24,11 +24,11 @@ pub(super) struct Demo {
 enum Which {
     /// The cities nearest to every airport of the world
     Nearest(nearest::Nearest),
-    /// The best pairs of a city and an airport: many people, and not far up
+    /// The best pairs of a city and an airport: large population, low altitude
     Join(join::Join),
-    /// A quadtree of a laser scan of some land, and pictures of it
+    /// A quadtree of a generated laser scan, and pictures of it
     Quadtree(quadtree::QuadtreeDemo),
-    /// A knot above some land, in sun and shadow, by rays through a k-d tree
+    /// A ray-traced picture of a knot above a terrain, with sun and shadows
     Render(render::RenderDemo),
 }
 

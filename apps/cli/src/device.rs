@@ -1,8 +1,8 @@
 //! Chooses the device of a command: the one that `--device` names, or else the one that is likely to finish first.
 //!
-//! Opening a GPU takes longer than much of the work that people have. So without `--device` the time of one thread of the CPU is
-//! estimated from the sizes of the input, before the driver is opened, and the CPU is taken if all its threads need less than
-//! [`OPENING`]. Otherwise the device is the best one, as with `--device best`. Results do not depend on the device.
+//! Opening a GPU takes longer than many tasks. Without `--device` the time of one CPU thread is therefore estimated from the
+//! input sizes, before the driver is opened. The CPU is taken if all its threads need less than [`OPENING`]; otherwise the
+//! best device, as with `--device best`. Results do not depend on the device.
 //!
 //! The times of the table are rough estimates; the time to open a GPU was measured.
 //!
@@ -13,7 +13,7 @@
 //! | a query of a k-d tree | 2 µs, and 50 ns for each neighbor |
 //! | a ray | 2 µs |
 //!
-//! Real places crowd together: a join is assumed to have 32 times the candidate pairs of places spread evenly over the Earth.
+//! Real places are clustered: a join is assumed to have 32 times the candidate pairs of uniformly distributed places.
 
 use clap::Args;
 use std::f64::consts::PI;
@@ -30,10 +30,10 @@ const PAIR: f64 = 1e-8;
 const QUERY: f64 = 2e-6;
 const NEIGHBOR: f64 = 5e-8;
 const RAY: f64 = 2e-6;
-/// Candidate pairs of real places, relative to places spread evenly over the Earth.
+/// Candidate pairs of real places, relative to places distributed uniformly over the Earth.
 const CROWDING: f64 = 32.0;
 
-/// The device that a command is told to run on.
+/// The device named on the command line.
 #[derive(Args, Clone)]
 pub(super) struct DeviceOption {
     /// Where to run: best, cpu, cuda, cuda:N or sim [default: cpu if that takes less time than opening a GPU, else best]
@@ -41,18 +41,18 @@ pub(super) struct DeviceOption {
     device: Option<String>,
 }
 
-/// A device that is open already, or is chosen when the work is known.
+/// A device that is open, or that is chosen when the work is known.
 pub(super) struct DeviceChoice(Option<Device>);
 
 impl DeviceOption {
-    /// Opens the device that was named, so that a wrong name is an error before any work.
+    /// Opens the named device, so that a wrong name is an error before any work.
     pub(super) fn choice(&self) -> Result<DeviceChoice> {
         Ok(DeviceChoice(self.device.as_deref().map(Device::from_name).transpose()?))
     }
 }
 
 impl DeviceChoice {
-    /// The device for some work; one that was not named is said on `err`, with the reason.
+    /// Returns the device for the work. If the command line names none, prints the choice and its reason to `err`.
     pub(super) fn for_work(self, work: Work, err: &mut dyn Write) -> Result<Device> {
         if let Some(device) = self.0 {
             return Ok(device);
@@ -64,7 +64,7 @@ impl DeviceChoice {
         } else {
             Device::best()?
         };
-        // There is nobody to tell if standard error is closed.
+        // A failure to write to standard error cannot be reported.
         let _ = writeln!(err, "device: {device}; {}", device.reason());
         Ok(device)
     }

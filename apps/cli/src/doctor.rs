@@ -1,4 +1,4 @@
-//! `kauri doctor`: what kauri finds on this machine. Nothing that is missing is a failure here.
+//! `kauri doctor`: shows what kauri finds on this machine. Missing parts are not a failure.
 
 use clap::Args;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ impl Doctor {
     }
 }
 
-/// The architectures of each family of kernels in this build, and what is taken in their place.
+/// Describes the architectures of each kernel family in this build, and the substitutes of missing ones.
 fn kernels() -> impl Iterator<Item = String> {
     let mut families: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (family, arch) in embedded_kernels() {

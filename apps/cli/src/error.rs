@@ -1,4 +1,4 @@
-//! Why a command failed, in words of the command line.
+//! Errors of commands, in terms of command line options.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,14 +23,14 @@ pub(super) enum CliError {
 }
 
 impl CliError {
-    /// True if the reader of a pipe has left, which is no failure.
+    /// True for a closed pipe, which is not a failure.
     pub(super) fn is_reader_gone(&self) -> bool {
         let (Self::Output(source) | Self::Kauri(Error::Io { source, .. })) = self else { return false };
         source.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
-/// The options that set what errors of the library name.
+/// Parameters that errors of the library name, and the options that set them.
 const OPTIONS: [(&str, &str); 6] = [
     ("width of a picture", "--size"),
     ("height of a picture", "--size"),
@@ -40,7 +40,7 @@ const OPTIONS: [(&str, &str); 6] = [
     ("points of a leaf", "--leaf-points"),
 ];
 
-/// An error of the library with the option that it is about, and without advice about calls.
+/// Returns the text of a library error with the option's name, and without advice about calls.
 fn in_options(error: &Error) -> String {
     match error {
         Error::ResultTooLarge { bytes, memory, free, .. }

@@ -1,4 +1,4 @@
-//! `kauri info`: what is in a table, or in the file of an index.
+//! `kauri info`: describes a table or the file of an index.
 
 use clap::Args;
 use std::io::Write;
@@ -53,7 +53,7 @@ impl Info {
         Ok(())
     }
 
-    /// By the header alone: what the sections hold is for whoever loads them.
+    /// Describes an index by its header; the sections are not read.
     fn of_index(&self, info: &IndexInfo, out: &mut dyn Write) -> Result<()> {
         let [num_points, num_nodes] = [info.num_points, info.num_nodes].map(|num| thousands(num as usize));
         let (file, kind, points) = (self.file.display(), &info.kind, info.points());

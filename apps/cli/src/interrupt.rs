@@ -1,4 +1,4 @@
-//! Signals that end the program: the temporary files that it is writing go with it.
+//! Removes temporary files when a signal ends the program.
 
 #[cfg(unix)]
 pub(super) use unix::remove_files_on_signals;
@@ -17,8 +17,8 @@ mod unix {
 
     use kauri::io::remove_temporary_files;
 
-    /// Removes unfinished files when a signal tells the program to end, and then lets the signal end it, so that a shell sees 128 and the
-    /// number of the signal as the exit code: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
+    /// Removes unfinished files when a terminating signal arrives, and then lets the signal end the program, so that a shell sees 128
+    /// plus the signal\'s number as the exit code: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
     pub(crate) fn remove_files_on_signals() {
         let ending = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
         // Without a handler the signals end the program all the same.

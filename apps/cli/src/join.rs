@@ -30,7 +30,7 @@ pub(super) struct Join {
     /// Only the N pairs with the best scores [default: all pairs]
     #[arg(long, value_name = "N", requires = "score", conflicts_with = "count")]
     top: Option<usize>,
-    /// What is best: left.COLUMN+right.COLUMN, also with *, min(…,…), max(…,…), or weights as in 2*left.COLUMN-right.COLUMN
+    /// Score of a pair: left.COLUMN+right.COLUMN, also with *, min(…,…), max(…,…), or weights as in 2*left.COLUMN-right.COLUMN
     #[arg(long, value_name = "SCORE", requires = "top")]
     score: Option<ScoreText>,
     #[command(flatten)]
@@ -52,7 +52,7 @@ impl Join {
         }
         let pairs = AllPairs::new(meters, &left.points, Some(&right.points));
         if self.within.count {
-            return task.count(&pairs, streams);
+            return task.count(&pairs, |device| pairs.count(device), streams);
         }
         task.write(&pairs, &form, [&left, &right], streams)
     }

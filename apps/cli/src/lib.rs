@@ -1,5 +1,5 @@
-//! The program `kauri`: a module per command. It is a library so that tests can run it without a process; it is not an interface for programs, and
-//! may change in any version.
+//! The program `kauri`: a module per command. It is a library only so that tests can run it without a process; its interface may change in any
+//! version.
 
 mod data;
 mod demo;
@@ -51,29 +51,29 @@ enum Command {
     Knn(Box<join::Knn>),
     /// Pairs of places of one table within a distance, each once
     SelfJoin(Box<join::SelfJoin>),
-    /// Say what is in a table, its columns and their ranges, or in the file of an index
+    /// Describe a table (columns and their ranges) or the file of an index
     Info(info::Info),
-    /// Draw a mesh of triangles by rays, still or moving
+    /// Render a mesh by ray tracing, as an image or an animation
     #[command(after_help = "Example: kauri render dragon.ply --out dragon.png --azimuth 30 --samples 4")]
     Render(Box<render::Render>),
-    /// Run on real data that come with kauri, or on a laser scan that is made up
+    /// Run a demo on the data that come with kauri, or on a generated laser scan
     Demo(Box<demo::Demo>),
-    /// Say what kauri finds on this machine
+    /// Show what kauri finds on this machine: driver, devices, kernels
     Doctor(doctor::Doctor),
 }
 
 type Result<T, E = CliError> = std::result::Result<T, E>;
 
-/// Where a command writes to.
+/// Output streams of a command.
 struct Streams<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
-    /// Standard error is drawn on while a command runs.
+    /// True if progress bars may be drawn on standard error.
     shows_progress: bool,
 }
 
-/// Runs the program with these arguments, the first of which is its name, and returns its exit code: 0 if all went well,
-/// 2 with one message on `err` if not. A reader of `out` that has left is no error.
+/// Runs the program with these arguments, the first of which is its name, and returns its exit code: 0 on success, 2 with
+/// one message on `err` on failure. A closed pipe at `out` is not an error.
 pub fn main_with(
     args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     out: &mut dyn Write,
@@ -82,8 +82,8 @@ pub fn main_with(
     run(args, Streams { out, err, shows_progress: false })
 }
 
-/// Runs the program as a process of its own: with standard error, which is not locked, progress on it if it is a terminal, and without
-/// temporary files that stay behind when a signal ends it.
+/// Runs the program as a process: shows progress if standard error is a terminal, and removes temporary files when a signal ends
+/// the process. Standard error is not locked.
 pub fn main_on_terminal(
     args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     out: &mut dyn Write,
@@ -97,10 +97,10 @@ fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, mut streams:
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and the version come as errors, too. Those that are errors begin with "error: ".
+            // clap returns help and version as errors, too. Real errors begin with "error: ".
             let (stream, code): (&mut dyn Write, u8) =
                 if error.use_stderr() { (*err, FAILURE) } else { (*out, 0) };
-            // Nothing can be done if it cannot be written.
+            // A failure to write cannot be reported.
             let _ = write!(stream, "{}", error.render());
             return code;
         }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut out = BufWriter::new(io::stdout().lock());
     let code = kauri_cli::main_on_terminal(std::env::args_os(), &mut out);
-    // A reader that has left is no error, and for any other there is nobody to tell.
+    // A closed pipe is not an error, and other failures cannot be reported.
     let _ = out.flush();
     ExitCode::from(code)
 }

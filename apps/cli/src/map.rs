@@ -15,7 +15,7 @@ const GRID: i32 = 30;
 
 const BACKGROUND: RGBColor = RGBColor(9, 14, 26);
 const GRID_LINE: RGBColor = RGBColor(28, 36, 54);
-/// A place's color goes from the first to the second as places crowd its pixel.
+/// Colors of pixels with few and with many places.
 const SPARSE: [f64; 3] = [52.0, 88.0, 118.0];
 const DENSE: [f64; 3] = [255.0, 244.0, 214.0];
 const JOIN: RGBColor = RGBColor(255, 140, 60);
@@ -52,7 +52,7 @@ fn draw(area: &Area<'_>, places: &[LonLat], marks: &[LonLat], lines: &[(LonLat, 
     Ok(())
 }
 
-/// The pixels with places in them and their colors.
+/// Returns the pixels that contain places, with their colors.
 fn density(places: &[LonLat]) -> impl Iterator<Item = ((i32, i32), RGBColor)> {
     let mut counts = vec![0u32; (WIDTH * HEIGHT) as usize];
     for &place in places {
@@ -67,7 +67,7 @@ fn density(places: &[LonLat]) -> impl Iterator<Item = ((i32, i32), RGBColor)> {
     })
 }
 
-/// The pixel of a place; longitudes are wrapped to -180..180.
+/// Returns the pixel of a place; longitudes are wrapped to -180..180.
 fn pixel(place: LonLat) -> (i32, i32) {
     let x = ((wrapped(place.lon) + 180.0) * f64::from(SCALE)) as i32;
     let y = ((90.0 - place.lat) * f64::from(SCALE)) as i32;
@@ -78,7 +78,7 @@ fn wrapped(lon: f64) -> f64 {
     (lon + 180.0).rem_euclid(360.0) - 180.0
 }
 
-/// A line in pixels: one, or where the way is shorter across the date line, one at each edge of the map.
+/// Returns the segments of a line in pixels: one, or one at each edge of the map if the line across the date line is shorter.
 fn segments(from: LonLat, to: LonLat) -> Vec<[(i32, i32); 2]> {
     let (a, b) = (pixel(from), pixel(to));
     if (a.0 - b.0).abs() <= WIDTH / 2 {

@@ -2,7 +2,7 @@
 
 use kauri::{Error, Result};
 
-/// An empty vector with room for `len` values.
+/// Allocates an empty vector with capacity for `len` values.
 pub(crate) fn vec_with_capacity<T>(len: usize, label: &'static str) -> Result<Vec<T>> {
     let mut vec = Vec::new();
     let requested = (len as u64).saturating_mul(size_of::<T>() as u64);

@@ -1,4 +1,4 @@
-//! Names of the files that the program writes: the extension says the form, and no form is written under the name of another.
+//! Names of output files: the extension selects the format, and a format is never written with another extension.
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|given| given.eq_ignore_ascii_case(extension))
 }
 
-/// True for a pipe or a device, whose name says nothing of a form.
+/// True for a pipe or a device, whose name does not select a format.
 pub(super) fn is_stream(path: &Path) -> bool {
     path.starts_with("/dev") || path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
 }

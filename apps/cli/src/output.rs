@@ -1,4 +1,4 @@
-//! Where the pairs of a join go, and in which form.
+//! Output of the pairs of a join: file or standard output, and format.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,26 +14,26 @@ use kauri::io::{Numbers, PairTable, Pairs, TakePairs, write_atomically_or};
 /// Extensions of the files that pairs are written to.
 const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
 
-/// Where pairs go, and how.
+/// Output options.
 #[derive(Args)]
 pub(super) struct Output {
     /// Write an array of {"left": row, "right": row, "distance_m": d, "score": s}, rows counted from 0
     #[arg(long)]
     json: bool,
-    /// Write to a file, in the form that its name says: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
+    /// Write to a file, in the format of its extension: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
     #[arg(long, value_name = "FILE", value_parser = with_extension(PAIRS))]
     out: Option<PathBuf>,
 }
 
-/// Where pairs go, in a form that they can be written in.
+/// A validated output: path and format.
 pub(super) struct Form<'a> {
     is_json: bool,
-    /// Standard output without one.
+    /// `None` is standard output.
     path: Option<&'a Path>,
 }
 
 impl Output {
-    /// Refuses what contradicts itself, before any work is done for it.
+    /// Validates the options, before any work is done.
     pub(super) fn form(&self) -> Result<Form<'_>> {
         let path = self.out.as_deref();
         let is_named_json = path.is_some_and(|path| has_extension(path, "json"));
@@ -48,7 +48,7 @@ impl Output {
 }
 
 impl Form<'_> {
-    /// Writes the pairs that `find` hands to its argument, batch after batch.
+    /// Writes the pairs that `find` passes to its argument, batch by batch.
     pub(super) fn write(
         &self,
         out: &mut dyn Write,
@@ -65,7 +65,7 @@ impl Form<'_> {
     }
 }
 
-/// An error without a path is one of standard output.
+/// Adds standard output to an error without a path.
 fn of_output(error: CliError) -> CliError {
     match error {
         CliError::Kauri(Error::Io { path, source }) if path.as_os_str().is_empty() => {
@@ -83,7 +83,7 @@ fn as_json(
     let error = |source| Error::Io { path: path.into(), source };
     let mut before = "[";
     find(&mut |pairs| write_json(to, &mut before, pairs).map_err(error))?;
-    // Of no pairs the array is empty.
+    // Without pairs the array is empty.
     let begin = if before == "[" { "[" } else { "" };
     Ok(writeln!(to, "{begin}]").map_err(error)?)
 }

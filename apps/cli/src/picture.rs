@@ -1,4 +1,4 @@
-//! Pictures as PNG files, with text, and such that move.
+//! Pictures with text as PNG files, and animations as APNG files.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster};
 use plotters::backend::BitMapBackend;
@@ -14,13 +14,13 @@ use std::path::Path;
 use kauri::io::write_atomically_or;
 use kauri::{Error, Result};
 
-/// Where to draw.
+/// A drawing area.
 pub(super) type Area<'a> = DrawingArea<Canvas<'a>, Shift>;
 
-/// What drawing comes to. In memory every pixel can be drawn, so it cannot fail; if it does the picture is not written.
+/// Result of drawing. Drawing in memory cannot fail; if it does, the picture is not written.
 pub(super) type Drawn<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Draws a picture of so many pixels, and writes it to `path`.
+/// Draws a picture of `size` pixels, and writes it to `path`.
 pub(super) fn write(path: &Path, size: [u32; 2], draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<()> {
     let [width, height] = size;
     let mut pixels = vec![0; 3 * width as usize * height as usize];
@@ -31,7 +31,7 @@ pub(super) fn write(path: &Path, size: [u32; 2], draw: impl FnOnce(&Area<'_>) ->
     write_frames(path, size, 1, |_| Ok(std::mem::take(&mut pixels)))
 }
 
-/// Writes pictures of red, green and blue bytes that follow each other; several make one that moves and begins anew at its end (APNG).
+/// Writes frames of red, green and blue bytes as one picture; several frames are an animation that repeats (APNG).
 ///
 /// `frame` is called only once it is known that the file can be made.
 pub(super) fn write_frames<E: From<Error>>(
@@ -64,10 +64,10 @@ pub(super) fn write_frames<E: From<Error>>(
 }
 
 const FRAMES_A_SECOND: u16 = 20;
-/// As often as a picture that moves is shown.
+/// Number of plays of an animation; 0 repeats it forever.
 const FOREVER: u32 = 0;
 
-/// Pixels in memory. Text is in one size, whatever is asked for: fonts of the system are not everywhere.
+/// Pixels in memory. Text always has one size, because not every system has fonts.
 pub(super) struct Canvas<'a>(BitMapBackend<'a>);
 
 const TEXT: RasterHeight = RasterHeight::Size20;

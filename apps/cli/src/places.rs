@@ -9,7 +9,7 @@ use super::progress::Steps;
 use kauri::LonLat;
 use kauri::io::Table;
 
-/// One table.
+/// The left table.
 #[derive(Args)]
 pub(super) struct Left {
     /// Left places: a CSV file with a header, or a Parquet or GeoParquet file
@@ -23,10 +23,10 @@ pub(super) struct Left {
     left_lat: Option<String>,
 }
 
-/// The other table.
+/// The right table.
 #[derive(Args)]
 pub(super) struct Right {
-    /// Right places, of the same forms
+    /// Right places, in the same formats as --left
     #[arg(long, value_name = "FILE")]
     right: PathBuf,
     /// Column of the right longitudes
@@ -37,7 +37,7 @@ pub(super) struct Right {
     right_lat: Option<String>,
 }
 
-/// A file and the columns of its places, if they are named.
+/// A file and the names of its coordinate columns, if given.
 struct Side<'a> {
     name: &'a str,
     path: &'a Path,
@@ -62,7 +62,7 @@ impl Places {
         let places = steps.step(&name, "places", read, |places: &Self| places.points.len())?;
         let nested = places.table.nested_columns();
         if !nested.is_empty() {
-            // There is nobody to warn if standard error is closed.
+            // A failure to write to standard error cannot be reported.
             let _ = writeln!(
                 err,
                 "warning: {}: columns within lists or maps are neither read nor written: {}",
@@ -75,7 +75,7 @@ impl Places {
 }
 
 impl Left {
-    /// Reads the table, and warns of the columns that it cannot read.
+    /// Reads the table, and prints a warning for each column that it cannot read.
     pub(super) fn read(&self, steps: Steps, err: &mut dyn Write) -> Result<Places> {
         let (lon, lat) = (self.left_lon.as_deref(), self.left_lat.as_deref());
         Places::read(&Side { name: "left", path: &self.left, lon, lat }, steps, err)

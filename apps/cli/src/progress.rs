@@ -1,4 +1,4 @@
-//! How far a command is, for people at a terminal.
+//! Progress bars of a command on a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Result;
 use super::text::thousands;
 
-/// Time between two pictures of what goes on.
+/// Time between two updates of a progress bar.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Shows the steps of a command on standard error if that is a terminal, and nothing otherwise.
@@ -17,7 +17,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Runs a step; at its end says how many of `of` it went through in a second.
+    /// Runs a step; at its end prints the rate in `of` per second.
     pub(super) fn step<T>(
         self,
         name: &str,
@@ -31,7 +31,7 @@ impl Steps {
         let begin = Instant::now();
         let bar = bar(name, None);
         let done = work();
-        // The message of an error says it all.
+        // After an error only its message is printed.
         if let Ok(done) = &done {
             bar.println(rate(name, of, count(done), begin.elapsed()));
         }
@@ -39,7 +39,7 @@ impl Steps {
         done
     }
 
-    /// Runs a step over `total` of `of`, `part` at a time, and shows how far it is.
+    /// Runs a step over `total` of `of`, `part` at a time, and shows a progress bar.
     pub(super) fn parts(
         self,
         name: &str,
@@ -66,7 +66,7 @@ impl Steps {
     }
 }
 
-/// What is drawn of a step: that it goes on, or how much of `total` is done. Nothing where nobody looks.
+/// Returns the progress bar of a step, or a spinner if `total` is unknown; hidden if progress is not shown.
 fn bar(name: &str, total: Option<usize>) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total.map(|total| total as u64), ProgressDrawTarget::stderr());
     let template = if total.is_some() { "{spinner} {msg} {percent} %" } else { "{spinner} {msg}" };

@@ -1,4 +1,4 @@
-//! `kauri render`: pictures of a mesh.
+//! `kauri render`: ray-traced pictures of a mesh.
 
 mod film;
 mod look;
@@ -25,33 +25,33 @@ use step::Step;
 #[derive(Args)]
 #[command(group = ArgGroup::new("mesh").required(true))]
 pub(super) struct Render {
-    /// Mesh of triangles, a PLY or an OBJ file
+    /// Triangle mesh: a PLY or OBJ file
     #[arg(group = "mesh")]
     file: Option<PathBuf>,
-    /// A mesh that is made, in place of a file
+    /// A generated mesh, in place of a file
     #[arg(long, value_enum, group = "mesh")]
     model: Option<Model>,
-    /// Triangles of a mesh that is made, about
+    /// Approximate number of triangles of a generated mesh
     #[arg(long, value_name = "N", default_value_t = 100_000, conflicts_with = "file")]
     triangles: u32,
-    /// Where the picture goes
+    /// File of the picture
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     out: PathBuf,
     #[command(flatten)]
     device: DeviceOption,
-    /// How good the tree is: exact takes longer to build, and rays are faster
+    /// Quality of the tree: exact takes longer to build and makes rays faster
     #[arg(long, value_enum, default_value = "fast")]
     quality: TreeQuality,
     #[command(flatten)]
     look: Look,
-    /// Move the mesh, build the tree anew for every frame, and write a picture that moves (APNG)
+    /// Move the mesh, rebuild the tree for every frame, and write an animation (APNG)
     #[arg(long, value_enum)]
     animate: Option<Animation>,
-    /// Pictures of an animation
+    /// Number of frames of an animation
     #[arg(long, value_name = "N", default_value_t = 24, requires = "animate",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     frames: u32,
-    /// Show no progress, which otherwise is shown on a terminal
+    /// Show no progress bar, which otherwise is shown on a terminal
     #[arg(long)]
     quiet: bool,
 }
@@ -80,7 +80,7 @@ impl Render {
         let count = if self.animate.is_some() { self.frames } else { 1 };
         let device = device.for_work(Work::of_rays(mesh.len(), options.max_rays(), count), streams.err)?;
         let mut film = Film::new(&device, &mesh, self.animate.map(Animation::motion), count);
-        let camera = self.look.camera(&film.places()?, self.up_axis());
+        let camera = self.look.camera(&film.vertex_positions()?, self.up_axis());
         let size = [options.width, options.height];
         write_frames(&self.out, size, count, |i| film.frame(i, &tree_options, &camera, &options, steps))?;
 
@@ -100,7 +100,7 @@ impl Render {
         }
     }
 
-    /// Meshes in files mostly stand on x and z, those that are made on x and y.
+    /// Returns the default up axis: y for files, by convention, and z for generated meshes.
     fn up_axis(&self) -> UpAxis {
         if self.file.is_some() { UpAxis::Y } else { UpAxis::Z }
     }

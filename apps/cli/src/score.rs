@@ -3,13 +3,13 @@
 use kauri::join::ScoreFunction;
 use std::str::FromStr;
 
-/// What makes the score of a pair.
+/// The score of a pair: function, columns, weights.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ScoreText {
     pub(super) function: ScoreFunction,
     /// Names of columns, left and right; a side without one has the score 0.
     pub(super) columns: [Option<String>; 2],
-    /// Of [`ScoreFunction::Weighted`].
+    /// Weights of [`ScoreFunction::Weighted`].
     pub(super) weights: [f64; 2],
 }
 
@@ -43,7 +43,7 @@ fn parse(text: &str) -> Option<ScoreText> {
     weighted(text)
 }
 
-/// Two columns, one of each side, in any order.
+/// Parses two columns, one of each side, in any order.
 fn of_two(function: ScoreFunction, texts: [&str; 2]) -> Option<ScoreText> {
     let mut columns = [None, None];
     for text in texts {
@@ -55,7 +55,7 @@ fn of_two(function: ScoreFunction, texts: [&str; 2]) -> Option<ScoreText> {
     Some(ScoreText { function, columns, weights: [1.0, 1.0] })
 }
 
-/// The side and name of `left.population`.
+/// Parses side and name of `left.population`.
 fn column(text: &str) -> Option<(usize, String)> {
     let text = text.trim();
     let (side, name) = match (text.strip_prefix("left."), text.strip_prefix("right.")) {
@@ -68,7 +68,7 @@ fn column(text: &str) -> Option<(usize, String)> {
     is_one.then(|| (side, name.to_owned()))
 }
 
-/// A sum of terms, each maybe with a sign and a number before it.
+/// Parses a sum of terms with optional signs and weights.
 fn weighted(text: &str) -> Option<ScoreText> {
     let (mut columns, mut weights) = ([None, None], [0.0, 0.0]);
     let mut rest = text;

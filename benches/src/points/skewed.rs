@@ -1,18 +1,18 @@
-//! Points that lie as those of real data often do, in three dimensions: in clusters, many at one place, on a surface.
+//! Skewed three-dimensional points as in real data: clusters, duplicates, points on a surface.
 
 use super::{Uniform, noise, uniform};
 use rayon::prelude::*;
 
-/// Clusters, and where they are: the same for all seeds, so that queries lie where the points do.
+/// Number of clusters, and the seed of their centers, which is equal for all inputs, so that queries are near points.
 const CLUSTERS: f64 = 1000.0;
 const CENTERS: u64 = 1 << 40;
 
-/// Points in 1000 Gaussian clusters in the unit cube, whose spreads differ 32 times and whose numbers of points 60 times; in
-/// random order.
+/// Returns points in 1000 Gaussian clusters in the unit cube, in random order. The spreads of clusters differ by a factor of
+/// 32, their numbers of points by 60.
 pub fn clustered(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
     let point = |i: usize| {
         let from = 10 * i as u64;
-        // Likely by one over the square root of its number.
+        // The probability of a cluster is proportional to one over the square root of its number.
         let cluster = (CLUSTERS * f64::uniform(noise(seed, from)).powi(2)) as u64;
         let spread = 1.0 / f64::from(64u32 << (noise(CENTERS, 4 * cluster + 3) % 6));
         std::array::from_fn(|axis| {
@@ -23,21 +23,21 @@ pub fn clustered(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
     (0..num_points).into_par_iter().map(point).collect()
 }
 
-/// Points at uniform places, 16 at each, which are far from each other in the input.
+/// Returns groups of 16 equal points at uniform positions; equal points are far from each other in the input.
 pub fn duplicated(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
     let places = uniform::<f32, 3>(num_points.div_ceil(16), seed);
     (0..num_points).into_par_iter().map(|i| places[i % places.len()]).collect()
 }
 
-/// Parallel flights, which overlap by a fifth of their widths.
+/// Number of parallel flights, which overlap by a fifth of their widths.
 const FLIGHTS: usize = 8;
 const WIDTH: f64 = 1.2 / FLIGHTS as f64;
 
-/// Points as an aircraft's laser scanner gives them: of a hilly ground, a quarter of them above it in what grows there, scan
-/// line after scan line to and fro, flight after flight.
+/// Returns points as an aircraft's laser scanner records them: hilly ground, a quarter of the points in vegetation above it, in
+/// the order of flights and of their scan lines.
 pub fn lidar(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
     let per_flight = num_points.div_ceil(FLIGHTS).max(1);
-    // As dense across the flight as along it.
+    // Equal density across and along the flight.
     let per_line = ((per_flight as f64 * WIDTH).sqrt() as usize).max(1);
     let lines = per_flight.div_ceil(per_line);
     let point = |i: usize| {
@@ -57,7 +57,7 @@ pub fn lidar(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
 
 const TERRAIN: u64 = 1 << 41;
 
-/// Height of the ground: random heights on lattices of 4 to 128 places an axis, smoothly between them.
+/// Returns the height of the ground: random heights on lattices of 4 to 128 nodes an axis, smoothly interpolated.
 fn terrain(x: f64, y: f64) -> f64 {
     let octave = |octave: u32| {
         let places = f64::from(4u32 << octave);
@@ -75,8 +75,8 @@ fn smooth(t: f64) -> f64 {
     t * t * (3.0 - 2.0 * t)
 }
 
-/// About normal, of mean 0 and variance 1: a sum of twelve uniform numbers, which all machines round alike. Takes three numbers
-/// of the noise.
+/// Returns an approximately normal number of mean 0 and variance 1: a sum of twelve uniform numbers, which all machines round
+/// alike. Uses three numbers of the noise.
 fn gaussian(seed: u64, i: u64) -> f64 {
     let parts = |bits: u64| (0..4).map(move |k| (bits >> (16 * k) & 0xFFFF) as f64 + 0.5);
     (0..3).flat_map(|k| parts(noise(seed, i + k))).sum::<f64>() / 65536.0 - 6.0
@@ -115,7 +115,7 @@ mod tests {
         assert!(numbers.len() == 100 && numbers.values().all(|&number| number == 16));
     }
 
-    /// Steps in the input are short on a surface, and points of all flights cover the square.
+    /// Consecutive points are close to each other, and the flights together cover the square.
     #[test]
     fn scan_lines_follow_each_other() {
         let points = lidar(80_000, 1);

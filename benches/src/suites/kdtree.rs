@@ -1,13 +1,13 @@
-//! The k-d tree: builds, nearest neighbors, points within a distance and in boxes, on a GPU from device memory to device memory,
-//! and from host memory to host memory, on uniform points; the most used calls on skewed ones too; the copy bandwidth of the
-//! same run beside them.
+//! The k-d tree: builds, nearest neighbors, points within a distance and points in boxes, from device memory to device memory on a GPU and
+//! from host memory to host memory. Inputs are uniform points, and skewed points for the most used calls. A run also measures the copy
+//! bandwidth.
 
 mod batches;
 mod first_use;
+mod multi_gpu;
 mod on_device;
 mod robinson;
 mod rules;
-mod several;
 mod wald;
 mod within;
 
@@ -18,23 +18,23 @@ use crate::points::{
 };
 use crate::report::{Note, Report, Row};
 use kauri::device::Gpu;
-use kauri::kdtree::Builder;
+use kauri::kdtree::BuildAlgorithm;
 use kauri::query::QueryOptions;
 use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, Stats};
 use on_device::{Bench, Input};
 use std::time::{Duration, Instant};
 
-/// What bounds the rows that miss a goal.
+/// The bounds of rows that miss a goal.
 pub const NOTES: &[Note] = &[Note::new(
     "nearest k=*",
     "",
     0,
     "small sets: as they come, the queries take as long as put in order (suite kdtree-rules: 0.067 and 0.068 ms for 100K in 2-D), so \
-     what is left is the walk of few warps, each of which waits for its loads; not profiled at this size",
+     what is left is the traversal of few warps, each of which waits for its loads; not profiled at this size",
 )];
 
-/// All of it, what goes from device memory to device memory, results in batches, what rules of queries are measured by, the first
-/// calls alone, two published experiments, and trees over several GPUs.
+/// The suites: everything, device memory only, results in batches, the rules that choose a traversal, the first calls, two published
+/// experiments, and builds on several GPUs.
 pub const SUITES: [(&str, Suite); 8] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
@@ -48,14 +48,14 @@ pub const SUITES: [(&str, Suite); 8] = [
         first_use::run(settings, gpu, report)
     }),
     ("kdtree-robinson", robinson::run),
-    ("kdtree-several", several::run),
+    ("kdtree-multi-gpu", multi_gpu::run),
     ("kdtree-wald", wald::run),
 ];
 
-/// Makes points or queries of that number and seed.
+/// Generates a number of points or queries from a seed.
 type Make = fn(usize, u64) -> Vec<[f32; 3]>;
 
-/// Points as real data have them.
+/// Distributions of real data.
 const SKEWED: [(&str, Make); 3] =
     [("clustered", points::clustered), ("duplicated", points::duplicated), ("lidar-like", points::lidar)];
 
@@ -79,7 +79,7 @@ fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
         on_input(settings, gpu, report, Input::<f64, 3>::uniform(settings, n), |bench| bench.main_rows())?;
         for (how, make) in SKEWED {
             on_input(settings, gpu, report, Input::new(settings, n, how, make), |bench| {
-                bench.build("build", Builder::Selection)?;
+                bench.build("build", BuildAlgorithm::Selection)?;
                 bench.nearest("nearest k=8", 8, &QueryOptions::default())?;
                 bench.within(false)
             })?;
@@ -88,7 +88,7 @@ fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The rows of an input, unless the device has no memory for it.
+/// Measures the rows of an input, unless the device has too little memory.
 fn on_input<C: Number, const D: usize>(
     settings: &Settings,
     gpu: &Gpu,
@@ -120,7 +120,7 @@ where
     let tree = build()?;
     tree.verify()?;
     let plan = KdTree::<[C; D]>::plan(device, n, &options);
-    // One loop for the whole and its phases, which the library times as it goes.
+    // One loop measures the build and its phases, which the library times.
     let runs = effort.repeat(|| {
         let begin = Instant::now();
         let tree = build()?;
@@ -147,12 +147,12 @@ where
     Ok(())
 }
 
-/// Queries whose answers are compared with the CPU's before any is timed.
+/// Number of queries whose results are compared with those of the CPU before the measurement.
 const CHECKED_QUERIES: usize = 1000;
 
-/// Answers of the CPU to compare with.
+/// The results of the CPU to compare with.
 struct Reference<'a, P: Point> {
-    /// None if the CPU itself is measured.
+    /// `None` if the CPU itself is measured.
     tree: Option<KdTree<P>>,
     queries: &'a [P],
 }
@@ -164,7 +164,7 @@ impl<'a, P: Point> Reference<'a, P> {
         Ok(Reference { tree, queries: &queries[..queries.len().min(CHECKED_QUERIES)] })
     }
 
-    /// Compares some answers of `tree`; a wrong one ends the program, for its speed is of no interest.
+    /// Compares some results of `tree`. A wrong one ends the program.
     fn compare(&self, tree: &KdTree<P>, k: usize) -> Result<Option<&'static str>> {
         let Some(reference) = &self.tree else { return Ok(None) };
         let (near, expected) = (tree.nearest(self.queries, k)?, reference.nearest(self.queries, k)?);

@@ -1,4 +1,4 @@
-//! The suites: a file each.
+//! The suites, one file each.
 
 pub mod join;
 pub mod kdtree;
@@ -12,22 +12,22 @@ use kauri::device::{Buffer, Gpu, Stream};
 use kauri::{Device, Error, Result};
 use std::path::PathBuf;
 
-/// What a suite runs with.
+/// Settings of a suite.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to run.
+    /// Device to run on.
     pub device: Device,
     /// Numbers of points.
     pub sizes: Vec<usize>,
-    /// How often.
+    /// Number of runs.
     pub effort: Effort,
-    /// Of the random input.
+    /// Seed of the random input.
     pub seed: u64,
     /// Files of meshes.
     pub models: Vec<PathBuf>,
 }
 
-/// A suite: adds rows to the report as it goes, so that those before an error are kept.
+/// A suite. It adds each row to the report at once, so that rows before an error are kept.
 pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 
 /// The suites by name.
@@ -36,7 +36,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
     indexes.chain(join::SUITES).chain(primitives::SUITES)
 }
 
-/// Leaves out work that the device has no memory for: the largest sizes of the widest items.
+/// Ignores out-of-memory errors, which the largest sizes of the widest items may cause.
 fn unless_too_large(result: Result<()>) -> Result<()> {
     match result {
         Err(error @ (Error::OutOfMemory { .. } | Error::ResultTooLarge { .. })) => {
@@ -47,10 +47,10 @@ fn unless_too_large(result: Result<()>) -> Result<()> {
     }
 }
 
-/// Bytes that the copy moves from one place to another; far more than any cache.
+/// Bytes of the copy; far more than any cache.
 const COPY_BYTES: usize = 1 << 30;
 
-/// A copy on the device: what no kernel can be faster than that reads and writes as much.
+/// Measures a copy on the device, the upper bound for kernels that read and write as many bytes.
 fn copy(gpu: &Gpu, effort: Effort) -> Result<Row> {
     let len = COPY_BYTES.min(gpu.free_memory()? as usize / 4) / 4;
     let stream = Stream::new(gpu)?;

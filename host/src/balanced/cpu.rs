@@ -1,4 +1,4 @@
-//! Brown's builder: arrays sorted on every axis, then partitioned depth first, both branches at the same time.
+//! Balanced trees on the CPU (Brown 2015): sorts one array per axis, then partitions them depth first, both subtrees in parallel.
 
 pub(crate) mod index;
 
@@ -12,11 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::balanced::BalancedTree;
+use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
-use crate::balanced::stored::Loaded;
-#[cfg(feature = "io")]
-use crate::balanced::stored::Sections;
+use crate::balanced::sections::{LoadedSections, Sections};
 use crate::error::{Error, Result};
 use crate::memory::{self, Items};
 use crate::once::Once;
@@ -24,8 +22,8 @@ use crate::query::backend::QueryBackend;
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
 
-/// Runs of at most this many points are partitioned by one task.
-const SEQUENTIAL: usize = 4096;
+/// One task partitions a run of at most this many points.
+const MAX_TASK_POINTS: usize = 4096;
 
 /// A tree in host memory.
 pub(crate) struct CpuTree<C: Coord> {
@@ -33,11 +31,11 @@ pub(crate) struct CpuTree<C: Coord> {
     coords: Arc<Items<C>>,
     num_nodes: usize,
     medians: Items<u32>,
-    stays: Items<u32>,
+    representatives: Items<u32>,
     index: Once<CpuIndex<C>>,
 }
 
-/// Temporary bytes of a build: an array an axis, and one to partition to.
+/// Returns the temporary bytes of a build: one array per axis, and a scratch array for partitions.
 pub(crate) fn temp_bytes(num_points: usize, dims: usize) -> u64 {
     4 * num_points as u64 * (dims as u64 + 1)
 }
@@ -47,11 +45,11 @@ impl<C: Coord> CpuTree<C> {
         with_dims!(dims, D => build(coords.as_chunks::<D>().0, stats))
     }
 
-    /// The tree of a file.
+    /// Makes the tree of the arrays of a file.
     #[cfg(feature = "io")]
-    pub(crate) fn loaded(loaded: Loaded<C>, dims: usize) -> Self {
-        let Loaded { num_nodes, coords, medians, stays } = loaded;
-        Self { dims, coords: coords.into(), num_nodes, medians, stays, index: Once::new() }
+    pub(crate) fn from_sections(sections: LoadedSections<C>, dims: usize) -> Self {
+        let LoadedSections { num_nodes, coords, medians, representatives } = sections;
+        Self { dims, coords: coords.into(), num_nodes, medians, representatives, index: Once::new() }
     }
 }
 
@@ -79,51 +77,51 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
             array.par_sort_unstable_by(|&a, &b| compare(points, axis, a, b).then(a.cmp(&b)));
         }
     });
-    let stays = stats.phase("dedupe", || {
-        let stays = stays(points, &arrays[0])?;
+    let representatives = stats.phase("dedupe", || {
+        let representatives = representatives(points, &arrays[0])?;
         for (axis, array) in arrays.iter_mut().enumerate() {
             array.dedup_by(|&mut a, &mut b| compare(points, axis, a, b).is_eq());
         }
-        Ok(stays)
+        Ok(representatives)
     })?;
     let num_nodes = arrays[0].len();
     let num_medians = medians_len(num_nodes as u32);
     let mut medians = memory::vec_with_capacity(num_medians, "medians of the tree")?;
     medians.resize_with(num_medians, || AtomicU32::new(NONE));
-    let mut room = memory::vec_with_capacity(num_nodes, "room for a partition")?;
-    room.resize(num_nodes, 0);
+    let mut scratch = memory::vec_with_capacity(num_nodes, "scratch memory of partitions")?;
+    scratch.resize(num_nodes, 0);
     stats.phase("partition", || {
         let build = Build { points, medians: &medians };
-        build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut room, 0, 0);
+        build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut scratch, 0, 0);
     });
     let medians = medians.into_iter().map(AtomicU32::into_inner).collect::<Vec<_>>().into();
-    let (coords, stays) = (Arc::new(coords.into()), stays.into());
-    Ok(CpuTree { dims: D, coords, num_nodes, medians, stays, index: Once::new() })
+    let (coords, representatives) = (Arc::new(coords.into()), representatives.into());
+    Ok(CpuTree { dims: D, coords, num_nodes, medians, representatives, index: Once::new() })
 }
 
-/// The first point that equals each point; empty if all points are distinct.
-fn stays<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
+/// Returns for each point the first point that equals it. Empty if all points are distinct. `sorted` is the array of the first axis.
+fn representatives<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
     let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
     if !sorted.par_windows(2).any(are_equal) {
         return Ok(Vec::new());
     }
-    let mut stays = memory::vec_with_capacity(points.len(), "points that stay")?;
-    stays.extend(0..points.len() as u32);
+    let mut representatives = memory::vec_with_capacity(points.len(), "representatives of the points")?;
+    representatives.extend(0..points.len() as u32);
     for pair in sorted.windows(2).filter(|pair| are_equal(pair)) {
-        stays[pair[1] as usize] = stays[pair[0] as usize];
+        representatives[pair[1] as usize] = representatives[pair[0] as usize];
     }
-    Ok(stays)
+    Ok(representatives)
 }
 
-/// What all subtrees have in common.
+/// The data that all subtrees of a build share.
 struct Build<'a, C, const D: usize> {
     points: &'a [[C; D]],
     medians: &'a [AtomicU32],
 }
 
 impl<C: Coord, const D: usize> Build<'_, C, D> {
-    /// Builds the subtree of an address of a level over the points of all arrays.
-    fn subtree(&self, arrays: [&mut [u32]; D], room: &mut [u32], level: u32, address: u32) {
+    /// Builds the subtree at an address of a level. `arrays` holds its points, sorted on each axis.
+    fn subtree(&self, arrays: [&mut [u32]; D], scratch: &mut [u32], level: u32, address: u32) {
         let len = arrays[0].len();
         if len == 0 {
             return;
@@ -134,21 +132,22 @@ impl<C: Coord, const D: usize> Build<'_, C, D> {
         if len == 1 {
             return;
         }
-        let mut first = [const { None }; D];
-        let mut last = [const { None }; D];
+        let mut less_halves = [const { None }; D];
+        let mut greater_halves = [const { None }; D];
         for (other, array) in arrays.into_iter().enumerate() {
             if other != axis {
-                self.partition(array, room, axis, median, middle);
+                self.partition(array, scratch, axis, median, middle);
             }
             let (less, rest) = array.split_at_mut(middle);
-            (first[other], last[other]) = (Some(less), Some(&mut rest[1..]));
+            (less_halves[other], greater_halves[other]) = (Some(less), Some(&mut rest[1..]));
         }
-        let whole = |halves: [Option<_>; D]| halves.map(|half: Option<&mut [u32]>| half.unwrap_or_default());
-        let (less_room, rest) = room.split_at_mut(middle);
-        let greater_room = &mut rest[1..];
-        let less = |this: &Self| this.subtree(whole(first), less_room, level + 1, 2 * address);
-        let greater = |this: &Self| this.subtree(whole(last), greater_room, level + 1, 2 * address + 1);
-        if len > SEQUENTIAL {
+        let unwrap = |halves: [Option<_>; D]| halves.map(|half: Option<&mut [u32]>| half.unwrap_or_default());
+        let (less_scratch, rest) = scratch.split_at_mut(middle);
+        let greater_scratch = &mut rest[1..];
+        let less = |this: &Self| this.subtree(unwrap(less_halves), less_scratch, level + 1, 2 * address);
+        let greater =
+            |this: &Self| this.subtree(unwrap(greater_halves), greater_scratch, level + 1, 2 * address + 1);
+        if len > MAX_TASK_POINTS {
             rayon::join(|| less(self), || greater(self));
         } else {
             less(self);
@@ -156,28 +155,28 @@ impl<C: Coord, const D: usize> Build<'_, C, D> {
         }
     }
 
-    /// Puts what comes before the median to the front of an array, in order, and what comes behind it to the end.
-    fn partition(&self, array: &mut [u32], room: &mut [u32], axis: usize, median: u32, middle: usize) {
+    /// Partitions an array stably: the points before the median, the median, the points after it.
+    fn partition(&self, array: &mut [u32], scratch: &mut [u32], axis: usize, median: u32, middle: usize) {
         let (mut less, mut greater) = (0, middle + 1);
         for &id in &*array {
             match compare(self.points, axis, id, median) {
                 Ordering::Less => {
-                    room[less] = id;
+                    scratch[less] = id;
                     less += 1;
                 }
                 Ordering::Equal => {}
                 Ordering::Greater => {
-                    room[greater] = id;
+                    scratch[greater] = id;
                     greater += 1;
                 }
             }
         }
-        room[middle] = median;
-        array.copy_from_slice(&room[..array.len()]);
+        scratch[middle] = median;
+        array.copy_from_slice(&scratch[..array.len()]);
     }
 }
 
-impl<C: Coord> BalancedTree<C> for CpuTree<C> {
+impl<C: Coord> Backend<C> for CpuTree<C> {
     fn num_nodes(&self) -> usize {
         self.num_nodes
     }
@@ -185,46 +184,50 @@ impl<C: Coord> BalancedTree<C> for CpuTree<C> {
     fn verify(&self) -> Result<()> {
         with_dims!(self.dims, D => {
             let check = Check { tree: self, points: self.coords.as_chunks::<D>().0 };
-            check.all()
+            check.whole_tree()
         })
     }
 
     fn medians(&self) -> Result<Vec<u32>> {
-        copied(&self.medians, "medians of the tree")
+        copy(&self.medians, "medians of the tree")
     }
 
-    fn stays(&self) -> Result<Vec<u32>> {
-        copied(&self.stays, "points that stay")
+    fn representatives(&self) -> Result<Vec<u32>> {
+        copy(&self.representatives, "representatives of the points")
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        Ok(self.index.get_or_make(|| index::of_balanced(&self.coords, self.dims, &self.medians))?)
+        Ok(self.index.get_or_try_init(|| index::of_balanced(&self.coords, self.dims, &self.medians))?)
     }
 
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Sections<'_, C>> {
-        let (coords, medians, stays) = (&**self.coords, &*self.medians, &*self.stays);
-        Ok(Sections { coords: coords.into(), medians: medians.into(), stays: stays.into() })
+    fn sections(&self) -> Result<Sections<'_, C>> {
+        let (coords, medians, representatives) = (&**self.coords, &*self.medians, &*self.representatives);
+        Ok(Sections {
+            coords: coords.into(),
+            medians: medians.into(),
+            representatives: representatives.into(),
+        })
     }
 }
 
-fn copied(items: &[u32], label: &'static str) -> Result<Vec<u32>> {
+fn copy(items: &[u32], label: &'static str) -> Result<Vec<u32>> {
     let mut copy = memory::vec_with_capacity(items.len(), label)?;
     copy.extend_from_slice(items);
     Ok(copy)
 }
 
-/// A check of a tree, depth first.
+/// Checks a tree, depth first.
 struct Check<'a, C: Coord, const D: usize> {
     tree: &'a CpuTree<C>,
     points: &'a [[C; D]],
 }
 
-/// The nearest ancestors on both sides of each axis.
+/// The nearest ancestors that bound the points of a subtree from below and from above, on each axis.
 type Bounds<const D: usize> = [[Option<u32>; 2]; D];
 
 impl<C: Coord, const D: usize> Check<'_, C, D> {
-    fn all(&self) -> Result<()> {
+    fn whole_tree(&self) -> Result<()> {
         let mut seen = memory::vec_with_capacity(self.points.len(), "points seen")?;
         seen.resize(self.points.len(), false);
         let run = Run { begin: 0, len: self.tree.num_nodes as u32 };
@@ -240,7 +243,7 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
         Ok(())
     }
 
-    /// Checks the subtree of an address that is to have the points of a run, and counts its nodes.
+    /// Checks the subtree at an address, which must have the points of a run. Returns its number of nodes.
     fn subtree(
         &self,
         run: Run,
@@ -252,14 +255,14 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
         if run.len == 0 {
             return Ok(0);
         }
-        let place = (full_tree(level) + address) as usize;
-        let id = self.tree.medians.get(place).copied().unwrap_or(NONE);
+        let slot = (full_tree(level) + address) as usize;
+        let id = self.tree.medians.get(slot).copied().unwrap_or(NONE);
         match seen.get_mut(id as usize) {
             None => {
-                return Err(corrupt(place, format!("id {id}, but there are {} points", self.points.len())));
+                return Err(corrupt(slot, format!("id {id}, but there are {} points", self.points.len())));
             }
             Some(seen) if *seen => {
-                return Err(corrupt(place, format!("id {id} is also the id of another node")));
+                return Err(corrupt(slot, format!("id {id} is also the id of another node")));
             }
             Some(seen) => *seen = true,
         }
@@ -269,7 +272,7 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
                 || above.is_some_and(|above| !is_less(id, above))
             {
                 return Err(corrupt(
-                    place,
+                    slot,
                     format!("id {id} is on the wrong side of an ancestor on axis {axis}"),
                 ));
             }

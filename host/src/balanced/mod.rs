@@ -1,9 +1,16 @@
-//! Balanced trees over distinct points, from sorted arrays.
+//! Balanced k-d trees over distinct points, built from sorted arrays.
 
+mod backend;
 mod cpu;
 mod gpu;
+mod multi_gpu;
+mod options;
+#[cfg(feature = "io")]
+mod sections;
 #[cfg(feature = "io")]
 mod stored;
+
+pub use options::{BalancedOptions, BuildAlgorithm};
 
 use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
@@ -15,93 +22,42 @@ use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
-    with_coordinate,
 };
 use crate::query::backend::QueryBackend;
-use crate::query::union::MAX_SETS;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
+use backend::Backend;
+use multi_gpu::{MAX_PARTS, MultiGpuTree};
 
-/// How a GPU builds a [`BalancedKdTree`]. Both build the same, to the last bit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BalancedBuilder {
-    /// Sorts by radix sorts. Every point has a byte that tells the last levels of its way from the root; an array is put in the order of
-    /// a level only when that is split on its axis, by those bytes alone, and runs of up to 4096 points, 2048 of more than four
-    /// coordinates, are split in shared memory. The fastest.
-    #[default]
-    Paths,
-    /// Sorts by merges, by super key; every array compares the coordinates of its points with those of the median (Robinson).
-    Robinson,
-}
-
-/// How a [`BalancedKdTree`] is built.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct BalancedOptions {
-    /// How a GPU builds it.
-    pub builder: BalancedBuilder,
-    /// Warps that a GPU partitions with, rounded up to a power of two, by [`Robinson`](BalancedBuilder::Robinson)'s builder. The tree does not
-    /// depend on it.
-    pub warps: u32,
-    /// Numbers points anew on the way down although they are few: for tests of what is done with many.
-    #[doc(hidden)]
-    pub numbered_anew: bool,
-}
-
-impl Default for BalancedOptions {
-    fn default() -> Self {
-        Self {
-            builder: BalancedBuilder::default(),
-            warps: kauri_kernels::policy::BALANCED_WARPS,
-            numbered_anew: false,
-        }
-    }
-}
-
-impl BalancedOptions {
-    /// With this builder.
-    pub fn builder(mut self, builder: BalancedBuilder) -> Self {
-        self.builder = builder;
-        self
-    }
-
-    /// With that many warps.
-    pub fn warps(mut self, warps: u32) -> Self {
-        self.warps = warps;
-        self
-    }
-}
-
-/// A node of a [`BalancedKdTree`]: a point, by its id, and its children, which are nodes of their own.
+/// A node of a [`BalancedKdTree`]: the id of its point, and the ids of the points of its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The point.
+    /// The id of its point.
     pub id: u32,
-    /// The root of those before it in the order of its level.
+    /// The root of the subtree of the points before it, in the order of its level.
     pub less: Option<u32>,
-    /// The root of those behind it.
+    /// The root of the subtree of the points after it.
     pub greater: Option<u32>,
 }
 
-/// A point that was removed, because another is equal to it.
+/// A point that was removed because it equals another point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// The point, by its id.
+    /// The id of the removed point.
     pub id: u32,
-    /// The one that stays, of all equal ones the first.
-    pub stays: u32,
+    /// The id of the point that was kept: the first of all equal points.
+    pub kept: u32,
 }
 
-/// A balanced k-d tree: one node a distinct point, each the median of its subtree's points (Brown 2015, *Building a Balanced k-d Tree
-/// in O(kn log n) Time*; Robinson's KdTreeGPU on a GPU). The id of a point is its index in the input.
+/// A balanced k-d tree with one node per distinct point. Each node is the median of the points of its subtree (Brown 2015, *Building a
+/// Balanced k-d Tree in O(kn log n) Time*; Robinson's KdTreeGPU on a GPU). The id of a point is its index in the input.
 ///
-/// Points are ordered on level `l` by the *super key* of axis `a = l mod dims`: by the coordinate on axis `a`, where that is equal by
-/// the next axis, and so on around to the one before it; -0.0 equals 0.0. Of points that agree on all axes the first stays. Of n
-/// distinct points in that order number (n - 1) / 2, rounded down, is the root, those before it are its less subtree, those behind it
-/// its greater one. So the tree has floor(log2 n) + 1 levels, whatever the points are like, and is the same on every backend.
+/// The points of level `l` are ordered by the *super key* of axis `a = l mod dims`: by the coordinate on axis `a`, ties by the coordinate
+/// on axis `a + 1`, and so on, cyclically. -0.0 equals 0.0. The tree keeps the first of equal points and removes the others. Of n distinct
+/// points in this order, point (n - 1) / 2, rounded down, is the root; the points before it are the less subtree, the points after it the
+/// greater subtree. The tree has floor(log2 n) + 1 levels for any input, and is the same on every backend.
 ///
-/// It is built level by level on a GPU, and on the CPU depth first, both branches at the same time.
+/// A GPU builds it level by level. The CPU builds it depth first, both subtrees in parallel.
 ///
 /// ```
 /// use kauri::Device;
@@ -109,7 +65,7 @@ pub struct Removed {
 /// let points = [[2.0f32, 3.0], [5.0, 4.0], [9.0, 6.0], [5.0, 4.0], [4.0, 7.0]];
 /// let tree = BalancedKdTree::build(&Device::cpu(), &points, &BalancedOptions::default())?;
 /// assert_eq!(tree.len(), 4);
-/// assert_eq!(tree.removed()?[0].stays, 1);
+/// assert_eq!(tree.removed()?[0].kept, 1);
 /// assert_eq!(tree.nodes()?[0].id, 4);
 /// # Ok::<(), kauri::Error>(())
 /// ```
@@ -117,109 +73,106 @@ pub struct BalancedKdTree<P: Point> {
     devices: Vec<Device>,
     stats: Stats,
     num_points: usize,
-    tree: Box<dyn BalancedTree<P::Coord>>,
+    tree: Box<dyn Backend<P::Coord>>,
     points: PhantomData<fn() -> P>,
 }
 
-/// A tree where it lives.
-pub trait BalancedTree<C: Coord>: Send + Sync {
-    /// Number of nodes.
-    fn num_nodes(&self) -> usize;
-    /// Checks every node against its ancestors.
-    fn verify(&self) -> Result<()>;
-    /// The node at each address of each level, or [`NONE`].
-    fn medians(&self) -> Result<Vec<u32>>;
-    /// Of each point the one that stays for it, most often itself; empty if all do.
-    fn stays(&self) -> Result<Vec<u32>>;
-    /// What answers queries, which the first one makes.
-    fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
-    /// What a file holds of the tree.
-    #[cfg(feature = "io")]
-    fn stored(&self) -> Result<stored::Sections<'_, C>>;
+/// [`Backend`] for each type of coordinates.
+pub(crate) struct Backends;
+
+impl PerCoordinate for Backends {
+    type Of<C: Coord> = Box<dyn Backend<C>>;
 }
 
-/// [`BalancedTree`] for each type of coordinates.
-pub(crate) struct Trees;
-
-impl PerCoordinate for Trees {
-    type Of<C: Coord> = Box<dyn BalancedTree<C>>;
-}
-
-/// Builds the tree over validated coordinates on a device.
-fn build_tree(
+/// Builds the tree over validated coordinates on one device. It is not generic over points, so it is compiled once, in this crate.
+fn build_on_device(
     device: &Device,
     coords: Coords<'_>,
     dims: usize,
     options: &BalancedOptions,
     stats: &mut Stats,
-) -> Result<Typed<Trees>> {
-    Ok(with_coordinate!(coords, C, coords => match device.gpu() {
-        None => Box::new(cpu::CpuTree::build(coords, dims, stats)?) as Box<dyn BalancedTree<C>>,
-        Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
-    }))
+) -> Result<Typed<Backends>> {
+    fn build<C: Coord>(
+        device: &Device,
+        coords: &[C],
+        dims: usize,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<Box<dyn Backend<C>>> {
+        Ok(match device.gpu() {
+            None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
+            Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
+        })
+    }
+    Ok(match coords {
+        Coords::F32(coords) => Typed::F32(build(device, coords, dims, options, stats)?),
+        Coords::F64(coords) => Typed::F64(build(device, coords, dims, options, stats)?),
+    })
 }
 
-/// Most parts of a tree over several devices. A union answers for the subtrees of the parts and for the nodes above them.
-pub(crate) const MAX_PARTS: usize = 8;
-const _: () = assert!(2 * MAX_PARTS - 1 <= MAX_SETS);
-
-/// Builds the tree over validated coordinates on several GPUs, at least one.
-fn build_tree_over(
+/// Builds the tree over validated coordinates on a non-empty list of GPUs.
+fn build_on_gpus(
     gpus: &[Gpu],
     coords: Coords<'_>,
     dims: usize,
     options: &BalancedOptions,
     stats: &mut Stats,
-) -> Result<Typed<Trees>> {
-    Ok(with_coordinate!(coords, C, coords => {
-        Box::new(gpu::several::MultiGpuTree::build(gpus, coords, dims, options, stats)?) as Box<dyn BalancedTree<C>>
-    }))
+) -> Result<Typed<Backends>> {
+    Ok(match coords {
+        Coords::F32(coords) => {
+            let tree = MultiGpuTree::build(gpus, coords, dims, options, stats)?;
+            Typed::F32(Box::new(tree) as Box<dyn Backend<f32>>)
+        }
+        Coords::F64(coords) => {
+            let tree = MultiGpuTree::build(gpus, coords, dims, options, stats)?;
+            Typed::F64(Box::new(tree) as Box<dyn Backend<f64>>)
+        }
+    })
 }
 
 impl<P: Point> BalancedKdTree<P> {
     /// Builds the tree over `points` on `device`.
     ///
-    /// - Cost: O(dims n log n); memory by [`plan`](BalancedKdTree::plan). Phases of [`stats`](BalancedKdTree::stats): init, sort, dedupe,
-    ///   partition.
-    /// - Degenerate input: no points, one point, all points equal, points on a line are all fine.
+    /// - Cost: O(dims n log n). [`plan`](BalancedKdTree::plan) returns the memory. Phases of [`stats`](BalancedKdTree::stats): init, sort,
+    ///   dedupe, partition.
+    /// - Degenerate input: no points, one point, equal points and points on a line are valid.
     ///
     /// # Errors
-    /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
+    /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
     /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &BalancedOptions) -> Result<Self> {
         if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
         }
         let _span =
             tracing::debug_span!("balanced_kdtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree = build_tree(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        let tree =
+            build_on_device(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
         let tree = P::Coord::unwrap(tree);
         let devices = vec![device.clone()];
         Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
     }
 
-    /// Builds the same tree over several GPUs, up to eight. Each gets an equal part of the points at first, and a subtree at last, a half of
-    /// the tree, a quarter or an eighth: of three GPUs two share one half. On one GPU the tree is built in halves. A device may be in the
-    /// list more than once.
+    /// Builds the tree on up to eight GPUs. Each GPU starts with an equal part of the points and ends with a subtree: a half of the tree, a
+    /// quarter or an eighth. (With three GPUs, two share one half.) On one GPU the tree is built in two halves. A device may be in the list
+    /// more than once.
     ///
-    /// - Result: the same medians, nodes and removed points as those of [`build`](BalancedKdTree::build), whatever the devices. The tree
-    ///   stays where it was built, but for the few nodes above its parts, and 4 bytes a point where points were removed, which are in host
-    ///   memory.
-    /// - Cost: that of `build` for a part, twice as many sorts on the first axis, and a move of each point from one device to another for
-    ///   every level of the parts, and one more, if at all: straight where a device reaches the other, and through host memory where it
-    ///   does not. Memory by [`plan_over`](BalancedKdTree::plan_over).
-    /// - Phases of [`stats`](BalancedKdTree::stats): init, sort, dedupe and partition as those of `build`, with the removal of equal points
-    ///   of a part in its first sort, and exchange. Of what is done side by side the longest counts. `temp_bytes` are those of the part
-    ///   with the most.
-    /// - Files: what is saved is what `build` would save, but that a point which was removed has the coordinates of the one that stays:
-    ///   0.0 where it had -0.0, or the other way around. It is loaded to one device.
+    /// - Result: the medians, nodes and removed points of [`build`](BalancedKdTree::build), for any list of devices. Each subtree remains
+    ///   in the memory of its GPU. Host memory holds the few nodes above the subtrees, and 4 bytes per point if points were removed.
+    /// - Cost: `build` over one part, with twice as many sorts on the first axis. Each point moves between devices at most once per level
+    ///   above the subtrees, plus once: directly if the devices have peer access, else through host memory.
+    ///   [`plan_over`](BalancedKdTree::plan_over) returns the memory.
+    /// - Phases of [`stats`](BalancedKdTree::stats): init, sort (which also removes equal points within a part), exchange, dedupe and
+    ///   partition. Of steps that run in parallel the longest counts. `temp_bytes` is that of the part with the most.
+    /// - Files: a saved file equals the file that `build` would save, except that a removed point has the coordinates of the point that was
+    ///   kept, so -0.0 may become 0.0 or the reverse. Loading puts the tree on one device.
     ///
     /// # Errors
-    /// Those of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if one of the devices is the CPU; [`Error::Shape`] if there is none,
-    /// and [`Error::TooManyItems`] if there are more than eight. After an error of one device the others can be used as before.
+    /// The errors of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if a device is the CPU; [`Error::Shape`] if the list is empty;
+    /// [`Error::TooManyItems`] if it has more than eight devices. After an error of one device the others remain usable.
     pub fn build_over(devices: &[Device], points: &[P], options: &BalancedOptions) -> Result<Self> {
         let count = devices.len() as u64;
         let Some(first) = devices.first() else {
@@ -229,7 +182,7 @@ impl<P: Point> BalancedKdTree<P> {
             return Err(Error::TooManyItems { what: "devices to build on", count, max: MAX_PARTS as u64 });
         }
         if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
         }
         let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
         let gpus = gpus.collect::<Result<Vec<_>>>()?;
@@ -238,15 +191,14 @@ impl<P: Point> BalancedKdTree<P> {
                 .entered();
         let mut stats = Stats::new(first);
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree =
-            build_tree_over(&gpus, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        let tree = build_on_gpus(&gpus, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
         let tree = P::Coord::unwrap(tree);
         let devices = devices.to_vec();
         Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
     }
 
-    /// Bytes that building a tree over `num_points` points on `device` takes if all are distinct, for [`MAX_POINTS`] if there are more;
-    /// nothing is allocated.
+    /// Returns the bytes that a build over `num_points` distinct points on `device` takes. It allocates nothing. More than [`MAX_POINTS`]
+    /// points count as [`MAX_POINTS`].
     pub fn plan(device: &Device, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
         let coords_bytes = (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
@@ -256,57 +208,59 @@ impl<P: Point> BalancedKdTree<P> {
             Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
         };
         let medians = kauri_kernels::balanced::medians_len(num_points as u32) as u64;
-        let has_children = !device.is_cpu() && options.builder == BalancedBuilder::Robinson;
+        let has_children = !device.is_cpu() && options.algorithm == BuildAlgorithm::Robinson;
         let children = if has_children { 2 * num_points as u64 } else { 0 };
         let tree_bytes = coords_bytes + 4 * (medians + children);
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + temp_bytes }
     }
 
-    /// Bytes that [`build_over`](BalancedKdTree::build_over) so many GPUs takes on each at most, if all points are distinct and no device is
-    /// in the list twice, for [`MAX_POINTS`] if there are more; nothing is allocated. The tree's are those of one of its parts.
+    /// Returns the most bytes that [`build_over`](BalancedKdTree::build_over) takes on one of `num_devices` GPUs, for distinct points and
+    /// distinct devices. `tree_bytes` are those of one subtree. It allocates nothing. More than [`MAX_POINTS`] points count as
+    /// [`MAX_POINTS`].
     pub fn plan_over(num_devices: usize, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        let len = gpu::several::most_points(num_points, num_devices.min(MAX_PARTS));
+        let len = multi_gpu::most_points(num_points, num_devices.min(MAX_PARTS));
         let medians = kauri_kernels::balanced::medians_len(len as u32);
-        let children = if options.builder == BalancedBuilder::Robinson { 2 * len } else { 0 };
-        // With its ids, by which the points of a part are known.
+        let children = if options.algorithm == BuildAlgorithm::Robinson { 2 * len } else { 0 };
+        // A subtree also stores the ids of its points.
         let tree_bytes = len * dims::<P>() * size_of::<P::Coord>() + 4 * (len + medians + children);
-        let temp_bytes = gpu::several::temp_bytes::<P::Coord>(len, P::DIMS, options);
+        let temp_bytes = multi_gpu::temp_bytes::<P::Coord>(len, P::DIMS, options);
         MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes }
     }
 
-    /// Number of nodes, which is that of distinct points.
+    /// Returns the number of nodes, which is the number of distinct points.
     pub fn len(&self) -> usize {
         self.tree.num_nodes()
     }
 
-    /// True if there are no points.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of points that were given, of which some may be equal.
+    /// Returns the number of input points, including removed ones.
     pub fn num_points(&self) -> usize {
         self.num_points
     }
 
-    /// All nodes level by level, the root first, and on each level from less to greater.
+    /// Returns all nodes level by level, root first, and from less to greater within a level.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn nodes(&self) -> Result<Vec<Node>> {
         let medians = self.tree.medians()?;
         let mut nodes = memory::vec_with_capacity(self.len(), "nodes of the tree")?;
-        let at = |place: usize| medians.get(place).copied().filter(|&id| id != NONE);
-        nodes.extend((0..medians.len()).filter_map(|place| {
-            let [less, greater] = [2 * place + 1, 2 * place + 2].map(at);
-            at(place).map(|id| Node { id, less, greater })
+        let node_at = |slot: usize| medians.get(slot).copied().filter(|&id| id != NONE);
+        nodes.extend((0..medians.len()).filter_map(|slot| {
+            let [less, greater] = [2 * slot + 1, 2 * slot + 2].map(node_at);
+            node_at(slot).map(|id| Node { id, less, greater })
         }));
         Ok(nodes)
     }
 
-    /// The tree without pointers: for each level in turn a point for each address, of which there are as many as a full level has
-    /// nodes, or `u32::MAX` where there is none. Address `i` of a level has the addresses `2 i` and `2 i + 1` of the next as children.
+    /// Returns the tree as an array without pointers. Level `l` has `2^l` addresses; levels are stored one after another. The entry of an
+    /// address is the id of its point, or `u32::MAX` if there is no node. The children of address `i` of a level are the addresses `2 i`
+    /// and `2 i + 1` of the next level.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
@@ -314,38 +268,38 @@ impl<P: Point> BalancedKdTree<P> {
         self.tree.medians()
     }
 
-    /// The points that were removed, by id.
+    /// Returns the removed points, in the order of their ids.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn removed(&self) -> Result<Vec<Removed>> {
-        let stays = self.tree.stays()?;
+        let representatives = self.tree.representatives()?;
         let mut removed = memory::vec_with_capacity(self.num_points - self.len(), "points removed")?;
-        let pairs = stays.into_iter().enumerate().map(|(id, stays)| Removed { id: id as u32, stays });
-        removed.extend(pairs.filter(|pair| pair.id != pair.stays));
+        let pairs = representatives.into_iter().enumerate().map(|(id, kept)| Removed { id: id as u32, kept });
+        removed.extend(pairs.filter(|pair| pair.id != pair.kept));
         Ok(removed)
     }
 
-    /// Checks that the tree is what [`build`](BalancedKdTree::build) promises: as many nodes as distinct points, each point once, every
-    /// node on its side of all its ancestors, and where it is to be for the tree to be balanced. O(n log n), where the tree is.
+    /// Checks what [`build`](BalancedKdTree::build) promises: one node per distinct point, each node on the correct side of all its
+    /// ancestors, and the shape of a balanced tree. O(n log n), on the device of the tree.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with the node, by its place in [`medians`](BalancedKdTree::medians), and the reason; errors of the device.
+    /// [`Error::Corrupt`] with the index of the node in [`medians`](BalancedKdTree::medians) and the reason; errors of the device.
     pub fn verify(&self) -> Result<()> {
         self.tree.verify()
     }
 
-    /// The device that the tree lives on; of several the first.
+    /// Returns the device that holds the tree; the first one if there are several.
     pub fn device(&self) -> &Device {
         &self.devices[0]
     }
 
-    /// The devices that the tree lives on, as they were given.
+    /// Returns the devices that hold the tree, in the order of the call.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// What the build cost.
+    /// Returns the time and memory that the build took.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -353,19 +307,18 @@ impl<P: Point> BalancedKdTree<P> {
 
 impl<P: Point> SealedIndex for BalancedKdTree<P> {}
 
-/// Queries are of the points that stayed; masks and [`Queries::Own`](crate::query::Queries::Own) of all that were given. One that was removed finds the one that stays
-/// for it, at a distance of 0.
+/// Queries find the points that were kept. Masks and [`Queries::Own`](crate::query::Queries::Own) refer to all input points. As a query, a
+/// removed point finds its kept point at distance 0.
 ///
-/// The first query brings the points in the order of a walk over buckets, as queries to a [`KdTree`](super::KdTree) go: on a GPU it
-/// takes the memory of such a tree, on the CPU up to twice that of the points. There [`Traversal`](crate::query::Traversal)s by nodes are walks over buckets
-/// too.
+/// The first query builds a bucket index, as a [`KdTree`](super::KdTree) has: on a GPU it takes the memory of such a tree, on the CPU up to
+/// twice the memory of the points. A GPU answers [`Traversal`](crate::query::Traversal)s by nodes with the traversal over buckets.
 ///
-/// Robinson's search, for all points that differ by no more than a distance on every axis, is that for points within a radius by
+/// Robinson's search (all points that differ by at most a distance on every axis) is the query for points within a radius with
 /// [`Norm::Chebyshev`](crate::query::Norm::Chebyshev).
 ///
-/// Of a tree over several devices all are asked at the same time, and what they find is merged: rows are those of the same tree on one
-/// device. It takes host memory for what each finds, of nearest neighbors as much as 16 million entries a device take; and if the
-/// points themselves are the queries, their coordinates are copied to the host first.
+/// A tree on several devices queries all of them in parallel and merges their results. The rows equal those of the tree on one device. The
+/// merge takes host memory for the result of each device; for nearest neighbors, at most that of 16 million entries per device. If the
+/// queries are the points of the tree, their coordinates are first copied to the host.
 impl<P: Point> SpatialIndex for BalancedKdTree<P> {
     type Point = P;
 

@@ -11,7 +11,7 @@
 
 use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::tell::tell;
+use crate::primitives::notify::notify_host;
 use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
@@ -68,7 +68,7 @@ impl HostNotification<'_> {
     /// `word` is one word, which stays alive and unchanged until the batch is finished.
     pub(crate) unsafe fn send(self, stream: &Stream, word: Slice<'_, u64>) -> Result<()> {
         // SAFETY: passed on to the caller; the host reads the pinned word after the event.
-        unsafe { tell(stream, word, self.word) }?;
+        unsafe { notify_host(stream, word, self.word) }?;
         stream.record(self.sent)
     }
 }

@@ -1,4 +1,4 @@
-//! Device memory.
+//! Arrays in device memory.
 
 use super::gpu::Gpu;
 use super::stream::Stream;
@@ -10,13 +10,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Alignment of device memory, in bytes, that every driver guarantees.
+/// The alignment of device memory, in bytes, which every driver guarantees.
 pub(super) const ALIGNMENT: usize = 256;
 
-/// An array of `T` in the memory of a GPU; freed when dropped, after all work that may use it.
+/// An array of `T` in the memory of a GPU. Dropping it waits for all work that may use it, then frees the memory.
 ///
-/// Items without padding can be copied to it ([`NoUninit`]), and items that any bits are can be read back ([`AnyBitPattern`]). Your own
-/// structs derive both, and [`DeviceCopy`] for kernels:
+/// Items without padding can be copied to the device ([`NoUninit`]); items for which all bits are valid can be copied
+/// back ([`AnyBitPattern`]). Your own structs derive both, and [`DeviceCopy`] for kernels:
 ///
 /// ```
 /// use bytemuck::{AnyBitPattern, NoUninit};
@@ -37,10 +37,10 @@ pub struct Buffer<T> {
 }
 
 impl<T: DeviceCopy> Buffer<T> {
-    /// Memory for `len` items with undefined contents. `label` says in errors what it was for.
+    /// Allocates `len` items with undefined contents. `label` names the purpose in errors.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::OutOfMemory`], and errors of the driver.
     pub fn uninitialized(gpu: &Gpu, len: usize, label: &'static str) -> Result<Self> {
         const { assert!(size_of::<T>() > 0, "items of a buffer have a size") };
         const { assert!(align_of::<T>() <= ALIGNMENT, "items of a buffer are aligned to 256 bytes at most") };
@@ -54,62 +54,62 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(Self { gpu: gpu.clone(), address, len, _items: PhantomData })
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if there are no items.
+    /// Returns true if there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
     }
 
-    /// Device address of the first item, for other libraries; 0 for an empty buffer.
+    /// Returns the device address of the first item, for other libraries; 0 for an empty buffer.
     pub fn as_raw(&self) -> u64 {
         self.address
     }
 
-    /// The items as an argument of a kernel that reads them.
+    /// Returns a read-only view, an argument of kernels.
     pub fn slice(&self) -> Slice<'_, T> {
-        // SAFETY: the view keeps this buffer borrowed; launching with it is unsafe and says what else must hold.
+        // SAFETY: the view keeps this buffer borrowed; launches, which are unsafe, state the other conditions.
         unsafe { Slice::from_raw_parts(self.address as *const T, self.len) }
     }
 
-    /// The items as an argument of a kernel that writes them.
+    /// Returns a writable view, an argument of kernels.
     pub fn slice_mut(&mut self) -> SliceMut<'_, T> {
         // SAFETY: as in `slice`.
         unsafe { SliceMut::from_raw_parts(self.address as *mut T, self.len) }
     }
 
-    /// The items as integers of the same size.
+    /// Returns the items as integers of the same size.
     pub(crate) fn bits<B>(&self) -> Slice<'_, B> {
         const { assert!(size_of::<B>() == size_of::<T>()) };
         // SAFETY: as in `slice`; allocations are aligned for any item.
         unsafe { Slice::from_raw_parts(self.address as *const B, self.len) }
     }
 
-    /// The items as integers of the same size, to be written.
+    /// Returns the items as writable integers of the same size.
     pub(crate) fn bits_mut<B>(&mut self) -> SliceMut<'_, B> {
         const { assert!(size_of::<B>() == size_of::<T>()) };
         // SAFETY: as in `bits`.
         unsafe { SliceMut::from_raw_parts(self.address as *mut B, self.len) }
     }
 
-    /// Checks that the buffer is of the stream's device, and as long as it should be.
+    /// Returns an error unless the buffer belongs to the stream's device and has `expected` items.
     pub(crate) fn check(&self, stream: &Stream, what: &'static str, expected: usize) -> Result<()> {
         self.check_device(stream)?;
         self.check_items(what, expected)
     }
 
-    /// Copies the items of another buffer of this device and length, in the order of the stream.
+    /// Copies the items of another buffer of the same device and length, in stream order.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::WrongDevice`], or the driver's.
+    /// [`Error::Shape`], [`Error::WrongDevice`], and errors of the driver.
     pub fn copy_from(&mut self, stream: &Stream, other: &Buffer<T>) -> Result<()> {
         self.check_len("items copied between buffers", other.len)?;
         let driver = self.checked_driver(stream)?;
@@ -123,10 +123,10 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(())
     }
 
-    /// Sets every byte, in the order of the stream.
+    /// Sets every byte to `byte`, in stream order.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     pub fn fill_bytes(&mut self, stream: &Stream, byte: u8) -> Result<()> {
         if self.len == 0 {
             return Ok(());
@@ -144,12 +144,12 @@ impl<T: DeviceCopy> Buffer<T> {
         }
     }
 
-    /// [`Error::WrongDevice`] unless buffer and stream belong to one device.
+    /// Returns [`Error::WrongDevice`] unless buffer and stream belong to the same device.
     pub(crate) fn check_device(&self, stream: &Stream) -> Result<()> {
         self.checked_driver(stream).map(|_| ())
     }
 
-    /// [`Error::Shape`] unless the buffer has that many items.
+    /// Returns [`Error::Shape`] unless the buffer has `expected` items.
     pub(crate) fn check_items(&self, what: &'static str, expected: usize) -> Result<()> {
         if self.len == expected {
             Ok(())
@@ -158,14 +158,14 @@ impl<T: DeviceCopy> Buffer<T> {
         }
     }
 
-    /// The driver, if buffer and stream belong to one device.
+    /// Returns the driver, if buffer and stream belong to the same device.
     fn checked_driver(&self, stream: &Stream) -> Result<&dyn super::driver::Driver> {
         self.gpu.check_same(stream.gpu())?;
         Ok(self.gpu.driver())
     }
 }
 
-/// Copies from host memory. An item may have no padding, which is uninitialized and would be copied as if it were not.
+/// Copies from host memory. Items must have no padding, which is uninitialized memory.
 ///
 /// ```compile_fail,E0277
 /// # use kauri::device::{Buffer, Stream};
@@ -174,20 +174,20 @@ impl<T: DeviceCopy> Buffer<T> {
 /// }
 /// ```
 impl<T: DeviceCopy + NoUninit> Buffer<T> {
-    /// A copy of `items` on the device of `stream`; returns when the copy is done.
+    /// Copies `items` to a new buffer on the device of `stream`; returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::OutOfMemory`], and errors of the driver.
     pub fn from_slice(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
         let mut buffer = Self::uninitialized(stream.gpu(), items.len(), label)?;
         buffer.copy_from_slice(stream, items)?;
         Ok(buffer)
     }
 
-    /// Copies `items`, as many as the buffer has; returns when the copy is done.
+    /// Copies `items`, which has the buffer's length; returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::Shape`], or the driver's.
+    /// [`Error::Shape`], and errors of the driver.
     pub fn copy_from_slice(&mut self, stream: &Stream, items: &[T]) -> Result<()> {
         self.check_len("items copied to a buffer", items.len())?;
         if !items.is_empty() {
@@ -202,9 +202,9 @@ impl<T: DeviceCopy + NoUninit> Buffer<T> {
     }
 }
 
-/// Copies to host memory. Any bits must be an item, because the buffer may hold any: those that were there when it was allocated, those
-/// that [`fill_bytes`](Buffer::fill_bytes) has set or a kernel has written. `bool`, `char`, references and enums cannot be read
-/// back; read `u8` or `u32` and convert.
+/// Copies to host memory. All bits must be a valid item, because the buffer may hold any: uninitialized ones, those set
+/// by [`fill_bytes`](Buffer::fill_bytes), or the output of a kernel. `bool`, `char`, references and enums cannot be
+/// read back; read `u8` or `u32` and convert.
 ///
 /// ```compile_fail,E0277
 /// # use kauri::device::{Buffer, Stream};
@@ -226,10 +226,11 @@ impl<T: DeviceCopy + NoUninit> Buffer<T> {
 /// }
 /// ```
 impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
-    /// Copies to `items`, as many as the buffer has, after the stream's work so far; returns when the copy is done.
+    /// Copies to `items`, which has the buffer's length, after all earlier work of the stream; returns when the copy is
+    /// done.
     ///
     /// # Errors
-    /// [`Error::Shape`], or the driver's.
+    /// [`Error::Shape`], and errors of the driver.
     pub fn copy_to_slice(&self, stream: &Stream, items: &mut [T]) -> Result<()> {
         self.check_len("items copied from a buffer", items.len())?;
         if !items.is_empty() {
@@ -239,19 +240,19 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
         Ok(())
     }
 
-    /// Appends all items to `items`, which must have room for them; returns when the copy is done.
+    /// Appends all items to `items`, which must have the capacity; returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is no room, or the driver's; `items` is unchanged then.
+    /// [`Error::Shape`] if the capacity is too small, and errors of the driver; `items` is then unchanged.
     pub fn append_to(&self, stream: &Stream, items: &mut Vec<T>) -> Result<()> {
-        let room = items.capacity() - items.len();
-        if room < self.len {
-            let (expected, got) = (self.len as u64, room as u64);
-            return Err(Error::Shape { what: "room for the items of a buffer", expected, got });
+        let free = items.capacity() - items.len();
+        if free < self.len {
+            let (expected, got) = (self.len as u64, free as u64);
+            return Err(Error::Shape { what: "capacity for the items of a buffer", expected, got });
         }
         if self.len > 0 {
             let len = items.len();
-            // SAFETY: there is room behind the last item, and any bits are an item.
+            // SAFETY: the capacity suffices, and all bits are a valid item.
             unsafe {
                 self.read_into(stream, items.as_mut_ptr().add(len), 0..self.len)?;
                 items.set_len(len + self.len);
@@ -260,28 +261,28 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
         Ok(())
     }
 
-    /// All items, after the stream's work so far.
+    /// Returns all items, after all earlier work of the stream.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::OutOfMemory`], and errors of the driver.
     pub fn to_vec(&self, stream: &Stream) -> Result<Vec<T>> {
         let mut items = crate::memory::vec_with_capacity(self.len, "a copy of a buffer")?;
         self.append_to(stream, &mut items)?;
         Ok(items)
     }
 
-    /// The first `len` items, after the stream's work so far: for results that do not fill their buffer.
+    /// Returns the first `len` items, after all earlier work of the stream: for results that do not fill their buffer.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are not so many, [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::Shape`] if there are fewer items, [`Error::OutOfMemory`], and errors of the driver.
     pub fn front_to_vec(&self, stream: &Stream, len: usize) -> Result<Vec<T>> {
         self.part_to_vec(stream, 0..len)
     }
 
-    /// The items of a range, after the stream's work so far.
+    /// Returns the items of a range, after all earlier work of the stream.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the range goes beyond the last item, [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::Shape`] if the range ends beyond the last item, [`Error::OutOfMemory`], and errors of the driver.
     pub fn part_to_vec(&self, stream: &Stream, range: Range<usize>) -> Result<Vec<T>> {
         if range.end > self.len {
             let (expected, got) = (self.len as u64, range.end as u64);
@@ -289,7 +290,7 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
         }
         let mut items = crate::memory::vec_with_capacity(range.len(), "a copy of a buffer")?;
         if !range.is_empty() {
-            // SAFETY: there is room, and any bits are an item.
+            // SAFETY: the capacity suffices, and all bits are a valid item.
             unsafe {
                 self.read_into(stream, items.as_mut_ptr(), range.clone())?;
                 items.set_len(range.len());
@@ -299,7 +300,7 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     }
 
     /// # Safety
-    /// `to` must be valid for the items of `range`, which is in the buffer and not empty.
+    /// `to` is valid for the items of `range`, which is in the buffer and not empty.
     unsafe fn read_into(&self, stream: &Stream, to: *mut T, range: Range<usize>) -> Result<()> {
         let driver = self.checked_driver(stream)?;
         let from = self.address + (range.start * size_of::<T>()) as u64;

@@ -1,4 +1,4 @@
-//! What a GPU backend offers to the rest of this folder: the narrow waist between kauri and a driver.
+//! The driver interface of a GPU backend.
 
 use crate::error::Result;
 use cuda_std::kernel::Params;
@@ -6,23 +6,23 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a device is.
+/// The properties of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// The name to ask for it: `cuda:0`.
+    /// The name for [`Device::from_name`](super::Device::from_name), such as `cuda:0`.
     pub id: String,
-    /// The vendor's name.
+    /// The vendor's name of the device.
     pub name: String,
-    /// Compute capability, major and minor.
+    /// The compute capability, major and minor.
     pub capability: (u32, u32),
-    /// Number of multiprocessors.
+    /// The number of multiprocessors.
     pub num_sms: u32,
-    /// Bytes of device memory.
+    /// The bytes of device memory.
     pub memory_bytes: u64,
-    /// Most bytes of shared memory that a block can ask for.
+    /// The most bytes of shared memory that a block can use.
     pub max_shared_bytes: usize,
-    /// Version of the driver's CUDA, major and minor.
+    /// The CUDA version of the driver, major and minor.
     pub driver_version: (u32, u32),
 }
 
@@ -38,18 +38,18 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
-/// Where the PTX text of a family comes from, for drivers that need one.
+/// The source of a family's PTX, for drivers that need it.
 pub(crate) type PtxSource<'a> = dyn Fn() -> Result<Cow<'a, str>> + 'a;
 
-/// A driver's stream.
+/// The driver's handle of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawStream(pub(crate) usize);
 
-/// A driver's event.
+/// The driver's handle of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawEvent(pub(crate) usize);
 
-/// One launch.
+/// The arguments of a launch.
 pub(crate) struct Launch<'a> {
     pub(crate) name: &'a str,
     pub(crate) family: &'static str,
@@ -68,21 +68,21 @@ pub(crate) struct Launch<'a> {
 /// A GPU backend. Addresses are device addresses; sizes are bytes, and never 0.
 ///
 /// # Safety
-/// `alloc` and `alloc_pinned` must return memory of the size asked for, valid until it is freed.
+/// `alloc` and `alloc_pinned` return memory of the requested size, valid until it is freed.
 pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn info(&self) -> &DeviceInfo;
-    /// Free bytes of device memory.
+    /// Returns the free bytes of device memory.
     fn free_memory(&self) -> Result<u64>;
 
     fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64>;
-    /// Frees after all work on the device that may use the memory; silent when the context is lost.
+    /// Frees memory after all work that may use it; silent if the context is lost.
     ///
     /// # Safety
-    /// `address` must come from `alloc`.
+    /// `address` comes from `alloc`.
     unsafe fn free(&self, address: u64);
     fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8>;
     /// # Safety
-    /// `pointer` must come from `alloc_pinned`, and no copy may use it any more.
+    /// `pointer` comes from `alloc_pinned`, and no running copy uses it.
     unsafe fn free_pinned(&self, pointer: *mut u8);
 
     fn create_stream(&self) -> Result<RawStream>;
@@ -96,20 +96,20 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32>;
 
     /// # Safety
-    /// Both sides must be valid for `bytes`, which `from` has initialized, until the stream has done the copy.
+    /// Both sides are valid for `bytes`, which are initialized in `from`, until the stream has done the copy.
     unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()>;
     /// # Safety
-    /// Both sides must be valid for `bytes` until the stream has done the copy; `to` may be uninitialized.
+    /// Both sides are valid for `bytes` until the stream has done the copy; `to` may be uninitialized.
     unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()>;
     /// # Safety
-    /// As `copy_to_device`.
+    /// Like `copy_to_device`.
     unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()>;
-    /// True if memory of another device can be copied to this one without a stop in host memory, which it is made ready for.
+    /// Enables direct copies from the memory of `peer`, and returns whether they are possible.
     fn can_reach(&self, peer: &dyn Driver) -> Result<bool>;
-    /// Copies from the memory of a device that this one can reach.
+    /// Copies from the memory of a peer for which [`can_reach`](Self::can_reach) returned true.
     ///
     /// # Safety
-    /// As `copy_to_device`; what was to be written there has been waited for.
+    /// Like `copy_to_device`; all work that writes the source has been waited for.
     unsafe fn copy_from_peer(
         &self,
         to: u64,
@@ -119,14 +119,14 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
         stream: RawStream,
     ) -> Result<()>;
     /// # Safety
-    /// As `copy_to_device`.
+    /// Like `copy_to_device`.
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()>;
 
-    /// True if kernels of that family can be launched.
+    /// Returns true if the kernels of a family are loaded.
     fn has_module(&self, family: &str) -> bool;
-    /// Makes the kernels of a PTX text launchable under the name of a family, in place of those it had.
+    /// Loads the kernels of a PTX text as a family, and replaces those that the family had.
     fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()>;
     /// # Safety
-    /// The kernel's own conditions.
+    /// The safety conditions of the kernel.
     unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()>;
 }

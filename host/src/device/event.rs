@@ -1,4 +1,4 @@
-//! Marks in a stream: waiting and timing.
+//! Events: marks in a stream, for waiting and timing.
 
 use super::driver::RawEvent;
 use super::gpu::Gpu;
@@ -13,10 +13,10 @@ pub struct Event {
 }
 
 impl Event {
-    /// A new event, which counts as done until it is recorded.
+    /// Creates an event, which counts as done until it is recorded.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Self> {
         Ok(Self { gpu: gpu.clone(), raw: gpu.driver().create_event()? })
     }
@@ -24,23 +24,24 @@ impl Event {
     /// Waits until the work before the mark is done.
     ///
     /// # Errors
-    /// The driver's, also from that work.
+    /// Errors of the driver, including those of the earlier work.
     pub fn synchronize(&self) -> Result<()> {
         self.gpu.driver().synchronize_event(self.raw)
     }
 
-    /// Device time from `start` to this event; both must have been recorded and be done. 0 if this one came first.
+    /// Returns the device time from `start` to this event, or 0 if this event came first. Both must be recorded and
+    /// done.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and errors of the driver.
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         start.gpu.check_same(&self.gpu)?;
         let ms = self.gpu.driver().elapsed_ms(start.raw, self.raw)?;
-        // Negative where the start came later.
+        // The time is negative if `start` came later.
         Ok(Duration::try_from_secs_f64(f64::from(ms) / 1e3).unwrap_or_default())
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
     }

@@ -1,85 +1,90 @@
-//! A GPU: what it is, its memory, its kernels.
+//! A handle of a GPU.
 
 use super::driver::{DeviceInfo, Driver};
+use super::instrumented::{FaultPlan, InstrumentedDriver, MemoryUse, Restrictions, limit_from_env};
 use super::ptx;
-use super::watch::{FaultPlan, MemoryUse, Rules, Watch, limit_from_env};
 use crate::error::{Error, Result};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A GPU. A handle: clones are the same device and share the account of its memory.
+/// A handle of a GPU, real or simulated. Clones refer to the same device and share its memory accounting.
 #[derive(Clone)]
 pub struct Gpu {
-    driver: Arc<Watch>,
+    driver: Arc<InstrumentedDriver>,
 }
 
 impl Gpu {
     pub(super) fn new(driver: Arc<dyn Driver>) -> Result<Self> {
-        let rules = Rules { limit: limit_from_env()?, plan: None, peers: true };
-        Ok(Self { driver: Arc::new(Watch::new(driver, rules)) })
+        let restrictions =
+            Restrictions { memory_limit: limit_from_env()?, fault_plan: None, peer_copies: true };
+        Ok(Self { driver: Arc::new(InstrumentedDriver::new(driver, restrictions)) })
     }
 
-    /// Another handle of this device, with an account of its own, that gives at most `bytes` of memory. The environment
-    /// variable `KAURI_MEMORY_LIMIT` does the same for every device.
+    /// Returns another handle of this device, with its own memory accounting, that allocates at most `bytes`. The
+    /// environment variable `KAURI_MEMORY_LIMIT` sets a limit for every device.
     pub fn with_memory_limit(&self, bytes: u64) -> Self {
-        self.with_rules(Rules { limit: bytes, plan: None, ..self.driver.rules() })
+        self.with_restrictions(Restrictions {
+            memory_limit: bytes,
+            fault_plan: None,
+            ..self.driver.restrictions()
+        })
     }
 
-    /// Another handle of this device, with an account of its own, on which calls fail by plan: for tests of what an
-    /// application does then.
+    /// Returns another handle of this device, with its own memory accounting, on which calls fail by plan: for tests of
+    /// an application's error handling.
     pub fn with_faults(&self, plan: FaultPlan) -> Self {
-        self.with_rules(Rules { plan: Some(plan), ..self.driver.rules() })
+        self.with_restrictions(Restrictions { fault_plan: Some(plan), ..self.driver.restrictions() })
     }
 
-    /// Another handle of this device, with an account of its own, that copies what lies on other devices through host memory also
-    /// where there is a shorter way: for tests, and to measure what that way is worth.
-    pub fn without_peers(&self) -> Self {
-        self.with_rules(Rules { peers: false, ..self.driver.rules() })
+    /// Returns another handle of this device, with its own memory accounting, that copies from other devices through
+    /// host memory even if a direct copy is possible: for tests, and to measure the benefit of direct copies.
+    pub fn without_peer_copies(&self) -> Self {
+        self.with_restrictions(Restrictions { peer_copies: false, ..self.driver.restrictions() })
     }
 
-    fn with_rules(&self, rules: Rules) -> Self {
-        Self { driver: Arc::new(Watch::new(self.driver.inner().clone(), rules)) }
+    fn with_restrictions(&self, restrictions: Restrictions) -> Self {
+        Self { driver: Arc::new(InstrumentedDriver::new(self.driver.inner().clone(), restrictions)) }
     }
 
-    /// What the device is.
+    /// Returns the properties of the device.
     pub fn info(&self) -> &DeviceInfo {
         self.driver.info()
     }
 
-    /// Bytes of device memory that can still be had at this moment.
+    /// Returns the bytes of device memory that are free at this moment.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     pub fn free_memory(&self) -> Result<u64> {
         self.driver.free_memory()
     }
 
-    /// Memory allocated through this handle and its clones.
+    /// Returns the memory allocated through this handle and its clones.
     pub fn memory_use(&self) -> MemoryUse {
         self.driver.memory_use()
     }
 
-    /// Makes the kernels of your own PTX text launchable; `family` is what their `#[kernel(family = …)]` says, or "".
-    /// kauri's own families are loaded by themselves when first used; loading one here replaces it.
+    /// Loads the kernels of your own PTX text. `family` is the one of their `#[kernel(family = …)]`, or "". kauri loads
+    /// its own families at first use; loading one here replaces it.
     ///
     /// # Errors
     /// [`BadModule`](crate::Error::BadModule) with the compiler's log.
     ///
     /// # Safety
-    /// A text of one of kauri's families has kernels that do what kauri's do: safe calls launch them.
+    /// If `family` is one of kauri's, its kernels must behave like kauri's: safe calls launch them.
     pub unsafe fn load_module(&self, family: &'static str, ptx: &str) -> Result<()> {
         self.driver.load_module(family, &|| Ok(ptx.into()))
     }
 
-    /// Loads a family of this build if it is not loaded yet. Of threads that need one at the same time the first loads it, and the others
-    /// wait: a driver takes up to 20 seconds for a family, and loads one after another.
+    /// Loads a family of this build if it is not loaded yet. If several threads need it, one loads it and the others
+    /// wait: a driver can take many seconds, and loads one family after another.
     pub(super) fn require_module(&self, family: &'static str) -> Result<()> {
         if self.driver.has_module(family) {
             return Ok(());
         }
         static LOADING: Mutex<()> = Mutex::new(());
-        let _one = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         if self.driver.has_module(family) {
             return Ok(());
         }
@@ -90,18 +95,19 @@ impl Gpu {
         &*self.driver
     }
 
-    /// The driver of the device itself, as the peer of another's.
+    /// Returns the driver itself, without instrumentation, as a peer of another one.
     pub(super) fn peer(&self) -> &dyn Driver {
         &**self.driver.inner()
     }
 
-    /// [`Error::WrongDevice`] unless this, the device of some memory or event, is also that of a stream.
+    /// Returns [`Error::WrongDevice`] unless this device, of some memory or event, is also the device of a stream.
     pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
         self.check(other, self.same(other))
     }
 
-    /// [`Error::WrongDevice`] unless a stream of the other can know of events of this.
-    pub(super) fn check_one_driver(&self, other: &Self) -> Result<()> {
+    /// Returns [`Error::WrongDevice`] unless both devices have the same backend, so that streams of `other` can wait
+    /// for events of `self`.
+    pub(super) fn check_same_backend(&self, other: &Self) -> Result<()> {
         let kind = |gpu: &Self| (gpu.peer() as &dyn Any).type_id();
         self.check(other, kind(self) == kind(other))
     }
@@ -113,7 +119,7 @@ impl Gpu {
         Err(Error::WrongDevice { buffer: self.info().id.clone(), stream: other.info().id.clone() })
     }
 
-    /// True if both are handles of one device.
+    /// Returns true if both are handles of the same device.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.driver.inner(), other.driver.inner())
     }

@@ -1,14 +1,15 @@
-//! Where work runs: devices, streams, events, buffers and launches.
+//! Devices, streams, events, buffers and launches.
 //!
 //! | concept | type |
 //! |---|---|
-//! | a CPU or a GPU, by name or the best one | [`Device`] |
-//! | a GPU, with memory and kernels | [`Gpu`] |
-//! | an order of work on a GPU | [`Stream`], [`Event`] |
+//! | the CPU or a GPU, chosen by name or automatically | [`Device`] |
+//! | a GPU with its memory and kernels | [`Gpu`] |
+//! | an in-order queue of GPU work | [`Stream`], [`Event`] |
 //! | memory | [`Buffer`], [`PinnedBuffer`], [`Workspace`] |
 //!
-//! Work that needs a GPU takes a [`Gpu`], which a [`Device`] gives where it is one. Behind a `Gpu` is a driver: CUDA through
-//! `cust`, or the simulator. Everything is `Send` and `Sync`, and nothing is global: several devices can be used at once.
+//! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA through
+//! `cust`, or the simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices
+//! at once.
 
 mod buffer;
 #[cfg(feature = "cuda")]
@@ -16,6 +17,7 @@ mod cuda;
 mod driver;
 mod event;
 mod gpu;
+mod instrumented;
 mod peers;
 mod pinned;
 pub(crate) mod ptx;
@@ -23,27 +25,39 @@ pub(crate) mod ptx;
 mod sim;
 mod staging;
 mod stream;
-mod watch;
 mod workspace;
 
 pub use buffer::Buffer;
 pub use driver::DeviceInfo;
 pub use event::Event;
 pub use gpu::Gpu;
+pub use instrumented::{FaultCall, FaultPlan, MemoryUse};
 pub use pinned::PinnedBuffer;
 pub use ptx::embedded_kernels;
 #[cfg(feature = "sim")]
 pub use sim::{Schedule, SimOptions};
 pub(crate) use staging::Staging;
 pub use stream::Stream;
-pub use watch::{FaultCall, FaultPlan, MemoryUse};
 pub use workspace::{Layout, Region, Temp, Workspace};
 
 use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Where an index lives and its queries run. A handle: clones are the same device.
+/// The device that holds an index and runs its queries: the CPU, a GPU, or a simulated GPU. A cheap handle: clones
+/// refer to the same device.
+///
+/// ```
+/// use kauri::Device;
+///
+/// let cpu = Device::cpu();
+/// assert!(cpu.is_cpu());
+/// let best = Device::best()?;
+/// println!("{best}: {}", best.reason());
+/// let same = Device::from_name("cpu")?;
+/// assert!(same.gpu().is_none());
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Device {
     kind: Kind,
@@ -57,15 +71,16 @@ enum Kind {
 }
 
 impl Device {
-    /// This machine's CPU: rayon, on the threads of the current pool.
+    /// Returns this machine's CPU. Work runs on the threads of the current rayon pool.
     pub fn cpu() -> Self {
-        Self { kind: Kind::Cpu, reason: "asked for".into() }
+        Self { kind: Kind::Cpu, reason: "requested".into() }
     }
 
-    /// The first CUDA device, or the CPU where there is no driver or no device; [`reason`](Self::reason) says which.
+    /// Returns the first CUDA device, or the CPU if there is no driver or no device. [`reason`](Self::reason) tells
+    /// which.
     ///
     /// # Errors
-    /// A device that is there and cannot be used is an error, not a reason to take the CPU.
+    /// A device that exists but cannot be used is an error; the CPU does not replace it.
     pub fn best() -> Result<Self> {
         match Self::cuda(0) {
             Ok(device) => Ok(Self { reason: "the first CUDA device".into(), ..device }),
@@ -81,10 +96,11 @@ impl Device {
         }
     }
 
-    /// CUDA device `ordinal`, counted from 0 as the driver does (`CUDA_VISIBLE_DEVICES` applies).
+    /// Opens CUDA device `ordinal`, counted from 0 as by the driver (`CUDA_VISIBLE_DEVICES` applies).
     ///
     /// # Errors
-    /// [`Error::DriverMissing`], [`Error::NoDevice`], [`Error::NoSuchDevice`], [`Error::CudaDisabled`], or the driver's.
+    /// [`Error::DriverMissing`], [`Error::NoDevice`], [`Error::NoSuchDevice`], [`Error::CudaDisabled`], and errors of
+    /// the driver.
     pub fn cuda(ordinal: usize) -> Result<Self> {
         #[cfg(feature = "cuda")]
         {
@@ -98,19 +114,19 @@ impl Device {
         }
     }
 
-    /// A device for a handle of a GPU, such as one with a memory limit.
+    /// Wraps a handle of a GPU, such as one with a memory limit.
     pub fn from_gpu(gpu: Gpu) -> Self {
-        Self { kind: Kind::Gpu(gpu), reason: "asked for".into() }
+        Self { kind: Kind::Gpu(gpu), reason: "requested".into() }
     }
 
-    /// A simulated device of its own, on which kernels run on this CPU and are checked. Slow: for small cases, for tests
-    /// and for debugging.
+    /// Creates a simulated GPU, whose kernels run on this CPU and are checked. It is slow: for small cases, tests and
+    /// debugging.
     #[cfg(feature = "sim")]
     pub fn sim(options: SimOptions) -> Result<Self> {
         Ok(Self::from_gpu(Gpu::new(Arc::new(sim::SimDriver::new(options)))?))
     }
 
-    /// A simulated device with the schedule that the environment asks for (`SIM_SEED`, `SIM_ORDER`, `SIM_CHECKS`).
+    /// Creates a simulated GPU with the schedule of the environment variables `SIM_SEED`, `SIM_ORDER` and `SIM_CHECKS`.
     fn sim_from_env() -> Result<Self> {
         #[cfg(feature = "sim")]
         {
@@ -123,10 +139,10 @@ impl Device {
         }
     }
 
-    /// The device of that name: `best`, `cpu`, `cuda`, `cuda:N`, or `sim` for a simulated one.
+    /// Opens the device of a name: `best`, `cpu`, `cuda`, `cuda:N`, or `sim` for a simulated one.
     ///
     /// # Errors
-    /// [`Error::UnknownDevice`], and those of [`best`](Self::best) and [`cuda`](Self::cuda).
+    /// [`Error::UnknownDevice`], and the errors of [`best`](Self::best) and [`cuda`](Self::cuda).
     pub fn from_name(name: &str) -> Result<Self> {
         let unknown = || Error::UnknownDevice { name: name.into() };
         match name {
@@ -141,15 +157,15 @@ impl Device {
         }
     }
 
-    /// The device with a text that says why it was chosen; [`Stats`](crate::Stats) show it.
+    /// Returns the device with another [`reason`](Self::reason), which [`Stats`](crate::Stats) contain.
     pub fn with_reason(self, reason: String) -> Self {
         Self { reason: reason.into(), ..self }
     }
 
-    /// The CUDA devices of this machine, in the driver's order.
+    /// Returns the CUDA devices of this machine, in the driver's order.
     ///
     /// # Errors
-    /// As [`cuda`](Self::cuda).
+    /// Like [`cuda`](Self::cuda).
     pub fn list_cuda() -> Result<Vec<DeviceInfo>> {
         #[cfg(feature = "cuda")]
         {
@@ -161,12 +177,12 @@ impl Device {
         }
     }
 
-    /// True if this is the CPU.
+    /// Returns true if this is the CPU.
     pub fn is_cpu(&self) -> bool {
         matches!(self.kind, Kind::Cpu)
     }
 
-    /// The GPU, if this is one.
+    /// Returns the GPU, if this is one.
     pub fn gpu(&self) -> Option<&Gpu> {
         match &self.kind {
             Kind::Cpu => None,
@@ -174,7 +190,7 @@ impl Device {
         }
     }
 
-    /// Why this device was taken.
+    /// Returns the reason for the choice of this device.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -5,16 +5,17 @@ use super::stream::Stream;
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 
-/// Bytes that stop in host memory at a time, where devices do not reach each other.
+/// The bytes staged in host memory at a time, if devices cannot reach each other.
 const STAGED_BYTES: usize = 32 << 20;
 
 impl Stream {
-    /// Copies a view of any device to one of as many items of this stream's, in the order of this stream: from device to device where
-    /// this one reaches the other, and through host memory otherwise.
+    /// Copies a view of any device to a view of this stream's device with the same length, in stream order: directly if
+    /// possible, otherwise through host memory.
     ///
     /// # Safety
-    /// Both views must be of live device memory, the second of that of `source`'s device, whose work that writes it has been waited for.
-    /// Both stay alive, and the second as it is, until this stream has been waited for, also if a copy fails.
+    /// Both views are in live device memory, `from` on the device of `source`. All work that writes `from` has been
+    /// waited for. Both stay alive, and `from` does not change, until this stream has been waited for, even if a copy
+    /// fails.
     pub(crate) unsafe fn copy_from<T>(
         &self,
         to: SliceMut<'_, T>,
@@ -40,9 +41,9 @@ impl Stream {
     }
 
     /// # Safety
-    /// As [`copy_from`](Self::copy_from).
+    /// Like [`copy_from`](Self::copy_from).
     unsafe fn copy_staged(&self, to: u64, source: &Stream, from: u64, bytes: usize) -> Result<()> {
-        // A stream of its own: others may copy from that device at the same time.
+        // A separate stream, because other streams may copy from that device at the same time.
         let reading = Stream::new(source.gpu())?;
         let label = "a copy between devices";
         let mut stage = PinnedBuffer::<u8>::zeroed(self.gpu(), bytes.min(STAGED_BYTES), label)?;

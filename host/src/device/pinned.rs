@@ -23,10 +23,10 @@ unsafe impl<T: Send> Send for PinnedBuffer<T> {}
 unsafe impl<T: Sync> Sync for PinnedBuffer<T> {}
 
 impl<T: Copy + Zeroable> PinnedBuffer<T> {
-    /// `len` zeroed items. `label` says in errors what they were for.
+    /// Allocates `len` zeroed items. `label` names the purpose in errors.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::OutOfMemory`], and errors of the driver.
     pub fn zeroed(gpu: &Gpu, len: usize, label: &'static str) -> Result<Self> {
         const { assert!(align_of::<T>() <= ALIGNMENT, "items of a buffer are aligned to 256 bytes at most") };
         let too_large = Error::OutOfMemory { memory: "pinned host", requested: u64::MAX, free: 0, label };
@@ -44,7 +44,7 @@ impl<T: Copy + Zeroable> PinnedBuffer<T> {
 }
 
 impl<T> PinnedBuffer<T> {
-    /// The items as an argument of a kernel that writes them, across the bus.
+    /// Returns a view for kernels, which write it over the bus.
     pub(crate) fn slice_mut(&mut self) -> SliceMut<'_, T> {
         // SAFETY: `len` items, which the device reaches at the same address; they stay borrowed.
         unsafe { SliceMut::from_raw_parts(self.pointer.as_ptr(), self.len) }

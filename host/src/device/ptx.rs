@@ -1,29 +1,29 @@
-//! The kernels that are part of this build: one compressed PTX a family and architecture.
+//! The kernels embedded in this build: one compressed PTX per family and architecture.
 
 use crate::error::{Error, Result};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// A PTX in this build.
+/// An embedded PTX.
 struct Embedded {
     family: &'static str,
-    /// Compute capability it was built for, as major * 10 + minor.
+    /// The compute capability that it was built for, as major * 10 + minor.
     arch: u32,
-    /// Deflated text.
+    /// The deflated text.
     deflated: &'static [u8],
 }
 
 include!(concat!(env!("OUT_DIR"), "/ptx_table.rs"));
 
-/// The family and the architecture (compute capability as major * 10 + minor) of every PTX in this build.
+/// Returns the family and the architecture (compute capability as major * 10 + minor) of every embedded PTX.
 pub fn embedded_kernels() -> impl Iterator<Item = (&'static str, u32)> {
     EMBEDDED.iter().map(|p| (p.family, p.arch))
 }
 
-/// The PTX of a family for a device: that of the highest architecture which the device can run.
+/// Returns the PTX of a family with the highest architecture that the device can run.
 ///
-/// The environment variable `KAURI_PTX_DIR` names a folder whose `<family>.sm_<arch>.ptx` files are taken instead, so that
-/// changed or checked kernels run without building the host again.
+/// If the environment variable `KAURI_PTX_DIR` names a folder, its `<family>.sm_<arch>.ptx` files are used instead, so
+/// that changed or checked kernels run without a rebuild of the host.
 pub(super) fn find(family: &'static str, capability: (u32, u32)) -> Result<Cow<'static, str>> {
     let device = capability.0 * 10 + capability.1;
     if let Some(dir) = std::env::var_os("KAURI_PTX_DIR") {
@@ -65,7 +65,7 @@ fn from_dir(
         best = best.max(arch.filter(|&a| a <= device).map(|a| (a, entry.path())));
     }
     let Some((_, path)) = best else {
-        let advice = format!("KAURI_PTX_DIR ({}) has none that this device can run", dir.display());
+        let advice = format!("KAURI_PTX_DIR ({}) has no PTX that this device can run", dir.display());
         return Err(Error::NoPtx { family, capability, advice });
     };
     Ok(std::fs::read_to_string(&path).map_err(|source| Error::Io { path, source })?.into())
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_are_too_old_are_told_so() {
+    fn devices_that_are_too_old_get_an_error() {
         let error = find("kdtree", (3, 5)).unwrap_err();
         assert!(matches!(error, Error::NoPtx { family: "kdtree", capability: (3, 5), .. }), "{error}");
     }

@@ -1,6 +1,6 @@
-//! The simulator as a device: the same kernels, run on the CPU by `cuda_sim` and checked as they run.
+//! The simulator as a device: `cuda_sim` runs the same kernels on the CPU, and checks them as they run.
 //!
-//! Work is done when it is asked for, so every stream is in order, and an event is a moment.
+//! Work is done immediately, so streams need no ordering, and an event is a point in time.
 
 use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
 use crate::error::{Error, Result};
@@ -12,17 +12,17 @@ use std::time::Instant;
 
 pub use cuda_sim::Options as Schedule;
 
-/// What a simulated device has, and how it runs.
+/// The properties and the schedule of a simulated device.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SimOptions {
-    /// Compute capability, major and minor.
+    /// The compute capability, major and minor.
     pub capability: (u32, u32),
-    /// Number of multiprocessors.
+    /// The number of multiprocessors.
     pub num_sms: u32,
-    /// Bytes of device memory.
+    /// The bytes of device memory.
     pub memory_bytes: u64,
-    /// Order of threads and blocks, checks, and limits.
+    /// The order of threads and blocks, the checks, and limits.
     pub schedule: Schedule,
 }
 
@@ -33,8 +33,8 @@ impl Default for SimOptions {
 }
 
 impl SimOptions {
-    /// The default device under one of the [`Schedule::ORDERS`] standard schedules; see [`Schedule::nth_order`]. Under every
-    /// second one it has one multiprocessor, so that what the number of those decides is decided both ways.
+    /// Returns the default device with one of the [`Schedule::ORDERS`] standard schedules; see [`Schedule::nth_order`].
+    /// Odd schedules have one multiprocessor, to cover code that depends on their number.
     pub fn nth_order(i: usize, seed: u64) -> Self {
         let all = Self::default();
         let num_sms = if i.is_multiple_of(2) { all.num_sms } else { 1 };
@@ -58,7 +58,7 @@ struct State {
 impl SimDriver {
     pub(super) fn new(options: SimOptions) -> Self {
         let SimOptions { capability, num_sms, memory_bytes, schedule } = options;
-        // What a block can ask for on the hardware of that capability, or near it.
+        // The limit of hardware of that capability, approximately.
         let max_shared_bytes = if capability >= (9, 0) { 227 << 10 } else { 99 << 10 };
         let info = DeviceInfo {
             id: "sim".into(),
@@ -74,25 +74,25 @@ impl SimDriver {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Tables of handles stay right whatever panicked elsewhere.
+        // A panic elsewhere does not corrupt the tables of handles.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The library's error for one of the simulator.
+/// Converts an error of the simulator.
 fn from_sim(label: &'static str) -> impl Fn(SimError) -> Error {
-    from_sim_of("device", label)
+    from_sim_alloc("device", label)
 }
 
-/// The same where memory of a kind is asked for.
-fn from_sim_of(memory: &'static str, label: &'static str) -> impl Fn(SimError) -> Error {
+/// Converts an error of the simulator for an allocation of a kind of memory.
+fn from_sim_alloc(memory: &'static str, label: &'static str) -> impl Fn(SimError) -> Error {
     move |error| match error.kind() {
         &Kind::OutOfMemory { requested, free, .. } => Error::OutOfMemory { memory, requested, free, label },
         _ => Error::Simulator(error),
     }
 }
 
-// SAFETY: the machine's memory is of the size asked for and lives until it is freed.
+// SAFETY: the machine's memory has the requested size and lives until it is freed.
 unsafe impl Driver for SimDriver {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -107,17 +107,17 @@ unsafe impl Driver for SimDriver {
     }
 
     unsafe fn free(&self, address: u64) {
-        // Freeing what was allocated cannot fail.
+        // Freeing an allocation cannot fail.
         let _ = self.machine.free(address);
     }
 
     fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
         let address = self.machine.alloc_host(bytes as u64, label);
-        address.map(|address| address as *mut u8).map_err(from_sim_of("pinned host", label))
+        address.map(|address| address as *mut u8).map_err(from_sim_alloc("pinned host", label))
     }
 
     unsafe fn free_pinned(&self, pointer: *mut u8) {
-        // As above.
+        // Freeing an allocation cannot fail.
         let _ = self.machine.free(pointer as u64);
     }
 
@@ -199,7 +199,7 @@ unsafe impl Driver for SimDriver {
         let Some(peer) = (peer as &dyn Any).downcast_ref::<Self>() else {
             return Err(Error::WrongDevice { buffer: peer.info().id.clone(), stream: self.info.id.clone() });
         };
-        // Machines have no memory in common.
+        // Simulated machines share no memory.
         let mut items = crate::memory::vec_with_capacity(bytes, "a copy between devices")?;
         items.resize(bytes, 0);
         peer.machine.copy_to_host(&mut items, from).map_err(from_sim("copy"))?;
@@ -215,7 +215,7 @@ unsafe impl Driver for SimDriver {
     }
 
     fn load_module(&self, family: &'static str, _: &PtxSource<'_>) -> Result<()> {
-        // The kernels are functions of this program. Loading is kept, so that it can fail when a test wants it to.
+        // The kernels are functions of this program. Loading is recorded, so that tests can let it fail.
         self.state().families.insert(family);
         Ok(())
     }

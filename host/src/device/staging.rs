@@ -1,5 +1,5 @@
-//! Large arrays on their way to the device and back by way of page-locked memory, piece after piece: one is made, or taken, while another
-//! is copied.
+//! Pipelined copies of large arrays to and from the device through page-locked memory: one piece is written or read by
+//! the CPU while another is copied.
 
 use super::buffer::Buffer;
 use super::event::Event;
@@ -14,14 +14,14 @@ use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::slice;
 
-/// Bytes of a piece, where there is room.
+/// The bytes of a piece, if memory allows.
 const PIECE: usize = 16 << 20;
-/// A piece has a multiple of that.
+/// The smallest size of a piece, of which every size is a multiple.
 const SMALLEST: usize = 4 << 10;
-/// Bytes of it that one thread makes at a time.
+/// The bytes of a piece that one thread handles at a time.
 const SHARE: usize = 256 << 10;
 
-/// A stream, and page-locked memory for two pieces.
+/// A stream with page-locked memory for two pieces.
 #[derive(Debug)]
 pub(crate) struct Staging {
     stream: Stream,
@@ -29,12 +29,12 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Locks memory, which takes as long as copying some hundred megabytes.
+    /// Allocates page-locked memory, which takes as long as copying some hundred megabytes.
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
         Self::within(gpu, u64::MAX)
     }
 
-    /// The same with no more bytes locked than that, at least 8192.
+    /// Like [`new`](Self::new), with at most `bytes` of page-locked memory, but at least 8192.
     pub(crate) fn within(gpu: &Gpu, bytes: u64) -> Result<Self> {
         let len = (bytes as usize / 2 / SMALLEST * SMALLEST).clamp(SMALLEST, PIECE);
         let piece =
@@ -42,22 +42,23 @@ impl Staging {
         Ok(Self { stream: Stream::new(gpu)?, pieces: [piece()?, piece()?] })
     }
 
-    /// `num_rows` rows of `width` items on the device, of which `make` writes all of some from one on; returns when they are there.
+    /// Uploads `num_rows` rows of `width` items. `write(first_row, items)` writes complete rows from `first_row` on,
+    /// and runs on several threads. Returns when the copy is done.
     pub(crate) fn upload<T: DeviceCopy + NoUninit + Send>(
         &mut self,
         num_rows: usize,
         width: usize,
         label: &'static str,
-        make: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
+        write: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
     ) -> Result<Buffer<T>> {
         let mut buffer = Buffer::<T>::uninitialized(self.stream.gpu(), num_rows * width, label)?;
-        let copied = self.copy(&mut buffer, width, make);
-        // In any case: pieces are free again then, and so is the buffer.
+        let copied = self.copy(&mut buffer, width, write);
+        // Also after an error: the pieces and the buffer may be reused or freed afterwards.
         self.stream.synchronize()?;
         copied.map(|()| buffer)
     }
 
-    /// Items on the device, copied there in whole rows; returns when they are there.
+    /// Uploads items in whole rows; returns when the copy is done.
     pub(crate) fn upload_slice<T: DeviceCopy + NoUninit + Send + Sync>(
         &mut self,
         items: &[T],
@@ -69,60 +70,61 @@ impl Staging {
         })
     }
 
-    /// Shows `num_rows` rows of `width` items of the device, after the work of `stream` so far: `take` is given all of some from one on.
-    /// Returns when all have been taken.
+    /// Downloads rows of `width` items, after all earlier work of `stream`. `read(first_row, items)` gets complete rows
+    /// from `first_row` on, and runs on several threads. Returns when all rows have been read.
     ///
     /// # Safety
-    /// The view is of device memory that has been written.
+    /// The view is in device memory that has been written.
     pub(crate) unsafe fn download<T: Pod + Sync>(
         &mut self,
         stream: &Stream,
         from: Slice<'_, T>,
         width: usize,
-        take: impl Fn(usize, &[T]) + Sync,
+        read: impl Fn(usize, &[T]) + Sync,
     ) -> Result<()> {
         self.stream.wait_for(stream)?;
         // SAFETY: passed on to the caller.
-        let taken = unsafe { self.take_pieces(from, width, take) };
-        // In any case: behind an error a copy to a piece may be under way.
+        let result = unsafe { self.read_pieces(from, width, read) };
+        // Also after an error: a copy to a piece may still be running.
         self.stream.synchronize()?;
-        taken
+        result
     }
 
     /// # Safety
-    /// As [`download`](Self::download); behind an error the stream is waited for before the pieces are used again or freed.
-    unsafe fn take_pieces<T: Pod + Sync>(
+    /// Like [`download`](Self::download); after an error the caller waits for the stream before the pieces are reused
+    /// or freed.
+    unsafe fn read_pieces<T: Pod + Sync>(
         &mut self,
         from: Slice<'_, T>,
         width: usize,
-        take: impl Fn(usize, &[T]) + Sync,
+        read: impl Fn(usize, &[T]) + Sync,
     ) -> Result<()> {
         let [len, share] = self.lens::<T>(width);
         let num_pieces = from.len().div_ceil(len);
-        // One more turn, in which the last piece is taken.
-        for turn in 0..=num_pieces {
-            if turn < num_pieces {
-                let begin = turn * len;
-                let (piece, copied) = &mut self.pieces[turn % 2];
+        // One more round, in which the last piece is read.
+        for round in 0..=num_pieces {
+            if round < num_pieces {
+                let begin = round * len;
+                let (piece, copied) = &mut self.pieces[round % 2];
                 let len = len.min(from.len() - begin);
-                // SAFETY: passed on to the caller; the piece was taken two turns ago, and is looked at when it has been copied.
+                // SAFETY: passed on to the caller; the piece was read two rounds ago, and is read again after the copy.
                 unsafe { self.stream.start_reading(from.part(begin, len), items(piece, len))? };
                 self.stream.record(copied)?;
             }
-            if let Some(before) = turn.checked_sub(1) {
+            if let Some(before) = round.checked_sub(1) {
                 let (piece, copied) = &mut self.pieces[before % 2];
                 copied.synchronize()?;
                 let begin = before * len;
                 items::<T>(piece, len.min(from.len() - begin))
                     .par_chunks(share)
                     .enumerate()
-                    .for_each(|(i, items)| take((begin + i * share) / width, items));
+                    .for_each(|(i, items)| read((begin + i * share) / width, items));
             }
         }
         Ok(())
     }
 
-    /// Items of a piece, and of a thread's share of it: whole rows.
+    /// Returns the number of items of a piece, and of a thread's share of it, in whole rows.
     fn lens<T>(&self, width: usize) -> [usize; 2] {
         [self.pieces[0].0.len(), SHARE].map(|bytes| bytes / size_of::<T>() / width * width)
     }
@@ -131,13 +133,13 @@ impl Staging {
         &mut self,
         to: &mut Buffer<T>,
         width: usize,
-        make: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
+        write: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
     ) -> Result<()> {
         let [len, share] = self.lens::<T>(width);
         let to = to.slice_mut();
-        for (turn, begin) in (0..to.len()).step_by(len).enumerate() {
+        for (round, begin) in (0..to.len()).step_by(len).enumerate() {
             let len = len.min(to.len() - begin);
-            let (piece, copied) = &mut self.pieces[turn % 2];
+            let (piece, copied) = &mut self.pieces[round % 2];
             copied.synchronize()?;
             let bytes = &mut piece[..len * size_of::<T>()];
             // SAFETY: the slice has `len * size_of::<T>()` bytes and pinned memory is aligned for every item. Items have no padding, so
@@ -145,9 +147,9 @@ impl Staging {
             let items =
                 unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<MaybeUninit<T>>(), len) };
             items.par_chunks_mut(share).enumerate().for_each(|(i, items)| {
-                make((begin + i * share) / width, items);
+                write((begin + i * share) / width, items);
             });
-            // SAFETY: within the buffer; the piece is written again, and freed, when it has been copied.
+            // SAFETY: within the buffer; the piece is reused and freed only after the copy.
             unsafe { self.stream.start_writing(to.part(begin, len), bytes) }?;
             self.stream.record(copied)?;
         }
@@ -157,12 +159,12 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // If what takes items panics, a copy to a piece may be under way. Its error is of no interest any more.
+        // If a callback panics, a copy to a piece may still be running. Its error is irrelevant then.
         let _ = self.stream.synchronize();
     }
 }
 
-/// The first items of a piece, which begins where any item may.
+/// Returns the first items of a piece, which is aligned for any item.
 fn items<T: Pod>(piece: &mut PinnedBuffer<u8>, len: usize) -> &mut [T] {
     bytemuck::cast_slice_mut(&mut piece[..len * size_of::<T>()])
 }

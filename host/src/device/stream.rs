@@ -1,4 +1,4 @@
-//! Streams: an order of work on a GPU.
+//! Streams: in-order queues of GPU work.
 
 use super::driver::{Launch, RawStream};
 use super::event::Event;
@@ -10,48 +10,48 @@ use cuda_std::mem::{Slice, SliceMut};
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-/// Most blocks of a launch.
+/// The most blocks of a launch.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
-/// Work on a GPU that is done in order. Streams run beside each other. A clone is the same stream.
+/// An in-order queue of work on a GPU. Work of different streams can overlap. A clone refers to the same stream.
 #[derive(Clone, Debug)]
 pub struct Stream {
     handle: Arc<Handle>,
 }
 
-/// The driver's stream, which lives as long as something may still have to wait for it.
+/// The driver's stream. It lives as long as anything may have to wait for it.
 #[derive(Debug)]
 struct Handle {
     gpu: Gpu,
     raw: RawStream,
     owned: bool,
-    /// For work beside this stream's, from the first on.
-    side: OnceLock<Side>,
+    /// The stream of [`fork`](Stream::fork), created at first use.
+    side: OnceLock<SideStream>,
 }
 
-/// A stream beside another one.
+/// A second stream for concurrent work, with the events that join it.
 #[derive(Debug)]
-struct Side {
+struct SideStream {
     stream: Stream,
     forked: Event,
     done: Event,
 }
 
 impl Stream {
-    /// A new stream, not ordered with any other.
+    /// Creates a stream, which is not ordered with any other.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Self> {
         Ok(Self::of(gpu, gpu.driver().create_stream()?, true))
     }
 
-    /// The caller's own stream (a `CUstream`, of any library), borrowed: it is not destroyed here.
+    /// Borrows the caller's stream (a `CUstream` of any library), which is not destroyed here.
     ///
     /// # Safety
-    /// `stream` must be a stream of the primary context of `gpu`, and outlive the result and every
-    /// [`Workspace`](super::Workspace) that was last used with it, index that was last built on it, [`SahTree`](crate::sah::SahTree) that was
-    /// asked with it, and [`Frames`](crate::render::Frames) that drew with it.
+    /// `stream` is a stream of the primary context of `gpu`. It outlives the result and every
+    /// [`Workspace`](super::Workspace) last used with it, index last built on it, [`SahTree`](crate::sah::SahTree)
+    /// queried with it, and [`Frames`](crate::render::Frames) that drew with it.
     pub unsafe fn from_raw(gpu: &Gpu, stream: *mut c_void) -> Self {
         Self::of(gpu, RawStream(stream as usize), false)
     }
@@ -60,7 +60,7 @@ impl Stream {
         Self { handle: Arc::new(Handle { gpu: gpu.clone(), raw, owned, side: OnceLock::new() }) }
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn gpu(&self) -> &Gpu {
         &self.handle.gpu
     }
@@ -68,51 +68,52 @@ impl Stream {
     /// Waits until all work of the stream is done.
     ///
     /// # Errors
-    /// The driver's, also from that work.
+    /// Errors of the driver, including those of the work.
     pub fn synchronize(&self) -> Result<()> {
         self.gpu().driver().synchronize(self.raw())
     }
 
-    /// Sets `event` behind all work so far.
+    /// Records `event` after all work enqueued so far.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`], or the driver's.
+    /// [`Error::WrongDevice`], and errors of the driver.
     pub fn record(&self, event: &Event) -> Result<()> {
         event.gpu().check_same(self.gpu())?;
         self.gpu().driver().record(event.raw(), self.raw())
     }
 
-    /// Lets further work of this stream wait for `event`, which may be of another GPU.
+    /// Makes later work of this stream wait for `event`, which may belong to another GPU.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] where one of them is simulated, or the driver's.
+    /// [`Error::WrongDevice`] if only one of them is simulated, and errors of the driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
-        event.gpu().check_one_driver(self.gpu())?;
+        event.gpu().check_same_backend(self.gpu())?;
         self.gpu().driver().wait(self.raw(), event.raw())
     }
 
-    /// Launches kernel `K` with one thread an item, rounded up to whole blocks; no item, no launch.
+    /// Launches kernel `K` with one thread per item, rounded up to whole blocks. 0 items launch nothing.
     ///
     /// # Errors
-    /// As [`launch`](Self::launch).
+    /// Like [`launch`](Self::launch).
     ///
     /// # Safety
-    /// As [`launch`](Self::launch).
+    /// Like [`launch`](Self::launch).
     pub unsafe fn launch_items<K: Kernel>(&self, num_items: u64, args: K::Args<'_>) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { self.launch::<K>(num_items.div_ceil(u64::from(K::BLOCK.max(1))), args) }
     }
 
-    /// Launches kernel `K` with `num_blocks` blocks of the size that the kernel declares; no block, no launch.
+    /// Launches kernel `K` with `num_blocks` blocks of the size that the kernel declares. 0 blocks launch nothing.
     ///
-    /// The arguments are checked by the compiler: their number, their types, and which buffers are written.
+    /// The compiler checks the arguments: their number, their types, and which buffers are written.
     ///
     /// # Errors
-    /// [`Error::InvalidLaunch`], [`Error::MissingKernel`], [`Error::NoPtx`], [`Error::BadModule`], or the driver's.
+    /// [`Error::InvalidLaunch`], [`Error::MissingKernel`], [`Error::NoPtx`], [`Error::BadModule`], and errors of the
+    /// driver.
     ///
     /// # Safety
-    /// The kernel's own conditions; the buffers must stay alive until the work is done, and no other work may write what
-    /// this one uses at the same time.
+    /// The safety conditions of the kernel hold. The buffers stay alive until the work is done, and no other work
+    /// writes what this work uses at the same time.
     pub unsafe fn launch<K: Kernel>(&self, num_blocks: u64, args: K::Args<'_>) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { self.launch_sized::<K>(num_blocks, K::BLOCK, args) }
@@ -121,10 +122,10 @@ impl Stream {
     /// Launches a kernel that declares no block size.
     ///
     /// # Errors
-    /// As [`launch`](Self::launch).
+    /// Like [`launch`](Self::launch).
     ///
     /// # Safety
-    /// As [`launch`](Self::launch).
+    /// Like [`launch`](Self::launch).
     pub unsafe fn launch_sized<K: Kernel>(
         &self,
         num_blocks: u64,
@@ -180,7 +181,7 @@ impl Stream {
         unsafe { self.gpu().driver().launch(&launch, self.raw()) }
     }
 
-    /// Sets every byte of a view, in the order of the stream.
+    /// Sets every byte of a view, in stream order.
     ///
     /// # Safety
     /// The view must be of device memory that stays alive until the work is done.
@@ -195,10 +196,10 @@ impl Stream {
     /// Copies `items` to a view; returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the lengths differ, or the driver's.
+    /// [`Error::Shape`] if the lengths differ, and errors of the driver.
     ///
     /// # Safety
-    /// The view must be of live device memory, which no other work uses.
+    /// The view is in live device memory, which no other work uses.
     pub(crate) unsafe fn upload<T: NoUninit>(&self, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
         if to.len() != items.len() {
             let (expected, got) = (to.len() as u64, items.len() as u64);
@@ -213,10 +214,10 @@ impl Stream {
         self.synchronize()
     }
 
-    /// Copies one view to another of the same length, in the order of the stream.
+    /// Copies a view to another of the same length, in stream order.
     ///
     /// # Safety
-    /// As [`fill_bytes`](Self::fill_bytes), for both.
+    /// Like [`fill_bytes`](Self::fill_bytes), for both views.
     pub(crate) unsafe fn copy<T>(&self, to: SliceMut<'_, T>, from: Slice<'_, T>) -> Result<()> {
         debug_assert_eq!(to.len(), from.len());
         if to.is_empty() {
@@ -227,15 +228,15 @@ impl Stream {
         unsafe { self.gpu().driver().copy_on_device(to_address, from.as_ptr() as u64, bytes, self.raw()) }
     }
 
-    /// The items of a view, after the work of the stream so far; returns when the copy is done.
+    /// Returns the items of a view, after all earlier work of the stream.
     ///
     /// # Safety
-    /// The view must be of device memory that the work so far has written.
+    /// The view is in device memory that earlier work has written.
     pub(crate) unsafe fn read<T: AnyBitPattern>(&self, from: Slice<'_, T>) -> Result<Vec<T>> {
         let mut items: Vec<T> = crate::memory::vec_with_capacity(from.len(), "a copy of device memory")?;
         if !from.is_empty() {
             let (to, bytes) = (items.as_mut_ptr(), from.len() * size_of::<T>());
-            // SAFETY: there is room, the copy is waited for, and any bits are an item; the rest is passed on to the caller.
+            // SAFETY: the capacity suffices, the copy is waited for, and all bits are a valid item; the rest is passed on to the caller.
             unsafe {
                 self.gpu().driver().copy_to_host(to.cast(), from.as_ptr() as u64, bytes, self.raw())?;
                 self.synchronize()?;
@@ -245,10 +246,10 @@ impl Stream {
         Ok(items)
     }
 
-    /// Copies a view to as many items of host memory, in the order of the stream. Does not wait if these are pinned.
+    /// Enqueues a copy of a view to host memory of the same length. Does not wait if the host memory is pinned.
     ///
     /// # Safety
-    /// Both stay alive, and nobody looks at the items, until the work is done.
+    /// Both stay alive, and nothing reads the items, until the work is done.
     pub(crate) unsafe fn start_reading<T: AnyBitPattern>(
         &self,
         from: Slice<'_, T>,
@@ -263,10 +264,11 @@ impl Stream {
         unsafe { self.gpu().driver().copy_to_host(to, from.as_ptr() as u64, bytes, self.raw()) }
     }
 
-    /// Copies bytes of pinned memory to a view of as many, in the order of the stream, and does not wait.
+    /// Enqueues a copy of pinned memory to a view of the same size, without waiting.
     ///
     /// # Safety
-    /// Both stay alive and as they are until the work is done; the view is of device memory that no other work uses.
+    /// Both stay alive, and the bytes do not change, until the work is done. The view is in device memory that no other
+    /// work uses.
     pub(crate) unsafe fn start_writing<T>(&self, to: SliceMut<'_, T>, bytes: &[u8]) -> Result<()> {
         debug_assert_eq!(to.len() * size_of::<T>(), bytes.len());
         if bytes.is_empty() {
@@ -281,15 +283,15 @@ impl Stream {
         self.handle.raw
     }
 
-    /// True if both are one stream.
+    /// Returns true if both are the same stream.
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.handle, &other.handle)
     }
 
-    /// Lets later work wait for all work of another stream so far; of the same stream it does in any case.
+    /// Makes later work wait for all work enqueued so far on another stream. Work of the same stream is ordered anyway.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Like [`wait`](Self::wait).
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
         if self.same(other) {
             return Ok(());
@@ -299,7 +301,8 @@ impl Stream {
         self.wait(&done)
     }
 
-    /// Puts work on this stream and other work on one beside it, after all work so far; later work waits for both.
+    /// Enqueues work on this stream and concurrent work on a second stream, both after all earlier work. Later work
+    /// waits for both.
     pub(crate) fn fork<A, B>(
         &self,
         here: impl FnOnce(&Self) -> Result<A>,
@@ -309,8 +312,9 @@ impl Stream {
             Some(side) => side,
             None => {
                 let gpu = self.gpu();
-                let side = Side { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? };
-                // Another thread may have been faster.
+                let side =
+                    SideStream { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? };
+                // Another thread may have created it meanwhile.
                 self.handle.side.get_or_init(|| side)
             }
         };
@@ -318,7 +322,7 @@ impl Stream {
         side.stream.wait(&side.forked)?;
         let other = beside(&side.stream);
         let own = here(self);
-        // In any case: what comes next may use the same memory.
+        // Also after an error: later work may use the same memory.
         let joined = side.stream.record(&side.done).and_then(|()| self.wait(&side.done));
         joined.or_else(|_| side.stream.synchronize())?;
         Ok((own?, other?))

@@ -1,4 +1,4 @@
-//! Temporary memory: one allocation, carved by a plan, kept for the next time.
+//! Temporary memory: one reusable allocation, carved by a plan.
 
 use super::buffer::Buffer;
 use super::gpu::Gpu;
@@ -8,18 +8,18 @@ use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
 use std::marker::PhantomData;
 
-/// Regions start at multiples of this, as fresh allocations do.
+/// The alignment of regions, which equals that of fresh allocations.
 const ALIGNMENT: u64 = super::buffer::ALIGNMENT as u64;
 
-/// A plan of temporary memory: what will be carved from one allocation, and how large that is.
+/// A plan of temporary memory: the arrays to carve from one allocation, and its size.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     bytes: u64,
-    /// Offset and exact size of each region.
+    /// The offset and exact size of each region.
     regions: Vec<(u64, u64)>,
 }
 
-/// A planned array.
+/// An array of a [`Layout`].
 #[derive(Debug)]
 pub struct Region<T> {
     offset: u64,
@@ -35,10 +35,11 @@ impl<T> Clone for Region<T> {
 impl<T> Copy for Region<T> {}
 
 impl<T> Region<T> {
-    /// The same memory for as many items of another type, which must not be larger; from bytes, for as many as fit.
+    /// Reinterprets the memory for the same number of items of another type, which must not be larger; bytes become as
+    /// many items as fit.
     ///
     /// # Panics
-    /// If the items are larger.
+    /// Panics if the items are larger.
     pub fn of_type<U>(self) -> Region<U> {
         const { assert!(size_of::<U>() > 0, "items of a region have a size") };
         let len = if size_of::<T>() == 1 { self.len / size_of::<U>() } else { self.len };
@@ -49,12 +50,12 @@ impl<T> Region<T> {
 }
 
 impl Layout {
-    /// An empty plan.
+    /// Creates an empty plan.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Plans an array of `len` items.
+    /// Adds an array of `len` items.
     pub fn reserve<T>(&mut self, len: usize) -> Region<T> {
         const {
             assert!(
@@ -69,47 +70,66 @@ impl Layout {
         Region { offset, len, _items: PhantomData }
     }
 
-    /// Bytes of the whole plan.
+    /// Returns the bytes of the whole plan.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Temporary memory of a GPU that grows to the largest plan and is reused by the next ones: a second run of the same
-/// size allocates nothing. Work of one stream after another's waits for the other, whose memory it takes over: for work
-/// that is to run side by side have a workspace a stream.
+/// Reusable temporary memory of a GPU. It grows to the largest plan, so a second run of the same size allocates
+/// nothing. When another stream uses it, that stream waits for the last one: use one workspace per stream for
+/// concurrent work.
 ///
-/// With the environment variable `KAURI_ALLOC` set to `paranoid`, every region of every plan is an allocation of its own
-/// and of its exact size instead, so that tools which watch allocations see an access beyond a region.
+/// If the environment variable `KAURI_ALLOC` is `paranoid`, every region of every plan is a separate allocation of its
+/// exact size, so that memory checkers see an access beyond a region.
+///
+/// This example shows the plan of an algorithm; with a GPU, `carve` and `view` give its memory:
+///
+/// ```
+/// use kauri::device::{Gpu, Layout, Stream, Workspace};
+///
+/// fn histogram(gpu: &Gpu, stream: &Stream, len: usize) -> kauri::Result<()> {
+///     let mut layout = Layout::new();
+///     let keys = layout.reserve::<u32>(len);
+///     let counts = layout.reserve::<u64>(256);
+///     let mut workspace = Workspace::new(gpu);
+///     let temp = workspace.carve(stream, &layout, "histogram")?;
+///     let (keys, counts) = (temp.view(keys), temp.view(counts));
+///     // Launch kernels with these views.
+///     assert_eq!((keys.len(), counts.len()), (len, 256));
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Workspace {
     gpu: Gpu,
     memory: Option<Buffer<u8>>,
-    /// In paranoid mode: the regions of the current plan, in its order.
+    /// In paranoid mode, the regions of the current plan in order.
     separate: Vec<Buffer<u8>>,
-    /// The stream that the memory was last given to.
+    /// The stream that last used the memory.
     last: Option<Stream>,
 }
 
-/// The memory of one plan, on loan from a [`Workspace`].
+/// The memory of a plan, borrowed from a [`Workspace`].
 #[derive(Debug)]
 pub struct Temp<'a> {
-    /// Offset, size and address of each region.
+    /// The offset, size and address of each region.
     regions: Vec<(u64, u64, u64)>,
     _workspace: PhantomData<&'a mut Workspace>,
 }
 
 impl Workspace {
-    /// An empty workspace.
+    /// Creates an empty workspace.
     pub fn new(gpu: &Gpu) -> Self {
         Self { gpu: gpu.clone(), memory: None, separate: Vec::new(), last: None }
     }
 
-    /// Memory for a plan, with undefined contents, for work of `stream` alone. `label` says in errors what it was for.
+    /// Carves the memory of a plan, with undefined contents, for work of `stream` only. `label` names the purpose in
+    /// errors.
     ///
     /// # Errors
-    /// [`WrongDevice`](crate::Error::WrongDevice), [`OutOfMemory`](crate::Error::OutOfMemory) after which the workspace is
-    /// empty, or the driver's.
+    /// [`WrongDevice`](crate::Error::WrongDevice), [`OutOfMemory`](crate::Error::OutOfMemory), after which the
+    /// workspace is empty, and errors of the driver.
     pub fn carve(&mut self, stream: &Stream, layout: &Layout, label: &'static str) -> Result<Temp<'_>> {
         self.hand_over(stream)?;
         let regions = layout.regions.iter();
@@ -126,7 +146,7 @@ impl Workspace {
         Ok(Temp { regions, _workspace: PhantomData })
     }
 
-    /// Lets the stream wait for the work of the last one, if that was another.
+    /// Makes the stream wait for the work of the last stream, if that was another one.
     fn hand_over(&mut self, stream: &Stream) -> Result<()> {
         self.gpu.check_same(stream.gpu())?;
         if let Some(last) = &self.last {
@@ -136,18 +156,18 @@ impl Workspace {
         Ok(())
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn bytes(&self) -> u64 {
         let held = self.memory.iter().chain(&self.separate);
         held.map(|buffer| buffer.len() as u64).sum()
     }
 
-    /// Address of at least that many bytes.
+    /// Returns the address of at least `bytes` bytes.
     fn grow(&mut self, bytes: u64, label: &'static str) -> Result<u64> {
         match &self.memory {
             Some(memory) if memory.len() as u64 >= bytes => Ok(memory.as_raw()),
             _ => {
-                // The old memory goes first, so that growing never holds both.
+                // The old memory is freed first, so that growing never holds both.
                 self.memory = None;
                 let memory = Buffer::uninitialized(&self.gpu, as_len(bytes), label)?;
                 Ok(self.memory.insert(memory).as_raw())
@@ -156,16 +176,16 @@ impl Workspace {
     }
 }
 
-/// A size as a length; what does not fit will not be allocated either.
+/// Converts a size to a length. A size that does not fit cannot be allocated anyway.
 fn as_len(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 impl<'a> Temp<'a> {
-    /// The arrays of a plan in other memory, which has what it has in it.
+    /// Carves a plan from other memory, which keeps its contents.
     ///
     /// # Safety
-    /// The memory is as large as the plan, begins where an allocation does, and is used for nothing else.
+    /// The memory is as large as the plan, aligned like an allocation, and used for nothing else.
     pub(crate) unsafe fn over<T>(memory: SliceMut<'a, T>, layout: &Layout) -> Self {
         let begin = memory.as_ptr() as u64;
         let regions = layout.regions.iter().map(|&(offset, bytes)| (offset, bytes, begin + offset)).collect();
@@ -175,7 +195,7 @@ impl<'a> Temp<'a> {
     /// Copies `items` to an array of this plan; returns when the copy is done.
     ///
     /// # Errors
-    /// [`Shape`](crate::Error::Shape) if the lengths differ, or the driver's.
+    /// [`Shape`](crate::Error::Shape) if the lengths differ, and errors of the driver.
     pub(crate) fn upload<T: NoUninit>(
         &self,
         stream: &Stream,
@@ -186,21 +206,21 @@ impl<'a> Temp<'a> {
         unsafe { stream.upload(to, items) }
     }
 
-    /// Sets every byte of a planned array to 0, in the order of the stream.
+    /// Clears a planned array, in stream order.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     pub(crate) fn clear<T>(&self, stream: &Stream, region: Region<T>) -> Result<()> {
         // SAFETY: the workspace's memory waits for the device before it is freed.
         unsafe { stream.fill_bytes(self.view(region), 0) }
     }
 
-    /// A planned array, as an argument of kernels. Arrays of one plan do not overlap.
+    /// Returns a view of a planned array, an argument of kernels. Arrays of a plan do not overlap.
     ///
     /// # Panics
-    /// If the region is not from this plan.
+    /// Panics if the region is not from this plan.
     pub fn view<T>(&self, region: Region<T>) -> SliceMut<'a, T> {
-        // An empty region begins where the next one does, so the offset alone does not tell them apart.
+        // An empty region shares its offset with the next one, so the offset alone does not identify a region.
         let bytes = (region.len as u64).saturating_mul(size_of::<T>() as u64);
         let found = self.regions.iter().find(|(offset, size, _)| *offset == region.offset && bytes <= *size);
         let &(_, _, address) = found.expect("the region belongs to another plan");

@@ -1,4 +1,4 @@
-//! Tables of places: longitudes and latitudes.
+//! Tables of places given by longitude and latitude.
 
 use std::path::Path;
 
@@ -6,35 +6,47 @@ use super::table::Table;
 use crate::error::Result;
 use crate::point::LonLat;
 
-/// Names of columns, best first; case does not matter.
+/// Column names in order of preference; case is ignored.
 const NAME: [&str; 1] = ["name"];
 const CODE: [&str; 2] = ["iata", "code"];
 
-/// Places read from a table, in the order of its rows.
+/// Places read from a table, in row order.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LonLatTable {
-    /// The places.
+    /// The coordinates of the places.
     pub points: Vec<LonLat>,
-    /// Their names, if there is a column `name`.
+    /// The names, if there is a column `name`.
     pub names: Option<Vec<String>>,
-    /// Short codes, if there is a column `iata` or `code`.
+    /// The codes, if there is a column `iata` or `code`.
     pub codes: Option<Vec<String>>,
 }
 
-/// Reads the places of a file, of the forms that a [`Table`] has.
+/// Reads the places of a file in any format of [`Table`].
 ///
-/// Columns are found by name, in any case: `lon`, `lng`, `long`, `longitude` or `x`, and `lat`, `latitude` or `y`, in
-/// degrees; `name` and `iata` or `code` are taken along; others are ignored. Of a GeoParquet file the points are taken. A table without
-/// rows is fine. The file is held in memory while it is read.
+/// Columns are found by name, ignoring case: `lon`, `lng`, `long`, `longitude` or `x`, and `lat`, `latitude` or `y`, in
+/// degrees; `name`, and `iata` or `code` are optional; other columns are ignored. A GeoParquet file gives its points.
+/// The table may have no rows. The file is held in memory while it is read.
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("kauri-places-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("cities.csv");
+/// std::fs::write(&path, "name,lon,lat\nStockholm,18.07,59.33\nHelsinki,24.94,60.17\n").unwrap();
+/// let table = kauri::io::read_lonlat(&path)?;
+/// assert_eq!(table.points[1], kauri::LonLat::new(24.94, 60.17));
+/// assert_eq!(table.names.unwrap(), ["Stockholm", "Helsinki"]);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), kauri::Error>(())
+/// ```
 ///
 /// # Errors
-/// Those of [`Table::read`], [`Table::place_columns`] and [`Table::places`].
+/// Errors of [`Table::read`], [`Table::place_columns`] and [`Table::places`].
 pub fn read_lonlat(path: impl AsRef<Path>) -> Result<LonLatTable> {
-    of_table(&Table::read(path)?)
+    from_table(&Table::read(path)?)
 }
 
-fn of_table(table: &Table) -> Result<LonLatTable> {
+fn from_table(table: &Table) -> Result<LonLatTable> {
     let points = table.places(table.place_columns(None, None)?)?;
     let texts = |names: &[&str]| table.find(names).map(|column| table.texts(column)).transpose();
     Ok(LonLatTable { points, names: texts(&NAME)?, codes: texts(&CODE)? })
@@ -45,7 +57,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<LonLatTable> {
-        of_table(&Table::of_csv(Path::new("t.csv"), text.into())?)
+        from_table(&Table::from_csv(Path::new("t.csv"), text.into())?)
     }
 
     fn refused(text: &str) -> String {

@@ -1,28 +1,28 @@
-//! Files of meshes of triangles.
+//! Files of triangle meshes.
 
 mod obj;
 mod ply;
 
 use std::path::Path;
 
-use crate::error::{Error, Result, TablePlace};
+use crate::error::{Error, FileLocation, Result};
 use crate::mesh::Mesh;
 
-/// Reads the triangles of a file, whichever of two forms it has. Needs the feature `mesh`.
+/// Reads a triangle mesh from a PLY or OBJ file. Needs the feature `mesh`.
 ///
-/// | file | what is read |
+/// | format | contents read |
 /// |---|---|
-/// | PLY (begins with `ply`), as text or binary of either byte order | `x`, `y` and `z` of the element `vertex`, as any type of number; the list `vertex_indices` or `vertex_index` of the element `face`, as any type of integer. All vertices, in their order |
-/// | OBJ (Wavefront; any other) | lines `v`, with the weight or the color that they may have, and `f`, also with numbers that count back from the last vertex; objects, groups, materials, normals and textures are passed over. The vertices that are in faces, in the order in which these name them |
+/// | PLY (begins with `ply`), as text or binary of either byte order | `x`, `y` and `z` of the element `vertex`, of any number type; the list `vertex_indices` or `vertex_index` of the element `face`, of any integer type. All vertices, in file order |
+/// | OBJ (Wavefront; any other file) | lines `v`, optionally with a weight or a color, and `f`, including indices that count back from the last vertex; objects, groups, materials, normals and textures are ignored. The vertices that faces use, in the order of their first use |
 ///
-/// Polygons become fans of triangles around their first corner, which is right for those that are convex; a face with fewer than three
-/// corners gives none. Coordinates are rounded to `f32`. The file is held in memory while it is read, and what it says of its own size is
-/// believed only as far as it has bytes.
+/// Polygons become fans of triangles around their first corner, which is right for convex polygons; faces with fewer
+/// than three corners are skipped. Coordinates are rounded to `f32`. The file is held in memory while it is read. Sizes
+/// in the file are trusted only as far as the file has bytes.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::MeshFile`] if it is empty, has no faces to read, is cut short, or has a vertex that is not
-/// finite or too large, or a face with a vertex that is not there, with its line or item as far as that is known;
-/// [`Error::TooManyItems`] and [`Error::OutOfMemory`].
+/// [`Error::Io`] if the file cannot be read; [`Error::InvalidFile`], with the line or element if known, if it is empty,
+/// has no faces, is cut short, or has a vertex that is not finite or too large, or a face with a vertex that does not
+/// exist; [`Error::TooManyItems`] and [`Error::OutOfMemory`].
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -35,46 +35,48 @@ use crate::mesh::Mesh;
 pub fn read_mesh(path: impl AsRef<Path>) -> Result<Mesh> {
     let path = path.as_ref();
     let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
-    of_bytes(path, &bytes)
+    read_bytes(path, &bytes)
 }
 
-fn of_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh> {
+fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh> {
     let read = if bytes.is_empty() {
-        Err(Refused::whole("the file is empty; expected a mesh, PLY or OBJ"))
+        Err(ReadError::whole("the file is empty; expected a mesh, PLY or OBJ"))
     } else if bytes.starts_with(b"ply") {
         ply::read(bytes)
     } else {
         obj::read(bytes)
     };
-    read.map_err(|refused| refused.of(path))
+    read.map_err(|error| error.into_error(path))
 }
 
-/// Why a mesh could not be read.
-enum Refused {
-    /// The file is to blame.
-    File { place: TablePlace, what: String },
-    /// It is not.
+/// The error of reading a mesh, without the path.
+enum ReadError {
+    /// The file is invalid.
+    File { location: FileLocation, what: String },
+    /// Another error.
     Other(Error),
 }
 
-impl Refused {
-    fn at(place: TablePlace, what: impl Into<String>) -> Self {
-        Self::File { place, what: what.into() }
+impl ReadError {
+    fn at(location: FileLocation, what: impl Into<String>) -> Self {
+        Self::File { location, what: what.into() }
     }
 
     fn whole(what: impl Into<String>) -> Self {
-        Self::at(TablePlace::Whole, what)
+        Self::at(FileLocation::Whole, what)
     }
 
-    fn of(self, path: &Path) -> Error {
+    fn into_error(self, path: &Path) -> Error {
         match self {
-            Self::File { place, what } => Error::MeshFile { path: path.into(), place, what },
+            Self::File { location, what } => {
+                Error::InvalidFile { path: path.into(), location, column: None, what }
+            }
             Self::Other(error) => error,
         }
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for ReadError {
     fn from(error: Error) -> Self {
         Self::Other(error)
     }
@@ -85,21 +87,21 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// The error of a file of these bytes.
+    /// Returns the error message of a file with these bytes.
     pub(super) fn message(name: &str, bytes: &[u8]) -> String {
-        let error = of_bytes(name.as_ref(), bytes).unwrap_err();
-        assert!(matches!(error, Error::MeshFile { .. }), "{error:?}");
+        let error = read_bytes(name.as_ref(), bytes).unwrap_err();
+        assert!(matches!(error, Error::InvalidFile { .. }), "{error:?}");
         error.to_string()
     }
 
-    /// Reads every beginning of a file, and the file with some of its bytes changed.
+    /// Reads every prefix of a file, and the file with some bytes changed.
     pub(super) fn never_panics(bytes: &[u8]) {
         let read = |bytes: &[u8]| {
-            if let Err(error) = of_bytes("t".as_ref(), bytes) {
-                assert!(matches!(error, Error::MeshFile { .. }), "{error:?}");
+            if let Err(error) = read_bytes("t".as_ref(), bytes) {
+                assert!(matches!(error, Error::InvalidFile { .. }), "{error:?}");
             }
         };
-        assert!(of_bytes("t".as_ref(), bytes).is_ok());
+        assert!(read_bytes("t".as_ref(), bytes).is_ok());
         (0..bytes.len()).for_each(|len| read(&bytes[..len]));
         for at in 0..bytes.len() {
             for bit in 0..8 {

@@ -1,23 +1,23 @@
-//! Files: points in, results out, indexes saved and loaded. Needs the feature `io`.
+//! Files: tables of points, meshes, pairs of rows, and saved indexes. Needs the feature `io`.
 //!
-//! Indexes have calls of their own for files: [`KdTree::save`](crate::KdTree::save) and `write_to`, `load`, `read_from` and `map`. All
-//! files of indexes have one form, little-endian: a header of 128 bytes, a table of sections, and the sections, each at the next
-//! multiple of 64 bytes.
+//! Indexes are saved and loaded with their own methods: [`KdTree::save`](crate::KdTree::save), `write_to`, `load`,
+//! `read_from` and `map`. All index files have the same little-endian format: a header of 128 bytes, a section table,
+//! and the sections, each at the next multiple of 64 bytes.
 //!
 //! | byte | field |
 //! |---|---|
 //! | 0 | magic, 8 bytes: `89 4B 41 55 52 49 0D 0A` |
 //! | 8 | version of the format, `u32`: 1 |
 //! | 12 | number of sections, `u32` |
-//! | 16 | kind of index, 16 bytes of ASCII with zeros behind it: `kdtree`, `balanced`, `quadtree` |
+//! | 16 | kind of index, 16 bytes of ASCII with trailing zeros: `kdtree`, `balanced`, `quadtree` |
 //! | 32 | name of the type of points ([`Point::NAME`](crate::Point::NAME)), 16 bytes |
-//! | 48 | type of the coordinates inside, 8 bytes: `f32` or `f64` |
+//! | 48 | type of the coordinates inside the index, 8 bytes: `f32` or `f64` |
 //! | 56 | number of coordinates of a point, `u32`; then 4 zeros |
 //! | 64 | number of points, `u64` |
 //! | 72 | number of nodes, `u64` |
 //! | 80 | bytes of the file, `u64`; then 32 zeros |
-//! | 120 | checksum of all of header and table but these 8 bytes: XXH3-64 |
-//! | 128 | for each section 32 bytes: tag, 8 bytes of ASCII; offset, bytes and checksum, each `u64` |
+//! | 120 | XXH3-64 checksum of header and table without these 8 bytes |
+//! | 128 | per section 32 bytes: tag, 8 bytes of ASCII; offset, bytes and checksum, each `u64` |
 //!
 //! ```
 //! use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -27,15 +27,15 @@
 //! tree.write_to(&mut bytes)?;
 //! let loaded = KdTree::<[f32; 2]>::read_from(&Device::cpu(), &bytes[..])?;
 //! assert_eq!(loaded.nearest(&[[2.0, 0.0]], 1)?.ids(), tree.nearest(&[[2.0, 0.0]], 1)?.ids());
-//! // Every byte has a checksum, and every file says what points it is over.
+//! // Every byte has a checksum, and every file has the type of its points.
 //! assert!(KdTree::<[f64; 3]>::read_from(&Device::cpu(), &bytes[..]).is_err());
 //! bytes[300] ^= 1;
 //! assert!(KdTree::<[f32; 2]>::read_from(&Device::cpu(), &bytes[..]).is_err());
 //! # Ok::<(), kauri::Error>(())
 //! ```
 //!
-//! What is in the sections, how they are checksummed and what a reader checks is in the
-//! [documentation of the format](https://github.com/kauri-rs/kauri/blob/main/docs/file-format.md).
+//! The [documentation of the format](https://github.com/kauri-rs/kauri/blob/main/docs/file-format.md) describes the
+//! sections, their checksums, and what a reader checks.
 
 mod lonlat;
 #[cfg(feature = "mesh")]

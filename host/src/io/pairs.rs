@@ -1,4 +1,4 @@
-//! Pairs of rows of two tables, as a table of their own.
+//! Output of pairs of rows of two tables, as a table.
 
 mod csv;
 #[cfg(feature = "parquet")]
@@ -14,14 +14,15 @@ use crate::error::{Error, Result};
 use crate::point::LonLat;
 use crate::stored::write_atomically_or;
 
-/// Extensions of the names of Parquet files.
+/// File name extensions of Parquet files.
 const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 
-/// Two tables whose rows are paired.
+/// Two tables whose rows are paired, for example by a join.
 ///
-/// Written, the pairs are a table with the columns `left_row` and `right_row`, counted from 0, `distance_m`, `score` if there are scores,
-/// and the columns of both tables, their names after `left.` and `right.`. Parquet files have the types of the columns, for a CSV file the
-/// type that all its fields have, and the left places as `geometry`: they are GeoParquet files of version 1.1.0.
+/// The output has the columns `left_row` and `right_row`, counted from 0, `distance_m`, `score` if there are scores,
+/// and the columns of both tables with the prefixes `left.` and `right.`. Parquet output keeps the types of the
+/// columns; columns of CSV files get the type that all their fields have. It has the left places as `geometry`, and is
+/// GeoParquet 1.1.0.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("kauri-pairs-{}", std::process::id()));
@@ -34,7 +35,7 @@ const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 /// let pairs = PairTable { left: &table, right: &table, places: &places };
 /// let mut text = Vec::new();
 /// pairs.write_csv(&mut text, |take| {
-///     // As many batches as there are, each of any length.
+///     // Any number of batches of any length.
 ///     take(Pairs { rows: &[[0, 1]], meters: &[395_600.0], scores: None })?;
 ///     take(Pairs { rows: &[[1, 0]], meters: &[395_600.0], scores: None })
 /// })?;
@@ -48,14 +49,14 @@ pub struct PairTable<'a> {
     pub left: &'a Table,
     /// The right table, or the left one again.
     pub right: &'a Table,
-    /// The left places, row after row.
+    /// The left places, one per row.
     pub places: &'a [LonLat],
 }
 
-/// A batch of pairs of rows. All batches of a table have scores of one type, or none.
+/// A batch of pairs of rows. All batches of a table have scores of the same type, or no scores.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs<'a> {
-    /// A left and a right row each.
+    /// The left and the right row of each pair.
     pub rows: &'a [[u32; 2]],
     /// The distance of each pair, in meters.
     pub meters: &'a [f64],
@@ -63,34 +64,35 @@ pub struct Pairs<'a> {
     pub scores: Option<&'a Numbers>,
 }
 
-/// Writes a batch of pairs.
+/// The callback that writes a batch of pairs.
 pub type TakePairs<'t> = dyn FnMut(Pairs<'_>) -> Result<()> + 't;
 
-/// A form that pairs are written in.
+/// An output format of pairs.
 trait PairSink {
-    /// Writes the head of the form, and a batch.
+    /// Writes a batch, and the header before the first one.
     fn take(&mut self, pairs: Pairs<'_>) -> Result<()>;
-    /// Ends the form.
+    /// Completes the file.
     fn finish(&mut self) -> Result<()>;
 }
 
 impl<'a> PairTable<'a> {
-    /// True for the name of a file that [`write`](Self::write) makes a Parquet file.
+    /// Returns true for file names for which [`write`](Self::write) writes a Parquet file.
     pub fn is_parquet(path: impl AsRef<Path>) -> bool {
         let extension = path.as_ref().extension().unwrap_or_default();
         PARQUET.iter().any(|known| extension.eq_ignore_ascii_case(known))
     }
 
-    /// Writes the batches of pairs that `find` hands to its argument: a Parquet file if the name ends in `.parquet` or `.geoparquet`, else a
-    /// CSV file; all of it or nothing, see [`write_atomically`](super::write_atomically).
+    /// Writes the batches of pairs that `find` passes to its argument: a Parquet file if the name ends in `.parquet` or
+    /// `.geoparquet`, else a CSV file. The file is written atomically; see
+    /// [`write_atomically`](super::write_atomically).
     ///
-    /// Memory, however many pairs there are: of a CSV file the text of both tables, and 8 bytes a row; of a Parquet file all columns of both
-    /// tables, and a column of up to a million rows of a batch.
+    /// Memory does not depend on the number of pairs. CSV output takes the text of both tables and 8 bytes per row;
+    /// Parquet output takes all columns of both tables, and a column of up to a million rows of a batch.
     ///
     /// # Errors
-    /// [`Error::Shape`] for a batch with another number of distances or scores than pairs, for rows that a table does not have, and for
-    /// another number of places than left rows; [`Error::OutOfMemory`]; [`Error::Table`] for a table that cannot be read; [`Error::Io`];
-    /// and the errors of `find`.
+    /// [`Error::Shape`] for a batch whose distances or scores differ in number from its pairs, for rows beyond a table,
+    /// and unless there are as many places as left rows; [`Error::OutOfMemory`]; [`Error::InvalidFile`] for a table
+    /// that cannot be read; [`Error::Io`]; and errors of `find`.
     pub fn write<E: From<Error>>(
         &self,
         path: impl AsRef<Path>,
@@ -101,20 +103,20 @@ impl<'a> PairTable<'a> {
             if Self::is_parquet(path) {
                 return self.parquet(path, file, find);
             }
-            self.all(csv::CsvPairs::new(*self, path, file), find)
+            self.write_all(csv::CsvPairs::new(*self, path, file), find)
         })
     }
 
     /// Writes CSV, batch after batch.
     ///
     /// # Errors
-    /// As [`write`](Self::write); an [`Error::Io`] of `to` has no path.
+    /// Like [`write`](Self::write); an [`Error::Io`] of `to` has no path.
     pub fn write_csv<E: From<Error>>(
         &self,
         to: &mut dyn Write,
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.all(csv::CsvPairs::new(*self, Path::new(""), to), find)
+        self.write_all(csv::CsvPairs::new(*self, Path::new(""), to), find)
     }
 
     #[cfg(feature = "parquet")]
@@ -124,7 +126,7 @@ impl<'a> PairTable<'a> {
         file: &mut (dyn Write + Send),
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.all(parquet::ParquetPairs::new(*self, path, file)?, find)
+        self.write_all(parquet::ParquetPairs::new(*self, path, file)?, find)
     }
 
     #[cfg(not(feature = "parquet"))]
@@ -141,13 +143,13 @@ impl<'a> PairTable<'a> {
         Err(Error::Io { path: path.into(), source }.into())
     }
 
-    /// Checks all batches and hands them to a form.
-    fn all<E: From<Error>>(
+    /// Checks all batches, and passes them to an output format.
+    fn write_all<E: From<Error>>(
         &self,
         mut sink: impl PairSink,
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        same("places of rows", self.left.len(), self.places.len())?;
+        check_len("places of rows", self.left.len(), self.places.len())?;
         find(&mut |pairs| {
             self.check(pairs)?;
             sink.take(pairs)
@@ -156,17 +158,17 @@ impl<'a> PairTable<'a> {
     }
 
     fn check(&self, pairs: Pairs<'_>) -> Result<()> {
-        same("distances of pairs", pairs.rows.len(), pairs.meters.len())?;
-        same("scores of pairs", pairs.rows.len(), pairs.scores.map_or(pairs.rows.len(), Numbers::len))?;
+        check_len("distances of pairs", pairs.rows.len(), pairs.meters.len())?;
+        check_len("scores of pairs", pairs.rows.len(), pairs.scores.map_or(pairs.rows.len(), Numbers::len))?;
         for (side, table) in [self.left, self.right].into_iter().enumerate() {
             let most = pairs.rows.iter().map(|pair| pair[side] as usize + 1).max().unwrap_or(0);
-            same("rows of pairs", table.len(), most.max(table.len()))?;
+            check_len("rows of pairs", table.len(), most.max(table.len()))?;
         }
         Ok(())
     }
 }
 
-fn same(what: &'static str, expected: usize, got: usize) -> Result<()> {
+fn check_len(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got {
         return Ok(());
     }

@@ -13,7 +13,7 @@ const MAX_POINTS: u64 = u32::MAX as u64;
 /// Refuses a set that has more points than there are ids.
 pub(super) fn check_count(len: usize) -> Result<()> {
     let (count, max) = (len as u64, MAX_POINTS);
-    if count > max { Err(Error::TooManyPoints { count, max }) } else { Ok(()) }
+    if count > max { Err(Error::TooManyItems { what: "points", count, max }) } else { Ok(()) }
 }
 
 /// Validates a left and a right set and returns their coordinates.

@@ -5,12 +5,10 @@ pub(crate) mod cell;
 mod verify;
 
 use crate::error::Result;
-use crate::kdtree::SplitRule;
 use crate::kdtree::backend::Backend;
+use crate::kdtree::options::SplitRule;
 #[cfg(feature = "io")]
-use crate::kdtree::stored::Loaded;
-#[cfg(feature = "io")]
-use crate::kdtree::stored::Sections;
+use crate::kdtree::sections::{LoadedSections, Sections};
 use crate::memory;
 use crate::point::with_dims;
 use crate::query::backend::QueryBackend;
@@ -19,7 +17,7 @@ use crate::stats::Stats;
 use build::Built;
 use kauri_kernels::thread::coord::Coord;
 
-/// Builds the tree over validated coordinates, point after point.
+/// Builds the tree over validated coordinates (one point after another).
 pub(crate) fn build<C: Coord>(
     coords: &[C],
     dims: usize,
@@ -32,10 +30,10 @@ pub(crate) fn build<C: Coord>(
     })
 }
 
-/// The tree of a file.
+/// Makes the tree of the arrays of a file.
 #[cfg(feature = "io")]
-pub(crate) fn loaded<C: Coord>(nodes: Loaded<C>, dims: usize) -> CpuIndex<C> {
-    let Loaded { coords, ids, axes } = nodes;
+pub(crate) fn from_sections<C: Coord>(sections: LoadedSections<C>, dims: usize) -> CpuIndex<C> {
+    let LoadedSections { coords, ids, axes } = sections;
     CpuIndex::new(dims, coords, ids, axes, None)
 }
 
@@ -55,7 +53,7 @@ impl<C: Coord> Backend<C> for CpuIndex<C> {
     }
 
     #[cfg(feature = "io")]
-    fn stored(&self) -> Result<Sections<'_, C>> {
+    fn sections(&self) -> Result<Sections<'_, C>> {
         let (coords, ids, axes) = (&*self.coords, &*self.ids, &*self.axes);
         Ok(Sections { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
@@ -65,9 +63,9 @@ impl<C: Coord> Backend<C> for CpuIndex<C> {
     }
 }
 
-/// Temporary bytes of a build.
+/// Returns the temporary bytes of a build.
 pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize, rule: SplitRule) -> u64 {
-    // With the axis of each point, before they are put in level order.
+    // By `Widest`, the build also stores an axis per point until nodes are in level order.
     let axis_bytes = u64::from(rule == SplitRule::Widest);
     num_points * (with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64 + axis_bytes)
 }

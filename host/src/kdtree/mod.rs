@@ -1,98 +1,50 @@
 //! Left-balanced k-d trees (Wald 2022).
 //!
-//! A complete binary tree without pointers: node 0 is the root, node `s` has the children `2s + 1` and `2s + 2`, and splits
-//! on the axis that a [`SplitRule`] says. The order on an axis is (coordinate, id), which leaves no ties, so there is exactly
-//! one left-balanced tree by a rule over a set of points and every backend builds it, to the last bit.
+//! The tree is a complete binary tree without pointers. Node 0 is the root. Node `s` has the children `2s + 1` and `2s + 2`; a
+//! [`SplitRule`] chooses its split axis. Points are ordered on an axis by (coordinate, id). This order has no ties, so a split rule and a
+//! set of points determine the left-balanced tree, and every backend builds it to the last bit.
 //!
-//! What a [`Builder`] takes on a GPU, beside points and tree, and in how much time: 10M uniform points on an H200, `benches/results`
-//! has the run. Temporary memory is for each point: `w` are the words of 4 bytes of its coordinates.
+//! The table shows what each [`BuildAlgorithm`] costs on a GPU: 10M uniform points on an H200, run in `benches/results`. `w` is the number
+//! of 4-byte words of a point's coordinates, `D` the number of dimensions. Temporary bytes do not include the points and the tree.
 //!
-//! | builder | passes over the points | temporary bytes a point | `f32` x 3 | by [`SplitRule::Widest`] |
+//! | algorithm | passes over the points | temporary bytes per point | `f32` x 3 | `f32` x 3, [`SplitRule::Widest`] |
 //! |---|---|---|---|---|
-//! | [`Selection`](Builder::Selection) | a level down to subtrees of 2047, 1023 for `f64` or 5 and more dimensions; then one | 4 w + 4, and about 2.3 | 6.5 ms | 7.1 ms |
-//! | [`SelectionInPlace`](Builder::SelectionInPlace) | the same of ids; then one for each word | 4 | 7.8 ms | |
-//! | [`Tags`](Builder::Tags) | a sort of 5 to 8 passes a level | 4 D + 24, and about 0.3 | 20 ms | |
-//! | [`TagsInPlace`](Builder::TagsInPlace) | a sort of O(log^2 n) passes a level | 4 | 247 ms | |
+//! | [`Selection`](BuildAlgorithm::Selection) | one per level down to subtrees of 2047 points (1023 for `f64` or 5 and more dimensions), then one | 4 w + 4, plus about 2.3 | 6.5 ms | 7.1 ms |
+//! | [`SelectionInPlace`](BuildAlgorithm::SelectionInPlace) | the passes of `Selection` over ids, then one per word | 4 | 7.8 ms | |
+//! | [`Tags`](BuildAlgorithm::Tags) | a sort of 5 to 8 passes per level | 4 D + 24, plus about 0.3 | 20 ms | |
+//! | [`TagsInPlace`](BuildAlgorithm::TagsInPlace) | a sort of O(log^2 n) passes per level | 4 | 247 ms | |
 
 mod backend;
 pub(crate) mod cpu;
 mod gpu;
 mod on_device;
+mod options;
+#[cfg(feature = "io")]
+mod sections;
 #[cfg(feature = "io")]
 pub(crate) mod stored;
 
-use crate::device::{Device, Gpu};
+pub use options::{BuildAlgorithm, KdTreeOptions, SplitRule};
+
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, Name, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
-    with_coordinate,
+    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::on_device::Identity;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
 use backend::{Backend, GpuBackend};
+use gpu::GpuTree;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-/// How a [`KdTree`] is built.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct KdTreeOptions {
-    /// How a GPU builds it; the tree is the same.
-    pub builder: Builder,
-    /// On which axis each node splits.
-    pub split: SplitRule,
-}
-
-impl KdTreeOptions {
-    /// With this builder.
-    pub fn builder(mut self, builder: Builder) -> Self {
-        self.builder = builder;
-        self
-    }
-
-    /// With this rule.
-    pub fn split(mut self, split: SplitRule) -> Self {
-        self.split = split;
-        self
-    }
-}
-
-/// On which axis each node of a tree splits. Results of queries do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SplitRule {
-    /// Nodes of level `l` split on axis `l mod dims`. Where all points lie on a line along one axis, only every `dims`-th level separates
-    /// them, and a query visits O(n^(1 - 1 / dims)) nodes; [`Widest`](Self::Widest) keeps O(log n).
-    #[default]
-    RoundRobin,
-    /// On the widest axis of the node's cell, of equally wide ones the lower: for points that lie much farther apart on some axes
-    /// than on others. The cell of the root is the box of all points; every node cuts its cell in two (Wald 2022, section 5).
-    /// Takes a byte for every second point.
-    Widest,
-}
-
-/// How a GPU builds a tree. All build the same, to the last bit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Builder {
-    /// A pass over the points a level, which splits every subtree at its pivot; the fastest.
-    #[default]
-    Selection,
-    /// The same with the least memory: only ids are moved, and coordinates brought to them at last, in their place.
-    SelectionInPlace,
-    /// A sort a level, by tag and rank (Wald 2022, section 4).
-    Tags,
-    /// The same by swaps of points alone, in their place, with a tag each (bitonic sort, Batcher 1968): O(n log^3 n).
-    TagsInPlace,
-}
-
 /// A left-balanced k-d tree over a set of points. The id of a point is its index in the input.
 ///
-/// The points are copied; nothing of the caller's is borrowed. Queries are those of [`SpatialIndex`].
+/// The tree copies the points. The trait [`SpatialIndex`] has the queries.
 ///
 /// ```
 /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -110,40 +62,47 @@ pub struct KdTree<P: Point> {
     points: PhantomData<fn() -> P>,
 }
 
-/// The tree in the memory of its device.
+/// A tree in the memory of its device.
 pub(crate) enum Storage<C> {
     Cpu(Box<dyn Backend<C>>),
     Gpu(Box<dyn GpuBackend<C>>),
 }
 
+/// [`Storage`] for each type of coordinates.
+pub(crate) struct Storages;
+
+impl PerCoordinate for Storages {
+    type Of<C: Coord> = Storage<C>;
+}
+
 impl<P: Point> KdTree<P> {
     /// Builds the tree over `points` on `device`.
     ///
-    /// - Cost: O(n log n), with [`Builder::Tags`] O(n log^2 n) on a GPU; memory by [`KdTree::plan`].
-    /// - Result: the same bits on every backend and in every run. Equal coordinates are ordered by id, -0.0 equals 0.0.
-    /// - Degenerate input: no points, one point, all points equal, points on a line are all fine.
+    /// - Cost: O(n log n); O(n log^2 n) with [`BuildAlgorithm::Tags`] on a GPU. [`KdTree::plan`] returns the memory.
+    /// - Result: the same bits on every backend and in every run. Equal coordinates are ordered by id; -0.0 equals 0.0.
+    /// - Degenerate input: no points, one point, equal points and points on a line are valid.
     ///
     /// # Errors
-    /// [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
+    /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
     /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &KdTreeOptions) -> Result<Self> {
         if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
         }
         let _span = tracing::debug_span!("kdtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let storage = build(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
-        Ok(Self::of(device.clone(), stats, P::Coord::unwrap(storage)))
+        Ok(Self::from_parts(device.clone(), stats, P::Coord::unwrap(storage)))
     }
 
-    fn of(device: Device, stats: Stats, storage: Storage<P::Coord>) -> Self {
+    fn from_parts(device: Device, stats: Stats, storage: Storage<P::Coord>) -> Self {
         Self { device, stats, storage, identity: Identity::new(), points: PhantomData }
     }
 
-    /// Bytes that building a tree over `num_points` points on `device` takes, for [`MAX_POINTS`] if there are more;
-    /// nothing is allocated.
+    /// Returns the bytes that a build over `num_points` points on `device` takes. It allocates nothing. More than [`MAX_POINTS`] points
+    /// count as [`MAX_POINTS`].
     pub fn plan(device: &Device, num_points: usize, options: &KdTreeOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
         let coords_bytes = (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
@@ -152,7 +111,7 @@ impl<P: Point> KdTree<P> {
             None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS, options.split),
             Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
         };
-        let tree_bytes = num_axes(num_points, options.split) as u64
+        let tree_bytes = options.split.num_stored_axes(num_points) as u64
             + match device.gpu() {
                 None => coords_bytes + (num_points * size_of::<u32>()) as u64,
                 Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS),
@@ -160,8 +119,8 @@ impl<P: Point> KdTree<P> {
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + build_bytes }
     }
 
-    /// Checks that the tree is what [`KdTree::build`] promises: every id once, every node in its place by the order
-    /// (coordinate, id) against all its ancestors, and split on the axis that its rule says. O(n log n), where the tree is.
+    /// Checks what [`KdTree::build`] promises: each id occurs once, each node is on the correct side of all its ancestors in the order
+    /// (coordinate, id), and each node splits on the axis of the split rule. O(n log n), on the device of the tree.
     ///
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; errors of the device.
@@ -169,7 +128,7 @@ impl<P: Point> KdTree<P> {
         self.backend().verify()
     }
 
-    /// The ids of the points in level order: entry `s` is the point that is node `s`.
+    /// Returns the ids of the points in level order: entry `s` is the id of the point of node `s`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
@@ -177,8 +136,7 @@ impl<P: Point> KdTree<P> {
         self.backend().node_ids()
     }
 
-    /// Payloads in level order, as [`node_ids`](KdTree::node_ids): entry `s` belongs to the point that is node `s`. `payloads` are in
-    /// the order of ids.
+    /// Returns the payloads in level order: entry `s` is the payload of the point of node `s`. `payloads[i]` is the payload of point `i`.
     ///
     /// ```
     /// # use kauri::{Device, KdTree, KdTreeOptions};
@@ -188,7 +146,7 @@ impl<P: Point> KdTree<P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless there is one for every point; [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::Shape`] unless there is one payload per point; [`Error::OutOfMemory`]; errors of the device.
     pub fn payloads_by_node<T: Copy>(&self, payloads: &[T]) -> Result<Vec<T>> {
         if payloads.len() != self.len() {
             let (expected, got) = (self.len() as u64, payloads.len() as u64);
@@ -199,12 +157,12 @@ impl<P: Point> KdTree<P> {
         Ok(by_node)
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub fn len(&self) -> usize {
         self.backend().num_points()
     }
 
-    /// True if there are no points.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -216,12 +174,12 @@ impl<P: Point> KdTree<P> {
         }
     }
 
-    /// The device that the tree lives on.
+    /// Returns the device that holds the tree.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// What the build cost.
+    /// Returns the time and memory that the build took.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -254,22 +212,7 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
     }
 }
 
-/// Nodes of which the axis is stored: those that have children, unless levels tell it.
-fn num_axes(num_points: usize, split: SplitRule) -> usize {
-    match split {
-        SplitRule::RoundRobin => 0,
-        SplitRule::Widest => num_points / 2,
-    }
-}
-
-/// [`Storage`] for each type of coordinates.
-pub(crate) struct Storages;
-
-impl PerCoordinate for Storages {
-    type Of<C: Coord> = Storage<C>;
-}
-
-/// Builds the tree over validated coordinates on a device.
+/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate.
 fn build(
     device: &Device,
     coords: Coords<'_>,
@@ -277,21 +220,18 @@ fn build(
     options: &KdTreeOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(with_coordinate!(coords, C, coords => match device.gpu() {
-        None => Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
-        Some(gpu) => Storage::Gpu(Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?)),
-    }))
-}
-
-/// Allocates a tree over `num_points` points in device memory.
-fn allocate(
-    coordinate: Typed<Name>,
-    gpu: &Gpu,
-    num_points: usize,
-    dims: usize,
-    rule: SplitRule,
-) -> Result<Typed<Storages>> {
-    Ok(with_coordinate!(coordinate, C, () => {
-        Storage::Gpu(Box::new(gpu::GpuTree::<C>::uninitialized(gpu, num_points, dims, rule)?))
-    }))
+    Ok(match (coords, device.gpu()) {
+        (Coords::F32(coords), Some(gpu)) => {
+            Typed::F32(Storage::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)))
+        }
+        (Coords::F64(coords), Some(gpu)) => {
+            Typed::F64(Storage::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)))
+        }
+        (Coords::F32(coords), None) => {
+            Typed::F32(Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)))
+        }
+        (Coords::F64(coords), None) => {
+            Typed::F64(Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)))
+        }
+    })
 }

@@ -1,33 +1,34 @@
-//! Trees and queries on buffers of a device, on the caller's stream: nothing waits for the host, and with a workspace that has
-//! been used for as much before nothing is allocated, so that calls can be captured in a graph. Only those that give buffers as
-//! large as what they find wait and allocate.
+//! Trees and queries on device buffers, on the caller's stream. No call waits for the host. A call allocates nothing if its workspace was
+//! used for a call of the same size before, so calls can be captured in a graph. Only the calls that return buffers of the exact size of
+//! the result wait and allocate.
 
 mod within;
 
+use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::GpuBackend;
 use crate::kdtree::gpu;
-use crate::kdtree::{KdTree, KdTreeOptions, Storage, allocate};
-use crate::point::{Dispatch, MAX_POINTS, Point, dims};
+use crate::kdtree::{KdTree, KdTreeOptions, SplitRule, Storage, Storages};
+use crate::point::{Dispatch, MAX_POINTS, NoValue, Point, Typed, dims};
 use crate::query::backend::DeviceQueryBackend;
 use crate::query::on_device::{DeviceQueries, PreparedQuery};
 use crate::query::options::{QueryOptions, ValidatedOptions};
 use crate::stats::Stats;
 
 impl<P: Point> KdTree<P> {
-    /// Builds a tree over points in device memory, given as coordinates, point after point: those that
-    /// [`Point::coordinates`] makes, which for arrays of floats are the arrays themselves, and `f64` for those of integers.
+    /// Builds a tree over points in device memory. `coords` has the coordinates that [`Point::coordinates`] returns, one point after
+    /// another: the array itself for arrays of floats, `f64` for arrays of integers.
     ///
-    /// The coordinates are not looked at by the host: where one is not a finite number or too large, queries may miss points;
-    /// nothing worse happens. The tree is there when the stream has done the work.
+    /// The host does not check the coordinates. If one is not finite or is too large, queries may miss points, and nothing worse happens.
+    /// The tree is complete when the stream has done the work.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the number of coordinates is not a multiple of the dimensions; [`Error::TooManyPoints`];
-    /// [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    /// [`Error::Shape`] if the number of coordinates is not a multiple of the dimensions; [`Error::TooManyItems`];
+    /// [`Error::WrongDevice`]; [`Error::OutOfMemory`]; errors of the driver.
     pub fn build_on(
         stream: &Stream,
         workspace: &mut Workspace,
@@ -37,19 +38,19 @@ impl<P: Point> KdTree<P> {
         let num_points = Self::num_points(coords)?;
         let device = Device::from_gpu(stream.gpu().clone());
         let mut stats = Stats::new(&device);
-        stats.temp_bytes = gpu::work_bytes::<P::Coord>(num_points, P::DIMS, options);
+        stats.temp_bytes = gpu::build_bytes::<P::Coord>(num_points, P::DIMS, options);
         let storage = allocate(P::Coord::TYPE, stream.gpu(), num_points, P::DIMS, options.split)?;
-        let mut tree = Self::of(device, stats, P::Coord::unwrap(storage));
+        let mut tree = Self::from_parts(device, stats, P::Coord::unwrap(storage));
         tree.rebuild_on(stream, workspace, coords, options)?;
         Ok(tree)
     }
 
-    /// Builds the tree anew over as many other points; as [`build_on`](KdTree::build_on), without an allocation if the
-    /// workspace has been used for it before. Nodes split by the rule of the tree, whatever the options say.
+    /// Rebuilds the tree over other points of the same number, as [`build_on`](KdTree::build_on) does. It allocates nothing if the
+    /// workspace was used for this build before. The tree keeps its split rule; the rule of the options is ignored.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer points; [`Error::NotOnGpu`] if the tree is not a GPU's;
-    /// [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    /// [`Error::Shape`] if the number of points differs; [`Error::NotOnGpu`] if the tree is on the CPU; [`Error::WrongDevice`];
+    /// [`Error::OutOfMemory`]; errors of the driver.
     pub fn rebuild_on(
         &mut self,
         stream: &Stream,
@@ -59,26 +60,27 @@ impl<P: Point> KdTree<P> {
     ) -> Result<()> {
         Self::num_points(coords)?;
         let Storage::Gpu(tree) = &mut self.storage else { return Err(Error::NotOnGpu) };
-        tree.rebuild(stream, workspace, coords, options.builder)
+        tree.rebuild(stream, workspace, coords, options.algorithm)
     }
 
-    /// Checks options for queries to this tree, and brings what they need to its device.
+    /// Validates query options for this tree, and copies their data to its device.
     ///
     /// # Errors
-    /// Those of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; the driver's.
+    /// The errors of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`];
+    /// [`Error::OutOfMemory`]; errors of the driver.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
         let wanted = ValidatedOptions::new(options, self.len())?;
         let asked = self.gpu_tree()?.device_query_backend().prepare(stream, wanted)?;
         Ok(PreparedQuery { asked, tree: self.identity.clone(), points: PhantomData })
     }
 
-    /// The `k` nearest points of every query: as [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with), in device memory. `ids` and `dist2` have `k` items a
-    /// query. As the host does not look at them, queries more than a period from a point, or with a coordinate that is NaN, are no error:
-    /// their rows are wrong.
+    /// Finds the `k` nearest points of every query, as [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) does, in device
+    /// memory. `ids` and `dist2` have `k` items per query. The host does not check the queries: a query that is more than a period away
+    /// from a point or has a NaN coordinate causes no error, and its row is wrong.
     ///
     /// # Errors
     /// [`Error::NotOnGpu`]; [`Error::OtherTree`] if the options were prepared for another tree; [`Error::Shape`] if lengths do not
-    /// agree; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; the driver's.
+    /// agree; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; errors of the driver.
     #[allow(clippy::too_many_arguments)]
     pub fn nearest_on(
         &self,
@@ -94,7 +96,7 @@ impl<P: Point> KdTree<P> {
         tree.nearest_on(stream, workspace, queries, k, asked, ids, dist2)
     }
 
-    /// The tree on its GPU, if the options were prepared for it.
+    /// Returns the device backend if the options were prepared for this tree.
     fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn DeviceQueryBackend<P::Coord>> {
         let tree = self.gpu_tree()?;
         if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) {
@@ -118,8 +120,28 @@ impl<P: Point> KdTree<P> {
             return Err(Error::Shape { what: "coordinates of the points", expected, got });
         }
         if num_points as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: num_points as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: num_points as u64, max: MAX_POINTS });
         }
         Ok(num_points)
+    }
+}
+
+/// Allocates a tree over `num_points` points in device memory.
+fn allocate(
+    coordinate: Typed<NoValue>,
+    gpu: &Gpu,
+    num_points: usize,
+    dims: usize,
+    rule: SplitRule,
+) -> Result<Typed<Storages>> {
+    Ok(match coordinate {
+        Typed::F32(()) => Typed::F32(Storage::uninitialized(gpu, num_points, dims, rule)?),
+        Typed::F64(()) => Typed::F64(Storage::uninitialized(gpu, num_points, dims, rule)?),
+    })
+}
+
+impl<C: Coord> Storage<C> {
+    fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
+        Ok(Self::Gpu(Box::new(gpu::GpuTree::uninitialized(gpu, num_points, dims, rule)?)))
     }
 }

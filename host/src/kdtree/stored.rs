@@ -1,40 +1,25 @@
-//! Left-balanced trees in files.
+//! Files of left-balanced trees.
 
 use kauri_kernels::thread::coord::Coord;
-use std::borrow::Cow;
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::gpu::GpuTree;
-use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu, num_axes};
-use crate::memory::Items;
-use crate::point::{Dispatch, Name, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
+use crate::kdtree::sections::{LoadedSections, Sections};
+use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu};
+use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
-/// What a file holds of a tree, in level order on every device.
-pub(crate) struct Sections<'a, C: Coord> {
-    pub(crate) coords: Cow<'a, [C]>,
-    pub(crate) ids: Cow<'a, [u32]>,
-    /// The axes of nodes that have children; empty if they go by levels.
-    pub(crate) axes: Cow<'a, [u8]>,
-}
-
-/// The same of a file, checked: every id once, coordinates within their limits, axes that there are.
-pub(crate) struct Loaded<C> {
-    pub(crate) coords: Items<C>,
-    pub(crate) ids: Items<u32>,
-    pub(crate) axes: Items<u8>,
-}
-
-impl<C: Coord> Loaded<C> {
-    pub(crate) fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
+impl<C: Coord> LoadedSections<C> {
+    /// Reads and checks the arrays of a file.
+    fn read(mut file: IndexFile, dims: usize) -> Result<Self> {
         let num_points = file.num_points()?;
         file.num_nodes(num_points..=num_points)?;
         let coords = file.section("coords", &[num_points * dims])?;
         let node_ids = file.section("ids", &[num_points])?;
-        let axes: Section<u8> = file.section("axes", &[0, num_axes(num_points, SplitRule::Widest)])?;
+        let axes: Section<u8> = file.section("axes", &[0, SplitRule::Widest.num_stored_axes(num_points)])?;
         file.end()?;
         check_coords(&coords, dims)?;
         if let Some((node, what)) = ids::first_wrong(&node_ids.items)? {
@@ -48,7 +33,7 @@ impl<C: Coord> Loaded<C> {
     }
 }
 
-/// Checks that coordinates of a file are such that distances are numbers.
+/// Checks that the coordinates of a file are finite and small enough for distances not to overflow.
 pub(crate) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result<()> {
     match first_unusable(&coords.items, is_usable) {
         None => Ok(()),
@@ -65,7 +50,7 @@ impl<P: Point> Stored for KdTree<P> {
     type Point = P;
 
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
-        let Sections { coords, ids, axes } = self.backend().stored()?;
+        let Sections { coords, ids, axes } = self.backend().sections()?;
         write(&Contents {
             num_points: ids.len(),
             num_nodes: ids.len(),
@@ -79,25 +64,33 @@ impl<P: Point> Stored for KdTree<P> {
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
         let storage = load(P::Coord::TYPE, device, file, dims::<P>(), &mut stats)?;
-        Ok(Self::of(device.clone(), stats, P::Coord::unwrap(storage)))
+        Ok(Self::from_parts(device.clone(), stats, P::Coord::unwrap(storage)))
     }
 }
 
-/// The tree of a file on a device.
+/// Loads the tree of a file to a device.
 fn load(
-    coordinate: Typed<Name>,
+    coordinate: Typed<NoValue>,
     device: &Device,
     file: IndexFile,
     dims: usize,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(with_coordinate!(coordinate, C, () => {
-        let nodes = stats.phase("check", || Loaded::<C>::of_file(file, dims))?;
-        match device.gpu() {
-            None => Storage::Cpu(Box::new(cpu::loaded(nodes, dims))),
-            Some(gpu) => Storage::Gpu(Box::new(GpuTree::loaded(gpu, &nodes, dims, stats)?)),
-        }
-    }))
+    Ok(match coordinate {
+        Typed::F32(()) => Typed::F32(Storage::load(device, file, dims, stats)?),
+        Typed::F64(()) => Typed::F64(Storage::load(device, file, dims, stats)?),
+    })
+}
+
+impl<C: Coord> Storage<C> {
+    /// Loads the tree to the CPU or to the GPU.
+    fn load(device: &Device, file: IndexFile, dims: usize, stats: &mut Stats) -> Result<Self> {
+        let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
+        Ok(match device.gpu() {
+            None => Self::Cpu(Box::new(cpu::from_sections(sections, dims))),
+            Some(gpu) => Self::Gpu(Box::new(GpuTree::from_sections(gpu, &sections, dims, stats)?)),
+        })
+    }
 }
 
 files_of_index! {

@@ -1,4 +1,4 @@
-//! The bytes of a file in host memory: read, or mapped.
+//! The bytes of a file: read into memory, or mapped.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -7,51 +7,63 @@ use std::ops::Deref;
 use crate::error::Result;
 use crate::memory;
 
-/// Bytes are read from a stream by as many at first, since it may end before what its header says.
+/// The size of the first read of a stream, which may end before the length in its header.
 const FIRST_READ: usize = 1 << 20;
 const BLOCK: usize = size_of::<Block>();
 
-/// Bytes that do not change, and begin where any section may.
+/// Immutable bytes, aligned for any section.
 pub(crate) enum Bytes {
     Read { blocks: Vec<Block>, len: usize },
     Mapped(memmap2::Mmap),
 }
 
-/// As many bytes as sections are aligned to.
+/// The alignment of sections.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 pub(crate) struct Block([u8; 64]);
 
-// SAFETY: bytes.
+// SAFETY: plain bytes.
 unsafe impl bytemuck::Zeroable for Block {}
-// SAFETY: bytes, as many as it is aligned to.
+// SAFETY: plain bytes without padding: the size equals the alignment.
 unsafe impl bytemuck::Pod for Block {}
 
+/// How reliable the length of a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// The stream is known to have all bytes.
+    Verified,
+    /// The length comes from a header.
+    Claimed,
+}
+
 impl Bytes {
-    /// The pages of a file.
+    /// Maps a file.
     ///
     /// # Safety
-    /// Nobody changes the file as long as they are there.
+    /// Nothing changes the file while it is mapped.
     pub(crate) unsafe fn map(file: &File) -> io::Result<Self> {
         // SAFETY: passed on to the caller.
         unsafe { memmap2::Mmap::map(file) }.map(Self::Mapped)
     }
 
-    /// `len` bytes: `front`, and what a reader has behind it. Fewer, if it ends before that: memory is taken as bytes
-    /// come, doubled each time. If it is known that all are there, it is taken at once.
+    /// Reads `len` bytes: `front`, then the bytes of `reader`; fewer if the reader ends early. If `length` is not
+    /// verified, memory grows with the bytes read, doubling each time; otherwise it is allocated at once.
     pub(crate) fn read(
         front: &[u8],
         reader: &mut dyn Read,
         len: usize,
-        all_there: bool,
+        length: Length,
     ) -> Result<io::Result<Self>> {
         let (mut blocks, mut filled) = (Vec::<Block>::new(), 0);
         while filled < len {
-            let room = if all_there { len } else { len.min((2 * filled).max(FIRST_READ)) };
-            let (had, have) = (blocks.len(), room.div_ceil(BLOCK));
-            memory::reserve(&mut blocks, have - had, "the bytes of a file")?;
-            blocks.resize(have, Block([0; BLOCK]));
-            let to = &mut bytemuck::cast_slice_mut(&mut blocks)[..room];
+            let target_len = match length {
+                Length::Verified => len,
+                Length::Claimed => len.min((2 * filled).max(FIRST_READ)),
+            };
+            let (old_blocks, num_blocks) = (blocks.len(), target_len.div_ceil(BLOCK));
+            memory::reserve(&mut blocks, num_blocks - old_blocks, "the bytes of a file")?;
+            blocks.resize(num_blocks, Block([0; BLOCK]));
+            let to = &mut bytemuck::cast_slice_mut(&mut blocks)[..target_len];
             if filled == 0 {
                 to[..front.len()].copy_from_slice(front);
                 filled = front.len();
@@ -60,7 +72,7 @@ impl Bytes {
                 Ok(got) => filled += got,
                 Err(error) => return Ok(Err(error)),
             }
-            if filled < room {
+            if filled < target_len {
                 break;
             }
         }
@@ -79,7 +91,7 @@ impl Deref for Bytes {
     }
 }
 
-/// Reads until the buffer is full or the reader ends, and says how many bytes that were.
+/// Reads until the buffer is full or the reader ends. Returns the number of bytes read.
 pub(crate) fn read_full(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,19 +1,19 @@
-//! Items of an index in host memory: its own, or those of a file.
+//! The items of an index in host memory: owned, or in the bytes of a file.
 
 use std::ops::Deref;
 
-/// Items that do not change; used as a slice.
+/// Immutable items; used as a slice.
 pub(crate) enum Items<T> {
-    /// The index's own.
-    Own(Vec<T>),
-    /// Of a file, which stays in memory as long as they do.
+    /// Items owned by the index.
+    Owned(Vec<T>),
+    /// Items in the bytes of a file, which stays in memory.
     #[cfg(feature = "io")]
-    OfFile(OfFile<T>),
+    InFile(FileItems<T>),
 }
 
 impl<T> From<Vec<T>> for Items<T> {
     fn from(items: Vec<T>) -> Self {
-        Self::Own(items)
+        Self::Owned(items)
     }
 }
 
@@ -23,49 +23,49 @@ impl<T> Deref for Items<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         match self {
-            Self::Own(items) => items,
+            Self::Owned(items) => items,
             #[cfg(feature = "io")]
-            Self::OfFile(items) => items.get(),
+            Self::InFile(items) => items.get(),
         }
     }
 }
 
 #[cfg(feature = "io")]
-pub(crate) use of_file::OfFile;
+pub(crate) use file_items::FileItems;
 
 #[cfg(feature = "io")]
-mod of_file {
+mod file_items {
     use crate::memory::bytes::Bytes;
     use bytemuck::Pod;
     use std::ops::Range;
     use std::ptr::NonNull;
     use std::sync::Arc;
 
-    /// Items in the bytes of a file. Their type is forgotten to be [`Pod`], which trees that are generic over coordinates do not
-    /// know; so they are kept by their address.
-    pub(crate) struct OfFile<T> {
+    /// Items in the bytes of a file, stored by address, because trees that are generic over coordinates do not know
+    /// that their items are [`Pod`].
+    pub(crate) struct FileItems<T> {
         start: NonNull<T>,
         len: usize,
         _bytes: Arc<Bytes>,
     }
 
-    // SAFETY: they are only read, as through a reference.
-    unsafe impl<T: Sync> Send for OfFile<T> {}
+    // SAFETY: the items are only read, as through a shared reference.
+    unsafe impl<T: Sync> Send for FileItems<T> {}
     // SAFETY: as above.
-    unsafe impl<T: Sync> Sync for OfFile<T> {}
+    unsafe impl<T: Sync> Sync for FileItems<T> {}
 
-    impl<T: Pod> OfFile<T> {
-        /// The items in a range of bytes, if it has whole items and begins where one may.
+    impl<T: Pod> FileItems<T> {
+        /// Returns the items in a range of bytes; `None` if the range is misaligned or has a partial item.
         pub(crate) fn new(bytes: &Arc<Bytes>, range: Range<usize>) -> Option<Self> {
             let items: &[T] = bytemuck::try_cast_slice(bytes.get(range)?).ok()?;
             Some(Self { start: NonNull::from(items).cast(), len: items.len(), _bytes: bytes.clone() })
         }
     }
 
-    impl<T> OfFile<T> {
+    impl<T> FileItems<T> {
         #[inline(always)]
         pub(super) fn get(&self) -> &[T] {
-            // SAFETY: they have been a slice of the bytes, which neither move nor change and live as long as `self`.
+            // SAFETY: the items were a slice of the bytes, which neither move nor change and live as long as `self`.
             unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
         }
     }

@@ -1,10 +1,10 @@
-//! A slice that several threads write.
+//! Disjoint mutable parts of a slice for several threads.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Parts of a slice, written by several threads.
+/// A slice whose disjoint parts several threads write.
 pub(crate) struct Parts<'a, T> {
     start: *mut MaybeUninit<T>,
     len: usize,
@@ -20,11 +20,11 @@ impl<'a, T> Parts<'a, T> {
     }
 
     /// # Safety
-    /// The range is in the slice, and no other reference to anything in it is in use.
+    /// The range is in the slice, and no other reference to any of its items is in use.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [MaybeUninit<T>] {
         debug_assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: the range is inside the slice, which is borrowed for 'a, and the caller has it alone.
+        // SAFETY: the range is inside the slice, which is borrowed for 'a, and the caller guarantees exclusive access.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 }

@@ -1,5 +1,5 @@
-//! The one way from points to coordinates: every index, query and join comes through here, so that an implementation of [`Point`]
-//! outside of kauri cannot break what they rely on.
+//! The conversion from points to coordinates. Every index, query and join uses it, so that an implementation of
+//! [`Point`] outside of kauri cannot break their invariants.
 
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
@@ -8,12 +8,12 @@ use super::scalar::first_unusable;
 use super::{MAX_DIMS, Point};
 use crate::error::{Error, Result};
 
-/// Whether an implementation of [`Point`] checks every coordinate itself. Only kauri's own types say so, because nobody else can
-/// name this type.
+/// Tells whether an implementation of [`Point`] checks every coordinate itself. Only kauri's own types can claim this,
+/// because other crates cannot name this type.
 #[derive(Clone, Copy, Debug)]
 pub struct Trust(pub(super) bool);
 
-/// An example with points of `D` coordinates, the type `Own<D>`.
+/// A documentation example with points of `D` coordinates, the type `Own<D>`.
 macro_rules! with_own_points {
     ($kind:literal, $call:literal) => {
         concat!(
@@ -38,7 +38,7 @@ macro_rules! with_own_points {
     };
 }
 
-/// The number of coordinates of a point. A type with none, or with more than [`MAX_DIMS`], does not compile:
+/// Returns the number of coordinates of a point. A type with 0 or more than [`MAX_DIMS`] does not compile:
 ///
 #[doc = with_own_points!("", "assert_eq!(KdTree::build(&Device::cpu(), &[Own::<8>], &Default::default())?.len(), 1);")]
 #[doc = with_own_points!("compile_fail,E0080", "KdTree::build(&Device::cpu(), &[Own::<9>], &Default::default())?;")]
@@ -52,10 +52,11 @@ pub(crate) const fn dims<P: Point>() -> usize {
     P::DIMS
 }
 
-/// The coordinates of points, point after point: as many as [`Point::DIMS`] says, finite, and at most [`Coord::LIMIT`]. `what` names
-/// the points in errors.
+/// Returns the coordinates of points, point by point: [`Point::DIMS`] per point, finite, and at most [`Coord::LIMIT`].
+/// `what` names the points in errors.
 ///
-/// Types of other crates cost one more pass over the coordinates than kauri's own, which have checked each already.
+/// Types of other crates need one more pass over the coordinates than kauri's own, which have checked each coordinate
+/// already.
 pub(crate) fn checked_coordinates<'a, P: Point>(
     points: &'a [P],
     what: &'static str,
@@ -72,13 +73,13 @@ pub(crate) fn checked_coordinates<'a, P: Point>(
     Ok(coords)
 }
 
-/// True for a coordinate that an index may have; false for NaN.
+/// Returns true for a coordinate that an index accepts; false for NaN.
 pub(crate) fn is_usable<C: Coord>(x: C) -> bool {
     x.abs() <= C::LIMIT
 }
 
-/// The error of the first coordinate, point after point, that an index may not have. `index` gives the index of a point in the input
-/// from its position here.
+/// Returns the error of the first coordinate that an index does not accept. `index` maps the position of a point here
+/// to its index in the input.
 pub(crate) fn check_each_coordinate<C: Coord>(
     coords: &[C],
     dims: usize,
@@ -87,5 +88,5 @@ pub(crate) fn check_each_coordinate<C: Coord>(
 ) -> Result<()> {
     let Some(position) = first_unusable(coords, is_usable) else { return Ok(()) };
     let (value, limit) = (coords[position].to_f64(), C::LIMIT.to_f64());
-    Err(Error::of_coordinate(what, index(position / dims), position % dims, value, limit))
+    Err(Error::invalid_coordinate(what, index(position / dims), position % dims, value, limit))
 }

@@ -1,7 +1,8 @@
-//! The type of the coordinates inside an index, and the way from generic calls to code that is compiled once.
+//! The type of the coordinates inside an index, and the dispatch from generic calls to code that is compiled once.
 //!
-//! Indexes are generic over their points, so their methods are compiled in every crate that uses them. Each such method is thin: it
-//! [`wrap`](Dispatch::wrap)s its input, calls a function that is not generic, and [`unwrap`](Dispatch::unwrap)s the result.
+//! Indexes are generic over their points, so their methods are compiled in every crate that uses them. Each such method
+//! is thin: it [`wrap`](Dispatch::wrap)s its input, calls a function that is not generic, and
+//! [`unwrap`](Dispatch::unwrap)s the result.
 
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
@@ -16,13 +17,13 @@ pub trait Coordinate: Coord + Dispatch {}
 impl Coordinate for f32 {}
 impl Coordinate for f64 {}
 
-/// A type for each type of coordinates, for example a tree over them.
+/// A family of types, one per coordinate type, for example a tree over such coordinates.
 pub trait PerCoordinate {
     /// The type for coordinates of type `C`.
     type Of<C: Coord>;
 }
 
-/// A value for one of the two types of coordinates.
+/// A value for one of the two coordinate types.
 pub enum Typed<F: PerCoordinate> {
     /// The value for `f32`.
     F32(F::Of<f32>),
@@ -30,43 +31,43 @@ pub enum Typed<F: PerCoordinate> {
     F64(F::Of<f64>),
 }
 
-/// Coordinates, point after point.
+/// A slice of coordinates, point by point.
 pub(crate) struct Slice<'a>(PhantomData<&'a ()>);
 
 impl<'a> PerCoordinate for Slice<'a> {
     type Of<C: Coord> = &'a [C];
 }
 
-/// Coordinates, point after point, of either type.
+/// A slice of coordinates of either type, point by point.
 pub(crate) type Coords<'a> = Typed<Slice<'a>>;
 
-/// Conversion between values of a known type of coordinates and [`Typed`] values.
+/// Conversion between values of a known coordinate type and [`Typed`] values.
 pub trait Dispatch: Sized {
-    /// The type of coordinates as a value.
-    const TYPE: Typed<Name>;
+    /// The coordinate type as a value.
+    const TYPE: Typed<NoValue>;
 
-    /// Forgets the type of coordinates.
+    /// Erases the coordinate type.
     fn wrap<F: PerCoordinate>(value: F::Of<Self>) -> Typed<F>
     where
         Self: Coord;
 
-    /// Recovers the type of coordinates, which is the one that was wrapped.
+    /// Recovers the coordinate type, which must be the wrapped one.
     fn unwrap<F: PerCoordinate>(value: Typed<F>) -> F::Of<Self>
     where
         Self: Coord;
 }
 
-/// No value, for calls that have no coordinates in their input.
-pub struct Name;
+/// No value: a `Typed<NoValue>` tells only the coordinate type, for calls without coordinates in their input.
+pub struct NoValue;
 
-impl PerCoordinate for Name {
+impl PerCoordinate for NoValue {
     type Of<C: Coord> = ();
 }
 
 macro_rules! dispatch {
     ($($Float:ident as $Variant:ident)*) => {$(
         impl Dispatch for $Float {
-            const TYPE: Typed<Name> = Typed::$Variant(());
+            const TYPE: Typed<NoValue> = Typed::$Variant(());
 
             fn wrap<F: PerCoordinate>(value: F::Of<Self>) -> Typed<F> {
                 Typed::$Variant(value)
@@ -84,7 +85,8 @@ macro_rules! dispatch {
 
 dispatch! { f32 as F32 f64 as F64 }
 
-/// Evaluates `$body` with the value inside a [`Typed`] one, and wraps the result for the same type of coordinates. `$C` names that type.
+/// Evaluates `$body` with the value inside a [`Typed`], and wraps the result with the same coordinate type, which `$C`
+/// names.
 macro_rules! with_coordinate {
     ($typed:expr, $C:ident, $value:pat => $body:expr) => {
         match $typed {

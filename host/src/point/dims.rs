@@ -1,4 +1,4 @@
-//! The number of dimensions as a constant.
+//! Dispatch from a number of dimensions to a constant.
 
 /// Evaluates `$body` with the constant `$D` = `$dims`, which must be 1 to 8.
 macro_rules! with_dims {

@@ -1,4 +1,4 @@
-//! The numbers that points are made of.
+//! The number types of points.
 
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
@@ -8,30 +8,31 @@ use super::{CHECK_CHUNK, converted};
 use crate::error::Result;
 use crate::point::Coordinate;
 
-/// 2^53: integers up to it are `f64` as well, and the next one is not.
+/// 2^53: `f64` represents all integers up to it exactly, but not the next one.
 const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
 
-/// A number that points are made of: `f32`, `f64`, `i32` or `i64`. Only kauri implements it.
+/// A number type of points: `f32`, `f64`, `i32` or `i64`. Only kauri implements it.
 ///
-/// An index computes with floats as they are, and takes integers as `f64`, in which they are the same numbers: so their order
-/// on an axis is exact. A squared distance up to 2^53 is exact too, and above that it is rounded, to the same bits on every
-/// backend; so is a difference of two `i64` above 2^53. Points at distances that are rounded to one number come by id.
+/// An index computes with floats as they are, and with integers as `f64`, which represents them exactly: their order on
+/// an axis is exact. Squared distances are exact up to 2^53; above, they are rounded to the same bits on every backend,
+/// as are differences of `i64` above 2^53. Points whose distances round to the same number are ordered by id.
 pub trait Scalar: private::Sealed + Copy + Send + Sync + 'static {
-    /// Type of the coordinates inside an index, and of distances, radii and periods: the float itself, `f64` for integers.
+    /// The type of the coordinates inside an index, and of distances, radii and periods: the float itself, or `f64` for
+    /// integers.
     type Coord: Coordinate;
-    /// The largest magnitude accepted: [`Coord::LIMIT`] of floats, 2^53 of integers.
+    /// The largest magnitude accepted: [`Coord::LIMIT`] for floats, 2^53 for integers.
     const LARGEST: Self::Coord;
     /// True if [`coordinates`](Scalar::coordinates) makes a copy.
     const CONVERTED: bool;
-    /// Its name, as Rust has it.
+    /// The name of the type in Rust.
     const TYPE_NAME: &'static str;
 
-    /// True for a number of a magnitude up to [`LARGEST`](Scalar::LARGEST).
+    /// Returns true for a magnitude up to [`LARGEST`](Scalar::LARGEST).
     fn is_usable(self) -> bool;
-    /// The number inside an index; one that is not usable may be rounded.
+    /// Returns the number inside an index; unusable numbers may be rounded.
     fn to_coord(self) -> Self::Coord;
 
-    /// Usable numbers as they are inside an index.
+    /// Converts usable numbers to their form inside an index.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for a copy.
@@ -97,13 +98,13 @@ macro_rules! integers {
 floats!(f32 f64);
 integers!(i32 i64);
 
-/// Position of the first number that is not usable.
+/// Returns the index of the first number that is not usable.
 pub(crate) fn first_unusable<S: Copy + Sync>(
     numbers: &[S],
     is_usable: impl Fn(S) -> bool + Sync,
 ) -> Option<usize> {
     let first_in = |chunk: &[S]| {
-        // The usual answer is "none", and without an early exit this loop runs in vector registers.
+        // Usually all numbers are usable, and without an early exit this loop is vectorized.
         let all_usable = chunk.iter().fold(true, |all, &x| all & is_usable(x));
         if all_usable { None } else { chunk.iter().position(|&x| !is_usable(x)) }
     };

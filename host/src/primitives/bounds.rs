@@ -1,8 +1,8 @@
-//! Bounds: the box of points, the least and the greatest coordinate on every axis. Points of 1 to 8 dimensions, `f32` or
-//! `f64`; each is read once.
+//! Bounding box of points: the least and the greatest coordinate on every axis, for points of 1 to 8 dimensions, `f32`
+//! or `f64`. Each point is read once.
 //!
-//! -0.0 counts as 0.0. A coordinate that is NaN counts for nothing; where there is no other on its axis, and for no points
-//! at all, the least is infinity and the greatest its negative. The result has the same bits on every run.
+//! -0.0 counts as 0.0. NaN coordinates are ignored. On an axis without any number, and for no points at all, the least
+//! coordinate is infinity and the greatest is -infinity. The result has the same bits on every run.
 
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -11,23 +11,23 @@ use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE_THREADS};
 use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
 use kauri_kernels::thread::coord::Coord;
 
-/// The temporary memory of a box.
+/// The temporary memory of a bounding box.
 pub(crate) struct Bounds<C: Coord> {
-    /// The least key of each axis, then the greatest.
+    /// The least key of each axis, then the greatest key of each axis.
     keys: Region<C::Key>,
 }
 
 impl<C: Coord> Bounds<C> {
-    /// Plans boxes of points of so many dimensions.
+    /// Plans bounding boxes of points of `dims` dimensions.
     pub(crate) fn plan(layout: &mut Layout, dims: usize) -> Self {
         Self { keys: layout.reserve(2 * dims) }
     }
 
-    /// Writes the corners of the box, the least and then the greatest.
+    /// Writes the corners of the bounding box, the least corner first.
     ///
     /// # Safety
-    /// `coords` are those of points of `D` dimensions, as planned, `corners` twice `D`; both are used by nothing else until
-    /// the stream has done the work.
+    /// `coords` belong to points of `D` dimensions, as planned, and `corners` has `2 * D` entries. Nothing else uses
+    /// them until the stream has done the work.
     pub(crate) unsafe fn run<const D: usize>(
         &self,
         stream: &Stream,
@@ -36,7 +36,7 @@ impl<C: Coord> Bounds<C> {
         corners: SliceMut<'_, C>,
     ) -> Result<()> {
         let keys = temp.view(self.keys);
-        // SAFETY: the keys are of the plan, twice the dimensions; the rest is passed on to the caller.
+        // SAFETY: the plan has `2 * D` keys; the rest is passed on to the caller.
         unsafe {
             stream.fill_bytes(keys.part(0, D), 0xFF)?;
             stream.fill_bytes(keys.part(D, D), 0)?;
@@ -47,18 +47,19 @@ impl<C: Coord> Bounds<C> {
     }
 }
 
-/// Bytes of temporary memory, whatever the number of points.
+/// Returns the bytes of temporary memory, for any number of points.
 pub fn plan<C: Coord, const D: usize>() -> u64 {
     let mut layout = Layout::new();
     Bounds::<C>::plan(&mut layout, D);
     layout.bytes()
 }
 
-/// Writes the least and the greatest corner of the box of `points` to `corners`, which has two items.
+/// Writes the least and the greatest corner of the bounding box of `points` to `corners`, which has two entries.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if there are not two corners, [`Error::WrongDevice`](crate::Error::WrongDevice),
-/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+/// [`Error::Shape`](crate::Error::Shape) unless there are two corners,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and errors of
+/// the driver.
 pub fn bounds<C: Coord, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,

@@ -1,29 +1,30 @@
-//! Expand: the last two steps of count, scan, emit. Of the number of outputs of each segment [`offsets`] makes where they
-//! begin; [`expand`] says of every output which segment it is of, and which of its outputs: load-balancing search
-//! (Baxter 2013, *moderngpu*).
+//! Expand, the last two steps of count, scan, emit: [`offsets`] turns the number of outputs of each segment into the
+//! begin of its outputs; [`expand`] finds, for each output, its segment and its index within it, by load-balancing
+//! search (Baxter 2013, *moderngpu*).
 //!
-//! Any number of segments below 2^32, of any lengths, empty ones too, and any number of outputs. How many there are stays on
-//! the device, as the last offset; room for outputs is what the caller gives, and a flag says if it was too little. So the
-//! host need not wait; or it reads the last offset and makes exactly the room that is needed.
+//! There may be any number of segments below 2^32, of any lengths including 0, and any number of outputs. Their number
+//! stays on the device, as the last offset. The caller chooses the capacity, and a flag reports an overflow: the host
+//! need not wait. Alternatively it reads the last offset and allocates the exact capacity.
 
 use super::operator::Sum;
-use super::scan::{Ends, Scan};
+use super::scan::{Scan, ScanKind};
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::{Error, Result};
 use kauri_kernels::primitives::expand::{TILE, primitives_expand, primitives_expand_counts};
 use kauri_kernels::warp::look_back::Decoupled;
 
-/// Bytes of temporary memory for the offsets of that many segments.
+/// Returns the bytes of temporary memory for the offsets of `num_segments` segments.
 pub fn plan(num_segments: usize) -> u64 {
     let mut layout = Layout::new();
     Scan::plan::<u64, Decoupled>(&mut layout, num_segments + 1);
     layout.bytes()
 }
 
-/// Sets the offsets, one more than there are segments, to where each segment begins and, the last, to the number of outputs.
+/// Writes the begin of each segment and, at the end, the number of outputs: one offset more than there are segments.
 ///
 /// # Errors
-/// [`Error::Shape`] if they are not as many, [`Error::WrongDevice`], [`Error::OutOfMemory`], or the driver's.
+/// [`Error::Shape`] if `offsets` has another length, [`Error::WrongDevice`], [`Error::OutOfMemory`], and errors of the
+/// driver.
 pub fn offsets(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -41,19 +42,19 @@ pub fn offsets(
     unsafe {
         let args = (counts.slice(), offsets);
         stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
-        scan.run::<u64, Sum, Decoupled>(stream, &temp, offsets.read_only(), offsets, Ends::Exclusive)
+        scan.run::<u64, Sum, Decoupled>(stream, &temp, offsets.read_only(), offsets, ScanKind::Exclusive)
     }
 }
 
-/// Sets for each output its segment and its number in the segment, from 0, as far as there is room, and `overflow`, one word,
-/// to 1 if there are more outputs than that, else to 0. What lies behind the last output keeps its value.
+/// Writes each output's segment and its index in the segment, from 0, up to the capacity of `segments`. Sets
+/// `overflow`, one word, to 1 if there are more outputs, else to 0. Entries behind the last output keep their value.
 ///
-/// `offsets` has one item more than there are segments, ascending from 0; the last is the number of outputs. (With other
-/// offsets what is written is undefined.) `indices` may be empty, if they are not wanted.
+/// `offsets` has one entry more than there are segments, ascending from 0; the last one is the number of outputs. (With
+/// other offsets the output is undefined.) `indices` may be empty if it is not needed.
 ///
 /// # Errors
-/// [`Error::Shape`] if there is no offset, there are other indices than segments, or not one flag;
-/// [`Error::TooManyItems`] for 2^32 segments, [`Error::WrongDevice`], or the driver's.
+/// [`Error::Shape`] if `offsets` is empty, `indices` is neither empty nor as long as `segments`, or `overflow` has not
+/// one word; [`Error::TooManyItems`] for 2^32 segments, [`Error::WrongDevice`], and errors of the driver.
 pub fn expand(
     stream: &Stream,
     offsets: &Buffer<u64>,

@@ -1,4 +1,5 @@
-//! Arrays out of nothing: one value, numbers in order, noise. No temporary memory; each item is written once.
+//! Generators of arrays: a constant, an arithmetic sequence, noise. They need no temporary memory and write each item
+//! once.
 
 use super::item::Item;
 use crate::device::{Buffer, Stream};
@@ -10,7 +11,7 @@ pub use kauri_kernels::primitives::generate::splitmix64;
 use kauri_kernels::primitives::generate::{primitives_fill, primitives_iota, primitives_noise};
 use kauri_kernels::thread::words::{Words, join};
 
-/// An unsigned number: `u32`, `u64`.
+/// An unsigned number: `u32` or `u64`.
 pub trait Number: Words + sealed::Sealed {}
 impl Number for u32 {}
 impl Number for u64 {}
@@ -24,7 +25,7 @@ mod sealed {
 /// Sets every item to `value`.
 ///
 /// # Errors
-/// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), and errors of the driver.
 pub fn fill<T: Item>(stream: &Stream, value: T, output: &mut Buffer<T>) -> Result<()> {
     output.check_device(stream)?;
     let words = bytemuck::cast::<T, T::Bits>(value).to_words();
@@ -34,10 +35,10 @@ pub fn fill<T: Item>(stream: &Stream, value: T, output: &mut Buffer<T>) -> Resul
     unsafe { stream.launch::<primitives_fill<T::Bits>>(num_tiles, args) }
 }
 
-/// Sets item i to first + i step, modulo 2^32 or 2^64.
+/// Sets item i to `first + i * step`, modulo 2^32 or 2^64.
 ///
 /// # Errors
-/// As [`fill`].
+/// Like [`fill`].
 pub fn iota<T: Number>(stream: &Stream, first: T, step: T, output: &mut Buffer<T>) -> Result<()> {
     output.check_device(stream)?;
     let num_tiles = output.len().div_ceil(tile_items::<T, STREAM_ROWS>()) as u64;
@@ -46,21 +47,21 @@ pub fn iota<T: Number>(stream: &Stream, first: T, step: T, output: &mut Buffer<T
     unsafe { stream.launch::<primitives_iota<T>>(num_tiles, args) }
 }
 
-/// Sets item i to first + i.
+/// Sets item i of a view to `first + i`.
 ///
 /// # Safety
-/// Nothing else uses the view, which begins where an allocation may, until the stream has done the work.
+/// Nothing else uses the view until the stream has done the work. The view is aligned like an allocation.
 pub(crate) unsafe fn iota_on(stream: &Stream, first: u32, output: SliceMut<'_, u32>) -> Result<()> {
     let num_tiles = output.len().div_ceil(tile_items::<u32, STREAM_ROWS>()) as u64;
     // SAFETY: passed on to the caller.
     unsafe { stream.launch::<primitives_iota<u32>>(num_tiles, (output, first.into(), 1)) }
 }
 
-/// Sets item i to [`splitmix64`] of seed + i, of which a `u32` takes the low half: the same noise everywhere, for tests and
-/// benchmarks.
+/// Sets item i to [`splitmix64`] of `seed + i`, truncated to the item's size. The values are the same on every device;
+/// they are meant for tests and benchmarks.
 ///
 /// # Errors
-/// As [`fill`].
+/// Like [`fill`].
 pub fn noise<T: Number>(stream: &Stream, seed: u64, output: &mut Buffer<T>) -> Result<()> {
     output.check_device(stream)?;
     let num_tiles = output.len().div_ceil(tile_items::<T, STREAM_ROWS>()) as u64;

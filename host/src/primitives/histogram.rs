@@ -1,5 +1,5 @@
-//! Histograms: how many items are in each of up to 4096 bins of equal width, or have each value of each byte. Each item is
-//! read once; no temporary memory; counts are `u64`.
+//! Histograms: the number of items in each of up to 4096 bins of equal width, or with each value of each byte. Each
+//! item is read once; no temporary memory is needed; counts are `u64`.
 
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
@@ -10,14 +10,14 @@ use kauri_kernels::primitives::histogram::{primitives_digit_histogram, primitive
 use kauri_kernels::thread::radix_key::{RADIX, RadixKey};
 use kauri_kernels::thread::words::Words;
 
-/// Counts the items of each of `counts.len()` bins of equal width from `low` to `high`; bounds are rounded to the items'
-/// type. Not counted: items outside of `low <= x < high`, NaN, and, where the range is empty, all.
+/// Counts the items in each of `counts.len()` bins of equal width from `low` to `high`, which are rounded to the items'
+/// type. Items outside of `low <= x < high` and NaN are not counted; an empty range counts nothing.
 ///
-/// The bin of x is the whole part of (x - low) / (high - low) times the number of bins, computed in the items' type in this
-/// order, and the last one where rounding passes it.
+/// The bin of x is (x - low) / (high - low) times the number of bins, truncated. It is computed in the items' type in
+/// this order, and clamped to the last bin where rounding exceeds it.
 ///
 /// # Errors
-/// [`Error::Shape`] if there are not 1 to 4096 counts, [`Error::WrongDevice`], or the driver's.
+/// [`Error::Shape`] unless there are 1 to 4096 counts, [`Error::WrongDevice`], and errors of the driver.
 pub fn even<C: BinnedCoord>(
     stream: &Stream,
     input: &Buffer<C>,
@@ -38,10 +38,10 @@ pub fn even<C: BinnedCoord>(
     }
 }
 
-/// Counts every value of every byte of the keys, the lowest byte first: 256 counts a byte.
+/// Counts every value of every byte of the keys, the lowest byte first: 256 counts per byte.
 ///
 /// # Errors
-/// [`Error::Shape`] if there are not 256 counts a byte of a key, [`Error::WrongDevice`], or the driver's.
+/// [`Error::Shape`] unless there are 256 counts per byte of a key, [`Error::WrongDevice`], and errors of the driver.
 pub fn digits<K: RadixKey + Words>(
     stream: &Stream,
     keys: &Buffer<K>,
@@ -57,7 +57,7 @@ pub fn digits<K: RadixKey + Words>(
     }
 }
 
-/// A tile each, as long as that are few.
+/// Returns the number of blocks: one per tile, up to a maximum.
 fn num_blocks<T: Words>(num_items: usize) -> u64 {
     num_items.div_ceil(tile_items::<T, STREAM_ROWS>()).min(FOLD_MAX_BLOCKS) as u64
 }

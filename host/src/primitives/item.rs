@@ -1,4 +1,4 @@
-//! Items that primitives only move: any plain type of 4, 8 or 16 bytes, as the bits that the kernels know.
+//! Items that primitives only move: plain types of 4, 8 or 16 bytes, passed to the kernels as bits.
 
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
@@ -8,7 +8,7 @@ use kauri_kernels::thread::words::Words;
 
 /// A plain item of 4, 8 or 16 bytes.
 pub trait Item: DeviceCopy + Pod + Send + Sync {
-    /// What the kernels take it for: a type of the item's size, or calls with it do not compile.
+    /// The type that the kernels use, of the item's size; otherwise calls do not compile.
     type Bits: Words;
 }
 

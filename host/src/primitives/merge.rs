@@ -1,13 +1,14 @@
-//! Merge: two sorted runs become one, stable: of items of which neither has to come before the other those of the first run
-//! come first (Green, McColl, Bader 2012, *GPU Merge Path*).
+//! Stable merge of two sorted runs: equal items of the first run precede those of the second (Green, McColl, Bader
+//! 2012, *GPU Merge Path*).
 //!
-//! Any number of items, also none, in either run. Each item is read and written once; temporary memory is 8 bytes for each tile
-//! of thousands of items ([`plan`]). Runs that are not sorted give some of their items in some order.
+//! Either run may have any number of items, including none. Each item is read and written once. Temporary memory is 8
+//! bytes per tile of thousands of items ([`plan`]). Runs that are not sorted give an unspecified selection of their
+//! items.
 //!
-//! Orders are types, see [`order`](super::order): [`Ascending`](super::order::Ascending) and
-//! [`Descending`](super::order::Descending) are for keys `u32`, `u64`, `i32`, `i64`, `f32` and `f64`, alone or with values of
-//! 32 bits. Floats go by IEEE 754's total order, as in the [radix sort](super::radix_sort): -NaN, -infinity, …, -0.0, 0.0, …,
-//! infinity, NaN.
+//! Orders are types; see [`order`](super::order). [`Ascending`](super::order::Ascending) and
+//! [`Descending`](super::order::Descending) are for keys `u32`, `u64`, `i32`, `i64`, `f32` and `f64`, alone or with
+//! values of 32 bits. Floats have IEEE 754's total order, as in the [radix sort](super::radix_sort): -NaN, -infinity,
+//! …, -0.0, 0.0, …, infinity, NaN.
 
 use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
 use super::pairs::{Pairs, Source, empty_view};
@@ -21,7 +22,7 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
 
-/// What kernels are told of an order beside its type.
+/// The run-time arguments of an order.
 #[derive(Clone, Copy)]
 pub(crate) struct OrderArgs<'a, K> {
     pub(crate) fold: Fold,
@@ -29,13 +30,14 @@ pub(crate) struct OrderArgs<'a, K> {
 }
 
 impl<K> OrderArgs<'_, K> {
-    /// Of an order that looks up nothing.
+    /// Returns the arguments of an order that looks up nothing.
     pub(crate) fn by_key(fold: Fold) -> Self {
         Self { fold, lookup: no_lookup() }
     }
 }
 
-/// Evaluates an expression in which `ITEMS` are the items of a thread, for keys of a type.
+/// Evaluates an expression in which the constant `ITEMS` is the number of items per thread for keys of type `$key`. (A
+/// macro, because a const generic argument cannot depend on a type parameter.)
 macro_rules! with_items {
     ($key:ty, $run:expr) => {
         match <$key as Words>::WORDS {
@@ -51,31 +53,31 @@ macro_rules! with_items {
 }
 pub(crate) use with_items;
 
-/// Tiles of so many items.
+/// Returns the number of tiles of `len` items.
 pub(crate) const fn num_tiles<K: Words>(len: usize) -> usize {
     len.div_ceil(MERGE.tile_items(K::WORDS))
 }
 
-/// Plans where the tiles of so many items begin in the runs. A single tile begins where they do.
+/// Plans the begins of the tiles of `len` items in the runs. A single tile needs none.
 pub(crate) fn plan_splits<K: Words>(layout: &mut Layout, len: usize) -> Region<u64> {
     let num_tiles = num_tiles::<K>(len);
     layout.reserve(if num_tiles > 1 { num_tiles } else { 0 })
 }
 
-/// Room for where tiles begin, if a kernel is to find that: of few tiles each finds it for itself.
+/// Returns `splits` if a kernel is to compute them, else an empty view: with few tiles, each tile finds its own begin.
 pub(crate) fn splits_by_kernel<'a>(stream: &Stream, splits: SliceMut<'a, u64>) -> SliceMut<'a, u64> {
     let few = MERGE.self_split_tiles_per_sm * stream.gpu().info().num_sms as usize;
     if splits.len() > few { splits } else { empty_view() }
 }
 
-/// Bytes of temporary memory of a merge of runs that have `len` items together.
+/// Returns the bytes of temporary memory of a merge of runs with `len` items in total.
 pub fn plan<K: Words>(len: usize) -> u64 {
     let mut layout = Layout::new();
     plan_splits::<K>(&mut layout, len);
     layout.bytes()
 }
 
-/// Two runs, and room for both.
+/// Two runs, and the output of their merge.
 struct Merge<'a, K, V> {
     first: Source<'a, K, V>,
     second: Source<'a, K, V>,
@@ -83,11 +85,11 @@ struct Merge<'a, K, V> {
 }
 
 impl<K: Words, V: Carried> Merge<'_, K, V> {
-    /// Merges the runs, with room for where their tiles begin.
+    /// Merges the runs. `splits` is scratch memory for the begins of the tiles.
     ///
     /// # Safety
-    /// The output has room for both runs and is apart from them, and all are used by nothing else until the stream has done
-    /// the work.
+    /// The output is as long as both runs together and does not overlap them. Nothing else uses the views until the
+    /// stream has done the work.
     unsafe fn run<O: Order<K, V>>(
         &self,
         stream: &Stream,
@@ -112,10 +114,10 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
         with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })
     }
 
-    /// The same by a workspace.
+    /// Merges the runs with temporary memory of a workspace.
     ///
     /// # Safety
-    /// As [`run`](Self::run).
+    /// Like [`run`](Self::run).
     unsafe fn run_in<O: Order<K, V>>(
         &self,
         stream: &Stream,
@@ -130,21 +132,21 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
     }
 }
 
-/// The temporary memory of merges of points by super key, one after the other.
+/// The temporary memory of consecutive merges of points by super key.
 pub(crate) struct MergePoints {
     splits: Region<u64>,
 }
 
 impl MergePoints {
-    /// Plans merges of runs that have up to `len` points together.
+    /// Plans merges of runs with up to `len` points in total.
     pub(crate) fn plan<C: Coord>(layout: &mut Layout, len: usize) -> Self {
         Self { splits: plan_splits::<C>(layout, len) }
     }
 
-    /// Merges two runs of ids, each beside the coordinate that the order begins with.
+    /// Merges two runs of ids. Each id is paired with the point's coordinate on the first axis of the order.
     ///
     /// # Safety
-    /// As [`Merge::run`]; ids are of points that can be looked up.
+    /// Like [`Merge::run`]; `lookup` has the points of the ids.
     pub(crate) unsafe fn run<C: Coord>(
         &self,
         stream: &Stream,
@@ -167,8 +169,9 @@ impl MergePoints {
 /// Merges two runs of keys.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if the output is not as long as both runs together,
-/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+/// [`Error::Shape`](crate::Error::Shape) unless the output is as long as both runs together,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and errors of
+/// the driver.
 pub fn merge_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -186,10 +189,10 @@ pub fn merge_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     unsafe { Merge::<O::Bits, _> { first, second, output }.run_in::<O::Kernel>(stream, workspace, O::FOLD) }
 }
 
-/// Merges two runs of pairs, each given by its keys and its values.
+/// Merges two runs of (key, value) pairs.
 ///
 /// # Errors
-/// As [`merge_keys`]; there are as many values as keys.
+/// Like [`merge_keys`]; a run must have as many values as keys.
 pub fn merge_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -207,7 +210,7 @@ pub fn merge_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     unsafe { Merge::<O::Bits, _> { first, second, output }.run_in::<O::Kernel>(stream, workspace, O::FOLD) }
 }
 
-/// A run of pairs, whose keys are taken for bits.
+/// Checks a run of pairs, and reinterprets its keys as bits.
 fn checked<'a, K: Words, B>(
     stream: &Stream,
     run: (&'a Buffer<K>, &'a Buffer<u32>),
@@ -219,7 +222,7 @@ fn checked<'a, K: Words, B>(
     Ok(Source { keys: keys.bits(), values: values.slice() })
 }
 
-/// For orders that look up nothing.
+/// Returns the lookup of orders that look up nothing.
 pub(crate) fn no_lookup<'a, K>() -> Lookup<'a, K> {
     Lookup { coords: empty_view().read_only(), dims: 0, axis: 0 }
 }

@@ -1,10 +1,10 @@
-//! Merge sort by an order that is a type; stable. Tiles are sorted in shared memory, then runs are merged pairwise by merge
-//! path, twice as long each time (Satish, Harris, Garland 2009; Green, McColl, Bader 2012).
+//! Stable merge sort by an order that is a type. Tiles are sorted in shared memory, then runs are merged pairwise by
+//! merge path (Satish, Harris, Garland 2009; Green, McColl, Bader 2012).
 //!
-//! Any number of items. Each of log2(n / 5888) passes and the first one read and write every item, where keys are of 4 bytes;
-//! tiles of larger keys are smaller. Temporary memory is one copy of the items, and 8 bytes a tile. Orders are those of
-//! [`merge`](super::merge), in which -0.0 comes before 0.0, and the super key of points ([`sort_points`]), in which they are
-//! equal. Where keys are numbers a radix sort moves less.
+//! Any number of items. The tile sort and each of log2(n / 5888) merge passes read and write every item (for keys of 4
+//! bytes; tiles of larger keys are smaller). Temporary memory is one copy of the items and 8 bytes per tile. Orders are
+//! those of [`merge`](super::merge), in which -0.0 precedes 0.0, and the super key of points ([`sort_points`]), in
+//! which they are equal. For numbers, a radix sort moves less data.
 
 use super::merge::{MergeOrder, OrderArgs, num_tiles, plan_splits, splits_by_kernel, with_items};
 use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
@@ -21,12 +21,12 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
 
-/// The temporary memory of sorts of up to a number of items: what half of the passes write to.
+/// The temporary memory of sorts of up to a number of items: the target of every other pass.
 pub(crate) struct MergeSort<K, V> {
     keys: Region<K>,
-    /// If there are values.
+    /// `None` for sorts of keys alone.
     values: Option<Region<V>>,
-    /// Where tiles of a pass begin in the runs.
+    /// The begins of a pass's tiles in the runs.
     splits: Region<u64>,
     len: usize,
 }
@@ -34,16 +34,16 @@ pub(crate) struct MergeSort<K, V> {
 impl<K: Words, V: Carried> MergeSort<K, V> {
     /// Plans sorts of up to `len` items.
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
-        let room = if num_passes::<K>(len) > 0 { len } else { 0 };
-        let values = V::IS_CARRIED.then(|| layout.reserve(room));
-        Self { keys: layout.reserve(room), values, splits: plan_splits::<K>(layout, len), len }
+        let scratch = if num_passes::<K>(len) > 0 { len } else { 0 };
+        let values = V::IS_CARRIED.then(|| layout.reserve(scratch));
+        Self { keys: layout.reserve(scratch), values, splits: plan_splits::<K>(layout, len), len }
     }
 
-    /// Sorts as many items as were planned; or, of those, the first `count`, which is one word, if it is not empty.
+    /// Sorts as many items as were planned, or only the first `count[0]` of them if `count` is not empty.
     ///
     /// # Safety
-    /// Input and output are of the planned length, the same or apart, and used by nothing else until the stream has done the
-    /// work.
+    /// Input and output have the planned length, and are identical or do not overlap. Nothing else uses them until the
+    /// stream has done the work.
     pub(crate) unsafe fn run<O: Order<K, V>>(
         &self,
         stream: &Stream,
@@ -57,11 +57,10 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         let tile_items = MERGE.tile_items(K::WORDS) as u64;
         let OrderArgs { fold, lookup: Lookup { coords, dims, axis } } = order;
         let values = self.values.map_or(empty_view(), |values| temp.view(values));
-        let room = Pairs { keys: if passes > 0 { temp.view(self.keys) } else { empty_view() }, values };
+        let scratch = Pairs { keys: if passes > 0 { temp.view(self.keys) } else { empty_view() }, values };
         let splits = splits_by_kernel(stream, temp.view(self.splits));
-        // The last pass is to write to the output …
-        let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { room };
-        // … and what the caller gave. Between passes keys are folded.
+        // The last pass writes to the output, and unfolds the keys. Between passes keys are folded.
+        let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { scratch };
         let fold_out = |pass| if pass == passes { fold } else { Fold::NONE };
 
         let (from, to) = (input, target(0));
@@ -84,7 +83,7 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         // SAFETY: passed on to the caller; a warp reads its part of a tile before it writes it.
         with_items!(K, unsafe { stream.launch::<primitives_sort_tiles<K, V, O, ITEMS>>(num_tiles, args)? });
         for pass in 1..=passes {
-            // In tiles.
+            // The length of a run, in tiles.
             let width = 1_u64 << (pass - 1);
             let (from, to) = (target(pass - 1).read_only(), target(pass));
             let lanes = (splits.len() * MERGE.split_lanes(splits.len())) as u64;
@@ -106,7 +105,7 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
                 dims,
                 axis,
             );
-            // SAFETY: passed on to the caller; the two rooms are apart.
+            // SAFETY: passed on to the caller; source and target of a pass do not overlap.
             with_items!(K, unsafe {
                 stream.launch::<primitives_merge_runs<K, V, O, ITEMS>>(num_tiles, args)?
             });
@@ -115,19 +114,19 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
     }
 }
 
-/// Passes behind that over the tiles.
+/// Returns the number of merge passes after the tile sort.
 fn num_passes<K: Words>(len: usize) -> u32 {
     num_tiles::<K>(len).max(1).next_power_of_two().trailing_zeros()
 }
 
-/// Bytes of temporary memory of a sort of `len` keys.
+/// Returns the bytes of temporary memory of a sort of `len` keys.
 pub fn plan_keys<K: Words>(len: usize) -> u64 {
     let mut layout = Layout::new();
     MergeSort::<K, NoValue>::plan(&mut layout, len);
     layout.bytes()
 }
 
-/// Bytes of temporary memory of a sort of `len` pairs, or of points whose coordinates are keys.
+/// Returns the bytes of temporary memory of a sort of `len` pairs, or of `len` points with coordinates of type `K`.
 pub fn plan_pairs<K: Words>(len: usize) -> u64 {
     let mut layout = Layout::new();
     MergeSort::<K, u32>::plan(&mut layout, len);
@@ -137,7 +136,7 @@ pub fn plan_pairs<K: Words>(len: usize) -> u64 {
 /// Sorts keys.
 ///
 /// # Errors
-/// [`Error::Shape`] if the lengths differ, [`Error::WrongDevice`], [`Error::OutOfMemory`], or the driver's.
+/// [`Error::Shape`] if the lengths differ, [`Error::WrongDevice`], [`Error::OutOfMemory`], and errors of the driver.
 pub fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -152,10 +151,10 @@ pub fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     unsafe { sort::<O::Bits, _, O::Kernel>(stream, workspace, input, output, OrderArgs::by_key(O::FOLD)) }
 }
 
-/// Sorts pairs of a key and a value by their keys.
+/// Sorts (key, value) pairs by their keys.
 ///
 /// # Errors
-/// As [`sort_keys`].
+/// Like [`sort_keys`].
 pub fn sort_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -174,14 +173,15 @@ pub fn sort_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     unsafe { sort::<O::Bits, _, O::Kernel>(stream, workspace, input, output, OrderArgs::by_key(O::FOLD)) }
 }
 
-/// Sorts points of `D` coordinates by the super key that begins on axis `axis`: by this coordinate; where two are equal by
-/// the next one, and so on around to the one before it; equal points by id, which is the position in the input (Robinson,
-/// after Brown 2015). -0.0 equals 0.0. NaNs lie at the ends.
+/// Sorts points of `D` coordinates by the super key that begins on axis `axis`: by the coordinate on this axis, then on
+/// the following axes cyclically, then by id, which is the index in the input (Robinson, after Brown 2015). -0.0 equals
+/// 0.0. NaNs come first or last.
 ///
-/// Out come the ids and, beside each, the coordinate on axis `axis`. Only where two of those are equal, points are looked up.
+/// Writes the ids and the coordinate of each point on axis `axis`. Points are looked up only where two of these
+/// coordinates are equal.
 ///
 /// # Errors
-/// As [`sort_keys`]; [`Error::Shape`] if there is no such axis; [`Error::TooManyItems`] for more than 2^32 points.
+/// Like [`sort_keys`]; [`Error::Shape`] if there is no such axis; [`Error::TooManyItems`] for more than 2^32 points.
 pub fn sort_points<C: Coord + Words, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -217,10 +217,11 @@ impl<C: Coord> SortPoints<C> {
         Self(MergeSort::plan(layout, len))
     }
 
-    /// Sorts as many points as were planned by the super key that begins on an axis.
+    /// Sorts as many points as were planned, by the super key that begins on `axis`.
     ///
     /// # Safety
-    /// There are as many points as keys and values in the output, apart, and used by nothing else until the stream has done the work.
+    /// The output has as many keys and values as there are points, and does not overlap the points. Nothing else uses
+    /// the views until the stream has done the work.
     pub(crate) unsafe fn run(
         &self,
         stream: &Stream,
@@ -241,7 +242,7 @@ impl<C: Coord> SortPoints<C> {
     }
 }
 
-/// Refuses more points than ids, and axes that there are not.
+/// Returns an error for more points than ids, and for an axis that does not exist.
 fn check_points(len: usize, axis: usize, dims: usize) -> Result<()> {
     let (count, max) = (len as u64, 1 << 32);
     if count > max {
@@ -267,7 +268,7 @@ fn check_pairs<K: DeviceCopy>(
 }
 
 /// # Safety
-/// As [`MergeSort::run`].
+/// Like [`MergeSort::run`].
 unsafe fn sort<K: Words, V: Carried, O: Order<K, V>>(
     stream: &Stream,
     workspace: &mut Workspace,

@@ -1,35 +1,36 @@
-//! Device-wide primitives: the workshop's tools, usable by themselves on device buffers.
+//! Device-wide primitives on device buffers: sorts, scans, selections and searches, for use in your own GPU algorithms.
 //!
-//! Every call takes a stream and a [`Workspace`](crate::device::Workspace), puts its work on the stream and returns: no
-//! wait for the device, and no allocation once the workspace has been used for that size. What a call needs of it, the
-//! `plan` of its module says. Buffers, workspace and stream must be of one device; a workspace that comes from another
-//! stream waits for it. [`cpu`] has the same functions on slices; results are the same to the bit.
+//! Every call takes a stream and a [`Workspace`](crate::device::Workspace), enqueues its work and returns. It does not
+//! wait for the device, and it allocates nothing once the workspace has been used for that size. The `plan` function of
+//! a module returns the temporary memory of a call. Buffers, workspace and stream must belong to the same device; a
+//! workspace last used with another stream waits for that stream. [`cpu`] has the same functions for slices, with
+//! results that are equal to the bit.
 //!
-//! | module | what | reads and writes | temporary memory |
+//! | module | purpose | reads and writes | temporary memory |
 //! |---|---|---|---|
-//! | [`radix_sort`] | keys in order, alone or with values; stable | the keys, and 2 n for each 8 bits | n, and a tenth of a key an item |
-//! | [`segmented_sort`] | the same of every segment | as radix sort at most | n |
-//! | [`reduce`] | what all items add up to | n | 2048 items |
-//! | [`scan`] | what the items up to each add up to | 2 n | 8 bytes for each 32 KiB of input, and word of an item |
-//! | [`select`] | the items that a flag or a predicate takes; the others too: a stable partition | 2 n at most | 8 bytes for each 32 KiB of input |
-//! | [`select::flagged_two_pass`] | the same by Robinson's two passes | 4 n at most | n |
-//! | [`unique`] | the first item of every run | 2 n at most | as select |
-//! | [`partition`] | the items of every segment by class, in one array | 2 n and 3 bytes an item | 0.75 bytes an item |
-//! | [`segmented`] | scan and reduce of every segment | as scan and reduce, and 2 bytes an item | 1 byte an item |
-//! | [`merge`] | one sorted run of two, by an order that is a type | 2 n | 8 bytes for each 24 KiB of keys |
-//! | [`merge_sort`] | the same for any items, and points by super key | 2 n, and as much for each doubling from 6000 items on | n |
-//! | [`top_k`](mod@top_k) | the k best items and their positions | n and a few k | a few k, or 16 bytes an item |
-//! | [`search`] | where queries lie in a sorted array | a few sectors a query | none |
-//! | [`expand`] | of counts, offsets and (segment, index) of every output: load-balancing search | 8 bytes an output | as scan |
+//! | [`radix_sort`] | stable sort of keys, alone or with values | the keys, and 2 n per 8 bits | n, and a tenth of a key per item |
+//! | [`segmented_sort`] | stable sort of every segment | at most as radix sort | n |
+//! | [`reduce`] | combination of all items | n | 2048 items |
+//! | [`scan`] | prefix sums | 2 n | 8 bytes per 32 KiB of input and word of an item |
+//! | [`select`] | items that satisfy a flag or a predicate; stable partition | at most 2 n | 8 bytes per 32 KiB of input |
+//! | [`select::flagged_two_pass`] | selection in Robinson's two passes | at most 4 n | n |
+//! | [`unique`] | first item of every run | at most 2 n | as select |
+//! | [`partition`] | items of every segment ordered by class, in one array | 2 n and 3 bytes per item | 0.75 bytes per item |
+//! | [`segmented`] | scan and reduce of every segment | as scan and reduce, and 2 bytes per item | 1 byte per item |
+//! | [`merge`] | merge of two sorted runs, by an order that is a type | 2 n | 8 bytes per 24 KiB of keys |
+//! | [`merge_sort`] | stable sort of any items, and of points by super key | 2 n, and 2 n per doubling from 6000 items on | n |
+//! | [`top_k`](mod@top_k) | the k best items and their indices | n and a few k | a few k, or 16 bytes per item |
+//! | [`search`] | positions of queries in a sorted array | a few sectors per query | none |
+//! | [`expand`] | counts to offsets and (segment, index) of every output: load-balancing search | 8 bytes per output | as scan |
 //! | [`permute`] | gather, scatter | 2 n and the indices | none |
-//! | [`generate`] | one value, numbers in order, noise | n | none |
-//! | [`bounds`] | the box of points | n | 512 bytes |
-//! | [`histogram`] | counts of bins and of bytes | n | none |
+//! | [`generate`] | constant, arithmetic sequence, noise | n | none |
+//! | [`bounds`] | bounding box of points | n | 512 bytes |
+//! | [`histogram`] | counts of bins and of byte values | n | none |
 //!
-//! Milliseconds on an H200, and beside them those of CUB or Thrust in the same run; all rows, also at 1G items, and what bounds
-//! those that are slower stand in `benches/results/primitives-h200.md`:
+//! Milliseconds on an H200, followed by CUB or Thrust in the same run. `benches/results/primitives-h200.md` has all
+//! rows, also for 1G items, and explains the rows that are slower:
 //!
-//! | module | work | 1M | 10M | 100M |
+//! | module | operation | 1M | 10M | 100M |
 //! |---|---|--:|--:|--:|
 //! | [`radix_sort`] | keys, `u32` | 0.063 / 0.084 | 0.254 / 0.292 | 1.99 / 2.07 |
 //! | [`radix_sort`] | `u32` with `u32` | 0.076 / 0.096 | 0.349 / 0.406 | 2.77 / 3.20 |
@@ -39,7 +40,7 @@
 //! | [`scan`] | sum of `u32` | 0.014 / 0.017 | 0.037 / 0.045 | 0.262 / 0.322 |
 //! | [`segmented`] | scan, sum of `u32`, segments of 1000 | 0.025 / 0.019 | 0.068 / 0.060 | 0.490 / 0.408 |
 //! | [`segmented`] | reduce, sum of `u32`, segments of 8 | 0.040 / 0.112 | 0.123 / 1.42 | 1.00 / 14.1 |
-//! | [`segmented`] | the same, segments of 1000 | 0.034 / 0.009 | 0.079 / 0.024 | 0.568 / 0.208 |
+//! | [`segmented`] | reduce, sum of `u32`, segments of 1000 | 0.034 / 0.009 | 0.079 / 0.024 | 0.568 / 0.208 |
 //! | [`select`] | below, half of `u32` | 0.012 / 0.015 | 0.039 / 0.036 | 0.204 / 0.231 |
 //! | [`select::flagged_two_pass`] | half of `u32` | 0.021 | 0.084 | 0.637 |
 //! | [`select`] | partition, half of `u32` | 0.014 / 0.016 | 0.044 / 0.043 | 0.272 / 0.316 |
@@ -49,7 +50,7 @@
 //! | [`merge_sort`] | `u32` with `u32` | 0.116 / 0.121 | 0.744 / 0.938 | 7.63 / 9.30 |
 //! | [`merge_sort`] | points of 4 `f32` by super key | 0.238 / 0.366 | 1.99 / 6.34 | 26.7 / 79.3 |
 //! | [`top_k`](mod@top_k) | 1024 of `f32` | 0.034 | 0.052 | 0.155 |
-//! | [`search`] | lower bound, random queries, as many | 0.066 / 0.071 | 0.865 / 0.947 | 20.1 / 20.5 |
+//! | [`search`] | lower bound, as many random queries | 0.066 / 0.071 | 0.865 / 0.947 | 20.1 / 20.5 |
 //! | [`expand`] | segments of 8 | 0.012 / 0.030 | 0.052 / 0.229 | 0.443 / 2.45 |
 //! | [`permute`] | gather, 12 bytes, in order | 0.011 / 0.017 | 0.079 / 0.087 | 0.695 / 0.743 |
 //! | [`permute`] | gather, 4 bytes, shuffled | 0.015 / 0.022 | 0.131 / 0.130 | 2.73 / 2.55 |
@@ -58,7 +59,7 @@
 //! | [`bounds`] | 3 x `f32` | 0.019 | 0.050 | 0.334 |
 //! | [`histogram`] | `f32`, 256 bins | 0.013 / 0.024 | 0.027 / 0.064 | 0.175 / 0.449 |
 //!
-//! Operators and their identities are in [`operator`], predicates and comparisons in [`predicate`].
+//! [`operator`] has the operators and their identities, [`predicate`] predicates and comparisons.
 
 pub mod bounds;
 pub mod cpu;
@@ -68,6 +69,7 @@ pub mod histogram;
 pub mod item;
 pub mod merge;
 pub mod merge_sort;
+pub(crate) mod notify;
 pub(crate) mod pairs;
 pub mod partition;
 pub mod permute;
@@ -78,7 +80,6 @@ pub mod search;
 pub mod segmented;
 pub mod segmented_sort;
 pub mod select;
-pub(crate) mod tell;
 pub mod top_k;
 pub mod unique;
 

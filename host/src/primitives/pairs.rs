@@ -1,9 +1,9 @@
-//! Keys and their values on the device, as views.
+//! Views of keys and their values on the device.
 
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::thread::carried::NoValue;
 
-/// Keys to be read and their values.
+/// Read-only keys and values.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a, K, V> {
     pub(crate) keys: Slice<'a, K>,
@@ -11,13 +11,13 @@ pub(crate) struct Source<'a, K, V> {
 }
 
 impl<'a, K> Source<'a, K, NoValue> {
-    /// Keys alone.
+    /// Returns a run of keys alone.
     pub(crate) fn of_keys(keys: Slice<'a, K>) -> Self {
         Self { keys, values: empty_view().read_only() }
     }
 }
 
-/// Keys and their values.
+/// Writable keys and values.
 #[derive(Clone, Copy)]
 pub(crate) struct Pairs<'a, K, V> {
     pub(crate) keys: SliceMut<'a, K>,
@@ -25,20 +25,20 @@ pub(crate) struct Pairs<'a, K, V> {
 }
 
 impl<'a, K, V> Pairs<'a, K, V> {
-    /// To be read.
+    /// Returns the read-only views.
     pub(crate) fn read_only(&self) -> Source<'a, K, V> {
         Source { keys: self.keys.read_only(), values: self.values.read_only() }
     }
 }
 
 impl<'a, K> Pairs<'a, K, NoValue> {
-    /// Keys alone.
+    /// Returns an output for keys alone.
     pub(crate) fn of_keys(keys: SliceMut<'a, K>) -> Self {
         Self { keys, values: empty_view() }
     }
 }
 
-/// A view of nothing.
+/// Returns an empty view.
 pub(crate) fn empty_view<'a, T>() -> SliceMut<'a, T> {
     // SAFETY: no element is ever accessed.
     unsafe { SliceMut::from_raw_parts(std::ptr::dangling_mut(), 0) }

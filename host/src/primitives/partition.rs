@@ -1,9 +1,10 @@
-//! Partition: the items of every segment rearranged by class, first those of class 0, then of class 1, then all others,
-//! each in their order; many segments at once, of any lengths.
+//! Stable partition of many segments: the items of every segment ordered by class, first class 0, then class 1, then
+//! all others. Segments may have any length.
 //!
-//! A class is a byte an item. Two passes: the classes become bits with ranks, then every item finds its place by itself.
-//! Read and written are 2 n items, n bytes of classes and about n bytes of ranks. Results are the same on every run. (Where
-//! two outputs are as good as one, [`select::partition`](super::select::partition) needs one pass.)
+//! A class is a byte per item. The first pass turns the classes into bits with ranks; the second pass moves every item
+//! independently by its rank. The passes read and write 2 n items, n bytes of classes and about n bytes of ranks.
+//! Results are the same on every run. (For two separate outputs, [`select::partition`](super::select::partition) needs
+//! only one pass.)
 
 use super::item::Item;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
@@ -18,13 +19,13 @@ use kauri_kernels::thread::ranks::num_words;
 use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::{Decoupled, LookBack};
 
-/// The temporary memory of partitions of up to a number of items: the ranks of their classes, which can move any number of
-/// arrays.
+/// The temporary memory of partitions of up to a number of items: the ranks of their classes, by which any number of
+/// arrays can be moved.
 pub(crate) struct Partition {
-    /// Two planes.
+    /// Two bit planes, for the classes 0 and 1.
     bits: Region<u32>,
     before: Region<u64>,
-    /// The ticket, then what tiles publish.
+    /// The ticket, then the words of the look-back.
     words: Region<u64>,
     num_tiles: usize,
 }
@@ -41,21 +42,21 @@ impl Partition {
         }
     }
 
-    /// Makes the ranks of classes, as many as planned.
+    /// Computes the ranks of as many classes as planned.
     ///
     /// # Safety
-    /// The classes are written by nothing else until the stream has done the work.
+    /// Nothing else writes the classes until the stream has done the work.
     pub(crate) unsafe fn mark(&self, stream: &Stream, temp: &Temp<'_>, classes: Slice<'_, u8>) -> Result<()> {
         temp.clear(stream, self.words)?;
         let args = (classes, temp.view(self.bits), temp.view(self.before), temp.view(self.words));
-        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
         unsafe { stream.launch::<primitives_partition_mark>(self.num_tiles as u64, args) }
     }
 
-    /// Moves as many items as were marked; segments begin at `offsets`, the first at 0.
+    /// Moves as many items as were ranked. Segments begin at `offsets`, the first one at 0.
     ///
     /// # Safety
-    /// Input and output are apart, and used by nothing else until the stream has done the work.
+    /// Input and output do not overlap, and nothing else uses them until the stream has done the work.
     pub(crate) unsafe fn move_items<T: Words>(
         &self,
         stream: &Stream,
@@ -76,7 +77,7 @@ impl Partition {
     /// Writes the numbers of items of the classes 0 and 1 of every segment.
     ///
     /// # Safety
-    /// `counts` has two items a segment and is used by nothing else until the stream has done the work.
+    /// `counts` has two entries per segment, and nothing else uses it until the stream has done the work.
     pub(crate) unsafe fn counts(
         &self,
         stream: &Stream,
@@ -92,22 +93,22 @@ impl Partition {
     }
 }
 
-/// Bytes of temporary memory for `len` items.
+/// Returns the bytes of temporary memory for `len` items.
 pub fn plan(len: usize) -> u64 {
     let mut layout = Layout::new();
     Partition::plan(&mut layout, len);
     layout.bytes()
 }
 
-/// Rearranges every segment by the classes of its items, and writes to `counts`, for each segment, how many are of class 0
-/// and how many of class 1.
+/// Orders every segment by the classes of its items, and writes to `counts`, for each segment, how many items are of
+/// class 0 and how many of class 1.
 ///
-/// `offsets` has one item more than there are segments: where each begins, and the number of items; it ascends from 0.
-/// (With other offsets the output is undefined.)
+/// `offsets` has the begin of each segment and, at the end, the number of items; it ascends from 0. (With other offsets
+/// the output is undefined.)
 ///
 /// # Errors
-/// [`Error::Shape`] if classes or output are not as many as the items, there is no offset, or the counts are not two a
-/// segment; [`Error::WrongDevice`], [`Error::OutOfMemory`], or the driver's.
+/// [`Error::Shape`] unless there are as many classes and outputs as items, at least one offset, and two counts per
+/// segment; [`Error::WrongDevice`], [`Error::OutOfMemory`], and errors of the driver.
 pub fn by_class<T: Item>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -141,7 +142,7 @@ pub fn by_class<T: Item>(
     }
 }
 
-/// Where segments begin: all offsets but the last.
+/// Returns the begins of the segments: all offsets but the last.
 pub(super) fn starts<'a>(stream: &Stream, offsets: &'a Buffer<u64>) -> Result<Slice<'a, u64>> {
     offsets.check_device(stream)?;
     match offsets.len().checked_sub(1) {

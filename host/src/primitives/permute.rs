@@ -1,7 +1,7 @@
-//! Gather and scatter: items moved from or to where an index says. Items have no padding, and 4 to 64 bytes, a multiple of 4.
+//! Gather and scatter: items moved from or to given indices. Items have no padding, and 4 to 64 bytes, a multiple of 4.
 //!
-//! Indices are `u32`. No temporary memory. The array in order moves by coalesced accesses; of the other one each item takes
-//! the 32-byte sectors that it lies in.
+//! Indices are `u32`. No temporary memory is needed. Accesses to the array in order are coalesced; each item of the
+//! indexed array takes the 32-byte sectors that it covers.
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
@@ -12,12 +12,12 @@ use kauri_kernels::policy::PERMUTE_BLOCK_ITEMS;
 use kauri_kernels::primitives::permute::{primitives_gather, primitives_scatter};
 use kauri_kernels::thread::words::{Bits128, Words};
 
-/// Sets item i of the output to item `indices[i]` of the input; where the index is out of range it keeps its value. With a
-/// permutation this permutes.
+/// Sets item i of the output to item `indices[i]` of the input. Items with an index out of range keep their value. If
+/// the indices are a permutation, this permutes the input.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if the output is not of the length of the indices,
-/// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
+/// [`Error::Shape`](crate::Error::Shape) if `output` and `indices` differ in length,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), and errors of the driver.
 pub fn gather<T: DeviceCopy + NoUninit>(
     stream: &Stream,
     input: &Buffer<T>,
@@ -29,11 +29,11 @@ pub fn gather<T: DeviceCopy + NoUninit>(
     permute(stream, input, indices, output, Direction::Gather)
 }
 
-/// Sets item `indices[i]` of the output to item i of the input; indices out of range do nothing. Where two indices are
-/// equal, one of their items is written.
+/// Sets item `indices[i]` of the output to item i of the input. Indices out of range are ignored. If two indices are
+/// equal, either of their items is written.
 ///
 /// # Errors
-/// As [`gather`], where the input is of the length of the indices.
+/// Like [`gather`], for the lengths of `input` and `indices`.
 pub fn scatter<T: DeviceCopy + NoUninit>(
     stream: &Stream,
     input: &Buffer<T>,
@@ -45,10 +45,10 @@ pub fn scatter<T: DeviceCopy + NoUninit>(
     permute(stream, input, indices, output, Direction::Scatter)
 }
 
-/// Gathers items of 4 or 8 bytes.
+/// Gathers items of 4 or 8 bytes between views.
 ///
 /// # Safety
-/// There are as many as indices; nothing else uses the views until the stream has done the work.
+/// The output has as many items as there are indices. Nothing else uses the views until the stream has done the work.
 pub(crate) unsafe fn gather_on<T>(
     stream: &Stream,
     input: Slice<'_, T>,
@@ -66,10 +66,11 @@ pub(crate) unsafe fn gather_on<T>(
     }
 }
 
-/// Gathers or scatters items of `len` parts that lie side by side.
+/// Gathers or scatters items of `len` adjacent parts.
 ///
 /// # Safety
-/// As many items as indices, of parts of a multiple of 4 bytes; nothing else uses the views until the stream has done the work.
+/// There are as many items as indices, and the size of a part is a multiple of 4 bytes. Nothing else uses the views
+/// until the stream has done the work.
 pub(crate) unsafe fn permute_parts<T>(
     stream: &Stream,
     direction: Direction,
@@ -87,12 +88,12 @@ pub(crate) unsafe fn permute_parts<T>(
     }
 }
 
-/// What indices are of.
+/// The array that indices refer to.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
-    /// Of the input.
+    /// Indices refer to the input.
     Gather,
-    /// Of the output.
+    /// Indices refer to the output.
     Scatter,
 }
 
@@ -107,7 +108,7 @@ fn check_devices<T: DeviceCopy>(
     output.check_device(stream)
 }
 
-/// Chooses the largest pieces that an item is made of.
+/// Dispatches to the kernel with the largest pieces that divide an item.
 fn permute<T: DeviceCopy>(
     stream: &Stream,
     input: &Buffer<T>,
@@ -137,7 +138,7 @@ fn permute<T: DeviceCopy>(
 }
 
 /// # Safety
-/// Items are a whole number of pieces, `PIECES` if that is not 0, and input and output apart.
+/// An item is a whole number of pieces, which is `PIECES` unless that is 0. Input and output do not overlap.
 unsafe fn launch<T, P: Words, const PIECES: u32>(
     stream: &Stream,
     input: Slice<'_, T>,
@@ -155,7 +156,7 @@ unsafe fn launch<T, P: Words, const PIECES: u32>(
 }
 
 /// # Safety
-/// Items are of `len` pieces, which is `PIECES` if that is not 0, and input and output apart.
+/// An item has `len` pieces, which is `PIECES` unless that is 0. Input and output do not overlap.
 unsafe fn pieces<P: Words, const PIECES: u32>(
     stream: &Stream,
     len: usize,

@@ -1,16 +1,16 @@
-//! Radix sort of keys, alone or with values, by onesweep: one pass over the keys counts all digits of 8 bits, then each digit
-//! takes one pass that reads and writes every item once (Adinets, Merrill 2022, "Onesweep: A Faster Least Significant Digit
-//! Radix Sort for GPUs"). Stable, and the same bits on every run.
+//! Stable radix sort of keys, alone or with values, by onesweep: one pass over the keys counts all digits of 8 bits,
+//! then one pass per digit reads and writes every item once (Adinets, Merrill 2022, *Onesweep: A Faster Least
+//! Significant Digit Radix Sort for GPUs*). Results have the same bits on every run.
 //!
 //! | | |
 //! |---|---|
 //! | keys | `u32`, `u64`, `i32`, `i64`, `f32`, `f64` ([`SortKey`]); floats in IEEE 754's total order |
 //! | values | none, or plain types of 4, 8 or 16 bytes ([`SortValue`]) |
 //! | items | any number; up to 2^30 a little faster |
-//! | temporary memory | one copy of the items, unless one digit is enough, and at most a byte an item; of up to 2^17 items two |
-//! | traffic | the keys once, then every item in and out once for each 8 bits |
+//! | temporary memory | one copy of the items, unless one digit suffices, and at most one byte per item (two for up to 2^17 items) |
+//! | traffic | one read of the keys, then one read and one write of every item per 8 bits |
 //!
-//! A wider key sorts by its parts, the least significant first, since the sort is stable.
+//! To sort by a wider key, sort by its parts, the least significant part first: the sort is stable.
 
 mod passes;
 
@@ -26,25 +26,25 @@ use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 use std::ops::Range;
 
-/// How items are sorted.
+/// Options of the radix sort.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RadixSortOptions {
-    /// The bits of a key that count, from the lowest, as those of the unsigned integer of the same order; all by default.
-    /// Fewer bits need fewer passes. None at all leave the items in their order.
+    /// The range of bits to sort by, counted from the lowest bit of the unsigned integer of the same order; all bits by
+    /// default. Fewer bits need fewer passes. An empty range keeps the order of the items.
     pub bits: Option<Range<u32>>,
-    /// The largest key first. Equal keys stay in the order of the input.
+    /// Sorts in descending order. Equal keys keep the order of the input.
     pub descending: bool,
-    /// -0.0 equals 0.0. Without it -0.0 comes before 0.0. No effect on integers.
+    /// Treats -0.0 and 0.0 as equal. By default -0.0 precedes 0.0. No effect on integers.
     pub equal_zeros: bool,
-    /// Shape of the tiles, to compare; by default the best one known. There are kernels of few shapes only.
+    /// The tile shape, for experiments; by default the best known one. Only a few shapes have kernels.
     pub policy: Option<RadixSortPolicy>,
-    /// Counts items in 64 bits although they are few: for tests of what large sorts do.
+    /// Counts items in 64 bits even if they are few, to test what large sorts do.
     #[doc(hidden)]
     pub wide: bool,
 }
 
 impl RadixSortOptions {
-    /// By which bits and in which order keys of type `K` are sorted.
+    /// Returns the bits and the order by which keys of type `K` are sorted.
     pub(super) fn sort_by<K: SortKey>(&self) -> Result<SortBy> {
         let bits = K::Bits::BITS;
         let Range { start: begin_bit, end: end_bit } = self.bits.clone().unwrap_or(0..bits);
@@ -67,7 +67,7 @@ impl RadixSortOptions {
     }
 }
 
-/// Bytes of temporary memory that [`sort_keys`] takes for `len` keys.
+/// Returns the bytes of temporary memory that [`sort_keys`] takes for `len` keys.
 ///
 /// # Errors
 /// [`InvalidBits`](Error::InvalidBits).
@@ -75,7 +75,7 @@ pub fn plan_keys<K: SortKey>(len: usize, options: &RadixSortOptions) -> Result<u
     Ok(Plan::<K::Bits, NoValue>::new(len, options.sort_by::<K>()?, options).layout.bytes())
 }
 
-/// Bytes of temporary memory that [`sort_pairs`] takes for `len` pairs.
+/// Returns the bytes of temporary memory that [`sort_pairs`] takes for `len` pairs.
 ///
 /// # Errors
 /// [`InvalidBits`](Error::InvalidBits).
@@ -83,11 +83,11 @@ pub fn plan_pairs<K: SortKey, V: SortValue>(len: usize, options: &RadixSortOptio
     Ok(Plan::<K::Bits, V::Bits>::new(len, options.sort_by::<K>()?, options).layout.bytes())
 }
 
-/// Sorts `keys` into `sorted`, in the order of the stream; returns when the work is on its way.
+/// Sorts `keys` into `sorted`. Enqueues the work on the stream and returns.
 ///
 /// # Errors
 /// [`Shape`](Error::Shape) if the lengths differ, [`InvalidBits`](Error::InvalidBits), [`WrongDevice`](Error::WrongDevice),
-/// [`OutOfMemory`](Error::OutOfMemory), or the driver's.
+/// [`OutOfMemory`](Error::OutOfMemory), and errors of the driver.
 pub fn sort_keys<K: SortKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -103,11 +103,11 @@ pub fn sort_keys<K: SortKey>(
     unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
 }
 
-/// Sorts pairs of a key and a value by their keys into `sorted_keys` and `sorted_values`, in the order of the stream;
-/// returns when the work is on its way.
+/// Sorts (key, value) pairs by their keys into `sorted_keys` and `sorted_values`. Enqueues the work on the stream and
+/// returns.
 ///
 /// # Errors
-/// As [`sort_keys`].
+/// Like [`sort_keys`].
 pub fn sort_pairs<K: SortKey, V: SortValue>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -127,11 +127,11 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
 }
 
-/// Temporary memory of a sort from buffers to others.
+/// The temporary memory of a sort between buffers.
 struct Plan<K, V> {
     layout: Layout,
     sort: RadixSort,
-    /// What passes write to that do not write to the output.
+    /// The target of the passes that do not write to the output.
     keys: Region<K>,
     values: Region<V>,
 }
@@ -140,15 +140,20 @@ impl<K: RadixKey, V: Carried> Plan<K, V> {
     fn new(len: usize, by: SortBy, options: &RadixSortOptions) -> Self {
         let mut layout = Layout::new();
         let passes = by.num_passes();
-        let room = |needed: bool| if needed && passes > 1 { len } else { 0 };
+        let scratch_len = |needed: bool| if needed && passes > 1 { len } else { 0 };
         let len = if passes > 0 { len } else { 0 };
         let [sort] = RadixSort::plan(&mut layout, len, [options.shape::<K, V>(len)]);
-        Self { sort, keys: layout.reserve(room(true)), values: layout.reserve(room(V::IS_CARRIED)), layout }
+        Self {
+            sort,
+            keys: layout.reserve(scratch_len(true)),
+            values: layout.reserve(scratch_len(V::IS_CARRIED)),
+            layout,
+        }
     }
 }
 
 /// # Safety
-/// As [`RadixSort::run`].
+/// Like [`RadixSort::run`].
 unsafe fn sort<K: RadixKey, V: Carried>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -167,10 +172,10 @@ unsafe fn sort<K: RadixKey, V: Carried>(
     }
     let plan = Plan::<K, V>::new(len, by, options);
     let temp = workspace.carve(stream, &plan.layout, "radix sort")?;
-    let room = Pairs { keys: temp.view(plan.keys), values: temp.view(plan.values) };
-    // The last pass is to write to the output.
-    let targets = if passes % 2 == 1 { [to, room] } else { [room, to] };
-    // SAFETY: passed on to the caller; the room is the plan's own.
+    let scratch = Pairs { keys: temp.view(plan.keys), values: temp.view(plan.values) };
+    // The last pass writes to the output.
+    let targets = if passes % 2 == 1 { [to, scratch] } else { [scratch, to] };
+    // SAFETY: passed on to the caller; only this plan uses the scratch memory.
     unsafe { plan.sort.run(stream, &temp, by, from, targets)? };
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Reduce: what all items add up to, left on the device.
+//! Reduce: all items combined by an operator. The result stays on the device.
 //!
-//! Any number of items; the sum of none is the operator's identity. Items and operators as in [`scan`](super::scan). Each
-//! item is read once. The brackets depend on the number of items alone, so that sums of floats too have the same bits on
-//! every run and on the CPU.
+//! Any number of items; the result of none is the operator's identity. Items and operators are those of
+//! [`scan`](super::scan). Each item is read once. The association depends only on the number of items, so that even
+//! sums of floats have the same bits on every run and on the CPU.
 
 pub use super::scan::ScanOperator;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
@@ -22,14 +22,14 @@ impl<T: Words> Reduce<T> {
     /// Plans reductions of `len` items.
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
         let (_, num_blocks) = shape::<T>(len, MAX_BLOCKS);
-        // A single block's sum is the result.
+        // A single block writes the result directly.
         Self { sums: layout.reserve(if num_blocks > 1 { num_blocks } else { 0 }) }
     }
 
     /// Reduces with operator `O` to the first item of `output`.
     ///
     /// # Safety
-    /// The input is of the planned length, the output of at least 1, and both are used by nothing else until the stream has
+    /// The input has the planned length, and the output at least one entry. Nothing else uses them until the stream has
     /// done the work.
     pub(crate) unsafe fn run<O: Operator<T>>(
         &self,
@@ -40,7 +40,7 @@ impl<T: Words> Reduce<T> {
     ) -> Result<()> {
         let (warp_rows, num_blocks) = shape::<T>(input.len(), MAX_BLOCKS);
         let sums = if num_blocks > 1 { temp.view(self.sums) } else { output };
-        // SAFETY: passed on to the caller; each block has a place for its sum.
+        // SAFETY: passed on to the caller; `sums` has an entry per block.
         unsafe {
             stream.launch::<primitives_reduce<T, O>>(num_blocks as u64, (input, sums, warp_rows as u64))?;
             if num_blocks > 1 {
@@ -53,18 +53,19 @@ impl<T: Words> Reduce<T> {
     }
 }
 
-/// Bytes of temporary memory of a reduction of `len` items.
+/// Returns the bytes of temporary memory of a reduction of `len` items.
 pub fn plan<T: Words>(len: usize) -> u64 {
     let mut layout = Layout::new();
     Reduce::<T>::plan(&mut layout, len);
     layout.bytes()
 }
 
-/// Writes what all items of `input` add up to, in their order, to `output`, which has one item.
+/// Combines all items of `input` in their order, and writes the result to `output`, which has one entry.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if the output has not one item,
-/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+/// [`Error::Shape`](crate::Error::Shape) unless the output has one entry,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and errors of
+/// the driver.
 pub fn reduce<T: Words, O: ScanOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,

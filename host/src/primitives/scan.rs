@@ -1,13 +1,12 @@
-//! Scan: every item replaced by what it and the items before it add up to (Merrill, Garland 2016, *Single-pass Parallel
-//! Prefix Scan with Decoupled Look-back*).
+//! Prefix scan (Merrill, Garland 2016, *Single-pass Parallel Prefix Scan with Decoupled Look-back*).
 //!
-//! Any number of items, 0 included. One pass: each item is read and written once. Items are `u32`, `i32`, `u64`, `i64`,
-//! `f32`, `f64` with [`Sum`](super::operator::Sum), [`Min`](super::operator::Min), [`Max`](super::operator::Max), and
-//! [`Affine`](super::operator::Affine) with [`Compose`](super::operator::Compose), whose scan solves recurrences
-//! x = a x + b.
+//! Any number of items, including 0. Each item is read and written once. Items are `u32`, `i32`, `u64`, `i64`, `f32`,
+//! `f64` with [`Sum`](super::operator::Sum), [`Min`](super::operator::Min), [`Max`](super::operator::Max), and
+//! [`Affine`](super::operator::Affine) with [`Compose`](super::operator::Compose), whose scan solves recurrences x = a
+//! x + b.
 //!
-//! Sums of floats have their brackets in fixed places, so that every run and the CPU give the same bits: look-back is by
-//! groups of 32 tiles there. [`inclusive_any_order`] does without, and its last bits depend on timing.
+//! Sums of floats have a fixed association, so that every run and the CPU give the same bits; their look-back is by
+//! groups of 32 tiles. [`inclusive_any_order`] uses plain look-back; the last bits of its sums depend on timing.
 
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -20,16 +19,16 @@ use kauri_kernels::thread::operator::Operator;
 use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::{Decoupled, LookBack};
 
-/// Whether an item counts for its own place.
+/// Whether the result at an item includes the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum ScanKind {
     Inclusive,
     Exclusive,
 }
 
 /// The temporary memory of scans of up to a number of items.
 pub(crate) struct Scan {
-    /// The ticket, then what tiles publish.
+    /// The ticket, then the words of the look-back.
     words: Region<u64>,
 }
 
@@ -42,73 +41,73 @@ impl Scan {
     /// Scans with operator `O` by look-back `L`.
     ///
     /// # Safety
-    /// Input and output are of the planned length, the same or apart, and used by nothing else until the stream has done
-    /// the work.
+    /// Input and output have the planned length, and are identical or do not overlap. Nothing else uses them until the
+    /// stream has done the work.
     pub(crate) unsafe fn run<T: Words, O: Operator<T>, L: LookBack>(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         output: SliceMut<'_, T>,
-        ends: Ends,
+        kind: ScanKind,
     ) -> Result<()> {
         if input.is_empty() {
             return Ok(());
         }
         temp.clear(stream, self.words)?;
         let num_tiles = input.len().div_ceil(tile_items::<T, SCAN_ROWS>()) as u64;
-        let args = (input, output, temp.view(self.words), u32::from(ends == Ends::Exclusive));
-        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        let args = (input, output, temp.view(self.words), u32::from(kind == ScanKind::Exclusive));
+        // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
         unsafe { stream.launch::<primitives_scan<T, O, L>>(num_tiles, args) }
     }
 }
 
-/// Bytes of temporary memory of a scan of `len` items.
+/// Returns the bytes of temporary memory of a scan of `len` items.
 pub fn plan<T: Words, O: ScanOperator<T>>(len: usize) -> u64 {
     let mut layout = Layout::new();
     Scan::plan::<T, O::LookBack>(&mut layout, len);
     layout.bytes()
 }
 
-/// Makes of each item what it and the items before it add up to. As many items come out as go in.
+/// Writes the inclusive scan of `input` to `output`, which has the same length.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the lengths differ, [`Error::WrongDevice`](crate::Error::WrongDevice),
-/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory), and errors of the driver.
 pub fn inclusive<T: Words, O: ScanOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
     input: &Buffer<T>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    scan::<T, O, O::LookBack>(stream, workspace, input, output, Ends::Inclusive)
+    scan::<T, O, O::LookBack>(stream, workspace, input, output, ScanKind::Inclusive)
 }
 
-/// Makes of each item what the items before it add up to; the first becomes the operator's identity.
+/// Writes the exclusive scan of `input`; the first item becomes the operator's identity.
 ///
 /// # Errors
-/// As [`inclusive`].
+/// Like [`inclusive`].
 pub fn exclusive<T: Words, O: ScanOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
     input: &Buffer<T>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    scan::<T, O, O::LookBack>(stream, workspace, input, output, Ends::Exclusive)
+    scan::<T, O, O::LookBack>(stream, workspace, input, output, ScanKind::Exclusive)
 }
 
-/// As [`inclusive`], with brackets wherever the timing of the run puts them: sums of floats differ in their last bits from
+/// Writes the inclusive scan with an association that depends on timing: sums of floats differ in their last bits from
 /// run to run.
 ///
 /// # Errors
-/// As [`inclusive`].
+/// Like [`inclusive`].
 pub fn inclusive_any_order<T: Words, O: ScanOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
     input: &Buffer<T>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    scan::<T, O, Decoupled>(stream, workspace, input, output, Ends::Inclusive)
+    scan::<T, O, Decoupled>(stream, workspace, input, output, ScanKind::Inclusive)
 }
 
 fn scan<T: Words, O: Operator<T>, L: LookBack>(
@@ -116,7 +115,7 @@ fn scan<T: Words, O: Operator<T>, L: LookBack>(
     workspace: &mut Workspace,
     input: &Buffer<T>,
     output: &mut Buffer<T>,
-    ends: Ends,
+    kind: ScanKind,
 ) -> Result<()> {
     output.check_items("items of a scan's output", input.len())?;
     input.check_device(stream)?;
@@ -125,5 +124,5 @@ fn scan<T: Words, O: Operator<T>, L: LookBack>(
     let scan = Scan::plan::<T, L>(&mut layout, input.len());
     let temp = workspace.carve(stream, &layout, "scan")?;
     // SAFETY: the lengths agree, the borrows keep both buffers apart, and buffers wait for the device before they are freed.
-    unsafe { scan.run::<T, O, L>(stream, &temp, input.slice(), output.slice_mut(), ends) }
+    unsafe { scan.run::<T, O, L>(stream, &temp, input.slice(), output.slice_mut(), kind) }
 }

@@ -1,8 +1,8 @@
-//! Search: where queries lie in a sorted array; many queries at once.
+//! Binary search for many queries in a sorted array.
 //!
-//! Items are `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, floats in IEEE 754's total order (in which -0.0 is less than 0.0). An
-//! array may have any number of items, none included. A thread searches for a query by halves: log2(n) accesses, of which the
-//! first are the same for all. Queries in order share more of them. No temporary memory.
+//! Items are `u32`, `i32`, `u64`, `i64`, `f32`, `f64`; floats have IEEE 754's total order (in which -0.0 is less than
+//! 0.0). The array may have any number of items, including none. One thread searches for each query with log2(n)
+//! accesses; the first ones are shared by all queries, and sorted queries share more. No temporary memory is needed.
 
 use super::pairs::empty_view;
 use super::radix_sort::SortKey;
@@ -11,11 +11,11 @@ use crate::error::Result;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::primitives::search::primitives_search;
 
-/// Sets each position to the number of items that are less than the query.
+/// Writes, for each query, the number of items that are less.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if there are not as many positions as queries,
-/// [`Error::WrongDevice`](crate::Error::WrongDevice), or the driver's.
+/// [`Error::Shape`](crate::Error::Shape) unless there are as many positions as queries,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), and errors of the driver.
 pub fn lower_bound<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
@@ -26,10 +26,10 @@ pub fn lower_bound<T: SortKey>(
     search(stream, sorted, queries, positions.slice_mut(), empty_view())
 }
 
-/// Sets each position to the number of items that are not greater than the query.
+/// Writes, for each query, the number of items that are not greater.
 ///
 /// # Errors
-/// As [`lower_bound`].
+/// Like [`lower_bound`].
 pub fn upper_bound<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
@@ -40,10 +40,10 @@ pub fn upper_bound<T: SortKey>(
     search(stream, sorted, queries, empty_view(), positions.slice_mut())
 }
 
-/// Sets for each query where the items that are equal to it begin, and where they end.
+/// Writes, for each query, the begin and the end of the items that are equal to it.
 ///
 /// # Errors
-/// As [`lower_bound`].
+/// Like [`lower_bound`].
 pub fn equal_range<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,

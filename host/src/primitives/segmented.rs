@@ -1,14 +1,13 @@
-//! Segmented scan and reduce: as if every segment were scanned or reduced by itself. One pass over all items, whatever the
-//! number and lengths of segments.
+//! Segmented scan and reduce in one pass over all items, whatever the number and lengths of segments.
 //!
-//! Segments are given by heads (a byte an item, not 0 where a segment begins) or by offsets (one more than there are
-//! segments: where each begins, and the number of items; ascending from 0; segments may be empty). Items are `u32`, `u64`,
-//! `f32`, `f64`, with [`Sum`](super::operator::Sum), [`Min`](super::operator::Min) and [`Max`](super::operator::Max).
-//! Results have the same bits on every run and on the CPU, sums of floats too; there the brackets depend on where in the
-//! array a segment lies.
+//! Segments are given by heads (a byte per item, not 0 where a segment begins) or by offsets (the begin of each segment
+//! and, at the end, the number of items; ascending from 0; segments may be empty). Items are `u32`, `u64`, `f32`,
+//! `f64`, with [`Sum`](super::operator::Sum), [`Min`](super::operator::Min) and [`Max`](super::operator::Max). Results
+//! have the same bits on every run and on the CPU, even sums of floats. The association of a segment's sum depends on
+//! its position in the array.
 
 use super::partition::starts;
-use super::scan::Ends;
+use super::scan::ScanKind;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
@@ -23,28 +22,31 @@ use kauri_kernels::warp::look_back::LookBack;
 
 /// The temporary memory of segmented scans and reductions of up to a number of items.
 pub(crate) struct Segmented {
-    /// The ticket, then what tiles publish.
+    /// The ticket, then the words of the look-back.
     words: Region<u64>,
-    /// A byte an item, where segments are given by offsets.
+    /// A byte per item, if segments are given by offsets.
     heads: Region<u8>,
 }
 
 impl Segmented {
-    /// Plans scans or reductions of `len` items of segments that are given by offsets, or by heads.
+    /// Plans scans or reductions of `len` items.
     pub(crate) fn plan<T: Words, O: SegmentedOperator<T>>(
         layout: &mut Layout,
         len: usize,
-        by_offsets: bool,
+        format: SegmentFormat,
     ) -> Self {
-        // A word more than the value: whether there is a head.
+        // A published value has one word more, which tells whether there is a head.
         let words = O::LookBack::num_words::<SinceHead<T>>(len.div_ceil(tile_items::<T, SEGMENTED_ROWS>()));
-        Self { words: layout.reserve(1 + words), heads: layout.reserve(if by_offsets { len } else { 0 }) }
+        Self {
+            words: layout.reserve(1 + words),
+            heads: layout.reserve(if format == SegmentFormat::Offsets { len } else { 0 }),
+        }
     }
 
-    /// The heads of segments that begin at `offsets`.
+    /// Writes the heads of the segments that begin at `offsets`.
     ///
     /// # Safety
-    /// The offsets are written by nothing else until the stream has done the work.
+    /// Nothing else writes the offsets until the stream has done the work.
     pub(crate) unsafe fn heads<'a>(
         &self,
         stream: &Stream,
@@ -61,8 +63,8 @@ impl Segmented {
     /// Scans every segment.
     ///
     /// # Safety
-    /// Input, heads and output are of the planned length, and used by nothing else until the stream has done the work; input
-    /// and output are the same or apart.
+    /// Input, heads and output have the planned length. Input and output are identical or do not overlap. Nothing else
+    /// uses them until the stream has done the work.
     pub(crate) unsafe fn scan<T: Words, O: SegmentedOperator<T>>(
         &self,
         stream: &Stream,
@@ -70,19 +72,19 @@ impl Segmented {
         input: Slice<'_, T>,
         heads: Slice<'_, u8>,
         output: SliceMut<'_, T>,
-        ends: Ends,
+        kind: ScanKind,
     ) -> Result<()> {
         temp.clear(stream, self.words)?;
         let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
-        let args = (input, heads, output, temp.view(self.words), u32::from(ends == Ends::Exclusive));
-        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        let args = (input, heads, output, temp.view(self.words), u32::from(kind == ScanKind::Exclusive));
+        // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
         unsafe { stream.launch::<primitives_segmented_scan<T, O, O::LookBack>>(num_tiles, args) }
     }
 
-    /// Reduces every segment that has items; the others keep their place's value.
+    /// Reduces every nonempty segment. Entries of empty segments keep their value.
     ///
     /// # Safety
-    /// As [`scan`](Self::scan); `sums` has an item for each of the offsets.
+    /// Like [`scan`](Self::scan); `sums` has an entry per offset.
     pub(crate) unsafe fn reduce<T: Words, O: SegmentedOperator<T>>(
         &self,
         stream: &Stream,
@@ -98,10 +100,10 @@ impl Segmented {
         }
     }
 
-    /// The same where the heads are known.
+    /// [`reduce`](Self::reduce) with known heads.
     ///
     /// # Safety
-    /// As [`reduce`](Self::reduce).
+    /// Like [`reduce`](Self::reduce).
     pub(crate) unsafe fn reduce_by_heads<T: Words, O: SegmentedOperator<T>>(
         &self,
         stream: &Stream,
@@ -114,30 +116,31 @@ impl Segmented {
         temp.clear(stream, self.words)?;
         let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
         let args = (input, heads, offsets, sums, temp.view(self.words));
-        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
         unsafe { stream.launch::<primitives_segmented_reduce<T, O, O::LookBack>>(num_tiles, args) }
     }
 }
 
-/// Bytes of temporary memory of a scan by heads of `len` items.
+/// Returns the bytes of temporary memory of a scan by heads of `len` items.
 pub fn plan_by_heads<T: Words, O: SegmentedOperator<T>>(len: usize) -> u64 {
     let mut layout = Layout::new();
-    Segmented::plan::<T, O>(&mut layout, len, false);
+    Segmented::plan::<T, O>(&mut layout, len, SegmentFormat::Heads);
     layout.bytes()
 }
 
-/// Bytes of temporary memory of a scan or a reduction by offsets of `len` items.
+/// Returns the bytes of temporary memory of a scan or reduction by offsets of `len` items.
 pub fn plan<T: Words, O: SegmentedOperator<T>>(len: usize) -> u64 {
     let mut layout = Layout::new();
-    Segmented::plan::<T, O>(&mut layout, len, true);
+    Segmented::plan::<T, O>(&mut layout, len, SegmentFormat::Offsets);
     layout.bytes()
 }
 
-/// Makes of each item what it and the items of its segment before it add up to.
+/// Writes the inclusive scan of every segment, given by heads.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if heads or output are not as many as the items,
-/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+/// [`Error::Shape`](crate::Error::Shape) unless there are as many heads and outputs as items,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and errors of
+/// the driver.
 pub fn inclusive_by_heads<T: Words, O: SegmentedOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -145,13 +148,14 @@ pub fn inclusive_by_heads<T: Words, O: SegmentedOperator<T>>(
     heads: &Buffer<u8>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    scan::<T, O>(stream, workspace, input, Given::Heads(heads), output, Ends::Inclusive)
+    scan::<T, O>(stream, workspace, input, Segments::Heads(heads), output, ScanKind::Inclusive)
 }
 
-/// Makes of each item what the items of its segment before it add up to; the first becomes the identity.
+/// Writes the exclusive scan of every segment, given by heads; the first item of a segment becomes the operator's
+/// identity.
 ///
 /// # Errors
-/// As [`inclusive_by_heads`].
+/// Like [`inclusive_by_heads`].
 pub fn exclusive_by_heads<T: Words, O: SegmentedOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -159,13 +163,13 @@ pub fn exclusive_by_heads<T: Words, O: SegmentedOperator<T>>(
     heads: &Buffer<u8>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    scan::<T, O>(stream, workspace, input, Given::Heads(heads), output, Ends::Exclusive)
+    scan::<T, O>(stream, workspace, input, Segments::Heads(heads), output, ScanKind::Exclusive)
 }
 
-/// As [`inclusive_by_heads`], of segments given by offsets.
+/// Writes the inclusive scan of every segment, given by offsets.
 ///
 /// # Errors
-/// As [`inclusive_by_heads`]; there is one offset at least.
+/// Like [`inclusive_by_heads`]; there must be at least one offset.
 pub fn inclusive<T: Words, O: SegmentedOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -173,13 +177,13 @@ pub fn inclusive<T: Words, O: SegmentedOperator<T>>(
     offsets: &Buffer<u64>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    scan::<T, O>(stream, workspace, input, Given::Offsets(offsets), output, Ends::Inclusive)
+    scan::<T, O>(stream, workspace, input, Segments::Offsets(offsets), output, ScanKind::Inclusive)
 }
 
-/// As [`exclusive_by_heads`], of segments given by offsets.
+/// Writes the exclusive scan of every segment, given by offsets.
 ///
 /// # Errors
-/// As [`inclusive`].
+/// Like [`inclusive`].
 pub fn exclusive<T: Words, O: SegmentedOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -187,13 +191,13 @@ pub fn exclusive<T: Words, O: SegmentedOperator<T>>(
     offsets: &Buffer<u64>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    scan::<T, O>(stream, workspace, input, Given::Offsets(offsets), output, Ends::Exclusive)
+    scan::<T, O>(stream, workspace, input, Segments::Offsets(offsets), output, ScanKind::Exclusive)
 }
 
-/// Writes what each segment adds up to, the identity for an empty one.
+/// Writes the sum of each segment, the operator's identity for an empty one.
 ///
 /// # Errors
-/// As [`inclusive`]; `sums` has one item less than there are offsets.
+/// Like [`inclusive`]; `sums` must have one entry less than there are offsets.
 pub fn reduce<T: Words + super::item::Item, O: SegmentedOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -209,33 +213,41 @@ pub fn reduce<T: Words + super::item::Item, O: SegmentedOperator<T>>(
         return Ok(());
     }
     let mut layout = Layout::new();
-    let segmented = Segmented::plan::<T, O>(&mut layout, input.len(), true);
+    let segmented = Segmented::plan::<T, O>(&mut layout, input.len(), SegmentFormat::Offsets);
     let temp = workspace.carve(stream, &layout, "segmented reduce")?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { segmented.reduce::<T, O>(stream, &temp, input.slice(), starts, sums.slice_mut()) }
 }
 
 /// How segments are given.
-enum Given<'a> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentFormat {
+    Heads,
+    Offsets,
+}
+
+/// The segments of a scan.
+enum Segments<'a> {
     Heads(&'a Buffer<u8>),
     Offsets(&'a Buffer<u64>),
 }
 
-/// The same, checked.
-enum Views<'a> {
+/// The segments of a scan, after validation.
+enum SegmentViews<'a> {
     Heads(Slice<'a, u8>),
     Starts(Slice<'a, u64>),
 }
 
-impl<'a> Given<'a> {
-    fn checked(self, stream: &Stream, num_items: usize) -> Result<Views<'a>> {
+impl<'a> Segments<'a> {
+    fn validate(self, stream: &Stream, num_items: usize) -> Result<(SegmentFormat, SegmentViews<'a>)> {
         match self {
-            Given::Heads(heads) => {
-                heads.check_items("heads of segments", num_items)?;
-                heads.check_device(stream)?;
-                Ok(Views::Heads(heads.slice()))
+            Segments::Heads(heads) => {
+                heads.check(stream, "heads of segments", num_items)?;
+                Ok((SegmentFormat::Heads, SegmentViews::Heads(heads.slice())))
             }
-            Given::Offsets(offsets) => Ok(Views::Starts(starts(stream, offsets)?)),
+            Segments::Offsets(offsets) => {
+                Ok((SegmentFormat::Offsets, SegmentViews::Starts(starts(stream, offsets)?)))
+            }
         }
     }
 }
@@ -244,26 +256,26 @@ fn scan<T: Words, O: SegmentedOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
     input: &Buffer<T>,
-    given: Given<'_>,
+    segments: Segments<'_>,
     output: &mut Buffer<T>,
-    ends: Ends,
+    kind: ScanKind,
 ) -> Result<()> {
     output.check_items("items of a scan's output", input.len())?;
     input.check_device(stream)?;
     output.check_device(stream)?;
-    let given = given.checked(stream, input.len())?;
+    let (format, segments) = segments.validate(stream, input.len())?;
     if input.is_empty() {
         return Ok(());
     }
     let mut layout = Layout::new();
-    let segmented = Segmented::plan::<T, O>(&mut layout, input.len(), matches!(given, Views::Starts(_)));
+    let segmented = Segmented::plan::<T, O>(&mut layout, input.len(), format);
     let temp = workspace.carve(stream, &layout, "segmented scan")?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {
-        let heads = match given {
-            Views::Heads(heads) => heads,
-            Views::Starts(starts) => segmented.heads(stream, &temp, starts)?,
+        let heads = match segments {
+            SegmentViews::Heads(heads) => heads,
+            SegmentViews::Starts(starts) => segmented.heads(stream, &temp, starts)?,
         };
-        segmented.scan::<T, O>(stream, &temp, input.slice(), heads, output.slice_mut(), ends)
+        segmented.scan::<T, O>(stream, &temp, input.slice(), heads, output.slice_mut(), kind)
     }
 }

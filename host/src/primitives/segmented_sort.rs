@@ -1,13 +1,12 @@
-//! Radix sort of many segments at once, each by itself: of up to 32 items by a warp, of more by a block, in shared memory
-//! where they fit and tile by tile where they do not. Stable, and the same bits on every run.
+//! Stable radix sort of many segments: segments of up to 32 items by a warp, longer ones by a block, in shared memory
+//! if they fit, else tile by tile. Results have the same bits on every run.
 //!
-//! Segments are given by a buffer of offsets on the device: segment `s` is the items from `offsets[s]` up to
-//! `offsets[s + 1]`, with 0 first and the number of items last. Offsets that do not ascend, or go beyond the items, leave
-//! the output undefined, and nothing else. One block sorts a segment: a few very long ones are better sorted one by one, by
-//! [`radix_sort`](super::radix_sort).
+//! Segments are given by a buffer of offsets on the device: segment `s` has the items `offsets[s]..offsets[s + 1]`; the
+//! first offset is 0, the last one the number of items. Offsets that do not ascend or exceed the number of items make
+//! the output undefined, but have no other effect. One block sorts a segment: sort a few very long segments one by one
+//! with [`radix_sort`](super::radix_sort) instead.
 //!
-//! Temporary memory: one copy of the items if there can be segments that do not fit in shared memory, and up to 8 bytes for
-//! every 33 items.
+//! Temporary memory: one copy of the items if a segment may not fit in shared memory, and up to 8 bytes per 33 items.
 
 use super::pairs::{Pairs, Source};
 use super::radix_sort::{RadixSortOptions, SortBy, SortKey, SortValue};
@@ -20,10 +19,10 @@ use kauri_kernels::primitives::segmented_sort::warps::primitives_segmented_sort_
 use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 
-/// Items of a segment of keys of 4 bytes that fit in shared memory.
+/// The items of a segment of 4-byte keys that fit in shared memory.
 pub(crate) const SEGMENT_TILE_ITEMS: usize = 32 * 8 * 8;
 
-/// Bytes of temporary memory that [`sort_keys`] takes for `len` keys in `num_segments` segments.
+/// Returns the bytes of temporary memory that [`sort_keys`] takes for `len` keys in `num_segments` segments.
 ///
 /// # Errors
 /// [`InvalidBits`](crate::Error::InvalidBits).
@@ -32,7 +31,7 @@ pub fn plan_keys<K: SortKey>(len: usize, num_segments: usize, options: &RadixSor
     Ok(Plan::<K::Bits, NoValue>::new(len, num_segments).layout.bytes())
 }
 
-/// Bytes of temporary memory that [`sort_pairs`] takes for `len` pairs in `num_segments` segments.
+/// Returns the bytes of temporary memory that [`sort_pairs`] takes for `len` pairs in `num_segments` segments.
 ///
 /// # Errors
 /// [`InvalidBits`](crate::Error::InvalidBits).
@@ -45,12 +44,12 @@ pub fn plan_pairs<K: SortKey, V: SortValue>(
     Ok(Plan::<K::Bits, V::Bits>::new(len, num_segments).layout.bytes())
 }
 
-/// Sorts the `keys` of each segment into the same segment of `sorted`, in the order of the stream; returns when the work is
-/// on its way. Of the options, shapes and wide counts do not matter here.
+/// Sorts the `keys` of each segment into the same segment of `sorted`. Enqueues the work on the stream and returns. The
+/// options `policy` and `wide` are ignored.
 ///
 /// # Errors
-/// [`Shape`](crate::Error::Shape) if the lengths differ, [`InvalidBits`](crate::Error::InvalidBits), [`WrongDevice`](crate::Error::WrongDevice),
-/// [`OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+/// [`Shape`](crate::Error::Shape) if the lengths differ, [`InvalidBits`](crate::Error::InvalidBits),
+/// [`WrongDevice`](crate::Error::WrongDevice), [`OutOfMemory`](crate::Error::OutOfMemory), and errors of the driver.
 pub fn sort_keys<K: SortKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -68,11 +67,11 @@ pub fn sort_keys<K: SortKey>(
     unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
 }
 
-/// Sorts the pairs of each segment by their keys into the same segment of `sorted_keys` and `sorted_values`, in the order of
-/// the stream; returns when the work is on its way. Values have 4 or 8 bytes.
+/// Sorts the (key, value) pairs of each segment by their keys into the same segment of `sorted_keys` and
+/// `sorted_values`. Enqueues the work on the stream and returns. Values have 4 or 8 bytes.
 ///
 /// # Errors
-/// As [`sort_keys`].
+/// Like [`sort_keys`].
 #[expect(clippy::too_many_arguments, reason = "two arrays in, two out")]
 pub fn sort_pairs<K: SortKey, V: SortValue>(
     stream: &Stream,
@@ -95,60 +94,66 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
 }
 
-/// Temporary memory of a sort.
+/// The temporary memory of a sort.
 struct Plan<K, V> {
     layout: Layout,
-    listed: Listed<K, V>,
+    lists: SegmentLists<K, V>,
 }
 
 impl<K: RadixKey, V: Carried> Plan<K, V> {
     fn new(len: usize, num_segments: usize) -> Self {
         let mut layout = Layout::new();
-        let (shorts, longs) = (len / 33, len / (SEGMENT_SHORT_ITEMS + 1));
-        let room = if longs > 0 { len } else { 0 };
-        let listed = Listed::plan(&mut layout, [shorts, longs].map(|most| most.min(num_segments)), room);
-        Self { layout, listed }
+        let (max_short, max_long) = (len / 33, len / (SEGMENT_SHORT_ITEMS + 1));
+        let scratch_len = if max_long > 0 { len } else { 0 };
+        let lists = SegmentLists::plan(
+            &mut layout,
+            [max_short, max_long].map(|max| max.min(num_segments)),
+            scratch_len,
+        );
+        Self { layout, lists }
     }
 }
 
-/// Temporary memory of sorts of segments on two lists: of up to [`SEGMENT_SHORT_ITEMS`] items, and of more.
-pub(crate) struct Listed<K, V> {
-    /// Entries of the two lists, then how many of them blocks have taken.
+/// The temporary memory of sorts of segments from two lists: segments of up to [`SEGMENT_SHORT_ITEMS`] items, and
+/// longer ones.
+pub(crate) struct SegmentLists<K, V> {
+    /// The numbers of entries of the two lists, then the numbers of entries that blocks have taken.
     counters: Region<u64>,
     lists: [Region<u64>; 2],
-    /// Where segments go that do not fit in shared memory.
+    /// The scratch buffer of segments that do not fit in shared memory.
     keys: Region<K>,
     values: Region<V>,
 }
 
-impl<K: RadixKey, V: Carried> Listed<K, V> {
-    /// Plans lists of so many segments, and room for all items, or none if all segments fit in shared memory.
-    pub(crate) fn plan(layout: &mut Layout, nums: [usize; 2], room: usize) -> Self {
+impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
+    /// Plans lists with capacities for `max_segments`, and a scratch buffer for `scratch_len` items (0 if all segments
+    /// fit in shared memory).
+    pub(crate) fn plan(layout: &mut Layout, max_segments: [usize; 2], scratch_len: usize) -> Self {
         const { assert!(size_of::<V>() <= 8, "segments are sorted with values of 4 or 8 bytes") };
-        // Regions without items come last, since they begin where others do.
+        // Empty regions come last, because they share their begin with the next region.
         Self {
             counters: layout.reserve(4),
-            lists: nums.map(|num| layout.reserve(num.max(1))),
-            keys: layout.reserve(room),
-            values: layout.reserve(if V::IS_CARRIED { room } else { 0 }),
+            lists: max_segments.map(|max| layout.reserve(max.max(1))),
+            keys: layout.reserve(scratch_len),
+            values: layout.reserve(if V::IS_CARRIED { scratch_len } else { 0 }),
         }
     }
 
-    /// The two lists, and how many entries they have: none yet.
-    pub(crate) fn empty<'a>(
+    /// Empties the two lists. Returns them and their numbers of entries.
+    pub(crate) fn clear<'a>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
     ) -> Result<([SliceMut<'a, u64>; 2], SliceMut<'a, u64>)> {
         temp.clear(stream, self.counters)?;
-        // SAFETY: the plan has twice as many.
+        // SAFETY: the plan has four counters.
         Ok((self.lists.map(|list| temp.view(list)), unsafe { temp.view(self.counters).part(0, 2) }))
     }
 
-    /// Sorts all segments, of which none has more than `longest` items; the longer ones by way of the lists.
+    /// Sorts all segments; none has more than `longest` items. Longer ones pass through the lists.
     ///
     /// # Safety
-    /// As [`sort`].
+    /// Like [`sort`].
     #[allow(clippy::too_many_arguments)]
     pub(crate) unsafe fn sort(
         &self,
@@ -160,7 +165,7 @@ impl<K: RadixKey, V: Carried> Listed<K, V> {
         by: SortBy,
         longest: usize,
     ) -> Result<()> {
-        let ([short, long], listed) = self.empty(stream, temp)?;
+        let ([short, long], listed) = self.clear(stream, temp)?;
         let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
         // SAFETY: passed on to the caller.
         unsafe {
@@ -180,17 +185,17 @@ impl<K: RadixKey, V: Carried> Listed<K, V> {
             );
             let num_warps = (offsets.len() - 1).div_ceil(SEGMENTS_OF_WARP) as u64;
             stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
-            self.run(stream, temp, from, offsets, to, by, longest)
+            self.sort_listed(stream, temp, from, offsets, to, by, longest)
         }
     }
 
-    /// Sorts the segments on the lists, of which none has more than `longest` items. Segment `s` begins at `offsets[s]` and ends at the
-    /// next of them.
+    /// Sorts the segments of the lists; none has more than `longest` items. Segment `s` begins at `offsets[s]` and ends
+    /// at `offsets[s + 1]`.
     ///
     /// # Safety
-    /// As [`sort`].
+    /// Like [`sort`].
     #[allow(clippy::too_many_arguments)]
-    pub(crate) unsafe fn run(
+    pub(crate) unsafe fn sort_listed(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
@@ -201,23 +206,23 @@ impl<K: RadixKey, V: Carried> Listed<K, V> {
         longest: usize,
     ) -> Result<()> {
         let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
-        let sort = Lists { stream, listed: self, temp, from, offsets, to, by, order };
+        let launch = ListedSort { stream, lists: self, temp, from, offsets, to, by, order };
         // SAFETY: passed on to the caller.
         unsafe {
             if longest > 32 {
-                sort.sort::<2>(0)?;
+                launch.sort::<2>(0)?;
             }
             match size_of::<K>().max(size_of::<V>()) {
                 _ if longest <= SEGMENT_SHORT_ITEMS => Ok(()),
-                4 => sort.sort::<8>(1),
-                _ => sort.sort::<6>(1),
+                4 => launch.sort::<8>(1),
+                _ => launch.sort::<6>(1),
             }
         }
     }
 }
 
 /// # Safety
-/// The arrays must be of one length and apart, and used by nothing else until the stream has done the work.
+/// The arrays have the same length and do not overlap. Nothing else uses them until the stream has done the work.
 pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -239,14 +244,14 @@ pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
     }
     let plan = Plan::<K, V>::new(len, num_segments);
     let temp = workspace.carve(stream, &plan.layout, "segmented sort")?;
-    // SAFETY: the temporary memory is the plan's own; the rest is passed on to the caller.
-    unsafe { plan.listed.sort(stream, &temp, from, offsets, to, by, len) }
+    // SAFETY: only this plan uses the temporary memory; the rest is passed on to the caller.
+    unsafe { plan.lists.sort(stream, &temp, from, offsets, to, by, len) }
 }
 
-/// Segments on lists, to be sorted by blocks.
-struct Lists<'a, K, V> {
+/// The arguments of a launch that sorts listed segments.
+struct ListedSort<'a, K, V> {
     stream: &'a Stream,
-    listed: &'a Listed<K, V>,
+    lists: &'a SegmentLists<K, V>,
     temp: &'a Temp<'a>,
     from: Source<'a, K, V>,
     offsets: Slice<'a, u64>,
@@ -255,12 +260,12 @@ struct Lists<'a, K, V> {
     order: u32,
 }
 
-impl<K: RadixKey, V: Carried> Lists<'_, K, V> {
+impl<K: RadixKey, V: Carried> ListedSort<'_, K, V> {
     /// # Safety
-    /// As [`sort`].
+    /// Like [`sort`].
     unsafe fn sort<const ITEMS: usize>(&self, which: u32) -> Result<()> {
-        let Self { stream, listed, temp, from, offsets, to, by, order } = *self;
-        let (counters, list) = (temp.view(listed.counters), temp.view(listed.lists[which as usize]));
+        let Self { stream, lists, temp, from, offsets, to, by, order } = *self;
+        let (counters, list) = (temp.view(lists.counters), temp.view(lists.lists[which as usize]));
         // SAFETY: passed on to the caller.
         unsafe {
             let args = (
@@ -269,8 +274,8 @@ impl<K: RadixKey, V: Carried> Lists<'_, K, V> {
                 offsets,
                 to.keys,
                 to.values,
-                temp.view(listed.keys),
-                temp.view(listed.values),
+                temp.view(lists.keys),
+                temp.view(lists.values),
                 list.read_only(),
                 counters.part(0, 2).read_only(),
                 counters.part(2, 2),

@@ -1,12 +1,12 @@
-//! Select: the items that a flag or a predicate takes, in their order; with the others beside them it is a stable partition.
+//! Stable selection of the items that satisfy a flag or a predicate; together with the other items, a stable partition.
 //!
-//! Any number of items, 0 included. How many are taken stays on the device, in a buffer of one `u64`: nothing waits. The
-//! output has room for all items; what lies behind the taken ones is undefined. Order is kept, so results are the same on
-//! every run.
+//! Any number of items, including 0. The number of selected items stays on the device, in a buffer of one `u64`, so the
+//! host does not wait. The output must have capacity for all items; entries behind the selected items are undefined.
+//! The order of the input is kept, so results are the same on every run.
 //!
-//! [`flagged`], [`matching`], [`partition_flagged`] and [`partition`] read and write once (look-back between tiles: Merrill,
-//! Garland 2016). [`flagged_two_pass`] is Robinson's form (Billeter, Olsson, Assarsson 2009), which moves what it takes
-//! twice.
+//! [`flagged`], [`matching`], [`partition_flagged`] and [`partition`] read and write each item once (look-back between
+//! tiles: Merrill, Garland 2016). [`flagged_two_pass`] is Robinson's form (Billeter, Olsson, Assarsson 2009), which
+//! moves the selected items twice.
 
 use super::item::Item;
 use super::pairs::empty_view;
@@ -22,20 +22,20 @@ use kauri_kernels::thread::operator::Count;
 use kauri_kernels::thread::words::{Words, join};
 use kauri_kernels::warp::look_back::{Decoupled, LookBack};
 
-/// Where selected items go.
+/// The outputs of a selection.
 #[derive(Clone, Copy)]
 pub(crate) struct Selected<'a, T> {
-    /// Room for all items.
+    /// The output of selected items, with capacity for all items.
     pub(crate) kept: SliceMut<'a, T>,
-    /// Room for all items, or empty if those that are not taken are not wanted.
+    /// The output of the other items, with capacity for all items; empty if they are not needed.
     pub(crate) others: SliceMut<'a, T>,
-    /// One word: how many are taken.
+    /// One word: the number of selected items.
     pub(crate) count: SliceMut<'a, u64>,
 }
 
 /// The temporary memory of selections of up to a number of items.
 pub(crate) struct Select {
-    /// The ticket, then what tiles publish.
+    /// The ticket, then the words of the look-back.
     words: Region<u64>,
 }
 
@@ -46,21 +46,22 @@ impl Select {
         Self { words: layout.reserve(1 + Decoupled::num_words::<Count>(num_tiles)) }
     }
 
-    /// Clears what the kernels expect to be zeros; the number of tiles.
+    /// Clears the words of the look-back, and returns the number of tiles.
     pub(crate) fn prepare<T: Words>(&self, stream: &Stream, temp: &Temp<'_>, len: usize) -> Result<u64> {
         temp.clear(stream, self.words)?;
         Ok(len.div_ceil(tile_items::<T, SELECT_ROWS>()) as u64)
     }
 
-    /// The ticket and what tiles publish.
+    /// Returns the ticket and the words of the look-back.
     pub(crate) fn words<'a>(&self, temp: &Temp<'a>) -> SliceMut<'a, u64> {
         temp.view(self.words)
     }
 
-    /// Takes the items whose flag is not 0.
+    /// Selects the items whose flag is not 0.
     ///
     /// # Safety
-    /// All arrays are of the planned length, apart, and used by nothing else until the stream has done the work.
+    /// All arrays have the planned length and do not overlap. Nothing else uses them until the stream has done the
+    /// work.
     pub(crate) unsafe fn run_flagged<T: Words>(
         &self,
         stream: &Stream,
@@ -71,14 +72,14 @@ impl Select {
     ) -> Result<()> {
         let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
         let args = (input, flags, to.kept, to.others, to.count, self.words(temp));
-        // SAFETY: passed on to the caller; the words are zeros, as many as the look-back says.
+        // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
         unsafe { stream.launch::<primitives_select_flagged<T>>(num_tiles, args) }
     }
 
-    /// Takes the items of which predicate `P` holds.
+    /// Selects the items that satisfy predicate `P`.
     ///
     /// # Safety
-    /// As [`run_flagged`](Self::run_flagged).
+    /// Like [`run_flagged`](Self::run_flagged).
     pub(crate) unsafe fn run_if<T: Words, P: SelectPredicate<T>>(
         &self,
         stream: &Stream,
@@ -97,24 +98,24 @@ impl Select {
 /// The temporary memory of selections in two passes.
 pub(crate) struct SelectTwoPass<T> {
     compacted: Region<T>,
-    /// Items that each warp keeps.
+    /// The number of items that each warp keeps.
     counts: Region<u64>,
-    /// Items of a warp's piece.
+    /// The items of a warp's piece.
     piece: usize,
 }
 
 impl<T: Words> SelectTwoPass<T> {
     /// Plans selections of `len` items.
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
-        // Whole segments of 32, so that stores stay aligned.
+        // A multiple of 32, so that stores stay aligned.
         let piece = len.div_ceil(TWO_PASS_WARPS).next_multiple_of(32).max(32);
         Self { compacted: layout.reserve(len), counts: layout.reserve(len.div_ceil(piece)), piece }
     }
 
-    /// Takes the items whose flag is not 0.
+    /// Selects the items whose flag is not 0.
     ///
     /// # Safety
-    /// As [`Select::run_flagged`], for as many items as planned.
+    /// Like [`Select::run_flagged`], for as many items as planned.
     pub(crate) unsafe fn run_flagged(
         &self,
         stream: &Stream,
@@ -126,7 +127,7 @@ impl<T: Words> SelectTwoPass<T> {
     ) -> Result<()> {
         let (compacted, counts) = (temp.view(self.compacted), temp.view(self.counts));
         let (threads, piece) = (32 * counts.len() as u64, self.piece as u64);
-        // SAFETY: passed on to the caller; a warp a count.
+        // SAFETY: passed on to the caller; there is a count per warp.
         unsafe {
             let args = (input, flags, compacted, counts, piece);
             stream.launch_items::<primitives_select_pieces<T>>(threads, args)?;
@@ -136,25 +137,26 @@ impl<T: Words> SelectTwoPass<T> {
     }
 }
 
-/// Bytes of temporary memory of a selection of `len` items in one pass.
+/// Returns the bytes of temporary memory of a selection of `len` items in one pass.
 pub fn plan<T: Item>(len: usize) -> u64 {
     let mut layout = Layout::new();
     Select::plan::<T::Bits>(&mut layout, len);
     layout.bytes()
 }
 
-/// Bytes of temporary memory of a selection of `len` items in two passes.
+/// Returns the bytes of temporary memory of a selection of `len` items in two passes.
 pub fn plan_two_pass<T: Item>(len: usize) -> u64 {
     let mut layout = Layout::new();
     SelectTwoPass::<T::Bits>::plan(&mut layout, len);
     layout.bytes()
 }
 
-/// Takes the items whose flag is not 0 to the front of `kept`, and their number to `count`.
+/// Writes the items whose flag is not 0 to the front of `kept`, and their number to `count`.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if flags or output are not as many as the items, or the count is not one;
-/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+/// [`Error::Shape`](crate::Error::Shape) unless there are as many flags and outputs as items, and one count;
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and errors of
+/// the driver.
 pub fn flagged<T: Item>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -166,10 +168,10 @@ pub fn flagged<T: Item>(
     select_flagged(stream, workspace, input, flags, kept, None, count)
 }
 
-/// As [`flagged`], and the items whose flag is 0 to the front of `others`, in their order.
+/// Like [`flagged`]; also writes the items whose flag is 0 to the front of `others`, in input order.
 ///
 /// # Errors
-/// As [`flagged`].
+/// Like [`flagged`].
 pub fn partition_flagged<T: Item>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -182,10 +184,10 @@ pub fn partition_flagged<T: Item>(
     select_flagged(stream, workspace, input, flags, kept, Some(others), count)
 }
 
-/// As [`flagged`], in two passes.
+/// Like [`flagged`], in two passes.
 ///
 /// # Errors
-/// As [`flagged`].
+/// Like [`flagged`].
 pub fn flagged_two_pass<T: Item>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -208,11 +210,11 @@ pub fn flagged_two_pass<T: Item>(
     unsafe { select.run_flagged(stream, &temp, input, flags.slice(), kept, count.slice_mut()) }
 }
 
-/// Takes the items of which predicate `P` holds ([`Below`](super::predicate::Below) the bound,
+/// Writes the items that satisfy predicate `P` ([`Below`](super::predicate::Below) or
 /// [`AtLeast`](super::predicate::AtLeast) the bound) to the front of `kept`, and their number to `count`.
 ///
 /// # Errors
-/// As [`flagged`].
+/// Like [`flagged`].
 pub fn matching<T: Words, P: SelectPredicate<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -224,10 +226,10 @@ pub fn matching<T: Words, P: SelectPredicate<T>>(
     select_if::<T, P>(stream, workspace, input, bound, kept, None, count)
 }
 
-/// As [`matching`], and the other items to the front of `others`, in their order.
+/// Like [`matching`]; also writes the other items to the front of `others`, in input order.
 ///
 /// # Errors
-/// As [`flagged`].
+/// Like [`flagged`].
 pub fn partition<T: Words, P: SelectPredicate<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -289,7 +291,7 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     unsafe { select.run_if::<T, P>(stream, &temp, input.slice(), bound, to) }
 }
 
-/// Shapes and devices of a selection.
+/// Checks the lengths and devices of a selection's buffers.
 pub(super) fn check<T: cust_core::DeviceCopy>(
     stream: &Stream,
     input: &Buffer<T>,
@@ -297,13 +299,13 @@ pub(super) fn check<T: cust_core::DeviceCopy>(
     others: Option<&Buffer<T>>,
     count: &Buffer<u64>,
 ) -> Result<()> {
-    kept.check_items("room for selected items", input.len())?;
+    kept.check_items("capacity for selected items", input.len())?;
     count.check_items("counts of a selection", 1)?;
     input.check_device(stream)?;
     kept.check_device(stream)?;
     count.check_device(stream)?;
     if let Some(others) = others {
-        others.check_items("room for the other items", input.len())?;
+        others.check_items("capacity for the other items", input.len())?;
         others.check_device(stream)?;
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Unique: the first item of every run of equal items, in one pass.
 //!
-//! A comparison of neighbors decides where a run ends: [`EqualBits`](super::predicate::EqualBits) of `u32`, `u64` and
-//! [`Bits128`](super::item::Bits128), [`EqualHigh`](super::predicate::EqualHigh) of `u64`. Everything else is as in
-//! [`select`](super::select).
+//! A comparison of adjacent items decides where a run ends: [`EqualBits`](super::predicate::EqualBits) of `u32`, `u64`
+//! and [`Bits128`](super::item::Bits128), or [`EqualHigh`](super::predicate::EqualHigh) of `u64`. Everything else is as
+//! in [`select`](super::select).
 
 use super::pairs::empty_view;
 use super::select::{Select, check};
@@ -12,17 +12,17 @@ pub use kauri_kernels::primitives::unique::UniqueRun;
 use kauri_kernels::primitives::unique::primitives_unique;
 use kauri_kernels::thread::words::Words;
 
-/// Bytes of temporary memory for `len` items.
+/// Returns the bytes of temporary memory for `len` items.
 pub fn plan<T: Words>(len: usize) -> u64 {
     let mut layout = Layout::new();
     Select::plan::<T>(&mut layout, len);
     layout.bytes()
 }
 
-/// Takes the first item of every run to the front of `kept`, and the number of runs to `count`.
+/// Writes the first item of every run to the front of `kept`, and the number of runs to `count`.
 ///
 /// # Errors
-/// As [`select::flagged`](super::select::flagged).
+/// Like [`select::flagged`](super::select::flagged).
 pub fn unique<T: Words, R: UniqueRun<T>>(
     stream: &Stream,
     workspace: &mut Workspace,

@@ -100,7 +100,7 @@ impl<C: Coord> GpuTree<C> {
 
     /// What answers queries, which the first one makes.
     pub(crate) fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        let index = self.index.get_or_make(|| {
+        let index = self.index.get_or_try_init(|| {
             let frame = Buffer::from_slice(&Stream::new(self.gpu())?, &self.frame, "quadtree frame")?;
             let num_points = self.num_points() as u32;
             let cells = Cells { frame, nodes: self.nodes.clone(), dims: self.dims, num_points };

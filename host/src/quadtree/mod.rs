@@ -240,7 +240,7 @@ impl<P: Cartesian> Quadtree<P> {
     ///   64 points or more, which takes the memory of these points again.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for options beyond their bounds; [`Error::TooManyPoints`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
+    /// [`Error::OutOfRange`] for options beyond their bounds; [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`] or
     /// [`Error::CoordinateTooLarge`] for the first point that cannot be indexed; [`Error::TooManyItems`] for 2^32 nodes;
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &QuadtreeOptions) -> Result<Self> {
@@ -260,7 +260,7 @@ impl<P: Cartesian> Quadtree<P> {
         const { assert!(P::DIMS == 2 || P::DIMS == 3, "quadtrees have points of 2 coordinates, octrees of 3") };
         options.check()?;
         if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: points.len() as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
         }
         let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
@@ -288,7 +288,7 @@ impl<P: Cartesian> Quadtree<P> {
         let num_points = coords.len() / P::DIMS;
         coords.check(stream, "coordinates of points", num_points * P::DIMS)?;
         if num_points as u64 > MAX_POINTS {
-            return Err(Error::TooManyPoints { count: num_points as u64, max: MAX_POINTS });
+            return Err(Error::TooManyItems { what: "points", count: num_points as u64, max: MAX_POINTS });
         }
         let device = Device::from_gpu(stream.gpu().clone());
         let coords = P::Coord::wrap::<BufferRef<'_>>(coords);

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
 use crate::once::Once;
-use crate::point::{Cartesian, Dispatch, Name, Typed, with_coordinate};
+use crate::point::{Cartesian, Dispatch, NoValue, Typed, with_coordinate};
 use crate::primitives::cpu::bounds::bounds;
 use crate::quadtree::backend::Backend;
 use crate::quadtree::host::{HostTree, NodeWords, Unchecked};
@@ -107,7 +107,7 @@ fn checked_frame<C: Coord, const D: usize>(
 
 /// The tree of a file on a device.
 fn load(
-    coordinate: Typed<Name>,
+    coordinate: Typed<NoValue>,
     device: &Device,
     file: IndexFile,
     dims: usize,

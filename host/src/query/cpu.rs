@@ -58,7 +58,7 @@ impl<C: Coord> CpuIndex<C> {
     /// The nodes with the boxes that walks go by.
     pub(crate) fn traversable<const D: usize>(&self) -> Result<Nodes<'_, C, D>> {
         let nodes = self.nodes::<D>();
-        let boxes = self.boxes.get_or_make(|| Boxes::new(nodes))?;
+        let boxes = self.boxes.get_or_try_init(|| Boxes::new(nodes))?;
         Ok(Nodes { boxes: boxes.view(), ..nodes })
     }
 

@@ -64,7 +64,7 @@ impl DeviceMesh<'_> {
             let limit = <f32 as Coord>::LIMIT;
             let is_usable = |x: &f32| x.abs() <= limit;
             let axis = place.iter().position(|x| !is_usable(x)).unwrap_or_default();
-            return Err(Error::of_coordinate(
+            return Err(Error::invalid_coordinate(
                 "vertex",
                 vertex.into(),
                 axis,

@@ -1,4 +1,4 @@
-//! Writing files so that they are there as a whole or not at all.
+//! Atomic writes of files: a file is replaced as a whole or not at all.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use super::unfinished;
 use crate::error::{Error, Result};
 
-/// Writes a file through `write` and puts it at `path` in one step.
+/// Writes a file through `write`, and moves it to `path` in one step.
 ///
-/// The text goes to a temporary file in the same folder, which takes the place of `path` once it is on the disk. After an
-/// error `path` is what it was before and the temporary file is gone. A link is followed. Pipes and what is in `/dev`, such
-/// as `/dev/stdout`, cannot be replaced and are appended to.
+/// The bytes go to a temporary file in the same folder, which replaces `path` once it is on the disk. After an error
+/// `path` is unchanged and the temporary file is removed. Links are followed. Pipes and files in `/dev`, such as
+/// `/dev/stdout`, cannot be replaced and are appended to.
 ///
 /// # Errors
-/// [`Error::Io`] with `path`: a folder that is missing or cannot be written to, a full disk, an error of `write`.
+/// [`Error::Io`] with `path`: a folder that is missing or read-only, a full disk, an error of `write`.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     write_file(path, |file| write(file))
 }
 
-/// [`write_atomically`] with a `write` that has errors of its own.
+/// [`write_atomically`] for a `write` with its own error type.
 ///
 /// # Errors
-/// Errors of `write`, unchanged; otherwise those of [`write_atomically`].
+/// Errors of `write`, unchanged; otherwise errors of [`write_atomically`].
 pub fn write_atomically_or<E: From<Error>>(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
@@ -42,9 +42,9 @@ pub fn write_atomically_or<E: From<Error>>(
 
 fn write_file(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<()> {
     let result = match fs::metadata(path) {
-        Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        // `/dev/stdout` may lead to a regular file, which others hold open and must not lose.
-        Ok(there) if !there.is_file() || path.starts_with("/dev") => {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        // `/dev/stdout` can refer to a regular file, which other programs have open and must not lose.
+        Ok(metadata) if !metadata.is_file() || path.starts_with("/dev") => {
             fs::File::options().append(true).open(path).and_then(|file| write_all(file, write).map(drop))
         }
         _ => replace(&fs::canonicalize(path).unwrap_or_else(|_| path.into()), write),
@@ -57,14 +57,14 @@ fn replace(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Resul
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
     };
-    // Asked for by itself, since errors of the temporary file would show its name instead of the caller's.
+    // Checked separately, since errors of the temporary file would name it instead of `path`.
     fs::metadata(&folder)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".kauri-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // What any new file gets, less the umask; temporary files are private by default.
+        // The permissions of any new file, less the umask; temporary files are private by default.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let mut file =

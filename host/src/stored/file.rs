@@ -1,4 +1,4 @@
-//! A file of an index, read or mapped, whose header and checksums are right.
+//! An index file, read or mapped, with a verified header and verified checksums.
 
 use bytemuck::Pod;
 use std::fs::{File, Metadata};
@@ -9,58 +9,59 @@ use std::sync::Arc;
 
 use super::checksum;
 use super::header::{
-    self, ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header, NUM_NODES_AT, NUM_POINTS_AT, PointType, Wrong,
+    self, ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header, HeaderError, NUM_NODES_AT, NUM_POINTS_AT, PointType,
 };
 use crate::error::{Error, Result};
-use crate::memory::bytes::{Bytes, read_full};
-use crate::memory::{Items, OfFile};
+use crate::memory::bytes::{Bytes, Length, read_full};
+use crate::memory::{FileItems, Items};
 use crate::point::MAX_POINTS;
 
-/// Header and sections.
+/// The header and sections of an index file.
 pub(crate) struct IndexFile {
     path: PathBuf,
     header: Header,
-    /// Where each section begins.
+    /// The begin of each section.
     offsets: Vec<u64>,
     bytes: Arc<Bytes>,
-    /// Sections that have been taken.
+    /// The number of sections that have been taken.
     taken: usize,
 }
 
-/// What a file is to hold.
+/// The expected contents of a file.
 pub(super) struct Expected {
     pub(super) kind: &'static str,
     pub(super) points: PointType,
 }
 
-/// A file that is open, as it was then.
+/// An open file with its metadata at that time.
 pub(super) struct Opened<'a> {
     path: &'a Path,
     file: File,
-    there: Metadata,
+    metadata: Metadata,
 }
 
 impl<'a> Opened<'a> {
     pub(super) fn new(path: &'a Path) -> Result<Self> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-        let (there, file) = opened.map_err(|error| At(path).io(error))?;
-        Ok(Self { path, file, there })
+        let (metadata, file) = opened.map_err(|error| FileErrors(path).io(error))?;
+        Ok(Self { path, file, metadata })
     }
 
-    /// Checks that nobody has changed the file since, as far as its length and its time tell.
+    /// Checks that the file is unchanged since, judging by its length and modification time.
     pub(super) fn check_unchanged(&self) -> Result<()> {
-        let at = At(self.path);
+        let at = FileErrors(self.path);
         let now = self.file.metadata().map_err(|error| at.io(error))?;
-        let is_same = now.len() == self.there.len() && now.modified().ok() == self.there.modified().ok();
+        let is_same =
+            now.len() == self.metadata.len() && now.modified().ok() == self.metadata.modified().ok();
         if is_same {
             return Ok(());
         }
         let what = "the file was changed while it was mapped: load it instead".into();
-        Err(at.corrupt(now.len().min(self.there.len()), what))
+        Err(at.corrupt(now.len().min(self.metadata.len()), what))
     }
 }
 
-/// A section as items, which may be anything.
+/// A section as items, whose values are not validated.
 pub(crate) struct Section<T> {
     pub(crate) items: Items<T>,
     path: PathBuf,
@@ -68,7 +69,7 @@ pub(crate) struct Section<T> {
 }
 
 impl<T> Section<T> {
-    /// What is wrong with item `i`.
+    /// Returns the error of an invalid item `i`.
     pub(crate) fn corrupt(&self, i: usize, what: String) -> Error {
         let offset = self.offset + (i * size_of::<T>()) as u64;
         Error::CorruptFile { path: self.path.clone(), offset, what }
@@ -80,53 +81,54 @@ impl IndexFile {
     pub(super) fn load(path: &Path, expected: &Expected) -> Result<Self> {
         let io_error = |source| Error::Io { path: path.into(), source };
         let mut file = File::open(path).map_err(io_error)?;
-        let there = file.metadata().map_err(io_error)?;
+        let metadata = file.metadata().map_err(io_error)?;
         // Pipes have no length.
-        Self::read(path, &mut file, there.is_file().then_some(there.len()), expected)
+        Self::read(path, &mut file, metadata.is_file().then_some(metadata.len()), expected)
     }
 
-    /// Reads what a reader has, if `len` is given of so many bytes, and no further than to the end of the index.
+    /// Reads an index from a reader, up to the end of the index. `len` is the known length of the input.
     pub(super) fn read(
         path: &Path,
         reader: &mut dyn Read,
         len: Option<u64>,
         expected: &Expected,
     ) -> Result<Self> {
-        let at = At(path);
+        let at = FileErrors(path);
         let (front, front_bytes) = at.read_front(reader)?;
         let (header, offsets, file_bytes) = at.expected_header(&front, front_bytes, expected)?;
         if let Some(len) = len {
             at.check_len(len, file_bytes)?;
         }
         let bytes = usize::try_from(file_bytes).map_err(|_| at.too_large(file_bytes))?;
-        let bytes = Bytes::read(&front, reader, bytes, len.is_some())?.map_err(|error| at.io(error))?;
+        let length = if len.is_some() { Length::Verified } else { Length::Claimed };
+        let bytes = Bytes::read(&front, reader, bytes, length)?.map_err(|error| at.io(error))?;
         Self::checked(path, header, offsets, file_bytes, bytes)
     }
 
     /// Maps a file.
     ///
     /// # Safety
-    /// Nobody changes the file as long as the result, or a section of it, is there.
+    /// Nothing changes the file while the result, or a section of it, exists.
     pub(super) unsafe fn map(opened: &Opened<'_>, expected: &Expected) -> Result<Self> {
-        let Opened { path, file, there } = opened;
-        let at = At(path);
-        // What is not there cannot be mapped, not even the nothing of an empty file; a folder can be opened.
-        if there.is_dir() {
+        let Opened { path, file, metadata } = opened;
+        let at = FileErrors(path);
+        // An empty file cannot be mapped; a folder can be opened, but not mapped.
+        if metadata.is_dir() {
             return Err(at.io(io::ErrorKind::IsADirectory.into()));
         }
-        if there.len() == 0 {
-            header::front_bytes(&[]).map_err(|wrong| at.wrong(wrong))?;
+        if metadata.len() == 0 {
+            header::front_bytes(&[]).map_err(|error| at.header_error(error))?;
         }
         // SAFETY: passed on to the caller.
         let bytes = unsafe { Bytes::map(file) }.map_err(|error| at.io(error))?;
         let start = &bytes[..bytes.len().min(HEADER_BYTES)];
-        let front_bytes = header::front_bytes(start).map_err(|wrong| at.wrong(wrong))?;
+        let front_bytes = header::front_bytes(start).map_err(|error| at.header_error(error))?;
         let front = &bytes[..bytes.len().min(front_bytes)];
         let (header, offsets, file_bytes) = at.expected_header(front, front_bytes, expected)?;
         Self::checked(path, header, offsets, file_bytes, bytes)
     }
 
-    /// Checks all bytes behind the table.
+    /// Checks all bytes behind the section table.
     fn checked(
         path: &Path,
         header: Header,
@@ -134,9 +136,9 @@ impl IndexFile {
         file_bytes: u64,
         bytes: Bytes,
     ) -> Result<Self> {
-        let at = At(path);
+        let at = FileErrors(path);
         at.check_len(bytes.len() as u64, file_bytes)?;
-        // The first section follows the table as every other the one before it.
+        // Every section follows the previous one, and the first follows the table.
         let mut end = (HEADER_BYTES + ENTRY_BYTES * header.sections.len()) as u64;
         for (section, &offset) in header.sections.iter().zip(&offsets) {
             debug_assert!(offset % ALIGNMENT == 0);
@@ -147,18 +149,18 @@ impl IndexFile {
             end = offset + section.bytes;
             if checksum::of_pieces(&bytes[offset as usize..end as usize]) != section.checksum {
                 let tag = &section.tag;
-                return Err(at.corrupt(offset, format!("the checksum of the section '{tag}' is another")));
+                return Err(at.corrupt(offset, format!("the checksum of the section '{tag}' does not match")));
             }
         }
         Ok(Self { path: path.into(), header, offsets, bytes: Arc::new(bytes), taken: 0 })
     }
 
-    /// Number of points, as many as ids can name.
+    /// Returns the number of points, at most [`MAX_POINTS`].
     pub(crate) fn num_points(&self) -> Result<usize> {
         self.number(NUM_POINTS_AT, self.header.num_points, 0..=MAX_POINTS, "points")
     }
 
-    /// Number of nodes, which lies in a range.
+    /// Returns the number of nodes, which must be in `range`.
     pub(crate) fn num_nodes(&self, range: RangeInclusive<usize>) -> Result<usize> {
         let (least, most) = (*range.start() as u64, *range.end() as u64);
         self.number(NUM_NODES_AT, self.header.num_nodes, least..=most, "nodes")
@@ -169,28 +171,29 @@ impl IndexFile {
             return Ok(number as usize);
         }
         let (least, most) = range.into_inner();
-        let what = format!("{number} {what}, where there are {least} to {most}");
-        Err(At(&self.path).corrupt(at as u64, what))
+        let what = format!("{number} {what}: expected {least} to {most}");
+        Err(FileErrors(&self.path).corrupt(at as u64, what))
     }
 
-    /// The next section, which is to have that tag and one of these numbers of items.
+    /// Takes the next section, which must have this tag and one of these numbers of items.
     pub(crate) fn section<T: Pod>(&mut self, tag: &str, lens: &[usize]) -> Result<Section<T>> {
-        let (i, at) = (self.taken, At(&self.path));
+        let (i, at) = (self.taken, FileErrors(&self.path));
         self.taken += 1;
         let entry_at = (HEADER_BYTES + ENTRY_BYTES * i) as u64;
         let Some(section) = self.header.sections.get(i).filter(|section| section.tag == tag) else {
-            return Err(at.corrupt(entry_at, format!("section {i} is to be '{tag}'")));
+            return Err(at.corrupt(entry_at, format!("section {i} should be '{tag}'")));
         };
         let bytes = |len: &usize| *len as u64 * size_of::<T>() as u64;
         if !lens.iter().any(|len| bytes(len) == section.bytes) {
             let (found, expected) = (section.bytes, lens.iter().map(bytes).max().unwrap_or(0));
-            let what = format!("the section '{tag}' has {found} bytes, and is to have {expected}");
+            let what = format!("the section '{tag}' has {found} bytes, but should have {expected}");
             return Err(at.corrupt(entry_at + 16, what));
         }
         let offset = self.offsets[i];
         let range = offset as usize..(offset + section.bytes) as usize;
-        let items = OfFile::new(&self.bytes, range).expect("sections are aligned, and their lengths whole");
-        Ok(Section { items: Items::OfFile(items), path: self.path.clone(), offset })
+        let items =
+            FileItems::new(&self.bytes, range).expect("sections are aligned, and their lengths whole");
+        Ok(Section { items: Items::InFile(items), path: self.path.clone(), offset })
     }
 
     /// Checks that all sections have been taken.
@@ -198,19 +201,20 @@ impl IndexFile {
         match self.header.sections.get(self.taken) {
             None => Ok(()),
             Some(section) => {
-                let what = format!("there is a section '{}' that this index does not have", section.tag);
-                Err(At(&self.path).corrupt((HEADER_BYTES + ENTRY_BYTES * self.taken) as u64, what))
+                let what = format!("the section '{}' does not belong to this index", section.tag);
+                Err(FileErrors(&self.path).corrupt((HEADER_BYTES + ENTRY_BYTES * self.taken) as u64, what))
             }
         }
     }
 }
 
-/// The header of a file of any index, which has as many bytes as it says; nothing if it does not begin as one. Sections are not read.
+/// Reads the header of any index file, and checks the length of the file; `None` if the file is not an index. Sections
+/// are not read.
 pub(super) fn header_of(path: &Path) -> Result<Option<Header>> {
-    let at = At(path);
-    // What is read from a pipe is gone for others.
-    let there = path.metadata().map_err(|error| at.io(error))?;
-    if !there.is_file() {
+    let at = FileErrors(path);
+    // Reading from a pipe would consume its data.
+    let metadata = path.metadata().map_err(|error| at.io(error))?;
+    if !metadata.is_file() {
         return Ok(None);
     }
     let mut file = File::open(path).map_err(|error| at.io(error))?;
@@ -221,14 +225,14 @@ pub(super) fn header_of(path: &Path) -> Result<Option<Header>> {
     }
     let (front, front_bytes) = at.read_front(&mut start.as_slice().chain(&mut file))?;
     let (header, _, file_bytes) = at.header(&front, front_bytes)?;
-    at.check_len(there.len(), file_bytes)?;
+    at.check_len(metadata.len(), file_bytes)?;
     Ok(Some(header))
 }
 
-/// Errors of a file.
-struct At<'a>(&'a Path);
+/// Constructs the errors of a file.
+struct FileErrors<'a>(&'a Path);
 
-impl At<'_> {
+impl FileErrors<'_> {
     fn io(&self, source: io::Error) -> Error {
         Error::Io { path: self.0.into(), source }
     }
@@ -237,10 +241,10 @@ impl At<'_> {
         Error::CorruptFile { path: self.0.into(), offset, what }
     }
 
-    fn wrong(&self, wrong: Wrong) -> Error {
-        match wrong {
-            Wrong::Corrupt(offset, what) => self.corrupt(offset, what),
-            Wrong::Version(version) => {
+    fn header_error(&self, error: HeaderError) -> Error {
+        match error {
+            HeaderError::Corrupt(offset, what) => self.corrupt(offset, what),
+            HeaderError::Version(version) => {
                 self.other("version of the format", header::version(), version.to_string())
             }
         }
@@ -254,30 +258,30 @@ impl At<'_> {
         self.corrupt(0, format!("{bytes} bytes are more than can be addressed"))
     }
 
-    /// Reads header and table, as far as they are there, and how many bytes there should be.
+    /// Reads header and table as far as they exist. Returns them, and the number of bytes that they should have.
     fn read_front(&self, reader: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
         let mut front = vec![0; HEADER_BYTES];
         let got = read_full(reader, &mut front).map_err(|error| self.io(error))?;
         front.truncate(got);
-        let front_bytes = header::front_bytes(&front).map_err(|wrong| self.wrong(wrong))?;
+        let front_bytes = header::front_bytes(&front).map_err(|error| self.header_error(error))?;
         front.resize(front_bytes, 0);
         let got = read_full(reader, &mut front[HEADER_BYTES..]).map_err(|error| self.io(error))?;
         front.truncate(HEADER_BYTES + got);
         Ok((front, front_bytes))
     }
 
-    /// The header of a file, where its sections begin, and its length.
+    /// Returns the header of a file, the begins of its sections, and its length.
     fn header(&self, front: &[u8], front_bytes: usize) -> Result<(Header, Vec<u64>, u64)> {
         if front.len() < front_bytes {
             let what = format!("the file ends here, within a table up to byte {front_bytes}");
             return Err(self.corrupt(front.len() as u64, what));
         }
-        let header = Header::from_bytes(front).map_err(|wrong| self.wrong(wrong))?;
+        let header = Header::from_bytes(front).map_err(|error| self.header_error(error))?;
         let (offsets, file_bytes) = header.layout().expect("the header has been checked");
         Ok((header, offsets, file_bytes))
     }
 
-    /// The same of a file that holds what is expected.
+    /// Like [`header`](Self::header), and checks that the contents are the expected ones.
     fn expected_header(
         &self,
         front: &[u8],
@@ -300,8 +304,8 @@ impl At<'_> {
             return Ok(());
         }
         let what = match len < expected {
-            true => format!("the file ends here, and is to have {expected} bytes"),
-            false => format!("the file goes on, and is to have {expected} bytes"),
+            true => format!("the file ends here, but should have {expected} bytes"),
+            false => format!("the file continues here, but should have {expected} bytes"),
         };
         Err(self.corrupt(len.min(expected), what))
     }
@@ -312,7 +316,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, SystemTime};
 
-    /// Pages are not looked at after the change: that may end the process.
+    /// Pages are not accessed after the change, which may end the process.
     #[test]
     fn files_that_change_while_they_are_mapped() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,20 +1,20 @@
-//! What stands before the sections of a file: what it is, how large, and where each section lies.
+//! The header and the section table of an index file.
 
 use super::checksum;
 
-/// The first bytes: not those of a text, and not the same after a change of line ends.
+/// The first bytes: no text file begins with them, and a conversion of line ends changes them.
 const MAGIC: [u8; 8] = *b"\x89KAURI\r\n";
 /// The only version so far.
 const VERSION: u32 = 1;
-/// Bytes before the table of sections, and of each entry of it.
+/// The bytes before the section table, and of each of its entries.
 pub(super) const HEADER_BYTES: usize = 128;
 pub(super) const ENTRY_BYTES: usize = 32;
-/// Most sections that a file may have, so that a wrong number of them is not believed.
+/// The most sections of a file, so that a wrong number is detected.
 const MAX_SECTIONS: u32 = 16;
-/// Sections begin at multiples of this.
+/// The alignment of sections.
 pub(super) const ALIGNMENT: u64 = 64;
 
-// Where each field is.
+// The offset of each field.
 const VERSION_AT: usize = 8;
 const SECTIONS_AT: usize = 12;
 const KIND_AT: usize = 16;
@@ -25,15 +25,15 @@ pub(super) const NUM_POINTS_AT: usize = 64;
 pub(super) const NUM_NODES_AT: usize = 72;
 const FILE_BYTES_AT: usize = 80;
 const CHECKSUM_AT: usize = 120;
-/// Bytes that are zero.
+/// The bytes that must be zero.
 const ZEROS: [std::ops::Range<usize>; 2] = [60..64, 88..CHECKSUM_AT];
 
-/// What points an index is over.
+/// The type of the points of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PointType {
     /// [`Point::NAME`](crate::Point::NAME).
     pub(crate) name: String,
-    /// Type of the coordinates inside the index.
+    /// The type of the coordinates inside the index.
     pub(crate) coord: String,
     pub(crate) dims: u32,
 }
@@ -44,10 +44,10 @@ impl std::fmt::Display for PointType {
     }
 }
 
-/// The fields.
+/// The fields of the header and the section table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Which index it is.
+    /// The kind of the index.
     pub(super) kind: String,
     pub(super) points: PointType,
     pub(super) num_points: u64,
@@ -55,7 +55,7 @@ pub(super) struct Header {
     pub(super) sections: Vec<Section>,
 }
 
-/// A section as the table has it.
+/// An entry of the section table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) tag: String,
@@ -63,19 +63,19 @@ pub(super) struct Section {
     pub(super) checksum: u64,
 }
 
-/// What is wrong with bytes that are to be a header.
+/// The error of an invalid header.
 #[derive(Debug)]
-pub(super) enum Wrong {
-    /// What stands at an offset.
+pub(super) enum HeaderError {
+    /// An invalid value at an offset.
     Corrupt(u64, String),
-    /// Another version of the format, which may be all right.
+    /// Another version of the format.
     Version(u32),
 }
 
-use Wrong::Corrupt;
+use HeaderError::Corrupt;
 
 impl Header {
-    /// As bytes: header and table.
+    /// Encodes header and table.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.front_bytes()];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
@@ -88,7 +88,7 @@ impl Header {
         put(DIMS_AT, &self.points.dims.to_le_bytes());
         put(NUM_POINTS_AT, &self.num_points.to_le_bytes());
         put(NUM_NODES_AT, &self.num_nodes.to_le_bytes());
-        let (offsets, file_bytes) = self.layout().expect("what is in memory has a size");
+        let (offsets, file_bytes) = self.layout().expect("sections in memory have a size");
         put(FILE_BYTES_AT, &file_bytes.to_le_bytes());
         for (i, (section, offset)) in self.sections.iter().zip(offsets).enumerate() {
             let at = HEADER_BYTES + i * ENTRY_BYTES;
@@ -102,18 +102,18 @@ impl Header {
         bytes
     }
 
-    /// Reads header and table, of which there are as many bytes as [`front_bytes`] says.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Wrong> {
+    /// Decodes header and table, which have [`front_bytes`] bytes.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, HeaderError> {
         if u64_at(bytes, CHECKSUM_AT) != checksum_of(bytes) {
-            return Err(Corrupt(CHECKSUM_AT as u64, "the checksum of the header is another".into()));
+            return Err(Corrupt(CHECKSUM_AT as u64, "the checksum of the header does not match".into()));
         }
         for range in ZEROS {
             if let Some(i) = bytes[range.clone()].iter().position(|&byte| byte != 0) {
-                return Err(Corrupt((range.start + i) as u64, "a byte without a meaning is not 0".into()));
+                return Err(Corrupt((range.start + i) as u64, "a reserved byte is not 0".into()));
             }
         }
-        let entry = |entry: &[u8], at: usize| -> Result<(Section, u64), Wrong> {
-            let tag = name_at(entry, 0, 8).ok_or_else(|| no_name(at))?;
+        let entry = |entry: &[u8], at: usize| -> Result<(Section, u64), HeaderError> {
+            let tag = name_at(entry, 0, 8).ok_or_else(|| invalid_name(at))?;
             let section = Section { tag, bytes: u64_at(entry, 16), checksum: u64_at(entry, 24) };
             Ok((section, u64_at(entry, 8)))
         };
@@ -123,7 +123,7 @@ impl Header {
             .collect::<Result<Vec<_>, _>>()?
             .into_iter()
             .unzip();
-        let name = |at, len| name_at(bytes, at, len).ok_or_else(|| no_name(at));
+        let name = |at, len| name_at(bytes, at, len).ok_or_else(|| invalid_name(at));
         let points =
             PointType { name: name(POINTS_AT, 16)?, coord: name(COORD_AT, 8)?, dims: u32_at(bytes, DIMS_AT) };
         let header = Self {
@@ -133,29 +133,29 @@ impl Header {
             num_nodes: u64_at(bytes, NUM_NODES_AT),
             sections,
         };
-        // There is one place for each section, so that none can lie in another or be left out.
+        // Every section has exactly one valid offset, so that sections neither overlap nor leave gaps.
         let Some((offsets, file_bytes)) = header.layout() else {
             return Err(Corrupt(HEADER_BYTES as u64, "sections are longer than any file".into()));
         };
         if let Some(i) = (0..offsets.len()).find(|&i| offsets[i] != stored_offsets[i]) {
             let at = (HEADER_BYTES + i * ENTRY_BYTES + 8) as u64;
             let (expected, found) = (offsets[i], stored_offsets[i]);
-            return Err(Corrupt(at, format!("section {i} is to begin at {expected}, not at {found}")));
+            return Err(Corrupt(at, format!("section {i} should begin at {expected}, not at {found}")));
         }
         let found = u64_at(bytes, FILE_BYTES_AT);
         if found != file_bytes {
-            let what = format!("sections and header make {file_bytes} bytes, not {found}");
+            let what = format!("header and sections have {file_bytes} bytes, not {found}");
             return Err(Corrupt(FILE_BYTES_AT as u64, what));
         }
         Ok(header)
     }
 
-    /// Bytes of header and table.
+    /// Returns the bytes of header and table.
     fn front_bytes(&self) -> usize {
         HEADER_BYTES + self.sections.len() * ENTRY_BYTES
     }
 
-    /// Where each section begins, and bytes of the file; `None` if no file can be as large.
+    /// Returns the begin of each section and the bytes of the file; `None` if no file can be that large.
     pub(super) fn layout(&self) -> Option<(Vec<u64>, u64)> {
         let mut end = self.front_bytes() as u64;
         let mut offsets = Vec::with_capacity(self.sections.len());
@@ -168,19 +168,17 @@ impl Header {
     }
 }
 
-/// True for bytes that no other file begins with.
+/// Returns true for the magic bytes of an index file.
 pub(super) fn begins_index(bytes: &[u8]) -> bool {
     bytes == MAGIC
 }
 
-/// Bytes of header and table, by the first [`HEADER_BYTES`] of a file, or all that it has if it has not as many.
-pub(super) fn front_bytes(header: &[u8]) -> Result<usize, Wrong> {
+/// Returns the bytes of header and table. `header` has the first [`HEADER_BYTES`] of a file, or the whole file if it is
+/// shorter.
+pub(super) fn front_bytes(header: &[u8]) -> Result<usize, HeaderError> {
     let common = header.len().min(MAGIC.len());
     if header[..common] != MAGIC[..common] || header.is_empty() {
-        return Err(Corrupt(
-            0,
-            "this is no file of an index, which begins with the bytes of its magic".into(),
-        ));
+        return Err(Corrupt(0, "this is not an index file: the magic bytes are missing".into()));
     }
     if header.len() < HEADER_BYTES {
         let what = format!("the file ends here, within a header of {HEADER_BYTES} bytes");
@@ -188,7 +186,7 @@ pub(super) fn front_bytes(header: &[u8]) -> Result<usize, Wrong> {
     }
     match u32_at(header, VERSION_AT) {
         VERSION => {}
-        other => return Err(Wrong::Version(other)),
+        other => return Err(HeaderError::Version(other)),
     }
     match u32_at(header, SECTIONS_AT) {
         number @ 0..=MAX_SECTIONS => Ok(HEADER_BYTES + number as usize * ENTRY_BYTES),
@@ -199,12 +197,12 @@ pub(super) fn front_bytes(header: &[u8]) -> Result<usize, Wrong> {
     }
 }
 
-/// The version that is read, as text.
+/// Returns the supported version, as text.
 pub(super) fn version() -> String {
     VERSION.to_string()
 }
 
-/// Of all bytes of header and table but those of the checksum.
+/// Returns the checksum of all bytes of header and table except the checksum itself.
 fn checksum_of(bytes: &[u8]) -> u64 {
     checksum::short(&[&bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..]].concat())
 }
@@ -217,7 +215,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
-/// Printable ASCII with zeros behind it.
+/// Decodes printable ASCII with trailing zeros.
 fn name_at(bytes: &[u8], at: usize, len: usize) -> Option<String> {
     let field = &bytes[at..at + len];
     let end = field.iter().position(|&byte| byte == 0).unwrap_or(len);
@@ -225,6 +223,6 @@ fn name_at(bytes: &[u8], at: usize, len: usize) -> Option<String> {
     is_name.then(|| field[..end].iter().map(|&byte| char::from(byte)).collect())
 }
 
-fn no_name(at: usize) -> Wrong {
-    Corrupt(at as u64, "a name is not ASCII with zeros behind it".into())
+fn invalid_name(at: usize) -> HeaderError {
+    Corrupt(at as u64, "a name is not ASCII with trailing zeros".into())
 }

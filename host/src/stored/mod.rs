@@ -1,6 +1,7 @@
 //! Index files: header, sections, checksums, atomic writes.
 //!
-//! An index implements [`Stored`]: it lists its sections, and is loaded from sections that it checks. `docs/file-format.md` has the layout.
+//! An index implements [`Stored`]: it lists its sections, and is loaded from sections that it validates.
+//! `docs/file-format.md` has the layout.
 
 mod atomic;
 mod checksum;
@@ -30,25 +31,25 @@ compile_error!(
     "files of indexes are little-endian, and their sections used as they are: leave out the feature `io`"
 );
 
-/// An index that has files.
+/// An index that can be saved to a file.
 pub(crate) trait Stored: Sized {
     /// Its name in files, at most 16 bytes.
     const KIND: &'static str;
-    /// Its points.
+    /// The type of its points.
     type Point: Point;
 
     /// Passes the contents of the file to `write`.
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()>;
 
-    /// Makes the index of a file of this kind and of these points.
+    /// Loads the index from a file with this kind and these points.
     fn from_file(device: &Device, file: IndexFile, stats: Stats) -> Result<Self>;
 }
 
-/// What is written.
+/// The contents of a file.
 pub(crate) struct Contents<'a> {
     pub(crate) num_points: usize,
     pub(crate) num_nodes: usize,
-    /// Tags of at most 8 bytes, and what they name.
+    /// The sections with their tags of at most 8 bytes.
     pub(crate) sections: &'a [(&'static str, &'a [u8])],
 }
 
@@ -88,7 +89,7 @@ fn expected<I: Stored>() -> Expected {
     Expected { kind: I::KIND, points: PointType { name, coord, dims: I::Point::DIMS as u32 } }
 }
 
-/// True for what a file can hold as a name.
+/// Returns true for a valid name in a file.
 const fn is_name(name: &str, max: usize) -> bool {
     let mut i = 0;
     while i < name.len() {
@@ -100,7 +101,7 @@ const fn is_name(name: &str, max: usize) -> bool {
     name.len() <= max
 }
 
-/// Writes a file, all of it or nothing.
+/// Writes a file atomically.
 pub(crate) fn save<I: Stored>(index: &I, path: &Path) -> Result<()> {
     index.contents(&mut |contents| {
         let header = contents.header(expected::<I>());
@@ -108,7 +109,7 @@ pub(crate) fn save<I: Stored>(index: &I, path: &Path) -> Result<()> {
     })
 }
 
-/// Writes the bytes of a file.
+/// Writes the bytes of a file to a writer.
 pub(crate) fn write_to<I: Stored>(index: &I, writer: &mut dyn Write) -> Result<()> {
     index.contents(&mut |contents| {
         let header = contents.header(expected::<I>());
@@ -122,7 +123,7 @@ pub(crate) fn load<I: Stored>(device: &Device, path: &Path) -> Result<I> {
     opened(device, || IndexFile::load(path, &expected::<I>()))
 }
 
-/// Reads the bytes of a file.
+/// Reads the bytes of a file from a reader.
 pub(crate) fn read_from<I: Stored>(device: &Device, reader: &mut dyn Read) -> Result<I> {
     opened(device, || IndexFile::read(Path::new(""), reader, None, &expected::<I>()))
 }
@@ -130,7 +131,7 @@ pub(crate) fn read_from<I: Stored>(device: &Device, reader: &mut dyn Read) -> Re
 /// Maps a file.
 ///
 /// # Safety
-/// Nobody changes the file as long as the index is there.
+/// Nothing changes the file while the index exists.
 pub(crate) unsafe fn map<I: Stored>(device: &Device, path: &Path) -> Result<I> {
     let file = Opened::new(path)?;
     // SAFETY: passed on to the caller.
@@ -140,6 +141,20 @@ pub(crate) unsafe fn map<I: Stored>(device: &Device, path: &Path) -> Result<I> {
 }
 
 /// The header of an index file.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions};
+///
+/// # let folder = std::env::temp_dir().join(format!("kauri-info-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let path = folder.join("points.kauri");
+/// KdTree::build(&Device::cpu(), &[[0.0f32, 1.0]], &KdTreeOptions::default())?.save(&path)?;
+/// let info = kauri::io::index_info(&path)?.expect("an index file");
+/// assert_eq!((info.kind.as_str(), info.num_points), ("kdtree", 1));
+/// assert_eq!(info.points(), "f32 as 2 x f32");
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IndexInfo {
@@ -149,18 +164,18 @@ pub struct IndexInfo {
     pub point_type: String,
     /// The type of the coordinates inside the index, `f32` or `f64`.
     pub coordinate_type: String,
-    /// Coordinates of a point.
+    /// The number of coordinates of a point.
     pub dims: u32,
-    /// Number of points.
+    /// The number of points.
     pub num_points: u64,
-    /// Number of nodes.
+    /// The number of nodes.
     pub num_nodes: u64,
-    /// The tag of each section, and its bytes.
+    /// The tag and the bytes of each section.
     pub sections: Vec<(String, u64)>,
 }
 
 impl IndexInfo {
-    /// The type of the points as a text, for example "i32 as 2 x f64".
+    /// Returns the type of the points as text, for example "i32 as 2 x f64".
     pub fn points(&self) -> String {
         format!("{} as {} x {}", self.point_type, self.dims, self.coordinate_type)
     }
@@ -186,8 +201,8 @@ fn opened<I: Stored>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) 
     I::from_file(device, file, stats)
 }
 
-/// Gives an index over points its calls of files. Their documentation differs in what is checked beside points, in what memory loading
-/// takes beside the file, and in an example.
+/// Implements the file methods of an index over points. The parameters are the parts of their documentation that
+/// differ: the checks beyond the points, the memory that loading takes beyond the file, and an example.
 macro_rules! files_of_index {
     (
         $Index:ident<P: $Points:path>;
@@ -196,19 +211,20 @@ macro_rules! files_of_index {
         $(example: $example:literal;)?
     ) => {
         impl<P: $Points> $Index<P> {
-            /// Writes the index to a file, from which [`load`](Self::load) and [`map`](Self::map) make it again, on any device.
+            /// Writes the index to a file. [`load`](Self::load) and [`map`](Self::map) read it on any device.
             ///
-            /// The file has the same bytes whichever device built the index; the [format] is documented. It is written under another
-            /// name in the same folder and takes the place of `path` at the end: after an error `path` is what it was before, and
-            /// whoever has the old file mapped keeps it. An index on a GPU is copied to host memory first, twice while it is put in
-            /// order.
+            /// The file has the same bytes whichever device built the index; the [format] is documented. It is written
+            /// under another name in the same folder, and replaces `path` at the end: after an error `path` is
+            /// unchanged, and a program that has the old file mapped keeps it. An index on a GPU is first copied to
+            /// host memory, which takes twice its size while it is reordered.
             ///
             /// [format]: https://github.com/kauri-rs/kauri/blob/main/docs/file-format.md
             ///
             /// # Errors
-            /// [`Error::Io`](crate::Error::Io): a folder that is missing, a full disk; [`Error::NonFinite`](crate::Error::NonFinite) or
-            /// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) for a point that came from device memory and could not be
-            /// loaded; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
+            /// [`Error::Io`](crate::Error::Io) for a missing folder or a full disk;
+            /// [`Error::NonFinite`](crate::Error::NonFinite) or
+            /// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) for a point that came from device memory
+            /// and could not be loaded; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
             $(
                 ///
                 #[doc = $example]
@@ -217,37 +233,39 @@ macro_rules! files_of_index {
                 $crate::stored::save(self, path.as_ref())
             }
 
-            /// Writes the bytes of a file; they end with the index, and more may follow.
+            /// Writes the bytes of a file to a writer, which may continue behind the index.
             ///
             /// # Errors
-            /// Those of [`save`](Self::save), with an empty path; part of the bytes may be written then.
+            /// Errors of [`save`](Self::save), with an empty path; part of the bytes may be written then.
             pub fn write_to(&self, mut writer: impl std::io::Write) -> $crate::Result<()> {
                 $crate::stored::write_to(self, &mut writer)
             }
 
-            /// Reads a file to an index on `device`, whichever device it was saved from.
+            /// Loads a file as an index on `device`, whichever device it was saved from.
             ///
-            /// The answers are those of the index that was saved, to the last bit. Checksums are compared, and all that queries rely on
-            /// is checked, so that no bytes make them go wrong: that every point is there once, that its coordinates are finite,
+            /// Queries give the same results as the saved index, to the bit. Checksums are compared, and everything
+            /// that queries rely on is checked, so that no file can make them misbehave: that every point occurs once,
+            /// that its coordinates are finite,
             #[doc = $checks]
             ///
-            /// Cost: O(n). Memory: the file in host memory, which the CPU keeps and a GPU takes a copy of, and beside it
+            /// Cost: O(n). Memory: the file in host memory, which the CPU keeps and a GPU copies, and in addition
             #[doc = $memory]
-            /// Nothing is allocated that the file is not as large as.
+            /// No allocation exceeds the size of the file.
             ///
             /// # Errors
-            /// [`Error::Io`](crate::Error::Io); [`Error::WrongFile`](crate::Error::WrongFile) for another kind of index, another type of
-            /// points or another version of the format; [`Error::CorruptFile`](crate::Error::CorruptFile) with the place in the file;
+            /// [`Error::Io`](crate::Error::Io); [`Error::WrongFile`](crate::Error::WrongFile) for another kind of
+            /// index, another type of points or another version of the format;
+            /// [`Error::CorruptFile`](crate::Error::CorruptFile) with the offset in the file;
             /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
             pub fn load(device: &$crate::Device, path: impl AsRef<std::path::Path>) -> $crate::Result<Self> {
                 $crate::stored::load(device, path.as_ref())
             }
 
-            /// The same of the bytes that a reader has, up to the end of the index and no further. Memory is taken as they come, up to
-            /// three times as much as there are while it grows.
+            /// Loads an index from the bytes of a reader, up to the end of the index. Memory grows with the bytes, up
+            /// to three times their size.
             ///
             /// # Errors
-            /// Those of [`load`](Self::load), with an empty path.
+            /// Errors of [`load`](Self::load), with an empty path.
             pub fn read_from(
                 device: &$crate::Device,
                 mut reader: impl std::io::Read,
@@ -255,18 +273,21 @@ macro_rules! files_of_index {
                 $crate::stored::read_from(device, &mut reader)
             }
 
-            /// The same of a file that is mapped, not read: on the CPU the index has its nodes in the pages of the file, which any number
-            /// of processes share; a GPU copies them from there. They are checked as by [`load`](Self::load), which reads all of them.
+            /// Maps a file instead of reading it: on the CPU the nodes of the index stay in the pages of the file,
+            /// which processes share; a GPU copies them from there. They are checked as by [`load`](Self::load), which
+            /// reads all of them.
             ///
             /// # Errors
-            /// Those of [`load`](Self::load); also if the length or the modification time of the file changes during the checks.
+            /// Errors of [`load`](Self::load); also an error if the length or the modification time of the file changes
+            /// during the checks.
             ///
             /// # Safety
-            /// Nobody writes to the file or cuts it short as long as the index is there, on a GPU until this returns. Checksums are
-            /// compared once: queries rely on what was checked, so bytes that change later are undefined behavior, and a page that is
-            /// gone ends the process (`SIGBUS`). No system protects mapped pages from others who write: private mappings show their
-            /// changes too, and locks bind only those who ask for them. To put another file in its place is fine, and
-            /// [`save`](Self::save) does that. Where others may write to the file itself, [`load`](Self::load) it.
+            /// Nothing writes to the file or truncates it while the index exists; on a GPU, until this returns.
+            /// Checksums are compared once, and queries rely on them: bytes that change later are undefined behavior,
+            /// and a missing page ends the process (`SIGBUS`). No system protects mapped pages from other writers:
+            /// private mappings show their changes too, and locks are advisory. Replacing the file by another one is
+            /// fine, and [`save`](Self::save) does so. If others may write to the file itself, use
+            /// [`load`](Self::load).
             pub unsafe fn map(
                 device: &$crate::Device,
                 path: impl AsRef<std::path::Path>,

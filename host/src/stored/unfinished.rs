@@ -1,4 +1,4 @@
-//! Temporary files that are being written, so that a program that is told to stop can remove them.
+//! The temporary files of writes in progress, so that a program that is interrupted can remove them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,15 +13,15 @@ fn lock() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a temporary file and adds it to the set.
-pub(super) fn begin(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
+/// Creates a temporary file, and adds it to the set.
+pub(super) fn begin(create: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
     let mut unfinished = lock();
-    let file = make()?;
+    let file = create()?;
     unfinished.insert(file.path().into());
     Ok(file)
 }
 
-/// Calls `finish`, which puts a file in its place or removes it, and takes the file out of the set.
+/// Calls `finish`, which moves a file to its target or removes it, and takes the file out of the set.
 pub(super) fn end(
     file: NamedTempFile,
     finish: impl FnOnce(NamedTempFile) -> io::Result<()>,
@@ -33,12 +33,12 @@ pub(super) fn end(
 
 /// Removes the temporary files of all writes in progress, then calls `end_program`: for programs that a signal ends.
 ///
-/// Writes of this library go to a temporary file that takes the place of the target at the end. Until `end_program` returns, no such file is
-/// created or put in its place.
+/// The library writes to a temporary file that replaces the target at the end. Until `end_program` returns, no such
+/// file is created or moved.
 pub fn remove_temporary_files(end_program: impl FnOnce()) {
     let mut unfinished = lock();
     for path in std::mem::take(&mut *unfinished) {
-        // The program ends now: there is nothing to do about a file that cannot be removed.
+        // The program ends now: a file that cannot be removed is ignored.
         let _ = std::fs::remove_file(path);
     }
     end_program();

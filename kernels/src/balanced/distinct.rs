@@ -1,5 +1,5 @@
-//! Removal of equal points from a sorted array, in which they lie side by side: each warp compacts its piece, and the gaps are closed
-//! as those of a [selection in two passes](crate::primitives::select_two_pass) (Robinson, after Billeter, Olsson, Assarsson 2009).
+//! Removal of equal points from a sorted array, in which equal points are adjacent. Each warp compacts its piece; a second pass closes the
+//! gaps, as in a [selection in two passes](crate::primitives::select_two_pass) (Robinson, after Billeter, Olsson, Assarsson 2009).
 
 use super::is_before;
 use crate::block::tile::THREADS;
@@ -11,9 +11,9 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Compacts the ids of the first of equal points in each warp's piece of `piece` points, a multiple of 32, to the same place in
-/// `compacted`; their number to `counts`, one a warp. The first place at which a point comes before its neighbor, which none does if
-/// the sort is right, goes to `failed`, which starts at `u64::MAX`.
+/// Compacts the ids of the first of equal points within the piece of each warp. A piece has `piece` points, a multiple of 32. The kept ids
+/// are written to the begin of the piece in `compacted`, and their number to `counts[warp]`. If the array is not sorted, the first position
+/// whose point comes before its predecessor is written to `failed`, which is initialized to `u64::MAX`.
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_distinct_pieces<C: Coord>(
@@ -31,7 +31,7 @@ pub unsafe fn balanced_distinct_pieces<C: Coord>(
     Pieces { keys, ids, points, compacted, counts, failed, piece: piece as usize }.run()
 }
 
-/// Shared memory: the points of a round, each behind its neighbor.
+/// Shared memory of a block. Each warp stores the points of a round after the last point of the round before.
 #[repr(C, align(16))]
 pub struct DistinctSmem<C> {
     segments: [[u32; BUFFER_ITEMS]; WARPS],
@@ -59,13 +59,13 @@ impl<C: Coord> Pieces<'_, C> {
         let begin = warp * self.piece;
         let len = if self.ids.len() - begin < self.piece { self.ids.len() - begin } else { self.piece };
         let smem = shared_mem::<DistinctSmem<C>>();
-        let of_warp = warp % WARPS;
-        let keys = shared_field!(smem, keys).part(of_warp * 33, 33);
-        let ids = shared_field!(smem, ids).part(of_warp * 33, 33);
-        let segments = shared_field!(smem, segments).part(of_warp * BUFFER_ITEMS, BUFFER_ITEMS);
+        let warp_in_block = warp % WARPS;
+        let keys = shared_field!(smem, keys).part(warp_in_block * 33, 33);
+        let ids = shared_field!(smem, ids).part(warp_in_block * 33, 33);
+        let segments = shared_field!(smem, segments).part(warp_in_block * BUFFER_ITEMS, BUFFER_ITEMS);
         let mut buffer = CoalescingBuffer { segments, output: self.compacted.part(begin, len), len: 0 };
         let lane = warp::lane_id() as usize;
-        // The neighbor of lane 0 is the last point of the round before, and at first that before the piece.
+        // The predecessor of lane 0 is the last point of the round before; in the first round, the point before the piece.
         if lane == 0 && begin > 0 {
             keys.store(0, self.keys.load(begin - 1));
             ids.store(0, self.ids.load(begin - 1));
@@ -96,30 +96,30 @@ impl<C: Coord> Pieces<'_, C> {
         buffer.finish()
     }
 
-    /// True if a point is another than its neighbor, which does not come behind it.
+    /// Returns true if a point differs from its predecessor. Records the position if the predecessor comes after it.
     #[inline(always)]
-    unsafe fn differs(&self, point: (C, u32), neighbor: (C, u32), place: usize) -> bool {
-        let (key, other) = (point.0.key(), neighbor.0.key());
+    unsafe fn differs(&self, point: (C, u32), predecessor: (C, u32), position: usize) -> bool {
+        let (key, other) = (point.0.key(), predecessor.0.key());
         let (mut is_less, mut is_greater) = (key < other, key > other);
         let (dims, axis) = (self.points.dims as usize, self.points.axis as usize);
-        // Coordinates are fetched where the first ones are equal.
+        // The other coordinates are loaded only if the first ones are equal.
         let mut beyond = 1;
         while beyond < dims && !is_less && !is_greater {
             let at = if axis + beyond < dims { axis + beyond } else { axis + beyond - dims };
             let key = self.points.coords.load(point.1 as usize * dims + at).key();
-            let other = self.points.coords.load(neighbor.1 as usize * dims + at).key();
+            let other = self.points.coords.load(predecessor.1 as usize * dims + at).key();
             (is_less, is_greater) = (key < other, key > other);
             beyond += 1;
         }
         if is_less {
-            self.failed.atomic_min(0, place as u64, Ordering::Relaxed, Scope::Device);
+            self.failed.atomic_min(0, position as u64, Ordering::Relaxed, Scope::Device);
         }
         is_greater
     }
 }
 
-/// Writes for each point of the array sorted on the first axis which point stays for it; a thread a place. `kept` are the ids of the
-/// points that stay, in the same order.
+/// Writes the representative of each point: the first point that equals it. `ids` is sorted on the first axis; `kept` is the subsequence of
+/// the representatives. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_stays<C: Coord>(
@@ -129,10 +129,10 @@ pub unsafe fn balanced_stays<C: Coord>(
     dims: u32,
     stays: SliceMut<u32>,
 ) {
-    let place = thread::index_1d_u64() as usize;
-    if place < ids.len() {
-        let (points, id) = (Lookup { coords, dims, axis: 0 }, ids.load(place));
-        // The last that does not come behind it. Of equal points the first by id stays, so that it is not behind any of them.
+    let position = thread::index_1d_u64() as usize;
+    if position < ids.len() {
+        let (points, id) = (Lookup { coords, dims, axis: 0 }, ids.load(position));
+        // The last kept point that does not come after this point. The first of equal points is kept, so it is not after any of them.
         let (mut low, mut high) = (0, kept.len());
         while high - low > 1 {
             let middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-//! The points of a balanced tree in the order of a walk in order, in buckets, for queries.
+//! The points of a balanced tree in in-order sequence, in buckets, for queries.
 
 use super::Run;
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
@@ -7,23 +7,23 @@ use crate::query::left_balanced::{full_tree, num_levels};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Places of each bucket of a tree of so many nodes: for the points of the longest subtree, and the one that follows.
+/// Returns the capacity of a bucket of a tree of `num_nodes` nodes: the points of the longest subtree, and the point that follows it.
 pub const fn bucket_len(num_nodes: u32) -> u32 {
     let levels = num_levels(num_nodes).saturating_sub(BUCKET_LEVELS);
     (num_nodes as u64 + 1).div_ceil(1 << levels) as u32
 }
 
-/// Places of all buckets.
-pub const fn num_places(num_nodes: u32) -> u64 {
+/// Returns the number of slots of all buckets.
+pub const fn num_slots(num_nodes: u32) -> u64 {
     (bucket_len(num_nodes) as u64) << num_levels(num_nodes).saturating_sub(BUCKET_LEVELS)
 }
 
-/// Where the median is stored that has a place in the order of a tree of so many nodes.
+/// Returns the index in the medians of the node at an in-order position of a tree of `num_nodes` nodes.
 #[inline(always)]
-fn address_of(place: u32, num_nodes: u32) -> usize {
+fn median_slot(position: u32, num_nodes: u32) -> usize {
     let (mut run, mut level, mut address) = (Run::of(0, 0, num_nodes), 0, 0);
-    while place != run.median() {
-        let is_greater = place > run.median();
+    while position != run.median() {
+        let is_greater = position > run.median();
         run = if is_greater { run.greater() } else { run.less() };
         address = 2 * address + is_greater as u32;
         level += 1;
@@ -31,9 +31,9 @@ fn address_of(place: u32, num_nodes: u32) -> usize {
     (full_tree(level) + address) as usize
 }
 
-/// Writes the points of a tree and their ids to buckets of [`bucket_len`] places; a thread a place. In a bucket come the points of its
-/// subtree, then places without, then the point that follows it. `coords` have the axes from `first_axis` on, those before it behind;
-/// `names` are the ids of the points, unless their numbers are.
+/// Writes the points of a tree and their ids to buckets of [`bucket_len`] slots. A bucket holds the points of its subtree, then empty
+/// slots, then, in its last slot, the point that follows the subtree. The columns of `coords` are the axes from `first_axis` on,
+/// cyclically. `names` are the ids of the points; if it is empty, point `i` has id `i`. One thread per slot.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_put_in_order<C: Coord>(
@@ -55,17 +55,17 @@ pub unsafe fn balanced_put_in_order<C: Coord>(
     let (bucket, offset) = (i / bucket_len, i % bucket_len);
     let run = Run::of(bucket, Cut::equal(ids.len() as u32, bucket_len).levels, num_nodes);
     let follows = run.begin + run.len;
-    let place = if offset < run.len {
+    let position = if offset < run.len {
         run.begin + offset
     } else if offset == bucket_len - 1 {
         follows
     } else {
         num_nodes
     };
-    let has_point = place < num_nodes;
+    let has_point = position < num_nodes;
     let mut point = 0;
     if has_point {
-        point = medians.load(address_of(place, num_nodes)) as usize;
+        point = medians.load(median_slot(position, num_nodes)) as usize;
     }
     let mut axis = 0;
     while axis < dims {
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn subtrees_and_what_follows_fill_their_buckets() {
         for num_nodes in (1..3000).chain([(1 << 24) - 1, 1 << 24, (1 << 24) + 12_345]) {
-            let (len, places) = (bucket_len(num_nodes), num_places(num_nodes));
-            let levels = Cut::equal(places as u32, len).levels;
+            let (len, slots) = (bucket_len(num_nodes), num_slots(num_nodes));
+            let levels = Cut::equal(slots as u32, len).levels;
             assert_eq!(levels, num_levels(num_nodes).saturating_sub(BUCKET_LEVELS));
             assert!(len <= 1 << BUCKET_LEVELS, "{num_nodes}");
             let num_buckets = 1_u32 << levels;

@@ -1,15 +1,15 @@
-//! Partition by paths: every point has a byte with the last bits of the address of its run, so that no coordinate is fetched.
+//! Partition by path codes: a byte per point holds the last bits of the address of its run, so a partition loads no coordinates.
 //!
-//! An array has to be in the order of the runs of a level only when the level is split on its axis. Until then it waits, and takes the
-//! levels that went by in one pass, by up to [`CLASSES`] classes a run: so a level takes one pass over one array, and not one over each.
-//! The pass that puts an array in the order of the level whose medians are in it also tells all points where they go on that level.
+//! An array must be partitioned into the runs of a level only when that level splits on its axis. Until then the levels are *pending*. One
+//! pass later adds all pending levels and splits a run into up to [`CLASSES`] classes. So a level takes one pass over one array, rather
+//! than one pass over every array. The pass over the array of a level's split axis also writes the next bit of all path codes.
 //!
-//! Paths are read and written in the order of one axis by another's numbers of points, which is what takes the time. Points are numbered
-//! in the order of the first axis, so that those of a run are among a part of all numbers; and once more on a lower level, if there are
-//! so many points that the paths of such a part do not fit in the cache.
+//! A pass reads path codes by the number of the point, in the order of an axis. These random accesses dominate the time. Points are
+//! therefore numbered in the order of the first axis, so the numbers of a run are close. If there are so many points that the path codes of
+//! a run do not fit in the cache, points are renumbered on a lower level.
 
 use super::{NONE, Run};
-use crate::block::look_back::LookBack;
+use crate::block::look_back::ColumnLookBack;
 use crate::block::tile::load_16;
 use crate::policy::{PATHS_MIN_BLOCKS, PATHS_ROWS, PATHS_THREADS, PER_ITEM_THREADS};
 use crate::query::left_balanced::full_tree;
@@ -17,36 +17,36 @@ use crate::thread::coord::Coord;
 use crate::warp::look_back::Ticket;
 use cuda_std::prelude::*;
 
-/// Places of a tile.
+/// Number of positions of a tile.
 pub const TILE: usize = PATHS_THREADS * PATHS_ROWS;
-/// Most levels that an array waits for.
+/// Maximum number of pending levels of an array.
 pub const MAX_PENDING: u32 = 3;
-/// Into how many runs a pass splits one, at most.
+/// Maximum number of runs that a pass splits one run into.
 pub const CLASSES: usize = 1 << MAX_PENDING;
 
 const WARPS: usize = PATHS_THREADS / 32;
 
-/// Path of a point that is in no run any more: the median of one, or equal to another point. Others have the last [`MAX_PENDING`] bits
-/// of the address of their run.
+/// The path code of a point that has left the runs: it is a median, or equals another point. The path code of any other point is the last
+/// [`MAX_PENDING`] bits of the address of its run.
 pub const GONE: u8 = 0x80;
 
-/// The path of a point one level down.
+/// Returns the path code one level down.
 #[inline(always)]
 pub(super) const fn next_path(path: u8, is_greater: bool) -> u8 {
     (path << 1 | is_greater as u8) & (CLASSES as u8 - 1)
 }
 
-/// For how many levels before `level` the array that is sorted on `axis` has waited, if all arrays were in the order of level `first`.
-/// One that has waited for [`MAX_PENDING`] takes them at once; and none waits for the level that is split on its axis.
+/// Returns the number of pending levels, before `level`, of the array that is sorted on `axis`. All arrays were partitioned into the runs
+/// of level `first`. An array catches up when [`MAX_PENDING`] levels are pending, and on each level that splits on its axis.
 pub const fn pending(level: u32, axis: u32, dims: u32, first: u32) -> u32 {
-    // Levels since the last one that was split on the axis.
+    // Number of levels since the last one that splits on the axis.
     let since = (level + dims - 1 - axis % dims) % dims;
-    let waited = if since < level - first { since } else { level - first };
-    if waited == 0 { 0 } else { (waited - 1) % MAX_PENDING + 1 }
+    let behind = if since < level - first { since } else { level - first };
+    if behind == 0 { 0 } else { (behind - 1) % MAX_PENDING + 1 }
 }
 
-/// Numbers the points in the order of the first axis, in which their ids are their `names`: writes the keys of each other axis in that
-/// order, an axis behind the other. A thread a point.
+/// Writes the keys of each axis but the first, one axis after another, by the numbers of the points. `names` are the ids of the points in
+/// the order of the first axis; the position in it is the number of a point. One thread per point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_number_points<C: Coord>(
@@ -55,12 +55,12 @@ pub unsafe fn balanced_number_points<C: Coord>(
     names: Slice<u32>,
     keys: SliceMut<<C as Coord>::Key>,
 ) {
-    let place = thread::index_1d_u64() as usize;
-    if place < names.len() {
-        let (dims, begin) = (dims as usize, names.load(place) as usize * dims as usize);
-        let put = |axis: usize, coord: C| {
+    let position = thread::index_1d_u64() as usize;
+    if position < names.len() {
+        let (dims, begin) = (dims as usize, names.load(position) as usize * dims as usize);
+        let write_key = |axis: usize, coord: C| {
             if axis > 0 {
-                keys.store((axis - 1) * names.len() + place, coord.key());
+                keys.store((axis - 1) * names.len() + position, coord.key());
             }
         };
         let is_aligned = dims.is_multiple_of(C::PER_16);
@@ -68,19 +68,19 @@ pub unsafe fn balanced_number_points<C: Coord>(
         while axis < dims && is_aligned {
             let (coords, mut i) = (load_16(coords, begin + axis), 0);
             while i < C::PER_16 {
-                put(axis + i, coords[i]);
+                write_key(axis + i, coords[i]);
                 i += 1;
             }
             axis += C::PER_16;
         }
         while axis < dims {
-            put(axis, coords.load(begin + axis));
+            write_key(axis, coords.load(begin + axis));
             axis += 1;
         }
     }
 }
 
-/// Tells each point where it goes on the first level, and makes the array of the first axis; a thread a place.
+/// Initializes the path codes for the first level, the array of the first axis, and the root. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 pub unsafe fn balanced_begin_paths(
     names: Slice<u32>,
@@ -88,20 +88,20 @@ pub unsafe fn balanced_begin_paths(
     paths: SliceMut<u8>,
     medians: SliceMut<u32>,
 ) {
-    let place = thread::index_1d_u64();
-    if place < primary.len() as u64 {
-        let (place, median) = (place as usize, Run::of(0, 0, primary.len() as u32).median() as usize);
-        primary.store(place, place as u32);
-        paths.store(place, if place == median { GONE } else { next_path(0, place > median) });
-        if place == median {
-            medians.store(0, names.load(place));
+    let position = thread::index_1d_u64();
+    if position < primary.len() as u64 {
+        let (position, median) = (position as usize, Run::of(0, 0, primary.len() as u32).median() as usize);
+        primary.store(position, position as u32);
+        paths.store(position, if position == median { GONE } else { next_path(0, position > median) });
+        if position == median {
+            medians.store(0, names.load(position));
         }
     }
 }
 
-/// Numbers the points of the runs of a level anew, by their places in an array that is in the order of the runs: writes the new number to
-/// the place of the old one, and names and paths in the new order. Points that are in no run any more have no new number. A thread a
-/// place.
+/// Renumbers the points of the runs of a level by their positions in an array that is partitioned into these runs. Writes the new number of
+/// each old number, and the ids (`names`) and path codes by new number. Points that have left the runs get no new number. One thread per
+/// position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 pub unsafe fn balanced_number_anew(
     array: SliceMut<u32>,
@@ -112,35 +112,35 @@ pub unsafe fn balanced_number_anew(
     new_names: SliceMut<u32>,
     new_paths: SliceMut<u8>,
 ) {
-    let place = thread::index_1d_u64();
-    if place < array.len() as u64 && !is_median_above(place as u32, level, array.len() as u32) {
-        let place = place as usize;
-        let old = array.load(place) as usize;
-        numbers.store(old, place as u32);
-        new_names.store(place, names.load(old));
-        new_paths.store(place, paths.load(old));
-        array.store(place, place as u32);
+    let position = thread::index_1d_u64();
+    if position < array.len() as u64 && !is_median_above(position as u32, level, array.len() as u32) {
+        let position = position as usize;
+        let old = array.load(position) as usize;
+        numbers.store(old, position as u32);
+        new_names.store(position, names.load(old));
+        new_paths.store(position, paths.load(old));
+        array.store(position, position as u32);
     }
 }
 
-/// Puts new numbers in another array, or [`NONE`]; a thread a place.
+/// Replaces the old numbers in another array by the new ones, or [`NONE`]. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 pub unsafe fn balanced_put_numbers(numbers: Slice<u32>, array: SliceMut<u32>) {
-    let place = thread::index_1d_u64() as usize;
-    if place < array.len() {
-        let old = array.load(place);
+    let position = thread::index_1d_u64() as usize;
+    if position < array.len() {
+        let old = array.load(position);
         if old != NONE {
-            array.store(place, numbers.load(old as usize));
+            array.store(position, numbers.load(old as usize));
         }
     }
 }
 
-/// True if at a place is the median of a level above another.
+/// Returns true if a position holds the median of a level above `level`.
 #[inline(always)]
-fn is_median_above(place: u32, level: u32, num_points: u32) -> bool {
+fn is_median_above(position: u32, level: u32, num_points: u32) -> bool {
     let (mut run, mut depth) = (Run::of(0, 0, num_points), 0);
-    while depth < level && place != run.median() {
-        run = if place > run.median() { run.greater() } else { run.less() };
+    while depth < level && position != run.median() {
+        run = if position > run.median() { run.greater() } else { run.less() };
         depth += 1;
     }
     depth < level
@@ -150,16 +150,16 @@ fn is_median_above(place: u32, level: u32, num_points: u32) -> bool {
 #[repr(C, align(16))]
 pub struct PathsSmem {
     ticket: [u64; 1],
-    /// Of each class how many points are in the warps before.
+    /// The number of points of each class in the preceding warps.
     counts: [[u32; CLASSES]; WARPS],
-    /// Of each class the first place for the tile's points.
+    /// The first output position of each class for the points of the tile.
     begins: [u32; CLASSES],
 }
 
-/// Puts an array that is in the order of the runs of `level`, of a tree of `num_points` points, in that of the runs `pending` levels
-/// below. If there are medians, the array is the one sorted on the axis of that level: then its medians are stored, by their names, and all
-/// paths go one level down. Level 0 may have more points than the tree, of which some are gone. A block a tile of a run, of which each run has
-/// `tiles_a_run`; `words` are zeros: one for tickets, and [`CLASSES`] a tile.
+/// Partitions an array from the runs of `level` into the runs `pending` levels below, in a tree of `num_points` points. If `medians` is not
+/// empty, the lower level splits on the axis of the array: the pass writes the ids (`names`) of its medians and the next bit of all path
+/// codes. Level 0 may have more points than the tree, because removed points are still in the array. One block per tile; each run has
+/// `tiles_a_run` tiles. `words` is initialized to 0: a ticket counter, and [`CLASSES`] words per tile.
 #[kernel(family = "balanced", block = PATHS_THREADS, min_blocks = PATHS_MIN_BLOCKS, shared = PathsSmem, hot)]
 pub unsafe fn balanced_partition_by_paths(
     from: Slice<u32>,
@@ -187,7 +187,7 @@ pub unsafe fn balanced_partition_by_paths(
         .run()
 }
 
-/// One block's tile.
+/// The tile of a block.
 struct Tile<'a> {
     from: Slice<'a, u32>,
     to: SliceMut<'a, u32>,
@@ -199,9 +199,9 @@ struct Tile<'a> {
     paths: SliceMut<'a, u8>,
     names: Slice<'a, u32>,
     medians: SliceMut<'a, u32>,
-    /// Number of the tile in its run.
+    /// The index of the tile in its run.
     tile: u32,
-    /// Those of the run.
+    /// The look-back words of the run.
     words: SliceMut<'a, u64>,
     smem: *mut PathsSmem,
 }
@@ -214,9 +214,9 @@ impl Tile<'_> {
         let mut ids = [NONE; PATHS_ROWS];
         let mut row = 0;
         while row < PATHS_ROWS {
-            let place = begin + 32 * row;
-            if place < self.run.len as usize {
-                ids[row] = self.from.load(self.run.begin as usize + place);
+            let position = begin + 32 * row;
+            if position < self.run.len as usize {
+                ids[row] = self.from.load(self.run.begin as usize + position);
             }
             row += 1;
         }
@@ -236,9 +236,9 @@ impl Tile<'_> {
             ranks[row] = counter.rank(paths[row]);
             row += 1;
         }
-        self.place_classes(&counter);
+        self.find_class_begins(&counter);
 
-        // The lane of a class knows its first place for the warp, and the median of the run that it becomes.
+        // Each lane holds, for its class, the first output position of the warp and the median of the output run.
         let class = lane as usize % CLASSES;
         let first = shared_field!(self.smem, begins).load(class)
             + shared_field!(self.smem, counts).load((thread / 32) as usize * CLASSES + class);
@@ -264,7 +264,7 @@ impl Tile<'_> {
         }
     }
 
-    /// The address that the points of a class go to.
+    /// Returns the address of the output run of a class.
     #[inline(always)]
     fn address_of(&self, class: u32) -> u32 {
         self.address << self.pending | class
@@ -272,18 +272,18 @@ impl Tile<'_> {
 
     #[inline(always)]
     fn run_of(&self, class: u32) -> Run {
-        // Lanes of classes that there are not have no run to look for.
+        // Maps lanes of unused classes to a valid run.
         let class = class & ((1 << self.pending) - 1);
         Run::of(self.address_of(class), self.level + self.pending, self.num_points)
     }
 
-    /// Finds for each class the first place for the tile's points, and how many are in the warps before each.
+    /// Computes the first output position of each class for the tile, and the number of its points in the preceding warps.
     #[inline(always)]
-    unsafe fn place_classes(&self, counter: &Counter) {
+    unsafe fn find_class_begins(&self, counter: &Counter) {
         let (thread, lane) = (thread::thread_idx_x() as usize, warp::lane_id() as usize);
         let counts = shared_field!(self.smem, counts);
         if lane < CLASSES {
-            counts.store(thread / 32 * CLASSES + lane, counter.of_class);
+            counts.store(thread / 32 * CLASSES + lane, counter.count);
         }
         thread::sync_threads();
         if thread < CLASSES {
@@ -294,40 +294,40 @@ impl Tile<'_> {
                 total += count;
                 warp += 1;
             }
-            let look_back = LookBack { words: self.words, stride: CLASSES, column: thread };
-            look_back.publish_own(self.tile, u64::from(total));
-            let before = look_back.prefix(self.tile, u64::from(total)) as u32;
+            let look_back = ColumnLookBack { words: self.words, stride: CLASSES, column: thread };
+            look_back.publish_sum(self.tile, u64::from(total));
+            let before = look_back.exclusive_prefix(self.tile, u64::from(total)) as u32;
             shared_field!(self.smem, begins).store(thread, self.run_of(thread as u32).begin + before);
         }
         thread::sync_threads();
     }
 }
 
-/// Ranks the points of a warp among those of their class, row by row.
+/// Ranks the points of a warp within their class, row by row.
 pub(super) struct Counter {
     pending: u32,
-    /// How many points are of the class that is the lane's number, modulo their number.
-    of_class: u32,
+    /// The number of points so far of the class `lane % CLASSES`.
+    count: u32,
 }
 
 impl Counter {
     #[inline(always)]
     pub(super) fn new(pending: u32) -> Self {
-        Self { pending, of_class: 0 }
+        Self { pending, count: 0 }
     }
 
-    /// The class of a path.
+    /// Returns the class of a path code.
     #[inline(always)]
     pub(super) fn class(&self, path: u8) -> u32 {
         u32::from(path) & ((1 << self.pending) - 1)
     }
 
-    /// How many points of a lane's class are in the rows and lanes before. Those that are gone have none.
+    /// Returns the number of points of the lane's class in preceding rows and lanes. Points that are [`GONE`] have no rank.
     #[inline(always)]
     unsafe fn rank(&mut self, path: u8) -> u32 {
         let (class, row) = (self.class(path), Row::of(self.class(path), path != GONE));
-        let before = warp::shuffle_idx(warp::FULL_MASK, self.of_class, class);
-        self.of_class += row.lanes_of(warp::lane_id()).count_ones();
+        let before = warp::shuffle_idx(warp::FULL_MASK, self.count, class);
+        self.count += row.lanes_of(warp::lane_id()).count_ones();
         before + (row.lanes_of(class) & warp::lane_mask_lt()).count_ones()
     }
 }
@@ -340,10 +340,10 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The row whose lanes have points of a class, or none.
+    /// Makes the row of the class of each lane's point; `is_point` is false for lanes without a point.
     ///
     /// # Safety
-    /// All lanes call.
+    /// All lanes of the warp call it together.
     #[inline(always)]
     pub(super) unsafe fn of(class: u32, is_point: bool) -> Self {
         let ballot = |is: bool| warp::warp_vote_ballot(warp::FULL_MASK, is);
@@ -353,7 +353,7 @@ impl Row {
         }
     }
 
-    /// Lanes with points of a class, of which the lowest bits count.
+    /// Returns the mask of the lanes whose points have a class. Only the lowest [`MAX_PENDING`] bits of the class count.
     #[inline(always)]
     pub(super) fn lanes_of(&self, class: u32) -> u32 {
         let with = |bit: usize| self.bits[bit] ^ if class & 1 << bit == 0 { warp::FULL_MASK } else { 0 };

@@ -1,4 +1,4 @@
-//! Whole subtrees in shared memory: their points are numbered anew, in two bytes, and then partitioned [by paths](super::paths) level by
+//! Builds whole subtrees in shared memory: numbers their points with two bytes, then partitions them [by path codes](super::paths) level by
 //! level.
 
 use super::paths::{CLASSES, GONE, MAX_PENDING, Row, next_path, pending};
@@ -12,19 +12,19 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Places of a thread, of points of so many coordinates: of more than four there is half the room.
+/// Returns the number of positions per thread. Points of more than four coordinates have half the capacity.
 pub const fn rows(dims: usize) -> usize {
     if dims <= 4 { BALANCED_SUBTREES_ROWS } else { BALANCED_SUBTREES_ROWS / 2 }
 }
 
-/// Places of a subtree.
-pub const fn room(dims: usize) -> usize {
+/// Returns the maximum number of points of a subtree.
+pub const fn capacity(dims: usize) -> usize {
     THREADS * rows(dims)
 }
 
-/// Stores the medians of the subtrees of `level`, whose runs have at most [`room`] points, of a tree of `num_points` points. `arrays` are
-/// those of all axes and one more, and `slots` has four bits an axis that say which of them is its own. `names` are the ids of points,
-/// `numbers` has room for two bytes a point. A block a subtree.
+/// Writes the medians of the subtrees of `level`, in a tree of `num_points` points. The runs of that level have at most [`capacity`]
+/// points. `arrays` holds the arrays of all axes and a spare one; four bits of `slots` per axis select its array. `names` are the ids of
+/// the points. `numbers` is scratch memory of two bytes per point. One block per subtree.
 #[kernel(family = "balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS, ROWS>, hot)]
 #[instance(4, 8)]
 #[instance(8, 4)]
@@ -46,40 +46,40 @@ pub unsafe fn balanced_subtrees<const DIMS: usize, const ROWS: usize>(
     };
     let last = num_partitions(num_points) - level;
     let subtree = Subtree::<DIMS, ROWS> { first: array(0), address, level, last, dims, smem: shared_mem() };
-    let ways = subtree.begin();
+    let codes = subtree.begin();
     subtree.number(&array, numbers);
     let mut depth = 0;
     while depth <= last {
-        // The axis of the depth comes last.
+        // The split axis of the depth comes last, because its partition writes the next bit of the path codes.
         let mut others = dims;
         while others > 0 {
             others -= 1;
             let axis = (level + depth + others) % dims;
-            let waited = pending(level + depth, axis, dims, level);
-            if others == 0 || waited == MAX_PENDING {
-                subtree.partition(&ways, axis, waited, depth, others == 0);
+            let pending = pending(level + depth, axis, dims, level);
+            if others == 0 || pending == MAX_PENDING {
+                subtree.partition(&codes, axis, pending, depth, others == 0);
             }
         }
         depth += 1;
     }
-    subtree.end(&ways, names, medians);
+    subtree.end(&codes, names, medians);
 }
 
-/// Shared memory of a subtree, whose points are numbered as they come in the array sorted on the first axis.
+/// Shared memory of a subtree. The number of a point is its position in the array of the first axis.
 #[repr(C, align(16))]
 pub struct BalancedSubtreeSmem<const DIMS: usize, const ROWS: usize> {
-    /// For each axis the points in order. A median stays where it is.
+    /// The points in the order of each axis. A median keeps its position.
     orders: [[[u16; THREADS]; ROWS]; DIMS],
-    /// The path of each point.
+    /// The path code of each point.
     paths: [[u8; THREADS]; ROWS],
-    /// Of the run of each code where it begins, and above that its median.
+    /// For the run of each code its begin, and its median in the upper half word.
     runs: [[u32; THREADS]; ROWS],
-    /// For each class a bit a place, and how many bits are set in the words before.
+    /// For each class one bit per position, and the number of bits set in the preceding words.
     bits: [[[u32; WARPS]; ROWS]; CLASSES],
     before: [[[u16; WARPS]; ROWS]; CLASSES],
 }
 
-/// One subtree. The code of a run in it is 1 for the root and for children twice that of their parent, for the greater one with 1 more.
+/// One subtree. The code of its root run is 1. The less and the greater child of the run of code `c` have the codes `2 c` and `2 c + 1`.
 struct Subtree<'a, const DIMS: usize, const ROWS: usize> {
     /// The points by number.
     first: Slice<'a, u32>,
@@ -92,18 +92,20 @@ struct Subtree<'a, const DIMS: usize, const ROWS: usize> {
 }
 
 impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
-    /// Words of a bit a place.
+    /// Number of words of one bit per position.
     const WORDS: usize = WARPS * ROWS;
 
-    /// Where a word of a class is: the same one of all classes in different banks, both of bits and of their numbers before.
+    /// Returns the index of a word of a class. Words of equal index are in different banks for different classes, both in `bits` and in
+    /// `before`.
     #[inline(always)]
     const fn word(class: u32, word: usize) -> usize {
         class as usize * Self::WORDS + (word ^ (2 * class as usize))
     }
 
-    /// Lays out all runs. For each of the thread's places the way to the run whose median is there, or to the last run around it.
+    /// Writes the begins and medians of all runs. Returns for each position of the thread the code of the run whose median is there, or
+    /// else of the deepest run that contains it.
     #[inline(always)]
-    unsafe fn begin(&self) -> [Way; ROWS] {
+    unsafe fn begin(&self) -> [RunCode; ROWS] {
         let (thread, len) = (thread::thread_idx_x(), self.first.len() as u32);
         let (runs, paths) = (shared_field!(self.smem, runs), shared_field!(self.smem, paths));
         let mut code = 1 + thread;
@@ -113,72 +115,79 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             runs.store(code as usize, run.median() << 16 | run.begin);
             code += THREADS as u32;
         }
-        let mut ways = [Way::NONE; ROWS];
+        let mut codes = [RunCode::NONE; ROWS];
         let mut row = 0;
         while row < ROWS {
-            let place = thread + (row * THREADS) as u32;
-            paths.store(place as usize, 0);
-            if place < len {
+            let position = thread + (row * THREADS) as u32;
+            paths.store(position as usize, 0);
+            if position < len {
                 let (mut run, mut code) = (Run { begin: 0, len }, 1);
-                while place != run.median() && code >> self.last == 0 {
-                    let is_greater = place > run.median();
+                while position != run.median() && code >> self.last == 0 {
+                    let is_greater = position > run.median();
                     run = if is_greater { run.greater() } else { run.less() };
                     code = 2 * code + u32::from(is_greater);
                 }
-                ways[row] = Way::to(code);
+                codes[row] = RunCode::new(code);
             }
             row += 1;
         }
-        ways
+        codes
     }
 
-    /// Numbers the points, and reads the orders of all axes.
+    /// Numbers the points, and loads the orders of all axes.
     #[inline(always)]
     unsafe fn number<'s>(&self, array: &impl Fn(u32) -> Slice<'s, u32>, numbers: SliceMut<'_, u16>) {
         let thread = thread::thread_idx_x() as usize;
         let mut axis = 0;
         while axis < self.dims {
             let (points, order) = (array(axis), self.order(axis));
-            let mut place = thread;
-            while place < points.len() {
-                let id = points.load(place) as usize;
+            let mut position = thread;
+            while position < points.len() {
+                let id = points.load(position) as usize;
                 if axis == 0 {
-                    numbers.store(id, place as u16);
-                    order.store(place, place as u16);
+                    numbers.store(id, position as u16);
+                    order.store(position, position as u16);
                 } else {
-                    order.store(place, numbers.load(id));
+                    order.store(position, numbers.load(id));
                 }
-                place += THREADS;
+                position += THREADS;
             }
-            // The block's own stores, of which the first ones are read by all of its threads.
+            // All threads read the numbers that the first axis stores.
             thread::sync_threads();
             axis += 1;
         }
     }
 
-    /// The order on an axis.
+    /// Returns the order of an axis.
     #[inline(always)]
     fn order(&self, axis: u32) -> SharedSlice<'_, u16> {
-        // SAFETY: an address only.
+        // SAFETY: computes an address, and accesses no memory.
         unsafe { shared_field!(self.smem, orders).part(axis as usize * THREADS * ROWS, THREADS * ROWS) }
     }
 
-    /// Puts an order that has waited for `pending` levels in that of the runs of a depth. If the runs are split on its axis, sends
-    /// all points down but their medians.
+    /// Partitions the order of an axis with `pending` pending levels into the runs of a depth. If `is_primary`, the depth splits on this
+    /// axis: then it also writes the next bit of the path codes.
     #[inline(always)]
-    unsafe fn partition(&self, ways: &[Way; ROWS], axis: u32, pending: u32, depth: u32, is_primary: bool) {
+    unsafe fn partition(
+        &self,
+        codes: &[RunCode; ROWS],
+        axis: u32,
+        pending: u32,
+        depth: u32,
+        is_primary: bool,
+    ) {
         let (order, paths) = (self.order(axis), shared_field!(self.smem, paths));
         let runs = shared_field!(self.smem, runs);
         let (bits, before) = (shared_field!(self.smem, bits), shared_field!(self.smem, before));
         let (thread, lane) = (thread::thread_idx_x(), warp::lane_id());
         let above = depth - pending;
 
-        // The point of each place, and above that its path.
+        // The point at each position, with its path code in the upper half word.
         let mut points = [u32::from(GONE) << 16; ROWS];
         let mut row = 0;
         while row < ROWS {
-            // Places of medians above have no point any more.
-            if ways[row].reaches(above) {
+            // The points of medians of the levels above have left the runs.
+            if codes[row].reaches(above) {
                 let point = order.load((thread + (row * THREADS) as u32) as usize);
                 points[row] = u32::from(paths.load(point as usize)) << 16 | u32::from(point);
             }
@@ -190,36 +199,36 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             row += 1;
         }
         thread::sync_threads();
-        // A warp a class, a lane some words that follow each other.
+        // One warp per class; a lane takes consecutive words.
         if thread < 32 * CLASSES as u32 {
-            let of_lane = |i: usize| Self::word(thread / 32, lane as usize * (Self::WORDS / 32) + i);
+            let lane_word = |i: usize| Self::word(thread / 32, lane as usize * (Self::WORDS / 32) + i);
             let (mut sum, mut i) = (0, 0);
             while i < Self::WORDS / 32 {
-                sum += bits.load(of_lane(i)).count_ones();
+                sum += bits.load(lane_word(i)).count_ones();
                 i += 1;
             }
             let (mut sum, mut i) = (inclusive_sum(sum) - sum, 0);
             while i < Self::WORDS / 32 {
-                before.store(of_lane(i), sum as u16);
-                sum += bits.load(of_lane(i)).count_ones();
+                before.store(lane_word(i), sum as u16);
+                sum += bits.load(lane_word(i)).count_ones();
                 i += 1;
             }
         }
         thread::sync_threads();
-        let rank = |class: u32, place: u32| {
-            let word = Self::word(class, (place / 32) as usize);
-            u32::from(before.load(word)) + (bits.load(word) & ((1 << (place % 32)) - 1)).count_ones()
+        let rank = |class: u32, position: u32| {
+            let word = Self::word(class, (position / 32) as usize);
+            u32::from(before.load(word)) + (bits.load(word) & ((1 << (position % 32)) - 1)).count_ones()
         };
         let mut row = 0;
         while row < ROWS {
-            let place = thread + (row * THREADS) as u32;
+            let position = thread + (row * THREADS) as u32;
             let (class, is_point) = class(points[row], pending);
             if is_point {
-                let code = ways[row].code(above);
+                let code = codes[row].code(above);
                 let begin = runs.load(code as usize) & 0xFFFF;
                 let code = code << pending | class;
                 let run = runs.load(code as usize);
-                let to = (run & 0xFFFF) + rank(class, place) - rank(class, begin);
+                let to = (run & 0xFFFF) + rank(class, position) - rank(class, begin);
                 order.store(to as usize, points[row] as u16);
                 if is_primary {
                     let (path, median) = ((points[row] >> 16) as u8, run >> 16);
@@ -232,19 +241,20 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
         thread::sync_threads();
     }
 
-    /// Stores the medians: those of each depth are in the order on its axis, and so is what is beside those of the last.
+    /// Writes the nodes. The median of a run is in the order of the split axis of its depth. The neighbors of the medians of the last depth
+    /// become leaves.
     #[inline(always)]
-    unsafe fn end(&self, ways: &[Way; ROWS], names: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
+    unsafe fn end(&self, codes: &[RunCode; ROWS], names: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
         let mut row = 0;
         while row < ROWS {
-            let place = thread::thread_idx_x() + (row * THREADS) as u32;
-            if ways[row].reaches(0) {
-                let mut depth = ways[row].depth();
-                let mut code = ways[row].code(depth);
-                let point = self.order((self.level + depth) % self.dims).load(place as usize);
+            let position = thread::thread_idx_x() + (row * THREADS) as u32;
+            if codes[row].reaches(0) {
+                let mut depth = codes[row].depth();
+                let mut code = codes[row].code(depth);
+                let point = self.order((self.level + depth) % self.dims).load(position as usize);
                 let median = shared_field!(self.smem, runs).load(code as usize) >> 16;
-                if place != median {
-                    (code, depth) = (2 * code + u32::from(place > median), depth + 1);
+                if position != median {
+                    (code, depth) = (2 * code + u32::from(position > median), depth + 1);
                 }
                 // The code of the subtree's root is 1.
                 let address = (self.address << depth) + (code - (1 << depth));
@@ -256,45 +266,45 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
     }
 }
 
-/// The code of a run, the highest bit first, and a bit behind it: so that a place has one register for those of all its runs. 0 if there is
-/// no such place.
+/// The code of a run, left-aligned and ended by a 1 bit, so that one register also holds the codes of all runs that contain it. 0 if the
+/// position is beyond the subtree.
 #[derive(Clone, Copy)]
-struct Way(u32);
+struct RunCode(u32);
 
-impl Way {
+impl RunCode {
     const NONE: Self = Self(0);
 
     #[inline(always)]
-    const fn to(code: u32) -> Self {
+    const fn new(code: u32) -> Self {
         Self((2 * code + 1) << (30 - depth_of(code)))
     }
 
-    /// The depth of the run.
+    /// Returns the depth of the run.
     #[inline(always)]
     const fn depth(self) -> u32 {
         30 - self.0.trailing_zeros()
     }
 
-    /// True if the run is of a depth or below it.
+    /// Returns true if the run is at a depth or below it.
     #[inline(always)]
     const fn reaches(self, depth: u32) -> bool {
         self.0 << depth << 1 != 0
     }
 
-    /// The code of the run of a depth around it.
+    /// Returns the code of the run at a depth that contains it.
     #[inline(always)]
     const fn code(self, depth: u32) -> u32 {
         self.0 >> (31 - depth)
     }
 }
 
-/// The depth of a code, which is not 0.
+/// Returns the depth of a code. The code is not 0.
 #[inline(always)]
 const fn depth_of(code: u32) -> u32 {
     31 - code.leading_zeros()
 }
 
-/// The class of a point and its path, and whether it has one.
+/// Returns the class of a point with its path code, and whether it is still in a run.
 #[inline(always)]
 fn class(point: u32, pending: u32) -> (u32, bool) {
     let path = point >> 16;

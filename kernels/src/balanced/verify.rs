@@ -1,4 +1,5 @@
-//! Checks a balanced tree by subtrees of some levels, whose points are fetched once, with those of the ancestors of each root.
+//! The check of a balanced tree. A block checks a subtree of a few levels. It loads each point of the subtree and of the ancestors of its
+//! root once.
 
 use super::{NONE, Run};
 use crate::query::left_balanced::full_tree;
@@ -6,41 +7,46 @@ use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
-/// What can be wrong with a node; the value is stored beside its place in the medians.
+/// Kinds of errors of a node. The finding holds the kind, and the index of the node in the medians.
 pub mod wrong {
-    /// There is a node where there is to be none, or none where there is to be one.
+    /// There is a node where the run is empty, or no node where it is not.
     pub const SHAPE: u32 = 1;
-    /// The id is not that of a point.
+    /// The id is not the id of a point.
     pub const ID_RANGE: u32 = 2;
     /// Another node has the same point.
     pub const DUPLICATE_ID: u32 = 3;
-    /// A child is not the one that is stored at its address.
+    /// A stored child differs from the median at its address.
     pub const CHILD: u32 = 4;
-    /// The point is on the wrong side of an ancestor, or equal to it.
+    /// The point is on the wrong side of an ancestor, or equals it.
     pub const SIDE: u32 = 5;
 }
 
-/// Levels of the subtrees that a block checks.
+/// Number of levels of the subtree that a block checks.
 pub const LEVELS: u32 = 8;
-/// Threads of a block, one a node and one more.
+/// Threads of a block: one per node, and one more.
 const THREADS: usize = 1 << LEVELS;
-/// Levels above a subtree at most.
+/// Maximum number of levels above a subtree.
 const MAX_ABOVE: usize = 32;
 
-/// Shared memory of a subtree, whose nodes are numbered from 1 at the root.
+/// Shared memory of a subtree. Its root is node 1; node `i` has the children `2 i` and `2 i + 1`.
 #[repr(C, align(16))]
 pub struct VerifySmem<C> {
-    /// The coordinates of each node, and behind them those of the ancestors of the root, by level.
+    /// The coordinates of each node, then those of the ancestors of the root, by level.
     coords: [C; (THREADS + MAX_ABOVE) * MAX_DIMS],
-    /// Their ids, or [`NONE`] of what is no point.
+    /// The ids of the nodes and ancestors; [`NONE`] if the id is not the id of a point.
     ids: [u32; THREADS + MAX_ABOVE],
 }
 
-/// Checks the addresses of the levels `begin..end`, up to [`LEVELS`], a block a subtree of the first of them: that there is a node if its run
-/// has points, of a point that is no other node's, with the children stored below it, if there are any, and on its side of every ancestor
-/// by the super key of that one's level: which it is, if it is on that of the last one on each side of each axis, and they are. `children` has
-/// two of each point in a word, the less one in the lower half. `seen` holds a zero bit a point; the smallest (place, what is wrong) goes to
-/// `finding`, which starts at `u64::MAX`, and how many nodes there are is the sum of `counts`, which start at 0.
+/// Checks the addresses of the levels `begin..end`, at most [`LEVELS`]. One block per subtree that starts on level `begin`. The checks:
+///
+/// - An address has a node exactly if its run is not empty, and no two nodes have the same point.
+/// - The children of a node, if `children` is not empty, equal the medians below it. A word of `children` holds the two children of a
+///   point, the less child in the lower half.
+/// - The node is on the correct side of every ancestor, by the super key of the level of that ancestor. It suffices to compare it with the
+///   nearest ancestor on each side of each axis, because the ancestors are checked too.
+///
+/// `seen` has one bit per point, initialized to 0. The least (index in the medians, kind of error) is written to `finding`, which is
+/// initialized to `u64::MAX`. The sum of `counts`, which are initialized to 0, is the number of nodes.
 #[kernel(family = "balanced", block = THREADS, shared = VerifySmem<C>)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_verify<C: Coord>(
@@ -61,31 +67,31 @@ pub unsafe fn balanced_verify<C: Coord>(
     let subtree =
         Subtree { coords, num_points, dims, every, medians, children, num_nodes, begin, root, smem };
     subtree.load_ancestor();
-    // The first thread has no node.
+    // Thread 0 has no node.
     let node = thread::thread_idx_x();
     let depth = if node == 0 { LEVELS } else { depth_of(node) };
-    let is_there = begin + depth < end;
-    let (place, id) = if is_there { subtree.load(node) } else { (0, NONE) };
+    let exists = begin + depth < end;
+    let (slot, id) = if exists { subtree.load(node) } else { (0, NONE) };
     subtree.store(node as usize, id);
     thread::sync_threads();
     subtree.fetch_points();
     thread::sync_threads();
-    if is_there {
-        let what = subtree.check(node, place, id, seen);
+    if exists {
+        let what = subtree.check(node, slot, id, seen);
         if what != 0 {
-            let found = u64::from(place) << 32 | u64::from(what);
+            let found = u64::from(slot) << 32 | u64::from(what);
             finding.atomic_min(0, found, Ordering::Relaxed, Scope::Device);
         }
     }
     let nodes = warp::warp_vote_ballot(warp::FULL_MASK, id != NONE).count_ones();
     if warp::lane_id() == 0 && nodes > 0 {
-        // One word for all would be what everybody waits for.
-        let own = thread::block_idx_x() as usize % counts.len();
-        counts.atomic_add(own, u64::from(nodes), Ordering::Relaxed, Scope::Device);
+        // Several words, so that blocks rarely contend for one.
+        let word = thread::block_idx_x() as usize % counts.len();
+        counts.atomic_add(word, u64::from(nodes), Ordering::Relaxed, Scope::Device);
     }
 }
 
-/// Depth of a node below the root of its subtree.
+/// Returns the depth of a node below the root of the subtree.
 #[inline(always)]
 fn depth_of(node: u32) -> u32 {
     31 - node.leading_zeros()
@@ -95,19 +101,19 @@ struct Subtree<'a, C> {
     coords: Slice<'a, C>,
     num_points: u32,
     dims: u32,
-    /// A bit that is set, and then every one that is `dims` from it.
+    /// A mask of every `dims`-th bit, from bit 0 on: the levels of one axis.
     every: u32,
     medians: Slice<'a, u32>,
     children: Slice<'a, u64>,
     num_nodes: u32,
-    /// The level of the root, and its address.
+    /// The level and the address of the root.
     begin: u32,
     root: u32,
     smem: *mut VerifySmem<C>,
 }
 
 impl<C: Coord> Subtree<'_, C> {
-    /// Brings an ancestor of the root to shared memory, if the thread's number is a level above.
+    /// Loads an ancestor of the root: thread `i` loads the one on level `i`, if that is above the root.
     #[inline(always)]
     unsafe fn load_ancestor(&self) {
         let above = thread::thread_idx_x();
@@ -117,13 +123,13 @@ impl<C: Coord> Subtree<'_, C> {
         }
     }
 
-    /// The place of a node and its id.
+    /// Returns the index of a node in the medians, and its id.
     #[inline(always)]
     unsafe fn load(&self, node: u32) -> (u32, u32) {
         let depth = depth_of(node);
         let address = (self.root << depth) + (node - (1 << depth));
-        let place = full_tree(self.begin + depth) + address;
-        (place, self.medians.load(place as usize))
+        let slot = full_tree(self.begin + depth) + address;
+        (slot, self.medians.load(slot as usize))
     }
 
     #[inline(always)]
@@ -131,7 +137,7 @@ impl<C: Coord> Subtree<'_, C> {
         shared_field!(self.smem, ids).store(slot, if self.is_point(id) { id } else { NONE });
     }
 
-    /// Brings the coordinates of all nodes and ancestors to shared memory: neighboring threads those of a point.
+    /// Loads the coordinates of all nodes and ancestors to shared memory. Adjacent threads load the coordinates of one point.
     #[inline(always)]
     unsafe fn fetch_points(&self) {
         let (dims, thread) = (self.dims, thread::thread_idx_x());
@@ -156,9 +162,9 @@ impl<C: Coord> Subtree<'_, C> {
     }
 
     #[inline(always)]
-    unsafe fn check(&self, node: u32, place: u32, id: u32, seen: SliceMut<'_, u32>) -> u32 {
+    unsafe fn check(&self, node: u32, slot: u32, id: u32, seen: SliceMut<'_, u32>) -> u32 {
         let level = self.begin + depth_of(node);
-        let address = place - full_tree(level);
+        let address = slot - full_tree(level);
         if (Run::len_of(address, level, self.num_nodes) == 0) != (id == NONE) {
             return wrong::SHAPE;
         }
@@ -174,21 +180,27 @@ impl<C: Coord> Subtree<'_, C> {
         }
         if !self.children.is_empty() {
             let child = |side: usize| {
-                let below = 2 * place as usize + 1 + side;
+                let below = 2 * slot as usize + 1 + side;
                 if below < self.medians.len() { self.medians.load(below) } else { NONE }
             };
             if self.children.load(id as usize) != u64::from(child(1)) << 32 | u64::from(child(0)) {
                 return wrong::CHILD;
             }
         }
-        // A bit a level above, from the lowest on: 1 where the node is greater.
+        // One bit per level above, the parent's level lowest: 1 in `greater` where the node is on the greater side.
         let (less, greater) = (!address & ((1 << level) - 1), address);
         let (mut axis, mut first) = (0, if level == 0 { 0 } else { (level - 1) % self.dims });
         while axis < self.dims {
-            let of_axis = self.every << first;
-            let is_right = |ways: u32, is_greater: bool| {
-                ways & of_axis == 0
-                    || self.is_beside(node, level, axis, (ways & of_axis).trailing_zeros(), is_greater)
+            let axis_levels = self.every << first;
+            let is_right = |directions: u32, is_greater: bool| {
+                directions & axis_levels == 0
+                    || self.is_on_side(
+                        node,
+                        level,
+                        axis,
+                        (directions & axis_levels).trailing_zeros(),
+                        is_greater,
+                    )
             };
             if !is_right(less, false) || !is_right(greater, true) {
                 return wrong::SIDE;
@@ -199,9 +211,9 @@ impl<C: Coord> Subtree<'_, C> {
         0
     }
 
-    /// True if a node is on a side, on an axis, of its ancestor so many levels and one above.
+    /// Returns true if a node is on a side, on an axis, of its ancestor `between + 1` levels above.
     #[inline(always)]
-    unsafe fn is_beside(&self, node: u32, level: u32, axis: u32, between: u32, is_greater: bool) -> bool {
+    unsafe fn is_on_side(&self, node: u32, level: u32, axis: u32, between: u32, is_greater: bool) -> bool {
         let above = level - 1 - between;
         let ancestor = if above < self.begin {
             (THREADS as u32 + above) as usize
@@ -213,18 +225,18 @@ impl<C: Coord> Subtree<'_, C> {
         shared_field!(self.smem, ids).load(ancestor) != NONE && self.is_less(first, last, axis)
     }
 
-    /// True if one comes before the other by the super key of an axis.
+    /// Returns true if slot `first` comes before slot `last` by the super key of an axis.
     #[inline(always)]
     unsafe fn is_less(&self, first: usize, last: usize, axis: u32) -> bool {
         let (coords, dims) = (shared_field!(self.smem, coords), self.dims as usize);
-        let (mut at, mut left) = (axis as usize, dims);
-        while left > 0 {
+        let (mut at, mut remaining) = (axis as usize, dims);
+        while remaining > 0 {
             let (a, b) = (coords.load(first * dims + at).key(), coords.load(last * dims + at).key());
             if a != b {
                 return a < b;
             }
             at = if at + 1 == dims { 0 } else { at + 1 };
-            left -= 1;
+            remaining -= 1;
         }
         false
     }

@@ -1,5 +1,5 @@
-//! Order-preserving compaction of a block's tile, one pass over the input: ranks by a scan of packed counts, places by
-//! look-back, coalesced stores out of shared memory.
+//! Order-preserving compaction of a block's tile, in one pass over the input: ranks by a scan of packed counts, output
+//! positions by look-back, coalesced stores out of shared memory.
 
 use super::scan::exclusive_over_warps;
 use super::tile::{Items, THREADS, WARPS, row_begin, tile_items, valid_bits};
@@ -10,41 +10,41 @@ use crate::warp::look_back::{Decoupled, LookBack};
 use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
-/// Words of the items of a tile, of whatever type.
+/// The most words that the items of a tile have, for any item type.
 const TILE_WORDS: usize = THREADS * ROWS * MAX_WORDS;
 
 /// Shared memory of a compaction.
 #[repr(C, align(16))]
 pub struct CompactSmem {
-    /// Kept items, then the others.
+    /// The kept items, then the others.
     items: [u32; TILE_WORDS],
-    /// Kept items of the tiles before.
+    /// The number of kept items in earlier tiles.
     before: [u64; 1],
-    /// For the block's ticket.
+    /// Scratch memory of the block's ticket.
     pub ticket: [u64; 1],
     warp_counts: [u32; WARPS],
 }
 
-/// Where the items of a tile go.
+/// The outputs of a compaction.
 pub struct Compact<'a, T> {
-    /// Room for the items that are kept.
+    /// The output of the kept items.
     pub kept: SliceMut<'a, T>,
-    /// Room for the others, or nothing if they are not wanted.
+    /// The output of the other items; empty if they are not needed.
     pub others: SliceMut<'a, T>,
-    /// One word: how many are kept of all tiles.
+    /// One word: the number of kept items of all tiles.
     pub count: SliceMut<'a, u64>,
-    /// Words of the look-back.
+    /// The words of the look-back.
     pub words: SliceMut<'a, u64>,
     /// The block's shared memory.
     pub smem: *mut CompactSmem,
 }
 
 impl<T: Words> Compact<'_, T> {
-    /// Writes the items of tile `tile`, of `len` items in all, to their places. Bit i of `keep` is for item i of the thread;
-    /// it is 0 where the input has ended.
+    /// Compacts tile `tile` of an input of `len` items. Bit i of `keep` belongs to item i of the thread; it is 0 beyond
+    /// the input.
     ///
     /// # Safety
-    /// All threads of the block call; tiles are numbered by the ticket that lies in the shared memory.
+    /// All threads of the block call. Tiles are numbered by the ticket in the shared memory.
     #[inline(always)]
     pub unsafe fn run(self, tile: usize, len: usize, items: Items<T, ROWS>, keep: u32) {
         let before = shared_field!(self.smem, before);
@@ -58,11 +58,11 @@ impl<T: Words> Compact<'_, T> {
         if thread == 0 {
             Decoupled::publish(self.words, num_tiles, tile, own);
         }
-        // While the counts of other tiles arrive. With that the items have left the registers.
+        // While the counts of other tiles arrive, the items move from registers to shared memory.
         let begin = tile * tile_items::<T, ROWS>();
         self.stage(begin, len, items, keep, kept, warps_before, &counts);
         if thread < 32 {
-            let tiles_before = Decoupled::before::<Count, Sum>(self.words, num_tiles, tile, own).0;
+            let tiles_before = Decoupled::exclusive_prefix::<Count, Sum>(self.words, num_tiles, tile, own).0;
             if thread == 0 {
                 before.store(0, tiles_before);
                 if tile == num_tiles - 1 {
@@ -72,7 +72,7 @@ impl<T: Words> Compact<'_, T> {
         }
         thread::sync_threads();
 
-        // Read again: kept since the beginning it would take registers while items are in them.
+        // Reloaded: kept since the beginning, the tile's number would take a register while items are in registers.
         let tile = shared_field!(self.smem, ticket).load(0) as usize;
         let begin = tile * tile_items::<T, ROWS>();
         let before = before.load(0) as usize;
@@ -81,23 +81,23 @@ impl<T: Words> Compact<'_, T> {
         if !self.others.is_empty() {
             let valid =
                 if len - begin < tile_items::<T, ROWS>() { len - begin } else { tile_items::<T, ROWS>() };
-            // Of the items before the tile those that were not kept.
+            // All items before the tile that were not kept precede its others.
             self.write(self.others, begin - before, kept, valid - kept);
         }
     }
 
-    /// The tile's items in shared memory.
+    /// Returns the tile's items in shared memory.
     #[inline(always)]
     fn staged(&self) -> SharedSlice<'_, T> {
         let words = shared_field!(self.smem, items);
-        // SAFETY: as many words as the items have, aligned for any of them.
+        // SAFETY: the array has enough words for the items of a tile, and is aligned for any item type.
         unsafe { SharedSlice::from_raw_parts(words.as_raw_ptr().cast(), tile_items::<T, ROWS>()) }
     }
 
-    /// Puts the items into shared memory: those that are kept, and behind these, if they are wanted, the others. Of the tile
-    /// `kept` items are kept, `rows_before` of them in the warps before.
+    /// Stores the items in shared memory: the kept ones first, then, if they are needed, the others. The tile keeps
+    /// `kept` items, `rows_before` of them in the warps before the caller's.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "all that is known of a tile")]
+    #[expect(clippy::too_many_arguments, reason = "the state of a tile, all in registers")]
     unsafe fn stage(
         &self,
         begin: usize,
@@ -130,18 +130,18 @@ impl<T: Words> Compact<'_, T> {
         }
     }
 
-    /// Writes `len` staged items from `first` on to `to`, from `begin` on.
+    /// Writes `len` staged items, beginning with item `first`, to `to` from index `begin` on.
     #[inline(always)]
     unsafe fn write(&self, to: SliceMut<'_, T>, begin: usize, first: usize, len: usize) {
         let staged = self.staged();
         let thread = thread::thread_idx_x() as usize;
-        // Compared with a number that the assembler knows, so that no round needs a register for it.
-        let left = len as i32 - thread as i32;
-        // A fixed number of rounds, so that several are under way at once.
+        // Compared with a constant, so that no round needs a register for the bound.
+        let remaining = len as i32 - thread as i32;
+        // A fixed number of rounds, so that several loads are in flight at once.
         let mut round = 0;
         while round < tile_items::<T, ROWS>() / THREADS {
             let i = round * THREADS;
-            if left > i as i32 {
+            if remaining > i as i32 {
                 to.store(begin + thread + i, staged.load(first + thread + i));
             }
             round += 1;
@@ -149,16 +149,16 @@ impl<T: Words> Compact<'_, T> {
     }
 }
 
-/// How many items of a warp's rows are kept, 8 bits a row: a row has 128 items at most.
+/// The numbers of kept items in a warp's rows, 8 bits per row: a row has at most 128 items.
 struct RowCounts {
-    /// Before the lane's first item of the row.
+    /// Kept items of the row before the lane's first one.
     before: [u32; ROWS.div_ceil(4)],
-    /// Of the whole row.
+    /// Kept items of the whole row.
     total: [u32; ROWS.div_ceil(4)],
 }
 
 impl RowCounts {
-    /// Counts a lane's bits, `per_row` of each row.
+    /// Counts the set bits of a lane, `per_row` bits per row.
     #[inline(always)]
     unsafe fn of(keep: u32, per_row: usize) -> Self {
         let mut counts = Self { before: [0; _], total: [0; _] };
@@ -184,7 +184,7 @@ impl RowCounts {
         packed[row / 4] >> (row % 4 * 8) & 0xFF
     }
 
-    /// Items that the warp keeps.
+    /// Returns the number of items that the warp keeps.
     #[inline(always)]
     fn sum(&self) -> u32 {
         let mut sum = 0;

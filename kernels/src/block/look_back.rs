@@ -1,38 +1,37 @@
-//! Decoupled look-back (Merrill, Garland 2016) by a thread a column: a tile's running sum from what the tiles before it
-//! have published.
+//! Decoupled look-back (Merrill, Garland 2016) by one thread per column: the exclusive prefix of a tile's sum in each
+//! column, such as a digit of the radix sort.
 //!
-//! A tile publishes one word a column: first its own sum (partial), then, when it knows the sum of all tiles before it,
-//! the sum including them (inclusive). State and sum share a word, so a word is consistent by itself, and relaxed loads
-//! and stores at device scope are all the order that is needed.
+//! A tile publishes one word per column: first its own sum (partial), then, once known, the sum of all tiles up to it
+//! (inclusive). State and sum share a word, so a word is consistent by itself, and relaxed loads and stores at device
+//! scope are enough.
 
 use crate::policy::LOOK_BACK_WINDOW;
 use cuda_std::atomic::AtomicValue;
 use cuda_std::prelude::*;
 use cuda_std::shared::SharedElement;
 
-/// A word of state and sum, and the type of the sums. `u32` is for up to 2^30 items in all, `u64` for more than there
-/// can be.
+/// A word of state and sum, and the type of the sums: `u32` for up to 2^30 items in all, `u64` for more.
 pub trait LookBackWord: AtomicValue + SharedElement + Send + Sync + cust_core::DeviceCopy + 'static {
     /// 0.
     const ZERO: Self;
 
-    /// A word. Of the sum the highest two bits are lost: exactly 2^30 items fit nevertheless, since nobody reads the sum of
-    /// all of them.
+    /// Packs a word. The highest two bits of the sum are lost. Exactly 2^30 items fit nevertheless, since no tile reads
+    /// the sum of all of them.
     fn new(state: u32, sum: Self) -> Self;
-    /// The state of a word.
+    /// Returns the state of a word.
     fn state(self) -> u32;
-    /// The sum in a word.
+    /// Returns the sum in a word.
     fn sum(self) -> Self;
 
-    /// A count.
+    /// Converts a count.
     fn from_count(count: u32) -> Self;
-    /// A place; as `u32` modulo 2^32.
-    fn from_place(place: u64) -> Self;
-    /// As an index.
+    /// Converts an output index; `u32` keeps it modulo 2^32.
+    fn from_index(index: u64) -> Self;
+    /// Converts to an index.
     fn index(self) -> usize;
-    /// Sum modulo the type's size.
+    /// Wrapping addition.
     fn plus(self, other: Self) -> Self;
-    /// Difference modulo the type's size.
+    /// Wrapping subtraction.
     fn minus(self, other: Self) -> Self;
 }
 
@@ -58,8 +57,8 @@ macro_rules! look_back_words {
                 count.into()
             }
             #[inline(always)]
-            fn from_place(place: u64) -> Self {
-                place as $word
+            fn from_index(index: u64) -> Self {
+                index as $word
             }
             #[inline(always)]
             fn index(self) -> usize {
@@ -78,25 +77,25 @@ macro_rules! look_back_words {
 }
 look_back_words!(u32, u64);
 
-/// Nothing published yet: what a zeroed word says.
+/// Nothing is published yet; the state of a zeroed word.
 const INVALID: u32 = 0;
-/// The tile's own sum.
+/// The sum of the tile is published.
 const PARTIAL: u32 = 1;
-/// The sum of the tile and all before it.
+/// The sum of the tile and all tiles before it is published.
 const INCLUSIVE: u32 = 2;
 
-/// One column of the published words of all tiles: that of tile `t` is at `t * stride + column`.
+/// One column of the published words of all tiles. The word of tile `t` is at `t * stride + column`.
 #[derive(Clone, Copy)]
-pub struct LookBack<'a, N> {
-    /// All words; zeroed before the launch.
+pub struct ColumnLookBack<'a, N> {
+    /// The words of all columns; zeroed before the launch.
     pub words: SliceMut<'a, N>,
-    /// Columns of a tile.
+    /// The number of columns per tile.
     pub stride: usize,
     /// The caller's column.
     pub column: usize,
 }
 
-impl<N: LookBackWord> LookBack<'_, N> {
+impl<N: LookBackWord> ColumnLookBack<'_, N> {
     #[inline(always)]
     unsafe fn publish(&self, tile: u32, state: u32, sum: N) {
         let word = tile as usize * self.stride + self.column;
@@ -108,29 +107,29 @@ impl<N: LookBackWord> LookBack<'_, N> {
         self.words.atomic_load(tile as usize * self.stride + self.column, Ordering::Relaxed, Scope::Device)
     }
 
-    /// Publishes the tile's own sum.
+    /// Publishes the sum of a tile.
     ///
     /// # Safety
-    /// Once a tile and column, before [`prefix`](Self::prefix).
+    /// Called once per tile and column, before [`exclusive_prefix`](Self::exclusive_prefix).
     #[inline(always)]
-    pub unsafe fn publish_own(&self, tile: u32, own: N) {
-        // The first tile's own sum already includes all before it.
+    pub unsafe fn publish_sum(&self, tile: u32, own: N) {
+        // The first tile's sum is inclusive already.
         self.publish(tile, if tile == 0 { INCLUSIVE } else { PARTIAL }, own);
     }
 
-    /// The sum of all tiles before this one, whose own sum is `own`; waits for tiles that have published nothing yet.
-    /// Tiles must be numbered in the order in which blocks start, by a ticket, or this may wait for a block that waits for
-    /// a place to run.
+    /// Returns the sum of all tiles before this one, whose own sum is `own`. Waits for tiles that have published
+    /// nothing yet. Tiles must be numbered by a ticket, in the order in which blocks start; otherwise this may wait for
+    /// a block that cannot start.
     ///
     /// # Safety
-    /// Once a tile and column, after [`publish_own`](Self::publish_own).
+    /// Called once per tile and column, after [`publish_sum`](Self::publish_sum).
     #[inline(always)]
-    pub unsafe fn prefix(&self, tile: u32, own: N) -> N {
+    pub unsafe fn exclusive_prefix(&self, tile: u32, own: N) -> N {
         let mut sum = N::ZERO;
         let mut before = tile;
         let mut done = tile == 0;
         while !done {
-            // Several words are under way at once; below tile 0, which always ends the walk, nothing is asked for.
+            // Several loads are in flight at once. Tile 0 always ends the look-back, so indices below it repeat tile 0.
             let mut words = [N::ZERO; LOOK_BACK_WINDOW];
             let mut i = 0;
             while i < LOOK_BACK_WINDOW {

@@ -1,13 +1,13 @@
-//! Merging and sorting of a tile in shared memory, stable, by merge path.
+//! Stable merge and sort of a tile in shared memory, by merge path.
 
 use super::warp_striped::warp_striped_first;
-use crate::thread::merge_path::split_short;
+use crate::thread::merge_path::split_u32;
 use crate::thread::order::{Carried, Lookup, Order};
 use crate::thread::words::{MAX_WORDS, Words};
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Shared memory for a tile.
+/// Shared memory of a tile.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub struct TileSmem<K, V, const THREADS: usize, const ITEMS: usize> {
@@ -15,7 +15,7 @@ pub struct TileSmem<K, V, const THREADS: usize, const ITEMS: usize> {
     values: [[V; THREADS]; ITEMS],
 }
 
-/// A tile in shared memory, whose items have an order. Of a thread there are `ITEMS`, consecutive ones.
+/// A tile of ordered items in shared memory. A thread has `ITEMS` consecutive items.
 pub struct Tile<'a, K, V, O, const ITEMS: usize> {
     keys: SharedSlice<'a, K>,
     values: SharedSlice<'a, V>,
@@ -23,14 +23,14 @@ pub struct Tile<'a, K, V, O, const ITEMS: usize> {
     order: PhantomData<O>,
 }
 
-/// A thread's items, in registers.
+/// The items of a thread, in registers.
 pub struct Items<K, V, const ITEMS: usize> {
     keys: [K; ITEMS],
     values: [V; ITEMS],
 }
 
 impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V, O, ITEMS> {
-    /// A tile of the block's own memory.
+    /// Creates the view of a tile.
     #[inline(always)]
     pub fn new<const THREADS: usize>(
         smem: *mut TileSmem<K, V, THREADS, ITEMS>,
@@ -44,10 +44,10 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
     }
 
-    /// Sets item `i`.
+    /// Stores item `i`.
     ///
     /// # Safety
-    /// No other thread uses the item until the next barrier.
+    /// No other thread accesses the item until the next barrier.
     #[inline(always)]
     pub unsafe fn set(&self, i: usize, (key, value): (K, V)) {
         self.keys.store(i, key);
@@ -56,24 +56,25 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
     }
 
-    /// Item `i`.
+    /// Loads item `i`.
     ///
     /// # Safety
-    /// The item was set before the last barrier.
+    /// The item was stored before the last barrier.
     #[inline(always)]
     pub unsafe fn get(&self, i: usize) -> (K, V) {
         (self.keys.load(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
     }
 
-    /// Sets the first `len` items; all there are, if `FULL`. A warp sets those of its own threads. Item `i + distance` is
-    /// `item(i, distance)`: of a thread `i` stays the same, so that it computes addresses once.
+    /// Stores the first `len` items, or all items if `FULL`. A warp stores the items of its own threads. Item `i +
+    /// distance` is `item(i, distance)`; `i` is constant per thread, so that it computes addresses once.
     ///
     /// # Safety
-    /// All threads of the block call; `item` can be called for numbers less than `len`.
+    /// All threads of the block call. `item` can be called for every index below `len`.
     #[inline(always)]
     pub unsafe fn fill<const FULL: bool>(&self, len: usize, item: impl Fn(u32, usize) -> (K, V)) {
         let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
-        // All loads are on their way before the first item is stored. As words, because the compiler keeps those in registers.
+        // All loads are in flight before the first item is stored. Keys are held as words, which the compiler keeps in
+        // registers.
         let (mut keys, mut values) = ([[0; MAX_WORDS]; ITEMS], [V::ANY; ITEMS]);
         let mut row = 0;
         while row < ITEMS {
@@ -87,16 +88,16 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
         let mut row = 0;
         while row < ITEMS {
-            // Beyond the end nobody looks.
+            // Items beyond the end are never read.
             self.set(first as usize + 32 * row, (K::from_words(keys[row]), values[row]));
             row += 1;
         }
     }
 
-    /// Gives the first `len` items away; all there are, if `FULL`. A warp gives those that its own threads have set.
+    /// Passes the first `len` items, or all items if `FULL`, to `take`. A warp passes the items of its own threads.
     ///
     /// # Safety
-    /// All threads of the block call, behind a barrier of the warp; `take` can be called for numbers less than `len`.
+    /// All threads of the block call, after a barrier of the warp. `take` can be called for every index below `len`.
     #[inline(always)]
     pub unsafe fn drain<const FULL: bool>(&self, len: usize, take: impl Fn(usize, (K, V))) {
         let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
@@ -110,7 +111,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
     }
 
-    /// Sets the thread's items. What is not there may be any item.
+    /// Stores the thread's items. Items beyond the end may have any value.
     ///
     /// # Safety
     /// As [`set`](Self::set).
@@ -124,36 +125,37 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
     }
 
-    /// The thread's items of the merge of the first `first_len` items with the `second_len` behind them; what lies beyond the
-    /// end is any item.
+    /// Returns the thread's items of the merge of the first `first_len` items with the `second_len` items behind them.
+    /// Items beyond the end have any value.
     ///
     /// # Safety
-    /// All threads of the block call, with the same arguments, behind a barrier.
+    /// All threads of the block call, with the same arguments, after a barrier.
     #[inline(always)]
     pub unsafe fn merge(&self, first_len: u32, second_len: u32) -> Items<K, V, ITEMS> {
         let diagonal = thread::thread_idx_x() * ITEMS as u32;
         self.merge_runs(0, first_len, second_len, diagonal)
     }
 
-    /// Sorts the first `len` items. A barrier has to follow before a thread of another warp reads them.
+    /// Sorts the first `len` items. A barrier must follow before a thread of another warp reads them.
     ///
     /// # Safety
-    /// All threads of the block call, with the same arguments, behind a barrier; one of the warp is enough if the warp has set
-    /// its threads' items itself.
+    /// All threads of the block call, with the same arguments, after a barrier. A barrier of the warp is enough if the
+    /// warp has stored its threads' items itself.
     #[inline(always)]
     pub unsafe fn sort(&self, len: usize) {
         let (len, items) = (len as u32, ITEMS as u32);
         let thread = thread::thread_idx_x();
-        // Nobody else uses the thread's items yet.
+        // No other thread accesses the thread's items yet.
         self.set_own(&self.sort_own(thread * items, len));
-        // The number of threads as the hardware says it, so that this stays a loop: unrolled, it would not fit in registers.
+        // The number of threads is read from a special register, so that the compiler does not unroll the loop:
+        // unrolled, it needs too many registers.
         let num_threads = thread::block_dim_x();
         let mut width = 1;
         while width < num_threads && width * items < len {
             // A group of threads merges two runs of `width` threads, a power of two.
             let begin = (thread & !(2 * width - 1)) * items;
-            let first_len = clip_short(len, begin, width * items);
-            let second_len = clip_short(len, begin + width * items, width * items);
+            let first_len = clip_u32(len, begin, width * items);
+            let second_len = clip_u32(len, begin + width * items, width * items);
             sync_group(2 * width);
             let merged = self.merge_runs(begin, first_len, second_len, thread * items - begin);
             sync_group(2 * width);
@@ -162,11 +164,11 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
     }
 
-    /// The thread's items from `begin` on, by an exchange of neighbors; those from `len` on are not there.
+    /// Sorts the thread's items from `begin` on by odd-even transposition. Items from `len` on are absent.
     #[inline(always)]
     unsafe fn sort_own(&self, begin: u32, len: u32) -> Items<K, V, ITEMS> {
         let (mut keys, mut values) = ([K::ZEROS; ITEMS], [V::ANY; ITEMS]);
-        // What is not there equals the last of what is, so it stays behind it.
+        // Absent items equal the last present one, so they stay behind it.
         let mut last = (K::ZEROS, V::ANY);
         let mut i = 0;
         while i < ITEMS {
@@ -180,7 +182,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
             }
             i += 1;
         }
-        // Only neighbors change places, and only if they have to: so it is stable.
+        // Only adjacent items swap, and only if they are out of order: the sort is stable.
         let mut round = 0;
         while begin < len && round < ITEMS {
             let mut i = round % 2;
@@ -196,8 +198,8 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         Items { keys, values }
     }
 
-    /// Of the merge of two runs that begin at `begin` the items from `diagonal` on, as many as a thread has; what lies beyond
-    /// the end is any item. All threads of the warp call.
+    /// Returns the thread's items, from `diagonal` on, of the merge of two adjacent runs that begin at `begin`. Items
+    /// beyond the end have any value. All threads of the warp call.
     #[inline(always)]
     unsafe fn merge_runs(
         &self,
@@ -209,31 +211,31 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         let len = first_len + second_len;
         let diagonal = if diagonal < len { diagonal } else { len };
         let middle = begin + first_len;
-        let split = split_short(first_len, second_len, diagonal, |i, j| {
+        let split = split_u32(first_len, second_len, diagonal, |i, j| {
             let (a, b) = (begin + i, middle + j);
             !self.is_before((b, self.key(b)), (a, self.key(a)))
         });
-        // A group without items reads what its threads have set beyond the end.
+        // A group without items reads what its own threads have stored beyond the end.
         let last = if len > 0 { begin + len - 1 } else { begin };
         let path = Path { a: begin + split, middle, b: middle + diagonal - split, end: begin + len, last };
-        // Where no run can end before the thread is done, which is nearly everywhere in long runs, nobody looks for the end.
+        // If no run can end before the thread is done, which is usual in long runs, the end is not checked.
         let is_inside = path.a + (ITEMS as u32) < middle && path.b + (ITEMS as u32) < path.end;
         if warp::warp_vote_all(warp::FULL_MASK, is_inside) {
-            self.walk::<true>(path)
+            self.merge_path_items::<true>(path)
         } else {
-            self.walk::<false>(path)
+            self.merge_path_items::<false>(path)
         }
     }
 
-    /// The next items along a path; `INSIDE` if neither run ends.
+    /// Returns the next items along a merge path. `INSIDE` says that neither run ends on the way.
     #[inline(always)]
-    unsafe fn walk<const INSIDE: bool>(&self, path: Path) -> Items<K, V, ITEMS> {
+    unsafe fn merge_path_items<const INSIDE: bool>(&self, path: Path) -> Items<K, V, ITEMS> {
         let Path { mut a, middle, mut b, end, last } = path;
         let len = end - b + middle - a;
-        // Beyond a run's end there is any key. (Of the first run there the second one begins.)
+        // Beyond the end of a run the key is arbitrary. (Behind the first run the second one begins.)
         let key = |i| self.key(if INSIDE || i < last { i } else { last });
         let (mut key_a, mut key_b) = (key(a), key(b));
-        let (mut keys, mut places) = ([K::ZEROS; ITEMS], [0; ITEMS]);
+        let (mut keys, mut indices) = ([K::ZEROS; ITEMS], [0; ITEMS]);
         let mut i = 0;
         while i < ITEMS {
             let takes_b = if INSIDE {
@@ -241,22 +243,22 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
             } else if O::COMPARES_VALUES {
                 b < end && (a >= middle || self.is_before((b, key_b), (a, key_a)))
             } else {
-                // Cheaper than branches.
+                // Bitwise operators are cheaper than branches here.
                 (b < end) & ((a >= middle) | self.is_before((b, key_b), (a, key_a)))
             };
-            (keys[i], places[i]) = if takes_b { (key_b, b) } else { (key_a, a) };
-            let next = places[i] + 1;
+            (keys[i], indices[i]) = if takes_b { (key_b, b) } else { (key_a, a) };
+            let next = indices[i] + 1;
             let next_key = key(next);
             (a, key_a) = if takes_b { (a, key_a) } else { (next, next_key) };
             (b, key_b) = if takes_b { (next, next_key) } else { (b, key_b) };
             i += 1;
         }
-        // Values do not go along: they are fetched once it is known from where.
+        // Values are loaded once their index is known.
         let mut values = [V::ANY; ITEMS];
         let mut i = 0;
         while V::IS_CARRIED && i < ITEMS {
             if INSIDE || (i as u32) < len {
-                values[i] = self.values.load(places[i] as usize);
+                values[i] = self.values.load(indices[i] as usize);
             }
             i += 1;
         }
@@ -268,7 +270,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         self.keys.load(i as usize)
     }
 
-    /// True if item `b` has to come before item `a`; each is given by its place and its key.
+    /// Returns true if item `b` has to come before item `a`; each is given by its index and its key.
     #[inline(always)]
     unsafe fn is_before(&self, (b, key_b): (u32, K), (a, key_a): (u32, K)) -> bool {
         let (mut value_a, mut value_b) = (V::ANY, V::ANY);
@@ -279,17 +281,18 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
     }
 }
 
-/// Where a thread is in two runs, and where they end.
+/// The position of a thread in two adjacent runs: `a` in the first, which ends at `middle`, and `b` in the second,
+/// which ends at `end`.
 struct Path {
     a: u32,
     middle: u32,
     b: u32,
     end: u32,
-    /// The last place that may be read.
+    /// The last index that may be read.
     last: u32,
 }
 
-/// Waits for the threads of a group, a power of two.
+/// Synchronizes groups of `num_threads` threads, a power of two.
 #[inline(always)]
 unsafe fn sync_group(num_threads: u32) {
     if num_threads <= 32 {
@@ -299,16 +302,16 @@ unsafe fn sync_group(num_threads: u32) {
     }
 }
 
-/// Of `len` items from `begin` on how many there are before `end`.
+/// Returns how many of the `len` items from `begin` on are before `end`.
 #[inline(always)]
 pub(crate) const fn clip(end: usize, begin: usize, len: usize) -> usize {
     let rest = end.saturating_sub(begin);
     if rest < len { rest } else { len }
 }
 
-/// [`clip`] within a tile.
+/// [`clip`] within a tile, in 32 bits.
 #[inline(always)]
-const fn clip_short(end: u32, begin: u32, len: u32) -> u32 {
+const fn clip_u32(end: u32, begin: u32, len: u32) -> u32 {
     let rest = end.saturating_sub(begin);
     if rest < len { rest } else { len }
 }

@@ -1,11 +1,11 @@
-//! What the threads of one block do together: no layout of global memory.
+//! Functions that the threads of one block execute together. They know no layout of global memory.
 
 pub mod bitonic;
 pub mod compact;
+pub mod counting_rank;
 pub mod look_back;
 pub mod merge;
 pub mod nth;
-pub mod places;
 pub mod radix_rank;
 pub mod scan;
 pub mod tile;

@@ -1,4 +1,4 @@
-//! The n-th of the items of a block, found digit by digit from the most significant one.
+//! Selects the n-th item of a block, digit by digit from the most significant one.
 
 use crate::thread::operator::Sum;
 use crate::thread::radix_key::RADIX;
@@ -7,18 +7,18 @@ use crate::warp::scan::inclusive;
 use crate::warp::shuffle::shuffle_idx;
 use cuda_std::prelude::*;
 
-/// Digits that a lane looks at.
+/// Digit values that a lane handles.
 const LANE_DIGITS: usize = RADIX / 32;
 
-/// Shared memory of a search: items of each digit.
+/// Shared memory of the selection.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NthSmem {
-    /// A count a digit.
+    /// The number of items per value of the digit.
     pub counts: [u32; RADIX],
 }
 
-/// Sets the counts to 0; a barrier must follow.
+/// Clears the counts. A barrier must follow.
 ///
 /// # Safety
 /// All threads of the block call.
@@ -31,23 +31,23 @@ pub unsafe fn clear_counts(counts: SharedSlice<'_, u32>) {
     }
 }
 
-/// Counts digit `i` of an item, if it has the digits of `prefix` before it.
+/// Counts digit `i` of an item whose earlier digits equal those of `prefix`.
 ///
 /// # Safety
-/// The counts are the block's own.
+/// No other block uses `counts`.
 #[inline(always)]
 pub unsafe fn count_digit<R: Ranked>(item: R, prefix: R, i: u32, counts: SharedSlice<'_, u32>) {
-    if item.has_digits_of(prefix, i) {
-        // Leading digits are often all the same; the hardware adds ones of a warp at once.
+    if item.has_prefix_of(prefix, i) {
+        // Leading digits are often equal; the hardware merges the additions of a warp.
         counts.atomic_add(item.digit(i) as usize, 1, Ordering::Relaxed, Scope::Block);
     }
 }
 
-/// The digit of item `n` in the order of digits, and the number of items with smaller ones, given how many items each
-/// digit has.
+/// Returns the digit of item `n` in digit order, and the number of items with smaller digits, given the number of items
+/// per digit.
 ///
 /// # Safety
-/// All lanes of a warp call, with the same arguments; there are more than `n` items.
+/// All lanes of a warp call, with the same arguments; there are more than `n` items in total.
 #[inline(always)]
 pub unsafe fn find_digit(count: impl Fn(usize) -> u64, n: u64) -> (u32, u64) {
     let lane = warp::lane_id() as usize;
@@ -60,7 +60,7 @@ pub unsafe fn find_digit(count: impl Fn(usize) -> u64, n: u64) -> (u32, u64) {
         d += 1;
     }
     let end = inclusive::<u64, Sum>(sum);
-    // The last digit of the lane that begins at item `n` or before it.
+    // The last digit of the lane whose items begin at or before item `n`.
     let (mut digit, mut before) = (0, end - sum);
     let mut next = before;
     let mut d = 0;
@@ -71,15 +71,15 @@ pub unsafe fn find_digit(count: impl Fn(usize) -> u64, n: u64) -> (u32, u64) {
         next += counts[d];
         d += 1;
     }
-    // The first lane that ends behind item `n` has it.
+    // The first lane whose items end behind item `n` has its digit.
     let lane = warp::warp_vote_ballot(warp::FULL_MASK, end > n).trailing_zeros();
     (shuffle_idx(digit, lane), shuffle_idx(before, lane))
 }
 
-/// Item `n`, counted from 0, in the order of all items of the block.
+/// Returns item `n`, counted from 0, in the order of all items of the block.
 ///
 /// # Safety
-/// All threads of the block call, with the same `n`, less than the number of items; `smem` is the block's own.
+/// All threads of the block call, with the same `n`, less than the number of items; no other block uses `smem`.
 #[inline(always)]
 pub unsafe fn nth<R: Ranked, const ITEMS: usize>(items: [R; ITEMS], mut n: u64, smem: *mut NthSmem) -> R {
     let counts = shared_field!(smem, counts);

@@ -1,23 +1,24 @@
-//! Ranks of a tile's items by a digit, stable: each warp counts its items in counters of its own, a thread a digit sums over
-//! the warps, then each warp ranks its items by ballots (Merrill, Grimshaw 2011). Counts come first, as in Adinets and
-//! Merrill 2022 (*Onesweep*), since other blocks wait for them: they are known before the longest of the steps.
+//! Stable ranks of a tile's items by a digit. Each warp counts its items in its own counters, one thread per digit sums
+//! over the warps, then each warp ranks its items by ballots (Merrill, Grimshaw 2011). Counting comes first, as in
+//! Adinets and Merrill 2022 (*Onesweep*), because other blocks wait for the counts.
 
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::thread::radix_key::RADIX;
 use crate::warp::rank::lanes_with_digit;
 use cuda_std::prelude::*;
 
-/// Ranks of a thread's items in a tile of up to 2^16, two in a register: with the items they are what a block has most of.
+/// The ranks of a thread's items in a tile of up to 2^16 items, two per register: items and ranks take most of a
+/// block's registers.
 pub struct TileRanks<const ITEMS: usize> {
-    /// The ranks of the items 2 i and 2 i + 1; the upper half of the array is not used.
+    /// Entry i holds the ranks of the items 2i and 2i + 1. The upper half of the array is unused.
     pairs: [u32; ITEMS],
 }
 
 impl<const ITEMS: usize> TileRanks<ITEMS> {
-    /// Items are set in their order.
+    /// Sets the rank of an item. Items must be set in order.
     #[inline(always)]
     fn set(&mut self, item: usize, rank: u32) {
-        // Without a look at the pair as such the compiler would keep both of its parts.
+        // `computed` keeps the compiler from holding both halves in separate registers.
         self.pairs[item / 2] = if item.is_multiple_of(2) {
             rank
         } else {
@@ -25,24 +26,24 @@ impl<const ITEMS: usize> TileRanks<ITEMS> {
         };
     }
 
-    /// The rank of an item.
+    /// Returns the rank of an item.
     #[inline(always)]
     pub fn get(&self, item: usize) -> u32 {
         self.pairs[item / 2] >> (item % 2 * 16) & 0xFFFF
     }
 }
 
-/// What a block of `WARPS` warps, at least 8, ranks with. The steps follow each other in the order of their names here, with
-/// a barrier between two where it says so.
+/// Ranks the tile of a block of `WARPS` warps, at least 8. The methods are called in the order of their definition,
+/// with a barrier between two where the first one says so.
 pub struct RadixRank<'a, const WARPS: usize> {
-    /// For each warp its count of each digit, then the rank of the warp's next item of it.
+    /// Per warp, the count of each digit; then the rank of the warp's next item with that digit.
     pub counts: SharedSlice<'a, u32>,
-    /// For the sum over the digits.
+    /// Scratch memory of the sum over the digits.
     pub scan: *mut ScanSmem,
 }
 
 impl<const WARPS: usize> RadixRank<'_, WARPS> {
-    /// Clears the counters. A barrier follows.
+    /// Clears the counters. A barrier must follow.
     ///
     /// # Safety
     /// All threads of the block call, as in the other steps.
@@ -56,13 +57,13 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         }
     }
 
-    /// The caller's warp's counters.
+    /// Returns the counters of the caller's warp.
     #[inline(always)]
     unsafe fn own_counts(&self) -> SharedSlice<'_, u32> {
         self.counts.part(thread::thread_idx_x() as usize / 32 * RADIX, RADIX)
     }
 
-    /// Counts the caller's items. A barrier follows.
+    /// Counts the caller's items. A barrier must follow.
     ///
     /// # Safety
     /// Digits are below [`RADIX`].
@@ -76,9 +77,10 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         }
     }
 
-    /// Makes of each counter the rank in the tile of the warp's first item of the digit. Calls `publish` with the tile's count
-    /// of the caller's digit, as soon as it is known, in the threads below [`RADIX`]. Gives that count and the rank of the tile's
-    /// first item of the digit, to other threads anything. Ends with a barrier.
+    /// Turns each counter into the rank, within the tile, of the warp's first item with that digit. In the threads
+    /// below [`RADIX`], calls `publish` with the tile's count of the caller's digit as soon as it is known, and returns
+    /// this count and the rank of the tile's first item with the digit. Other threads get arbitrary values. Ends with a
+    /// barrier.
     ///
     /// # Safety
     /// See [`clear`](Self::clear).
@@ -108,10 +110,11 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         (count, before)
     }
 
-    /// The ranks in the tile of the caller's items, warp-striped. A barrier follows before the counters' memory is used again.
+    /// Returns the ranks, within the tile, of the caller's items in warp-striped order. A barrier must follow before
+    /// the counters' memory is reused.
     ///
     /// # Safety
-    /// See [`clear`](Self::clear); digits are those that were counted.
+    /// See [`clear`](Self::clear); the digits are the counted ones.
     #[inline(always)]
     pub unsafe fn ranks<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) -> TileRanks<ITEMS> {
         const { assert!(32 * WARPS * ITEMS <= 1 << 16) };
@@ -123,14 +126,14 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
             let lanes = lanes_with_digit(digit);
             let below = (lanes & warp::lane_mask_lt()).count_ones();
             let mut before = 0;
-            // The highest lane of each digit counts for all of them: it has all others below it.
+            // The highest lane of each digit updates the counter for all lanes of the digit.
             let leader = 31 - lanes.leading_zeros();
             if warp::lane_id() == leader {
                 before = counts.load(digit as usize);
                 counts.store(digit as usize, before + below + 1);
             }
             ranks.set(item, warp::shuffle_idx(warp::FULL_MASK, before, leader) + below);
-            // The highest lane of the next item may be another one.
+            // The next item may have a different highest lane.
             warp::sync_warp(warp::FULL_MASK);
             item += 1;
         }

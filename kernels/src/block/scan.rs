@@ -5,15 +5,15 @@ use crate::thread::words::Words;
 use crate::warp;
 use cuda_std::prelude::*;
 
-/// Shared memory of [`exclusive_sum`]: one partial sum a warp.
+/// Shared memory of [`exclusive_sum`]: one partial sum per warp.
 #[repr(C)]
 pub struct ScanSmem {
     warp_sums: [u32; 32],
 }
 
-/// Each thread's sum of the values of the threads below, and the sum over the block.
+/// Returns the exclusive prefix sum of the thread, and the sum over the block.
 ///
-/// Ends with a barrier, so that `smem` can be used again.
+/// Ends with a barrier, so that `smem` can be reused.
 ///
 /// # Safety
 /// All threads of the block call; their number is a multiple of 32.
@@ -29,7 +29,7 @@ pub unsafe fn exclusive_sum(value: u32, smem: *mut ScanSmem) -> (u32, u32) {
         warp_sums.store(warp as usize, inclusive);
     }
     thread::sync_threads();
-    // Every warp sums the partial sums for itself: one barrier less than a second pass by one warp.
+    // Every warp scans the partial sums itself: one barrier less than a second pass by one warp.
     let partial = if lane < num_warps { warp_sums.load(lane as usize) } else { 0 };
     let partial = warp::scan::inclusive_sum(partial);
     let total = cuda_std::warp::shuffle_idx(cuda_std::warp::FULL_MASK, partial, 31);
@@ -38,12 +38,12 @@ pub unsafe fn exclusive_sum(value: u32, smem: *mut ScanSmem) -> (u32, u32) {
     (inclusive.wrapping_sub(value).wrapping_add(if warp > 0 { before } else { 0 }), total)
 }
 
-/// Of the sums of the block's warps what the warps below the caller's add up to, and the sum over the block.
+/// Returns the exclusive scan of the warps' sums, and the sum over the block.
 ///
-/// Has one barrier: another must come before `warp_sums` is used again.
+/// Executes one barrier. Another one must follow before `warp_sums` is reused.
 ///
 /// # Safety
-/// All threads of the block call, the lanes of a warp with one value; `warp_sums` holds one value a warp.
+/// All threads of the block call; the lanes of a warp pass the same value. `warp_sums` holds one value per warp.
 #[inline(always)]
 pub unsafe fn exclusive_over_warps<T: Words, O: Operator<T>>(
     warp_sum: T,
@@ -55,7 +55,7 @@ pub unsafe fn exclusive_over_warps<T: Words, O: Operator<T>>(
         warp_sums.store(warp as usize, warp_sum);
     }
     thread::sync_threads();
-    // Every warp scans for itself: one barrier less than a scan by one warp.
+    // Every warp scans the warps' sums itself: one barrier less than a scan by one warp.
     let sum = if (lane as usize) < warp_sums.len() { warp_sums.load(lane as usize) } else { O::IDENTITY };
     let inclusive = warp::scan::inclusive::<T, O>(sum);
     let total = warp::shuffle::shuffle_idx(inclusive, 31);

@@ -1,38 +1,38 @@
 //! A tile of consecutive items in the registers of a block.
 //!
-//! A warp has consecutive items too, in rows: one 16-byte access a lane. So the order of items is warp, row, lane, and
-//! place in the 16 bytes; every access is coalesced and nothing is exchanged through shared memory.
+//! A warp also has consecutive items, in rows: one 16-byte access per lane. The order of items is thus warp, row, lane,
+//! and position in the 16 bytes. Every access is coalesced, and no exchange through shared memory is needed.
 
 use crate::policy::TILE_THREADS;
 use crate::thread::words::{MAX_WORDS, Words};
 use cuda_std::prelude::*;
 
-/// Threads of a block.
+/// The number of threads of a block.
 pub const THREADS: usize = TILE_THREADS;
-/// Warps of a block.
+/// The number of warps of a block.
 pub const WARPS: usize = THREADS / 32;
 
-/// Items of a row.
+/// Returns the number of items of a warp's row.
 pub const fn row_items<T: Words>() -> usize {
     32 * T::PER_16
 }
 
-/// Items of a tile whose warps have that many rows.
+/// Returns the number of items of a tile whose warps have `ROWS` rows.
 pub const fn tile_items<T: Words, const ROWS: usize>() -> usize {
     WARPS * ROWS * row_items::<T>()
 }
 
-/// Items of a thread, row by row; of a row the first `PER_16` are used.
+/// The items of a thread, row by row. The first `PER_16` of each row are used.
 pub type Items<T, const ROWS: usize> = [[T; MAX_WORDS]; ROWS];
 
-/// Position in the tile of the thread's first item of a row.
+/// Returns the index, within the tile, of the thread's first item of a row.
 #[inline(always)]
 pub fn row_begin<T: Words, const ROWS: usize>(row: usize) -> usize {
     let thread = thread::thread_idx_x() as usize;
     (thread / 32 * ROWS + row) * row_items::<T>() + thread % 32 * T::PER_16
 }
 
-/// The 16 bytes of items from `i`, which is a multiple of `PER_16` in an aligned view.
+/// Loads 16 bytes of items from index `i` on, a multiple of `PER_16` in an aligned view.
 #[inline(always)]
 pub unsafe fn load_16<T: Words>(input: Slice<T>, i: usize) -> [T; MAX_WORDS] {
     let loaded: [u32; MAX_WORDS] = if T::WORDS == 2 {
@@ -46,29 +46,29 @@ pub unsafe fn load_16<T: Words>(input: Slice<T>, i: usize) -> [T; MAX_WORDS] {
     let mut items = [T::ZEROS; MAX_WORDS];
     let mut e = 0;
     while e < T::PER_16 {
-        let mut own = [0; MAX_WORDS];
+        let mut item_words = [0; MAX_WORDS];
         let mut word = 0;
         while word < T::WORDS {
-            own[word] = loaded[e * T::WORDS + word];
+            item_words[word] = loaded[e * T::WORDS + word];
             word += 1;
         }
-        items[e] = T::from_words(own);
+        items[e] = T::from_words(item_words);
         e += 1;
     }
     items
 }
 
-/// Writes 16 bytes of items from `i`, which is a multiple of `PER_16` in an aligned view.
+/// Stores 16 bytes of items from index `i` on, a multiple of `PER_16` in an aligned view.
 #[inline(always)]
 pub unsafe fn store_16<T: Words>(output: SliceMut<T>, i: usize, items: [T; MAX_WORDS]) {
     let words = SliceMut::<u32>::from_raw_parts(output.as_ptr().cast(), output.len() * T::WORDS);
     let mut stored = [0; MAX_WORDS];
     let mut e = 0;
     while e < T::PER_16 {
-        let own = items[e].to_words();
+        let item_words = items[e].to_words();
         let mut word = 0;
         while word < T::WORDS {
-            stored[e * T::WORDS + word] = own[word];
+            stored[e * T::WORDS + word] = item_words[word];
             word += 1;
         }
         e += 1;
@@ -76,23 +76,23 @@ pub unsafe fn store_16<T: Words>(output: SliceMut<T>, i: usize, items: [T; MAX_W
     words.store_16(i / T::PER_16, stored);
 }
 
-/// True if items can move 16 bytes at a time. A view of a part of an array may begin anywhere.
+/// Returns true if 16-byte accesses are possible. A view of a part of an array may begin anywhere.
 #[inline(always)]
 pub fn is_aligned<T>(pointer: *const T) -> bool {
     (pointer as usize).is_multiple_of(16)
 }
 
-/// How many items there are from the thread's first one of the tile on: more than the position of each of them, relative to
-/// the first, that is within an array of length `len`. One number for a thread, and known ones to compare it with, take less
-/// than a position an item.
+/// Returns the number of items from the thread's first item of the tile to the end of the array, clamped to the tile;
+/// at most 0 if the thread has none. An item exists if its offset from the thread's first item is less than this. One
+/// such number per thread, compared with constants, takes fewer registers than an index per item.
 #[inline(always)]
-fn left<T: Words, const ROWS: usize>(begin: usize, len: usize) -> i32 {
-    let left = len.saturating_sub(begin);
-    let left = if left < tile_items::<T, ROWS>() { left } else { tile_items::<T, ROWS>() };
-    left as i32 - row_begin::<T, ROWS>(0) as i32
+fn remaining<T: Words, const ROWS: usize>(begin: usize, len: usize) -> i32 {
+    let remaining = len.saturating_sub(begin);
+    let remaining = if remaining < tile_items::<T, ROWS>() { remaining } else { tile_items::<T, ROWS>() };
+    remaining as i32 - row_begin::<T, ROWS>(0) as i32
 }
 
-/// The thread's items of the tile that begins at `begin`; `pad` where the input has ended.
+/// Loads the thread's items of the tile that begins at `begin`; `pad` beyond the end of the input.
 ///
 /// # Safety
 /// `begin` is a multiple of the items of a tile.
@@ -106,13 +106,13 @@ pub unsafe fn load<T: Words, const ROWS: usize>(input: Slice<T>, begin: usize, p
             row += 1;
         }
     } else {
-        let (first, left) = (begin + row_begin::<T, ROWS>(0), left::<T, ROWS>(begin, input.len()));
+        let (first, remaining) = (begin + row_begin::<T, ROWS>(0), remaining::<T, ROWS>(begin, input.len()));
         let mut row = 0;
         while row < ROWS {
             let mut e = 0;
             while e < T::PER_16 {
                 let i = row * row_items::<T>() + e;
-                if left > i as i32 {
+                if remaining > i as i32 {
                     items[row][e] = input.load(first + i);
                 }
                 e += 1;
@@ -123,10 +123,10 @@ pub unsafe fn load<T: Words, const ROWS: usize>(input: Slice<T>, begin: usize, p
     items
 }
 
-/// Writes the thread's items of the tile that begins at `begin`, as far as the output goes.
+/// Stores the thread's items of the tile that begins at `begin`, up to the end of the output.
 ///
 /// # Safety
-/// As [`load`]; the block writes the whole tile, so no other one may.
+/// As [`load`]; no other block writes to the tile.
 #[inline(always)]
 pub unsafe fn store<T: Words, const ROWS: usize>(output: SliceMut<T>, begin: usize, items: Items<T, ROWS>) {
     if begin + tile_items::<T, ROWS>() <= output.len() && is_aligned(output.as_ptr()) {
@@ -136,13 +136,13 @@ pub unsafe fn store<T: Words, const ROWS: usize>(output: SliceMut<T>, begin: usi
             row += 1;
         }
     } else {
-        let (first, left) = (begin + row_begin::<T, ROWS>(0), left::<T, ROWS>(begin, output.len()));
+        let (first, remaining) = (begin + row_begin::<T, ROWS>(0), remaining::<T, ROWS>(begin, output.len()));
         let mut row = 0;
         while row < ROWS {
             let mut e = 0;
             while e < T::PER_16 {
                 let i = row * row_items::<T>() + e;
-                if left > i as i32 {
+                if remaining > i as i32 {
                     output.store(first + i, items[row][e]);
                 }
                 e += 1;
@@ -152,7 +152,7 @@ pub unsafe fn store<T: Words, const ROWS: usize>(output: SliceMut<T>, begin: usi
     }
 }
 
-/// A bit an item of the thread, that of item `e` of row `row` at `row * PER_16 + e`: set where `is_set(row, e)`.
+/// Returns one bit per item of the thread: bit `row * PER_16 + e` is `is_set(row, e)`.
 #[inline(always)]
 pub fn bits<T: Words, const ROWS: usize>(is_set: impl Fn(usize, usize) -> bool) -> u32 {
     const { assert!(ROWS * T::PER_16 <= 32) };
@@ -169,12 +169,12 @@ pub fn bits<T: Words, const ROWS: usize>(is_set: impl Fn(usize, usize) -> bool) 
     bits
 }
 
-/// The bits of the thread's items that are before item `len` of the input.
+/// Returns one bit per item of the thread, set for items before item `len` of the input.
 #[inline(always)]
 pub fn valid_bits<T: Words, const ROWS: usize>(begin: usize, len: usize) -> u32 {
     if begin + tile_items::<T, ROWS>() <= len {
         return u32::MAX;
     }
-    let left = left::<T, ROWS>(begin, len);
-    bits::<T, ROWS>(|row, e| left > (row * row_items::<T>() + e) as i32)
+    let remaining = remaining::<T, ROWS>(begin, len);
+    bits::<T, ROWS>(|row, e| remaining > (row * row_items::<T>() + e) as i32)
 }

@@ -1,16 +1,17 @@
-//! Items of a tile in registers, in warp-striped order: a warp's items are consecutive, and a lane has every 32nd of them.
+//! Tiles in registers in warp-striped order: a warp's items are consecutive, and a lane has every 32nd of them.
 
 use super::radix_rank::TileRanks;
 use cuda_std::prelude::*;
 
-/// The index in the tile of the caller's first item; the others follow at a distance of 32.
+/// Returns the index, within the tile, of the caller's first item. The others follow at a distance of 32.
 #[inline(always)]
 pub fn warp_striped_first<const ITEMS: usize>() -> u32 {
     let t = thread::thread_idx_x();
     t / 32 * 32 * ITEMS as u32 + t % 32
 }
 
-/// The caller's items of a tile that begins at `begin` and has `len` items; beyond, padding. With `FULL` there is no beyond.
+/// Loads the caller's items of a tile of `len` items that begins at `begin`; `padding` beyond. `FULL` says that the
+/// tile is full.
 ///
 /// # Safety
 /// The tile lies within `items`.
@@ -22,11 +23,11 @@ pub unsafe fn load_warp_striped<T: Copy, const ITEMS: usize, const FULL: bool>(
     padding: T,
 ) -> [T; ITEMS] {
     let first = warp_striped_first::<ITEMS>();
-    let (begin, left) = (begin + first as usize, len.saturating_sub(first));
+    let (begin, remaining) = (begin + first as usize, len.saturating_sub(first));
     let mut loaded = [padding; ITEMS];
     let mut item = 0;
     while item < ITEMS {
-        if FULL || 32 * (item as u32) < left {
+        if FULL || 32 * (item as u32) < remaining {
             loaded[item] = items.load(begin + 32 * item);
         }
         item += 1;
@@ -34,10 +35,10 @@ pub unsafe fn load_warp_striped<T: Copy, const ITEMS: usize, const FULL: bool>(
     loaded
 }
 
-/// Puts items to their ranks.
+/// Stores items at their ranks.
 ///
 /// # Safety
-/// Ranks are those of the tile, each once in the block.
+/// The ranks are distinct within the block and below the length of `to`.
 #[inline(always)]
 pub unsafe fn scatter<T: Copy, const ITEMS: usize>(
     to: SharedSlice<'_, T>,
@@ -51,10 +52,10 @@ pub unsafe fn scatter<T: Copy, const ITEMS: usize>(
     }
 }
 
-/// The items at the caller's places of the tile.
+/// Loads the caller's items of the tile, in warp-striped order.
 ///
 /// # Safety
-/// All of the tile has been stored.
+/// The whole tile was stored before the last barrier.
 #[inline(always)]
 pub unsafe fn gather_warp_striped<T: Copy, const ITEMS: usize>(
     from: SharedSlice<'_, T>,

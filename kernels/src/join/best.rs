@@ -3,7 +3,7 @@
 //! Pairs are ordered by score, the greatest first, then by left id, then by right id, so that no two pairs are equal. Kernels append
 //! pairs that may be among the best k. Between launches the best k pairs are kept, and the last of them is the threshold.
 
-use crate::block::places::{PlacesSmem, THREADS, by_counting};
+use crate::block::counting_rank::{CountingRankSmem, THREADS, rank_by_counting};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
@@ -85,8 +85,8 @@ pub unsafe fn join_offer(offered: Slice<Bits128>, pairs: SliceMut<Bits128>, stat
     }
 }
 
-/// Writes the best `k` pairs in order to `best`, and their state; [`places`](crate::block::places) determines the pairs of a block.
-#[kernel(family = "join", block = THREADS, min_blocks = TOP_K.min_blocks, shared = PlacesSmem<Bits128>, hot)]
+/// Writes the best `k` pairs in order to `best`, and their state; [`counting_rank`](crate::block::counting_rank) determines the pairs of a block.
+#[kernel(family = "join", block = THREADS, min_blocks = TOP_K.min_blocks, shared = CountingRankSmem<Bits128>, hot)]
 pub unsafe fn join_keep_best(
     pairs: Slice<Bits128>,
     state: Slice<u64>,
@@ -101,7 +101,7 @@ pub unsafe fn join_keep_best(
         best.store(i, Bits128::LAST);
         i += thread::grid_dim_x() as usize * THREADS;
     }
-    by_counting(pairs.part(0, count), shared_mem(), |place, item| {
+    rank_by_counting(pairs.part(0, count), shared_mem(), |place, item| {
         if (place as u64) < k {
             best.store(place, item);
         }

@@ -7,7 +7,7 @@ use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
 use crate::thread::operator::{Max, Min};
-use crate::thread::point::load_point_of_most;
+use crate::thread::point::load_point_up_to;
 use crate::thread::search::partition_point;
 use crate::warp::scan::reduce;
 use cuda_std::atomic::{Ordering, Scope};
@@ -23,7 +23,7 @@ pub(super) unsafe fn load_point<C: Coord, const D: usize>(
     i: usize,
     dims: usize,
 ) -> [C; D] {
-    load_point_of_most::<C, D, MAX_DIMS>(coords, i, if D < MAX_DIMS { D } else { dims })
+    load_point_up_to::<C, D, MAX_DIMS>(coords, i, if D < MAX_DIMS { D } else { dims })
 }
 
 /// Grid, norm and pairing of a join, packed in one word.

@@ -1,8 +1,8 @@
-//! The axis on which each node splits: that of its level, one after the other, or the widest of its cell (Wald 2022, *GPU-friendly,
-//! Parallel, and (Almost-)In-Place Construction of Left-Balanced k-d Trees*, "widest dimension").
+//! The split axes of the nodes: round-robin by level, or the widest axis of the cell (Wald 2022, *GPU-friendly, Parallel, and
+//! (Almost-)In-Place Construction of Left-Balanced k-d Trees*, "widest dimension").
 //!
-//! The cell of the root is the box of all points; the cells of the children of a node are the parts of its own on the two sides
-//! of its point. Of equally wide axes the lower one counts.
+//! The cell of the root is the bounding box of all points. The split plane of a node goes through its point and cuts its cell into the
+//! cells of its children. A tie between axes goes to the lower one.
 
 use crate::policy::PER_ITEM_THREADS;
 use crate::query::left_balanced::{level, pivot};
@@ -10,7 +10,7 @@ use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
-/// The region of a node, of up to `D` dimensions.
+/// The cell of a node: a box of up to `D` dimensions.
 #[derive(Clone, Copy)]
 pub struct Cell<C, const D: usize> {
     low: [C; D],
@@ -18,10 +18,10 @@ pub struct Cell<C, const D: usize> {
 }
 
 impl<C: Coord, const D: usize> Cell<C, D> {
-    /// That of these corners, the least and the greatest.
+    /// Loads the low and the high corner.
     ///
     /// # Safety
-    /// There are twice `dims` coordinates.
+    /// `corners` has `2 * dims` coordinates.
     #[inline(always)]
     pub unsafe fn load(corners: Slice<'_, C>, dims: usize) -> Self {
         let mut cell = Self { low: [C::ZERO; D], high: [C::ZERO; D] };
@@ -35,10 +35,10 @@ impl<C: Coord, const D: usize> Cell<C, D> {
         cell
     }
 
-    /// Writes its corners.
+    /// Stores the low and the high corner.
     ///
     /// # Safety
-    /// There is room for twice `dims` coordinates.
+    /// `corners` has `2 * dims` coordinates.
     #[inline(always)]
     pub unsafe fn store(&self, corners: SliceMut<'_, C>, dims: usize) {
         let mut axis = 0;
@@ -51,19 +51,19 @@ impl<C: Coord, const D: usize> Cell<C, D> {
         }
     }
 
-    /// The cell of a descendant of the node that has this one. Nodes are numbered from 1 at the root; `plane` has the axis of a node
-    /// and where it splits.
+    /// Returns the cell of node `node`, a descendant of node `root`, whose cell this is. The root of the tree is node 1; node `i` has the
+    /// children `2 i` and `2 i + 1`. `plane` returns the split axis and the split coordinate of a node.
     #[inline(always)]
     pub fn of_descendant(mut self, root: u32, node: u32, plane: impl Fn(u32) -> (usize, C)) -> Self {
         let mut child = node;
         while child != root {
             let (split_axis, at) = plane(child / 2);
             let is_left = child.is_multiple_of(2);
-            // Every index is known when the loop is unrolled, so that the cell stays in registers.
+            // The unrolled loop has constant indices, so the cell stays in registers.
             let mut axis = 0;
             while axis < D {
                 if axis == split_axis {
-                    // A plane nearer to the node has been met before, and cuts more.
+                    // The plane of a nearer ancestor, which was applied before, cuts more.
                     if is_left {
                         self.high[axis] = self.high[axis].min(at);
                     } else {
@@ -77,7 +77,7 @@ impl<C: Coord, const D: usize> Cell<C, D> {
         self
     }
 
-    /// Its widest axis.
+    /// Returns the widest axis.
     #[inline(always)]
     pub fn widest(&self, dims: usize) -> usize {
         let (mut widest, mut width) = (0, self.high[0] - self.low[0]);
@@ -93,7 +93,7 @@ impl<C: Coord, const D: usize> Cell<C, D> {
     }
 }
 
-/// Writes the axes of the first nodes by their levels; a thread a node.
+/// Writes the round-robin axes of the first nodes. One thread per node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_axes_of_levels(axes: SliceMut<u8>, dims: u32) {
     let node = thread::index_1d_u64() as u32;
@@ -102,8 +102,8 @@ pub unsafe fn kdtree_axes_of_levels(axes: SliceMut<u8>, dims: u32) {
     }
 }
 
-/// Writes the widest axis of each node of a level that has children, and if there is room for them the cells of the level; a
-/// thread a node. `top_coords` are the points of the nodes above, and `corners` those of the box of all points.
+/// Writes the widest axis of each inner node of a level, and the cells of the level unless `cells` is empty. `top_coords` holds the points
+/// of the nodes above, `corners` the bounding box of all points. One thread per node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_widest_axes<C: Coord>(
@@ -131,9 +131,9 @@ pub unsafe fn kdtree_widest_axes<C: Coord>(
     }
 }
 
-/// The same where points are sorted by tags on the level above: nodes of the levels before it are at their places, and those of that
-/// level at the pivots of their subtrees. Coordinates are in the order of `ids`, where these are those of the points, or if there
-/// are none of the points.
+/// Writes the widest axis of each inner node of a level, for points that are sorted by the tags of the level above. The nodes of the levels
+/// before that one are at the positions of their numbers; the nodes of that level are at the pivots of their subtrees. Position `i` is
+/// point `ids[i]`, or point `i` if `ids` is empty. One thread per node.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
@@ -149,8 +149,8 @@ pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
         let (code, num_points) = (node as u32 + 1, (coords.len() / dims) as u32);
         let plane = |ancestor: u32| {
             let node = ancestor - 1;
-            let place = if ancestor == code / 2 { pivot(node, num_points) } else { node } as usize;
-            let point = if ids.is_empty() { place } else { ids.load(place) as usize };
+            let position = if ancestor == code / 2 { pivot(node, num_points) } else { node } as usize;
+            let point = if ids.is_empty() { position } else { ids.load(position) as usize };
             let axis = axes.load(node as usize) as usize;
             (axis, coords.load(point * dims + axis))
         };

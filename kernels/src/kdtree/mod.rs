@@ -1,4 +1,4 @@
-//! Left-balanced k-d trees: builders and checks.
+//! Left-balanced k-d trees: builds and checks.
 
 pub mod axes;
 pub mod selection;

@@ -1,16 +1,19 @@
-//! Building by selection and partition: the tree of [`tags`](super::tags), to the last bit.
+//! Build by selection and partition. The result is the tree of [`tags`](super::tags), to the last bit.
 //!
-//! Only the rank of each pivot is known, and only that is needed: points are never sorted as a whole. Every subtree is a run of
-//! points, and the runs of a level are split at once. A sample of a run gives a bracket around its pivot ([`bracket`]); one pass
-//! over all points sends those below and above it to their side ([`split`]); of the few inside, the pivot is found by sorting
-//! them ([`settle`]) (sample and bracket after Floyd, Rivest 1975, *Expected time bounds for selection*). Runs lie in the order
-//! of a walk in order: a pivot between its subtrees. When runs are short a block finishes each in shared memory
-//! ([`subtrees`]), and at last the pivots found before that go to their places ([`top`]).
+//! The rank of each pivot is known in advance, so the points are never sorted as a whole. The points of a subtree are a *run*, and a few
+//! launches split all runs of a level:
 //!
-//! Where memory is short, coordinates stay where they are and only ids are moved; [`in_place`] brings coordinates to them at last.
+//! 1. Samples of a run give a bracket around its pivot ([`bracket`]; Floyd, Rivest 1975, *Expected time bounds for selection*).
+//! 2. One pass over all points moves those below and above the bracket to their side ([`split`]).
+//! 3. A sort of the few points inside the bracket finds the pivot ([`settle`]).
 //!
-//! By (coordinate, id) no two points are equal, so that what the data are like changes nothing. A bracket that misses costs
-//! time: its whole run is split by one block.
+//! Runs are in in-order sequence: a pivot is between its subtrees. A block finishes each short run in shared memory ([`subtrees`]). At the
+//! end the pivots of the top levels are written between the subtrees ([`top`]).
+//!
+//! In place, the passes move only ids; at the end [`in_place`] permutes the coordinates.
+//!
+//! The order (coordinate, id) has no ties, so the time does not depend on duplicates. A bracket that misses its pivot only costs time: one
+//! block splits the whole run again.
 
 pub mod bracket;
 pub mod in_place;
@@ -24,46 +27,47 @@ use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 
-/// Most times that the points inside a bracket are bracketed again.
+/// Maximum number of stages, each of which brackets the points inside the bracket of the stage before.
 pub const MAX_STAGES: usize = 9;
 
-/// Counters of a run: of points on the left, on the right, without room, and inside the bracket of each stage and of the pivot.
+/// Number of counters of a run: points moved left, points moved right, positions beyond the capacity, and points inside the bracket of each
+/// stage and of the pivot.
 pub const COUNTS: usize = 4 + MAX_STAGES;
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
-const LOST: usize = 2;
+const OVERFLOW: usize = 2;
 const INSIDE: usize = 3;
 
-/// The points of a subtree, one behind the other.
+/// The range of the points of a subtree.
 #[derive(Clone, Copy)]
 struct Run {
     node: u32,
     begin: usize,
     len: u32,
-    /// How many of them go left.
-    left: u32,
+    /// The number of points of the left subtree.
+    left_len: u32,
 }
 
 impl Run {
-    /// That of a node of a tree over `n` points, which may be beyond the tree and is empty then.
+    /// Returns the run of a node of a tree over `n` points. It is empty if the node is beyond the tree.
     #[inline(always)]
     fn of(node: u32, n: u32) -> Self {
         if node < n {
             let (begin, len) = (in_order_begin(node, n) as usize, subtree_size(node, n));
-            Self { node, begin, len, left: left_size(node, n) }
+            Self { node, begin, len, left_len: left_size(node, n) }
         } else {
-            Self { node, begin: n as usize, len: 0, left: 0 }
+            Self { node, begin: n as usize, len: 0, left_len: 0 }
         }
     }
 }
 
-/// Points as the coordinates of one after the other, and their ids; without ids they are the positions.
+/// Coordinates and ids of points. If `ids` is empty, the point at position `i` has id `i`.
 #[derive(Clone, Copy)]
 struct Points<'a, C> {
     coords: Slice<'a, C>,
     ids: Slice<'a, u32>,
     dims: usize,
-    /// Coordinates are in the order of the ids, where only these are moved.
+    /// The coordinates are in the order of the ids, because only ids are moved.
     by_id: bool,
 }
 
@@ -73,26 +77,26 @@ impl<C: Coord> Points<'_, C> {
         if self.ids.is_empty() { i as u32 } else { self.ids.load(i) }
     }
 
-    /// Where the coordinates of point `i` are, in points.
+    /// Returns the index of the coordinates of the point at position `i`.
     #[inline(always)]
-    unsafe fn place(&self, i: usize) -> usize {
+    unsafe fn coords_index(&self, i: usize) -> usize {
         if self.by_id { self.id(i) as usize } else { i }
     }
 
-    /// A coordinate of point `i`.
+    /// Returns a coordinate of the point at position `i`.
     #[inline(always)]
     unsafe fn coord(&self, i: usize, axis: usize) -> C {
-        self.coords.load(self.place(i) * self.dims + axis)
+        self.coords.load(self.coords_index(i) * self.dims + axis)
     }
 
-    /// Point `i` as the order on an axis sees it.
+    /// Returns the sort key (coordinate, id) of the point at position `i` on an axis.
     #[inline(always)]
     unsafe fn ranked(&self, i: usize, axis: usize) -> C::Ranked {
         Ranked::new(self.coord(i, axis).key(), self.id(i))
     }
 }
 
-/// Room for points, or for their ids alone.
+/// Memory for points, or for their ids alone.
 #[derive(Clone, Copy)]
 struct PointsMut<'a, C> {
     coords: SliceMut<'a, C>,
@@ -100,7 +104,7 @@ struct PointsMut<'a, C> {
 }
 
 impl<C: Coord> PointsMut<'_, C> {
-    /// Writes a point of others.
+    /// Copies a point.
     #[inline(always)]
     unsafe fn set(&self, i: usize, from: Points<'_, C>, point: usize) {
         self.ids.store(i, from.id(point));
@@ -114,17 +118,17 @@ impl<C: Coord> PointsMut<'_, C> {
     }
 }
 
-/// Which points of a run are left to be split: all, or those inside the bracket of the stage before.
+/// The points of a run that are not split yet: all points, or those inside the bracket of the stage before.
 #[derive(Clone, Copy)]
-struct Left<'a> {
-    /// Their positions; empty if they are all.
+struct Remaining<'a> {
+    /// The positions of the points; empty for all points of the run.
     positions: Slice<'a, u32>,
     begin: usize,
     len: u32,
 }
 
-impl<'a> Left<'a> {
-    /// Of run number `i` of its level, before a stage; of each run there is room for `capacity` positions.
+impl<'a> Remaining<'a> {
+    /// Returns the remaining points of run `i` of its level before a stage. Each run has a list of `capacity` positions.
     #[inline(always)]
     unsafe fn new(
         run: Run,
@@ -142,7 +146,7 @@ impl<'a> Left<'a> {
         Self { positions: positions.part(i * capacity as usize, len as usize), begin: 0, len }
     }
 
-    /// Position of point `i` of them.
+    /// Returns the position of remaining point `i`.
     #[inline(always)]
     unsafe fn position(&self, i: u32) -> usize {
         if self.positions.is_empty() {

@@ -1,7 +1,7 @@
-//! Sorting by tag and coordinate in the memory of the points, by swaps alone (bitonic sort, Batcher 1968). Of two places the lower
-//! one always gets the item that comes first, so that any number of items is sorted: what lies beyond the end is last already.
+//! In-place sort of points by tag, coordinate and id: a bitonic sort by swaps (Batcher 1968). In each comparison the lower position
+//! receives the item that comes first. Any number of items can be sorted: imaginary items after the end are the last ones already.
 
-use super::tags::send_down;
+use super::tags::next_tag;
 use crate::policy::{PER_ITEM_THREADS, SWAPS_THREADS};
 use crate::query::axes::Axes;
 use crate::query::left_balanced::in_order_rank;
@@ -9,10 +9,10 @@ use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 
-/// Points of a tile, which a block sorts in shared memory.
+/// Number of points of a tile, which a block sorts in shared memory.
 pub const TILE: usize = 2 * SWAPS_THREADS;
 
-/// All points in the root's subtree, as they are.
+/// Initializes ids and tags: all points are in the subtree of the root.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
@@ -22,16 +22,16 @@ pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
     }
 }
 
-/// Sends each point of the sorted order to the left or right child of its tag, as `kdtree_update_tags` does.
+/// Updates the tag of each point of the sorted order: left child, right child, or unchanged for the pivot (as `kdtree_update_tags`).
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
     let i = thread::index_1d_u64() as usize;
     if i < tags.len() {
-        tags.store(i, send_down(tags.load(i), i, level, tags.len() as u32));
+        tags.store(i, next_tag(tags.load(i), i, level, tags.len() as u32));
     }
 }
 
-/// Makes of each tag the place where a walk in order meets the node.
+/// Replaces each tag, a node, by its in-order rank.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
@@ -40,7 +40,8 @@ pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
     }
 }
 
-/// Puts two points each in order, `stride` apart or, if it `mirrors`, as far from the middle of `2 * stride` places; a thread a pair.
+/// Compares and swaps pairs of points. The points of a pair are `stride` apart, or mirror each other in a range of `2 * stride` positions
+/// if `mirrors` is not 0. One thread per pair.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_swap<C: Coord>(
@@ -55,11 +56,11 @@ pub unsafe fn kdtree_swap<C: Coord>(
     let (a, b) = pair(thread::index_1d_u64(), stride, mirrors != 0);
     if b < ids.len() as u64 {
         let points = Tagged { coords, ids, tags, axes: Axes { axes, dims } };
-        points.put_in_order(a as usize, b as usize);
+        points.compare_and_swap(a as usize, b as usize);
     }
 }
 
-/// Sorts tiles, of which each half is sorted already unless this is the `first` time; a block a tile.
+/// Sorts each tile if `first` is not 0. Otherwise performs the steps of a merge whose strides are within a tile. One block per tile.
 #[kernel(family = "kdtree-tags", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_swap_in_tiles<C: Coord>(
@@ -76,14 +77,14 @@ pub unsafe fn kdtree_swap_in_tiles<C: Coord>(
     Tile { points, begin, len, smem: shared_mem::<SwapsSmem<C::Ranked>>() }.run(first != 0)
 }
 
-/// The places of pair `i`.
+/// Returns the positions of pair `i`.
 #[inline(always)]
 fn pair(i: u64, stride: u64, mirrors: bool) -> (u64, u64) {
     let (begin, offset) = ((i & !(stride - 1)) * 2, i & (stride - 1));
     (begin + offset, begin + if mirrors { 2 * stride - 1 - offset } else { stride + offset })
 }
 
-/// Points with tags, all of which are moved together.
+/// Points with tags.
 #[derive(Clone, Copy)]
 struct Tagged<'a, C> {
     coords: SliceMut<'a, C>,
@@ -93,15 +94,16 @@ struct Tagged<'a, C> {
 }
 
 impl<C: Coord> Tagged<'_, C> {
-    /// Point `i` as the order on the axis of its tag sees it.
+    /// Returns the sort key (coordinate, id) of point `i` on the axis of its tag.
     #[inline(always)]
     unsafe fn ranked(&self, i: usize, tag: u32) -> C::Ranked {
         let axis = self.axes.of(tag);
         Ranked::new(self.coords.load(i * self.axes.dims as usize + axis).key(), self.ids.load(i))
     }
 
+    /// Swaps two points unless they are in order.
     #[inline(always)]
-    unsafe fn put_in_order(&self, a: usize, b: usize) {
+    unsafe fn compare_and_swap(&self, a: usize, b: usize) {
         let (tag_a, tag_b) = (self.tags.load(a), self.tags.load(b));
         let swaps =
             tag_b < tag_a || (tag_a == tag_b && self.ranked(b, tag_b).is_before(self.ranked(a, tag_a)));
@@ -123,7 +125,7 @@ impl<C: Coord> Tagged<'_, C> {
     }
 }
 
-/// Shared memory of a tile: what is compared of each point, and which is at each place.
+/// Shared memory of a tile: the sort keys of its points, and the point at each position.
 #[repr(C, align(16))]
 pub struct SwapsSmem<R> {
     ranked: [R; TILE],
@@ -131,7 +133,7 @@ pub struct SwapsSmem<R> {
     order: [u16; TILE],
 }
 
-/// One block's tile.
+/// The tile of a block.
 struct Tile<'a, C: Coord> {
     points: Tagged<'a, C>,
     begin: usize,
@@ -155,7 +157,7 @@ impl<C: Coord> Tile<'_, C> {
         thread::sync_threads();
         let mut size = if first { 2 } else { 2 * TILE as u64 };
         while size <= TILE as u64 {
-            self.put_in_order(size / 2, true);
+            self.compare_and_swap(size / 2, true);
             self.merge(size / 4);
             size *= 2;
         }
@@ -169,13 +171,14 @@ impl<C: Coord> Tile<'_, C> {
     #[inline(always)]
     unsafe fn merge(&self, mut stride: u64) {
         while stride > 0 {
-            self.put_in_order(stride, false);
+            self.compare_and_swap(stride, false);
             stride /= 2;
         }
     }
 
+    /// Swaps each pair of points that is not in order.
     #[inline(always)]
-    unsafe fn put_in_order(&self, stride: u64, mirrors: bool) {
+    unsafe fn compare_and_swap(&self, stride: u64, mirrors: bool) {
         let (ranked, tags) = (shared_field!(self.smem, ranked), shared_field!(self.smem, tags));
         let order = shared_field!(self.smem, order);
         let (a, b) = pair(u64::from(thread::thread_idx_x()), stride, mirrors);
@@ -191,7 +194,7 @@ impl<C: Coord> Tile<'_, C> {
         thread::sync_threads();
     }
 
-    /// Moves the points to their places.
+    /// Moves the points to their sorted positions.
     #[inline(always)]
     unsafe fn write(&self) {
         let (ranked, tags) = (shared_field!(self.smem, ranked), shared_field!(self.smem, tags));
@@ -200,7 +203,7 @@ impl<C: Coord> Tile<'_, C> {
         let (points, dims) = (self.points, self.points.axes.dims as usize);
         let mut axis = 0;
         while axis < dims {
-            // All are read before any is written.
+            // All coordinates are read before any is written.
             let mut coords = [C::ZERO; TILE / SWAPS_THREADS];
             let mut row = 0;
             while row < TILE / SWAPS_THREADS {

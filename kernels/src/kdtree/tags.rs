@@ -1,8 +1,8 @@
-//! Building by tags and sorting (Wald 2022, section 4): each point carries the node of the subtree it is in; a round
-//! sorts by (tag, coordinate, id) and sends each point one level down.
+//! Build by tags (Wald 2022, section 4). The tag of a point is the root of the subtree that contains it. Each level sorts the points by
+//! (tag, coordinate, id) and updates every tag to a child.
 //!
-//! Each axis is ranked once by (coordinate, id). So a round sorts one 64-bit key, the tag above the rank on the round's
-//! axis, whatever the coordinate type, and ties go by id as they must.
+//! Each axis is ranked once by (coordinate, id). A level then sorts one 64-bit key for any coordinate type: the tag above the rank on the
+//! split axis. The rank also breaks ties by id.
 
 use crate::policy::PER_ITEM_THREADS;
 use crate::query::axes::Axes;
@@ -10,22 +10,22 @@ use crate::query::left_balanced::{full_tree, in_order_rank, pivot};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// The key of a point: its tag above its rank.
+/// Returns the sort key of a point: its tag above its rank.
 #[inline(always)]
 const fn tag_key(tag: u32, rank: u32) -> u64 {
     (tag as u64) << 32 | rank as u64
 }
 
-/// The tag in a key.
+/// Returns the tag of a sort key.
 #[inline(always)]
 const fn tag_of(key: u64) -> u32 {
     (key >> 32) as u32
 }
 
-/// The tag of point `i` of `n`, sorted on a level, on the next: the left or right child of its tag, or the same if it is that node.
+/// Updates the tag at sorted position `i` of `n`: left child, right child, or unchanged for the pivot and for nodes of the levels above.
 #[inline(always)]
-pub(super) const fn send_down(tag: u32, i: usize, level: u32, n: u32) -> u32 {
-    // Finished nodes lie before the runs of this level.
+pub(super) const fn next_tag(tag: u32, i: usize, level: u32, n: u32) -> u32 {
+    // The nodes of the levels above come before the runs of this level.
     if i < full_tree(level) as usize {
         return tag;
     }
@@ -39,7 +39,7 @@ pub(super) const fn send_down(tag: u32, i: usize, level: u32, n: u32) -> u32 {
     }
 }
 
-/// Starts the ranking of one axis: the coordinate's key and the id of each point.
+/// Writes the coordinate key on an axis and the id of each point.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_coordinate_keys<C: Coord>(
@@ -56,7 +56,7 @@ pub unsafe fn kdtree_coordinate_keys<C: Coord>(
     }
 }
 
-/// Ends the ranking of one axis: the place of each id in the order.
+/// Writes the rank of each id in a sorted order.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
@@ -65,8 +65,8 @@ pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
     }
 }
 
-/// All points in the root's subtree, with their ranks on its axis. Of each axis `ranks` has those of all points; `axes` are those
-/// of the nodes, empty if they go by levels.
+/// Initializes the sort keys: all points are in the subtree of the root, with their ranks on its axis. `ranks` holds the ranks of all
+/// points, axis by axis. `axes` are the split axes of the nodes; empty if the axis follows from the level.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_first_tags(
     ranks: Slice<u32>,
@@ -82,8 +82,8 @@ pub unsafe fn kdtree_first_tags(
     }
 }
 
-/// Sends each point of the sorted order to the left or right child of its tag, and gives it its rank on that node's axis.
-/// The pivot of a run keeps its tag: it is that node.
+/// Updates the tag of each point of the sorted order to the left or right child, with the rank on the split axis of that node. The pivot of
+/// a run keeps its tag: it is that node.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_update_tags(
     keys: SliceMut<u64>,
@@ -95,13 +95,13 @@ pub unsafe fn kdtree_update_tags(
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
-        let tag = send_down(tag_of(keys.load(i)), i, level, ids.len() as u32);
+        let tag = next_tag(tag_of(keys.load(i)), i, level, ids.len() as u32);
         let axis = Axes { axes, dims }.of(tag);
         keys.store(i, tag_key(tag, ranks.load(axis * ids.len() + ids.load(i) as usize)));
     }
 }
 
-/// Puts each point where a walk in order meets the node of its tag.
+/// Writes each point to the in-order rank of its node.
 #[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_place<C: Coord>(
@@ -115,11 +115,11 @@ pub unsafe fn kdtree_place<C: Coord>(
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
         let (node, id) = (tag_of(keys.load(i)), ids.load(i));
-        let place = in_order_rank(node, ids.len() as u32) as usize;
-        node_ids.store(place, id);
+        let rank = in_order_rank(node, ids.len() as u32) as usize;
+        node_ids.store(rank, id);
         let mut axis = 0;
         while axis < dims as usize {
-            node_coords.store(place * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
+            node_coords.store(rank * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
             axis += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! Checks that a tree is the left-balanced tree of its points.
+//! The check that a tree is the left-balanced tree of its points.
 
 use super::axes::Cell;
 use crate::policy::PER_ITEM_THREADS;
@@ -8,9 +8,9 @@ use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
-/// What can be wrong with a node; the value is stored beside the node's index.
+/// Kinds of errors of a node. The finding holds the kind and the node.
 pub mod wrong {
-    /// The id is not that of a point.
+    /// The id is not the id of a point.
     pub const ID_RANGE: u32 = 1;
     /// Another node has the same id.
     pub const DUPLICATE_ID: u32 = 2;
@@ -20,9 +20,10 @@ pub mod wrong {
     pub const AXIS: u32 = 4;
 }
 
-/// Checks every node, a thread a node: its id is one of 0..n and no other node's, by (coordinate, id) it is on its side of every
-/// ancestor, and if there are `axes`, not empty, its own is the widest of its cell; then `corners` are those of all points. `seen`
-/// holds n zeros; the smallest (node, what is wrong) goes to `finding`, which starts at `u64::MAX`.
+/// Checks every node: its id is in `0..n` and occurs once; it is on the correct side of every ancestor by (coordinate, id); and, unless
+/// `axes` is empty, it splits on the widest axis of its cell. In that case `corners` holds the bounding box of all points. `seen` has n
+/// items, initialized to 0. The least (node, kind of error) is written to `finding`, which is initialized to `u64::MAX`. One thread per
+/// node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_verify<C: Coord>(
@@ -55,7 +56,7 @@ struct Nodes<'a, C> {
 impl<C: Coord> Nodes<'_, C> {
     #[inline(always)]
     unsafe fn check(&self, node: u32, seen: SliceMut<'_, u32>) -> u32 {
-        let id = self.node_ids.load(self.place(node));
+        let id = self.node_ids.load(self.rank(node));
         if id as usize >= seen.len() {
             return wrong::ID_RANGE;
         }
@@ -67,7 +68,7 @@ impl<C: Coord> Nodes<'_, C> {
             let ancestor = parent(child);
             let axis = self.axis(ancestor);
             let is_left = child == 2 * ancestor + 1;
-            if self.before(node, ancestor, axis) != is_left {
+            if self.is_before(node, ancestor, axis) != is_left {
                 return wrong::SIDE;
             }
             child = ancestor;
@@ -78,35 +79,35 @@ impl<C: Coord> Nodes<'_, C> {
         0
     }
 
-    /// The axis of a node, some axis if what is stored is none.
+    /// Returns the split axis of a node; 0 if the stored axis is invalid.
     #[inline(always)]
     unsafe fn axis(&self, node: u32) -> usize {
         let axis = self.axes.of(node);
         if axis < self.dims { axis } else { 0 }
     }
 
-    /// The widest axis of the node's cell.
+    /// Returns the widest axis of the cell of a node.
     #[inline(always)]
     unsafe fn widest_axis(&self, node: u32) -> usize {
         let plane = |code: u32| {
             let axis = self.axis(code - 1);
-            (axis, self.node_coords.load(self.place(code - 1) * self.dims + axis))
+            (axis, self.node_coords.load(self.rank(code - 1) * self.dims + axis))
         };
         let cell = Cell::<C, MAX_DIMS>::load(self.corners, self.dims);
         cell.of_descendant(1, node + 1, plane).widest(self.dims)
     }
 
-    /// Where a node's point is stored.
+    /// Returns the in-order rank of a node, where its point is stored.
     #[inline(always)]
-    fn place(&self, node: u32) -> usize {
+    fn rank(&self, node: u32) -> usize {
         in_order_rank(node, self.node_ids.len() as u32) as usize
     }
 
-    /// Order of two nodes on an axis, by (coordinate, id).
+    /// Returns true if node `a` comes before node `b` on an axis, by (coordinate, id).
     #[inline(always)]
-    unsafe fn before(&self, a: u32, b: u32, axis: usize) -> bool {
-        let (a, b) = (self.place(a), self.place(b));
-        let key = |place: usize| self.node_coords.load(place * self.dims + axis).key();
+    unsafe fn is_before(&self, a: u32, b: u32, axis: usize) -> bool {
+        let (a, b) = (self.rank(a), self.rank(b));
+        let key = |rank: usize| self.node_coords.load(rank * self.dims + axis).key();
         let (key_a, key_b) = (key(a), key(b));
         key_a < key_b || (key_a == key_b && self.node_ids.load(a) < self.node_ids.load(b))
     }

@@ -1,7 +1,7 @@
-//! The box of points: the least and the greatest coordinate on every axis.
+//! The bounding box of points.
 //!
-//! Lanes, then warps fold their points, and a block does one atomic pair an axis, on keys that have the order of the
-//! coordinates. Minimum and maximum do not depend on order, so the result has the same bits on every run.
+//! Lanes, then warps reduce their points, and a block does one pair of atomics per axis on keys that have the order of
+//! the coordinates. Minimum and maximum do not depend on the order, so the result has the same bits on every run.
 
 use crate::policy::TILE_THREADS as THREADS;
 use crate::thread::coord::Coord;
@@ -12,8 +12,8 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Folds points of `D` coordinates into `keys`: on each axis the least key, which starts with all bits set, then on each
-/// axis the greatest, which starts at 0. -0.0 counts as 0.0, NaN not at all.
+/// Reduces points of `D` coordinates into `keys`: per axis the least key, initialized to all ones, then per axis the
+/// greatest key, initialized to 0. -0.0 counts as 0.0; NaN is ignored.
 #[kernel(family = "primitives-moves", block = THREADS, shared = BoundsSmem<C, D>)]
 #[instances(C = [f32, f64], D = [1, 2, 3, 4, 5, 6, 7, 8])]
 pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
@@ -23,7 +23,7 @@ pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
     Bounds::<C, D> { coords }.run(keys)
 }
 
-/// Makes of keys coordinates: of those that nothing was folded into, infinities; a thread a key.
+/// Converts keys to coordinates; keys that no coordinate was reduced into become infinities. A thread per key.
 #[kernel(family = "primitives-moves", block = 32)]
 #[instances(C = [f32, f64])]
 pub unsafe fn primitives_bounds_finish<C: Coord>(keys: Slice<<C as Coord>::Key>, corners: SliceMut<C>) {
@@ -36,14 +36,14 @@ pub unsafe fn primitives_bounds_finish<C: Coord>(keys: Slice<<C as Coord>::Key>,
     }
 }
 
-/// Shared memory: the least and the greatest of each warp and axis.
+/// Shared memory: the minima and maxima of each warp and axis.
 #[repr(C)]
 pub struct BoundsSmem<C, const D: usize> {
     least: [[C; D]; WARPS],
     greatest: [[C; D]; WARPS],
 }
 
-/// One block's box.
+/// One block's part of the reduction.
 struct Bounds<'a, C, const D: usize> {
     coords: Slice<'a, C>,
 }
@@ -54,7 +54,7 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let smem = shared_mem::<BoundsSmem<C, D>>();
         let (least, greatest) = (shared_field!(smem, least), shared_field!(smem, greatest));
         let thread = thread::thread_idx_x() as usize;
-        let (own_least, own_greatest) = self.fold_points();
+        let (own_least, own_greatest) = self.reduce_points();
         let mut axis = 0;
         while axis < D {
             let (low, high) = (reduce::<C, C::Min>(own_least[axis]), reduce::<C, C::Max>(own_greatest[axis]));
@@ -78,9 +78,9 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         }
     }
 
-    /// The box of the thread's points; identities where it has none.
+    /// Returns the bounding box of the thread's points, or the identities if it has none.
     #[inline(always)]
-    unsafe fn fold_points(&self) -> ([C; D], [C; D]) {
+    unsafe fn reduce_points(&self) -> ([C; D], [C; D]) {
         let (mut least, mut greatest) = ([<C::Min>::IDENTITY; D], [<C::Max>::IDENTITY; D]);
         let num_points = self.coords.len() / D;
         let stride = thread::grid_dim_x() as usize * THREADS;

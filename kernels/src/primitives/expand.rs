@@ -1,20 +1,20 @@
-//! Expand: for each output of segments with outputs of their own the segment, and the output's number in it; by
-//! load-balancing search (Baxter 2013, *moderngpu*): tiles have as many outputs and segments together, so that neither long
-//! segments nor many empty ones make a block slow.
+//! Expand: for each output of a set of segments, its segment and its index within the segment. Load-balancing search
+//! (Baxter 2013, *moderngpu*) gives every tile the same total of outputs and segments, so that neither long segments
+//! nor many empty ones slow a block down.
 
 use crate::block::merge::clip;
 use crate::policy::{EXPAND, PER_ITEM_THREADS};
-use crate::thread::merge_path::split_short;
+use crate::thread::merge_path::split_u32;
 use crate::warp::search::merge_split;
 use cuda_std::prelude::*;
 
 const THREADS: usize = EXPAND.threads_per_block;
-/// Outputs and segments of a thread.
+/// The outputs and segments of a thread.
 const ITEMS: usize = EXPAND.items_per_thread;
-/// Outputs and segments of a tile.
+/// The outputs and segments of a tile.
 pub const TILE: usize = THREADS * ITEMS;
 
-/// Widens counts to offsets that are yet to be scanned: one more, the last one 0; a thread an offset.
+/// Widens counts to 64 bits as input of an exclusive scan, with a 0 appended; a thread per offset.
 #[kernel(family = "primitives-search", block = PER_ITEM_THREADS)]
 pub unsafe fn primitives_expand_counts(counts: Slice<u32>, offsets: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
@@ -23,9 +23,9 @@ pub unsafe fn primitives_expand_counts(counts: Slice<u32>, offsets: SliceMut<u64
     }
 }
 
-/// Writes the segment of each output and the output's number in it, as far as there is room, and to `overflow` 1 if there
-/// are more outputs, else 0. Segments begin at `offsets`, of which there is one more than segments, the number of outputs. A
-/// block a tile.
+/// Writes the segment of each output and its index in the segment, up to the capacity of the output. Writes 1 to
+/// `overflow` if there are more outputs, else 0. `offsets` has the begin of each segment and, at the end, the number of
+/// outputs. A block per tile.
 #[kernel(family = "primitives-search", block = THREADS, shared = ExpandSmem, hot)]
 pub unsafe fn primitives_expand(
     offsets: Slice<u64>,
@@ -39,15 +39,15 @@ pub unsafe fn primitives_expand(
 /// Shared memory of an expansion.
 #[repr(C)]
 pub struct ExpandSmem {
-    /// Where the tile's segments begin, from its first output.
+    /// The begins of the tile's segments, relative to its first output.
     begins: [u32; TILE],
-    /// For each output the segments of the tile that begin before it or with it.
+    /// For each output, the number of the tile's segments that begin at or before it.
     ranks: [u32; TILE],
-    /// Outputs before the tile, and before its end.
+    /// The number of outputs before the tile, and before its end.
     splits: [u64; 2],
 }
 
-/// One tile's outputs.
+/// The outputs of one tile.
 struct Expand<'a> {
     offsets: Slice<'a, u64>,
     segments: SliceMut<'a, u32>,
@@ -63,21 +63,21 @@ impl Expand<'_> {
         let thread = thread::thread_idx_x() as usize;
 
         let num_segments = self.offsets.len() - 1;
-        let (total, room) = (self.offsets.load(num_segments), self.segments.len());
+        let (total, capacity) = (self.offsets.load(num_segments), self.segments.len());
         if thread::index_1d_u64() == 0 {
-            overflow.store(0, u32::from(total > room as u64));
+            overflow.store(0, u32::from(total > capacity as u64));
         }
-        let num_outputs = if total < room as u64 { total as usize } else { room };
+        let num_outputs = if total < capacity as u64 { total as usize } else { capacity };
         let diagonal = thread::block_idx_x() as usize * TILE;
         let len = clip(num_outputs + num_segments, diagonal, TILE);
-        // The whole block.
+        // The whole block returns.
         if len == 0 {
             return;
         }
-        // A warp for where the tile begins, another for where it ends.
+        // One warp searches for the begin of the tile, another for its end.
         let warp = thread / 32;
         if warp < 2 {
-            // The segments that begin with an output come before it.
+            // Segments that begin at an output precede it.
             let split =
                 merge_split::<32>(num_outputs, num_segments, diagonal + warp * len, |output, segment| {
                     (output as u64) < self.offsets.load(segment)
@@ -94,7 +94,7 @@ impl Expand<'_> {
         let mut i = thread;
         while i < tile_segments {
             let begin = self.offsets.load(first_segment + i) - first as u64;
-            // Those behind the last output may be far away.
+            // Segments behind the tile's last output may begin far away: clamped to 32 bits.
             begins.store(i, if begin < TILE as u64 { begin as u32 } else { TILE as u32 });
             i += THREADS;
         }
@@ -110,7 +110,7 @@ impl Expand<'_> {
             let index = if rank > 0 {
                 i as u32 - begins.load(rank - 1)
             } else {
-                // The segment began in a tile before.
+                // The segment began in an earlier tile.
                 (output as u64 - self.offsets.load(segment)) as u32
             };
             self.segments.store(output, segment as u32);
@@ -121,7 +121,7 @@ impl Expand<'_> {
         }
     }
 
-    /// Each thread walks along its part of the path.
+    /// Ranks the outputs: each thread follows its part of the merge path.
     #[inline(always)]
     unsafe fn rank_outputs(
         begins: SharedSlice<'_, u32>,
@@ -132,8 +132,8 @@ impl Expand<'_> {
         let len = tile_outputs + tile_segments;
         let diagonal = thread::thread_idx_x() as usize * ITEMS;
         if diagonal < len {
-            let goes = |output: u32, segment: u32| output < begins.load(segment as usize);
-            let output = split_short(tile_outputs as u32, tile_segments as u32, diagonal as u32, goes);
+            let is_before = |output: u32, segment: u32| output < begins.load(segment as usize);
+            let output = split_u32(tile_outputs as u32, tile_segments as u32, diagonal as u32, is_before);
             let mut output = output as usize;
             let mut segment = diagonal - output;
             let mut step = 0;

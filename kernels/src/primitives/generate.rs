@@ -1,11 +1,11 @@
-//! Arrays out of nothing: one value, numbers in order, noise; a block a tile.
+//! Generators of arrays: a constant, an arithmetic sequence, noise; a block per tile.
 
 use crate::block::tile::{self, THREADS, row_begin, tile_items};
 use crate::policy::STREAM_ROWS as ROWS;
 use crate::thread::words::*;
 use cuda_std::prelude::*;
 
-/// Sets every item to the value of `low` and `high`, 8 bytes each.
+/// Sets every item to the 16-byte value (`low`, `high`), truncated to the item's size.
 #[kernel(family = "primitives-moves", block = THREADS)]
 #[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_fill<T: Words>(output: SliceMut<T>, low: u64, high: u64) {
@@ -14,21 +14,21 @@ pub unsafe fn primitives_fill<T: Words>(output: SliceMut<T>, low: u64, high: u64
     Generate { output }.run(|_| value)
 }
 
-/// Item i becomes first + i step, modulo 2^32 or 2^64.
+/// Sets item i to `first + i * step`, modulo 2^32 or 2^64.
 #[kernel(family = "primitives-moves", block = THREADS)]
 #[instances(T = [u32, u64])]
 pub unsafe fn primitives_iota<T: Words>(output: SliceMut<T>, first: u64, step: u64) {
     Generate { output }.run(|i| T::from_words(split(first.wrapping_add(i.wrapping_mul(step)))))
 }
 
-/// Item i becomes [`splitmix64`] of seed + i, or its low half.
+/// Sets item i to [`splitmix64`] of `seed + i`, truncated to the item's size.
 #[kernel(family = "primitives-moves", block = THREADS)]
 #[instances(T = [u32, u64])]
 pub unsafe fn primitives_noise<T: Words>(output: SliceMut<T>, seed: u64) {
     Generate { output }.run(|i| T::from_words(split(splitmix64(seed.wrapping_add(i)))))
 }
 
-/// A number that looks random for every number (Steele, Lea, Flood 2014, *Fast Splittable Pseudorandom Number Generators*).
+/// Returns a pseudorandom hash of `x` (Steele, Lea, Flood 2014, *Fast Splittable Pseudorandom Number Generators*).
 #[inline(always)]
 pub const fn splitmix64(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -37,7 +37,7 @@ pub const fn splitmix64(x: u64) -> u64 {
     x ^ x >> 31
 }
 
-/// One tile's items.
+/// The items of one tile.
 struct Generate<'a, T> {
     output: SliceMut<'a, T>,
 }

@@ -1,4 +1,4 @@
-//! Histograms: each block counts in its shared memory and adds its counts to those of all.
+//! Histograms: each block counts in its shared memory, then adds its counts to the global ones.
 
 use crate::block::tile::{self, THREADS, row_begin, tile_items};
 use crate::policy::{MAX_BINS, STREAM_ROWS as ROWS};
@@ -7,8 +7,8 @@ use crate::thread::radix_key::{RADIX, RADIX_BITS, RadixKey};
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
-/// Counts into `counts`, which start at 0, the items of each of `counts.len()` bins of equal width from `low` to `high`.
-/// Items outside of `low <= x < high` are not counted, and no NaN is.
+/// Adds to `counts`, which start at 0, the number of items in each of `counts.len()` bins of equal width from `low` to
+/// `high`. Items outside of `low <= x < high` and NaN are not counted.
 #[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
 #[instances(C = [f32, f64])]
 pub unsafe fn primitives_histogram<C: BinnedCoord>(
@@ -26,7 +26,8 @@ pub unsafe fn primitives_histogram<C: BinnedCoord>(
     })
 }
 
-/// Counts into `counts`, which start at 0, every digit of the keys: `RADIX` counts a digit, the lowest digit first.
+/// Adds to `counts`, which start at 0, the number of keys per value of every digit: `RADIX` counts per digit, the
+/// lowest digit first.
 #[kernel(family = "primitives-moves", block = THREADS, shared = HistogramSmem)]
 #[instances(K = [u32, u64])]
 pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, counts: SliceMut<u64>) {
@@ -39,13 +40,13 @@ pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, c
     })
 }
 
-/// A coordinate that bins are counted of.
+/// A coordinate type with histograms.
 pub trait BinnedCoord: Coord + Words {
-    /// The whole part of a number that is not negative.
+    /// Truncates a nonnegative number.
     fn to_bin(self) -> usize;
-    /// A number of bins, exactly: there are no more than 4096.
+    /// Converts a number of bins exactly; there are at most 4096.
     fn from_bins(num_bins: usize) -> Self;
-    /// The quotient.
+    /// Returns the quotient.
     fn divided_by(self, by: Self) -> Self;
 }
 
@@ -72,25 +73,26 @@ binned!(f32 f64);
 /// Bins of equal width.
 #[derive(Clone, Copy, Debug)]
 pub struct Bins<C> {
-    /// Where the first begins.
+    /// The lower end of the first bin.
     pub low: C,
-    /// Where the last ends; it is not part of it.
+    /// The upper end of the last bin, exclusive.
     pub high: C,
-    /// How many.
+    /// The number of bins.
     pub num_bins: usize,
 }
 
 impl<C: BinnedCoord> Bins<C> {
-    /// The bin of `x`: the whole part of (x - low) / (high - low) times the number of bins, in this order of operations.
+    /// Returns the bin of `x`: (x - low) / (high - low) times the number of bins, truncated, in this order of
+    /// operations. `None` for NaN and for values outside of `low <= x < high`.
     #[inline(always)]
     pub fn of(&self, x: C) -> Option<usize> {
-        // So that a NaN is refused.
+        // Written this way, the condition also rejects NaN.
         if !(x >= self.low && x < self.high) {
             return None;
         }
         let part = (x - self.low).divided_by(self.high - self.low);
         let bin = (part * C::from_bins(self.num_bins)).to_bin();
-        // Rounding can reach the end.
+        // Rounding can reach the number of bins.
         Some(if bin < self.num_bins { bin } else { self.num_bins - 1 })
     }
 }
@@ -101,19 +103,19 @@ pub struct HistogramSmem {
     counts: [u32; MAX_BINS],
 }
 
-/// Counts an item of a bin.
+/// Adds one to a bin.
 #[inline(always)]
 unsafe fn count(counts: SharedSlice<'_, u32>, bin: usize) {
     counts.atomic_add(bin, 1, Ordering::Relaxed, Scope::Block);
 }
 
-/// One block's counts.
+/// One block's part of the counting.
 struct Histogram<'a> {
     counts: SliceMut<'a, u64>,
 }
 
 impl Histogram<'_> {
-    /// Counts what `visit` says of the block's items.
+    /// Calls `visit` for each of the block's items with the block's counts, then adds these to the global counts.
     #[inline(always)]
     unsafe fn run<T: Words>(
         self,
@@ -150,7 +152,7 @@ impl Histogram<'_> {
         let mut bin = thread;
         while bin < num_bins {
             let count = counts.load(bin);
-            // Most blocks leave most bins of clustered data empty.
+            // With clustered data, most bins of a block are empty.
             if count != 0 {
                 self.counts.atomic_add(bin, count.into(), Ordering::Relaxed, Scope::Device);
             }

@@ -1,10 +1,10 @@
-//! Merge of two sorted runs, stable, by merge path (Green, McColl, Bader 2012). One kernel finds where each tile of the output
-//! begins in the runs, the next one merges the tiles: it reads two words and then all its items at once. Of few tiles each finds
-//! that for itself, which takes less time than a launch.
+//! Stable merge of two sorted runs by merge path (Green, McColl, Bader 2012). One kernel finds where each tile of the
+//! output begins in the runs; the next one merges the tiles, reading two words and then all its items at once. With few
+//! tiles, each tile finds its begin itself, which takes less time than a launch.
 //!
-//! Numbers of all types are merged as unsigned ones. Keys are folded to those as they are loaded, and back as they are stored:
-//! `negative` and `flip` are the [`Fold`]. From a kernel's arguments the assembler takes such masks without a register, which
-//! it does not if they are computed.
+//! Numbers of all types are merged as unsigned ones. Keys are folded to those when they are loaded, and unfolded when
+//! they are stored; `negative` and `flip` are the [`Fold`]. They are kernel arguments, because the assembler uses an
+//! argument as mask without a register, but not a computed value.
 
 use crate::block::merge::{Tile, TileSmem, clip};
 use crate::policy::{MERGE, MergePolicy, PER_ITEM_THREADS};
@@ -15,29 +15,29 @@ use crate::warp::search::merge_split;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Threads of a block that has a tile.
+/// The number of threads of a block that merges or sorts a tile.
 pub const THREADS: usize = MERGE.threads_per_block;
 
-/// The tile that a thread is to find the beginning of, one of so many.
+/// Returns the tile whose begin the thread searches for, one of `num_tiles`.
 #[inline(always)]
 pub(super) unsafe fn tile_to_split(num_tiles: usize) -> usize {
     thread::index_1d_u64() as usize >> MERGE.split_lanes(num_tiles).trailing_zeros()
 }
 
-/// Blocks that merge that a multiprocessor is to hold.
+/// Returns how many blocks of the merge kernels a multiprocessor must hold.
 pub const fn merge_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
     let blocks = if V::IS_CARRIED { MERGE.merge_pairs_min_blocks } else { MERGE.merge_keys_min_blocks };
     min_blocks::<K, V, O>(blocks)
 }
 
-/// The number for the keys, or the one for orders that compare values.
+/// Returns the entry of `blocks` for the key size, or the policy's entry for orders that compare values.
 pub(super) const fn min_blocks<K: Words, V: Carried, O: Order<K, V>>(blocks: [usize; 3]) -> usize {
     let blocks = if V::IS_CARRIED && O::COMPARES_VALUES { MERGE.lookup_min_blocks } else { blocks };
     blocks[MergePolicy::key_class(K::WORDS)]
 }
 
-/// Writes for each tile of `tile_items` items of the output how many items of the first run come before it; so many lanes a
-/// tile as the policy says. Values are empty if there are none.
+/// Writes, for each tile of `tile_items` items of the output, how many items of the first run precede it;
+/// `MERGE.split_lanes` lanes per tile. Values are empty if there are none.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
 #[instances(K = [u32, u64], V = [NoValue, u32], O = [Ascending])]
 #[instances(K = [f32, f64], V = [u32], O = [SuperKey])]
@@ -66,7 +66,8 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
     )
 }
 
-/// Merges two sorted runs; a block a tile of the output. `splits` are those of the tiles; without them blocks find their own.
+/// Merges two sorted runs; a block per tile of the output. If `splits`, the begins of the tiles, is empty, blocks
+/// search for their own.
 #[kernel(
     family = "primitives-merge", block = THREADS, min_blocks = merge_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
@@ -103,18 +104,19 @@ pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS
     )
 }
 
-/// Orders with kernels. Numbers are folded to unsigned ones of the same order, so that one kernel does for all of a size.
+/// Orders that have kernels. Numbers are folded to unsigned ones of the same order, so that one kernel serves all types
+/// of a size.
 #[diagnostic::on_unimplemented(
     message = "there is no kernel for the order `{Self}` of keys `{K}` with values `{V}`",
     note = "add an instance to the kernels of `primitives::merge` and `primitives::merge_sort` in a kernel crate of your \
             own"
 )]
 pub trait MergeOrder<K: Words, V: Carried>: Order<K, V> {
-    /// What the kernels take keys for: a type of the same size.
+    /// The key type of the kernels, of the same size.
     type Bits: Words;
-    /// What they order those by.
+    /// The order that the kernels use.
     type Kernel: Order<Self::Bits, V>;
-    /// How they fold them.
+    /// The folding that the kernels apply to keys.
     const FOLD: Fold;
 }
 
@@ -146,12 +148,12 @@ merge_numbers! {
     Descending, DESCENDING: NoValue, u32;
 }
 
-/// Keys and values.
+/// A run of keys and values.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a, K, V> {
     pub(super) keys: Slice<'a, K>,
     pub(super) values: Slice<'a, V>,
-    /// How keys are folded when they are loaded …
+    /// The folding of keys when they are loaded.
     pub(super) fold: Fold,
 }
 
@@ -173,12 +175,12 @@ impl<K: Words, V: Carried> Run<'_, K, V> {
     }
 }
 
-/// Room for keys and values.
+/// The output of keys and values.
 #[derive(Clone, Copy)]
 pub(super) struct RunMut<'a, K, V> {
     pub(super) keys: SliceMut<'a, K>,
     pub(super) values: SliceMut<'a, V>,
-    /// … and unfolded when they are stored.
+    /// The folding that is undone when keys are stored.
     pub(super) fold: Fold,
 }
 
@@ -198,7 +200,7 @@ impl<K: Words, V: Carried> RunMut<'_, K, V> {
     }
 }
 
-/// Two sorted runs that become one.
+/// Two sorted runs that are merged.
 pub(super) struct Pair<'a, K, V, O> {
     first: Run<'a, K, V>,
     second: Run<'a, K, V>,
@@ -212,14 +214,14 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         Self { first, second, lookup, order: PhantomData }
     }
 
-    /// Items of both.
+    /// Returns the number of items of both runs.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.first.keys.len() + self.second.keys.len()
     }
 
-    /// Writes how many items of the first run come before item `diagonal` of the merge, at which the tile begins, if there is
-    /// such a tile. All lanes of the warp call.
+    /// Writes the split of tile `tile`, which begins at item `diagonal` of the merge, if there is such a tile: the
+    /// number of items of the first run before it. All lanes of the warp call.
     #[inline(always)]
     pub(super) unsafe fn partition(&self, splits: SliceMut<'_, u64>, tile: usize, diagonal: usize) {
         let diagonal = if diagonal < self.len() { diagonal } else { self.len() };
@@ -228,23 +230,24 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         } else {
             self.split::<{ MERGE.split_lanes[1] as u32 }>(diagonal)
         };
-        // The first of the lanes that searched together.
+        // The first lane of the group writes.
         let lane = warp::lane_id() as usize & (MERGE.split_lanes(splits.len()) - 1);
         if tile < splits.len() && lane == 0 {
             splits.store(tile, split as u64);
         }
     }
 
-    /// How many items of the first run come before item `diagonal` of the merge. Each `LANES` lanes have one.
+    /// Returns how many items of the first run precede item `diagonal` of the merge. Each group of `LANES` lanes makes
+    /// one search.
     #[inline(always)]
     unsafe fn split<const LANES: u32>(&self, diagonal: usize) -> usize {
         let (first_len, second_len) = (self.first.keys.len(), self.second.keys.len());
-        merge_split::<LANES>(first_len, second_len, diagonal, |i, j| self.first_goes(i, j))
+        merge_split::<LANES>(first_len, second_len, diagonal, |i, j| self.takes_first(i, j))
     }
 
-    /// True unless item `j` of the second run has to come before item `i` of the first.
+    /// Returns true unless item `j` of the second run has to come before item `i` of the first.
     #[inline(always)]
-    unsafe fn first_goes(&self, i: usize, j: usize) -> bool {
+    unsafe fn takes_first(&self, i: usize, j: usize) -> bool {
         let (mut a, mut b) = ((self.first.key::<O>(i), V::ANY), (self.second.key::<O>(j), V::ANY));
         if O::COMPARES_VALUES {
             (a.1, b.1) = (self.first.values.load(i), self.second.values.load(j));
@@ -252,7 +255,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         !O::is_before(&self.lookup, b, a)
     }
 
-    /// Writes the tile that begins at item `diagonal` of the merge, which begins where the output does.
+    /// Merges the tile that begins at item `diagonal` of the merge. `output` begins with the merge.
     #[inline(always)]
     pub(super) unsafe fn merge_tile<const ITEMS: usize>(
         &self,
@@ -270,7 +273,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
             let from = if diagonal == 0 { 0 } else { splits.load(tile) as usize };
             (from, if is_last { self.first.keys.len() } else { splits.load(tile + 1) as usize })
         };
-        // Of runs that are not sorted it may be anywhere, but nothing beyond them is read.
+        // If runs are not sorted, the split is arbitrary, but clamped, so that nothing beyond the runs is read.
         let to = if to < from { from } else { to };
         let to = if to > from + len { from + len } else { to };
         let first = self.first.part(from, to - from);
@@ -278,11 +281,11 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         let output = output.part(diagonal, len);
         let (first_len, second_len) = (first.keys.len() as u32, second.keys.len() as u32);
         let item = move |i: u32, distance: usize| {
-            // A comparison in 32 bits and a choice of two addresses: what is left of an item's arithmetic.
+            // Per item, only a 32-bit comparison and a choice between two addresses remain.
             if i + (distance as u32) < first_len {
                 first.load::<O>(i as usize + distance)
             } else {
-                // Without the distance it may be less than none.
+                // Without `distance` the index may be negative.
                 second.load::<O>((i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
             }
         };
@@ -296,7 +299,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         }
         thread::sync_threads();
         let merged = tile.merge(first_len, second_len);
-        // Before they are replaced all threads have read their items.
+        // All threads have read their items before the tile is overwritten.
         thread::sync_threads();
         tile.set_own(&merged);
         warp::sync_warp(warp::FULL_MASK);

@@ -1,5 +1,5 @@
-//! Merge sort, stable: tiles are sorted in shared memory, then runs merged pairwise, twice as long each time. Keys stay folded
-//! from the first pass to the last, see [`merge`](super::merge).
+//! Stable merge sort: tiles are sorted in shared memory, then runs are merged pairwise until one is left. Keys stay
+//! folded from the first pass to the last; see [`merge`](super::merge).
 
 use super::merge::{Pair, Run, RunMut, THREADS, merge_min_blocks, min_blocks, tile_to_split};
 use crate::block::merge::{Tile, TileSmem, clip};
@@ -10,13 +10,14 @@ use crate::thread::words::*;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Blocks that sort tiles that a multiprocessor is to hold.
+/// Returns how many blocks of the tile sort a multiprocessor must hold.
 pub const fn sort_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
     min_blocks::<K, V, O>(MERGE.sort_min_blocks)
 }
 
-/// Sorts each tile; a block a tile. Of the items there are `count`, or as many as keys if the count is empty. Values are empty
-/// if there are none. Keys are stored by a fold of their own: that of the order if no pass follows.
+/// Sorts each tile; a block per tile. The number of items is `count[0]`, or the number of keys if `count` is empty.
+/// Values are empty if there are none. `negative_out` and `flip_out` are the folding of stored keys: that of the order
+/// if no merge pass follows.
 #[kernel(
     family = "primitives-merge", block = THREADS, min_blocks = sort_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
@@ -40,7 +41,7 @@ pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const 
     dims: u32,
     axis: u32,
 ) {
-    let len = effective(count, keys.len());
+    let len = num_items(count, keys.len());
     let begin = thread::block_idx_x() as usize * THREADS * ITEMS;
     if begin < len {
         let len = clip(len, begin, THREADS * ITEMS);
@@ -53,8 +54,9 @@ pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const 
     }
 }
 
-/// Writes for each tile of `tile_items` items how many items of the first run of its pair come before it. Runs are of
-/// `width` tiles, a power of two. Otherwise as `primitives_merge_partition`, with a count as in `primitives_sort_tiles`.
+/// Writes, for each tile of `tile_items` items, how many items of the first run of its pair precede it. Runs have
+/// `width` tiles, a power of two. Otherwise like `primitives_merge_partition`, with a count as in
+/// `primitives_sort_tiles`.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
 #[instances(K = [u32, u64], V = [NoValue, u32], O = [Ascending])]
 #[instances(K = [f32, f64], V = [u32], O = [SuperKey])]
@@ -70,7 +72,7 @@ pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, 
     dims: u32,
     axis: u32,
 ) {
-    let (len, tile_items) = (effective(count, keys.len()), tile_items as usize);
+    let (len, tile_items) = (num_items(count, keys.len()), tile_items as usize);
     let tile = tile_to_split(splits.len());
     let first_tile = first_of_pair(tile, width);
     let runs = Runs::new(keys, values, len, width as usize * tile_items);
@@ -78,8 +80,8 @@ pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, 
     pair.partition(splits, tile, (tile - first_tile) * tile_items)
 }
 
-/// Merges pairs of sorted runs of `width` tiles, a power of two; a block a tile of the output. `splits` are those of
-/// the tiles. Otherwise as `primitives_sort_tiles`.
+/// Merges pairs of sorted runs of `width` tiles, a power of two; a block per tile of the output. `splits` are the
+/// begins of the tiles. Otherwise like `primitives_sort_tiles`.
 #[kernel(
     family = "primitives-merge", block = THREADS, min_blocks = merge_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
@@ -103,7 +105,7 @@ pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const 
     dims: u32,
     axis: u32,
 ) {
-    let (len, tile_items) = (effective(count, keys.len()), THREADS * ITEMS);
+    let (len, tile_items) = (num_items(count, keys.len()), THREADS * ITEMS);
     let tile = thread::block_idx_x() as usize;
     if tile * tile_items < len {
         let first_tile = first_of_pair(tile, width);
@@ -116,7 +118,7 @@ pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const 
     }
 }
 
-/// Sets each key to a coordinate of a point, and each id to the point's number; a thread a point.
+/// Sets each key to a coordinate of a point, and each id to the point's index; a thread per point.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn primitives_super_keys<C: Words>(
@@ -133,28 +135,28 @@ pub unsafe fn primitives_super_keys<C: Words>(
     }
 }
 
-/// How many items there are.
+/// Returns the number of items.
 #[inline(always)]
-unsafe fn effective(count: Slice<u64>, len: usize) -> usize {
+unsafe fn num_items(count: Slice<u64>, len: usize) -> usize {
     if count.is_empty() { len } else { count.load(0) as usize }
 }
 
-/// Sorted runs, one behind the other.
+/// Adjacent sorted runs.
 struct Runs<'a, K, V> {
     all: Run<'a, K, V>,
     len: usize,
-    /// Items of a run; of the last one there may be fewer.
+    /// The items of a run; the last run may have fewer.
     width: usize,
 }
 
 impl<'a, K: Words, V: Carried> Runs<'a, K, V> {
     #[inline(always)]
     fn new(keys: Slice<'a, K>, values: Slice<'a, V>, len: usize, width: usize) -> Self {
-        // Tiles were folded when they were sorted.
+        // Keys were folded when the tiles were sorted.
         Self { all: Run { keys, values, fold: Fold::NONE }, len, width }
     }
 
-    /// The pair of runs that begins at `begin`: nothing, beyond the end.
+    /// Returns the pair of runs that begins at `begin`; an empty pair beyond the end.
     #[inline(always)]
     unsafe fn pair<O: Order<K, V>>(&self, begin: usize, lookup: Lookup<'a, K>) -> Pair<'a, K, V, O> {
         let begin = if begin < self.len { begin } else { self.len };
@@ -164,13 +166,13 @@ impl<'a, K: Words, V: Carried> Runs<'a, K, V> {
     }
 }
 
-/// The first tile of the pair of runs of `width` tiles in which a tile lies.
+/// Returns the first tile of the pair of runs of `width` tiles that contains `tile`.
 #[inline(always)]
 const fn first_of_pair(tile: usize, width: u64) -> usize {
     tile & !(2 * width as usize - 1)
 }
 
-/// One tile to be sorted.
+/// The sort of one tile.
 struct SortTile<'a, K, V, O, const ITEMS: usize> {
     input: Run<'a, K, V>,
     output: RunMut<'a, K, V>,
@@ -190,7 +192,7 @@ impl<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> SortTile<'_, K, V
         } else {
             tile.fill::<false>(len, |i, distance| input.load::<O>(i as usize + distance));
         }
-        // A warp has loaded what its threads sort, and writes what they have set.
+        // A warp loads, sorts and writes the items of its own threads: a warp barrier is enough.
         warp::sync_warp(warp::FULL_MASK);
         tile.sort(len);
         warp::sync_warp(warp::FULL_MASK);

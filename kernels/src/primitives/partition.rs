@@ -1,8 +1,8 @@
-//! Stable partition of every segment by the items' classes, two or three, in one array: first the items of class 0, then
-//! those of class 1, then those of class 2.
+//! Stable partition of every segment by the class of its items, in one array: first the items of class 0, then of class
+//! 1, then of class 2.
 //!
-//! Two passes. The first makes of the classes bits and of the bits ranks, by one look-back over all segments at once. With
-//! them each item finds its place by itself, whatever the number and lengths of segments; any number of arrays can be
+//! The first pass turns classes into bits and bits into ranks, with one look-back over all segments. The second pass
+//! moves each item independently by its rank, whatever the number and lengths of segments. Any number of arrays can be
 //! moved by the same ranks.
 
 use crate::block::scan::exclusive_over_warps;
@@ -18,14 +18,14 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Words of bits of a block of the first pass: a lane a word.
+/// Words of bits of a block of the first pass: a word per lane.
 pub const TILE_WORDS: usize = THREADS;
 
-/// Classes that a lane of the first pass has on their way at a time.
+/// Classes that a lane of the first pass loads at once.
 const MARK_BATCH: usize = 16;
 
-/// Makes ranks of classes. `bits` and `before` have two planes of [`num_words`], for the classes 0 and 1; `words` are
-/// zeros: the ticket, then those of the look-back.
+/// Computes the ranks of the classes. `bits` and `before` have two planes of [`num_words`] words, for the classes 0 and
+/// 1. `words` are zeros: the ticket, then the words of the look-back.
 #[kernel(family = "primitives-select", block = THREADS, shared = MarkSmem, hot)]
 pub unsafe fn primitives_partition_mark(
     classes: Slice<u8>,
@@ -36,7 +36,7 @@ pub unsafe fn primitives_partition_mark(
     Mark { classes, bits, before, words }.run()
 }
 
-/// Moves the items of every segment, which begin at `offsets`, to their places by the ranks of their classes.
+/// Moves the items of every segment by the ranks of their classes. Segments begin at `offsets`.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = partition_min_blocks(size_of::<T>()), hot)]
 #[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_partition_move<T: Words>(
@@ -50,7 +50,7 @@ pub unsafe fn primitives_partition_move<T: Words>(
     Move { input, planes, offsets, output }.run()
 }
 
-/// Of every segment the numbers of items of the classes 0 and 1; a thread a segment.
+/// Writes the numbers of items of class 0 and class 1 of every segment; a thread per segment.
 #[kernel(family = "primitives-select", block = THREADS)]
 pub unsafe fn primitives_partition_counts(
     bits: Slice<u32>,
@@ -68,7 +68,7 @@ pub unsafe fn primitives_partition_counts(
     }
 }
 
-/// Begin and end of a segment; the last one ends with the items.
+/// Returns the begin and end of a segment; the last one ends with the items.
 #[inline(always)]
 unsafe fn bounds(offsets: Slice<u64>, segment: usize, num_items: u64) -> (u64, u64) {
     let clamp = |i: u64| if i < num_items { i } else { num_items };
@@ -99,7 +99,7 @@ pub struct MarkSmem {
     ticket: [u64; 1],
 }
 
-/// One tile's bits and ranks.
+/// The first pass for one tile.
 struct Mark<'a> {
     classes: Slice<'a, u8>,
     bits: SliceMut<'a, u32>,
@@ -127,7 +127,7 @@ impl Mark<'_> {
             if lane == 0 {
                 Decoupled::publish(words, num_tiles, tile, sum);
             }
-            let tiles_before = Decoupled::before::<Counts, Sum>(words, num_tiles, tile, sum);
+            let tiles_before = Decoupled::exclusive_prefix::<Counts, Sum>(words, num_tiles, tile, sum);
             if lane == 0 {
                 before.store(0, tiles_before);
             }
@@ -144,7 +144,7 @@ impl Mark<'_> {
         }
     }
 
-    /// The lane's word of each plane; the warp's words begin at `warp_word`.
+    /// Returns the lane's word of each plane. The warp's words begin at `warp_word`.
     #[inline(always)]
     unsafe fn gather_bits(&self, warp_word: usize) -> (u32, u32) {
         let lane = warp::lane_id();
@@ -156,7 +156,7 @@ impl Mark<'_> {
         let (mut first, mut second) = (0, 0);
         let mut begin = 0;
         while begin < 32 {
-            // All loads of a batch are under way before the first is used; those beyond the last item repeat it.
+            // All loads of a batch are in flight before the first one is used. Loads beyond the last item repeat it.
             let mut classes = [0; MARK_BATCH];
             let mut j = 0;
             while j < MARK_BATCH {
@@ -167,9 +167,9 @@ impl Mark<'_> {
             let mut j = 0;
             while j < MARK_BATCH {
                 let round = begin + j as u32;
-                let is_there = item(round) < len;
-                let is_first = warp::warp_vote_ballot(warp::FULL_MASK, is_there && classes[j] == 0);
-                let is_second = warp::warp_vote_ballot(warp::FULL_MASK, is_there && classes[j] == 1);
+                let exists = item(round) < len;
+                let is_first = warp::warp_vote_ballot(warp::FULL_MASK, exists && classes[j] == 0);
+                let is_second = warp::warp_vote_ballot(warp::FULL_MASK, exists && classes[j] == 1);
                 if lane == round {
                     (first, second) = (is_first, is_second);
                 }
@@ -181,7 +181,7 @@ impl Mark<'_> {
     }
 }
 
-/// One block's items of the second pass.
+/// The second pass for one block.
 struct Move<'a, T> {
     input: Slice<'a, T>,
     planes: Planes<'a>,
@@ -196,7 +196,7 @@ impl<T: Words> Move<'_, T> {
         let begin = u64::from(thread::block_idx_x()) * (THREADS * PARTITION_ITEMS) as u64;
         let end = begin + (THREADS * PARTITION_ITEMS) as u64;
         let last = if end < num_items { end - 1 } else { num_items - 1 };
-        // With long segments the block is within one, and no item searches.
+        // With long segments the block is usually within one, and items need not search.
         let num_segments = self.offsets.len();
         let segment_of_block = |i: u64, low: usize| {
             partition_point::<32>(low + 1, num_segments, |s| self.offsets.load(s) <= i) - 1
@@ -211,26 +211,26 @@ impl<T: Words> Move<'_, T> {
         }
     }
 
-    /// Moves the block's items from `begin` on, of which `segment` says where they belong.
+    /// Moves the block's items from `begin` on; `segment` returns the segment of an item.
     #[inline(always)]
     unsafe fn move_items(&self, begin: u64, segment: impl Fn(u64) -> Segment) {
         let num_items = self.input.len() as u64;
         let item = |j: usize| begin + (j * THREADS) as u64 + u64::from(thread::thread_idx_x());
-        // All loads are under way before the first item is written; those beyond the last item repeat it.
+        // All loads are in flight before the first item is written. Loads beyond the last item repeat it.
         let mut items = [T::ZEROS; PARTITION_ITEMS];
-        let mut places = [0; PARTITION_ITEMS];
+        let mut targets = [0; PARTITION_ITEMS];
         let mut j = 0;
         while j < PARTITION_ITEMS {
             let i = if item(j) < num_items { item(j) } else { num_items - 1 };
             items[j] = computed(self.input.load(i as usize));
-            places[j] = computed(segment(i).place(&self.planes, i));
+            targets[j] = computed(segment(i).target(&self.planes, i));
             j += 1;
         }
         let mut j = 0;
         while j < PARTITION_ITEMS {
-            // Only what offsets in disorder give is elsewhere.
-            if item(j) < num_items && places[j] < num_items {
-                self.output.store(places[j] as usize, items[j]);
+            // Only offsets that do not ascend can give a target beyond the items.
+            if item(j) < num_items && targets[j] < num_items {
+                self.output.store(targets[j] as usize, items[j]);
             }
             j += 1;
         }
@@ -241,13 +241,13 @@ impl<T: Words> Move<'_, T> {
         let Planes { first, second } = &self.planes;
         let (begin, end) = bounds(self.offsets, segment, self.input.len() as u64);
         let (first_before, second_before) = (first.get(begin).1, second.get(begin).1);
-        let second_place = begin.wrapping_add(first.get(end).1).wrapping_sub(first_before);
-        let third_place = second_place.wrapping_add(second.get(end).1).wrapping_sub(second_before);
-        Segment { begin, first_before, second_before, second_place, third_place }
+        let second_begin = begin.wrapping_add(first.get(end).1).wrapping_sub(first_before);
+        let third_begin = second_begin.wrapping_add(second.get(end).1).wrapping_sub(second_before);
+        Segment { begin, first_before, second_before, second_begin, third_begin }
     }
 }
 
-/// Where the items of a segment go.
+/// The layout of a segment's output.
 #[derive(Clone, Copy)]
 struct Segment {
     begin: u64,
@@ -255,24 +255,24 @@ struct Segment {
     first_before: u64,
     /// Items of class 1 before the segment.
     second_before: u64,
-    /// Where those of class 1 begin.
-    second_place: u64,
-    /// Where those of class 2 begin.
-    third_place: u64,
+    /// The begin of class 1.
+    second_begin: u64,
+    /// The begin of class 2.
+    third_begin: u64,
 }
 
 impl Segment {
-    /// Where item `i` goes.
+    /// Returns the output index of item `i`.
     #[inline(always)]
-    unsafe fn place(&self, Planes { first, second }: &Planes<'_>, i: u64) -> u64 {
+    unsafe fn target(&self, Planes { first, second }: &Planes<'_>, i: u64) -> u64 {
         let ((is_first, rank_first), (is_second, rank_second)) = (first.get(i), second.get(i));
         let in_first = rank_first.wrapping_sub(self.first_before);
         let in_second = rank_second.wrapping_sub(self.second_before);
         let in_third = i.wrapping_sub(self.begin).wrapping_sub(in_first).wrapping_sub(in_second);
-        // All of them, needed or not: with a branch the loads of an item would wait for those of the one before.
+        // All three are computed: with a branch, the loads of an item would wait for those of the previous one.
         let first = computed(self.begin.wrapping_add(in_first));
-        let second = computed(self.second_place.wrapping_add(in_second));
-        let third = computed(self.third_place.wrapping_add(in_third));
+        let second = computed(self.second_begin.wrapping_add(in_second));
+        let third = computed(self.third_begin.wrapping_add(in_third));
         if is_first {
             first
         } else if is_second {

@@ -1,13 +1,13 @@
-//! Gather and scatter of items of 4 to 64 bytes, as pieces of 4, 8 or 16 bytes that lie side by side: the accesses to the
-//! array that is in order are coalesced, and an item of the other one is moved by neighboring lanes.
+//! Gather and scatter of items of 4 to 64 bytes, split into pieces of 4, 8 or 16 bytes: accesses to the array in order
+//! are coalesced, and adjacent lanes move the pieces of an item of the indexed array.
 
 use crate::policy::{PER_ITEM_THREADS, PERMUTE_BLOCK_ITEMS};
 use crate::thread::divisor::Divisor;
 use crate::thread::words::*;
 use cuda_std::prelude::*;
 
-/// Item i becomes item `indices[i]` of the input, which has `num_indexed` items of as many pieces. Items of indices out of range
-/// keep their value. The number of pieces is a constant, or 0 and an argument.
+/// Sets item i to item `indices[i]` of the input, which has `num_indexed` items. Items with an index out of range keep
+/// their value. The number of pieces per item is `PIECES`, or `pieces` if `PIECES` is 0.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
 #[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
@@ -22,8 +22,8 @@ pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(
     Permute { input, indices, output, pieces, num_indexed }.run(|indexed, in_order| (indexed, in_order))
 }
 
-/// Item `indices[i]` of the output, which has `num_indexed` items, becomes item i of the input. Indices out of range do nothing.
-/// Pieces as in `primitives_gather`.
+/// Sets item `indices[i]` of the output, which has `num_indexed` items, to item i of the input. Indices out of range
+/// are ignored. Pieces as in `primitives_gather`.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
 #[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
@@ -38,41 +38,41 @@ pub unsafe fn primitives_scatter<P: Words, const PIECES: u32>(
     Permute { input, indices, output, pieces, num_indexed }.run(|indexed, in_order| (in_order, indexed))
 }
 
-/// Pieces of a thread that are under way at once.
+/// Pieces that a thread moves at once.
 const BATCH: usize = PERMUTE_BLOCK_ITEMS / PER_ITEM_THREADS;
 
-/// One block's items.
+/// One block's part of the permutation.
 struct Permute<'a, P> {
     input: Slice<'a, P>,
     indices: Slice<'a, u32>,
     output: SliceMut<'a, P>,
-    /// Pieces of an item.
+    /// The pieces of an item.
     pieces: u32,
-    /// Items of the array that is indexed.
+    /// The items of the indexed array.
     num_indexed: u64,
 }
 
 impl<P: Words> Permute<'_, P> {
-    /// Moves every piece. `places` says from where and to where, given its position in the array that is indexed and in the one
-    /// that is in order.
+    /// Moves every piece. `addresses` returns the source and target of a piece, given its index in the indexed array
+    /// and in the array in order.
     #[inline(always)]
-    unsafe fn run(self, places: impl Fn(usize, usize) -> (usize, usize)) {
+    unsafe fn run(self, addresses: impl Fn(usize, usize) -> (usize, usize)) {
         let begin = thread::block_idx_x() as usize * PERMUTE_BLOCK_ITEMS;
         let rest = self.indices.len() - begin;
         if rest >= PERMUTE_BLOCK_ITEMS {
-            self.run_block::<true>(begin, PERMUTE_BLOCK_ITEMS as u32, places);
+            self.run_block::<true>(begin, PERMUTE_BLOCK_ITEMS as u32, addresses);
         } else {
-            self.run_block::<false>(begin, rest as u32, places);
+            self.run_block::<false>(begin, rest as u32, addresses);
         }
     }
 
-    /// Positions within the block are of 32 bits: arithmetic on an item is what bounds small ones that are in order.
+    /// Indices within the block are 32-bit: integer arithmetic bounds the throughput of small items that are in order.
     #[inline(always)]
     unsafe fn run_block<const IS_FULL: bool>(
         &self,
         begin: usize,
         num_items: u32,
-        places: impl Fn(usize, usize) -> (usize, usize),
+        addresses: impl Fn(usize, usize) -> (usize, usize),
     ) {
         let pieces = self.pieces;
         let divisor = Divisor::new(pieces);
@@ -80,7 +80,7 @@ impl<P: Words> Permute<'_, P> {
         let indices = self.indices.part(begin, num_items as usize);
         let mut batch = 0;
         while batch < pieces {
-            // In three steps, so that all accesses of one are under way at once.
+            // In three steps, so that all accesses of a step are in flight at once.
             let first = batch * PERMUTE_BLOCK_ITEMS as u32 + thread::thread_idx_x();
             let piece = |j: usize| first + (j * PER_ITEM_THREADS) as u32;
             let item = |j: usize| divisor.quotient(piece(j));
@@ -94,23 +94,23 @@ impl<P: Words> Permute<'_, P> {
             }
             let is_moved =
                 |j: usize| (IS_FULL || piece(j) < num_pieces) && u64::from(index[j]) < self.num_indexed;
-            let place = |j: usize| {
+            let address = |j: usize| {
                 let within = (piece(j) - item(j) * pieces) as usize;
                 let in_order = begin * pieces as usize + piece(j) as usize;
-                places(index[j] as usize * pieces as usize + within, in_order)
+                addresses(index[j] as usize * pieces as usize + within, in_order)
             };
             let mut moved = [P::ZEROS; BATCH];
             let mut j = 0;
             while j < BATCH {
                 if is_moved(j) {
-                    moved[j] = computed(self.input.load(place(j).0));
+                    moved[j] = computed(self.input.load(address(j).0));
                 }
                 j += 1;
             }
             let mut j = 0;
             while j < BATCH {
                 if is_moved(j) {
-                    self.output.store(place(j).1, moved[j]);
+                    self.output.store(address(j).1, moved[j]);
                 }
                 j += 1;
             }

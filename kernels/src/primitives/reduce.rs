@@ -1,5 +1,5 @@
-//! Reduce: what all items add up to. Each block reduces a piece of the input, a second launch of one block the sums of
-//! the blocks. The brackets depend on nothing but the number of items.
+//! Reduce: all items combined. Each block reduces a piece of the input; a second launch of one block reduces the sums
+//! of the blocks. The association depends only on the number of items.
 
 use crate::block::tile::{Items, THREADS, WARPS, is_aligned, load_16, row_items};
 use crate::policy::{REDUCE_MAX_BLOCKS, STREAM_ROWS as ROWS};
@@ -8,7 +8,8 @@ use crate::thread::words::Words;
 use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
 
-/// Reduces with operator `O`: each warp `warp_rows` consecutive rows, a multiple of [`STREAM_ROWS`](ROWS); each block's sum to `sums`.
+/// Reduces with operator `O`: each warp reduces `warp_rows` consecutive rows, a multiple of [`STREAM_ROWS`](ROWS); each
+/// block writes its sum to `sums`.
 #[kernel(family = "primitives-scan", block = THREADS, shared = ReduceSmem<T>, hot)]
 #[instances(T = [u32, i32, u64, i64, f32, f64], O = [Sum, Min, Max])]
 #[instance(Affine, Compose)]
@@ -20,17 +21,17 @@ pub unsafe fn primitives_reduce<T: Words, O: Operator<T>>(
     Reduce { input, sums, warp_rows: warp_rows as usize }.run::<O>()
 }
 
-/// Rows of each warp, and the number of blocks, for an input of `len` items.
+/// Returns the rows per warp and the number of blocks for an input of `len` items.
 pub const fn shape<T: Words>(len: usize, max_blocks: usize) -> (usize, usize) {
     let steps = len.div_ceil(ROWS * row_items::<T>());
     let warp_steps = steps.div_ceil(max_blocks * WARPS);
-    // An empty input too has a sum, which a block writes.
+    // An empty input has a sum too, which one block writes.
     let warp_steps = if warp_steps == 0 { 1 } else { warp_steps };
     let num_blocks = steps.div_ceil(warp_steps * WARPS);
     (warp_steps * ROWS, if num_blocks == 0 { 1 } else { num_blocks })
 }
 
-/// Most blocks of the first launch.
+/// The most blocks of the first launch.
 pub const MAX_BLOCKS: usize = REDUCE_MAX_BLOCKS;
 
 /// Shared memory of a reduction.
@@ -39,7 +40,7 @@ pub struct ReduceSmem<T> {
     warp_sums: [T; WARPS],
 }
 
-/// One block's sum.
+/// The reduction of one block.
 struct Reduce<'a, T> {
     input: Slice<'a, T>,
     sums: SliceMut<'a, T>,
@@ -66,16 +67,16 @@ impl<T: Words> Reduce<'_, T> {
         }
     }
 
-    /// The sum of a warp's rows, which begin at item `begin`.
+    /// Returns the sum of a warp's rows, which begin at item `begin`.
     #[inline(always)]
     unsafe fn reduce_warp<O: Operator<T>>(&self, begin: usize) -> T {
         let first = begin + warp::lane_id() as usize * T::PER_16;
         let is_aligned = is_aligned(self.input.as_ptr());
         let mut sum = O::IDENTITY;
         let mut row = 0;
-        // What lies beyond the input is not visited: a large last piece would be mostly that.
+        // Rows beyond the input are skipped: most of a large last piece may be beyond.
         while row < self.warp_rows && begin + row * row_items::<T>() < self.input.len() {
-            // All loads of a step are in flight before the first is used.
+            // All loads of a step are in flight before the first one is used.
             let end = begin + (row + ROWS) * row_items::<T>();
             let items = if is_aligned && end <= self.input.len() {
                 self.load_rows(first + row * row_items::<T>())
@@ -90,7 +91,7 @@ impl<T: Words> Reduce<'_, T> {
                     row_sum = O::combine(row_sum, items[r][e]);
                     e += 1;
                 }
-                // The order of rows and lanes is that of the items, unless it does not matter.
+                // Rows and lanes combine in the order of the items, unless the operator commutes.
                 let row_sum = if O::COMMUTATIVE { row_sum } else { reduce::<T, O>(row_sum) };
                 sum = O::combine(sum, row_sum);
                 r += 1;

@@ -1,5 +1,4 @@
-//! Scan: every item replaced by what it and the items before it add up to, in one pass with look-back between tiles
-//! (Merrill, Garland 2016).
+//! Prefix scan in one pass, with look-back between tiles (Merrill, Garland 2016).
 
 use crate::block::scan::exclusive_over_warps;
 use crate::block::tile::{self, Items, THREADS, WARPS, tile_items};
@@ -10,8 +9,8 @@ use crate::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
 use crate::warp::scan::{exclusive_of, inclusive};
 use cuda_std::prelude::*;
 
-/// Scans with operator `O` and look-back `L`; a block a tile. `words` are zeros: the ticket, then those of the look-back.
-/// Input and output may be the same memory. `exclusive` is 1 to leave out the item itself, or 0.
+/// Scans with operator `O` and look-back `L`; a block per tile. `words` are zeros: the ticket, then the words of the
+/// look-back. Input and output may be the same memory. `exclusive` is 1 for an exclusive scan, 0 for an inclusive one.
 #[kernel(family = "primitives-scan", block = THREADS, min_blocks = min_blocks::<T>(), shared = ScanSmem<T>, hot)]
 #[instances(T = [u32, i32, u64, i64, f32, f64], O = [Sum, Min, Max], L = [Decoupled])]
 #[instances(T = [f32, f64], O = [Sum], L = [FixedOrder])]
@@ -25,7 +24,7 @@ pub unsafe fn primitives_scan<T: Words, O: Operator<T>, L: LookBack>(
     Scan { input, output, words, exclusive: exclusive != 0 }.run::<O, L>()
 }
 
-/// Blocks that a multiprocessor is to hold. Maps of two numbers need more registers.
+/// Returns how many blocks a multiprocessor must hold. Four-word values need more registers.
 pub const fn min_blocks<T: Words>() -> usize {
     if T::WORDS < 4 { SCAN_MIN_BLOCKS } else { SCAN_MIN_BLOCKS / 2 }
 }
@@ -36,7 +35,7 @@ pub const fn min_blocks<T: Words>() -> usize {
     note = "add an instance to `primitives_scan` and `primitives_reduce` in a kernel crate of your own"
 )]
 pub trait ScanOperator<T: Words>: Operator<T> {
-    /// The look-back that gives the same bits on every run.
+    /// The look-back whose results have the same bits on every run.
     type LookBack: LookBack;
 }
 
@@ -59,7 +58,7 @@ pub struct ScanSmem<T> {
     ticket: [u64; 1],
 }
 
-/// One tile's scan.
+/// The scan of one tile.
 struct Scan<'a, T> {
     input: Slice<'a, T>,
     output: SliceMut<'a, T>,
@@ -83,14 +82,14 @@ impl<T: Words> Scan<'_, T> {
             if warp::lane_id() == 0 {
                 L::publish(words, num_tiles, tile, sum);
             }
-            let tiles_before = L::before::<T, O>(words, num_tiles, tile, sum);
+            let tiles_before = L::exclusive_prefix::<T, O>(words, num_tiles, tile, sum);
             if warp::lane_id() == 0 {
                 before.store(0, tiles_before);
             }
         }
         thread::sync_threads();
 
-        // Read again: with the items' registers there are few others.
+        // Reloaded: the items leave few registers for other values.
         let begin = ticket.load(0) as usize * tile_items::<T, ROWS>();
         let before = O::combine(before.load(0), warps_before);
         let mut row = 0;
@@ -105,8 +104,8 @@ impl<T: Words> Scan<'_, T> {
         tile::store(self.output, begin, items);
     }
 
-    /// Scans the warp's items, and sums them up. It takes the place of the items, so that few registers are in use while the
-    /// block looks back.
+    /// Scans the warp's items and returns their sum. The scan replaces the items, so that few registers are in use
+    /// during the look-back.
     #[inline(always)]
     unsafe fn scan_warp<O: Operator<T>>(&self, items: Items<T, ROWS>) -> (Items<T, ROWS>, T) {
         let mut scanned = items;

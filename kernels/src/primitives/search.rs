@@ -1,12 +1,12 @@
-//! Search: where queries lie in a sorted array.
+//! Binary search for queries in a sorted array.
 
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::radix_key::SortKey;
 use crate::thread::search::partition_point;
 use cuda_std::prelude::*;
 
-/// For each query how many items are less (`lower`), and how many are not greater (`upper`); either output may be empty. A
-/// thread a query.
+/// Writes, for each query, how many items are less (`lower`) and how many are not greater (`upper`). Either output may
+/// be empty. A thread per query.
 #[kernel(family = "primitives-search", block = PER_ITEM_THREADS, hot)]
 #[instances(T = [u32, i32, u64, i64, f32, f64])]
 pub unsafe fn primitives_search<T: SortKey>(
@@ -29,7 +29,7 @@ pub unsafe fn primitives_search<T: SortKey>(
     }
 }
 
-/// One query.
+/// The search for one query.
 struct Search<'a, T: SortKey> {
     sorted: Slice<'a, T>,
     query: T::Bits,
@@ -41,7 +41,7 @@ impl<T: SortKey> Search<'_, T> {
         partition_point(0, self.sorted.len(), |i| self.item(i) < self.query)
     }
 
-    /// Given that no item before `low` is greater.
+    /// Returns the number of items that are not greater than the query, given that this is at least `low`.
     #[inline(always)]
     unsafe fn upper(&self, low: usize) -> usize {
         partition_point(low, self.sorted.len(), |i| self.item(i) <= self.query)

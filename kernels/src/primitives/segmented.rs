@@ -1,5 +1,5 @@
-//! Segmented scan and reduce: as if every segment were scanned or reduced by itself, in one pass over all of them with the
-//! work of a scan, however long the segments are. Where segments begin is a byte an item.
+//! Segmented scan and reduce in one pass over all segments, with the work of a plain scan however long the segments
+//! are. A byte per item marks the first item of a segment.
 
 use super::select::flag_bits;
 use crate::block::scan::exclusive_over_warps;
@@ -16,8 +16,8 @@ use core::marker::PhantomData;
 use cuda_std::prelude::*;
 use cuda_std::shared::SharedElement;
 
-/// Scans every segment; a block a tile. An item whose byte in `heads` is not 0 begins a segment. Otherwise as the kernel
-/// of scan.
+/// Scans every segment; a block per tile. An item whose byte in `heads` is not 0 begins a segment. Otherwise like
+/// `primitives_scan`.
 #[kernel(
     family = "primitives-segmented",
     block = THREADS,
@@ -38,7 +38,8 @@ pub unsafe fn primitives_segmented_scan<T: Words, O: Operator<T>, L: LookBack>(
     Segmented { input, heads, words }.scan::<O, L>(output, exclusive != 0)
 }
 
-/// Reduces every segment that has items to its place in `sums`. The segments begin at `offsets`, and `heads` says the same.
+/// Writes the sum of every nonempty segment to its entry of `sums`. Segments begin at `offsets`; `heads` marks the same
+/// items.
 #[kernel(
     family = "primitives-segmented",
     block = THREADS,
@@ -59,13 +60,13 @@ pub unsafe fn primitives_segmented_reduce<T: Words, O: Operator<T>, L: LookBack>
     Segmented { input, heads, words }.reduce::<O, L>(offsets, sums)
 }
 
-/// Sets the byte of the first item of every segment that begins at `offsets`; a thread a segment.
+/// Marks the first item of every segment in `heads`; a thread per segment.
 #[kernel(family = "primitives-segmented", block = PER_ITEM_THREADS)]
 pub unsafe fn primitives_segment_heads(offsets: Slice<u64>, heads: SliceMut<u8>) {
     let segment = thread::index_1d_u64() as usize;
     if segment < offsets.len() {
         let begin = offsets.load(segment);
-        // Of empty segments in one place the last one writes: a byte has one writer.
+        // Of segments with the same begin, only the last one writes: each byte has one writer.
         let is_last = segment + 1 == offsets.len() || offsets.load(segment + 1) != begin;
         if is_last && begin < heads.len() as u64 {
             heads.store(begin as usize, 1);
@@ -76,7 +77,7 @@ pub unsafe fn primitives_segment_heads(offsets: Slice<u64>, heads: SliceMut<u8>)
 /// Operators whose segmented forms have kernels.
 #[diagnostic::on_unimplemented(message = "there is no segmented kernel for the operator `{Self}` over `{T}`")]
 pub trait SegmentedOperator<T: Words>: Operator<T> {
-    /// The look-back that gives the same bits on every run.
+    /// The look-back whose results have the same bits on every run.
     type LookBack: LookBack;
 }
 
@@ -90,39 +91,39 @@ segmented_operators! {
     Max: Decoupled, u32, u64, f32, f64;
 }
 
-/// What items add up to since the last head among them, and whether there is one.
+/// The sum of items since the last head among them, and whether there is a head.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SinceHead<T> {
     /// The sum.
     pub sum: T,
-    /// The bits of 1 or 0; of the value's type, so that there is no padding.
+    /// 1 or 0, in the value's type, so that there is no padding.
     has_head: T,
 }
 
 impl<T: Words> SinceHead<T> {
-    /// `sum`, behind a head or not.
+    /// Creates a sum; `has_head` says whether it begins at a head.
     #[inline(always)]
     pub fn new(sum: T, has_head: bool) -> Self {
         Self { sum, has_head: T::from_words([has_head.into(), 0, 0, 0]) }
     }
 
-    /// True if there is a head.
+    /// Returns true if there is a head.
     #[inline(always)]
     pub fn has_head(self) -> bool {
         self.has_head.to_words()[0] != 0
     }
 }
 
-// SAFETY: two plain values of one type.
+// SAFETY: two plain values of the same type, without padding.
 unsafe impl<T: Words> cust_core::DeviceCopy for SinceHead<T> {}
 // SAFETY: as above.
 unsafe impl<T: Words> bytemuck::Zeroable for SinceHead<T> {}
 // SAFETY: as above.
 unsafe impl<T: Words> bytemuck::Pod for SinceHead<T> {}
 impl<T: Words> SharedElement for SinceHead<T> {}
-/// Only of values of up to two words: there is a word more.
-// SAFETY: the words of a value, and one. (In memory it is padded to two values, and never read 16 bytes at a time.)
+/// Only for values of up to two words: the flag takes one more.
+// SAFETY: the words of a value and a flag. (In memory it is padded to two values, and never read 16 bytes at a time.)
 unsafe impl<T: Words> Words for SinceHead<T> {
     const WORDS: usize = {
         assert!(T::WORDS < MAX_WORDS, "segmented operators take values of one or two words");
@@ -144,7 +145,7 @@ unsafe impl<T: Words> Words for SinceHead<T> {
     }
 }
 
-/// An operator that starts again at heads.
+/// The operator `O`, restarted at heads.
 #[derive(Clone, Copy, Debug)]
 pub struct Restarting<O>(PhantomData<O>);
 
@@ -168,7 +169,7 @@ pub struct SegmentedSmem<T> {
     ticket: [u64; 1],
 }
 
-/// One tile's sums.
+/// The scan of one tile.
 struct Segmented<'a, T> {
     input: Slice<'a, T>,
     heads: Slice<'a, u8>,
@@ -176,14 +177,14 @@ struct Segmented<'a, T> {
 }
 
 impl<T: Words> Segmented<'_, T> {
-    /// Every item's sum to its place.
+    /// Writes every item's sum.
     #[inline(always)]
     unsafe fn scan<O: Operator<T>, L: LookBack>(self, output: SliceMut<'_, T>, exclusive: bool) {
         let (begin, _, sums) = self.run::<O, L>(exclusive);
         tile::store(output, begin, sums)
     }
 
-    /// The sum of the last item of every segment to the segment's place.
+    /// Writes the sum at the last item of every segment to the segment's entry.
     #[inline(always)]
     unsafe fn reduce<O: Operator<T>, L: LookBack>(self, offsets: Slice<'_, u64>, to: SliceMut<'_, T>) {
         let (begin, heads, sums) = self.run::<O, L>(false);
@@ -191,7 +192,7 @@ impl<T: Words> Segmented<'_, T> {
         if !warp::warp_vote_any(warp::FULL_MASK, ends != 0) {
             return;
         }
-        // Between the segments of the warp's first and last items each lane searches for its own.
+        // Each lane searches between the segments of the warp's first and last items.
         let first = begin + row_begin::<T, ROWS>(0) - warp::lane_id() as usize * T::PER_16;
         let segment_of_warp = |item: usize, low: usize| {
             partition_point::<32>(low + 1, offsets.len(), |s| offsets.load(s) <= item as u64) - 1
@@ -216,7 +217,8 @@ impl<T: Words> Segmented<'_, T> {
         }
     }
 
-    /// A bit for each item of the thread that is the last of its segment: the next one is a head, or there is none.
+    /// Returns a bit per item of the thread, set for the last item of a segment: the next item is a head or does not
+    /// exist.
     #[inline(always)]
     unsafe fn ends(&self, begin: usize, heads: u32) -> u32 {
         let mut ends = 0;
@@ -224,13 +226,13 @@ impl<T: Words> Segmented<'_, T> {
         while row < ROWS {
             let own = heads >> (row * T::PER_16) & ((1 << T::PER_16) - 1);
             let next = begin + row_begin::<T, ROWS>(row) + T::PER_16;
-            // The item behind the lane's last: the lane above has its bit, or memory.
+            // The flag of the item behind the lane's last one comes from the lane above, or from memory.
             let mut next_is_head = shuffle_idx(own & 1, (warp::lane_id() + 1) % 32);
             if warp::lane_id() == 31 {
                 next_is_head = u32::from(next < self.input.len() && self.heads.load(next) != 0);
             }
             let mut row_ends = own >> 1 | next_is_head << (T::PER_16 - 1);
-            // Behind the last item of all there are no heads.
+            // The last item of the input ends a segment too.
             let last = self.input.len() - 1;
             if last < next && last + T::PER_16 >= next {
                 row_ends |= 1 << (last + T::PER_16 - next);
@@ -241,7 +243,7 @@ impl<T: Words> Segmented<'_, T> {
         ends
     }
 
-    /// Where the tile begins, the heads of the thread's items, and what each and those of its segment before it add up to.
+    /// Returns the begin of the tile, the heads of the thread's items, and the scanned items.
     #[inline(always)]
     unsafe fn run<O: Operator<T>, L: LookBack>(&self, exclusive: bool) -> (usize, u32, Items<T, ROWS>) {
         let smem = shared_mem::<SegmentedSmem<T>>();
@@ -260,14 +262,14 @@ impl<T: Words> Segmented<'_, T> {
             if warp::lane_id() == 0 {
                 L::publish(words, num_tiles, tile, sum);
             }
-            let tiles_before = L::before::<_, Restarting<O>>(words, num_tiles, tile, sum);
+            let tiles_before = L::exclusive_prefix::<_, Restarting<O>>(words, num_tiles, tile, sum);
             if warp::lane_id() == 0 {
                 before.store(0, tiles_before);
             }
         }
         thread::sync_threads();
 
-        // Read again: with the items' registers there are few others.
+        // Reloaded: the items leave few registers for other values.
         let begin = ticket.load(0) as usize * tile_items::<T, ROWS>();
         let before = Restarting::<O>::combine(before.load(0), warps_before).sum;
         let mut row = 0;
@@ -284,8 +286,8 @@ impl<T: Words> Segmented<'_, T> {
         (begin, heads, sums)
     }
 
-    /// Of the warp's items each one's sum as far as the warp knows it, a bit for each item of the thread whose segment began
-    /// before the warp's items, and the sum of the warp.
+    /// Returns the items scanned within the warp, a bit per item of the thread whose segment began before the warp's
+    /// items, and the sum of the warp.
     #[inline(always)]
     unsafe fn scan_warp<O: Operator<T>>(
         items: Items<T, ROWS>,
@@ -294,7 +296,7 @@ impl<T: Words> Segmented<'_, T> {
     ) -> (Items<T, ROWS>, u32, SinceHead<T>) {
         let mut sums = items;
         let mut is_open = 0;
-        // What the warp's rows so far add up to since their last head, and whether they have one.
+        // The sum of the warp's rows so far since their last head, and whether they have a head.
         let (mut warp_sum, mut has_head) = (O::IDENTITY, false);
         let mut row = 0;
         while row < ROWS {

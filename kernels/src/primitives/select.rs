@@ -1,5 +1,5 @@
-//! Select: the items that a flag or a predicate takes, in their order, in one pass; and, where wanted, the others in
-//! theirs, which makes it a stable partition.
+//! Select: the items that satisfy a flag or a predicate, in input order, in one pass. Optionally also the other items,
+//! which makes it a stable partition.
 
 use crate::block::compact::{Compact, CompactSmem};
 use crate::block::tile::{self, Items, THREADS, row_begin, tile_items};
@@ -10,8 +10,8 @@ use crate::warp::look_back::Ticket;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Takes the items whose flag is not 0; a block a tile. `words` are zeros: the ticket, then those of the look-back. The
-/// number taken goes to `count`. `others` has room for the rest, or is empty.
+/// Selects the items whose flag is not 0; a block per tile. `words` are zeros: the ticket, then the words of the
+/// look-back. Writes the number of selected items to `count`. The other items go to `others`, unless it is empty.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_flagged<T: Words>(
@@ -25,7 +25,8 @@ pub unsafe fn primitives_select_flagged<T: Words>(
     Select { input, kept, others, count, words }.run(Flagged { flags })
 }
 
-/// The same for items of which predicate `P` holds, given the bits of its bound.
+/// Selects the items that satisfy predicate `P`; `bound` has the bits of its bound. Otherwise like
+/// `primitives_select_flagged`.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instances(T = [u32, i32, u64, i64, f32, f64], P = [Below, AtLeast])]
 pub unsafe fn primitives_select_if<T: Words, P: Predicate<T>>(
@@ -40,7 +41,7 @@ pub unsafe fn primitives_select_if<T: Words, P: Predicate<T>>(
     Select { input, kept, others, count, words }.run(Holds::<T, P> { bound, predicate: PhantomData })
 }
 
-/// Predicates with kernels.
+/// Predicates that have kernels.
 #[diagnostic::on_unimplemented(
     message = "there is no kernel for the predicate `{Self}` of `{T}`",
     note = "add an instance to `primitives_select_if` in a kernel crate of your own, or select by flags"
@@ -55,13 +56,13 @@ predicates! {
     AtLeast: u32, i32, u64, i64, f32, f64;
 }
 
-/// What decides which items are taken.
+/// Decides which items are selected.
 pub(super) trait Choice<T: Words> {
-    /// A bit an item of the thread; 0 where the input, of `len` items, has ended.
+    /// Returns a bit per item of the thread; 0 beyond the input, which has `len` items.
     unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T, ROWS>) -> u32;
 }
 
-/// One tile's selection.
+/// The selection of one tile.
 pub(super) struct Select<'a, T> {
     pub(super) input: Slice<'a, T>,
     pub(super) kept: SliceMut<'a, T>,
@@ -84,7 +85,7 @@ impl<T: Words> Select<'_, T> {
     }
 }
 
-/// By a byte an item.
+/// Selection by a byte per item.
 struct Flagged<'a> {
     flags: Slice<'a, u8>,
 }
@@ -96,7 +97,7 @@ impl<T: Words> Choice<T> for Flagged<'_> {
     }
 }
 
-/// A bit for each item of the thread in the tile at `begin`: set if its byte is not 0, and 0 from item `len` on.
+/// Returns a bit per item of the thread in the tile at `begin`: set if its byte is not 0, and 0 from item `len` on.
 #[inline(always)]
 pub(super) unsafe fn flag_bits<T: Words, const ROWS: usize>(
     flags: Slice<u8>,
@@ -106,7 +107,7 @@ pub(super) unsafe fn flag_bits<T: Words, const ROWS: usize>(
     if begin + tile_items::<T, ROWS>() <= len && tile::is_aligned(flags.as_ptr()) {
         let first = (begin + row_begin::<T, ROWS>(0)) / T::PER_16;
         let mut bytes = [0; ROWS];
-        // All of them are on their way before the first is used.
+        // All loads are in flight before the first one is used.
         let mut row = 0;
         while row < ROWS {
             let i = first + 32 * row;
@@ -135,7 +136,7 @@ pub(super) unsafe fn flag_bits<T: Words, const ROWS: usize>(
     set
 }
 
-/// By a predicate.
+/// Selection by a predicate.
 struct Holds<T, P> {
     bound: T,
     predicate: PhantomData<P>,

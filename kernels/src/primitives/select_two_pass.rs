@@ -1,5 +1,5 @@
-//! Select in two passes (Robinson): each warp compacts its piece of the input into a region of its own, then adds up what
-//! the warps before it kept and moves its items there.
+//! Select in two passes (Robinson): each warp compacts its piece of the input into its own region, then sums the counts
+//! of the earlier warps and moves its items behind theirs.
 
 use crate::block::tile::THREADS;
 use crate::thread::operator::Sum;
@@ -10,8 +10,8 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Compacts the flagged items of each warp's piece of `piece` items, a multiple of 32, to the same place in `compacted`;
-/// their number to `counts`, one a warp.
+/// Compacts the flagged items of each warp's piece of `piece` items, a multiple of 32, to the same offset in
+/// `compacted`, and writes their number to `counts`, one per warp.
 #[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem<T>)]
 #[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_pieces<T: Words>(
@@ -24,7 +24,7 @@ pub unsafe fn primitives_select_pieces<T: Words>(
     Pieces { input, flags, compacted, counts, piece: piece as usize }.run()
 }
 
-/// Moves each warp's items behind those of the warps before it; the number of all to `count`.
+/// Moves each warp's items behind those of the earlier warps, and writes the total to `count`.
 #[kernel(family = "primitives-select", block = THREADS)]
 #[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_close_gaps<T: Words>(
@@ -43,13 +43,13 @@ pub struct CompactSmem<T> {
     segments: [[T; BUFFER_ITEMS]; WARPS],
 }
 
-/// The warp's index in the grid.
+/// Returns the warp's index in the grid.
 #[inline(always)]
 fn warp_index() -> usize {
     (thread::index_1d_u64() / 32) as usize
 }
 
-/// A warp's first pass.
+/// The first pass of a warp.
 struct Pieces<'a, T> {
     input: Slice<'a, T>,
     flags: Slice<'a, u8>,
@@ -75,7 +75,7 @@ impl<T: Words> Pieces<'_, T> {
         let mut round = 0;
         while round < len {
             let is_item = round + lane < len;
-            // Lanes behind the end load the last item: a value out of a branch would go through memory.
+            // Lanes beyond the end load the last item: a value out of a branch would go through local memory.
             let i = begin + if is_item { round + lane } else { len - 1 };
             buffer.push(is_item && self.flags.load(i) != 0, self.input.load(i));
             round += 32;
@@ -87,7 +87,7 @@ impl<T: Words> Pieces<'_, T> {
     }
 }
 
-/// A warp's second pass.
+/// The second pass of a warp.
 struct CloseGaps<'a, T> {
     compacted: Slice<'a, T>,
     counts: Slice<'a, u64>,

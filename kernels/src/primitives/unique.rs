@@ -1,4 +1,4 @@
-//! Unique: the first item of every run of items that belong together, in one pass.
+//! Unique: the first item of every run of equal items, in one pass.
 
 use super::select::{Choice, Select};
 use crate::block::compact::CompactSmem;
@@ -10,7 +10,7 @@ use crate::warp::shuffle::shuffle_idx;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Takes the heads of runs by comparison `R`; a block a tile. Otherwise as the kernels of select.
+/// Selects the heads of runs by comparison `R`; a block per tile. Otherwise like `primitives_select_flagged`.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instances(T = [u32, u64, Bits128], R = [EqualBits])]
 #[instance(u64, EqualHigh)]
@@ -24,7 +24,7 @@ pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(
     Select { input, kept, others, count, words }.run(Heads::<T, R> { input, run: PhantomData })
 }
 
-/// Comparisons with kernels.
+/// Comparisons that have kernels.
 #[diagnostic::on_unimplemented(
     message = "there is no kernel for runs of `{T}` by `{Self}`",
     note = "add an instance to `primitives_unique` in a kernel crate of your own"
@@ -35,7 +35,7 @@ impl UniqueRun<u64> for EqualBits {}
 impl UniqueRun<Bits128> for EqualBits {}
 impl UniqueRun<u64> for EqualHigh {}
 
-/// The heads of runs.
+/// Selection of the heads of runs.
 struct Heads<'a, T, R> {
     input: Slice<'a, T>,
     run: PhantomData<R>,
@@ -49,14 +49,15 @@ impl<T: Words, R: SameRun<T>> Choice<T> for Heads<'_, T, R> {
         if warp::lane_id() == 0 && first > 0 && first < len {
             before = self.input.load(first - 1);
         }
-        // The first item of all is a head.
+        // The first item of the input is a head.
         let mut heads = u32::from(first == 0);
         let mut row = 0;
         while row < ROWS {
-            // The item before the lane's first: the lane below has it; what the first lane gets so is that of its next row.
-            let around = shuffle_idx(items[row][T::PER_16 - 1], warp::lane_id().wrapping_sub(1) & 31);
-            let mut previous = if warp::lane_id() == 0 { before } else { around };
-            before = around;
+            // The item before the lane's first one is in the lane below. What lane 0 receives precedes its first item
+            // of the next row.
+            let below = shuffle_idx(items[row][T::PER_16 - 1], warp::lane_id().wrapping_sub(1) & 31);
+            let mut previous = if warp::lane_id() == 0 { before } else { below };
+            before = below;
             let mut e = 0;
             while e < T::PER_16 {
                 heads |= u32::from(!R::same(previous, items[row][e])) << (row * T::PER_16 + e);

@@ -1,47 +1,48 @@
-//! The k best neighbors of one query, kept as a heap in a row of device memory: any k.
+//! The k nearest neighbors of one query, kept as a heap in a row of device memory, for any k.
 
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
 /// A max-heap over (squared distance, id), whose storage is the query's row of the result.
 ///
-/// While it is filled the root is the worst of the best; [`finish`](Self::finish) turns the row into the result: sorted,
+/// The root is the worst of the kept neighbors. [`finish`](Self::finish) turns the row into the result: sorted, and
 /// padded with infinity and `u32::MAX`.
 pub struct BestK<'a, C> {
     dist2: SliceMut<'a, C>,
     ids: SliceMut<'a, u32>,
     len: usize,
-    /// Squared distance a candidate must not exceed.
+    /// The squared distance that a candidate must not exceed.
     bound: C,
 }
 
 impl<'a, C: Coord> BestK<'a, C> {
-    /// An empty heap in the given row; both views have k elements, k > 0. Candidates will be at most as far as the bound.
+    /// Creates an empty heap in a row of the result. Both views have k elements, k > 0. Candidates beyond `bound` are
+    /// rejected.
     #[inline(always)]
     pub fn new(dist2: SliceMut<'a, C>, ids: SliceMut<'a, u32>, bound: C) -> Self {
         Self { dist2, ids, len: 0, bound }
     }
 
-    /// The k-th best squared distance so far, the bound given before there are k. A candidate at this distance may still win by
-    /// its smaller id.
+    /// Returns the k-th best squared distance so far, or the initial bound while there are fewer than k candidates. A
+    /// candidate at exactly this distance can still win by a smaller id.
     #[inline(always)]
     pub fn bound(&self) -> C {
         self.bound
     }
 
-    /// The id of the k-th best so far, the largest one before there are k.
+    /// Returns the id of the k-th best candidate so far, or `u32::MAX` while there are fewer than k.
     ///
     /// # Safety
-    /// The row is the caller's alone.
+    /// No other thread accesses the row.
     #[inline(always)]
     pub unsafe fn worst_id(&self) -> u32 {
         if self.len < self.ids.len() { u32::MAX } else { self.ids.load(0) }
     }
 
-    /// Offers a candidate.
+    /// Adds a candidate if it belongs to the k best.
     ///
     /// # Safety
-    /// The row is the caller's alone.
+    /// No other thread accesses the row.
     #[inline(always)]
     pub unsafe fn offer(&mut self, dist2: C, id: u32) {
         if self.len < self.ids.len() {
@@ -56,7 +57,7 @@ impl<'a, C: Coord> BestK<'a, C> {
         }
     }
 
-    /// Sorts the row and pads it.
+    /// Sorts the row and pads it to k entries.
     ///
     /// # Safety
     /// As [`offer`](Self::offer).
@@ -82,7 +83,7 @@ impl<'a, C: Coord> BestK<'a, C> {
         self.ids.store(i, id);
     }
 
-    /// Places an item at `hole` or above.
+    /// Moves `hole` up until an item fits, and stores the item there.
     #[inline(always)]
     unsafe fn sift_up(&self, mut hole: usize, dist2: C, id: u32) {
         while hole > 0 {
@@ -97,7 +98,7 @@ impl<'a, C: Coord> BestK<'a, C> {
         self.put(hole, dist2, id);
     }
 
-    /// Places an item at the root of the heap of `end` items, or below.
+    /// Moves a hole down from the root of a heap of `end` items until an item fits, and stores the item there.
     #[inline(always)]
     unsafe fn sift_down(&self, end: usize, dist2: C, id: u32) {
         let mut hole = 0;
@@ -124,7 +125,7 @@ impl<'a, C: Coord> BestK<'a, C> {
     }
 }
 
-/// Order of neighbors: by distance, then by id.
+/// Returns true if neighbor `a` precedes `b`: by distance, then by id.
 #[inline(always)]
 pub fn before<C: Coord>(a: (C, u32), b: (C, u32)) -> bool {
     a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)

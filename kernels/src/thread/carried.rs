@@ -1,27 +1,27 @@
-//! What moves with a key.
+//! The values that a sort carries along with its keys, by size.
 
 use crate::plain::plain;
 use cuda_std::shared::SharedElement;
 
-/// What moves with a key: nothing, or 4, 8 or 16 bytes.
+/// A value that a sort moves along with a key: nothing, or 4, 8 or 16 bytes.
 ///
 /// # Safety
-/// It has one of these sizes, and is aligned to it.
+/// The type has one of these sizes, and is aligned to it.
 pub unsafe trait Carried: bytemuck::Pod + Send + Sync + SharedElement + cust_core::DeviceCopy {
-    /// False if there is nothing to move.
+    /// False for sorts of keys alone.
     const IS_CARRIED: bool = size_of::<Self>() > 0;
-    /// Any value.
+    /// A placeholder; its value does not matter.
     const ANY: Self;
 }
 
-/// No value: keys alone.
+/// The carried value of a sort of keys alone: no bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoValue;
 
 plain! { NoValue {} }
 impl SharedElement for NoValue {}
 
-// SAFETY: nothing.
+// SAFETY: the type has no bytes.
 unsafe impl Carried for NoValue {
     const ANY: Self = NoValue;
 }

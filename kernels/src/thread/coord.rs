@@ -1,4 +1,4 @@
-//! The coordinate types of an index and the arithmetic every backend shares.
+//! The coordinate types of an index, and the arithmetic that every backend shares.
 
 use super::operator::{self, Operator};
 use super::ranked::{RankBits, Ranked};
@@ -22,41 +22,42 @@ pub trait Coord:
 {
     /// The unsigned integer whose order is the order of the coordinates.
     type Key: RankBits<Ranked = Self::Ranked>;
-    /// A key with an id: the order of points on an axis.
+    /// A key with an id. Its order is the order of points along an axis.
     type Ranked: Ranked<Rank = Self::Key>;
-    /// The lesser of two, of those that are numbers.
+    /// The minimum operator; it ignores NaN.
     type Min: Operator<Self>;
-    /// The greater of two, of those that are numbers.
+    /// The maximum operator; it ignores NaN.
     type Max: Operator<Self>;
     /// 0.
     const ZERO: Self;
-    /// Positive infinity: farther than any point.
+    /// Positive infinity: greater than every distance.
     const INFINITY: Self;
-    /// Not a number: not within any distance.
+    /// NaN: no distance bound accepts it.
     const NAN: Self;
-    /// The largest magnitude a coordinate may have, so that no squared distance in up to 8 dimensions overflows:
-    /// 2^61 for `f32`, 2^509 for `f64`. (Two such coordinates are 2^62 apart, the square is 2^124, eight of them 2^127.)
+    /// The largest magnitude that a coordinate may have, so that no squared distance in up to 8 dimensions overflows:
+    /// 2^61 for `f32`, 2^509 for `f64`. (Two such `f32` coordinates are 2^62 apart, the square is 2^124, eight of them
+    /// 2^127.)
     const LIMIT: Self;
-    /// Name used in kernel names and error messages.
+    /// The name used in kernel names and error messages.
     const NAME: &'static str;
 
-    /// Maps to an integer of the same order; -0.0 and 0.0 map to the same key. NaN is not expected.
+    /// Returns the integer of the same order. -0.0 and 0.0 have the same key. The coordinate must not be NaN.
     fn key(self) -> Self::Key;
-    /// The coordinate of a key.
+    /// Returns the coordinate of a key.
     fn from_key(key: Self::Key) -> Self;
-    /// The smaller of two numbers.
+    /// Returns the smaller of two numbers.
     fn min(self, other: Self) -> Self;
-    /// The larger of two numbers.
+    /// Returns the larger of two numbers.
     fn max(self, other: Self) -> Self;
-    /// False for NaN and infinities.
+    /// Returns false for NaN and infinities.
     fn is_finite(self) -> bool;
-    /// True for every NaN.
+    /// Returns true for every NaN.
     fn is_nan(self) -> bool;
-    /// Magnitude.
+    /// Returns the magnitude.
     fn abs(self) -> Self;
-    /// As `f64`, exactly.
+    /// Converts to `f64` exactly.
     fn to_f64(self) -> f64;
-    /// The nearest one to a number.
+    /// Converts from `f64`, rounding to nearest.
     fn from_f64(x: f64) -> Self;
 }
 
@@ -160,7 +161,7 @@ impl Coord for f64 {
     }
 }
 
-/// Squared Euclidean distance, (dx*dx + dy*dy) + …, in axis order and without contraction.
+/// Returns the squared Euclidean distance, (dx*dx + dy*dy) + …, in axis order and without contraction.
 #[inline(always)]
 pub fn dist2<C: Coord>(dims: usize, a: impl Fn(usize) -> C, b: impl Fn(usize) -> C) -> C {
     let mut sum = C::ZERO;

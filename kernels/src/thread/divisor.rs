@@ -1,6 +1,6 @@
-//! Division of small numbers by a number that is the same for all threads.
+//! Fast division by a number that all threads share: a multiplication by its inverse.
 
-/// A number that others are divided by.
+/// A precomputed divisor.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     by: u32,
@@ -8,14 +8,14 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// Divides by `by`, which is not 0.
+    /// Prepares a division by `by`, which must not be 0.
     #[inline(always)]
     pub const fn new(by: u32) -> Self {
         // Rounded up, so that the upper half of the product with a small number is the exact quotient.
         Self { by, inverse: (u32::MAX / by).wrapping_add(1) }
     }
 
-    /// The quotient of a number of which the product with the divisor is less than 2^32.
+    /// Returns `number / divisor`. The product `number * divisor` must be less than 2^32.
     #[inline(always)]
     pub const fn quotient(self, number: u32) -> u32 {
         if self.by == 1 { number } else { ((number as u64 * self.inverse as u64) >> 32) as u32 }

@@ -1,24 +1,24 @@
-//! How distances are measured: along an axis, and of all axes together.
+//! Distance norms, and distances along one axis.
 
 use super::coord::Coord;
 
-/// Most dimensions of a point, and those of the general kernels.
+/// The most dimensions of a point. The general kernels hold this many coordinates.
 pub const MAX_DIMS: usize = 8;
 
-/// How the distances along the axes make one.
+/// How the distances along the axes combine into one distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
-    /// The square of the Euclidean distance.
+    /// The squared Euclidean distance.
     #[default]
     Euclidean = 0,
-    /// Their sum.
+    /// The sum of the distances along the axes.
     Manhattan = 1,
-    /// The largest of them.
+    /// The largest distance along an axis.
     Chebyshev = 2,
 }
 
 impl Norm {
-    /// The norm of a number; of other numbers the last.
+    /// Decodes a kernel argument: 0 is Euclidean, 1 is Manhattan, any other number Chebyshev.
     #[inline(always)]
     pub const fn of(number: u32) -> Self {
         match number {
@@ -28,7 +28,7 @@ impl Norm {
         }
     }
 
-    /// The distance along one more axis put to those before.
+    /// Adds the distance along one more axis to the combined distance `before`.
     #[inline(always)]
     pub fn and<C: Coord>(self, before: C, along: C) -> C {
         match self {
@@ -39,7 +39,7 @@ impl Norm {
         }
     }
 
-    /// The distances along axes put together.
+    /// Combines the distances along the first `dims` axes.
     #[inline(always)]
     pub fn put_together<C: Coord>(self, dims: usize, along: impl Fn(usize) -> C) -> C {
         let mut sum = C::ZERO;
@@ -52,20 +52,20 @@ impl Norm {
     }
 }
 
-/// Distance along an axis, which repeats after `period`, if that is not 0.
+/// Returns the distance between two coordinates of one axis. A `period` other than 0 makes the axis periodic.
 #[inline(always)]
 pub fn along<C: Coord>(a: C, b: C, period: C) -> C {
     let along = (a - b).abs();
     if period > C::ZERO { along.min(period - along) } else { along }
 }
 
-/// The least distance along an axis to anything from `low` to `high`.
+/// Returns the least distance along an axis from `a` to the range from `low` to `high`.
 #[inline(always)]
 pub fn along_to_range<C: Coord>(a: C, low: C, high: C, period: C) -> C {
     let (below, above) = (low - a, a - high);
     let along = below.max(above).max(C::ZERO);
     if period > C::ZERO && along > C::ZERO {
-        // Round the other way, to the far end.
+        // Across the period, to the far end of the range.
         let across = if below > C::ZERO { high - a } else { a - low };
         along.min(period - across)
     } else {
@@ -73,7 +73,7 @@ pub fn along_to_range<C: Coord>(a: C, low: C, high: C, period: C) -> C {
     }
 }
 
-/// The greatest distance along an axis, without a period, to anything from `low` to `high`.
+/// Returns the greatest distance along an axis from `a` to the range from `low` to `high`, ignoring any period.
 #[inline(always)]
 pub fn farthest_along<C: Coord>(a: C, low: C, high: C) -> C {
     (low - a).abs().max((a - high).abs())

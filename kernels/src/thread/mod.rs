@@ -1,4 +1,4 @@
-//! What one thread does by itself: no barriers, no shared memory.
+//! Functions of a single thread: no barriers, no shared memory.
 
 pub mod best_k;
 pub mod carried;

@@ -1,8 +1,8 @@
-//! Sorting networks over items in registers (Batcher 1968): every index is known when the loops are unrolled.
+//! Sorting networks over items in registers (Batcher 1968). Every index is a constant once the loops are unrolled.
 
 use super::ranked::Ranked;
 
-/// Puts two items in order.
+/// Compares two items and swaps them if they are out of order.
 #[inline(always)]
 fn exchange<R: Ranked, const N: usize>(items: &mut [R; N], first: usize, second: usize) {
     let (a, b) = (items[first], items[second]);
@@ -11,7 +11,7 @@ fn exchange<R: Ranked, const N: usize>(items: &mut [R; N], first: usize, second:
     items[second] = if swaps { a } else { b };
 }
 
-/// Sorts items that rise and then fall, or the other way round, and wherever they begin; `N` is a power of two.
+/// Sorts a bitonic sequence (rising then falling, or a rotation of it); `N` is a power of two.
 #[inline(always)]
 pub fn merge_bitonic<R: Ranked, const N: usize>(items: &mut [R; N]) {
     let mut stride = N / 2;
@@ -27,7 +27,7 @@ pub fn merge_bitonic<R: Ranked, const N: usize>(items: &mut [R; N]) {
     }
 }
 
-/// Sorts items; `N` is a power of two.
+/// Sorts `N` items; `N` is a power of two.
 #[inline(always)]
 pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
     let mut size = 2;
@@ -37,8 +37,12 @@ pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
             let mut i = 0;
             while i < N {
                 if i & stride == 0 {
-                    let falls = i & size != 0;
-                    exchange(items, if falls { i + stride } else { i }, if falls { i } else { i + stride });
+                    let descends = i & size != 0;
+                    exchange(
+                        items,
+                        if descends { i + stride } else { i },
+                        if descends { i } else { i + stride },
+                    );
                 }
                 i += 1;
             }
@@ -48,8 +52,8 @@ pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
     }
 }
 
-/// Keeps in `best`, which is in order, the first `K` of both; `items` need not be in order. `K` and `N` are powers of two, and
-/// `N` is not greater.
+/// Merges `items` into `best`, which is sorted, and keeps the first `K` of both. `items` may have any order. `K` and
+/// `N` are powers of two, `N <= K`.
 #[inline(always)]
 pub fn keep_first<R: Ranked, const K: usize, const N: usize>(best: &mut [R; K], mut items: [R; N]) {
     sort(&mut items);
@@ -66,7 +70,7 @@ pub fn keep_first<R: Ranked, const K: usize, const N: usize>(best: &mut [R; K], 
 mod tests {
     use super::*;
 
-    /// By the principle of zeros and ones a network that sorts those sorts everything.
+    /// By the 0-1 principle a network that sorts all sequences of zeros and ones sorts everything.
     #[test]
     fn zeros_and_ones_are_sorted() {
         for bits in 0..1 << 16 {

@@ -7,26 +7,27 @@ use cuda_std::shared::SharedElement;
 
 /// An associative operator on `T`. Operands keep their order, so it need not be commutative.
 pub trait Operator<T: Words>: 'static {
-    /// Combined with any value, on either side, it gives that value.
+    /// The identity element, on either side.
     const IDENTITY: T;
-    /// The order of operands does not matter: reductions may then keep a sum a lane.
+    /// True if the order of operands does not matter. Reductions then keep one running sum per lane.
     const COMMUTATIVE: bool;
-    /// Associative to the bit. If not (sums of floats), results depend on where the brackets are.
+    /// True if the operator is associative to the bit. Sums of floats are not: their results depend on the association.
     const EXACT: bool;
 
-    /// `a` then `b`.
+    /// Combines `a` and `b`, in this order.
     fn combine(a: T, b: T) -> T;
 }
 
-/// The sum; of integers modulo 2^32 or 2^64. Sums of floats are not exact.
+/// The sum. Integers wrap modulo 2^32 or 2^64. Sums of floats are not exact.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum;
 
-/// The smaller value; of floats by IEEE 754 totalOrder: -0.0 is less than 0.0, a NaN (of positive sign) greater than all.
+/// The minimum. Floats compare by IEEE 754 totalOrder: -0.0 is less than 0.0, a positive NaN greater than everything
+/// else.
 #[derive(Clone, Copy, Debug)]
 pub struct Min;
 
-/// The greater value; of floats as in [`Min`].
+/// The maximum. Floats compare as in [`Min`].
 #[derive(Clone, Copy, Debug)]
 pub struct Max;
 
@@ -40,12 +41,12 @@ pub struct Compose;
 pub struct Affine {
     /// The factor.
     pub scale: u64,
-    /// What is added then.
+    /// The summand.
     pub offset: u64,
 }
 
 impl Affine {
-    /// The value of the map at `x`.
+    /// Applies the map to `x`.
     pub fn apply(self, x: u64) -> u64 {
         self.scale.wrapping_mul(x).wrapping_add(self.offset)
     }
@@ -69,14 +70,14 @@ unsafe impl Words for Affine {
     }
 }
 
-/// A count of items, below 2^62: so that it is published in one word.
+/// A count of items below 2^62. Look-back publishes it in one word.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count(pub u64);
 
 plain! { Count { u64 } }
 impl SharedElement for Count {}
-// SAFETY: two words, of which 62 bits are published in one of 64.
+// SAFETY: two words; 62 bits are published in one 64-bit word.
 unsafe impl Words for Count {
     const WORDS: usize = 2;
     const ZEROS: Self = Self(0);
@@ -111,14 +112,14 @@ impl Operator<Count> for Sum {
     }
 }
 
-/// Two counts as [`Count`], summed side by side.
+/// A pair of counts, each below 2^62, that are summed side by side.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts(pub u64, pub u64);
 
 plain! { Counts { u64, u64 } }
 impl SharedElement for Counts {}
-// SAFETY: four words, of which twice 62 bits are published in two of 64.
+// SAFETY: four words; 62 bits of each count are published in one 64-bit word.
 unsafe impl Words for Counts {
     const WORDS: usize = 4;
     const ZEROS: Self = Self(0, 0);
@@ -199,7 +200,7 @@ macro_rules! operators {
         }
     )* };
 }
-// The extremes of floats are NaNs: nothing but themselves lies beyond them in the total order.
+// The identities of `Min` and `Max` for floats are NaNs, the extremes of the total order.
 operators! {
     u32: 0, u32::wrapping_add, true, u32::MIN, u32::MAX, |x| x;
     i32: 0, i32::wrapping_add, true, i32::MIN, i32::MAX, |x| x;

@@ -1,4 +1,4 @@
-//! Orders of items, as types: what merges and merge sorts compare by.
+//! Orders of (key, value) pairs, as types: the comparisons of merges and merge sorts.
 
 pub use super::carried::{Carried, NoValue};
 use super::coord::Coord;
@@ -7,39 +7,38 @@ use super::ranked::Ranked;
 use super::words::{Bits128, Words};
 use cuda_std::mem::Slice;
 
-/// What an order looks up: points, as the coordinates of one after the other. Most orders look up nothing.
+/// Data that an order looks up while it compares: the coordinates of points. Most orders look up nothing.
 #[derive(Clone, Copy)]
 pub struct Lookup<'a, K> {
-    /// `dims` coordinates a point.
+    /// The coordinates, `dims` per point.
     pub coords: Slice<'a, K>,
     /// Coordinates of a point.
     pub dims: u32,
-    /// The coordinate that comes first.
+    /// The first axis of the comparison.
     pub axis: u32,
 }
 
-/// A strict weak order of pairs of a key and a value. Merges and sorts keep the order of pairs of which neither is before
-/// the other.
+/// A strict weak order of (key, value) pairs. Merges and sorts are stable: pairs that compare equal keep their order.
 pub trait Order<K: Words, V: Carried>: 'static {
-    /// False if values never decide: then nobody fetches them to compare.
+    /// False if the order ignores values. They are then not loaded for comparisons.
     const COMPARES_VALUES: bool = true;
 
-    /// The key as it is compared, of one that was loaded: as here, if the order does not care about the fold.
+    /// Converts a loaded key to its compared form. The default returns it unchanged.
     #[inline(always)]
     fn loaded(_fold: Fold, key: K) -> K {
         key
     }
 
-    /// The key as it is stored, of one that was compared.
+    /// Converts a compared key back to its stored form. The default returns it unchanged.
     #[inline(always)]
     fn stored(_fold: Fold, key: K) -> K {
         key
     }
 
-    /// True if `a` has to come before `b`.
+    /// Returns true if `a` has to come before `b`.
     ///
     /// # Safety
-    /// What the pairs refer to can be looked up.
+    /// `lookup` has the data that the pairs refer to.
     unsafe fn is_before(lookup: &Lookup<'_, K>, a: (K, V), b: (K, V)) -> bool;
 }
 
@@ -51,11 +50,11 @@ pub struct Ascending;
 #[derive(Clone, Copy, Debug)]
 pub struct Descending;
 
-/// Ranks with ids, the best first.
+/// [`Ranked`] items, the best first.
 #[derive(Clone, Copy, Debug)]
 pub struct ByRank;
 
-/// Orders that look up nothing. To say so of one of your own is unsafe:
+/// Marks orders that look up nothing. Implementing it for your own order is unsafe:
 ///
 /// ```compile_fail,E0200
 /// struct Own;
@@ -63,16 +62,16 @@ pub struct ByRank;
 /// ```
 ///
 /// # Safety
-/// [`Order::is_before`] does not read what it is given to look up: there is none.
+/// [`Order::is_before`] does not read its `lookup` argument, which may be empty.
 pub unsafe trait ByKey {}
-// SAFETY: it compares keys.
+// SAFETY: the order compares keys only.
 unsafe impl ByKey for Ascending {}
 // SAFETY: as above.
 unsafe impl ByKey for Descending {}
 
-/// Points by the super key (Robinson, after Brown 2015): the key is the coordinate on the first axis and the value is the
-/// point's id. Only where two keys are equal the points are looked up and compared on the axes behind it, around to the one
-/// before it; equal points by id. -0.0 equals 0.0.
+/// Points by the super key (Robinson, after Brown 2015). The key is the coordinate on the first axis and the value is
+/// the point's id. Points whose keys are equal are compared on the following axes, cyclically, then by id. -0.0 equals
+/// 0.0.
 #[derive(Clone, Copy, Debug)]
 pub struct SuperKey;
 
@@ -127,23 +126,23 @@ impl<C: Coord + Words> Order<C, u32> for SuperKey {
     #[inline(always)]
     unsafe fn is_before(lookup: &Lookup<'_, C>, a: (C, u32), b: (C, u32)) -> bool {
         let (key_a, key_b) = (a.0.key(), b.0.key());
-        if key_a != key_b { key_a < key_b } else { is_before_beyond(lookup, a.1, b.1) }
+        if key_a != key_b { key_a < key_b } else { is_before_on_other_axes(lookup, a.1, b.1) }
     }
 }
 
-/// The order of points that agree on the first axis.
+/// Returns true if point `a` precedes point `b`, given that their coordinates on the first axis are equal.
 #[inline(always)]
-unsafe fn is_before_beyond<C: Coord>(lookup: &Lookup<'_, C>, a: u32, b: u32) -> bool {
+unsafe fn is_before_on_other_axes<C: Coord>(lookup: &Lookup<'_, C>, a: u32, b: u32) -> bool {
     let Lookup { coords, dims, axis } = *lookup;
-    let mut other = 1;
-    while other < dims {
-        let at = if axis + other < dims { axis + other } else { axis + other - dims } as usize;
-        let key_a = coords.load(a as usize * dims as usize + at).key();
-        let key_b = coords.load(b as usize * dims as usize + at).key();
+    let mut offset = 1;
+    while offset < dims {
+        let other_axis = if axis + offset < dims { axis + offset } else { axis + offset - dims } as usize;
+        let key_a = coords.load(a as usize * dims as usize + other_axis).key();
+        let key_b = coords.load(b as usize * dims as usize + other_axis).key();
         if key_a != key_b {
             return key_a < key_b;
         }
-        other += 1;
+        offset += 1;
     }
     a < b
 }

@@ -1,24 +1,25 @@
-//! Points in memory.
+//! Loads of points.
 
 use super::coord::Coord;
 use super::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
-/// Point `i` of points of `dims` coordinates, which are `D` unless that is [`MAX_DIMS`]; those beyond are 0.
+/// Loads point `i` of points with `dims` coordinates each. `dims` equals `D` unless `D` is [`MAX_DIMS`]; coordinates
+/// from `dims` on are 0.
 ///
 /// # Safety
-/// There is that point.
+/// `coords` has a point `i`.
 #[inline(always)]
 pub unsafe fn load_point<C: Coord, const D: usize>(coords: Slice<'_, C>, i: usize, dims: usize) -> [C; D] {
-    load_point_of_most::<C, D, MAX_DIMS>(coords, i, dims)
+    load_point_up_to::<C, D, MAX_DIMS>(coords, i, dims)
 }
 
-/// The same for kernels whose general form is of points of up to `MOST` dimensions.
+/// [`load_point`] for kernels whose general form has up to `MAX` dimensions.
 ///
 /// # Safety
 /// As [`load_point`].
 #[inline(always)]
-pub unsafe fn load_point_of_most<C: Coord, const D: usize, const MOST: usize>(
+pub unsafe fn load_point_up_to<C: Coord, const D: usize, const MAX: usize>(
     coords: Slice<'_, C>,
     i: usize,
     dims: usize,
@@ -26,7 +27,7 @@ pub unsafe fn load_point_of_most<C: Coord, const D: usize, const MOST: usize>(
     let mut point = [C::ZERO; D];
     let mut axis = 0;
     while axis < D {
-        if D < MOST || axis < dims {
+        if D < MAX || axis < dims {
             point[axis] = coords.load(i * dims + axis);
         }
         axis += 1;

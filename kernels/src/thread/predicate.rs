@@ -1,18 +1,18 @@
-//! Predicates of one item, and comparisons of neighbors, as types.
+//! Predicates of one item, and comparisons of adjacent items, as types.
 
 use super::words::{Bits128, Words};
 
-/// Says of an item whether it is taken, given a bound.
+/// Decides whether an item is selected, given a bound.
 pub trait Predicate<T: Words>: 'static {
-    /// True to take the item.
+    /// Returns true to select the item.
     fn holds(item: T, bound: T) -> bool;
 }
 
-/// Less than the bound; no NaN is.
+/// Selects items less than the bound, and no NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct Below;
 
-/// At least the bound; no NaN is.
+/// Selects items not less than the bound, and no NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct AtLeast;
 
@@ -30,17 +30,17 @@ impl<T: Words + PartialOrd> Predicate<T> for AtLeast {
     }
 }
 
-/// Says whether an item belongs to the run of the item before it.
+/// Decides whether two adjacent items belong to the same run.
 pub trait SameRun<T: Words>: 'static {
-    /// True if `item` goes on with the run of `before`.
+    /// Returns true if `item` continues the run of `before`.
     fn same(before: T, item: T) -> bool;
 }
 
-/// All bits are equal. (So -0.0 and 0.0 differ.)
+/// Runs of items whose bits are all equal. (-0.0 and 0.0 differ.)
 #[derive(Clone, Copy, Debug)]
 pub struct EqualBits;
 
-/// The upper 32 bits are equal: of (key, id) pairs in one word, the keys.
+/// Runs of items whose upper 32 bits are equal: (key, id) pairs in one word, by key.
 #[derive(Clone, Copy, Debug)]
 pub struct EqualHigh;
 
@@ -61,7 +61,7 @@ impl SameRun<u64> for EqualBits {
 impl SameRun<Bits128> for EqualBits {
     #[inline(always)]
     fn same(before: Bits128, item: Bits128) -> bool {
-        // One test at the end: a branch between would cost more.
+        // One test at the end is cheaper than a branch in between.
         (before.0 ^ item.0) | (before.1 ^ item.1) == 0
     }
 }

@@ -1,4 +1,4 @@
-//! Keys that are sorted: how they become unsigned integers of the same order, and the radix sort's digits of those.
+//! Sort keys: the mapping to unsigned integers of the same order, and the digits of the radix sort.
 
 use super::carried::Carried;
 use super::words::{Words, computed};
@@ -13,11 +13,11 @@ pub const RADIX_BITS: u32 = 8;
 /// Number of values of a digit.
 pub const RADIX: usize = 1 << RADIX_BITS;
 
-/// An unsigned integer that the radix sort takes apart: `u32` or `u64`.
+/// An unsigned integer that the radix sort splits into digits: `u32` or `u64`.
 ///
 /// # Safety
-/// Digits are those of a number of [`BITS`](RadixKey::BITS) bits, which are all of it, and [`Counters`](RadixKey::Counters) has a row
-/// for each.
+/// The key is a number of exactly [`BITS`](RadixKey::BITS) bits, and [`Counters`](RadixKey::Counters) has a row per
+/// digit.
 pub unsafe trait RadixKey:
     Words + Ord + BitAnd<Output = Self> + BitXor<Output = Self> + Into<u64> + WarpShuffleValue
 {
@@ -29,22 +29,22 @@ pub unsafe trait RadixKey:
     const MAX: Self;
     /// The highest bit.
     const SIGN: Self;
-    /// Shared memory for counters: of each digit a row a value, with [`HISTOGRAM_COPIES`] counters.
+    /// Shared memory for the counters of every digit: [`HISTOGRAM_COPIES`] counters per value of the digit.
     type Counters: SharedArray<Element = u32>;
 
-    /// The lowest bits.
+    /// Truncates to the lowest bits.
     fn low(bits: u64) -> Self;
-    /// The lowest 32 bits behind bit `shift`.
+    /// Returns the lowest 32 bits after a shift by `shift`.
     fn low_bits(self, shift: u32) -> u32;
-    /// The bits from `begin` up to `end`, at least one.
+    /// Returns the bits `begin..end`, which must not be empty.
     fn bits(self, begin: u32, end: u32) -> Self;
-    /// All bits set if the highest one is, none if not.
+    /// Returns all ones if the highest bit is set, else 0.
     fn sign_mask(self) -> Self;
 }
 
 macro_rules! radix_keys {
     ($($key:ty, $signed:ty;)*) => { $(
-        // SAFETY: a number, and a row of counters a byte of it.
+        // SAFETY: a number with a row of counters per byte.
         unsafe impl RadixKey for $key {
             const BITS: u32 = <$key>::BITS;
             const ZERO: Self = 0;
@@ -76,25 +76,25 @@ radix_keys! {
     u64, i64;
 }
 
-/// A type that sorts order by its bits: `u32`, `u64`, `i32`, `i64`, `f32` and `f64`. Floats go by IEEE 754's total order:
-/// -NaN, -infinity, …, -0.0, 0.0, …, infinity, NaN.
+/// A type that the sorts accept as key: `u32`, `u64`, `i32`, `i64`, `f32` and `f64`. Floats have IEEE 754's total
+/// order: -NaN, -infinity, …, -0.0, 0.0, …, infinity, NaN.
 pub trait SortKey: Words {
     /// The unsigned integer of the same size.
     type Bits: RadixKey + SortKey;
     /// How the bits are ordered.
     const ORDER: KeyOrder;
 
-    /// The bits of the key.
+    /// Returns the bits of the key.
     #[inline(always)]
     fn to_bits(self) -> Self::Bits {
         Self::Bits::from_words(self.to_words())
     }
-    /// The key of these bits.
+    /// Returns the key with the given bits.
     #[inline(always)]
     fn from_bits(bits: Self::Bits) -> Self {
         Self::from_words(bits.to_words())
     }
-    /// The unsigned integer of the same order.
+    /// Returns the unsigned integer of the same order.
     #[inline(always)]
     fn folded(self) -> Self::Bits {
         Fold::of(Self::ORDER, Self::Bits::BITS).fold(self.to_bits())
@@ -118,7 +118,7 @@ sort_keys! {
     f64: u64, FLOAT;
 }
 
-/// A type that the radix sort carries along with a key: plain types of 4, 8 or 16 bytes.
+/// A type that the radix sort accepts as value: plain types of 4, 8 or 16 bytes.
 pub trait SortValue: bytemuck::Pod + Send + Sync + cust_core::DeviceCopy {
     /// The integer of the same size.
     type Bits: Carried;
@@ -137,51 +137,51 @@ sort_values! {
     u128: u128, [u32; 4], [i32; 4], [f32; 4], [u64; 2], [i64; 2], [f64; 2];
 }
 
-/// How the bits of keys are ordered: a set of rules.
+/// How the bits of keys are ordered: a set of flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyOrder(u32);
 
 impl KeyOrder {
-    /// As an unsigned number.
+    /// Unsigned numbers.
     pub const UNSIGNED: Self = Self(0);
-    /// As a signed number: the sign bit is upside down.
+    /// Signed numbers: the sign bit is flipped.
     pub const SIGNED: Self = Self(1);
-    /// As a float: of negative numbers the other bits are upside down too.
+    /// Floats: the other bits of negative numbers are flipped too.
     pub const FLOAT: Self = Self(1 | 2);
-    /// The other way round. Equal keys stay in the order of the input.
+    /// Descending order. Equal keys keep the order of the input.
     pub const DESCENDING: Self = Self(4);
-    /// With [`FLOAT`](Self::FLOAT): -0.0 and 0.0 are equal.
+    /// Together with [`FLOAT`](Self::FLOAT): -0.0 and 0.0 are equal.
     pub const EQUAL_ZEROS: Self = Self(8);
-    /// Keys are still as the caller gave them, and are folded when they are loaded.
+    /// Keys are in the caller's form, and are folded when they are loaded.
     pub const FOLD: Self = Self(16);
-    /// Keys become again what the caller gave when they are stored.
+    /// Keys are unfolded to the caller's form when they are stored.
     pub const UNFOLD: Self = Self(32);
 
-    /// The rules of both.
+    /// Returns the union of the flags.
     #[inline(always)]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// `self` without the rules of the other.
+    /// Returns `self` without the flags of `other`.
     #[inline(always)]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// True if all rules of the other are among these.
+    /// Returns true if `self` has all flags of `other`.
     #[inline(always)]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// As a kernel's argument.
+    /// Encodes the flags as a kernel argument.
     #[inline(always)]
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// From a kernel's argument.
+    /// Decodes a kernel argument.
     #[inline(always)]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
@@ -191,17 +191,17 @@ impl KeyOrder {
 /// Maps keys to unsigned integers of the same order, and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
-    /// What is flipped in keys with the sign bit set.
+    /// The bits that are flipped in keys whose sign bit is set.
     pub negative: u64,
-    /// What is flipped in every key.
+    /// The bits that are flipped in every key.
     pub flip: u64,
 }
 
 impl Fold {
-    /// Keys are unsigned integers in their own order.
+    /// The identity: keys are unsigned integers in ascending order.
     pub const NONE: Self = Self { negative: 0, flip: 0 };
 
-    /// Of keys of so many bits.
+    /// Returns the mapping for keys of `bits` bits.
     #[inline(always)]
     pub const fn of(order: KeyOrder, bits: u32) -> Self {
         let (sign, all) = (1 << (bits - 1), u64::MAX >> (64 - bits));
@@ -210,34 +210,35 @@ impl Fold {
         Self { negative: if order.has(KeyOrder::FLOAT) { all ^ sign } else { 0 }, flip: signed ^ descending }
     }
 
-    /// The number of a key.
+    /// Maps a key's bits to the unsigned integer of the same order.
     #[inline(always)]
     pub fn fold<K: RadixKey>(self, bits: K) -> K {
         bits ^ (bits.sign_mask() & K::low(self.negative)) ^ K::low(self.flip)
     }
 
-    /// The key of a number.
+    /// Maps back: the inverse of [`fold`](Self::fold).
     #[inline(always)]
     pub fn unfold<K: RadixKey>(self, key: K) -> K {
-        // Nothing of `negative` is the sign bit, which therefore says here too what was flipped.
+        // `negative` does not contain the sign bit, so the sign bit still tells which bits were flipped.
         let bits = key ^ K::low(self.flip);
         bits ^ (bits.sign_mask() & K::low(self.negative))
     }
 }
 
-/// What a pass of the radix sort does with keys. Without `FOLDED` keys are unsigned numbers, and it costs nothing.
+/// How a pass of the radix sort loads keys, takes their digits and stores them. Without `FOLDED` keys are unsigned
+/// numbers, and every conversion is free.
 #[derive(Clone, Copy, Debug)]
 pub struct DigitReader<K, const FOLDED: bool> {
     load: Fold,
     store: Fold,
-    /// What is flipped in digits of -0.0: all if it counts as 0.0, or nothing.
+    /// The bits flipped in digits of -0.0: all of them if -0.0 counts as 0.0, else none.
     zero_flip: u32,
-    /// The key of -0.0, of which that of 0.0 is the complement.
+    /// The folded key of -0.0. The folded key of 0.0 is its complement.
     negative_zero: K,
 }
 
 impl<K: RadixKey, const FOLDED: bool> DigitReader<K, FOLDED> {
-    /// A reader of keys in this order.
+    /// Creates a reader of keys in the given order.
     #[inline(always)]
     pub fn new(order: KeyOrder) -> Self {
         let fold = Fold::of(order, K::BITS);
@@ -245,39 +246,40 @@ impl<K: RadixKey, const FOLDED: bool> DigitReader<K, FOLDED> {
         Self {
             load: if order.has(KeyOrder::FOLD) { fold } else { Fold::NONE },
             store: if order.has(KeyOrder::UNFOLD) { fold } else { Fold::NONE },
-            // Or the compiler makes two kernels of one, for which there are not registers enough.
+            // `computed` keeps the compiler from duplicating the kernel for both values, which needs too many
+            // registers.
             zero_flip: computed(zero_flip),
             negative_zero: fold.fold(K::SIGN),
         }
     }
 
-    /// What becomes of a key that was loaded.
+    /// Converts a loaded key.
     #[inline(always)]
     pub fn loaded(&self, bits: K) -> K {
         if FOLDED { self.load.fold(bits) } else { bits }
     }
 
-    /// What to load for the largest key.
+    /// Returns the padding for tiles: loaded, it becomes the largest key.
     #[inline(always)]
     pub fn padding(&self) -> K {
         if FOLDED { self.load.unfold(K::MAX) } else { K::MAX }
     }
 
-    /// What is to be stored of a key.
+    /// Converts a key for storing.
     #[inline(always)]
     pub fn stored(&self, key: K) -> K {
         if FOLDED { self.store.unfold(key) } else { key }
     }
 
-    /// The digit of the bits of `mask` behind bit `shift`.
+    /// Returns the digit of a converted key: the bits of `mask` above bit `shift`.
     #[inline(always)]
     pub fn digit(&self, key: K, shift: u32, mask: u32) -> u32 {
         let digit = key.low_bits(shift) & mask;
-        // Of the key's complement it is the complement.
+        // The digit of the complement is the complement of the digit.
         if FOLDED && key == self.negative_zero { digit ^ self.zero_flip & mask } else { digit }
     }
 
-    /// Of a key that was loaded, the bits from `begin` up to `end`, by which whole keys compare.
+    /// Returns the bits `begin..end` of a converted key, by which whole keys compare.
     #[inline(always)]
     pub fn compared(&self, key: K, begin: u32, end: u32) -> K {
         let is_other_zero = FOLDED && self.zero_flip != 0 && key == self.negative_zero;
@@ -286,13 +288,13 @@ impl<K: RadixKey, const FOLDED: bool> DigitReader<K, FOLDED> {
     }
 }
 
-/// The mask of a digit of that many bits, of which only the first [`RADIX_BITS`] count.
+/// Returns the mask of a digit of up to `bits` bits, at most [`RADIX_BITS`].
 #[inline(always)]
 pub const fn digit_mask(bits: u32) -> u32 {
     (1 << if bits < RADIX_BITS { bits } else { RADIX_BITS }) - 1
 }
 
-/// The key as the sort compares it, whole: for sorts on the host.
+/// Returns the number by which the sort compares a key. Sorts on the host use it.
 pub fn sort_bits<K: SortKey>(key: K, order: KeyOrder, begin_bit: u32, end_bit: u32) -> u64 {
     let reader = DigitReader::<K::Bits, true>::new(order.with(KeyOrder::FOLD));
     if begin_bit == end_bit {

@@ -1,4 +1,5 @@
-//! Keys as ranks, unsigned numbers of which the smallest is the best key, and ranks with ids, of which no two are equal.
+//! Ranks of keys (unsigned numbers, the smallest for the best key), and pairs of a rank and an id, which are all
+//! distinct.
 
 use super::operator::Operator;
 pub use super::radix_key::KeyOrder;
@@ -9,24 +10,24 @@ use cuda_std::atomic::AtomicValue;
 /// Bits of a digit of [`Ranked`].
 const DIGIT_BITS: u32 = 8;
 
-/// A key that has ranks: `u32`, `i32`, `f32`, `u64`, `i64`, `f64`.
+/// A key that top-k accepts: `u32`, `i32`, `f32`, `u64`, `i64`, `f64`.
 pub trait RankKey: SortKey<Bits: RankBits> {}
 impl<K: SortKey<Bits: RankBits>> RankKey for K {}
 
 /// An unsigned integer: a key's bits, or its rank.
 pub trait RankBits: RadixKey + AtomicValue {
-    /// The rank with an id.
+    /// A pair of this rank and an id.
     type Ranked: Ranked<Rank = Self>;
     /// The bits of positive infinity.
     const INFINITY: Self;
 
-    /// The sum, modulo the number of values.
+    /// Wrapping addition.
     fn plus(self, other: Self) -> Self;
-    /// The difference, modulo the number of values.
+    /// Wrapping subtraction.
     fn minus(self, other: Self) -> Self;
-    /// The bits at the upper end of 64.
+    /// Returns the bits, left-aligned in 64.
     fn to_high_bits(self) -> u64;
-    /// From the bits at the upper end of 64.
+    /// The inverse of [`to_high_bits`](Self::to_high_bits).
     fn from_high_bits(bits: u64) -> Self;
 }
 
@@ -60,16 +61,16 @@ rank_bits! {
     u64: Bits128, f64::INFINITY;
 }
 
-/// Maps a key's bits to its rank and back, one to one. NaNs are never better than numbers.
+/// Maps a key's bits to its rank and back, one to one. NaNs rank behind all numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRanks<B> {
     fold: Fold,
-    /// What the best number becomes by that. Ranks start there and wrap around, so that the NaNs beyond it come last.
+    /// The folded bits of the best number. Ranks start there and wrap around, so that the NaNs before it come last.
     first: B,
 }
 
 impl<B: RankBits> KeyRanks<B> {
-    /// The ranks of an order, in which the best keys come first.
+    /// Creates the mapping of an order; the first key of the order is the best.
     #[inline(always)]
     pub fn new(order: KeyOrder) -> Self {
         let mut ranks = Self { fold: Fold::of(order, B::BITS), first: B::ZERO };
@@ -80,53 +81,53 @@ impl<B: RankBits> KeyRanks<B> {
         ranks
     }
 
-    /// The rank of a key.
+    /// Returns the rank of a key.
     #[inline(always)]
     pub fn rank(&self, bits: B) -> B {
         self.fold.fold(bits).minus(self.first)
     }
 
-    /// The key of a rank.
+    /// Returns the key of a rank.
     #[inline(always)]
     pub fn bits(&self, rank: B) -> B {
         self.fold.unfold(rank.plus(self.first))
     }
 }
 
-/// A rank and an id, ordered by both: `u64` with a rank of 32 bits above the id, [`Bits128`] with one of 64 before it.
+/// A rank and an id, ordered by both: `u64` holds a 32-bit rank above the id, [`Bits128`] a 64-bit rank before it.
 pub trait Ranked: Words {
-    /// Type of the rank.
+    /// The type of the rank.
     type Rank: RankBits;
-    /// Number of digits of 8 bits.
+    /// The number of 8-bit digits.
     const DIGITS: u32;
-    /// Nothing comes after it.
+    /// The last value of the order.
     const LAST: Self;
 
-    /// From its parts.
+    /// Packs a rank and an id.
     fn new(rank: Self::Rank, id: u32) -> Self;
-    /// The rank.
+    /// Returns the rank.
     fn rank(self) -> Self::Rank;
-    /// The id.
+    /// Returns the id.
     fn id(self) -> u32;
-    /// True if it comes before another one.
+    /// Returns true if `self` comes before `other`.
     fn is_before(self, other: Self) -> bool;
-    /// Digit `i`, of which 0 is the most significant.
+    /// Returns digit `i`; digit 0 is the most significant.
     fn digit(self, i: u32) -> u32;
-    /// The same with digit `i`, which was 0, set.
+    /// Returns `self` with digit `i`, which was 0, set.
     fn with_digit(self, i: u32, digit: u32) -> Self;
-    /// True if the digits before digit `i` are those of the other.
-    fn has_digits_of(self, other: Self, i: u32) -> bool;
+    /// Returns true if both have the same digits before digit `i`.
+    fn has_prefix_of(self, other: Self, i: u32) -> bool;
 }
 
-/// Digit `i` of 8 in a word, the most significant first.
+/// Returns the shift of digit `i` of 8 in a word, the most significant first.
 #[inline(always)]
 const fn shift(i: u32) -> u32 {
     (7 - i % 8) * DIGIT_BITS
 }
 
-/// True if two words are the same in their first `i` digits, of up to 8.
+/// Returns true if two words have the same first `i` digits; `i` is at most 8.
 #[inline(always)]
-const fn agree(a: u64, b: u64, i: u32) -> bool {
+const fn same_leading_digits(a: u64, b: u64, i: u32) -> bool {
     // In two steps, since no shift may be by 64.
     let half = (8 - i) * DIGIT_BITS / 2;
     (a ^ b) >> half >> half == 0
@@ -162,12 +163,12 @@ impl Ranked for u64 {
         self | u64::from(digit) << shift(i)
     }
     #[inline(always)]
-    fn has_digits_of(self, other: Self, i: u32) -> bool {
-        agree(self, other, i)
+    fn has_prefix_of(self, other: Self, i: u32) -> bool {
+        same_leading_digits(self, other, i)
     }
 }
 
-/// The second word has the id in its upper half, so that digits are counted as in one number.
+/// The id is in the upper half of the second word, so that its digits follow those of the rank.
 impl Ranked for Bits128 {
     type Rank = u64;
     const DIGITS: u32 = 12;
@@ -199,13 +200,13 @@ impl Ranked for Bits128 {
         if i < 8 { Bits128(self.0 | digit, self.1) } else { Bits128(self.0, self.1 | digit) }
     }
     #[inline(always)]
-    fn has_digits_of(self, other: Self, i: u32) -> bool {
+    fn has_prefix_of(self, other: Self, i: u32) -> bool {
         let first = if i < 8 { i } else { 8 };
-        agree(self.0, other.0, first) & agree(self.1, other.1, i - first)
+        same_leading_digits(self.0, other.0, first) & same_leading_digits(self.1, other.1, i - first)
     }
 }
 
-/// The one that comes first.
+/// The operator that keeps the first of two items.
 #[derive(Clone, Copy, Debug)]
 pub struct First;
 
@@ -256,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn digits_put_together_again() {
+    fn digits_reassemble_the_item() {
         fn check<R: Ranked + PartialEq + core::fmt::Debug>(ranked: R, zero: R) {
             let mut copy = zero;
             for i in 0..R::DIGITS {
-                assert!(copy.has_digits_of(ranked, i));
+                assert!(copy.has_prefix_of(ranked, i));
                 copy = copy.with_digit(i, ranked.digit(i));
             }
-            assert!(copy.has_digits_of(ranked, R::DIGITS));
+            assert!(copy.has_prefix_of(ranked, R::DIGITS));
             assert_eq!(copy, ranked);
         }
         check(u64::new(0x1234_5678, 0x9ABC_DEF0), 0);

@@ -1,22 +1,22 @@
-//! Bits of the items of an array, and how many are set before each 32 of them: ranks by one popc.
+//! A bit per item with prefix counts: the rank of an item takes one load and one population count.
 
 use cuda_std::mem::Slice;
 
-/// Words of bits that items have: one more than they fill, so that there is a rank behind the last item too.
+/// Returns the number of words for the bits of `num_items` items, plus one: a rank behind the last item exists too.
 pub const fn num_words(num_items: usize) -> usize {
     num_items / 32 + 1
 }
 
-/// A plane of bits with its counts.
+/// A bit vector with the prefix counts of its words.
 pub struct Ranks<'a> {
-    /// Bit i % 32 of word i / 32 is that of item i.
+    /// Bit i % 32 of word i / 32 belongs to item i.
     pub bits: Slice<'a, u32>,
-    /// Bits that are set in the words before each word.
+    /// The number of set bits before each word.
     pub before: Slice<'a, u64>,
 }
 
 impl Ranks<'_> {
-    /// The bit of item `i`, and how many of the items before it have theirs set.
+    /// Returns the bit of item `i`, and the number of set bits before it.
     ///
     /// # Safety
     /// `i` is at most the number of items.

@@ -1,36 +1,36 @@
-//! What distances are measured from, to points and to boxes.
+//! Query regions: distances from a query point or a query box to points and boxes.
 
 use super::coord::Coord;
 use super::measure::{MAX_DIMS, Norm, along, along_to_range, farthest_along};
 use cuda_std::prelude::*;
 
-/// What a query measures distances from.
+/// The region that a query measures distances from.
 pub trait Region<C, const D: usize>: Copy {
-    /// Distance to a point.
+    /// Returns the distance to a point.
     ///
     /// # Safety
-    /// What it reads of device memory is there.
+    /// Device memory that the region refers to is readable.
     unsafe fn to_point(&self, point: [C; D]) -> C;
-    /// The least distance to anything between two corners.
+    /// Returns the least distance to the box with the given corners.
     ///
     /// # Safety
     /// As [`to_point`](Self::to_point).
     unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C;
-    /// A distance that nothing between two corners is beyond.
+    /// Returns an upper bound of the distance to every point of the box with the given corners.
     ///
     /// # Safety
     /// As [`to_point`](Self::to_point).
     unsafe fn to_all_of_box(&self, low: [C; D], high: [C; D]) -> C;
 }
 
-/// A box with its border: what is in it is at a distance of 0.
+/// A closed box. Points in it are at distance 0.
 #[derive(Clone, Copy)]
 pub struct Range<C, const D: usize> {
     /// The least coordinates.
     pub low: [C; D],
     /// The greatest.
     pub high: [C; D],
-    /// Axes that count.
+    /// The number of axes in use.
     pub dims: usize,
 }
 
@@ -55,37 +55,38 @@ impl<C: Coord, const D: usize> Region<C, D> for Range<C, D> {
 
     #[inline(always)]
     unsafe fn to_all_of_box(&self, low: [C; D], high: [C; D]) -> C {
-        // The farther of both corners on each axis.
+        // On each axis, the farther of both corners.
         let (to_low, to_high) = (self.to_box(low, low), self.to_box(high, high));
         to_low.max(to_high)
     }
 }
 
-/// One query. For less than [`MAX_DIMS`] dimensions, of which there are exactly `D` then, the distance is the Euclidean, without
-/// periods; for that many there are `dims` up to it, and the rest is as it says.
+/// A query point with its metric. Kernels for fewer than [`MAX_DIMS`] dimensions have exactly `D` of them, and the
+/// metric is Euclidean without periods. Kernels for [`MAX_DIMS`] dimensions use `dims` of them with any norm and
+/// periods.
 ///
-/// Points and boxes have `D` coordinates, of which those beyond the dimensions are not looked at. Distances are computed axis
-/// by axis, in their order and without contraction, so that all backends agree to the last bit; and since rounding is
-/// monotone, the distance to a box is never above that of a point in it.
+/// Points and boxes have `D` coordinates; those from `dims` on are ignored. Distances are computed in axis order and
+/// without contraction, so that all backends agree to the bit. Rounding is monotone, so the distance to a box never
+/// exceeds the distance to a point in it.
 #[derive(Clone, Copy)]
 pub struct Measure<'a, C, const D: usize> {
     query: [C; D],
     dims: usize,
     norm: Norm,
-    /// After how much each axis repeats, 0 where it does not; empty if none does.
+    /// The period of each axis, or 0; empty if no axis is periodic.
     periods: Slice<'a, C>,
 }
 
 impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
     const IS_GENERAL: bool = D == MAX_DIMS;
 
-    /// Of a query of `D` coordinates.
+    /// Creates the region of a query point.
     #[inline(always)]
     pub fn new(query: [C; D], dims: usize, norm: Norm, periods: Slice<'a, C>) -> Self {
         Self { query, dims: if Self::IS_GENERAL { dims } else { D }, norm, periods }
     }
 
-    /// True if it is within a distance of itself: it has no coordinate that is not a number.
+    /// Returns true if the query is within `bound` of itself, which is false if a coordinate is NaN.
     #[inline(always)]
     pub(crate) unsafe fn is_within_itself(&self, bound: C) -> bool {
         self.to_point(self.query) <= bound
@@ -122,7 +123,7 @@ impl<C: Coord, const D: usize> Region<C, D> for Measure<'_, C, D> {
 
     #[inline(always)]
     unsafe fn to_all_of_box(&self, low: [C; D], high: [C; D]) -> C {
-        // With a period points are no farther than without.
+        // A period never increases a distance, so it can be ignored.
         self.put_together(|axis, _| farthest_along(self.query[axis], low[axis], high[axis]))
     }
 }

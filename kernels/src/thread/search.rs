@@ -1,6 +1,7 @@
 //! Binary search by one thread.
 
-/// The first of `low..high` at which `holds` is false; `high` if there is none. It is true up to there and false from there.
+/// Returns the first index of `low..high` at which `holds` is false, or `high`. `holds` must be true up to there and
+/// false from there on.
 #[inline(always)]
 pub fn partition_point(mut low: usize, mut high: usize, holds: impl Fn(usize) -> bool) -> usize {
     while low < high {

@@ -1,12 +1,12 @@
-//! Segments of an array, given by where they begin.
+//! Search in the segments of an array, which are given by their begin offsets.
 
 use cuda_std::mem::Slice;
 
-/// The last of the segments `low..=high` that begins at `i` or before; segment `low` does. Of empty segments that begin in
-/// one place with others the last is never one, unless it is the last of all.
+/// Returns the last of the segments `low..=high` that begins at or before item `i`; segment `low` must. An empty
+/// segment that shares its begin with a later segment is never returned.
 ///
 /// # Safety
-/// `offsets` has an item for each segment.
+/// `offsets` has an entry per segment.
 #[inline(always)]
 pub unsafe fn segment_of(offsets: Slice<u64>, i: u64, mut low: usize, mut high: usize) -> usize {
     while low < high {

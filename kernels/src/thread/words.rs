@@ -1,38 +1,39 @@
-//! Values as 32-bit words: what lanes exchange, what moves 16 bytes at a time, what look-back packs beside a flag.
+//! Values as 32-bit words: the units of shuffles, of 16-byte loads and stores, and of look-back.
 
 use crate::plain::plain;
 use cuda_std::shared::SharedElement;
 
-/// Most words of a value.
+/// The most words of a value.
 pub const MAX_WORDS: usize = 4;
 
 /// A plain value of one, two or four 32-bit words, without padding.
 ///
 /// # Safety
-/// [`WORDS`](Words::WORDS) and [`PUBLISHED_WORDS`](Words::PUBLISHED_WORDS) are true: memory is planned by them, and 16 bytes are read as
-/// [`PER_16`](Words::PER_16) values.
+/// [`WORDS`](Words::WORDS) and [`PUBLISHED_WORDS`](Words::PUBLISHED_WORDS) are right: memory is planned by them, and 16
+/// bytes are read as [`PER_16`](Words::PER_16) values.
 pub unsafe trait Words: SharedElement + cust_core::DeviceCopy + bytemuck::Pod + Send + Sync {
     /// Number of words.
     const WORDS: usize;
     /// The value whose bits are all 0.
     const ZEROS: Self;
-    /// Values in 16 bytes.
+    /// The number of values in 16 bytes.
     const PER_16: usize = MAX_WORDS / Self::WORDS;
 
-    /// The words in the order of memory, then zeros.
+    /// Returns the words in memory order, then zeros.
     fn to_words(self) -> [u32; MAX_WORDS];
-    /// The value of the first words.
+    /// Assembles a value from its words.
     fn from_words(words: [u32; MAX_WORDS]) -> Self;
 
-    /// Number of 64-bit words in which a value is published, with the lowest two bits of each free for a state.
+    /// The number of 64-bit words in which look-back publishes a value; the lowest two bits of each are free for a
+    /// state.
     const PUBLISHED_WORDS: usize = Self::WORDS;
 
-    /// Word `i` of those.
+    /// Returns published word `i`, without a state.
     #[inline(always)]
     fn to_published(self, i: usize) -> u64 {
         u64::from(self.to_words()[i]) << 32
     }
-    /// The value of those words, whatever their lowest two bits.
+    /// Assembles a value from its published words; ignores their lowest two bits.
     #[inline(always)]
     fn from_published(words: [u64; MAX_WORDS]) -> Self {
         let [a, b, c, d] = words;
@@ -42,7 +43,7 @@ pub unsafe trait Words: SharedElement + cust_core::DeviceCopy + bytemuck::Pod + 
 
 macro_rules! words {
     ($($t:ty: $count:literal, $to:expr, $from:expr;)*) => { $(
-        // SAFETY: a number of so many words.
+        // SAFETY: a number of `$count` words.
         unsafe impl Words for $t {
             const WORDS: usize = $count;
             const ZEROS: Self = 0 as $t;
@@ -67,7 +68,7 @@ words! {
     f64: 2, |x: f64| split(x.to_bits()), |w| f64::from_bits(join(w));
 }
 
-/// Sixteen bytes that are only moved and compared. (Two numbers, because the compiler keeps those in registers.)
+/// Sixteen bytes that are only moved and compared. (A pair of `u64`, because the compiler keeps those in registers.)
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bits128(pub u64, pub u64);
@@ -90,7 +91,7 @@ unsafe impl Words for Bits128 {
     }
 }
 
-/// The value, computed before whatever follows: see [`computed`](cuda_std::misc::computed).
+/// Forces the value to be computed before the code that follows; see [`computed`](cuda_std::misc::computed).
 #[inline(always)]
 pub fn computed<T: Words>(value: T) -> T {
     let mut words = value.to_words();
@@ -102,13 +103,13 @@ pub fn computed<T: Words>(value: T) -> T {
     T::from_words(words)
 }
 
-/// The words of a 64-bit number, then zeros.
+/// Splits a 64-bit number into words, then zeros.
 #[inline(always)]
 pub fn split(x: u64) -> [u32; MAX_WORDS] {
     [x as u32, (x >> 32) as u32, 0, 0]
 }
 
-/// The 64-bit number of the first two words.
+/// Joins the first two words to a 64-bit number.
 #[inline(always)]
 pub fn join(words: [u32; MAX_WORDS]) -> u64 {
     u64::from(words[1]) << 32 | u64::from(words[0])

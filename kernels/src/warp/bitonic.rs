@@ -1,10 +1,11 @@
-//! Bitonic sort and merge of an item a lane (Batcher 1968).
+//! Bitonic sort and merge of one item per lane (Batcher 1968).
 
 use super::shuffle::shuffle_xor;
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 
-/// Exchanges with the lane whose index differs in `bits`; the caller keeps the first of the two, or the other one.
+/// Compares with the lane whose index differs in `bits`. Returns the smaller of the two items if `keeps_first`, else
+/// the larger.
 ///
 /// # Safety
 /// All lanes call.
@@ -14,12 +15,12 @@ pub unsafe fn exchange<R: Ranked>(item: R, bits: u32, keeps_first: bool) -> R {
     if other.is_before(item) == keeps_first { other } else { item }
 }
 
-/// The items of the warp in order, the last in the first lane.
+/// Sorts the items of the warp in reverse: the last item ends in lane 0.
 ///
 /// # Safety
 /// All lanes call.
 #[inline(always)]
-pub unsafe fn sort_backwards<R: Ranked>(mut item: R) -> R {
+pub unsafe fn sort_reversed<R: Ranked>(mut item: R) -> R {
     let lane = warp::lane_id();
     let mut size = 2;
     while size <= 32 {
@@ -33,18 +34,18 @@ pub unsafe fn sort_backwards<R: Ranked>(mut item: R) -> R {
     item
 }
 
-/// The first 32 of two times 32 items, in order; `sorted` are in order already.
+/// Returns the first 32 of twice 32 items, in order; `sorted` is in order already.
 ///
 /// # Safety
 /// All lanes call.
 #[inline(always)]
 pub unsafe fn keep_first<R: Ranked>(sorted: R, items: R) -> R {
-    let backwards = sort_backwards(items);
-    // Rising and falling: where they cross the first 32 end.
-    merge_bitonic(if backwards.is_before(sorted) { backwards } else { sorted })
+    let reversed = sort_reversed(items);
+    // One sequence ascends, the other descends: the smaller item of each lane is among the first 32.
+    merge_bitonic(if reversed.is_before(sorted) { reversed } else { sorted })
 }
 
-/// The items of the warp in order, which rise and then fall, or the other way round, wherever they begin.
+/// Sorts a bitonic sequence (ascending then descending, or a rotation of it) of the warp.
 ///
 /// # Safety
 /// All lanes call.

@@ -1,33 +1,34 @@
-//! Compaction by one warp through a buffer of two segments (Robinson; Billeter, Olsson, Assarsson 2009): kept items go to
-//! shared memory by place modulo 64, and when a segment of 32 is full the warp writes it by one coalesced store.
+//! Compaction by one warp through a buffer of two segments (Robinson; Billeter, Olsson, Assarsson 2009). Kept items go
+//! to shared memory by output index modulo 64; when a segment of 32 is full, the warp writes it with one coalesced
+//! store.
 
 use cuda_std::prelude::*;
 
-/// Items of the buffer: two segments.
+/// The capacity of the buffer: two segments.
 pub const BUFFER_ITEMS: usize = 64;
 
-/// A warp's kept items on their way to its output.
+/// The kept items of a warp on their way to the output.
 pub struct CoalescingBuffer<'a, T> {
-    /// [`BUFFER_ITEMS`] items of the warp's own.
+    /// The warp's [`BUFFER_ITEMS`] items of shared memory.
     pub segments: SharedSlice<'a, T>,
-    /// Room for all items that the warp may keep.
+    /// The output, with capacity for every item that the warp may keep.
     pub output: SliceMut<'a, T>,
-    /// Items kept so far.
+    /// The number of items kept so far.
     pub len: usize,
 }
 
 impl<T: Copy> CoalescingBuffer<'_, T> {
-    /// Takes the items of the lanes that keep theirs, in the order of lanes.
+    /// Appends the items of the lanes with `keep`, in lane order.
     ///
     /// # Safety
     /// All lanes call.
     #[inline(always)]
     pub unsafe fn push(&mut self, keep: bool, item: T) {
         let kept = warp::warp_vote_ballot(warp::FULL_MASK, keep);
-        let place = self.len + (kept & warp::lane_mask_lt()).count_ones() as usize;
+        let index = self.len + (kept & warp::lane_mask_lt()).count_ones() as usize;
         if keep {
             // Masking wraps around without a branch.
-            self.segments.store(place & (BUFFER_ITEMS - 1), item);
+            self.segments.store(index & (BUFFER_ITEMS - 1), item);
         }
         warp::sync_warp(warp::FULL_MASK);
         let segment = self.len & !31;
@@ -39,7 +40,7 @@ impl<T: Copy> CoalescingBuffer<'_, T> {
         }
     }
 
-    /// Writes the items of the segment that is not full.
+    /// Writes the items of the last, partial segment.
     ///
     /// # Safety
     /// All lanes call, once, at the end.
@@ -50,10 +51,10 @@ impl<T: Copy> CoalescingBuffer<'_, T> {
         }
     }
 
-    /// The lane's item of the segment at `segment`.
+    /// Writes the lane's item of the segment that begins at `segment`.
     #[inline(always)]
     unsafe fn store(&self, segment: usize) {
-        let place = segment + warp::lane_id() as usize;
-        self.output.store(place, self.segments.load(place & (BUFFER_ITEMS - 1)));
+        let index = segment + warp::lane_id() as usize;
+        self.output.store(index, self.segments.load(index & (BUFFER_ITEMS - 1)));
     }
 }

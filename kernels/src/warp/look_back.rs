@@ -1,9 +1,9 @@
-//! What the tiles before a tile add up to, found by looking back at what their blocks have published
-//! (Merrill, Garland 2016, *Single-pass Parallel Prefix Scan with Decoupled Look-back*).
+//! Decoupled look-back: the exclusive prefix of a tile's sum, from the sums that earlier tiles have published (Merrill,
+//! Garland 2016, *Single-pass Parallel Prefix Scan with Decoupled Look-back*).
 //!
-//! A published value lies in a few 64-bit words, with a state beside its bits in each. A reader takes a value when all its
-//! words have one state: so relaxed loads and stores of words are enough, without fences, for a value of any width. The words
-//! start as zeros. Tiles are numbered by a [`Ticket`], so that a block waits only for blocks that run.
+//! A published value occupies a few 64-bit words, each with a state beside its bits. A reader accepts a value when all
+//! its words have the same state, so relaxed loads and stores are enough, without fences, for a value of any width. The
+//! words start as zeros. Tiles are numbered by a [`Ticket`], so that a block waits only for running blocks.
 
 use super::scan::reduce;
 use crate::policy::LOOK_BACK_WORDS;
@@ -11,38 +11,41 @@ use crate::thread::operator::Operator;
 use crate::thread::words::{MAX_WORDS, Words};
 use cuda_std::prelude::*;
 
-/// Nothing is published yet.
-const NOTHING: u32 = 0;
-/// The tile's own sum.
+/// Nothing is published yet; the state of a zeroed word.
+const INVALID: u32 = 0;
+/// The sum of the tile is published.
 const PARTIAL: u32 = 1;
-/// The sum of the tile and all before it.
+/// The sum of the tile and all tiles before it is published.
 const INCLUSIVE: u32 = 2;
-/// The bits of those.
+/// The bits of the state.
 const STATE_MASK: u32 = 3;
 
-/// Tiles that look back at each other before a sum of them is published.
+/// Tiles of a group in [`FixedOrder`].
 pub const GROUP: usize = 32;
 
-/// How sums of tiles are handed on.
+/// A scheme by which tiles pass on their sums.
 ///
 /// # Safety
-/// [`publish`](LookBack::publish) and [`before`](LookBack::before) stay within as many words as [`num_words`](LookBack::num_words) says.
+/// [`publish`](LookBack::publish) and [`exclusive_prefix`](LookBack::exclusive_prefix) access only the first
+/// [`num_words`](LookBack::num_words) words.
 pub unsafe trait LookBack: 'static {
-    /// 64-bit words that hold what that many tiles publish.
+    /// Returns the number of 64-bit words that `num_tiles` tiles need for their sums.
     fn num_words<T: Words>(num_tiles: usize) -> usize;
 
-    /// Publishes the sum of tile `tile`, as early as can be: the tiles behind wait for it.
+    /// Publishes the sum of tile `tile`. Call it as early as possible: later tiles wait for it.
     ///
     /// # Safety
-    /// By one thread, before [`before`](Self::before); `words` are as many as [`num_words`](Self::num_words) says and were
-    /// zeros when the kernel started; tiles are numbered by a [`Ticket`].
+    /// One thread calls, before [`exclusive_prefix`](Self::exclusive_prefix). `words` has
+    /// [`num_words`](Self::num_words) words, which were zeros when the kernel started. Tiles are numbered by a
+    /// [`Ticket`].
     unsafe fn publish<T: Words>(words: SliceMut<u64>, num_tiles: usize, tile: usize, sum: T);
 
-    /// What the tiles before tile `tile`, whose sum is `sum`, add up to.
+    /// Returns the combined sum of the tiles before tile `tile`, whose own sum is `sum`.
     ///
     /// # Safety
-    /// All lanes of one warp of the tile's block call, with the same arguments, the first of them the one that published.
-    unsafe fn before<T: Words, O: Operator<T>>(
+    /// All lanes of one warp of the tile's block call, with the same arguments. Its first lane is the thread that
+    /// published.
+    unsafe fn exclusive_prefix<T: Words, O: Operator<T>>(
         words: SliceMut<u64>,
         num_tiles: usize,
         tile: usize,
@@ -50,29 +53,29 @@ pub unsafe trait LookBack: 'static {
     ) -> T;
 }
 
-/// Each tile looks at those before it, several windows of 32 at a time, until it meets one that knows the sum of all before.
-/// Where the brackets are depends on timing.
+/// Each tile reads the tiles before it, several windows of 32 at a time, up to the nearest one with an inclusive sum.
+/// The association of the sums depends on timing.
 ///
-/// While a tile waits for an answer from memory, others publish: the more of them, the farther back the next one has to look.
-/// With one window at a time it waits for several answers in turn.
+/// While a tile waits for memory, other tiles publish, and the next tile has to look back farther. Reading several
+/// windows at once keeps the number of round trips small.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoupled;
 
-/// The brackets are always in the same place: tiles are summed in groups of 32 and those in groups of 32 again; the
-/// last tile of a group publishes its sum, that of a group of groups the sum of all so far. A tile waits for the tiles of
-/// its group, the groups of its group of groups, and the sum before that: three rounds at most, whatever others do.
+/// A fixed association: tiles are summed in groups of 32, and groups in large groups of 32. The last tile of a group
+/// publishes the group's sum; the last tile of a large group publishes the sum of all tiles so far. A tile waits for
+/// the tiles of its group, the groups of its large group, and the sum before that: at most three rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedOrder;
 
-/// The words that hold values of a kind, one a tile, word after word.
+/// Published values, stored word by word: first word 0 of every value, then word 1, and so on.
 struct Published<'a> {
     words: SliceMut<'a, u64>,
-    /// Number of values.
+    /// The number of values.
     len: usize,
 }
 
 impl<'a> Published<'a> {
-    /// `len` values from word `begin`.
+    /// Returns the view of `len` values that begins at word `begin`.
     #[inline(always)]
     unsafe fn new<T: Words>(words: SliceMut<'a, u64>, begin: usize, len: usize) -> Self {
         Self { words: words.part(begin, len * T::PUBLISHED_WORDS), len }
@@ -88,26 +91,27 @@ impl<'a> Published<'a> {
         }
     }
 
-    /// Value `i` and its state, if it has one by now.
+    /// Reads value `i` and its state. The state is `INVALID` if the value is not published yet or is just being
+    /// replaced.
     #[inline(always)]
     unsafe fn read<T: Words>(&self, i: usize) -> (T, u32) {
         let mut words = [0; MAX_WORDS];
-        let mut state = NOTHING;
+        let mut state = INVALID;
         let mut word = 0;
         while word < T::PUBLISHED_WORDS {
             words[word] = self.words.atomic_load(word * self.len + i, Ordering::Relaxed, Scope::Device);
-            let of_word = words[word] as u32 & STATE_MASK;
+            let word_state = words[word] as u32 & STATE_MASK;
             // A value that is being replaced shows two states for a moment.
-            state = if word == 0 || of_word == state { of_word } else { NOTHING };
+            state = if word == 0 || word_state == state { word_state } else { INVALID };
             word += 1;
         }
         (T::from_published(words), state)
     }
 
-    /// Waits for value `i`, of which `(value, state)` was read last.
+    /// Waits for value `i`; `(value, state)` is the last result of [`read`](Self::read).
     #[inline(always)]
     unsafe fn wait<T: Words>(&self, i: usize, (mut value, mut state): (T, u32)) -> (T, u32) {
-        while state == NOTHING {
+        while state == INVALID {
             thread::spin_hint();
             (value, state) = self.read(i);
         }
@@ -115,32 +119,32 @@ impl<'a> Published<'a> {
     }
 }
 
-/// Most windows that are asked for at once.
+/// The most windows that a lane reads at once.
 const MAX_WINDOWS: usize = LOOK_BACK_WORDS;
 
 impl Decoupled {
-    /// Windows that are asked for at once.
+    /// Returns the number of windows that a lane reads at once.
     const fn num_windows<T: Words>() -> usize {
         let windows = LOOK_BACK_WORDS / T::PUBLISHED_WORDS;
         if windows > 0 { windows } else { 1 }
     }
 
-    /// The sum of all lanes of all windows, of which each one lies before the one before it.
+    /// Returns the sum over all lanes of all windows. Each window precedes the window before it in the array.
     #[inline(always)]
     unsafe fn sum_of_windows<T: Words, O: Operator<T>>(values: [T; MAX_WINDOWS]) -> T {
-        let of_window =
+        let window_sum =
             |window: usize| if O::COMMUTATIVE { values[window] } else { reduce::<T, O>(values[window]) };
-        let mut sum = of_window(0);
+        let mut sum = window_sum(0);
         let mut window = 1;
         while window < Self::num_windows::<T>() {
-            sum = O::combine(of_window(window), sum);
+            sum = O::combine(window_sum(window), sum);
             window += 1;
         }
         if O::COMMUTATIVE { reduce::<T, O>(sum) } else { sum }
     }
 }
 
-// SAFETY: a tile has a place, of as many words as a sum is published in.
+// SAFETY: there are `PUBLISHED_WORDS` words per tile.
 unsafe impl LookBack for Decoupled {
     #[inline(always)]
     fn num_words<T: Words>(num_tiles: usize) -> usize {
@@ -154,7 +158,7 @@ unsafe impl LookBack for Decoupled {
     }
 
     #[inline(always)]
-    unsafe fn before<T: Words, O: Operator<T>>(
+    unsafe fn exclusive_prefix<T: Words, O: Operator<T>>(
         words: SliceMut<u64>,
         num_tiles: usize,
         tile: usize,
@@ -183,13 +187,13 @@ unsafe impl LookBack for Decoupled {
             let mut values = [O::IDENTITY; MAX_WINDOWS];
             let mut window = 0;
             while window < num_windows {
-                // In one place for all lanes, needed or not: a vote in a branch may be copied.
+                // The vote is outside of any branch: a vote in a branch may be duplicated by the compiler.
                 let (mut value, mut state) = read[window];
                 if !is_done {
                     (value, state) = tiles.wait(end.wrapping_sub(distance(window)), (value, state));
                 }
                 let inclusive = warp::warp_vote_ballot(warp::FULL_MASK, state == INCLUSIVE);
-                // From the last tile that knows the sum of all before it.
+                // Summation starts at the last tile with an inclusive sum.
                 let first = 31 - (inclusive | 1).leading_zeros();
                 if !is_done && lane >= first as usize {
                     values[window] = value;
@@ -207,7 +211,7 @@ unsafe impl LookBack for Decoupled {
     }
 }
 
-// SAFETY: a tile has a place, and so has the last tile of a group, and of a group of groups.
+// SAFETY: there are `PUBLISHED_WORDS` words per tile, group and large group.
 unsafe impl LookBack for FixedOrder {
     #[inline(always)]
     fn num_words<T: Words>(num_tiles: usize) -> usize {
@@ -220,7 +224,7 @@ unsafe impl LookBack for FixedOrder {
     }
 
     #[inline(always)]
-    unsafe fn before<T: Words, O: Operator<T>>(
+    unsafe fn exclusive_prefix<T: Words, O: Operator<T>>(
         words: SliceMut<u64>,
         num_tiles: usize,
         tile: usize,
@@ -239,7 +243,7 @@ unsafe impl LookBack for FixedOrder {
         let tiles_before = reduce::<T, O>(value);
         let is_last = in_group == GROUP - 1;
         let group_sum = O::combine(tiles_before, sum);
-        // Before any further wait: others wait for it.
+        // Published before any further wait, because other tiles wait for it.
         if is_last && lane == 0 {
             groups.publish(group, group_sum, PARTIAL);
         }
@@ -254,18 +258,19 @@ unsafe impl LookBack for FixedOrder {
     }
 }
 
-/// Numbers the blocks of a launch in the order in which they start: a block of a low number runs before one of a high.
+/// Numbers the blocks of a launch in the order in which they start, so that a block with a lower number is already
+/// running.
 #[derive(Clone, Copy)]
 pub struct Ticket<'a> {
-    /// One word, zero when the kernel starts.
+    /// One word, which is zero when the kernel starts.
     pub counter: SliceMut<'a, u64>,
 }
 
 impl Ticket<'_> {
-    /// The block's number; ends with a barrier, and begins with none.
+    /// Returns the block's number. Ends with a barrier, and begins with none.
     ///
     /// # Safety
-    /// All threads of the block call, once; `smem` is the block's own.
+    /// All threads of the block call, once; no other block uses `smem`.
     #[inline(always)]
     pub unsafe fn take(&self, smem: SharedSlice<'_, u64>) -> usize {
         if thread::thread_idx_x() == 0 {

@@ -1,4 +1,4 @@
-//! What the lanes of one warp do together: no shared memory that was not handed in.
+//! Functions that the lanes of one warp execute together. They use no shared memory that they were not given.
 
 pub mod bitonic;
 pub mod coalescing_buffer;

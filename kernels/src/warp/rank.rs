@@ -1,16 +1,16 @@
-//! Lanes with the same digit.
+//! Matching of lanes with equal digits.
 
 use crate::thread::radix_key::RADIX_BITS;
 use cuda_std::prelude::*;
 
-/// Mask of the lanes that have the caller's digit, by one ballot a bit.
+/// Returns the mask of the lanes with the caller's digit, with one ballot per bit.
 ///
 /// # Safety
 /// All lanes call.
 #[inline(always)]
 pub unsafe fn lanes_with_digit(digit: u32) -> u32 {
-    // Lanes of which some bit differs. Counted this way round one predicate serves the vote and the choice, and a bit takes
-    // four instructions.
+    // Collects the lanes that differ in some bit. In this form one predicate serves the vote and the selection, and a
+    // bit takes four instructions.
     let mut others = 0;
     let mut bit = 0;
     while bit < RADIX_BITS {

@@ -5,7 +5,7 @@ use crate::thread::operator::{Operator, Sum};
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
-/// The sum of the values of the caller's lane and those below.
+/// Returns the inclusive prefix sum over lanes.
 ///
 /// # Safety
 /// All lanes call.
@@ -14,7 +14,7 @@ pub unsafe fn inclusive_sum(value: u32) -> u32 {
     inclusive::<u32, Sum>(value)
 }
 
-/// The values of the caller's lane and those below, combined in the order of lanes.
+/// Returns the inclusive scan over lanes with operator `O`, in lane order.
 ///
 /// # Safety
 /// All lanes call.
@@ -32,14 +32,14 @@ pub unsafe fn inclusive<T: Words, O: Operator<T>>(value: T) -> T {
     sum
 }
 
-/// The values of the caller's lane and those below, back to the nearest lane whose bit is set in `heads`.
+/// Returns the segmented inclusive scan: values combine back to the nearest lane whose bit is set in `heads`.
 ///
 /// # Safety
 /// All lanes call, with the same `heads`.
 #[inline(always)]
 pub unsafe fn inclusive_since<T: Words, O: Operator<T>>(value: T, heads: u32) -> T {
     let lane = warp::lane_id();
-    // Lanes below that count: down to the head, or all.
+    // The scan reaches down to this lane: the nearest head, or lane 0.
     let from = 31 - (heads & warp::lane_mask_le() | 1).leading_zeros();
     let mut sum = value;
     let mut delta = 1;
@@ -53,7 +53,7 @@ pub unsafe fn inclusive_since<T: Words, O: Operator<T>>(value: T, heads: u32) ->
     sum
 }
 
-/// Of an inclusive scan the exclusive one and the total.
+/// Turns an inclusive scan into the exclusive scan and the total.
 ///
 /// # Safety
 /// All lanes call.
@@ -64,7 +64,7 @@ pub unsafe fn exclusive_of<T: Words, O: Operator<T>>(inclusive: T) -> (T, T) {
     (if warp::lane_id() > 0 { below } else { O::IDENTITY }, total)
 }
 
-/// The values of all lanes, combined in the order of lanes; every lane gets the result.
+/// Returns the values of all lanes combined in lane order, to every lane.
 ///
 /// # Safety
 /// All lanes call.

@@ -1,4 +1,4 @@
-//! Exchange of values of several words between lanes.
+//! Shuffles of values of several words between lanes.
 
 use crate::thread::words::{MAX_WORDS, Words};
 use cuda_std::prelude::*;
@@ -23,7 +23,7 @@ macro_rules! shuffles {
     )* };
 }
 shuffles! {
-    shuffle_idx lane "The value of lane `lane`.";
-    shuffle_up delta "The value of the lane `delta` below; the own value where there is none.";
-    shuffle_xor bits "The value of the lane whose index differs in `bits`.";
+    shuffle_idx lane "Returns the value of lane `lane`.";
+    shuffle_up delta "Returns the value of the lane `delta` below, or the caller's own value if there is none.";
+    shuffle_xor bits "Returns the value of the lane whose index differs in `bits`.";
 }

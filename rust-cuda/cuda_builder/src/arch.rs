@@ -1,4 +1,4 @@
-//! The GPU architecture that PTX is made for.
+//! GPU architectures as PTX targets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,7 +40,7 @@ impl Arch {
     /// Blackwell for desktops.
     pub const SM_120: Arch = Arch::plain(120);
 
-    /// What [`crate::CudaBuilder`] builds when nothing else is asked for.
+    /// The default architectures of [`crate::CudaBuilder`].
     pub const DEFAULT: [Arch; 3] = [Arch::SM_75, Arch::SM_80, Arch::SM_90];
 
     const fn plain(number: u16) -> Arch {
@@ -67,7 +67,7 @@ impl fmt::Display for Arch {
 impl FromStr for Arch {
     type Err = CudaBuilderError;
 
-    /// Reads `sm_90`, `compute_90`, `90` and their variants `…a` and `…f`.
+    /// Parses `sm_90`, `compute_90`, `90` and their variants `…a` and `…f`.
     fn from_str(text: &str) -> Result<Arch, CudaBuilderError> {
         let bad = |reason| CudaBuilderError::BadArch { text: text.to_owned(), reason };
         let name = text.trim();

@@ -1,12 +1,12 @@
-//! Launch bounds, written into the PTX text between an entry's parameters and its body.
+//! Inserts launch bounds into the PTX text, between an entry's parameters and its body.
 //!
-//! LLVM could set them too, from a list (`-forceattrs-csv-path`). That list must name the kernels before they are
-//! compiled, while the numbers are constants of the crate that only its compilation knows; and the option is hidden
-//! and may go. The text has both.
+//! LLVM could set them from a list (`-forceattrs-csv-path`). But the list must exist before the compilation, and the
+//! numbers are constants that only the compilation evaluates; also, the option is hidden and may be removed. The PTX text
+//! has both names and numbers.
 
 use crate::{CudaBuilderError, KernelInfo, Result};
 
-/// The PTX with the bounds of each kernel. A kernel that has no entry in the text is left to the lint.
+/// Returns the PTX with the bounds of each kernel. The lint reports kernels without an entry in the text.
 pub(crate) fn insert(ptx: &str, kernels: &[KernelInfo]) -> Result<String> {
     let mut out = String::with_capacity(ptx.len() + 64 * kernels.len());
     // The kernel whose parameter list is being read.
@@ -47,7 +47,7 @@ fn directives(kernel: &KernelInfo) -> String {
     if kernel.block != 0 {
         text.push_str(&format!(".maxntid {}, 1, 1\n", kernel.block));
     }
-    // The assembler takes a number of blocks only together with their size.
+    // The assembler accepts a minimum number of blocks only together with the block size.
     if kernel.min_blocks != 0 && kernel.block != 0 {
         text.push_str(&format!(".minnctapersm {}\n", kernel.min_blocks));
     }

@@ -1,4 +1,4 @@
-//! [`CudaBuilder`]: what to build and how, and the loop over architectures.
+//! [`CudaBuilder`]: the build options, and the loop over architectures.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -8,13 +8,13 @@ use crate::krate::Krate;
 use crate::toolchain::{self, Toolchain};
 use crate::{Arch, CudaBuilderError, KernelInfo, Result};
 
-/// How much debug information the PTX carries.
+/// Amount of debug information in the PTX.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DebugInfo {
-    /// None. The lint cannot tell copies of a barrier apart then.
+    /// None. The lint then cannot find copies of a barrier.
     None,
-    /// Source lines, for profilers and for the lint. Costs nothing on the device: more than line directives would
-    /// make NVIDIA's assembler turn off its optimizations.
+    /// Source lines, for profilers and the lint. Costs nothing on the device; more debug information would turn off the
+    /// optimizations of NVIDIA's assembler.
     #[default]
     LineTables,
 }
@@ -50,24 +50,24 @@ pub struct CudaBuilder {
 /// A PTX file that was built.
 #[derive(Clone, Debug)]
 pub struct Ptx {
-    /// What it is for.
+    /// The target architecture.
     pub arch: Arch,
-    /// Where it lies: the copy if one was asked for, else the file under the target folder.
+    /// Path of the copy, if [`CudaBuilder::copy_to`] was called, else of the file in the target folder.
     pub path: PathBuf,
-    /// LLVM's last form of the same code. The lint reads it, see [`crate::lint`].
+    /// The final LLVM IR of the same code. The lint reads it, see [`crate::lint`].
     pub llvm_ir: PathBuf,
-    /// What the kernels in it say about themselves, in the order of the text.
+    /// Properties that the kernels declare, in the order of the text.
     pub kernels: Vec<KernelInfo>,
-    /// Every file it was made from. A build script prints a `cargo::rerun-if-changed=` line for each.
+    /// All source files. A build script prints a `cargo::rerun-if-changed=` line for each.
     pub sources: Vec<PathBuf>,
-    /// Whether it was there already, unchanged, and no compiler ran.
+    /// True if the file was up to date and no compiler ran.
     pub fresh: bool,
-    /// What the compiler wrote when it succeeded: warnings. Empty if it did not run or wrote to the terminal.
+    /// Warnings of a successful compilation. Empty if the compiler did not run or wrote to the terminal.
     pub diagnostics: String,
 }
 
 impl CudaBuilder {
-    /// For the crate whose Cargo.toml lies in the folder `path`.
+    /// Creates a builder for the crate whose Cargo.toml is in the folder `path`.
     pub fn new(path: impl AsRef<Path>) -> CudaBuilder {
         CudaBuilder {
             path: path.as_ref().to_owned(),
@@ -91,12 +91,12 @@ impl CudaBuilder {
         }
     }
 
-    /// Builds for this architecture alone.
+    /// Builds only for this architecture.
     pub fn arch(self, arch: Arch) -> Self {
         self.archs([arch])
     }
 
-    /// Builds one PTX file for each of these. [`Arch::DEFAULT`] if never called.
+    /// Builds one PTX file for each of these architectures. Default: [`Arch::DEFAULT`].
     pub fn archs(mut self, archs: impl IntoIterator<Item = Arch>) -> Self {
         self.archs = archs.into_iter().collect();
         self.archs.sort();
@@ -104,107 +104,108 @@ impl CudaBuilder {
         self
     }
 
-    /// Cargo features of the kernel crate, besides its default ones.
+    /// Enables cargo features of the kernel crate, in addition to its default features.
     pub fn features<S: Into<String>>(mut self, features: impl IntoIterator<Item = S>) -> Self {
         self.features = features.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Leaves out the crate's default features.
+    /// Disables the crate's default features.
     pub fn no_default_features(mut self, yes: bool) -> Self {
         self.no_default_features = yes;
         self
     }
 
-    /// Unstable features of the language to turn on in device crates, besides those that `#[kernel]` needs. So a
-    /// kernel's source holds no `#![feature]` and compiles on stable for the CPU.
+    /// Enables unstable language features in device crates, in addition to those that `#[kernel]` needs. A kernel's
+    /// source then needs no `#![feature]` and compiles on stable for the CPU.
     pub fn device_features<S: Into<String>>(mut self, features: impl IntoIterator<Item = S>) -> Self {
         self.device_features = features.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Accepted for compatibility and without effect: unoptimized device code is 100 times as long and does not
-    /// assemble.
+    /// Has no effect; exists for compatibility. Device code is always optimized: unoptimized code is 100 times as long and
+    /// does not assemble.
     pub fn release(self, _yes: bool) -> Self {
         self
     }
 
-    /// Debug information; [`DebugInfo::LineTables`] if never called.
+    /// Sets the debug information. Default: [`DebugInfo::LineTables`].
     pub fn debug(mut self, debug: DebugInfo) -> Self {
         self.debug = debug;
         self
     }
 
-    /// Lets `a * b + c` be one rounding instead of two. Off if never called, and on in upstream's builder: results
-    /// that are the same on every backend need it off.
+    /// Allows `a * b + c` with one rounding instead of two. Default: off, because equal results on every backend need it
+    /// off; upstream's default is on.
     pub fn fma_contraction(mut self, yes: bool) -> Self {
         self.fma_contraction = yes;
         self
     }
 
-    /// Division of f32 within 2 ulp (`div.full`) instead of exactly rounded.
+    /// Uses `f32` division within 2 ulp (`div.full`) instead of exactly rounded division.
     pub fn fast_div(mut self, yes: bool) -> Self {
         self.fast_div = yes;
         self
     }
 
-    /// Square roots of f32 approximated (`sqrt.approx`) instead of exactly rounded.
+    /// Uses approximate `f32` square roots (`sqrt.approx`) instead of exactly rounded ones.
     pub fn fast_sqrt(mut self, yes: bool) -> Self {
         self.fast_sqrt = yes;
         self
     }
 
-    /// LLVM's limit for unrolling a loop of constant length; 4000 if never called. Its own default, 300, leaves
-    /// register arrays of 16 elements and more in local memory.
+    /// Sets LLVM's limit for unrolling a loop of constant length. Default: 4000. With LLVM's default of 300, register
+    /// arrays of 16 and more elements stay in local memory.
     pub fn unroll_threshold(mut self, units: u32) -> Self {
         self.unroll_threshold = units;
         self
     }
 
-    /// Compiles every crate with `cfg(cuda_std_checked)`, under which device memory is bounds-checked.
+    /// Compiles every crate with `cfg(cuda_std_checked)`, which enables bounds checks of device memory.
     pub fn checked(mut self, yes: bool) -> Self {
         self.checked = yes;
         self
     }
 
-    /// Asks for a newer PTX version than the architecture implies, for instructions that need it: (8, 3) for 8.3.
+    /// Sets a newer PTX version than the architecture implies, for instructions that need it: (8, 3) for 8.3.
     pub fn ptx_version(mut self, major: u32, minor: u32) -> Self {
         self.ptx_version = Some((major, minor));
         self
     }
 
-    /// Writes `to` for `from` at the beginning of source paths in the PTX, so that it is the same on every machine.
+    /// Replaces the prefix `from` of source paths in the PTX by `to`, so that the PTX is equal on every machine.
     pub fn remap_path_prefix(mut self, from: impl Into<PathBuf>, to: impl Into<PathBuf>) -> Self {
         self.remap.push((from.into(), to.into()));
         self
     }
 
-    /// Copies LLVM's last form of the code beside the PTX, with the ending `.ll`.
+    /// Copies the final LLVM IR next to the PTX, with the extension `.ll`.
     pub fn emit_llvm_ir(mut self, yes: bool) -> Self {
         self.emit_llvm_ir = yes;
         self
     }
 
-    /// Copies the PTX here: a file if the path ends in `.ptx` (with several architectures, each puts its name before
-    /// the ending: `kernels.sm_90.ptx`), else a folder that gets `<library>.<arch>.ptx`.
+    /// Copies the PTX to a path. If it ends in `.ptx`, it is a file; with several architectures each file gets the
+    /// architecture before the extension (`kernels.sm_90.ptx`). Otherwise it is a folder for `<library>.<arch>.ptx`.
     pub fn copy_to(mut self, path: impl Into<PathBuf>) -> Self {
         self.copy_to = Some(path.into());
         self
     }
 
-    /// The target folder; the kernel crate's workspace's if never called. Output goes to `cuda-builder` in it.
+    /// Sets the target folder; output goes to its folder `cuda-builder`. Default: the target folder of the kernel crate's
+    /// workspace.
     pub fn target_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(path.into());
         self
     }
 
-    /// The device toolchain: a name for rustup or a folder. `KAURI_DEVICE_TOOLCHAIN` if never called.
+    /// Sets the device toolchain: a rustup name or a folder. Default: `KAURI_DEVICE_TOOLCHAIN`.
     pub fn toolchain(mut self, toolchain: impl Into<String>) -> Self {
         self.toolchain = Some(toolchain.into());
         self
     }
 
-    /// Lets cargo write its progress and warnings to the terminal, instead of keeping them for the result.
+    /// Lets cargo write progress and warnings to the terminal instead of the result.
     pub fn inherit_stderr(mut self, yes: bool) -> Self {
         self.inherit_stderr = yes;
         self
@@ -213,7 +214,7 @@ impl CudaBuilder {
     /// Builds for one architecture.
     ///
     /// # Errors
-    /// As [`CudaBuilder::build`]; `BadArch` if several architectures were asked for.
+    /// As [`CudaBuilder::build`]; `BadArch` if several architectures are set.
     pub fn build_one(&self) -> Result<Ptx> {
         if self.archs.len() != 1 {
             let text = self.archs.iter().map(Arch::to_string).collect::<Vec<_>>().join(" ");
@@ -222,10 +223,10 @@ impl CudaBuilder {
         self.build().map(|mut built| built.remove(0))
     }
 
-    /// Builds, and gives one PTX file per architecture, in ascending order.
+    /// Builds and returns one PTX file per architecture, in ascending order.
     ///
     /// # Errors
-    /// `Compile` with the compiler's words; the errors of [`Toolchain::locate`]; `NotACrate`; `Io`.
+    /// `Compile` with the compiler's output; the errors of [`Toolchain::locate`]; `NotACrate`; `Io`.
     pub fn build(&self) -> Result<Vec<Ptx>> {
         let krate = Krate::open(&self.path)?;
         let target = match &self.target_dir {
@@ -240,7 +241,7 @@ impl CudaBuilder {
         if self.inherit_stderr || self.archs.len() == 1 {
             return self.archs.iter().map(compile).collect();
         }
-        // Most of a kernel build is one long pass on one core, so the architectures run side by side.
+        // Most of a kernel build is one long pass on one core, so architectures are built in parallel.
         thread::scope(|scope| {
             let running: Vec<_> = self.archs.iter().map(|arch| scope.spawn(move || compile(arch))).collect();
             running
@@ -256,7 +257,7 @@ impl CudaBuilder {
             options.toolchain = self.toolchain.clone();
         }
         match Toolchain::locate(&options) {
-            // Sources that the environment names are at hand: no network, nothing installed.
+            // Sources named by the environment need no network and no installation.
             Err(CudaBuilderError::NoRustSrc { .. }) if options.rust_src.is_some() => {
                 Toolchain::prepare(&options).map(|prepared| prepared.toolchain)
             }

@@ -1,4 +1,5 @@
-//! One compilation: cargo with the flags that make a crate one PTX file, the stamp, and the work on the text.
+//! One compilation: cargo with the flags that compile a crate to one PTX file, the stamp, and the postprocessing of the
+//! text.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,14 +13,14 @@ use crate::{bounds, files, labels, marker, process, stamp};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// The number of the work on the text: another one makes PTX of an earlier build stale.
+/// Version of the postprocessing; a new number makes PTX of earlier builds stale.
 const FORM: u32 = 1;
 
-/// Unstable features that the expansion of `#[kernel]` needs in the crate it is used in.
+/// Unstable features that the expansion of `#[kernel]` needs in the using crate.
 const DEVICE_FEATURES: [&str; 2] = ["abi_ptx", "asm_experimental_arch"];
 
-/// Variables that would change what the nested cargo builds, or where. A wrapper is set to nothing rather than
-/// removed: so it also overrides one from a configuration file.
+/// Environment variables that would change the nested cargo's build or output folder. A wrapper is set to the empty
+/// string rather than removed, which also overrides a wrapper of a configuration file.
 const CLEARED: [&str; 9] = [
     "RUSTFLAGS",
     "CARGO_ENCODED_RUSTFLAGS",
@@ -42,8 +43,8 @@ pub(crate) struct Compilation<'a> {
     pub(crate) arch: Arch,
 }
 
-/// Where a compilation puts what it makes. The same crate with other options has another folder, so that families
-/// of one crate do not undo each other's stamps.
+/// Output paths of a compilation. Different options of one crate have different folders, so that the families of a crate
+/// do not invalidate each other's stamps.
 struct Outputs {
     ptx: PathBuf,
     llvm_ir: PathBuf,
@@ -51,7 +52,7 @@ struct Outputs {
 }
 
 impl Compilation<'_> {
-    /// Compiles, unless the result is there.
+    /// Compiles, unless the result is up to date.
     pub(crate) fn run(&self) -> Result<Ptx> {
         let key = self.key();
         let outputs = self.outputs(&key);
@@ -59,7 +60,7 @@ impl Compilation<'_> {
             return self.finish(&outputs, true, String::new());
         }
         let _lock = files::Lock::acquire(&self.cargo_target_dir().with_extension("lock"))?;
-        // Another process may have compiled the same while this one waited.
+        // Another process may have compiled this while this one waited for the lock.
         if stamp::holds(&outputs.stamp, &key) {
             return self.finish(&outputs, true, String::new());
         }
@@ -67,7 +68,7 @@ impl Compilation<'_> {
         self.finish(&outputs, false, diagnostics)
     }
 
-    /// Everything besides the sources that decides what comes out.
+    /// Returns a key of all inputs other than the sources.
     fn key(&self) -> String {
         let flags = (self.rustflags(), self.cargo_arguments(), self.rustc_arguments(Path::new("")));
         let versions = (env!("CARGO_PKG_VERSION"), FORM, self.toolchain.id());
@@ -86,8 +87,8 @@ impl Compilation<'_> {
     }
 
     fn compile(&self, key: &str, outputs: &Outputs) -> Result<String> {
-        // Cargo does not know of files that rustc writes besides its own. With a folder of a new name the last step
-        // always runs, and what stands in it afterwards is of this run.
+        // Cargo does not know the extra files that rustc writes. With a new folder the last step always runs, and all
+        // files in the folder are from this run.
         let raw = files::unique_beside(&self.cargo_target_dir().join("raw"));
         files::create_dir(&raw)?;
         let result = self.compile_into(&raw, key, outputs);
@@ -99,14 +100,14 @@ impl Compilation<'_> {
         let begin = SystemTime::now();
         let diagnostics = self.run_cargo(raw)?;
         let ptx = self.finished(&raw.join("out.ptx"))?;
-        // The stamp goes last: it vouches for the other two.
+        // The stamp is written last, because it vouches for the other two files.
         files::write_atomic(&outputs.llvm_ir, files::read(&raw.join("out.ll"))?.as_bytes())?;
         files::write_atomic(&outputs.ptx, ptx.as_bytes())?;
         stamp::write(&outputs.stamp, key, begin, &self.inputs()?, &[&outputs.ptx, &outputs.llvm_ir])?;
         Ok(diagnostics)
     }
 
-    /// What rustc wrote, with launch bounds and without labels that nothing uses.
+    /// Returns rustc's PTX with launch bounds and without unused labels.
     fn finished(&self, raw: &Path) -> Result<String> {
         let text = labels::strip(&files::read(raw)?);
         let kernels: Vec<KernelInfo> =
@@ -114,7 +115,7 @@ impl Compilation<'_> {
         bounds::insert(&text, &kernels)
     }
 
-    /// The files that went in: what rustc read of this crate and its path dependencies, and their manifests.
+    /// Returns the input files: sources of this crate and its path dependencies, and their manifests.
     fn inputs(&self) -> Result<Vec<PathBuf>> {
         let dep_info =
             self.cargo_target_dir().join(TARGET).join("release").join(format!("{}.d", self.krate.library));
@@ -132,7 +133,7 @@ impl Compilation<'_> {
         command.current_dir(&self.krate.folder).args(self.cargo_arguments());
         command.arg("--target-dir").arg(self.cargo_target_dir());
         if !self.builder.inherit_stderr {
-            // What is kept is then only what the compiler has to say.
+            // The captured output then has only the compiler's diagnostics.
             command.arg("--quiet");
         }
         command.arg("--").args(self.rustc_arguments(raw));
@@ -149,7 +150,7 @@ impl Compilation<'_> {
             command.env(name, "");
         }
         command.env("RUSTC", self.toolchain.rustc());
-        // This form of the variable lets a flag hold spaces.
+        // Flags in this variable may contain spaces.
         command.env("CARGO_ENCODED_RUSTFLAGS", self.rustflags().join("\u{1f}"));
         let stderr = if self.builder.inherit_stderr { Stdio::inherit() } else { Stdio::piped() };
         let output = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).output();
@@ -165,7 +166,7 @@ impl Compilation<'_> {
         Err(CudaBuilderError::Compile { name, arch, diagnostics })
     }
 
-    /// Flags for every device crate, `core` included.
+    /// Returns the flags for every device crate, including `core`.
     fn rustflags(&self) -> Vec<String> {
         let builder = self.builder;
         let mut flags = vec![format!("-Ctarget-cpu={}", self.arch)];
@@ -175,7 +176,7 @@ impl Compilation<'_> {
         let features =
             DEVICE_FEATURES.map(str::to_owned).into_iter().chain(builder.device_features.iter().cloned());
         flags.push(format!("-Zcrate-attr=feature({})", features.collect::<Vec<_>>().join(",")));
-        // Some crates turn a feature on themselves, others do not use it, and some are meant for `core` alone.
+        // Some crates enable a feature themselves, some do not use it, and some features are internal to `core`.
         flags.extend(["-Aduplicate_features", "-Aunused_features", "-Ainternal_features"].map(str::to_owned));
         flags.push("--check-cfg=cfg(cuda_std_checked)".to_owned());
         if builder.checked {
@@ -187,9 +188,9 @@ impl Compilation<'_> {
         flags
     }
 
-    /// Fat LTO with one codegen unit makes one module of everything; without it, calls into `core` stay open.
-    /// `immediate-abort` makes a panic one trap instead of the formatting machinery. A library has no cdylib among
-    /// its crate types: it is asked for here, and only that, because cargo drops LTO for anything else beside it.
+    /// Returns cargo's arguments. Fat LTO with one codegen unit gives one module; without it, calls into `core` stay
+    /// unresolved. `immediate-abort` compiles a panic to one trap instead of formatting code. The crate type is set to
+    /// cdylib alone, because cargo drops LTO for any other type beside it.
     fn cargo_arguments(&self) -> Vec<String> {
         let builder = self.builder;
         let debug = match builder.debug {
@@ -223,8 +224,8 @@ impl Compilation<'_> {
         arguments
     }
 
-    /// Flags for the last crate alone: as RUSTFLAGS they would have every dependency generate code, and `core` would
-    /// fail to.
+    /// Returns the flags of the last crate only. As RUSTFLAGS they would make every dependency generate code, which fails
+    /// for `core`.
     fn rustc_arguments(&self, raw: &Path) -> Vec<OsString> {
         let builder = self.builder;
         let emit = |kind: &str, name: &str| {
@@ -234,7 +235,7 @@ impl Compilation<'_> {
         };
         let mut llvm = vec![
             format!("-unroll-threshold={}", builder.unroll_threshold),
-            // So that the threshold reaches register arrays and not every loop of constant length.
+            // Limits the unroll threshold to register arrays; otherwise it applies to every loop of constant length.
             "-unroll-full-max-count=128".to_owned(),
             format!("-nvptx-fma-level={}", u8::from(builder.fma_contraction)),
         ];
@@ -245,24 +246,24 @@ impl Compilation<'_> {
         if builder.fast_sqrt {
             llvm.push("-nvptx-prec-sqrtf32=0".to_owned());
         }
-        // No linker: the assembly is the result, and rustc's own linker for this target is a component of its own.
+        // No linker: the assembly is the result, and rustc's linker for this target is a separate component.
         let mut arguments = vec![emit("asm", "out.ptx"), emit("llvm-ir", "out.ll"), "-Zno-link".into()];
         arguments.extend(llvm.into_iter().map(|option| format!("-Cllvm-args={option}").into()));
         if !builder.features.is_empty() {
-            // With one family of entries, what the attributes of others name is not used.
+            // With one family of entries, items that only other families use are dead code.
             arguments.push("-Adead_code".into());
         }
         arguments
     }
 
-    /// Copies what is to be copied and reads the markers back.
+    /// Copies the requested files and parses the markers.
     fn finish(&self, outputs: &Outputs, fresh: bool, diagnostics: String) -> Result<Ptx> {
         let text = files::read(&outputs.ptx)?;
         let kernels = marker::markers(&text)?.into_iter().map(|(_, kernel)| kernel).collect();
         let path = match &self.builder.copy_to {
             None => outputs.ptx.clone(),
-            Some(wanted) => {
-                let copy = self.copy_path(wanted);
+            Some(destination) => {
+                let copy = self.copy_path(destination);
                 copy_if_other(&outputs.ptx, &copy)?;
                 if self.builder.emit_llvm_ir {
                     copy_if_other(&outputs.llvm_ir, &copy.with_extension("ll"))?;
@@ -283,18 +284,18 @@ impl Compilation<'_> {
         })
     }
 
-    fn copy_path(&self, wanted: &Path) -> PathBuf {
-        if wanted.extension().is_none_or(|extension| extension != "ptx") {
-            return wanted.join(format!("{}.{}.ptx", self.krate.library, self.arch));
+    fn copy_path(&self, destination: &Path) -> PathBuf {
+        if destination.extension().is_none_or(|extension| extension != "ptx") {
+            return destination.join(format!("{}.{}.ptx", self.krate.library, self.arch));
         }
         if self.builder.archs.len() == 1 {
-            return wanted.to_owned();
+            return destination.to_owned();
         }
-        wanted.with_extension(format!("{}.ptx", self.arch))
+        destination.with_extension(format!("{}.ptx", self.arch))
     }
 }
 
-/// An unchanged copy keeps its time: what includes it is not compiled again.
+/// Copies a file if the contents differ. An unchanged copy keeps its time, so that its users are not compiled again.
 fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from).map_err(CudaBuilderError::io("read", from))?;
     if fs::read(to).is_ok_and(|old| old == bytes) {

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, each with what to run next.
+//! Errors of this crate; each message says what to run next.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaBuilderError {
-    /// There is no nightly compiler to build device code with.
+    /// No nightly compiler for device code.
     #[error(
         "no nightly rustc for device code (looked for: {searched}): run `cargo xtask setup`, or \
          `rustup toolchain install {pinned} --profile minimal -c rust-src`, or set KAURI_DEVICE_TOOLCHAIN to a \
          toolchain's name or folder"
     )]
     NoToolchain {
-        /// What was looked for, with the reason each did not do.
+        /// The candidates, with the reason for which each was rejected.
         searched: String,
         /// The toolchain that this version is tested with.
         pinned: &'static str,
@@ -54,7 +54,7 @@ pub enum CudaBuilderError {
         toolchain: String,
         /// Its name for rustup.
         name: String,
-        /// What was tried and did not work, one line each; empty if nothing was.
+        /// Failed attempts, one line each; may be empty.
         tried: String,
     },
 
@@ -64,7 +64,7 @@ pub enum CudaBuilderError {
          of 1.{need}, or run `rustup component add rust-src` for that toolchain"
     )]
     SourceMismatch {
-        /// Where the sources lie.
+        /// Path of the sources.
         path: PathBuf,
         /// Their minor version.
         have: u32,
@@ -72,89 +72,89 @@ pub enum CudaBuilderError {
         need: u32,
     },
 
-    /// KAURI_RUST_SRC names something else than library sources.
+    /// KAURI_RUST_SRC does not name library sources.
     #[error(
         "{path} holds no Rust library sources ({reason}): KAURI_RUST_SRC must name a folder with \
          `library/core/src/lib.rs` (or the `library` folder itself), or a .tar, .tar.gz or .tar.xz of one"
     )]
     BadSource {
-        /// What was named.
+        /// The named path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
 
-    /// The crate to compile is not there, or has no readable manifest.
+    /// The crate to compile does not exist, or has no readable manifest.
     #[error("{path} is not a kernel crate: {reason}")]
     NotACrate {
-        /// The folder that was given.
+        /// The given folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
 
     /// Text that names no architecture.
     #[error("`{text}` is not an architecture ({reason}); examples: sm_75, sm_90, sm_90a")]
     BadArch {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: &'static str,
     },
 
-    /// The kernel crate does not compile. The compiler's own words follow.
+    /// The kernel crate does not compile; with the compiler's output.
     #[error("{name} does not compile for {arch}:\n{diagnostics}")]
     Compile {
         /// The crate.
         name: String,
         /// The architecture.
         arch: String,
-        /// What cargo and rustc wrote.
+        /// Output of cargo and rustc.
         diagnostics: String,
     },
 
-    /// The crate compiled, and what came out is not as expected.
+    /// The crate compiled, but the PTX is not as expected.
     #[error("the PTX of {name} is not as expected: {reason}")]
     BadPtx {
         /// The crate or file.
         name: String,
-        /// What is wrong, with the line.
+        /// The fault, with its line.
         reason: String,
     },
 
-    /// NVIDIA's assembler is not there.
+    /// NVIDIA's assembler was not found.
     #[error(
         "no ptxas (looked in {searched}): run `cargo xtask setup`, or install a CUDA toolkit, or set KAURI_PTXAS to \
          the program"
     )]
     NoPtxas {
-        /// The places looked at.
+        /// The searched paths.
         searched: String,
     },
 
-    /// A program that was run failed.
+    /// A program failed.
     #[error("`{command}` failed: {reason}")]
     Command {
         /// The command line.
         command: String,
-        /// Its exit and the end of what it wrote.
+        /// Its exit status and the last lines of its output.
         reason: String,
     },
 
     /// A file could not be read or written.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried: `read`, `write` …
+        /// The operation: `read`, `write` …
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl CudaBuilderError {
-    /// For `map_err` on a call that touches `path`.
+    /// Returns a function for `map_err` that adds the action and the path.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CudaBuilderError {
         move |source| CudaBuilderError::Io { action, path: path.to_owned(), source }
     }

@@ -1,4 +1,4 @@
-//! File work that must hold when two processes do it at once: atomic writes, locks, trees of hard links, hashes.
+//! File operations that are safe with concurrent processes: atomic writes, locks, trees of hard links, hashes.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +17,7 @@ pub(crate) fn create_dir(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(CudaBuilderError::io("create", path))
 }
 
-/// Writes beside the file and renames: a reader sees the old text or the new, never a part.
+/// Writes a temporary file next to `path` and renames it: a reader sees the old or the new text, never a part.
 pub(crate) fn write_atomic(path: &Path, text: &[u8]) -> Result<()> {
     if let Some(parent) = path.parent() {
         create_dir(parent)?;
@@ -30,7 +30,7 @@ pub(crate) fn write_atomic(path: &Path, text: &[u8]) -> Result<()> {
     })
 }
 
-/// A hidden name in the same folder that no other process or thread uses.
+/// Returns a hidden path in the same folder that no other process or thread uses.
 pub(crate) fn unique_beside(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -38,7 +38,7 @@ pub(crate) fn unique_beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.{unique}", process::id()))
 }
 
-/// Held until dropped; another process that wants the same file waits.
+/// A file lock, held until dropped; other processes wait for it.
 pub(crate) struct Lock {
     _file: File,
 }
@@ -59,17 +59,17 @@ impl Lock {
     }
 }
 
-/// Whether [`copy_tree`] shares the bytes of files with the original.
+/// How [`copy_tree`] copies files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// Hard links; real copies where the file system is another one.
+    /// Hard links; copies across file systems.
     Links,
-    /// Real copies, which do not change when the original does.
+    /// Copies, which do not change with the original.
     Copies,
 }
 
-/// Makes `to` a tree with the files of `from`. Symbolic links become what they point to: rustc finds its own folder
-/// by the real path of its library, so a link out of the tree would lead it back to the original.
+/// Copies the tree `from` to `to`. Symbolic links are replaced by their targets: rustc finds its folder by the real path
+/// of its library, so a link out of the tree would lead it back to the original.
 pub(crate) fn copy_tree(from: &Path, to: &Path, sharing: Sharing) -> Result<()> {
     create_dir(to)?;
     let entries = fs::read_dir(from).map_err(CudaBuilderError::io("read", from))?;
@@ -93,14 +93,14 @@ fn copy_file(source: &Path, target: &Path, sharing: Sharing) -> io::Result<()> {
     fs::copy(source, target).map(drop)
 }
 
-/// A 64-bit hash as hexadecimal digits. It tells changes apart and defends against nobody.
+/// Returns a 64-bit hash as hexadecimal digits. It detects changes; it is not cryptographic.
 pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> String {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
-/// The hash of a file's contents, `None` if it cannot be read.
+/// Returns the hash of a file's contents, `None` if it cannot be read.
 pub(crate) fn hash_file(path: &Path) -> Option<String> {
     fs::read(path).ok().map(|bytes| hash_of(&bytes))
 }

@@ -1,5 +1,5 @@
-//! The little that has to be known of a kernel crate before cargo is asked: its names, its manifests, where its
-//! workspace keeps build output. Starting cargo for this would cost more than a whole unchanged build.
+//! Facts about a kernel crate that are read without cargo: its names, its manifests, its target folder. Starting cargo for
+//! these would cost more than a whole unchanged build.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Krate {
         Ok(Krate { package: package.to_owned(), library, folder })
     }
 
-    /// The target folder: `CARGO_TARGET_DIR`, else the one of the build script that calls, else the workspace's.
+    /// Returns the target folder: `CARGO_TARGET_DIR`, else that of the calling build script, else the workspace's.
     pub(crate) fn target_dir(&self) -> PathBuf {
         if let Some(folder) = env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty()) {
             return std::path::absolute(&folder).unwrap_or_else(|_| folder.into());
@@ -39,7 +39,7 @@ impl Krate {
         self.workspace().join("target")
     }
 
-    /// The nearest folder upwards whose manifest is a workspace, else the crate's own.
+    /// Returns the nearest ancestor whose manifest is a workspace, else the crate's folder.
     fn workspace(&self) -> &Path {
         self.folder
             .ancestors()
@@ -50,7 +50,7 @@ impl Krate {
             .unwrap_or(&self.folder)
     }
 
-    /// Files that decide how the crate is built and that rustc does not read.
+    /// Returns the files that influence the build and that rustc does not read.
     pub(crate) fn manifests(&self) -> Vec<PathBuf> {
         let upwards = self.folder.ancestors().take(8);
         upwards
@@ -67,12 +67,12 @@ fn target_of_build_script(out: &Path) -> Option<PathBuf> {
     out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
 }
 
-/// The manifest next to or above a source file.
+/// Returns the manifest next to or above a source file.
 pub(crate) fn manifest_of(source: &Path) -> Option<PathBuf> {
     source.ancestors().skip(1).map(|folder| folder.join("Cargo.toml")).find(|path| path.is_file())
 }
 
-/// The source files that cargo lists in a dep-info file, those of path dependencies included.
+/// Returns the source files that cargo lists in a dep-info file, including those of path dependencies.
 pub(crate) fn dep_info(path: &Path) -> Result<Vec<PathBuf>> {
     let text = files::read(path)?;
     // `output: source source…` with spaces in names escaped by a backslash.
@@ -86,7 +86,7 @@ pub(crate) fn dep_info(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
-/// `key = "value"` in a section of a manifest. Enough for names, which are always written so.
+/// Returns the value of `key = "value"` in a section of a manifest. Suffices for names, which are always written so.
 fn string_in<'a>(manifest: &'a str, section: &str, key: &str) -> Option<&'a str> {
     let mut inside = false;
     for line in manifest.lines().map(str::trim) {

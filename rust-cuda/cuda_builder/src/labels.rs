@@ -1,10 +1,10 @@
-//! Labels that only debug information would point at. LLVM writes one beside every place in the source, an eighth of the text,
-//! and with line tables alone nothing refers to them.
+//! Removes labels that only debug information uses. LLVM writes one for every source location, an eighth of the text; with
+//! line tables alone nothing refers to them.
 
-/// How their names begin.
+/// Prefix of these labels' names.
 const PREFIX: &str = "$L__tmp";
 
-/// The PTX without them; as it is if anything refers to one.
+/// Returns the PTX without these labels; unchanged if anything refers to one.
 pub(crate) fn strip(ptx: &str) -> String {
     let is_label = |line: &str| line.starts_with(PREFIX) && line.trim_end().ends_with(':');
     if ptx.lines().any(|line| line.contains(PREFIX) && !is_label(line)) {

@@ -1,4 +1,4 @@
-//! Compiles a Rust kernel crate to PTX with a stock nightly rustc: no CUDA toolkit, no own compiler.
+//! Compiles a Rust kernel crate to PTX with a stock nightly rustc: no CUDA toolkit, no custom compiler.
 //!
 //! ```no_run
 //! use cuda_builder::{Arch, CudaBuilder};
@@ -10,9 +10,9 @@
 //! # Ok::<(), cuda_builder::CudaBuilderError>(())
 //! ```
 //!
-//! [`CudaBuilder`] drives cargo, [`toolchain`] chooses the nightly and brings its library sources, [`lint`] reads
-//! what came out, [`ptxas`] asks NVIDIA's assembler for registers and spills. The crate itself builds on stable and
-//! prints nothing: everything it has to say is in its results and errors.
+//! [`CudaBuilder`] drives cargo, [`toolchain`] chooses the nightly and fetches its library sources, [`lint`] checks the
+//! PTX, [`ptxas`] runs NVIDIA's assembler for registers and spills. The crate itself builds on stable and prints nothing;
+//! all information is in its results and errors.
 //!
 //! # Environment
 //! | variable | meaning |
@@ -20,7 +20,7 @@
 //! | `KAURI_DEVICE_TOOLCHAIN` | the nightly for device code: a name for rustup or a folder; else [`toolchain::PINNED`], else `nightly` |
 //! | `KAURI_RUST_SRC` | library sources to use with it: a folder, or a .tar, .tar.gz or .tar.xz |
 //! | `KAURI_PTXAS` | the assembler |
-//! | `CARGO_TARGET_DIR` | where output goes, unless [`CudaBuilder::target_dir`] says |
+//! | `CARGO_TARGET_DIR` | the target folder, unless [`CudaBuilder::target_dir`] is called |
 //!
 //! # A kernel crate
 //! An ordinary library that depends on `cuda_std`; no `crate-type` and no `#![feature]` are needed. In a build script:
@@ -57,5 +57,5 @@ pub use marker::KernelInfo;
 pub use ptxas::{KernelResources, Ptxas};
 pub use toolchain::Toolchain;
 
-/// What every fallible call of this crate returns.
+/// Result of every fallible call of this crate.
 pub type Result<T, E = CudaBuilderError> = std::result::Result<T, E>;

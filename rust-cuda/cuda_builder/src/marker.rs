@@ -1,26 +1,26 @@
-//! The line that `#[kernel]` leaves in the PTX for each entry.
+//! Parses the marker line that `#[kernel]` writes into the PTX for each entry.
 //!
 //! `// kauri.kernel name=<entry> block=<n> min_blocks=<n> max_regs=<n> shared=<bytes> hot=<0|1> params=<b1>,<b2>,…`
 //!
-//! It comes from a `global_asm!`, which ends up in the PTX as it stands, also from a dependency. So what a kernel
-//! says about itself travels with the PTX, and nothing has to be passed beside it.
+//! It comes from a `global_asm!`, which rustc copies verbatim into the PTX, also from a dependency. The properties of a
+//! kernel therefore travel with the PTX, without a second file.
 
 use crate::{CudaBuilderError, Result};
 
-/// What a kernel says about itself.
+/// Properties that a kernel declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
     /// The entry's name in the PTX.
     pub name: String,
-    /// Threads per block that the kernel is compiled for; 0 is any number.
+    /// Threads per block that the kernel is compiled for; 0 means any number.
     pub block: u32,
-    /// Blocks that are to fit on a multiprocessor at once; 0 leaves it to the assembler.
+    /// Minimum number of resident blocks per multiprocessor; 0 leaves it to the assembler.
     pub min_blocks: u32,
-    /// Registers a thread may take; 0 leaves it to the assembler.
+    /// Maximum number of registers per thread; 0 leaves it to the assembler.
     pub max_regs: u32,
-    /// Bytes of dynamic shared memory that the kernel needs at least.
+    /// Minimum bytes of dynamic shared memory.
     pub shared: u32,
-    /// Whether the lint holds it to the rules of a hot loop.
+    /// True if the lint applies the rules of hot loops.
     pub hot: bool,
     /// The size of each parameter in bytes, in order.
     pub params: Vec<u32>,
@@ -28,7 +28,7 @@ pub struct KernelInfo {
 
 const PREFIX: &str = "// kauri.kernel ";
 
-/// The markers in a PTX text, with the number of the line each stands on (the first is 1).
+/// Returns the markers in a PTX text, with their line numbers (the first line is 1).
 pub(crate) fn markers(ptx: &str) -> Result<Vec<(usize, KernelInfo)>> {
     let lines = ptx.lines().enumerate();
     lines

@@ -1,4 +1,4 @@
-//! Running other programs: output captured, time bounded.
+//! Runs other programs with captured output and a time limit.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{CudaBuilderError, Result};
 
-/// What a program wrote and whether it succeeded.
+/// Output of a program, and whether it succeeded.
 pub(crate) struct Output {
     pub(crate) success: bool,
     pub(crate) stdout: String,
@@ -24,7 +24,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<Output> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| fail(error.to_string()))?;
-    // Both pipes are drained while waiting: a full pipe would stop the program for ever.
+    // Both pipes are drained while waiting, because a full pipe would block the program forever.
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
     let success = wait(&mut child, limit).map_err(|error| fail(error.to_string()))?;
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<Output> {
     })
 }
 
-/// Like [`run`], and a failing exit is an error that ends with the program's last lines.
+/// Like [`run`]; a failing exit status is an error that ends with the program's last lines.
 pub(crate) fn run_ok(command: &mut Command, limit: Duration) -> Result<Output> {
     let output = run(command, limit)?;
     if output.success {
@@ -48,7 +48,7 @@ pub(crate) fn run_ok(command: &mut Command, limit: Duration) -> Result<Output> {
     Err(CudaBuilderError::Command { command: describe(command), reason: last_lines(text, 5) })
 }
 
-/// The command line, for messages.
+/// Returns the command line, for messages.
 pub(crate) fn describe(command: &Command) -> String {
     let mut line = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
@@ -67,7 +67,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String>
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // A read error ends the text early; the program's exit status still tells success.
+            // A read error truncates the text; the exit status still tells success.
             let _ = pipe.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()

@@ -1,8 +1,7 @@
-//! The note beside each PTX file that says from what it was made, so that unchanged kernels cost nothing.
+//! The stamp file next to each PTX file, which records its inputs, so that unchanged kernels cost nothing.
 //!
-//! It holds a key (options, toolchain, this crate's version) and the hash of every file that went in or came out. When
-//! all of it still holds, cargo is not started at all. Contents decide and times do not: a fresh checkout
-//! with an old target folder, or a file touched and put back, is unchanged.
+//! A stamp holds a key (options, toolchain, this crate's version) and the hash of every input and output file. If all
+//! match, cargo is not started. Contents are compared, not times: a fresh checkout with an old target folder is unchanged.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,7 +10,7 @@ use crate::{Result, files};
 
 const HEADER: &str = "kauri-stamp 1";
 
-/// Whether what the stamp at `path` describes was made under `key` and is unchanged.
+/// True if the stamp at `path` has this key and all its files are unchanged.
 pub(crate) fn holds(path: &Path, key: &str) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| text_holds(&text, key).unwrap_or(false))
 }
@@ -30,14 +29,14 @@ fn text_holds(text: &str, key: &str) -> Option<bool> {
     Some(true)
 }
 
-/// The files that a stamp speaks of.
+/// Returns the files that a stamp lists.
 pub(crate) fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
     let text = files::read(path)?;
     Ok(text.lines().skip(2).filter_map(|line| Some(PathBuf::from(line.split_once(' ')?.1))).collect())
 }
 
-/// Writes the stamp of a compilation that began at `begin`. An input that is gone, or that was changed while the
-/// compiler ran, makes a stamp that never holds: nobody knows which of its contents was compiled.
+/// Writes the stamp of a compilation that began at `begin`. If an input is gone or changed while the compiler ran, the
+/// stamp never holds, because it is unknown which contents were compiled.
 pub(crate) fn write(
     path: &Path,
     key: &str,

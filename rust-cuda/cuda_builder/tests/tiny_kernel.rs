@@ -1,6 +1,6 @@
-//! Builds a tiny kernel crate, written by the test itself, all the way to PTX and looks at what came out.
+//! Builds a tiny kernel crate, written by the test, to PTX and checks the result.
 //!
-//! Needs a device toolchain. Without one the tests say so in a line and pass, except where `CI=true`.
+//! Needs a device toolchain. Without one the tests print a line and pass, except with `CI=true`.
 
 use std::env;
 use std::fs;
@@ -26,7 +26,7 @@ unexpected_cfgs = "deny"
 [workspace]
 "#;
 
-/// No `#![feature]` here: the builder turns on what device code needs.
+/// Has no `#![feature]`: the builder enables the features that device code needs.
 const SOURCE: &str = r#"
 #![no_std]
 use core::arch::nvptx::{_block_dim_x, _block_idx_x, _syncthreads, _thread_idx_x};

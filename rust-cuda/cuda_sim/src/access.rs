@@ -8,7 +8,7 @@ use crate::state::{At, State, Watch};
 use cuda_std::atomic::Scope;
 use cuda_std::simt::{Access, AccessKind, Space};
 
-/// Largest number of waiting stores of a block before some are written out.
+/// Largest number of delayed stores of a block; beyond it some are written to memory.
 const MAX_DELAYED: usize = 64;
 
 /// Why an access is not performed.
@@ -19,26 +19,26 @@ pub(crate) enum Fault {
     Conflict(Stamp, Conflict),
 }
 
-/// What is remarkable about an access that was performed.
+/// Findings about an access that was performed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Notice {
-    /// Bytes were read that nothing was written to.
+    /// The access read bytes that were never written.
     pub(crate) unwritten: bool,
-    /// It is the access that the second run looks for.
+    /// The access is the one that the second run searches.
     pub(crate) watched: bool,
 }
 
-/// A region by its place.
+/// Index of a region in global memory, or of a region in the block's shared memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum RegionIndex {
     Global(usize),
     Shared(usize),
 }
 
-/// A checked place.
+/// A checked access: where its bytes are.
 #[derive(Clone, Copy)]
-struct Found {
-    place: Place,
+struct CheckedAccess {
+    index: RegionIndex,
     offset: usize,
     notice: Notice,
 }
@@ -49,16 +49,16 @@ impl State<'_> {
     /// # Safety
     /// `to` must be valid for writes of the access's bytes.
     pub(crate) unsafe fn load(&mut self, at: At, access: &Access, to: *mut u8) -> Result<Notice, Fault> {
-        let found = self.check(at, access, Mode::Load)?;
-        let from = self.region(at, found.place).at(found.offset, access.bytes);
+        let checked = self.check(at, access, Mode::Load)?;
+        let from = self.region(at, checked.index).at(checked.offset, access.bytes);
         // SAFETY: `from` is checked, `to` is the caller's, and they do not overlap.
         unsafe { copy(from, to, access.bytes) };
-        if self.options.delay_stores && matches!(found.place, Place::Global(_)) {
+        if self.options.delay_stores && matches!(checked.index, RegionIndex::Global(_)) {
             // SAFETY: initialized by the copy.
             let to = unsafe { std::slice::from_raw_parts_mut(to, access.bytes) };
             self.blocks[at.block].delayed.overlay(access.address, to);
         }
-        Ok(found.notice)
+        Ok(checked.notice)
     }
 
     /// Performs a store.
@@ -66,18 +66,18 @@ impl State<'_> {
     /// # Safety
     /// `from` must be valid for reads of the access's bytes.
     pub(crate) unsafe fn store(&mut self, at: At, access: &Access, from: *const u8) -> Result<Notice, Fault> {
-        let found = self.check(at, access, Mode::Store)?;
-        let is_global = matches!(found.place, Place::Global(_));
+        let checked = self.check(at, access, Mode::Store)?;
+        let is_global = matches!(checked.index, RegionIndex::Global(_));
         if self.options.delay_stores && is_global {
             if !releases_to_device(access.kind) {
                 // SAFETY: of the caller.
                 let bytes = unsafe { std::slice::from_raw_parts(from, access.bytes) };
                 self.store_later(at, access.address, bytes);
-                return Ok(found.notice);
+                return Ok(checked.notice);
             }
             self.flush_block(at.block);
         }
-        let to = self.region(at, found.place).at(found.offset, access.bytes);
+        let to = self.region(at, checked.index).at(checked.offset, access.bytes);
         // SAFETY: `to` is checked, `from` is the caller's, and they do not overlap.
         let changed = unsafe {
             let changed = !same(from, to, access.bytes);
@@ -85,8 +85,8 @@ impl State<'_> {
             changed
         };
         self.version += u64::from(changed);
-        self.region(at, found.place).written.set(found.offset, access.bytes);
-        Ok(found.notice)
+        self.region(at, checked.index).written.set(checked.offset, access.bytes);
+        Ok(checked.notice)
     }
 
     /// Performs an atomic read-modify-write.
@@ -96,27 +96,27 @@ impl State<'_> {
         access: &Access,
         op: &mut dyn FnMut(*mut u8),
     ) -> Result<Notice, Fault> {
-        let found = self.check(at, access, Mode::Update)?;
-        if self.options.delay_stores && matches!(found.place, Place::Global(_)) {
+        let checked = self.check(at, access, Mode::Update)?;
+        if self.options.delay_stores && matches!(checked.index, RegionIndex::Global(_)) {
             for (key, chunk) in self.blocks[at.block].delayed.take_range(access.address, access.bytes) {
-                self.write_out(key, &chunk);
+                self.write_to_memory(key, &chunk);
             }
             if releases_to_device(access.kind) {
                 self.flush_block(at.block);
             }
         }
-        let place = self.region(at, found.place).at(found.offset, access.bytes);
+        let target = self.region(at, checked.index).at(checked.offset, access.bytes);
         let mut before = [0u8; 16];
         let kept = access.bytes.min(16);
-        // SAFETY: `place` is checked; `op` touches no more than the access's bytes, says its maker.
+        // SAFETY: `target` is checked; `op` touches no more than the access's bytes, says its maker.
         let changed = unsafe {
-            copy(place, before.as_mut_ptr(), kept);
-            op(place);
-            !same(place, before.as_ptr(), kept)
+            copy(target, before.as_mut_ptr(), kept);
+            op(target);
+            !same(target, before.as_ptr(), kept)
         };
         self.version += u64::from(changed);
-        self.region(at, found.place).written.set(found.offset, access.bytes);
-        Ok(found.notice)
+        self.region(at, checked.index).written.set(checked.offset, access.bytes);
+        Ok(checked.notice)
     }
 
     fn store_later(&mut self, at: At, address: usize, bytes: &[u8]) {
@@ -130,17 +130,17 @@ impl State<'_> {
     }
 
     #[inline]
-    fn region(&mut self, at: At, place: Place) -> &mut Region {
-        match place {
-            Place::Global(index) => self.memory.region(index),
-            Place::Shared(index) => &mut self.blocks[at.block].shared.regions[index],
+    fn region(&mut self, at: At, index: RegionIndex) -> &mut Region {
+        match index {
+            RegionIndex::Global(index) => self.memory.region(index),
+            RegionIndex::Shared(index) => &mut self.blocks[at.block].shared.regions[index],
         }
     }
 
     /// Finds the bytes of an access and makes all checks.
     #[inline]
-    fn check(&mut self, at: At, access: &Access, mode: Mode) -> Result<Found, Fault> {
-        let (place, offset) = self.locate(at, access)?;
+    fn check(&mut self, at: At, access: &Access, mode: Mode) -> Result<CheckedAccess, Fault> {
+        let (index, offset) = self.locate(at, access)?;
         let block = &mut self.blocks[at.block];
         block.threads[at.thread as usize].time += 1;
         let mut notice = Notice::default();
@@ -149,26 +149,26 @@ impl State<'_> {
                 let time = block.threads[at.thread as usize].time;
                 notice.watched = watch == Watch { block: block.number, thread: at.thread, time };
             }
-            self.check_race(at, access, mode, place, offset)?;
+            self.check_race(at, access, mode, index, offset)?;
         }
         if self.options.checks.uninitialized && mode != Mode::Store {
-            notice.unwritten = self.reads_unwritten(at, access, place, offset);
+            notice.unwritten = self.reads_unwritten(at, access, index, offset);
         }
-        Ok(Found { place, offset, notice })
+        Ok(CheckedAccess { index, offset, notice })
     }
 
     #[inline]
-    fn locate(&mut self, at: At, access: &Access) -> Result<(Place, usize), Fault> {
+    fn locate(&mut self, at: At, access: &Access) -> Result<(RegionIndex, usize), Fault> {
         if access.index >= access.len {
             return Err(Fault::OutOfBounds);
         }
         let (address, bytes) = (access.address, access.bytes);
-        let place = match access.space {
-            Space::Global => self.memory.find(address).map(Place::Global),
-            Space::Shared => self.blocks[at.block].shared.find(address).map(Place::Shared),
+        let index = match access.space {
+            Space::Global => self.memory.find(address).map(RegionIndex::Global),
+            Space::Shared => self.blocks[at.block].shared.find(address).map(RegionIndex::Shared),
         };
-        let Some(place) = place else { return Err(Fault::BadAddress(self.why_bad(access))) };
-        let region = self.region(at, place);
+        let Some(index) = index else { return Err(Fault::BadAddress(self.why_bad(access))) };
+        let region = self.region(at, index);
         let offset = address - region.base();
         if bytes > region.bytes() - offset {
             return Err(Fault::BadAddress(BadAddress::CrossesEnd));
@@ -176,7 +176,7 @@ impl State<'_> {
         if !address.is_multiple_of(access.align) {
             return Err(Fault::BadAddress(BadAddress::Misaligned { align: access.align }));
         }
-        Ok((place, offset))
+        Ok((index, offset))
     }
 
     #[cold]
@@ -197,23 +197,25 @@ impl State<'_> {
         }
     }
 
-    /// Looks for an unordered access, then lets an atomic access order others.
+    /// Searches an unordered earlier access, then applies the ordering effect of an atomic access.
     #[inline]
     fn check_race(
         &mut self,
         at: At,
         access: &Access,
         mode: Mode,
-        place: Place,
+        index: RegionIndex,
         offset: usize,
     ) -> Result<(), Fault> {
         let Self { blocks, memory, samples, released, tag, .. } = self;
         let block = &mut blocks[at.block];
         let (here, block_tag) = (block.here(at.thread), block.tag());
         let clock = &mut block.clocks[at.thread as usize];
-        let (region, tag, released) = match place {
-            Place::Global(index) => (memory.region(index), *tag, released),
-            Place::Shared(index) => (&mut block.shared.regions[index], block_tag, &mut block.shared.released),
+        let (region, tag, released) = match index {
+            RegionIndex::Global(index) => (memory.region(index), *tag, released),
+            RegionIndex::Shared(index) => {
+                (&mut block.shared.regions[index], block_tag, &mut block.shared.released)
+            }
         };
         let class = match access.kind {
             AccessKind::Plain => Class::Plain,
@@ -225,7 +227,7 @@ impl State<'_> {
         let knows = |s: &Stamp| clock.knows(here, s.block, s.thread.into(), s.barriers, s.time);
         let conflict = region.shadow.access((offset, access.bytes), tag, stamp, samples, knows);
         if let Some((earlier, conflict)) = conflict {
-            // After a read of what was never written only its explanation is of interest.
+            // After a read of unwritten bytes only the access that explains the read matters.
             let explains = words(access).any(|word| self.unwritten_words.contains_key(&word));
             if explains || self.unwritten_read.is_none() {
                 self.explains_unwritten = explains;
@@ -258,12 +260,13 @@ impl State<'_> {
         Ok(())
     }
 
-    /// The access as reports show it.
+    /// Describes the access for reports.
     #[cold]
     pub(crate) fn describe(&mut self, at: At, access: &Access, mode: Mode) -> AccessInfo {
         let in_region = |r: &Region| r.offset_of(access.address).map(|offset| (r.label.clone(), offset));
         let in_global = self.memory.find(access.address).and_then(|i| in_region(self.memory.region(i)));
-        let place = in_global.or_else(|| self.blocks[at.block].shared.regions.iter().find_map(in_region));
+        let allocation =
+            in_global.or_else(|| self.blocks[at.block].shared.regions.iter().find_map(in_region));
         AccessInfo {
             space: access.space,
             kind: access.kind,
@@ -271,13 +274,13 @@ impl State<'_> {
             index: access.index,
             len: access.len,
             bytes: access.bytes,
-            place,
+            allocation,
         }
     }
 
-    fn reads_unwritten(&mut self, at: At, access: &Access, place: Place, offset: usize) -> bool {
-        let delay = self.options.delay_stores && matches!(place, Place::Global(_));
-        let region = self.region(at, place);
+    fn reads_unwritten(&mut self, at: At, access: &Access, index: RegionIndex, offset: usize) -> bool {
+        let delay = self.options.delay_stores && matches!(index, RegionIndex::Global(_));
+        let region = self.region(at, index);
         let Some(first) = region.first_unwritten(offset, access.bytes) else { return false };
         if !delay {
             return true;
@@ -291,7 +294,7 @@ impl State<'_> {
     }
 }
 
-/// The words that an access touches.
+/// Addresses of the words that an access touches.
 pub(crate) fn words(access: &Access) -> impl Iterator<Item = usize> + use<> {
     access.address / 4..(access.address + access.bytes).div_ceil(4)
 }
@@ -301,10 +304,10 @@ fn releases_to_device(kind: AccessKind) -> bool {
     matches!(kind, AccessKind::Atomic(order, scope) if releases(order) && scope != Scope::Block)
 }
 
-/// Copies bytes; the usual sizes without a call.
+/// Copies bytes; inlines the usual sizes.
 ///
 /// # Safety
-/// As `copy_nonoverlapping`.
+/// `from` must be valid for reads of `bytes` bytes, `to` for writes, and they must not overlap.
 #[inline]
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: of the caller; arrays of bytes have no alignment.
@@ -317,7 +320,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// True if two places hold the same bytes.
+/// True if two ranges of memory hold equal bytes.
 ///
 /// # Safety
 /// Both must be valid for reads.

@@ -8,15 +8,15 @@ use crate::shared::Shared;
 use crate::warp::Warp;
 use cuda_std::simt::{Barrier, Site, WarpOp, WarpResult};
 
-/// What a thread does.
+/// State of a simulated thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Status {
-    /// It runs or could run.
+    /// Runs, or could run.
     Ready,
-    /// It has nothing to do until another thread changes something.
+    /// Waits in a spin loop until another thread changes memory.
     Spinning,
     AtBarrier(Barrier, bool),
-    /// Operation, mask, contribution.
+    /// Waits at a warp operation: operation, mask, the lane's operand.
     InWarp(WarpOp, u32, u64),
     Exited,
 }
@@ -25,15 +25,15 @@ pub(crate) enum Status {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thread {
     pub(crate) status: Status,
-    /// Where it waits, if it does.
+    /// Source location where the thread waits.
     pub(crate) site: Option<Site>,
-    /// Number of the call chain to there.
+    /// Number of the call chain to `site`.
     pub(crate) chain: u32,
     /// Number of its last access.
     pub(crate) time: Time,
-    /// What the barrier or warp operation gives.
+    /// Result of the barrier or warp operation.
     pub(crate) result: WarpResult,
-    /// Version of memory when it last left a spin hint, and how often it saw no change since.
+    /// Version of memory when the thread last left a spin hint; `idle_spins` counts the hints since then that saw no change.
     pub(crate) seen: u64,
     pub(crate) idle_spins: u32,
 }
@@ -50,7 +50,7 @@ impl Thread {
     };
 }
 
-/// A block on the device.
+/// A resident block.
 pub(crate) struct Block {
     /// Index in the grid, as one number and as coordinates.
     pub(crate) number: u32,
@@ -60,7 +60,7 @@ pub(crate) struct Block {
     pub(crate) warps: Vec<Warp>,
     pub(crate) shared: Shared,
     pub(crate) delayed: StoreBuffer,
-    /// What sequentially consistent fences of block scope knew.
+    /// Accesses that earlier sequentially consistent fences of block scope had ordered.
     pub(crate) sequential: Known,
     /// Barriers passed.
     pub(crate) barriers: u32,
@@ -69,16 +69,16 @@ pub(crate) struct Block {
     pub(crate) in_warp: u32,
 }
 
-/// Whether a block's threads wait for each other in vain.
+/// How the waiting threads of a block can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meeting {
-    /// Some can still come.
+    /// Some threads still run.
     Open,
-    /// All are at one barrier.
+    /// All threads wait at one barrier.
     Barrier,
-    /// All are at barriers, but not at one.
+    /// All threads wait at barriers, but not at the same one.
     Mismatch,
-    /// None can go on.
+    /// No thread can continue.
     Deadlock,
 }
 
@@ -100,7 +100,7 @@ impl Block {
         }
     }
 
-    /// Becomes another block, with all threads before their first step.
+    /// Starts another block in this slot: all threads are before their first step.
     pub(crate) fn start(&mut self, number: u32, index: [u32; 3]) {
         let threads = self.threads.len();
         (self.number, self.index) = (number, index);
@@ -113,7 +113,7 @@ impl Block {
         (self.barriers, self.live, self.at_barrier, self.in_warp) = (0, threads as u32, 0, 0);
     }
 
-    /// Tells the block's use of its shared memory from that of blocks before.
+    /// Tag of the block in shadows of shared memory; distinguishes it from earlier blocks in this slot.
     pub(crate) fn tag(&self) -> u32 {
         self.number + 1
     }
@@ -123,7 +123,7 @@ impl Block {
         Here { block: self.number, thread, barriers: self.barriers, time }
     }
 
-    /// What the block's threads have come to.
+    /// Returns how the block's threads can continue.
     pub(crate) fn meeting(&self) -> Meeting {
         if self.live == 0 || self.at_barrier + self.in_warp < self.live {
             return Meeting::Open;
@@ -144,7 +144,7 @@ impl Block {
         Meeting::Barrier
     }
 
-    /// Completes the barrier at which all live threads are.
+    /// Completes the barrier at which all live threads wait.
     pub(crate) fn pass_barrier(&mut self) {
         let (mut count, mut kind) = (0, Barrier::Sync);
         for thread in &self.threads {

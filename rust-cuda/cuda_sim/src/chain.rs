@@ -1,4 +1,4 @@
-//! Call chains: how a thread came to where it is, from the kernel down to the call into `cuda_std`.
+//! Call chains: the calls from the kernel down to a call into `cuda_std`.
 
 use crate::fiber::run_one_thread;
 use cuda_std::simt::Site;
@@ -19,16 +19,16 @@ pub struct Frame {
     pub column: u32,
 }
 
-/// The calls from the place of an operation (first) out to the kernel (last).
+/// The calls from the location of an operation (first) out to the kernel (last).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain(pub Vec<Frame>);
 
-/// Return addresses of a stack, innermost first: cheap to take, resolved only if somebody reads them.
+/// Return addresses of a stack, innermost first. Cheap to capture; resolved only for a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct RawChain(Vec<usize>);
 
 impl RawChain {
-    /// The calling stack. On the stack of a simulated thread it ends at that thread's entry.
+    /// Captures the calling stack. On the stack of a simulated thread it ends at the thread's entry.
     #[inline(never)]
     pub(crate) fn capture() -> Self {
         let mut addresses = Vec::with_capacity(32);
@@ -39,13 +39,13 @@ impl RawChain {
         Self(addresses)
     }
 
-    /// The part of the stack that is the kernel's.
+    /// Resolves the kernel's part of the stack.
     pub(crate) fn resolve(&self) -> Chain {
         self.resolve_known().0
     }
 
-    /// The part of the stack that is the kernel's, and whether each call's place is known: where the compiler made one
-    /// call of two it is not.
+    /// Resolves the kernel's part of the stack. The flag is false if the location of a call is unknown, which happens
+    /// where the compiler merged two calls.
     pub(crate) fn resolve_known(&self) -> (Chain, bool) {
         let (mut frames, mut in_kernel, mut known) = (Vec::new(), true, true);
         for &address in &self.0 {
@@ -73,7 +73,7 @@ impl RawChain {
     }
 }
 
-/// True for frames that say nothing about the kernel: this crate, the device library, the standard library.
+/// True for frames outside the kernel: this crate, the device library, the standard library.
 fn is_machinery(function: &str, file: &str) -> bool {
     const PLACES: [&str; 4] = ["/rustc/", "/library/core/", "/corosensei-", "/backtrace-"];
     let own_source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
@@ -95,20 +95,20 @@ impl fmt::Display for Chain {
     }
 }
 
-/// Numbers for call chains: equal for equal chains of source places, whatever the compiler did to the code (it may copy
-/// a call into two branches, which are then two return addresses). 0 is a chain that is not fully known.
+/// Numbers of call chains. Chains of equal source locations have equal numbers, also where the compiler copied a call
+/// into two branches, which then have two return addresses. 0 is a chain with unknown locations.
 #[derive(Default)]
 pub(crate) struct ChainIds {
     by_addresses: HashMap<RawChain, u32>,
     by_frames: HashMap<Vec<Frame>, u32>,
 }
 
-/// True if two numbers may be of one chain.
+/// True if two numbers may stand for one chain.
 pub(crate) fn may_be_same(a: u32, b: u32) -> bool {
     a == b || a == 0 || b == 0
 }
 
-/// True for one place in the source, which may have several addresses.
+/// True if two sites are one source location; a location may have several addresses.
 #[inline]
 pub(crate) fn same_site(a: Site, b: Site) -> bool {
     std::ptr::eq(a, b) || a == b

@@ -1,12 +1,12 @@
-//! Happens-before: what each thread knows of the others' accesses.
+//! Happens-before clocks: the accesses of other threads that are ordered before a thread's next access.
 //!
-//! Every access has a time, `(barriers its block had passed, number of the access in its thread)`. A thread knows an
-//! access if it is ordered before what the thread does now. Threads share most of what they know, so it is kept in
-//! shared pieces rather than in a vector of all threads each:
+//! Every access has a time, `(barriers its block had passed, number of the access in its thread)`. A thread *knows* an
+//! access if the access is ordered before the thread's next one. Most of this knowledge is common to many threads, so
+//! threads share its parts instead of a vector clock each:
 //!
-//! - of the own block: all accesses before the last barrier (nothing is stored for that), and up to a number those of
-//!   single threads since, learnt by warp syncs and acquires ([`Own`]);
-//! - of other blocks: a [`Frontier`].
+//! - The thread's block: all accesses before the last barrier (nothing is stored for these), and later accesses of
+//!   single threads that warp syncs and acquires made known ([`BlockTimes`]).
+//! - Other blocks: a [`Frontier`].
 //!
 //! Order comes from barriers, warp syncs, and release and acquire patterns whose scopes include the other thread, as the
 //! PTX memory model (Lustig, Sahasrabuddhe, Giroux, ASPLOS 2019) defines them. Shuffles and votes order nothing.
@@ -16,16 +16,16 @@ use crate::hash::FastMap;
 use cuda_std::atomic::{Ordering, Scope};
 use std::rc::Rc;
 
-/// Times of threads of the own block since its last barrier.
+/// Known times of threads of the same block since its last barrier.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Own {
-    /// Those of the own warp.
+pub(crate) struct BlockTimes {
+    /// Times of the lanes of the thread's warp.
     lanes: [Time; 32],
-    /// Those of other warps, by thread.
+    /// Times of threads of other warps, by thread.
     others: Vec<(u32, Time)>,
 }
 
-/// Where a thread is, for its clock.
+/// Position of a thread in its block and in time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
     pub(crate) block: u32,
@@ -36,22 +36,22 @@ pub(crate) struct Here {
     pub(crate) time: Time,
 }
 
-/// What one thread knows.
+/// The accesses that one thread knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
-    own: Option<Rc<Own>>,
-    /// May hold stale entries of the own block, which are not looked at.
-    foreign: Known,
-    /// What the last release fence ordered before later atomic stores, for observers in the block and on the device.
+    same_block: Option<Rc<BlockTimes>>,
+    /// Knowledge of other blocks. Entries of the thread's block may be stale and are ignored.
+    other_blocks: Known,
+    /// Knowledge that the last release fence ordered before later atomic stores, for observers in the block and on the device.
     released: [Known; 2],
-    /// What relaxed loads have seen and the next acquire fence makes known, for a fence of block and of device scope.
+    /// Knowledge behind earlier relaxed loads, which the next acquire fence of block or device scope makes known.
     pending: [Known; 2],
 }
 
 const BLOCK: usize = 0;
 const DEVICE: usize = 1;
 
-/// Everything beyond the block is one device here.
+/// True for scopes beyond the block; the simulator has one device.
 fn is_wide(scope: Scope) -> bool {
     scope != Scope::Block
 }
@@ -65,60 +65,63 @@ pub(crate) fn releases(order: Ordering) -> bool {
 }
 
 impl Clock {
-    /// True if the access of another thread is ordered before what the thread does now.
+    /// True if an access of another thread is ordered before the thread's next access.
     #[inline]
     pub(crate) fn knows(&self, here: Here, block: u32, thread: u32, barriers: u32, time: Time) -> bool {
         if block == here.block {
             return barriers < here.barriers || self.own_time(here, thread) >= time;
         }
-        self.foreign.as_ref().and_then(|f| f.of(block)).is_some_and(|known| known.has(thread, barriers, time))
+        self.other_blocks
+            .as_ref()
+            .and_then(|f| f.of(block))
+            .is_some_and(|known| known.has(thread, barriers, time))
     }
 
     fn own_time(&self, here: Here, thread: u32) -> Time {
-        let Some(own) = &self.own else { return 0 };
+        let Some(same_block) = &self.same_block else { return 0 };
         if thread / 32 == here.thread / 32 {
-            own.lanes[thread as usize % 32]
+            same_block.lanes[thread as usize % 32]
         } else {
-            find(&own.others, thread)
+            find(&same_block.others, thread)
         }
     }
 
-    /// All that the thread knows, itself included.
+    /// Returns all knowledge of the thread, including its own accesses.
     fn snapshot(&self, here: Here) -> Frontier {
         let mut beyond = vec![];
-        if let Some(own) = &self.own {
+        if let Some(same_block) = &self.same_block {
             let warp = here.thread / 32 * 32;
-            let lanes = (warp..).zip(own.lanes).filter(|&(_, time)| time > 0).collect::<Vec<_>>();
-            beyond = merge(&lanes, &own.others, |a, b| *a.max(b));
+            let lanes = (warp..).zip(same_block.lanes).filter(|&(_, time)| time > 0).collect::<Vec<_>>();
+            beyond = merge(&lanes, &same_block.others, |a, b| *a.max(b));
         }
         let beyond = merge(&beyond, &[(here.thread, here.time)], |a, b| *a.max(b));
         let knowledge = BlockKnowledge { barriers: here.barriers, beyond };
-        self.foreign.as_deref().unwrap_or(&Frontier::default()).with(here.block, knowledge)
+        self.other_blocks.as_deref().unwrap_or(&Frontier::default()).with(here.block, knowledge)
     }
 
-    /// Learns what a frontier holds.
+    /// Adds the knowledge of a frontier.
     fn learn(&mut self, here: Here, more: &Known) {
         let Some(frontier) = more else { return };
         if let Some(knowledge) = frontier.of(here.block)
             && knowledge.barriers == here.barriers
             && knowledge.beyond.iter().any(|&(thread, time)| self.own_time(here, thread) < time)
         {
-            let own = Rc::make_mut(self.own.get_or_insert_default());
+            let same_block = Rc::make_mut(self.same_block.get_or_insert_default());
             let warp = here.thread / 32;
             let (lanes, others): (Vec<_>, Vec<_>) =
                 knowledge.beyond.iter().partition(|&&(thread, _)| thread / 32 == warp);
             for (thread, time) in lanes {
-                let lane = &mut own.lanes[thread as usize % 32];
+                let lane = &mut same_block.lanes[thread as usize % 32];
                 *lane = time.max(*lane);
             }
-            own.others = merge(&own.others, &others, |a, b| *a.max(b));
+            same_block.others = merge(&same_block.others, &others, |a, b| *a.max(b));
         }
         if frontier.goes_beyond(here.block) {
-            join(&mut self.foreign, more);
+            join(&mut self.other_blocks, more);
         }
     }
 
-    /// A fence. `sequential` holds what earlier sequentially consistent fences of this scope knew: such fences are
+    /// Applies a fence. `sequential` is the knowledge of earlier sequentially consistent fences of this scope, which are
     /// ordered among each other.
     pub(crate) fn fence(&mut self, here: Here, order: Ordering, scope: Scope, sequential: &mut Known) {
         let wide = is_wide(scope);
@@ -145,7 +148,7 @@ impl Clock {
         }
     }
 
-    /// The reading half of an atomic operation, of a place where `clock` was released.
+    /// Applies the reading half of an atomic operation on an address where `clock` was released.
     pub(crate) fn atomic_read(&mut self, here: Here, order: Ordering, scope: Scope, clock: &Released) {
         let from_block = clock.by_block.get(&here.block).cloned();
         let mut usable = from_block.clone();
@@ -160,7 +163,8 @@ impl Clock {
         }
     }
 
-    /// The writing half: what the operation releases, for observers in the block and on the device.
+    /// Applies the writing half of an atomic operation. Returns the released knowledge for observers in the block and on
+    /// the device.
     pub(crate) fn atomic_write(&self, here: Here, order: Ordering, scope: Scope) -> [Known; 2] {
         let snapshot = releases(order).then(|| Rc::new(self.snapshot(here)));
         let of = |scope: usize| {
@@ -172,7 +176,8 @@ impl Clock {
     }
 }
 
-/// What atomic writes of a place have released: a plain store ends it, a store begins it anew, a read-modify-write adds.
+/// Knowledge released by atomic writes to one address. A plain store clears it, an atomic store replaces it, a
+/// read-modify-write adds to it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Released {
     /// Released at device scope.
@@ -192,42 +197,42 @@ impl Released {
     }
 }
 
-/// A barrier of the block: all its threads know what any of them knew of other blocks. What they know of each other
-/// follows from the number of barriers.
+/// Applies a barrier of the block: each thread learns what any thread knew of other blocks. Their knowledge of each
+/// other follows from the number of barriers.
 pub(crate) fn barrier(clocks: &mut [Clock]) {
     let mut all = None;
     for clock in clocks.iter() {
-        join(&mut all, &clock.foreign);
+        join(&mut all, &clock.other_blocks);
     }
     for clock in clocks {
-        clock.own = None;
+        clock.same_block = None;
         if all.is_some() {
-            clock.foreign.clone_from(&all);
+            clock.other_blocks.clone_from(&all);
         }
     }
 }
 
-/// A sync of the lanes of `mask`, whose clocks and times of the last access are given.
+/// Applies a sync of the lanes of `mask`. `times` are the lanes' last accesses.
 pub(crate) fn warp_sync(lanes: &mut [Clock], times: &[Time], mask: u32) {
     let takes_part = |lane: &usize| mask >> lane & 1 != 0;
-    let mut own = Own::default();
-    let mut foreign = None;
+    let mut same_block = BlockTimes::default();
+    let mut other_blocks = None;
     for lane in (0..lanes.len()).filter(takes_part) {
-        if let Some(theirs) = &lanes[lane].own {
-            for (time, &theirs) in own.lanes.iter_mut().zip(&theirs.lanes) {
+        if let Some(theirs) = &lanes[lane].same_block {
+            for (time, &theirs) in same_block.lanes.iter_mut().zip(&theirs.lanes) {
                 *time = theirs.max(*time);
             }
             if !theirs.others.is_empty() {
-                own.others = merge(&own.others, &theirs.others, |a, b| *a.max(b));
+                same_block.others = merge(&same_block.others, &theirs.others, |a, b| *a.max(b));
             }
         }
-        own.lanes[lane] = times[lane];
-        join(&mut foreign, &lanes[lane].foreign);
+        same_block.lanes[lane] = times[lane];
+        join(&mut other_blocks, &lanes[lane].other_blocks);
     }
-    let own = Rc::new(own);
+    let same_block = Rc::new(same_block);
     for lane in (0..lanes.len()).filter(takes_part) {
-        lanes[lane].own = Some(own.clone());
-        lanes[lane].foreign.clone_from(&foreign);
+        lanes[lane].same_block = Some(same_block.clone());
+        lanes[lane].other_blocks.clone_from(&other_blocks);
     }
 }
 
@@ -249,7 +254,7 @@ mod tests {
         assert!(!clocks[1].knows(here(0, 1, 0, 0), 0, 0, 0, 6), "after the sync");
         assert!(!clocks[2].knows(here(0, 2, 0, 0), 0, 0, 0, 5), "not in the mask");
         barrier(&mut clocks);
-        assert!(clocks[1].own.is_none());
+        assert!(clocks[1].same_block.is_none());
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
         assert!(b.knows(at[1], 0, 9, 1, 99), "before a barrier of the other block");
         assert!(!b.knows(at[1], 0, 9, 2, 1), "another thread after it");
 
-        // What b knows goes on with what b releases.
+        // A release carries the knowledge that b acquired before.
         let mut next = Released::default();
         b.fence(at[1], Ordering::Release, Scope::Device, &mut None);
         next.add(1, b.atomic_write(at[1], Ordering::Relaxed, Scope::Device));

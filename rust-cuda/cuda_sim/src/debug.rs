@@ -1,23 +1,23 @@
-//! Where to stop in a debugger. The functions do nothing; they are called on the stack of a simulated thread, so that a
-//! backtrace shows how the kernel came there:
+//! Functions for breakpoints. They do nothing; the simulator calls them on the stack of a simulated thread, so that a
+//! backtrace shows the kernel's calls:
 //!
 //! ```text
-//! (gdb) break cuda_sim::debug::found
-//! (gdb) break cuda_sim::debug::earlier
+//! (gdb) break cuda_sim::debug::error_found
+//! (gdb) break cuda_sim::debug::earlier_access
 //! (gdb) run
 //! ```
 
 use std::hint::black_box;
 
-/// The running thread has made a mistake: of two accesses that race, it makes the later one.
+/// Called when an error is found, on the stack of the thread at fault. For a race this is the thread of the later access.
 #[inline(never)]
-pub fn found() {
-    black_box("found");
+pub fn error_found() {
+    black_box("error_found");
 }
 
-/// The running thread makes the earlier of two accesses that race. Called after [`found`]: only then is it known which
-/// access that was, and the launch runs once more up to it.
+/// Called at the earlier access of a race, on the stack of its thread. It comes after [`error_found`], because the simulator
+/// runs the launch once more up to that access.
 #[inline(never)]
-pub fn earlier() {
-    black_box("earlier");
+pub fn earlier_access() {
+    black_box("earlier_access");
 }

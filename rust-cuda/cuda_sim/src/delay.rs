@@ -1,13 +1,13 @@
 //! Stores that have not reached memory yet.
 //!
-//! A block's plain and relaxed stores to global memory wait here: visible to the block, not to others, written out in
-//! any order, at the latest by a fence or release of the block or at its end. So a kernel that lacks such a fence reads
-//! stale values in another block, as it may on a device.
+//! A block's plain and relaxed stores to global memory wait in a buffer that only the block sees. They are written to
+//! memory in any order, at the latest by a fence or release of the block, or when it ends. A kernel without such a fence
+//! therefore reads stale values in another block, as it may on a device.
 
 use crate::hash::FastMap;
 use crate::random::Random;
 
-/// Bytes that are written out together. Stores to overlapping bytes stay in order, as coherence demands.
+/// Bytes that are written to memory together. Stores to overlapping bytes stay in order, as coherence demands.
 const CHUNK: usize = 16;
 
 /// Some bytes of a chunk.
@@ -17,15 +17,15 @@ pub(crate) struct Chunk {
     bytes: [u8; CHUNK],
 }
 
-/// The waiting stores of a block.
+/// The delayed stores of a block.
 #[derive(Default)]
 pub(crate) struct StoreBuffer {
     chunks: FastMap<usize, Chunk>,
-    /// The keys of `chunks` in an order that depends on nothing but the stores.
+    /// The keys of `chunks` in an order that depends only on the stores.
     keys: Vec<usize>,
 }
 
-/// The pieces of a range that lie in one chunk each: chunk, offset in it, offset in the range, length.
+/// Splits a range at chunk boundaries: chunk, offset in the chunk, offset in the range, length.
 fn pieces(address: usize, len: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -62,7 +62,7 @@ impl StoreBuffer {
         }
     }
 
-    /// Puts the waiting bytes of a range into `to`, the range as it is in memory.
+    /// Overwrites `to`, the bytes of a range in memory, with the delayed bytes of the range.
     pub(crate) fn overlay(&self, address: usize, to: &mut [u8]) {
         if self.keys.is_empty() {
             return;
@@ -78,12 +78,12 @@ impl StoreBuffer {
         }
     }
 
-    /// True if the byte waits here.
+    /// True if a store to the byte is delayed.
     pub(crate) fn holds(&self, address: usize) -> bool {
         self.chunks.get(&(address / CHUNK)).is_some_and(|c| c.mask >> (address % CHUNK) & 1 != 0)
     }
 
-    /// Takes what overlaps a range.
+    /// Removes the chunks that overlap a range.
     pub(crate) fn take_range(&mut self, address: usize, len: usize) -> Vec<(usize, Chunk)> {
         let taken: Vec<_> =
             pieces(address, len).filter_map(|(key, ..)| Some((key, self.chunks.remove(&key)?))).collect();
@@ -91,7 +91,7 @@ impl StoreBuffer {
         taken
     }
 
-    /// Takes any chunk.
+    /// Removes a random chunk.
     pub(crate) fn take_any(&mut self, random: &mut Random) -> Option<(usize, Chunk)> {
         if self.keys.is_empty() {
             return None;

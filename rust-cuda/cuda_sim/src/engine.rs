@@ -1,7 +1,6 @@
 //! The simulator as the running thread sees it: every call of a kernel into `cuda_std` comes here.
 //!
-//! A call borrows the launch's state, does its work and lets go of it before it suspends: no borrow lives while another
-//! thread runs.
+//! A call borrows the launch's state and ends the borrow before it suspends: no borrow lives while another thread runs.
 
 use crate::access::{Fault, Notice, words};
 use crate::block::Status;
@@ -9,7 +8,7 @@ use crate::chain::{Chain, RawChain};
 use crate::clock::releases;
 use crate::debug;
 use crate::error::{Action, Event, Kind, Mode, ThreadId};
-use crate::fiber::{self, Hold};
+use crate::fiber::{self, Suspender};
 use crate::shadow::{Conflict, Stamp};
 use crate::state::{At, State, Watch, coordinates};
 use crate::warp::{self, Arrival};
@@ -21,24 +20,24 @@ pub(crate) struct Engine<'a> {
     pub(crate) state: RefCell<State<'a>>,
     /// The running thread, and how it suspends.
     pub(crate) at: Cell<At>,
-    pub(crate) hold: Cell<*const Hold>,
+    pub(crate) suspender: Cell<*const Suspender>,
     pub(crate) coordinates: Cell<Coordinates>,
-    /// Copies of what does not change, to be read without a borrow.
+    /// Copies of constant options, to be read without a borrow.
     pub(crate) shared_bytes: usize,
     pub(crate) call_chains: bool,
 }
 
 impl Engine<'_> {
-    fn hold(&self) -> &Hold {
-        // SAFETY: the scheduler sets the hold of the fiber that it resumes; it lives on that fiber's stack.
-        unsafe { &*self.hold.get() }
+    fn suspender(&self) -> &Suspender {
+        // SAFETY: the scheduler sets the suspender of the fiber that it resumes; it lives on that fiber's stack.
+        unsafe { &*self.suspender.get() }
     }
 
     fn suspend(&self) {
-        fiber::suspend(self.hold());
+        fiber::suspend(self.suspender());
     }
 
-    /// Counts a step, and lets others run if it is time.
+    /// Counts a step; suspends the thread if its turn is over or the schedule preempts it.
     #[inline]
     fn step(&self, atomic: bool, site: Option<Site>) -> At {
         let at = self.at.get();
@@ -49,13 +48,13 @@ impl Engine<'_> {
             (step >= state.turn_end, state.schedule.preempts(step, atomic, &mut state.random))
         };
         if turn_is_over || preempted {
-            self.make_room(at, turn_is_over, site);
+            self.end_turn(at, turn_is_over, site);
         }
         at
     }
 
     #[cold]
-    fn make_room(&self, at: At, turn_is_over: bool, site: Option<Site>) {
+    fn end_turn(&self, at: At, turn_is_over: bool, site: Option<Site>) {
         let (steps, budget) = {
             let state = self.state.borrow();
             (state.stats.steps, state.step_budget)
@@ -67,7 +66,7 @@ impl Engine<'_> {
         {
             let state = &mut *self.state.borrow_mut();
             if turn_is_over {
-                // All others run before it does again.
+                // All other threads run before this one runs again.
                 state.blocks[at.block].threads[at.thread as usize].idle_spins = 0;
                 state.schedule.spin(at.slot);
             } else {
@@ -77,9 +76,9 @@ impl Engine<'_> {
         self.suspend();
     }
 
-    /// Ends the thread, and as a rule the launch.
+    /// Reports an error and ends the thread; most errors end the launch.
     fn fail(&self, kind: Kind) -> ! {
-        debug::found();
+        debug::error_found();
         self.state.borrow_mut().report(kind);
         loop {
             // The scheduler resumes the thread only to unwind it.
@@ -87,11 +86,11 @@ impl Engine<'_> {
         }
     }
 
-    /// What the running thread does, with the calls that led to it.
+    /// Describes what the running thread does, with its call chain.
     fn event(&self, action: Action, site: Option<Site>) -> Event {
         let raw = RawChain::capture();
         // Resolving takes more stack than a simulated thread may have left.
-        let chain = self.hold().on_parent_stack(move || raw.resolve());
+        let chain = self.suspender().on_parent_stack(move || raw.resolve());
         let thread = self.state.borrow().thread_id(self.at.get());
         Event { thread, action, site, chain }
     }
@@ -105,7 +104,7 @@ impl Engine<'_> {
             return number;
         }
         let resolved = raw.clone();
-        let chain = self.hold().on_parent_stack(move || resolved.resolve_known());
+        let chain = self.suspender().on_parent_stack(move || resolved.resolve_known());
         self.state.borrow_mut().chain_ids.add(raw, chain)
     }
 
@@ -121,7 +120,7 @@ impl Engine<'_> {
             Fault::OutOfBounds => Kind::OutOfBounds { by },
             Fault::BadAddress(why) => Kind::BadAddress { by, why },
             Fault::Conflict(stamp, conflict) => {
-                let earlier = self.looked_for(&stamp);
+                let earlier = self.earlier_event(&stamp);
                 match conflict {
                     Conflict::Unordered => Kind::Race { earlier, later: by },
                     Conflict::NarrowScope => Kind::NarrowScope { earlier, later: by },
@@ -132,14 +131,14 @@ impl Engine<'_> {
         self.fail(kind)
     }
 
-    /// The earlier access of a conflict, of which only thread and number are known: a second run will find it.
-    fn looked_for(&self, stamp: &Stamp) -> Event {
+    /// Describes the earlier access of a conflict. Only its thread and number are known; a second run finds the rest.
+    fn earlier_event(&self, stamp: &Stamp) -> Event {
         let mut state = self.state.borrow_mut();
         let thread = ThreadId {
             block: coordinates(stamp.block, state.shape.grid),
             thread: coordinates(stamp.thread.into(), state.shape.block),
         };
-        state.look_for = Some(Watch { block: stamp.block, thread: stamp.thread.into(), time: stamp.time });
+        state.rerun_to = Some(Watch { block: stamp.block, thread: stamp.thread.into(), time: stamp.time });
         let action = Action::Other(if stamp.writes { "a store" } else { "a load" });
         Event { thread, action, site: None, chain: Chain::default() }
     }
@@ -147,7 +146,7 @@ impl Engine<'_> {
     #[cold]
     fn notice(&self, at: At, access: &Access, mode: Mode, notice: Notice) {
         if notice.watched {
-            debug::earlier();
+            debug::earlier_access();
             let event = self.access_event(at, access, mode);
             self.state.borrow_mut().watched = Some(event);
             loop {
@@ -164,8 +163,8 @@ impl Engine<'_> {
             if !races {
                 self.fail(kind);
             }
-            // Another thread may write it later in this launch: then it is a race, which says more. But who knows what
-            // the kernel does with the garbage meanwhile: it gets less time.
+            // A later write of these bytes in this launch would make the read a race, which is the better report. The
+            // kernel may run astray with the unwritten value meanwhile, so its step budget is reduced.
             const STEPS_TO_EXPLAIN: u64 = 1 << 22;
             let state = &mut *self.state.borrow_mut();
             state.unwritten_read = Some(kind);
@@ -261,7 +260,7 @@ unsafe impl Simt for Engine<'_> {
         let lanes = state.blocks[at.block].threads[first..].iter().take(32);
         let runnable =
             lanes.enumerate().filter(|(_, t)| t.status == Status::Ready).fold(0, |m, (l, _)| m | 1 << l);
-        // Which of them the hardware runs together is its own business.
+        // The hardware may run any subset of the lanes together.
         let any = state.random.next() as u32 | state.random.next() as u32;
         runnable & any | 1 << (at.thread % 32)
     }
@@ -339,7 +338,7 @@ unsafe impl Simt for Engine<'_> {
     fn clock(&self) -> u64 {
         let at = self.step(false, None);
         let state = &mut *self.state.borrow_mut();
-        // A loop that waits for a time to pass is not stuck.
+        // A loop that polls the clock makes progress.
         state.blocks[at.block].threads[at.thread as usize].seen = u64::MAX;
         state.stats.steps
     }

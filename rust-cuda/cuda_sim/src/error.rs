@@ -1,10 +1,11 @@
-//! What a simulated launch or a host operation can report.
+//! Errors of simulated launches and host operations.
 
 use crate::chain::Chain;
 use cuda_std::simt::{AccessKind, Barrier, Site, Space, WarpOp};
 use std::fmt;
 
-/// What went wrong, where, and how to see it again. Its `Display` is a report of several lines.
+/// An error of a launch or host operation: its kind, its locations, and how to replay it. `Display` prints a report of
+/// several lines.
 #[derive(Clone)]
 pub struct SimError(Box<Report>);
 
@@ -24,20 +25,20 @@ pub struct ThreadId {
     pub thread: [u32; 3],
 }
 
-/// What a thread did or waits for, and where.
+/// An operation that a thread performed or waits for, and its location.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Which thread.
+    /// The thread.
     pub thread: ThreadId,
-    /// What.
+    /// The operation.
     pub action: Action,
-    /// The call into `cuda_std`; none if the place is not known.
+    /// The call into `cuda_std`; `None` if its location is unknown.
     pub site: Option<Site>,
-    /// The calls that led there; empty if not known.
+    /// The call chain to `site`; empty if unknown.
     pub chain: Chain,
 }
 
-/// Threads of one block that wait at the same place.
+/// Threads of one block that wait at the same location.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// One of them.
@@ -51,7 +52,7 @@ pub struct Group {
 pub enum Action {
     /// A load, store or read-modify-write.
     Access(AccessInfo),
-    /// A part of a view is taken.
+    /// Takes a part of a view.
     Part {
         /// First element.
         begin: u64,
@@ -68,14 +69,14 @@ pub enum Action {
     Spin,
     /// A request for shared memory.
     Shared {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: usize,
     },
     /// Anything else.
     Other(&'static str),
 }
 
-/// An access as reports show it.
+/// Description of an access.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessInfo {
     /// Address space.
@@ -90,8 +91,8 @@ pub struct AccessInfo {
     pub len: u64,
     /// Bytes of the element.
     pub bytes: usize,
-    /// The allocation's label and the byte offset in it, if the address is in one.
-    pub place: Option<(String, usize)>,
+    /// The label of the allocation that contains the address, and the byte offset in it.
+    pub allocation: Option<(String, usize)>,
 }
 
 /// Direction of an access.
@@ -105,20 +106,20 @@ pub enum Mode {
     Update,
 }
 
-/// Why an address is not one.
+/// Reason for which an address is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadAddress {
-    /// In no allocation.
+    /// Outside of all allocations.
     Unallocated,
-    /// In an allocation that was freed.
+    /// Inside an allocation that was freed.
     Freed,
-    /// The element begins in an allocation and ends behind it.
+    /// The element begins inside an allocation and ends beyond it.
     CrossesEnd,
-    /// In the other address space.
+    /// Inside the other address space.
     OtherSpace,
-    /// Not a multiple of the alignment that the access needs.
+    /// Not a multiple of the access's alignment.
     Misaligned {
-        /// That alignment.
+        /// The alignment.
         align: usize,
     },
 }
@@ -127,21 +128,21 @@ pub enum BadAddress {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Two threads access one place, one of them writes, and nothing orders them.
+    /// Two threads access the same bytes, one of them writes, and nothing orders them.
     Race {
         /// The access that came first in this run.
         earlier: Event,
-        /// The one that showed the race.
+        /// The access that revealed the race.
         later: Event,
     },
-    /// Two atomic operations on one place, of threads in different blocks, and one has block scope.
+    /// Two atomic operations on the same bytes, by threads of different blocks, and one has block scope.
     NarrowScope {
         /// The operation that came first in this run.
         earlier: Event,
         /// The other one.
         later: Event,
     },
-    /// A read-only load of a place that the same launch writes.
+    /// A read-only load of bytes that the same launch writes.
     ReadOnlyWritten {
         /// The access that came first in this run.
         earlier: Event,
@@ -155,14 +156,14 @@ pub enum Kind {
     },
     /// An element or part beyond the end of its view.
     OutOfBounds {
-        /// The access or the taking of the part.
+        /// The access, or the operation that takes the part.
         by: Event,
     },
     /// An address that may not be accessed.
     BadAddress {
         /// The access.
         by: Event,
-        /// Why not.
+        /// The reason.
         why: BadAddress,
     },
     /// All live threads of a block wait at barriers, but not at the same one.
@@ -179,7 +180,7 @@ pub enum Kind {
     WarpMismatch {
         /// The lane that waits.
         earlier: Event,
-        /// The lane that came to something else.
+        /// The lane that arrived at another operation.
         later: Event,
     },
     /// A lane in the mask of a warp operation has ended.
@@ -198,10 +199,10 @@ pub enum Kind {
     BadSource {
         /// The reading lane.
         by: Event,
-        /// The lane read.
+        /// The lane that is read.
         source: u32,
     },
-    /// All threads that could run only spin, and nothing changes any more.
+    /// All threads that could run spin, and memory does not change any more.
     NoProgress {
         /// Who waits where, in all blocks on the device.
         groups: Vec<Group>,
@@ -221,55 +222,55 @@ pub enum Kind {
         message: String,
         /// The thread.
         by: Event,
-        /// Place of the panic.
-        place: String,
+        /// Location of the panic.
+        location: String,
     },
     /// The kernel trapped.
     Trap {
         /// The thread.
         by: Event,
     },
-    /// More shared memory asked for than there is.
+    /// A request for more shared memory than the block has.
     SharedMemory {
         /// The request.
         by: Event,
-        /// Bytes that there are.
+        /// Available bytes.
         available: usize,
     },
-    /// An argument that the operation does not take.
+    /// An invalid argument of an operation.
     BadArgument {
         /// The operation.
         by: Event,
-        /// What is wrong with it.
+        /// Why the argument is invalid.
         what: String,
     },
-    /// Bytes beside an allocation were changed: through a pointer, since views are checked.
+    /// Bytes next to an allocation were changed through a raw pointer (views are checked).
     RedZone {
         /// The allocation.
         label: String,
         /// Offset of the first changed byte from its beginning.
         offset: i64,
     },
-    /// The device cannot be launched on like this.
+    /// A launch configuration that the device does not support.
     BadLaunch {
-        /// Why.
+        /// The reason.
         what: String,
     },
     /// Not enough device memory.
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: u64,
-        /// Bytes left.
+        /// Free bytes.
         free: u64,
-        /// What for.
+        /// Label of the requested allocation.
         label: String,
     },
     /// A host operation on memory that is not allocated.
     HostAddress {
-        /// What the host wanted.
+        /// The host operation and its range.
         what: String,
     },
-    /// The host reads bytes that were never written.
+    /// A host read of bytes that were never written.
     HostRead {
         /// The allocation.
         label: String,
@@ -283,38 +284,38 @@ impl SimError {
         Self(Box::new(Report { kind, kernel: kernel.to_owned(), replay }))
     }
 
-    /// An error of a host operation.
+    /// Creates the error of a host operation.
     pub(crate) fn host(kind: Kind) -> Self {
         Self::new(kind, "", String::new())
     }
 
-    /// What went wrong.
+    /// Returns the kind of error.
     pub fn kind(&self) -> &Kind {
         &self.0.kind
     }
 
-    /// Name of the kernel; empty for host operations.
+    /// Returns the kernel's name; empty for host operations.
     pub fn kernel(&self) -> &str {
         &self.0.kernel
     }
 
-    /// The environment variables that replay the launch's schedule; empty for host operations.
+    /// Returns the environment variables that replay the launch's schedule; empty for host operations.
     pub fn replay(&self) -> &str {
         &self.0.replay
     }
 
-    /// All operations that had a part in it, the one that showed the error first.
+    /// Returns all operations involved; the one that revealed the error comes first.
     pub fn events(&self) -> Vec<&Event> {
         self.0.kind.events()
     }
 
-    /// Source places of [`events`](Self::events) as `file:line:column`, followed by those of their call chains.
-    pub fn places(&self) -> Vec<String> {
+    /// Returns the source locations of [`events`](Self::events) and of their call chains as `file:line:column`.
+    pub fn locations(&self) -> Vec<String> {
         let events = self.events();
         let sites = events.iter().filter_map(|e| e.site).map(|s| s.to_string());
         let frames = events.iter().flat_map(|e| &e.chain.0);
         let panic = match &self.0.kind {
-            Kind::Panic { place, .. } => Some(place.clone()),
+            Kind::Panic { location, .. } => Some(location.clone()),
             _ => None,
         };
         sites.chain(panic).chain(frames.map(|f| format!("{}:{}:{}", f.file, f.line, f.column))).collect()
@@ -323,7 +324,7 @@ impl SimError {
 
 macro_rules! events {
     ($name:ident, $self:ty, $event:ty, $iter:ident, $example:expr) => {
-        /// All operations that had a part in it, the one that showed the error first.
+        /// Returns all operations involved; the one that revealed the error comes first.
         pub(crate) fn $name(self: $self) -> Vec<$event> {
             match self {
                 Self::Race { earlier, later }
@@ -380,7 +381,7 @@ impl fmt::Display for SimError {
     }
 }
 
-/// The report as well, since that is what `unwrap` prints.
+/// Prints the report, too, because `unwrap` prints `Debug`.
 impl fmt::Debug for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n{}\n", self.to_string().trim_end())

@@ -7,20 +7,20 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What the scheduler asks of a thread that it resumes.
+/// Command of the scheduler to a thread that it resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Go on; at the beginning of a thread's life: begin.
+    /// Start, or continue.
     Go,
-    /// Say where you are and suspend again.
+    /// Capture the call chain and suspend again.
     Report,
-    /// Unwind and end.
+    /// Unwind the stack and end.
     Abort,
 }
 
-/// Why a thread gave control back.
+/// Reason for which a thread returned control to the scheduler.
 pub(crate) enum Stop {
-    /// It waits, or lets others run; the engine knows what for.
+    /// The thread waits or yields; the engine knows the reason.
     Suspended,
     /// Answer to [`Command::Report`].
     Chain(RawChain),
@@ -30,38 +30,38 @@ pub(crate) enum Stop {
     Panicked,
 }
 
-/// How a running thread suspends itself.
-pub(crate) type Hold = Yielder<Command, Stop>;
+/// Handle by which a running thread suspends itself.
+pub(crate) type Suspender = Yielder<Command, Stop>;
 
-/// Payload of the unwinding that ends a thread early.
+/// Panic payload that unwinds a thread early.
 struct Aborted;
 
 /// A coroutine that runs simulated threads, one after the other.
 pub(crate) struct Fiber {
-    /// Always there, until dropped.
+    /// `None` only while dropping.
     coroutine: Option<Coroutine<Command, Stop, (), DefaultStack>>,
 }
 
-/// Runs the kernel function once. Not inlined: marks where a call chain ends.
+/// Runs the kernel function once. Not inlined, because it marks the end of a call chain.
 #[inline(never)]
 pub(crate) fn run_one_thread(run: &dyn Fn()) -> Result<(), Box<dyn Any + Send>> {
     catch_unwind(AssertUnwindSafe(run))
 }
 
 impl Fiber {
-    /// A fiber that calls `started` with its hold and then runs `run` for each thread.
+    /// Creates a fiber that calls `started` with its handle and then runs `run` for each thread.
     ///
     /// # Safety
-    /// What the two borrow must live until the fiber is dropped.
-    pub(crate) unsafe fn new(run: &dyn Fn(), started: impl Fn(*const Hold)) -> std::io::Result<Self> {
+    /// The borrows of both closures must live until the fiber is dropped.
+    pub(crate) unsafe fn new(run: &dyn Fn(), started: impl Fn(*const Suspender)) -> std::io::Result<Self> {
         let stack = stack::take()?;
-        let body = move |hold: &Hold, mut command: Command| {
-            started(hold);
+        let body = move |suspender: &Suspender, mut command: Command| {
+            started(suspender);
             while command != Command::Abort {
                 command = match run_one_thread(run) {
-                    Ok(()) => hold.suspend(Stop::Returned),
+                    Ok(()) => suspender.suspend(Stop::Returned),
                     Err(payload) if payload.is::<Aborted>() => break,
-                    Err(_) => hold.suspend(Stop::Panicked),
+                    Err(_) => suspender.suspend(Stop::Panicked),
                 };
             }
         };
@@ -93,13 +93,14 @@ impl Drop for Fiber {
     }
 }
 
-/// Suspends the running thread until it is resumed to go on. Answers reports meanwhile; unwinds if the launch ends.
-pub(crate) fn suspend(hold: &Hold) {
-    let mut command = hold.suspend(Stop::Suspended);
+/// Suspends the running thread until it is resumed with [`Command::Go`]. Serves [`Command::Report`] meanwhile; unwinds
+/// if the launch ends.
+pub(crate) fn suspend(suspender: &Suspender) {
+    let mut command = suspender.suspend(Stop::Suspended);
     loop {
         match command {
             Command::Go => return,
-            Command::Report => command = hold.suspend(Stop::Chain(RawChain::capture())),
+            Command::Report => command = suspender.suspend(Stop::Chain(RawChain::capture())),
             Command::Abort => resume_unwind(Box::new(Aborted)),
         }
     }

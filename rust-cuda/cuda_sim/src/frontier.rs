@@ -1,15 +1,15 @@
-//! What is known of the accesses of whole blocks: the piece that clocks pass from block to block.
+//! Knowledge of the accesses of whole blocks: the part of a clock that threads pass from block to block.
 
 use std::rc::Rc;
 
-/// A number of an access in its thread, from 1.
+/// Number of an access in its thread, from 1.
 pub(crate) type Time = u32;
 
-/// What is known of one block: all accesses before its barrier number `barriers`, and those of some threads beyond.
+/// Known accesses of one block: all before its barrier number `barriers`, and later ones of some threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockKnowledge {
     pub(crate) barriers: u32,
-    /// By thread.
+    /// Known time of single threads after that barrier, sorted by thread.
     pub(crate) beyond: Vec<(u32, Time)>,
 }
 
@@ -28,7 +28,7 @@ impl BlockKnowledge {
 
     fn join(&self, other: &Self) -> Self {
         match self.barriers.cmp(&other.barriers) {
-            // What lies beyond an earlier barrier lies before a later one.
+            // Accesses between the two barriers are before the later one.
             std::cmp::Ordering::Less => other.clone(),
             std::cmp::Ordering::Greater => self.clone(),
             std::cmp::Ordering::Equal => {
@@ -38,12 +38,12 @@ impl BlockKnowledge {
     }
 }
 
-/// Time for a key, 0 if there is none.
+/// Returns the time for a key, 0 if there is none.
 pub(crate) fn find(times: &[(u32, Time)], key: u32) -> Time {
     times.binary_search_by_key(&key, |&(k, _)| k).map_or(0, |i| times[i].1)
 }
 
-/// Union of two lists sorted by key.
+/// Returns the union of two lists sorted by key.
 pub(crate) fn merge<V: Clone>(a: &[(u32, V)], b: &[(u32, V)], both: impl Fn(&V, &V) -> V) -> Vec<(u32, V)> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
@@ -63,11 +63,11 @@ pub(crate) fn merge<V: Clone>(a: &[(u32, V)], b: &[(u32, V)], both: impl Fn(&V, 
     out
 }
 
-/// What is known of several blocks, by block.
+/// Known accesses of several blocks, sorted by block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frontier(Vec<(u32, Rc<BlockKnowledge>)>);
 
-/// A frontier that is passed around, or none of it.
+/// A shared frontier, or no knowledge.
 pub(crate) type Known = Option<Rc<Frontier>>;
 
 impl Frontier {
@@ -93,12 +93,12 @@ impl Frontier {
         }))
     }
 
-    /// True if it says something of another block than this one.
+    /// True if the frontier has an entry of another block.
     pub(crate) fn goes_beyond(&self, block: u32) -> bool {
         self.0.iter().any(|&(b, _)| b != block)
     }
 
-    /// With another knowledge of one block.
+    /// Returns a copy in which `knowledge` replaces that of one block.
     pub(crate) fn with(&self, block: u32, knowledge: BlockKnowledge) -> Self {
         let mut entries = self.0.clone();
         let knowledge = Rc::new(knowledge);

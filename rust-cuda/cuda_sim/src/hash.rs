@@ -1,4 +1,4 @@
-//! A fast hash map for numbers: the keys are not chosen by an attacker.
+//! A fast hash map for numbers. It does not resist collision attacks; no attacker chooses the keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

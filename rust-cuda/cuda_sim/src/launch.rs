@@ -1,9 +1,9 @@
-//! One launch: the scheduler that runs its threads, and what becomes of an error.
+//! One launch: runs its threads and completes the report of an error.
 
 use crate::block::Block;
 use crate::engine::Engine;
 use crate::error::{Action, Event, Kind};
-use crate::fiber::{Command, Fiber, Hold, Stop};
+use crate::fiber::{Command, Fiber, Stop, Suspender};
 use crate::hash::FastMap;
 use crate::memory::Memory;
 use crate::options::{Options, Start};
@@ -17,7 +17,7 @@ use cuda_std::simt::{self, Coordinates};
 use std::cell::{Cell, RefCell};
 use std::ptr;
 
-/// A launch as the scheduler takes it.
+/// A launch to simulate.
 #[derive(Clone, Copy)]
 pub(crate) struct Launch<'a> {
     pub(crate) shape: Shape,
@@ -25,31 +25,31 @@ pub(crate) struct Launch<'a> {
     pub(crate) max_shared_bytes: usize,
     pub(crate) run: &'a dyn Fn(),
     pub(crate) options: &'a Options,
-    /// Tells the launch from others in shadows.
+    /// Tag of the launch in shadows.
     pub(crate) tag: u32,
-    /// The access to look for, in a second run.
+    /// The access that a second run searches.
     pub(crate) watch: Option<Watch>,
 }
 
-/// How a launch ended.
+/// Result of a launch.
 pub(crate) struct Outcome {
     pub(crate) stats: LaunchStats,
     pub(crate) error: Option<Kind>,
     /// The earlier access of a conflict.
-    pub(crate) look_for: Option<Watch>,
-    /// What the access looked for was.
+    pub(crate) rerun_to: Option<Watch>,
+    /// In a second run, the access that was searched.
     pub(crate) watched: Option<Event>,
 }
 
 impl Launch<'_> {
-    /// Runs all threads, or as many as it takes to find an error.
+    /// Runs all threads, or until an error is found.
     pub(crate) fn simulate(&self, memory: &mut Memory) -> Outcome {
         let resident = self.resident_blocks();
         let slots = self.shape.slots();
         let engine = Engine {
             state: RefCell::new(self.new_state(memory, resident)),
             at: Cell::default(),
-            hold: Cell::new(ptr::null()),
+            suspender: Cell::new(ptr::null()),
             coordinates: Cell::new(Coordinates {
                 thread_idx: [0; 3],
                 block_idx: [0; 3],
@@ -65,7 +65,7 @@ impl Launch<'_> {
         let mut threads = Threads {
             engine: &engine,
             run: self.run,
-            holds: (0..resident * slots).map(|_| Cell::new(ptr::null())).collect(),
+            suspenders: (0..resident * slots).map(|_| Cell::new(ptr::null())).collect(),
             fibers: (0..resident * slots).map(|_| None).collect(),
         };
         panic::install();
@@ -80,16 +80,16 @@ impl Launch<'_> {
         if let Some(unwritten) = state.unwritten_read.take()
             && !state.explains_unwritten
         {
-            // Whatever came after may have come of what was read.
+            // A later error may be a consequence of the unwritten value.
             state.error = Some(unwritten);
-            state.look_for = None;
+            state.rerun_to = None;
         }
-        let State { stats, error, look_for, watched, .. } = state;
-        Outcome { stats, error, look_for, watched }
+        let State { stats, error, rerun_to, watched, .. } = state;
+        Outcome { stats, error, rerun_to, watched }
     }
 
     fn resident_blocks(&self) -> usize {
-        // Each thread has a stack, and a process cannot have more than some ten thousand.
+        // Each thread has a stack, and a process can have some ten thousand stacks.
         const MAX_SLOTS: usize = 4096;
         let most = self.options.resident.blocks.clamp(1, MAX_SLOTS / self.shape.slots());
         (most as u64).min(self.shape.blocks()) as usize
@@ -126,7 +126,7 @@ impl Launch<'_> {
             released: FastMap::default(),
             sequential: None,
             chain_ids: Default::default(),
-            look_for: None,
+            rerun_to: None,
             explains_unwritten: false,
             watch: self.watch,
             watched: None,
@@ -146,8 +146,8 @@ fn shuffled(n: u32, random: &mut Random) -> Vec<u32> {
 struct Threads<'e, 'm> {
     engine: &'e Engine<'m>,
     run: &'e dyn Fn(),
-    holds: Vec<Cell<*const Hold>>,
-    /// By slot; made when first needed.
+    suspenders: Vec<Cell<*const Suspender>>,
+    /// By slot; created at first use.
     fibers: Vec<Option<Fiber>>,
 }
 
@@ -175,7 +175,7 @@ impl Threads<'_, '_> {
         }
     }
 
-    /// The thread that runs next; none if all have ended or none can.
+    /// Returns the thread that runs next; `None` if all have ended or none can run.
     fn next(&self) -> Option<Slot> {
         let state = &mut *self.engine.state.borrow_mut();
         loop {
@@ -183,7 +183,7 @@ impl Threads<'_, '_> {
                 return Some(slot);
             }
             if state.schedule.spinning().is_empty() {
-                // Each block would have reported its own deadlock.
+                // A deadlock within one block was reported before.
                 return None;
             }
             if state.is_stuck() {
@@ -201,10 +201,10 @@ impl Threads<'_, '_> {
     }
 
     fn resume(&mut self, at: At, command: Command) -> std::io::Result<Stop> {
-        // Steps after which a thread that never waits makes room for others.
+        // Steps after which a thread that never waits yields.
         const TURN: u64 = 1 << 16;
         let engine = self.engine;
-        let hold = &self.holds[at.slot as usize];
+        let suspender = &self.suspenders[at.slot as usize];
         {
             let state = &mut *engine.state.borrow_mut();
             state.stats.switches += 1;
@@ -215,15 +215,15 @@ impl Threads<'_, '_> {
             engine.coordinates.set(coordinates_of);
         }
         engine.at.set(at);
-        engine.hold.set(hold.get());
+        engine.suspender.set(suspender.get());
         let fiber = match &mut self.fibers[at.slot as usize] {
             Some(fiber) => fiber,
             none => {
-                let hold: *const Cell<*const Hold> = hold;
-                let started = move |own: *const Hold| {
+                let suspender: *const Cell<*const Suspender> = suspender;
+                let started = move |own: *const Suspender| {
                     // SAFETY: the cells are neither moved nor dropped before the fibers.
-                    unsafe { (*hold).set(own) };
-                    engine.hold.set(own);
+                    unsafe { (*suspender).set(own) };
+                    engine.suspender.set(own);
                 };
                 // SAFETY: engine and kernel outlive `self`, which drops the fibers.
                 none.insert(unsafe { Fiber::new(self.run, started) }?)
@@ -241,10 +241,10 @@ impl Threads<'_, '_> {
             site: None,
             chain: panic.chain.resolve(),
         };
-        state.report(Kind::Panic { message: panic.message, place: panic.place, by });
+        state.report(Kind::Panic { message: panic.message, location: panic.location, by });
     }
 
-    /// Asks the waiting threads of an error for the calls that led them there.
+    /// Adds the call chains of the waiting threads to an error.
     fn complete_error(&mut self) {
         let mut error = self.engine.state.borrow_mut().error.take();
         for event in error.iter_mut().flat_map(Kind::events_mut) {
@@ -258,7 +258,7 @@ impl Threads<'_, '_> {
         self.engine.state.borrow_mut().error = error;
     }
 
-    /// The thread of an event, if it is waiting at the event's place.
+    /// Returns the thread of an event, if it waits at the event's location.
     fn waiting_at(&self, event: &Event) -> Option<At> {
         let state = self.engine.state.borrow();
         let slots = state.shape.slots();

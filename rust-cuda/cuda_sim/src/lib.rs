@@ -1,8 +1,8 @@
 //! A SIMT simulator: runs kernels written with `cuda_std` on the CPU, unchanged, and is stricter than the hardware.
 //!
-//! A GPU hides races: its warps run in step, its caches are mostly coherent, its memory holds the right thing by chance.
-//! Here each GPU thread is a coroutine that can be stopped anywhere, blocks start in any order, fresh memory is poison,
-//! and each access is judged by what the memory model promises rather than by what came out.
+//! A GPU hides races: its warps run in step, its caches are mostly coherent, its memory may hold the right value by chance.
+//! Here each GPU thread is a coroutine that can be preempted anywhere, blocks start in any order, fresh memory is
+//! poisoned, and each access is checked against the guarantees of the memory model, not by its result.
 //!
 //! ```
 //! use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo, Options};
@@ -14,7 +14,7 @@
 //!     items: [u32; 64],
 //! }
 //!
-//! /// Hands items to the neighbor, and forgets the barrier.
+//! /// Passes items to the neighbor thread; a barrier is missing.
 //! #[kernel(block = 64, shared = Smem)]
 //! pub unsafe fn rotate(out: SliceMut<u32>) {
 //!     let items = shared_field!(shared_mem::<Smem>(), items);
@@ -31,36 +31,36 @@
 //! let run = || unsafe { rotate::call(&args) };
 //! let error = machine.launch(&LaunchSpec::new("rotate", 1, 64, 256, &run)).unwrap_err();
 //! assert!(matches!(error.kind(), Kind::Race { .. }));
-//! println!("{error}"); // both accesses, their places and callers, and how to replay the run
+//! println!("{error}"); // both accesses, their locations and callers, and how to replay the run
 //! # Ok::<(), cuda_sim::SimError>(())
 //! ```
 //!
 //! # What is checked
-//! - **Races** in shared and global memory, by happens-before: each of two accesses to a place of which one writes must
-//!   be ordered before the other by barriers, warp syncs, or release and acquire at a scope that includes both. A
-//!   schedule need not show the wrong result for the race to be found.
-//! - **Scopes** of atomics, **read-only loads** of what the launch writes.
-//! - **Barriers and warp operations**: who must come comes, to the same one, with the same mask.
-//! - **Bounds, alignment, lifetime** of every access through a view; red zones for those through pointers.
-//! - **Initialization**, a bit a byte, in global memory across launches and host copies.
-//! - **Progress**: spinning for what nobody will do is reported, with who waits for what.
-//! - **Panics** of the kernel: overflow, index of an array, assertions.
+//! - **Races** in shared and global memory, by happens-before: if two threads access the same bytes and one writes,
+//!   barriers, warp syncs, or release and acquire at a scope that includes both must order the accesses. The simulator
+//!   finds a race even if the schedule does not produce a wrong result.
+//! - **Scopes** of atomics, and **read-only loads** of memory that the launch writes.
+//! - **Barriers and warp operations**: every required thread arrives, at the same operation, with the same mask.
+//! - **Bounds, alignment, lifetime** of every access through a view; red zones catch accesses through pointers.
+//! - **Initialization**, one bit a byte, in global memory across launches and host copies.
+//! - **Progress**: a spin loop that nobody will end is reported, with the state of each waiting thread.
+//! - **Panics** of the kernel: overflow, array index, assertions.
 //!
 //! Run a kernel under the [20 standard schedules](Options::nth_order): races do not depend on the order, but wrong
-//! results of right synchronisation do, and so do hangs.
+//! results despite correct synchronization do, and so do hangs.
 //!
-//! # What is not
-//! Accesses through raw pointers and `&[T]` are not seen (the effect of writes is, for initialization): the documentation
-//! of `cuda_std` lists what is seen and what is not. Of many unordered
-//! readers of a place a sample is kept: a race can be missed, none is invented. Weak memory is modeled as stores that
-//! reach other blocks late; loads are never early. A simulated thread has 256 KiB of stack; beyond it the process ends.
+//! # What is not checked
+//! Accesses through raw pointers and `&[T]` are invisible, except that the initialization check notices bytes that they
+//! wrote; the documentation of `cuda_std` has the complete list. If many unordered threads read the same bytes, a sample
+//! of the reads is kept: a race can be missed, none is invented. Weak memory is modeled by stores that reach other blocks
+//! late; loads are never early. A simulated thread has 256 KiB of stack; beyond it the process ends.
 //!
 //! # How it works
 //! [`Machine`] keeps memory (`memory`, `region`) and runs launches (`launch`), one OS thread each. Threads are coroutines
-//! (`fiber`); `schedule` picks the next; `engine` implements `cuda_std::simt::Simt`, the one door between kernel and
+//! (`fiber`); `schedule` picks the next; `engine` implements `cuda_std::simt::Simt`, the only interface between kernel and
 //! simulator, on the `state` of the launch; `access` checks and performs loads and stores with `shadow` and `clock`;
-//! `block` and `warp` let threads meet; `delay` holds stores back. All that is random comes from the seed, so a launch
-//! can be repeated exactly: that is how a report knows the earlier of two accesses, which nobody wrote down.
+//! `block` and `warp` complete barriers and warp operations; `delay` delays stores. All random choices follow from the
+//! seed, so a launch can be repeated exactly: a second run recovers the earlier of two conflicting accesses for the report.
 
 mod access;
 mod block;

@@ -7,12 +7,12 @@ use crate::options::Options;
 use crate::state::{LaunchStats, Shape};
 use std::sync::{Mutex, MutexGuard};
 
-/// What a simulated device has.
+/// Properties of a simulated device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineInfo {
     /// Compute capability, major and minor.
     pub capability: (u32, u32),
-    /// Number of multiprocessors. Only told to whom asks; how many blocks run at a time is an option.
+    /// Number of multiprocessors. Informational; the number of resident blocks is an option.
     pub num_sms: u32,
     /// Bytes of global memory.
     pub memory_bytes: u64,
@@ -21,15 +21,15 @@ pub struct MachineInfo {
 }
 
 impl Default for MachineInfo {
-    /// A middling device with 4 GiB.
+    /// A mid-range device with 4 GiB.
     fn default() -> Self {
         Self { capability: (9, 0), num_sms: 8, memory_bytes: 4 << 30, max_shared_bytes: 227 << 10 }
     }
 }
 
-/// A simulated device. Its calls can come from any OS thread; they are performed one after the other.
+/// A simulated device. Calls from several OS threads are serialized.
 ///
-/// After an error of a launch its memory is as it was before, if any checks are on.
+/// If a launch fails and any check is on, the device's memory is restored to its state before the launch.
 pub struct Machine {
     info: MachineInfo,
     inner: Mutex<Inner>,
@@ -37,7 +37,7 @@ pub struct Machine {
 
 struct Inner {
     memory: Memory,
-    /// Memory before the last launch; kept for its room.
+    /// Memory before the last launch; its buffers are reused.
     before: Snapshot,
     options: Options,
     launches: u32,
@@ -52,15 +52,15 @@ pub struct LaunchSpec<'a> {
     pub grid: [u32; 3],
     /// Threads of a block: x, y, z.
     pub block: [u32; 3],
-    /// Launch-sized shared memory.
+    /// Bytes of launch-sized shared memory.
     pub shared_bytes: usize,
-    /// Calls the kernel function, for one thread. It must give the same arguments each time and do nothing else: to
-    /// explain an error it runs again.
+    /// Calls the kernel function for one thread. It must pass the same arguments each time and do nothing else, because
+    /// the launch runs a second time to explain an error.
     pub run: &'a dyn Fn(),
 }
 
 impl<'a> LaunchSpec<'a> {
-    /// A one-dimensional launch.
+    /// Describes a one-dimensional launch.
     pub fn new(kernel: &'a str, blocks: u32, threads: u32, shared_bytes: usize, run: &'a dyn Fn()) -> Self {
         Self { kernel, grid: [blocks, 1, 1], block: [threads, 1, 1], shared_bytes, run }
     }
@@ -72,13 +72,13 @@ const _: () = {
 };
 
 impl Machine {
-    /// A device with empty memory.
+    /// Creates a device with empty memory.
     pub fn new(info: MachineInfo, options: Options) -> Self {
         let memory = Memory::new(info.memory_bytes);
         Self { info, inner: Mutex::new(Inner { memory, before: Snapshot::default(), options, launches: 0 }) }
     }
 
-    /// What the device has.
+    /// Returns the device's properties.
     pub fn info(&self) -> &MachineInfo {
         &self.info
     }
@@ -87,7 +87,7 @@ impl Machine {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// How launches are simulated.
+    /// Returns how launches are simulated.
     pub fn options(&self) -> Options {
         self.inner().options.clone()
     }
@@ -97,7 +97,7 @@ impl Machine {
         self.inner().options = options;
     }
 
-    /// Allocates memory, aligned to 256 bytes; the address is also one of this process. Reads before writes are errors.
+    /// Allocates memory, aligned to 256 bytes; the address is valid in this process. Reads before writes are errors.
     ///
     /// # Errors
     /// [`Kind::OutOfMemory`].
@@ -105,7 +105,7 @@ impl Machine {
         self.inner().memory.alloc(bytes, label)
     }
 
-    /// Allocates memory of the host, zeros, which kernels may use too; it takes none of the device's. Aligned as
+    /// Allocates zeroed host memory that kernels can access; it takes no device memory. Alignment as
     /// [`alloc`](Self::alloc).
     ///
     /// # Errors
@@ -114,20 +114,20 @@ impl Machine {
         self.inner().memory.alloc_host(bytes, label)
     }
 
-    /// Frees what [`alloc`](Self::alloc) or [`alloc_host`](Self::alloc_host) gave.
+    /// Frees memory of [`alloc`](Self::alloc) or [`alloc_host`](Self::alloc_host).
     ///
     /// # Errors
-    /// [`Kind::HostAddress`] if it did not, or it was freed before.
+    /// [`Kind::HostAddress`] if the address is not of such memory, or was freed before.
     pub fn free(&self, address: u64) -> Result<(), SimError> {
         self.inner().memory.free(address)
     }
 
-    /// Bytes of all allocations of the device, each rounded up to its alignment.
+    /// Returns the bytes of all device allocations, each rounded up to its alignment.
     pub fn live_bytes(&self) -> u64 {
         self.inner().memory.live_bytes()
     }
 
-    /// Number of allocations.
+    /// Returns the number of allocations.
     pub fn num_allocations(&self) -> usize {
         self.inner().memory.num_allocations()
     }
@@ -143,13 +143,13 @@ impl Machine {
     /// Copies to the host.
     ///
     /// # Errors
-    /// [`Kind::HostAddress`] if the range is not allocated, [`Kind::HostRead`] if something in it was never written.
+    /// [`Kind::HostAddress`] if the range is not allocated, [`Kind::HostRead`] if a byte of it was never written.
     pub fn copy_to_host(&self, to: &mut [u8], from: u64) -> Result<(), SimError> {
         let inner = &mut *self.inner();
         inner.memory.read(from, to, inner.options.checks.host_reads)
     }
 
-    /// Copies within the device. What was never written stays so in the copy.
+    /// Copies within the device. Unwritten bytes stay unwritten in the copy.
     ///
     /// # Errors
     /// [`Kind::HostAddress`] if a range is not allocated.
@@ -168,7 +168,7 @@ impl Machine {
     /// Runs a kernel to its end.
     ///
     /// # Errors
-    /// What the checks found.
+    /// The first error that the checks find.
     pub fn launch(&self, spec: &LaunchSpec<'_>) -> Result<LaunchStats, SimError> {
         let inner = &mut *self.inner();
         let options = inner.options.clone();
@@ -195,9 +195,9 @@ impl Machine {
         if restores {
             inner.memory.restore(&inner.before);
         }
-        if restores && outcome.look_for.is_some() {
-            // The same run again, up to the earlier access, to see where that was.
-            launch.watch = outcome.look_for;
+        if restores && outcome.rerun_to.is_some() {
+            // Repeats the run up to the earlier access, to find its location.
+            launch.watch = outcome.rerun_to;
             launch.tag = inner.next_tag();
             let watched = launch.simulate(&mut inner.memory).watched;
             inner.memory.restore(&inner.before);
@@ -218,9 +218,9 @@ impl Machine {
         if blocks > 1 << 31 {
             return Err(format!("{blocks} blocks, and 2^31 is the limit"));
         }
-        let (asked, limit) = (spec.shared_bytes, self.info.max_shared_bytes);
-        if asked > limit {
-            return Err(format!("{asked} bytes of shared memory, and a block can have {limit}"));
+        let (requested, limit) = (spec.shared_bytes, self.info.max_shared_bytes);
+        if requested > limit {
+            return Err(format!("{requested} bytes of shared memory, and a block can have {limit}"));
         }
         Ok(())
     }

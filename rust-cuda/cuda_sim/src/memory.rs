@@ -4,11 +4,11 @@ use crate::error::{Kind, SimError};
 use crate::region::{ALIGN, Region, Written};
 use std::collections::VecDeque;
 
-/// Freed memory that is kept, so that an address of it is not soon that of something else.
+/// Bytes of freed memory that are kept, so that a freed address is not reused soon.
 const QUARANTINE_BYTES: usize = 32 << 20;
 
 pub(crate) struct Memory {
-    /// By address.
+    /// Sorted by address.
     regions: Vec<Region>,
     freed: VecDeque<Region>,
     freed_bytes: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Memory {
     last_found: usize,
 }
 
-/// Contents of all memory at one time.
+/// Copy of all memory contents.
 #[derive(Default)]
 pub(crate) struct Snapshot(Vec<(Vec<u8>, Written)>);
 
@@ -52,7 +52,7 @@ impl Memory {
         Ok(self.insert(Region::new(bytes as usize, label.to_owned())))
     }
 
-    /// Memory of the host that kernels reach.
+    /// Allocates host memory that kernels can access.
     pub(crate) fn alloc_host(&mut self, bytes: u64, label: &str) -> Result<u64, SimError> {
         let region = usize::try_from(bytes).ok().and_then(|bytes| Region::of_host(bytes, label.to_owned()));
         let region = region.ok_or_else(|| {
@@ -68,7 +68,7 @@ impl Memory {
         base as u64
     }
 
-    /// What an allocation takes of the device's memory.
+    /// Device memory that an allocation takes.
     fn charge(bytes: u64) -> u64 {
         bytes.max(1).checked_next_multiple_of(ALIGN as u64).unwrap_or(u64::MAX)
     }
@@ -92,7 +92,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Index of the region that an address is in.
+    /// Returns the index of the region that contains an address.
     #[inline]
     pub(crate) fn find(&mut self, address: usize) -> Option<usize> {
         if self.regions.get(self.last_found).is_some_and(|r| r.offset_of(address).is_some()) {
@@ -108,12 +108,12 @@ impl Memory {
         &mut self.regions[index]
     }
 
-    /// The freed region that an address was in.
+    /// Returns the freed region that contained an address.
     pub(crate) fn find_freed(&self, address: usize) -> Option<&Region> {
         self.freed.iter().rev().find(|r| r.offset_of(address).is_some())
     }
 
-    /// The region and the offset of a range that the host names.
+    /// Returns region and offset of a range of a host operation.
     fn host_range(&mut self, address: u64, len: usize, what: &str) -> Result<(usize, usize), SimError> {
         let error = |problem: String| {
             let what = format!("{what} of {len} bytes at {address:#x}, {problem}");
@@ -132,7 +132,7 @@ impl Memory {
             ));
         }
         match self.find_freed(address as usize) {
-            // The end of an allocation is where an empty range may be.
+            // An empty range may be at the end of an allocation.
             _ if len == 0 && !self.regions.is_empty() => Ok((0, 0)),
             Some(freed) => error(format!("in `{}`, which was freed", freed.label)),
             None => error("which is not allocated".into()),
@@ -183,7 +183,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Finds a broken red zone and mends all.
+    /// Finds a changed red zone and restores all.
     pub(crate) fn broken_red_zone(&mut self) -> Option<Kind> {
         let broken = self
             .regions
@@ -195,7 +195,7 @@ impl Memory {
         broken
     }
 
-    /// Takes a snapshot into the room of an old one.
+    /// Takes a snapshot; reuses the buffers of `to`.
     pub(crate) fn snapshot(&self, to: &mut Snapshot) {
         to.0.resize_with(self.regions.len(), Default::default);
         for (region, (bytes, written)) in self.regions.iter().zip(&mut to.0) {
@@ -205,7 +205,7 @@ impl Memory {
         }
     }
 
-    /// Back to a snapshot; nothing may have been allocated or freed since.
+    /// Restores a snapshot; nothing may have been allocated or freed since.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot) {
         for (region, (bytes, written)) in self.regions.iter_mut().zip(&snapshot.0) {
             region.contents_mut().copy_from_slice(bytes);

@@ -1,5 +1,5 @@
-//! How a launch is simulated: schedule, checks, limits. Everything that decides what happens is here, so that seed and
-//! order replay it.
+//! How a launch is simulated: schedule, checks, limits. These options determine a launch completely, so seed and order
+//! replay it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use std::str::FromStr;
 /// How launches are simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Which runnable thread runs next.
+    /// Order of runnable threads.
     pub order: Order,
-    /// Decides everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Which blocks are on the device at the same time.
+    /// Blocks that are on the device at the same time.
     pub resident: Resident,
-    /// What is checked.
+    /// Optional checks.
     pub checks: Checks,
-    /// Holds plain and relaxed stores to global memory back from other blocks as long as the memory model allows.
+    /// Delays plain and relaxed stores to global memory for other blocks as long as the memory model allows.
     pub delay_stores: bool,
     /// Accesses and suspensions after which a launch counts as hung.
     pub step_budget: u64,
@@ -28,24 +28,24 @@ pub enum Order {
     Ascending,
     /// The highest runnable thread.
     Descending,
-    /// Any; threads are also preempted at atomic operations.
+    /// A random thread; threads are also preempted at atomic operations.
     Random,
-    /// Any warp, its lanes in order; threads are also preempted at atomic operations.
+    /// A random warp, its lanes in order; threads are also preempted at atomic operations.
     WarpShuffled,
-    /// Random priorities, of which a few change at random accesses: what finds bugs that need few preemptions (PCT,
-    /// Burckhardt et al., ASPLOS 2010).
+    /// Random priorities that change at a few random accesses; finds bugs that need few preemptions (PCT, Burckhardt et
+    /// al., ASPLOS 2010).
     FewPreemptions {
         /// Number of accesses at which the running thread drops to the lowest priority.
         changes: u32,
     },
 }
 
-/// Which blocks run at the same time. A real device gives no promise but that started blocks go on.
+/// Blocks that run at the same time. A real device only guarantees that started blocks make progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// Number of blocks at a time; the next one starts when one ends. No more than have 4096 threads.
+    /// Number of resident blocks, limited to 4096 threads in total; the next block starts when one ends.
     pub blocks: usize,
-    /// Which block starts next.
+    /// Order in which blocks start.
     pub start: Start,
 }
 
@@ -54,43 +54,43 @@ pub struct Resident {
 pub enum Start {
     /// Block 0 first, as hardware mostly does.
     InOrder,
-    /// Any.
+    /// A random block.
     Random,
-    /// The highest first: hangs every kernel that waits for a block of lower index without making sure that it runs.
+    /// The highest first. Hangs every kernel that waits for a block of lower index without making sure that it runs.
     LowestLast,
 }
 
-/// What is checked. Barriers, warp operations, bounds and progress always are.
+/// Optional checks. Barriers, warp operations, bounds and progress are always checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// Unordered accesses to one place of which one writes; atomics whose scope is too narrow; read-only loads of what
-    /// the launch writes.
+    /// Unordered accesses to the same bytes of which one writes; atomics whose scope is too narrow; read-only loads of
+    /// memory that the launch writes.
     pub races: bool,
-    /// Reads of bytes that nothing was written to.
+    /// Reads of unwritten bytes by kernels.
     pub uninitialized: bool,
-    /// The same when the host reads.
+    /// Reads of unwritten bytes by the host.
     pub host_reads: bool,
-    /// Tells calls of one barrier or warp operation apart by all their callers, not only by the place that called. Slow.
+    /// Distinguishes calls of one barrier or warp operation by their whole call chain, not only by the calling line. Slow.
     pub call_chains: bool,
 }
 
 impl Checks {
-    /// No checks but the free ones.
+    /// No optional checks.
     pub const fn none() -> Self {
         Self { races: false, uninitialized: false, host_reads: false, call_chains: false }
     }
 
-    /// All but the slow one, [`call_chains`](Self::call_chains).
+    /// All checks except [`call_chains`](Self::call_chains), which is slow.
     pub const fn standard() -> Self {
         Self { races: true, uninitialized: true, host_reads: true, call_chains: false }
     }
 
-    /// All.
+    /// All checks.
     pub const fn all() -> Self {
         Self { call_chains: true, ..Self::standard() }
     }
 
-    /// True if a launch keeps what it needs to restore memory after an error.
+    /// True if a launch keeps a snapshot of memory to restore after an error.
     pub(crate) fn any(self) -> bool {
         self != Self::none()
     }
@@ -113,8 +113,8 @@ impl Options {
     /// Number of schedules in the standard list.
     pub const ORDERS: usize = 20;
 
-    /// Schedule `i` (modulo [`ORDERS`](Self::ORDERS)) of the standard list under which every kernel is to be run: each
-    /// order with several seeds, from one resident block to many, some with held-back stores, one with call chains.
+    /// Returns schedule `i` (modulo [`ORDERS`](Self::ORDERS)) of the standard list. Run every kernel under all of them:
+    /// each order with several seeds, one to many resident blocks, some with delayed stores, one with call chains.
     pub fn nth_order(i: usize, seed: u64) -> Self {
         use Order::{Ascending, Descending, FewPreemptions, Random, WarpShuffled};
         use Start::{InOrder, LowestLast};
@@ -144,7 +144,7 @@ impl Options {
             (Random, 5, LowestLast, false),
         ][i % Self::ORDERS];
         let mut checks = Checks::standard();
-        // A random order without held-back stores: the one in which divergent calls meet most often.
+        // A random order without delayed stores: divergent calls meet most often in it.
         checks.call_chains = i % Self::ORDERS == 8;
         Self {
             order,
@@ -156,25 +156,25 @@ impl Options {
         }
     }
 
-    /// The defaults, changed by the environment: `SIM_SEED` (a number), `SIM_ORDER` (as [`set_order`](Self::set_order)
-    /// takes it), `SIM_STEPS` (the step budget), `SIM_CHECKS` (`none`, `standard`, `all`). Errors end with the values of
-    /// the first two that replay them.
+    /// Returns the defaults, overridden by the environment: `SIM_SEED` (a number), `SIM_ORDER` (in the format of
+    /// [`set_order`](Self::set_order)), `SIM_STEPS` (the step budget), `SIM_CHECKS` (`none`, `standard`, `all`). An
+    /// error's report ends with the `SIM_SEED` and `SIM_ORDER` that replay it.
     ///
     /// # Errors
-    /// A message that names the variable and what it may be.
+    /// A message that names the variable and its valid values.
     pub fn from_env() -> Result<Self, String> {
         Self::default().with_env()
     }
 
-    /// True if the environment asks for one certain schedule.
+    /// True if the environment selects one schedule.
     pub fn env_is_set() -> bool {
         std::env::var_os("SIM_SEED").is_some() || std::env::var_os("SIM_ORDER").is_some()
     }
 
-    /// These options, changed by the environment as [`from_env`](Self::from_env) says.
+    /// Overrides these options by the environment, as [`from_env`](Self::from_env).
     ///
     /// # Errors
-    /// As there.
+    /// As [`from_env`](Self::from_env).
     pub fn with_env(mut self) -> Result<Self, String> {
         let value = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
         let number = |name: &str, text: String| {
@@ -199,7 +199,7 @@ impl Options {
         Ok(self)
     }
 
-    /// What decides the schedule apart from the seed, as text: `random,blocks=4,start=any,delay`.
+    /// Returns the schedule without the seed as text: `random,blocks=4,start=any,delay`.
     pub fn order_text(&self) -> String {
         let Resident { blocks, start } = self.resident;
         let delay = if self.delay_stores { ",delay" } else { "" };
@@ -207,10 +207,10 @@ impl Options {
         format!("{},blocks={blocks},start={start}{delay}{chains}", self.order)
     }
 
-    /// Takes the schedule from text as [`order_text`](Self::order_text) gives it, or a part of such.
+    /// Sets the schedule from text in the format of [`order_text`](Self::order_text); items may be missing.
     ///
     /// # Errors
-    /// A message that says what was not understood.
+    /// A message that names the invalid item.
     pub fn set_order(&mut self, text: &str) -> Result<(), String> {
         for part in text.split(',') {
             match part.split_once('=') {

@@ -1,4 +1,4 @@
-//! Panics of kernels: kept for the report instead of printed.
+//! Panics of kernels: stored for the report instead of printed.
 
 use crate::chain::RawChain;
 use std::cell::{Cell, RefCell};
@@ -9,17 +9,17 @@ use std::sync::Once;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caught {
     pub(crate) message: String,
-    pub(crate) place: String,
+    pub(crate) location: String,
     pub(crate) chain: RawChain,
 }
 
 thread_local! {
-    /// True while this OS thread runs a simulated one.
+    /// True while this OS thread runs a simulated thread.
     static IN_KERNEL: Cell<bool> = const { Cell::new(false) };
     static LAST: RefCell<Option<Caught>> = const { RefCell::new(None) };
 }
 
-/// Makes panics within [`in_kernel`] go to [`last`]; others go where they went before.
+/// Installs a panic hook: panics within [`in_kernel`] are stored for [`last`]; others go to the previous hook.
 pub(crate) fn install() {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
@@ -49,6 +49,6 @@ pub(crate) fn last() -> Caught {
 
 fn catch(info: &PanicHookInfo<'_>) {
     let message = info.payload_as_str().unwrap_or("a panic with a payload that is no text").to_owned();
-    let place = info.location().map(ToString::to_string).unwrap_or_default();
-    LAST.set(Some(Caught { message, place, chain: RawChain::capture() }));
+    let location = info.location().map(ToString::to_string).unwrap_or_default();
+    LAST.set(Some(Caught { message, location, chain: RawChain::capture() }));
 }

@@ -1,4 +1,4 @@
-//! A small random number generator, so that a seed means the same on every machine for ever.
+//! A small random number generator; a seed gives the same numbers on every machine, in every version.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// A number from 1 to 2^`bits`, every power of two as likely as any other.
+    /// A number from 1 to 2^`bits`; every magnitude is equally likely.
     pub(crate) fn of_any_size(&mut self, bits: u32) -> u64 {
         let size = self.below(bits as usize + 1) as u32;
         (1 << size) + (self.next() & ((1 << size) - 1))

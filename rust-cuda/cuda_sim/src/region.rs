@@ -1,11 +1,11 @@
-//! A piece of simulated memory: poisoned host memory between red zones, with a bit for each byte that was written and a
-//! shadow for the race check.
+//! A region of simulated memory: poisoned host memory between red zones, a bit for each written byte, and a shadow for the
+//! race check.
 
 use crate::shadow::Shadow;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// What fresh memory is filled with: large as an integer, small and negative as a float.
+/// Fill byte of fresh memory: a large value as an integer, a small negative one as a float.
 pub(crate) const POISON: u8 = 0xA5;
 /// Alignment of allocations, as on a device.
 pub(crate) const ALIGN: usize = 256;
@@ -15,7 +15,7 @@ pub(crate) struct Region {
     pub(crate) label: String,
     pub(crate) shadow: Shadow,
     pub(crate) written: Written,
-    /// Host memory that kernels reach too: it takes no memory of the device.
+    /// True for host memory that kernels can access; it takes no device memory.
     pub(crate) is_host: bool,
     base: NonNull<u8>,
     bytes: usize,
@@ -32,7 +32,7 @@ impl Region {
         Self::of(whole, bytes, label)
     }
 
-    /// Host memory of zeros, which counts as written; none if the host has too little.
+    /// Creates a region of zeroed host memory, which counts as written; `None` if the host has too little memory.
     pub(crate) fn of_host(bytes: usize, label: String) -> Option<Self> {
         let layout = Self::layout(bytes)?;
         // SAFETY: the layout is not empty.
@@ -44,7 +44,7 @@ impl Region {
         Some(region)
     }
 
-    /// A region in memory of its layout.
+    /// Creates a region in memory of its layout.
     fn of(whole: NonNull<u8>, bytes: usize, label: String) -> Self {
         let size = Self::size(bytes);
         // SAFETY: of the size allocated; the red zone before the base is part of it.
@@ -52,7 +52,7 @@ impl Region {
             whole.write_bytes(POISON, size);
             whole.add(RED_ZONE)
         };
-        // Kernels and host reach the memory by its address.
+        // Kernels and host access the memory by its address.
         base.expose_provenance();
         Self { label, shadow: Shadow::default(), written: Written::new(bytes), is_host: false, base, bytes }
     }
@@ -75,7 +75,7 @@ impl Region {
         self.bytes
     }
 
-    /// Offset of an address in the region.
+    /// Returns the offset of an address in the region, if it is inside.
     pub(crate) fn offset_of(&self, address: usize) -> Option<usize> {
         address.checked_sub(self.base()).filter(|&offset| offset < self.bytes)
     }
@@ -88,7 +88,7 @@ impl Region {
         unsafe { self.base.add(offset).as_ptr() }
     }
 
-    /// All bytes. What kernels write through pointers changes between calls only.
+    /// Returns all bytes. Kernels change them through pointers only between calls.
     pub(crate) fn contents(&self) -> &[u8] {
         // SAFETY: initialized when allocated, and nothing writes while the launch's thread is here.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
@@ -99,7 +99,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
     }
 
-    /// Offset of the first byte of the range that nothing was written to.
+    /// Returns the offset of the first unwritten byte of a range.
     #[inline]
     pub(crate) fn first_unwritten(&mut self, offset: usize, len: usize) -> Option<usize> {
         self.written.first_missing(offset, len)?;
@@ -107,8 +107,8 @@ impl Region {
         self.written.first_missing(offset, len)
     }
 
-    /// Writes through raw pointers are not seen, only their effect: a byte that was not written and is no poison. What
-    /// else there is of its word was written with it.
+    /// Detects writes through raw pointers by their effect: an unwritten byte that is not poison. The rest of its word
+    /// then counts as written, too.
     #[cold]
     pub(crate) fn notice_raw_writes(&mut self, offset: usize, len: usize) {
         let mut from = offset;
@@ -124,13 +124,13 @@ impl Region {
         }
     }
 
-    /// Back to what [`new`](Self::new) gives.
+    /// Resets the region to its state after [`new`](Self::new).
     pub(crate) fn reset(&mut self) {
         self.contents_mut().fill(POISON);
         self.written.clear();
     }
 
-    /// Offset from the base of the first byte of a red zone that was changed.
+    /// Returns the offset from the base of the first changed byte of a red zone.
     pub(crate) fn broken_red_zone(&self) -> Option<i64> {
         let size = Self::size(self.bytes);
         // SAFETY: the whole allocation.
@@ -159,7 +159,7 @@ impl Drop for Region {
     }
 }
 
-/// A bit for each byte that was written.
+/// One bit for each byte: whether it was written.
 #[derive(Default)]
 pub(crate) struct Written {
     words: Vec<u64>,
@@ -172,7 +172,7 @@ impl Written {
         Self { words: vec![0; bytes.div_ceil(64)], bytes, missing: bytes }
     }
 
-    /// Becomes a copy, in the room that it has.
+    /// Copies `other`, reusing the buffer.
     pub(crate) fn clone_from(&mut self, other: &Self) {
         self.words.clone_from(&other.words);
         (self.bytes, self.missing) = (other.bytes, other.missing);
@@ -185,7 +185,7 @@ impl Written {
         }
     }
 
-    /// Calls `f` with each word and the bits of it that lie in the range, until `f` gives something.
+    /// Calls `f` with each word and its bits inside the range, until `f` returns a value.
     #[inline]
     fn words_of<R>(offset: usize, len: usize, mut f: impl FnMut(usize, u64) -> Option<R>) -> Option<R> {
         let mut at = offset;
@@ -232,7 +232,7 @@ impl Written {
         })
     }
 
-    /// The bits of a range.
+    /// Copies the bits of a range.
     pub(crate) fn part(&self, offset: usize, len: usize) -> Self {
         let mut part = Self { words: vec![], bytes: len, missing: 0 };
         if self.missing > 0 {
@@ -244,7 +244,7 @@ impl Written {
         part
     }
 
-    /// Takes over the bits of what is copied here.
+    /// Sets the bits at `offset` to those of copied bytes.
     pub(crate) fn copy_from(&mut self, offset: usize, copied: &Self) {
         self.set(offset, copied.bytes);
         if copied.missing > 0 {

@@ -1,11 +1,11 @@
-//! Errors as text, in the way of a compiler: what is wrong, who did what where, what to do, how to see it again.
+//! Errors as text, in the style of a compiler: the error, each thread's operation and location, help, and how to replay it.
 
 use crate::error::{AccessInfo, Action, BadAddress, Event, Group, Kind, Mode, Report, ThreadId};
 use cuda_std::atomic::Scope;
 use cuda_std::simt::{AccessKind, Barrier, Space, WarpOp};
 use std::fmt::{Display, Formatter, Result};
 
-/// Calls of a chain that are shown.
+/// Number of calls of a chain that are shown.
 const MAX_FRAMES: usize = 12;
 
 pub(crate) fn write(f: &mut Formatter<'_>, report: &Report) -> Result {
@@ -25,8 +25,8 @@ pub(crate) fn write(f: &mut Formatter<'_>, report: &Report) -> Result {
         Kind::BarrierMismatch { groups } | Kind::Deadlock { groups } | Kind::NoProgress { groups, .. } => {
             groups.iter().try_for_each(|g| group(f, g))?;
         }
-        Kind::Panic { message, place, by } => {
-            write!(f, "\n  {message}\n  at {place}")?;
+        Kind::Panic { message, location, by } => {
+            write!(f, "\n  {message}\n  at {location}")?;
             event(f, "", by)?;
         }
         _ => kind.events().into_iter().try_for_each(|e| event(f, "", e))?,
@@ -44,12 +44,12 @@ pub(crate) fn write(f: &mut Formatter<'_>, report: &Report) -> Result {
 fn headline(kind: &Kind) -> String {
     match kind {
         Kind::Race { later, .. } => {
-            format!("data race: nothing orders two accesses of one place in {}", space(later))
+            format!("data race: nothing orders two accesses to the same bytes in {}", space(later))
         }
         Kind::NarrowScope { later, .. } => {
             format!("the scope of an atomic operation in {} leaves out the other thread", space(later))
         }
-        Kind::ReadOnlyWritten { .. } => "a read-only load of a place that the same launch writes".into(),
+        Kind::ReadOnlyWritten { .. } => "a read-only load of bytes that the same launch writes".into(),
         Kind::Uninitialized { by } => {
             format!("{} is read where nothing was written to it", space(by))
         }
@@ -135,7 +135,7 @@ fn help(kind: &Kind) -> String {
             "all threads of a block that have not ended must come to the same barrier; move it out of the branch".into()
         }
         Kind::WarpMismatch { .. } => {
-            "all lanes of a mask call the same operation with this mask from the same place".into()
+            "all lanes of a mask call the same operation with this mask from the same source line".into()
         }
         Kind::ExitedLane { .. } => {
             "let all lanes stay until the last warp operation, and guard the loads and stores instead".into()
@@ -192,12 +192,12 @@ fn group(f: &mut Formatter<'_>, group: &Group) -> Result {
     places(f, example)
 }
 
-/// The place of an event and the calls that led there.
+/// Writes the location of an event and its call chain.
 fn places(f: &mut Formatter<'_>, event: &Event) -> Result {
     if let Some(site) = event.site {
         write!(f, "\n    at {site}")?;
     }
-    // The compiler gives the calls' files from the root of the file system, the place's from that of the workspace.
+    // Files of a call chain are absolute paths, the file of the site is relative to the workspace.
     let root = event
         .site
         .and_then(|site| event.chain.0.iter().find_map(|frame| frame.file.strip_suffix(site.file())));
@@ -228,7 +228,7 @@ impl Display for ThreadId {
     }
 }
 
-/// Threads of a block as ranges, as many as fit.
+/// Threads of a block as ranges; the first six.
 struct Ranges<'a>(&'a [ThreadId]);
 
 impl Display for Ranges<'_> {
@@ -292,7 +292,7 @@ fn name_of(op: WarpOp) -> String {
 
 impl Display for AccessInfo {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let Self { kind, mode, index, len, bytes, place, .. } = self;
+        let Self { kind, mode, index, len, bytes, allocation, .. } = self;
         match kind {
             AccessKind::Plain => f.write_str("plain ")?,
             AccessKind::ReadOnly => f.write_str("read-only ")?,
@@ -311,7 +311,7 @@ impl Display for AccessInfo {
             Mode::Update => "update",
         };
         write!(f, "{what} of element {index} of {len} ({bytes} bytes")?;
-        match place {
+        match allocation {
             Some((label, offset)) => write!(f, " at byte {offset} of {label})"),
             None => f.write_str(")"),
         }

@@ -1,6 +1,6 @@
-//! Which runnable thread runs next.
+//! The order in which runnable threads run.
 //!
-//! A slot is a place for a thread: warps of 32, so that slot / 32 is a warp and slot % 32 a lane.
+//! A slot holds one thread; slot / 32 is its warp, slot % 32 its lane.
 
 use crate::options::Order;
 use crate::random::Random;
@@ -11,7 +11,7 @@ pub(crate) type Slot = u32;
 /// The runnable threads.
 pub(crate) struct Schedule {
     ready: Ready,
-    /// Threads that wait in a spin loop: they run when no other can, in random orders at times before.
+    /// Threads that wait in a spin loop. They run when no other thread can; in random orders also earlier.
     spinning: Vec<Slot>,
 }
 
@@ -35,7 +35,7 @@ impl Schedule {
         Self { ready, spinning: vec![] }
     }
 
-    /// A new thread, runnable.
+    /// Adds a new, runnable thread.
     pub(crate) fn start(&mut self, slot: Slot, random: &mut Random) {
         if let Ready::Priorities(p) = &mut self.ready {
             p.priority[slot as usize] = random.next() | 1 << 63;
@@ -43,7 +43,7 @@ impl Schedule {
         self.push(slot);
     }
 
-    /// A thread is runnable again.
+    /// Makes a thread runnable again.
     pub(crate) fn push(&mut self, slot: Slot) {
         match &mut self.ready {
             Ready::Lowest(bits) | Ready::Highest(bits) => bits.insert(slot),
@@ -53,7 +53,7 @@ impl Schedule {
         }
     }
 
-    /// The running thread waits in a spin loop.
+    /// Adds the running thread to those that wait in a spin loop.
     pub(crate) fn spin(&mut self, slot: Slot) {
         self.spinning.push(slot);
         if let Ready::Priorities(p) = &mut self.ready {
@@ -61,7 +61,7 @@ impl Schedule {
         }
     }
 
-    /// The running thread is interrupted.
+    /// Preempts the running thread.
     pub(crate) fn preempt(&mut self, slot: Slot) {
         match &mut self.ready {
             Ready::Priorities(p) => p.demote(slot),
@@ -71,7 +71,7 @@ impl Schedule {
         self.push(slot);
     }
 
-    /// True if the running thread is to be interrupted before the access that is step number `step`.
+    /// True if the running thread is to be preempted before the access that is step number `step`.
     #[inline]
     pub(crate) fn preempts(&mut self, step: u64, atomic: bool, random: &mut Random) -> bool {
         match &mut self.ready {
@@ -87,7 +87,7 @@ impl Schedule {
         }
     }
 
-    /// Takes the thread that runs next.
+    /// Removes and returns the thread that runs next.
     pub(crate) fn pop(&mut self, random: &mut Random) -> Option<Slot> {
         let shuffles = matches!(self.ready, Ready::Any(_) | Ready::Warps(_));
         if !self.spinning.is_empty() && shuffles && random.one_in(8) {
@@ -103,7 +103,7 @@ impl Schedule {
         }
     }
 
-    /// The threads in spin loops.
+    /// Returns the threads in spin loops.
     pub(crate) fn spinning(&self) -> &[Slot] {
         &self.spinning
     }
@@ -116,7 +116,7 @@ impl Schedule {
     }
 }
 
-/// A set of slots with a bit each, and a bit for each word of those that is not empty.
+/// A set of slots: one bit each, and one bit for each nonempty word of these.
 struct Bits {
     words: Vec<u64>,
     summary: Vec<u64>,
@@ -155,25 +155,25 @@ impl Bits {
     }
 }
 
-/// Slots by warp: one warp runs as far as it can, its lanes in order, then any other.
+/// Slots by warp: one warp runs until its lanes wait, its lanes in order; then a random other warp.
 struct Warps {
     lanes: Vec<u32>,
-    /// Warps with runnable lanes, in any order, and the place of each in here.
+    /// Warps with runnable lanes, in any order; `position` is each warp's index in this list.
     runnable: Vec<u32>,
-    place: Vec<u32>,
+    position: Vec<u32>,
     current: Option<u32>,
 }
 
 impl Warps {
     fn new(slots: usize) -> Self {
         let warps = slots.div_ceil(32);
-        Self { lanes: vec![0; warps], runnable: vec![], place: vec![0; warps], current: None }
+        Self { lanes: vec![0; warps], runnable: vec![], position: vec![0; warps], current: None }
     }
 
     fn insert(&mut self, slot: Slot) {
         let warp = slot as usize / 32;
         if self.lanes[warp] == 0 {
-            self.place[warp] = self.runnable.len() as u32;
+            self.position[warp] = self.runnable.len() as u32;
             self.runnable.push(warp as u32);
         }
         self.lanes[warp] |= 1 << (slot % 32);
@@ -192,10 +192,10 @@ impl Warps {
         let lane = lanes.trailing_zeros();
         *lanes &= *lanes - 1;
         if *lanes == 0 {
-            let place = self.place[warp as usize] as usize;
-            self.runnable.swap_remove(place);
-            if let Some(&moved) = self.runnable.get(place) {
-                self.place[moved as usize] = place as u32;
+            let position = self.position[warp as usize] as usize;
+            self.runnable.swap_remove(position);
+            if let Some(&moved) = self.runnable.get(position) {
+                self.position[moved as usize] = position as u32;
             }
         }
         Some(warp * 32 + lane)
@@ -206,14 +206,14 @@ impl Warps {
 struct Priorities {
     priority: Vec<u64>,
     heap: BinaryHeap<(u64, Slot)>,
-    /// Descending, so that the next is last.
+    /// Steps of priority changes, descending, so that the next is last.
     changes: Vec<u64>,
     lowest: u64,
 }
 
 impl Priorities {
     fn new(slots: usize, changes: u32, random: &mut Random) -> Self {
-        // PCT takes the steps evenly from a known length. That is not known here: steps of all magnitudes.
+        // PCT draws the steps uniformly from a known number of steps. It is unknown here, so steps of all magnitudes are drawn.
         let mut changes: Vec<u64> = (0..changes).map(|_| random.of_any_size(20)).collect();
         changes.sort_unstable_by(|a, b| b.cmp(a));
         Self { priority: vec![0; slots], heap: BinaryHeap::new(), changes, lowest: 1 << 63 }

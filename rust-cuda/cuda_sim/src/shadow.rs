@@ -1,18 +1,18 @@
-//! The shadow of memory: who accessed each word last, to find two accesses that nothing orders.
+//! Shadow memory: the last accesses of each word, to find two accesses that nothing orders.
 //!
-//! For each four bytes the last writes and the reads since are kept, as in FastTrack (Flanagan, Freund, PLDI 2009), with
-//! the block-wide times of HiRace (Jacobson, Burtscher, Gopalakrishnan, 2024) in place of full vector clocks. Where many unordered
-//! readers or atomics meet, a random sample of them is kept: a race can then be missed, none is invented.
+//! For each four bytes the shadow keeps the last writes and the reads since, as FastTrack (Flanagan, Freund, PLDI 2009),
+//! with the block-wide times of HiRace (Jacobson, Burtscher, Gopalakrishnan, 2024) in place of full vector clocks. Of many
+//! unordered reads or atomics of a word it keeps a random sample: a race can then be missed, none is invented.
 
 use crate::frontier::Time;
 use crate::random::Random;
 
-/// Accesses kept of one granule beyond the two that have a place of their own.
+/// Accesses kept for one granule beyond the two that are stored in it.
 const SAMPLE: usize = 64;
 /// Bytes of a granule.
 const GRANULE: usize = 4;
 
-/// How an access meets others.
+/// Atomicity of an access, which decides its conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Plain,
@@ -23,7 +23,7 @@ pub(crate) enum Class {
     Wide,
 }
 
-/// One access: when and by whom.
+/// One access: thread, time, class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     pub(crate) block: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Stamp {
     bytes: u8,
 }
 
-/// Why two accesses may not be.
+/// Reason for which two accesses conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conflict {
     Unordered,
@@ -62,8 +62,8 @@ impl Stamp {
         matches!(self.class, Class::Narrow | Class::Wide)
     }
 
-    /// True if whatever conflicts with the earlier access `kept` and is not ordered after this one conflicts with this
-    /// one too, provided that `kept` is ordered before this one: `kept` can be forgotten.
+    /// True if this access can replace the earlier access `kept`, provided that `kept` is ordered before it: every later
+    /// access that conflicts with `kept`, and is not ordered after this one, then conflicts with this one too.
     #[inline]
     fn stands_for(&self, kept: &Self) -> bool {
         match (self.class, kept.class) {
@@ -76,13 +76,13 @@ impl Stamp {
         }
     }
 
-    /// True if `kept` can be forgotten for this later access.
+    /// True if this later access makes `kept` redundant.
     #[inline]
     fn replaces(&self, kept: &Self, knows: &impl Fn(&Self) -> bool) -> bool {
         self.stands_for(kept) && (self.same_thread(kept) || knows(kept))
     }
 
-    /// What is wrong between this earlier access and `later`, which `knows` the earlier one or not.
+    /// Returns the conflict between this earlier access and `later`; `knows` says whether an access is ordered before `later`.
     #[inline]
     fn conflict(&self, later: &Self, knows: &impl Fn(&Self) -> bool) -> Option<Conflict> {
         if self.bytes & later.bytes == 0 || !(self.writes || later.writes) {
@@ -106,7 +106,7 @@ impl Stamp {
 /// The shadow of four bytes.
 #[derive(Clone, Copy)]
 struct Granule {
-    /// The launch or life of a block that the rest is about.
+    /// Tag of the launch or resident block that the other fields belong to.
     tag: u32,
     /// Index of more accesses in [`Samples`], 0 for none.
     more: u32,
@@ -125,11 +125,11 @@ const PAGE: usize = 256;
 #[derive(Default)]
 pub(crate) struct Shadow {
     pages: Vec<Option<Box<[Granule; PAGE]>>>,
-    /// All tags are of one launch, so that lists of old ones can be used again.
+    /// True if all tags are of one launch, so that lists of older tags can be reused.
     pub(crate) of_one_launch: bool,
 }
 
-/// Accesses that have no place in their granule.
+/// Overflow lists: accesses beyond the two stored in a granule.
 pub(crate) struct Samples {
     lists: Vec<Vec<Stamp>>,
     free: Vec<u32>,
@@ -151,7 +151,7 @@ impl Samples {
         &mut self.lists[*index as usize]
     }
 
-    /// Takes the list of a granule back.
+    /// Frees the list of a granule.
     fn release(&mut self, index: u32) {
         if index != 0 {
             self.lists[index as usize].clear();
@@ -162,7 +162,7 @@ impl Samples {
     fn keep(&mut self, index: &mut u32, stamp: Stamp, knows: &impl Fn(&Stamp) -> bool) {
         let place = self.random.below(SAMPLE);
         let list = self.list(index);
-        // Not each time: a place that everybody reads is common.
+        // Not each time, because memory that all threads read is common.
         if list.len() >= SAMPLE && place < SAMPLE / 16 {
             list.retain(|kept| {
                 kept.bytes & !stamp.bytes != 0 || kept.writes && !stamp.writes || !stamp.replaces(kept, knows)
@@ -177,13 +177,13 @@ impl Samples {
 }
 
 impl Shadow {
-    /// Gives the memory back.
+    /// Frees the memory.
     pub(crate) fn forget(&mut self) {
         self.pages = vec![];
     }
 
     /// Records an access to a range; returns an earlier access that it conflicts with. `knows` says whether an earlier
-    /// access is ordered before this one. What was recorded with another tag does not count.
+    /// access is ordered before this one. Accesses recorded with another tag are ignored.
     #[inline]
     pub(crate) fn access(
         &mut self,
@@ -283,7 +283,7 @@ impl Granule {
         };
         clear(&mut self.read);
         clear(&mut self.write);
-        // A plain write replaces all, since all is ordered before it. Lists of atomics are thinned out when full.
+        // A plain write replaces all accesses, since all are ordered before it. Full lists of atomics are thinned out.
         if self.more != 0 && stamp.class == Class::Plain {
             let list = &mut samples.lists[self.more as usize];
             list.iter_mut().for_each(clear);
@@ -307,7 +307,7 @@ mod tests {
         Stamp::new(Here { block: thread / 32, thread: thread % 32, barriers: 0, time: 1 }, class, writes)
     }
 
-    /// What a sequence of accesses of one word by unordered threads gives.
+    /// Returns the conflict of a sequence of accesses to one word by unordered threads.
     fn unordered(accesses: &[(u32, Class, bool)]) -> Option<Conflict> {
         let (mut shadow, mut samples) = (Shadow::default(), Samples::new(1));
         accesses.iter().find_map(|&(thread, class, writes)| {

@@ -5,17 +5,17 @@ use crate::hash::FastMap;
 use crate::region::Region;
 
 pub(crate) struct Shared {
-    /// The launch-sized region first, then static arrays as they are asked for.
+    /// The launch-sized region, then static arrays in the order of their first use.
     pub(crate) regions: Vec<Region>,
-    /// Place in the source and size of each static array.
+    /// Source location and size of each static array.
     keys: Vec<(usize, usize)>,
-    /// What atomic operations have released, by address.
+    /// Knowledge released by atomic operations, by address.
     pub(crate) released: FastMap<usize, Released>,
     limit: usize,
 }
 
 impl Shared {
-    /// Memory with `dynamic` launch-sized bytes, that can grow to `limit`.
+    /// Creates memory with `dynamic` launch-sized bytes that can grow to `limit`.
     pub(crate) fn new(dynamic: usize, limit: usize) -> Self {
         let region = Self::new_region(dynamic, "launch-sized shared memory".into());
         Self { regions: vec![region], keys: vec![], released: FastMap::default(), limit }
@@ -27,22 +27,22 @@ impl Shared {
         region
     }
 
-    /// Fresh memory for another block.
+    /// Resets the memory for another block.
     pub(crate) fn reset(&mut self) {
         self.regions.iter_mut().for_each(Region::reset);
         self.released.clear();
     }
 
-    /// The launch-sized region for key 0, an array of its own for any other key.
+    /// Returns the launch-sized region for key 0, a separate array for every other key.
     ///
     /// # Errors
-    /// The bytes that there are, if that is too much.
+    /// The available bytes, if `bytes` exceeds them.
     pub(crate) fn region(&mut self, key: usize, bytes: usize) -> Result<*mut u8, usize> {
         if key == 0 {
             let dynamic = &self.regions[0];
             return if bytes <= dynamic.bytes() { Ok(dynamic.at(0, bytes)) } else { Err(dynamic.bytes()) };
         }
-        // A generic function has one place for all its instances: their arrays differ in size.
+        // All instances of a generic function have one source location; their arrays differ in size.
         if let Some(i) = self.keys.iter().position(|&k| k == (key, bytes)) {
             return Ok(self.regions[i + 1].at(0, bytes));
         }
@@ -60,7 +60,7 @@ impl Shared {
         self.regions.iter().position(|r| r.offset_of(address).is_some())
     }
 
-    /// Label and offset of a write beside a region.
+    /// Returns label and offset of a write next to a region.
     pub(crate) fn broken_red_zone(&self) -> Option<(String, i64)> {
         self.regions.iter().find_map(|r| Some((r.label.clone(), r.broken_red_zone()?)))
     }

@@ -1,24 +1,24 @@
-//! Stacks for coroutines, used again and again: a fresh one costs microseconds, a used one nothing.
+//! A pool of coroutine stacks: a fresh stack costs microseconds, a pooled one nothing.
 
 use corosensei::stack::DefaultStack;
 use std::io;
 use std::sync::Mutex;
 
-/// Address space of a stack; pages that are never touched cost nothing.
+/// Address space of a stack; untouched pages cost nothing.
 const STACK_BYTES: usize = 256 << 10;
 /// Stacks kept for later launches.
 const KEPT: usize = 8192;
 
 static FREE: Mutex<Vec<DefaultStack>> = Mutex::new(vec![]);
 
-/// A stack, if possible one that was used before.
+/// Takes a stack from the pool, or creates one.
 pub(crate) fn take() -> io::Result<DefaultStack> {
-    // The lock is let go before a new one is made.
+    // The lock is released before a stack is created.
     let used = FREE.lock().unwrap_or_else(|e| e.into_inner()).pop();
     used.map_or_else(|| DefaultStack::new(STACK_BYTES), Ok)
 }
 
-/// Gives a stack back.
+/// Returns a stack to the pool.
 pub(crate) fn recycle(stack: DefaultStack) {
     let mut free = FREE.lock().unwrap_or_else(|e| e.into_inner());
     if free.len() < KEPT {

@@ -36,7 +36,7 @@ impl Shape {
     }
 }
 
-/// Coordinates of a number in a box of a size.
+/// Returns the coordinates of a linear index in a box of the given size.
 pub(crate) fn coordinates(number: u32, size: [u32; 3]) -> [u32; 3] {
     if size[1] == 1 && size[2] == 1 {
         return [number, 0, 0];
@@ -44,7 +44,7 @@ pub(crate) fn coordinates(number: u32, size: [u32; 3]) -> [u32; 3] {
     [number % size[0], number / size[0] % size[1], number / size[0] / size[1]]
 }
 
-/// The running thread: its slot, the resident block's place, its number in the block.
+/// Position of a thread: its slot, the index of its resident block, its number in the block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct At {
     pub(crate) slot: Slot,
@@ -60,7 +60,7 @@ pub(crate) struct Watch {
     pub(crate) time: u32,
 }
 
-/// What a launch has done.
+/// Counts of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchStats {
     /// Threads that ran.
@@ -81,30 +81,30 @@ pub(crate) struct State<'a> {
     pub(crate) stats: LaunchStats,
     /// Steps that the launch may take.
     pub(crate) step_budget: u64,
-    /// Step at which the running thread has had its turn.
+    /// Step at which the running thread's turn ends.
     pub(crate) turn_end: u64,
     /// Counts changes of memory.
     pub(crate) version: u64,
     pub(crate) next_blocks: NextBlocks,
     /// Ends the launch.
     pub(crate) error: Option<Kind>,
-    /// A read of bytes never written that may turn out to have been a race with their writing.
+    /// A read of unwritten bytes, which is a race if a later write of them is unordered.
     pub(crate) unwritten_read: Option<Kind>,
-    /// Words so read.
+    /// Words that were read before they were written.
     pub(crate) unwritten_words: FastMap<usize, ()>,
-    /// Tells this launch from others in shadows.
+    /// Tag of this launch in shadows.
     pub(crate) tag: u32,
-    /// What atomic operations on global memory have released, by address.
+    /// Knowledge released by atomic operations on global memory, by address.
     pub(crate) released: FastMap<usize, Released>,
-    /// What sequentially consistent fences knew.
+    /// Knowledge of earlier sequentially consistent fences of device scope.
     pub(crate) sequential: Known,
     pub(crate) samples: Samples,
     pub(crate) chain_ids: ChainIds,
     /// The earlier access of the conflict that ended the launch.
-    pub(crate) look_for: Option<Watch>,
+    pub(crate) rerun_to: Option<Watch>,
     /// The conflict is about words that were read before they were written.
     pub(crate) explains_unwritten: bool,
-    /// In a second run: the access that is looked for, and what it was.
+    /// In a second run: the access that is searched, and the event found.
     pub(crate) watch: Option<Watch>,
     pub(crate) watched: Option<Event>,
 }
@@ -191,7 +191,7 @@ impl State<'_> {
     /// Completes a warp operation of the running thread's warp.
     ///
     /// # Errors
-    /// A reading lane and the lane it reads, if that one does not take part.
+    /// A reading lane and the lane it reads, if the latter does not take part.
     pub(crate) fn complete_warp(
         &mut self,
         at: At,
@@ -205,7 +205,7 @@ impl State<'_> {
         Ok(())
     }
 
-    /// A thread's kernel function returned.
+    /// Ends a thread whose kernel function returned.
     pub(crate) fn end_thread(&mut self, at: At) {
         let block = &mut self.blocks[at.block];
         block.threads[at.thread as usize].status = Status::Exited;
@@ -227,7 +227,7 @@ impl State<'_> {
         }
     }
 
-    /// What a waiting thread waits for, without the calls that led there.
+    /// Returns the operation that a thread waits for, without the call chain.
     pub(crate) fn waiting_event(&self, block: usize, thread: u32) -> Event {
         let state = &self.blocks[block].threads[thread as usize];
         let action = match state.status {
@@ -241,7 +241,7 @@ impl State<'_> {
         Event { thread: id, action, site: state.site, chain: Chain::default() }
     }
 
-    /// The threads of some resident blocks that have not ended, by what they wait for.
+    /// Groups the live threads of resident blocks by the operation that they wait for.
     pub(crate) fn groups(&self, blocks: impl IntoIterator<Item = usize>) -> Vec<Group> {
         let mut groups: Vec<(u32, Group)> = vec![];
         for block in blocks {
@@ -263,21 +263,21 @@ impl State<'_> {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// Writes out what a block holds back.
+    /// Writes all delayed stores of a block to memory.
     pub(crate) fn flush_block(&mut self, block: usize) {
         while let Some((key, chunk)) = self.blocks[block].delayed.take_any(&mut self.random) {
-            self.write_out(key, &chunk);
+            self.write_to_memory(key, &chunk);
         }
     }
 
-    /// Writes out one piece of what a block holds back.
+    /// Writes one random chunk of a block's delayed stores to memory.
     pub(crate) fn flush_any(&mut self, block: usize) {
         if let Some((key, chunk)) = self.blocks[block].delayed.take_any(&mut self.random) {
-            self.write_out(key, &chunk);
+            self.write_to_memory(key, &chunk);
         }
     }
 
-    pub(crate) fn write_out(&mut self, key: usize, chunk: &Chunk) {
+    pub(crate) fn write_to_memory(&mut self, key: usize, chunk: &Chunk) {
         let Self { memory, version, .. } = self;
         chunk.for_each(key, |address, value| {
             // Memory is neither allocated nor freed during a launch.
@@ -285,7 +285,7 @@ impl State<'_> {
             let region = memory.region(index);
             let offset = address - region.base();
             let byte = region.at(offset, 1);
-            // SAFETY: within the region; no reference, since the kernel may have some of its own.
+            // SAFETY: within the region; no reference is made, since the kernel may hold references to it.
             unsafe {
                 *version += u64::from(*byte != value);
                 *byte = value;
@@ -294,9 +294,9 @@ impl State<'_> {
         });
     }
 
-    /// True if every thread that could run has looked at memory again and again and seen no change.
+    /// True if every thread that could run has spun repeatedly without a change of memory.
     pub(crate) fn is_stuck(&self) -> bool {
-        // Loops that spin a fixed number of times end before.
+        // Loops that spin a small fixed number of times end earlier.
         const IDLE_SPINS: u32 = 256;
         self.schedule.spinning().iter().all(|&slot| {
             let at = self.at(slot);

@@ -1,49 +1,49 @@
-//! Warp operations: who meets whom, and what comes out.
+//! Warp operations: the arrival of lanes, and the results.
 
 use crate::chain::{may_be_same, same_site};
 use cuda_std::simt::{ReduceOp, Site, WarpOp, WarpResult};
 
-/// A meeting of lanes: all with the same operation, mask and place.
+/// A warp operation at which lanes wait: all with the same operation, mask and location.
 #[derive(Clone, Debug)]
 pub(crate) struct Meeting {
     pub(crate) op: WarpOp,
     pub(crate) mask: u32,
     pub(crate) site: Site,
     pub(crate) chain: u32,
-    /// Lanes that have come.
+    /// Lanes that have arrived.
     pub(crate) arrived: u32,
 }
 
 /// The lanes of a warp.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Warp {
-    /// Lanes that the block has in this warp.
+    /// Lanes of this warp that the block has.
     pub(crate) exists: u32,
     /// Lanes that have ended.
     pub(crate) exited: u32,
     meetings: Vec<Meeting>,
 }
 
-/// What an arrival leads to.
+/// Result of a lane's arrival.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Arrival {
-    /// Others are still to come.
+    /// Other lanes have not arrived yet.
     Waits,
-    /// All are here: these lanes.
+    /// All lanes of the mask have arrived.
     Complete(u32),
     /// This lane waits for the caller at another operation, and the caller for it.
     Mismatch(u32),
-    /// This lane is waited for and has ended.
+    /// This lane of the mask has ended.
     Exited(u32),
 }
 
 impl Warp {
-    /// A warp with the first `lanes` lanes.
+    /// Creates a warp with the first `lanes` lanes.
     pub(crate) fn new(lanes: usize) -> Self {
         Self { exists: if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 }, exited: 0, meetings: vec![] }
     }
 
-    /// A lane comes to an operation. Lanes that the block does not have are not waited for.
+    /// Records that a lane arrives at an operation. Lanes that the block does not have are ignored.
     pub(crate) fn arrive(&mut self, lane: u32, meeting: Meeting) -> Arrival {
         let Meeting { op, mask, site, chain, .. } = meeting;
         let dead = mask & self.exited;
@@ -75,14 +75,14 @@ impl Warp {
         Arrival::Complete(self.meetings.swap_remove(index).arrived)
     }
 
-    /// A lane ends; returns a lane that waits for it.
+    /// Records that a lane ends; returns a lane that waits for it.
     pub(crate) fn exit(&mut self, lane: u32) -> Option<u32> {
         self.exited |= 1 << lane;
         self.meetings.iter().find(|m| m.mask >> lane & 1 != 0).map(|m| m.arrived.trailing_zeros())
     }
 }
 
-/// Lane numbers may differ from lane to lane, the kind of operation may not.
+/// True if two lanes call the same kind of operation; operands such as lane numbers may differ.
 fn same_operation(a: WarpOp, b: WarpOp) -> bool {
     match (a, b) {
         (WarpOp::Reduce(a), WarpOp::Reduce(b)) => a == b,
@@ -110,14 +110,14 @@ fn source(op: WarpOp, lane: u32) -> Option<(u32, bool)> {
         WarpOp::ShuffleIdx { lane: of, .. } => (first | (of & (width - 1)), true),
         WarpOp::ShuffleUp { delta, .. } => (lane.wrapping_sub(delta & 31), lane >= first + (delta & 31)),
         WarpOp::ShuffleDown { delta, .. } => (lane + (delta & 31), lane + (delta & 31) <= last),
-        // The lower bound of the segment is not looked at.
+        // The lower bound of the segment is not checked.
         WarpOp::ShuffleXor { bits, .. } => (lane ^ (bits & 31), lane ^ (bits & 31) <= last),
         _ => return None,
     };
     Some(if in_range { (source, true) } else { (lane, false) })
 }
 
-/// The result for one lane. `values` are all lanes' contributions, of which those of `lanes` are there.
+/// Returns the result for one lane. `values` holds the operands of the lanes in `lanes`.
 ///
 /// # Errors
 /// The lane that a shuffle reads, if it is not one of `lanes`.

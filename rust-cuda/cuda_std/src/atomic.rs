@@ -1,8 +1,7 @@
-//! Atomics with a scope and an order that mean what they say.
+//! Atomics with a scope and a memory order.
 //!
-//! The LLVM behind this toolchain drops order and scope of `fetch_add` and its kin, so these do not use `core`'s: an
-//! ordered read-modify-write is an explicit fence, a relaxed operation of the right scope, and a fence. Most kernels use
-//! the methods of [`SliceMut`] and [`SharedSlice`](crate::shared::SharedSlice), which check bounds in the simulator; the
+//! LLVM drops order and scope of `fetch_add` and similar functions of `core` on this target. Here an ordered
+//! read-modify-write is a fence, a relaxed operation of the given scope, and a fence. Most kernels use the methods of [`SliceMut`] and [`SharedSlice`](crate::shared::SharedSlice), which check bounds in the simulator; the
 //! functions here take raw pointers to global memory, as upstream's do.
 
 use crate::mem::SliceMut;

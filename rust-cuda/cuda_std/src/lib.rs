@@ -1,6 +1,6 @@
 //! Device library for CUDA kernels in Rust, on a stock rustc (target `nvptx64-nvidia-cuda`).
 //!
-//! A kernel is an `unsafe fn` with [`#[kernel]`](macro@kernel); what it asks of the GPU it asks through this crate:
+//! A kernel is an `unsafe fn` with [`#[kernel]`](macro@kernel); it reaches the GPU's operations through this crate:
 //!
 //! ```
 //! use cuda_std::prelude::*;
@@ -43,9 +43,9 @@
 //! | `float::GpuFloat`, `FloatExt` | [`float`]: order-preserving keys | libdevice cannot be linked; `core`'s float methods work, for the rest use the crate `libm` |
 //! | `io::print!` | none | debug in the simulator with `println!` |
 //!
-//! # What the checks see
+//! # Which accesses are checked
 //! The simulator sees every access through a view and every function of [`atomic`]: bounds, alignment, initialization,
-//! races. A `checked` build sees the bounds of views on the GPU. Neither sees a Rust place:
+//! races. A `checked` build checks the bounds of views on the GPU. Neither sees accesses through pointers and references:
 //!
 //! | access | seen |
 //! |---|---|
@@ -72,7 +72,7 @@
     ),
     allow(internal_features)
 )]
-// Kernels are unsafe as a whole: what makes them right is the launch, not a line.
+// Kernels are unsafe as a whole: their safety depends on the launch, not on single lines.
 #![allow(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 // The macros name this crate by its path, also in its own examples.
@@ -96,7 +96,7 @@ pub mod warp;
 
 pub use cuda_std_macros::{__kernel_entries, __shared_array, KernelArgs, kernel};
 
-/// What a kernel needs: `use cuda_std::prelude::*;`.
+/// The items that most kernels need: `use cuda_std::prelude::*;`.
 pub mod prelude {
     pub use crate::atomic::{Ordering, Scope};
     pub use crate::mem::{Slice, SliceMut};

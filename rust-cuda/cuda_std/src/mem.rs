@@ -13,7 +13,7 @@ pub use crate::sys::{FaultRecord, Global, Shared, SpaceOf};
 /// A view of elements in global or shared memory that may be read and written. Used as [`SliceMut`] and
 /// [`SharedSlice`](crate::shared::SharedSlice).
 ///
-/// On the host it is what a kernel's argument is made of: a borrow of a device buffer, never dereferenced.
+/// On the host it is a kernel argument: a borrow of a device buffer, never dereferenced.
 pub struct ViewMut<'a, T, S> {
     pointer: *mut T,
     len: usize,
@@ -43,7 +43,7 @@ impl<T> Clone for Slice<'_, T> {
     }
 }
 impl<T> Copy for Slice<'_, T> {}
-// SAFETY: a view is an address and a length; whether accesses through it race is the kernel's business.
+// SAFETY: a view is an address and a length; the kernel is responsible for races of accesses through it.
 unsafe impl<T: Send, S> Send for ViewMut<'_, T, S> {}
 // SAFETY: as above.
 unsafe impl<T: Sync, S> Sync for ViewMut<'_, T, S> {}
@@ -88,8 +88,8 @@ impl<'a, T, S: SpaceOf> ViewMut<'a, T, S> {
 
     #[inline(always)]
     #[track_caller]
-    unsafe fn at(&self, i: usize) -> sys::Place<T, S> {
-        sys::Place::new(self.pointer, i, self.len)
+    unsafe fn at(&self, i: usize) -> sys::Element<T, S> {
+        sys::Element::new(self.pointer, i, self.len)
     }
 }
 
@@ -151,7 +151,7 @@ impl<T: Copy, S: SpaceOf> ViewMut<'_, T, S> {
 }
 
 impl<T> ViewMut<'_, T, Shared> {
-    /// Address of the first element, for what views cannot do.
+    /// Address of the first element, for operations that views do not have.
     ///
     /// # Safety
     /// The simulator and `checked` builds do not see accesses through the pointer: a missing barrier stays hidden.
@@ -168,7 +168,7 @@ impl<'a, T> SliceMut<'a, T> {
         self.pointer
     }
 
-    /// The same memory, to be read only.
+    /// Returns a read-only view of this memory.
     #[inline(always)]
     pub const fn read_only(&self) -> Slice<'a, T> {
         Slice { view: *self }
@@ -306,7 +306,7 @@ impl<'a, T> Slice<'a, T> {
         Self { view: unsafe { self.view.part(begin, len) } }
     }
 
-    /// The same memory as a Rust slice: no access through it is checked.
+    /// Returns this memory as a Rust slice; accesses through it are not checked.
     ///
     /// # Safety
     /// The memory must stay unwritten for `'a`.

@@ -9,8 +9,9 @@ pub fn clock() -> u64 {
     sys::clock()
 }
 
-/// The value, computed before whatever follows with an effect. Without it the compiler may put arithmetic off until its result
-/// is used, behind a wait for other threads say, and keep all operands in registers until then.
+/// Returns `value`; forces its computation before the next instruction with a side effect. Without it the compiler may
+/// delay arithmetic until the result is used, for example after a wait for other threads, and keep all operands in
+/// registers until then.
 #[inline(always)]
 pub fn computed(value: u32) -> u32 {
     sys::computed(value)

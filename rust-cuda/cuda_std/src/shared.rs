@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! [`shared_array!`](crate::shared_array) is a view of an array that no launch has to know of.
+//! [`shared_array!`](crate::shared_array) is a view of a static array, which needs no size at the launch.
 //!
 //! Phases that do not overlap share memory through a `#[repr(C)] union` of such structs, with a barrier between them.
 //! `#[link_section = ".shared"] static mut` does not make shared memory with this compiler: it silently makes global
@@ -80,7 +80,7 @@ macro_rules! shared_field {
     }};
 }
 
-/// The array that a pointer into shared memory names, as a view; the work of [`shared_field!`](crate::shared_field) and
+/// Returns a view of the array behind a pointer into shared memory; implements [`shared_field!`](crate::shared_field) and
 /// [`shared_array!`](crate::shared_array).
 #[doc(hidden)]
 #[inline(always)]
@@ -101,7 +101,7 @@ pub trait SharedArray {
 macro_rules! scalars {
     ($($t:ty),*) => { $( impl SharedElement for $t {} )* };
 }
-/// What a field of shared memory may be an array of; implement it for your own plain types.
+/// Element types of arrays in shared memory; implement it for your own plain types.
 pub trait SharedElement: Copy {}
 scalars!(u8, u16, u32, u64, u128, i8, i16, i32, i64, f32, f64);
 
@@ -119,12 +119,12 @@ impl<T: SharedElement, const N: usize, const M: usize, const L: usize> SharedArr
 }
 
 /// A static array of shared memory as a view: `shared_array![u32; 256]` is a
-/// [`SharedSlice<u32>`](crate::shared::SharedSlice). Rows of arrays of two or three dimensions are joined. One array a
-/// place in the source: calls through one place share it.
+/// [`SharedSlice<u32>`](crate::shared::SharedSlice). Rows of arrays of two or three dimensions are joined. Each use in the
+/// source is one array: all calls of a function with the macro share it.
 ///
-/// Upstream's macro gives a raw pointer: `*tile.add(t) = x` there is `tile.store(t, x)` here, the same instruction on the
-/// GPU, and the simulator finds a missing barrier between it and another thread's `tile.load(t)`. Who needs the pointer
-/// asks for it with `unsafe`: [`as_raw_ptr`](crate::mem::ViewMut::as_raw_ptr).
+/// Upstream's macro returns a raw pointer: `*tile.add(t) = x` there is `tile.store(t, x)` here, the same instruction on the
+/// GPU, and the simulator finds a missing barrier between it and another thread's `tile.load(t)`. For the pointer use
+/// [`as_raw_ptr`](crate::mem::ViewMut::as_raw_ptr), which is `unsafe`.
 ///
 /// ```
 /// use cuda_std::prelude::*;

@@ -1,8 +1,8 @@
 //! The CPU side of every call in this crate: one small trait, implemented by a simulator.
 //!
-//! On a CPU target a kernel is an ordinary function. Whatever it asks of the hardware goes to the [`Simt`] that is
-//! current on the calling OS thread; a simulator makes itself current with [`enter`] while it runs one GPU thread.
-//! Without one, calls panic: a kernel cannot run outside of a launch.
+//! On a CPU target a kernel is an ordinary function. Its calls into this crate go to the current [`Simt`] of the OS thread;
+//! a simulator makes itself current with [`enter`] while it runs one GPU thread. Without a current [`Simt`] calls panic: a
+//! kernel cannot run outside of a launch.
 
 use crate::atomic::{Ordering, Scope};
 pub use crate::sys::ReduceOp;
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 /// Source position of the call in the kernel.
 pub type Site = &'static Location<'static>;
 
-/// Where the current thread stands in its launch: x, y and z of each.
+/// Coordinates of the current thread in its launch: x, y and z of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coordinates {
     /// Index of the thread in its block.
@@ -57,14 +57,14 @@ pub enum WarpOp {
         /// Lanes of a segment, a power of two up to 32.
         width: u32,
     },
-    /// Value of the lane `delta` below; the own value (flag false) where there is none in the segment.
+    /// Value of the lane `delta` below; the caller's value (flag false) if the segment has no such lane.
     ShuffleUp {
         /// Distance.
         delta: u32,
         /// Lanes of a segment.
         width: u32,
     },
-    /// Value of the lane `delta` above; the own value (flag false) where there is none in the segment.
+    /// Value of the lane `delta` above; the caller's value (flag false) if the segment has no such lane.
     ShuffleDown {
         /// Distance.
         delta: u32,
@@ -86,7 +86,7 @@ pub enum WarpOp {
     Reduce(ReduceOp),
 }
 
-/// Result of a warp operation: what the operation's description calls value and flag.
+/// Result of a warp operation; the operation's description defines value and flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WarpResult {
     /// The value.
@@ -104,7 +104,7 @@ pub enum Space {
     Shared,
 }
 
-/// What kind of access.
+/// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// Ordinary, unordered.
@@ -126,7 +126,7 @@ pub struct Access {
     pub address: usize,
     /// Number of bytes.
     pub bytes: usize,
-    /// Alignment that the device needs: 16 for elements of 16 bytes, which move at once, else the element type's.
+    /// Alignment that the device needs: 16 for elements of 16 bytes, which one instruction moves, else the element type's.
     pub align: usize,
     /// Element index within the view.
     pub index: u64,
@@ -136,17 +136,17 @@ pub struct Access {
     pub site: Site,
 }
 
-/// A GPU as its threads see it.
+/// The operations of a GPU thread.
 ///
 /// # Safety
-/// `load` must fill `bytes` bytes and `shared` must return memory of the size and alignment asked for, valid for the
+/// `load` must fill `bytes` bytes, and `shared` must return memory of the requested size and alignment, valid for the
 /// life of the block.
 pub unsafe trait Simt {
-    /// Where the current thread stands.
+    /// Returns the coordinates of the current thread.
     fn coordinates(&self) -> Coordinates;
     /// Waits for all threads of the block.
     fn barrier(&self, kind: Barrier, predicate: bool, site: Site) -> u32;
-    /// Performs a warp operation with the lanes of `mask`; `value` is the caller's contribution.
+    /// Performs a warp operation with the lanes of `mask`; `value` is the caller's operand.
     fn warp(&self, op: WarpOp, mask: u32, value: u64, site: Site) -> WarpResult;
     /// Lanes of the warp that are executing now.
     fn active_mask(&self, site: Site) -> u32;
@@ -167,9 +167,9 @@ pub unsafe trait Simt {
     unsafe fn update(&self, access: Access, op: &mut dyn FnMut(*mut u8));
     /// Orders memory accesses of the current thread.
     fn fence(&self, order: Ordering, scope: Scope, site: Site);
-    /// The thread waits for another one to make progress.
+    /// Marks a spin loop: the thread waits for the progress of another one.
     fn spin(&self, site: Site);
-    /// The block's shared memory: the launch-sized region for `key` 0, a static array of its own for another key.
+    /// Returns shared memory of the block: the launch-sized region for `key` 0, a separate static array for any other key.
     fn shared(&self, key: usize, bytes: usize, align: usize, site: Site) -> *mut u8;
     /// Bytes of launch-sized shared memory.
     fn dynamic_shared_bytes(&self) -> u32;
@@ -179,7 +179,7 @@ pub unsafe trait Simt {
     fn space_of(&self, address: usize) -> Option<Space>;
     /// Ends the launch with an error.
     fn trap(&self, site: Site) -> !;
-    /// Ends the launch because elements `begin..begin + len` are taken of a view of `of` elements, which has less.
+    /// Ends the launch because the part `begin..begin + len` is outside of a view of `of` elements.
     fn outside(&self, begin: usize, len: usize, of: usize, site: Site) -> !;
 }
 

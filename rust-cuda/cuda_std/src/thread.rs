@@ -1,4 +1,4 @@
-//! The thread's place in the launch, barriers and fences of its block.
+//! The thread's index in the launch; barriers and fences.
 
 use crate::atomic::{Ordering, Scope, fence};
 use crate::sys;
@@ -129,15 +129,15 @@ pub fn system_fence() {
     fence(Ordering::AcqRel, Scope::System)
 }
 
-/// Sleeps for about that long, at most 1 ms.
+/// Sleeps for about this time, at most 1 ms.
 #[inline(always)]
 #[track_caller]
 pub fn nanosleep(nanoseconds: u32) {
     sys::nanosleep(nanoseconds)
 }
 
-/// Says that the thread spins until another one makes progress. Put it into every spin loop: it lets the simulator run
-/// that other thread, and keeps the compiler from merging the loop's loads.
+/// Marks a spin loop that waits for another thread. Put it into every spin loop: it lets the simulator run the other
+/// thread, and keeps the compiler from merging the loop's loads.
 #[inline(always)]
 #[track_caller]
 pub fn spin_hint() {

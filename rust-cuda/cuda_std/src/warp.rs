@@ -1,7 +1,7 @@
 //! Collectives of a warp.
 //!
-//! `mask` names the lanes that take part; every one of them must call, with the same mask, from the same place. None of
-//! these orders memory except [`sync_warp`]: hand data over through shared memory with `sync_warp` or a barrier.
+//! `mask` names the participating lanes; each of them must call with this mask, from one source location. Only
+//! [`sync_warp`] orders memory: to pass data through shared memory, use `sync_warp` or a barrier.
 
 use crate::sys::{self, ReduceOp};
 
@@ -53,14 +53,15 @@ pub fn lane_mask_ge() -> u32 {
 /// Waits for the lanes of `mask` and orders their memory accesses before and after.
 ///
 /// # Safety
-/// See the [module](self): all lanes of `mask` call, with this mask. The same holds for every function below.
+/// See the [module](self): all lanes of `mask` call, with this mask. This holds for every function below.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn sync_warp(mask: u32) {
     sys::sync_warp(mask)
 }
 
-/// Lanes that happen to execute this together. Not the lanes that could: do not build algorithms on it.
+/// Returns the lanes that currently execute together. This may be any subset of the lanes in the branch; do not build
+/// algorithms on it.
 #[inline(always)]
 #[track_caller]
 pub fn activemask() -> u32 {

@@ -1,6 +1,6 @@
 //! Balanced trees against a naive build and across devices.
 
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions, Node, Removed};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm, Node, Removed};
 use kauri::query::QueryOptions;
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
@@ -14,13 +14,13 @@ fn build<P: Point>(device: &Device, points: &[P], options: &BalancedOptions) -> 
     let tree =
         BalancedKdTree::build(device, points, options).unwrap_or_else(|error| panic!("{what}: {error}"));
     tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
-    if !device.is_cpu() && options.builder == BalancedBuilder::Paths {
-        let other = build(device, points, &options.clone().builder(BalancedBuilder::Robinson));
+    if !device.is_cpu() && options.algorithm == BuildAlgorithm::Paths {
+        let other = build(device, points, &options.clone().algorithm(BuildAlgorithm::Robinson));
         assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another by Robinson's");
-        let mut anew = options.clone();
-        anew.numbered_anew = true;
-        let other = BalancedKdTree::build(device, points, &anew).unwrap();
-        assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another by other numbers");
+        let mut renumbered = options.clone();
+        renumbered.renumber = true;
+        let other = BalancedKdTree::build(device, points, &renumbered).unwrap();
+        assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another by renumbered points");
     }
     tree
 }
@@ -29,13 +29,14 @@ fn equal_to_the_naive_build<C: Scalar, const D: usize>() {
     for (i, n) in SIZES.into_iter().enumerate() {
         for shape in Shape::ALL {
             let points = shape.points::<C, D>(n, i as u64);
-            let (medians, stays) = oracle::balanced(&points);
+            let (medians, representatives) = oracle::balanced(&points);
             for device in devices_for_shape(shape, n) {
                 let what = format!("{n} {shape:?} points, {D} x {} on {device}", C::NAME);
                 let tree = build(&device, &points, &BalancedOptions::default());
                 assert!(tree.medians().unwrap() == medians, "{what}");
-                let removed = |(id, &stays): (usize, &u32)| Removed { id: id as u32, stays };
-                let removed = stays.iter().enumerate().map(removed).filter(|pair| pair.id != pair.stays);
+                let removed = |(id, &kept): (usize, &u32)| Removed { id: id as u32, kept };
+                let removed = representatives.iter().enumerate().map(removed);
+                let removed = removed.filter(|pair| pair.id != pair.kept);
                 assert!(tree.removed().unwrap().into_iter().eq(removed), "{what}");
                 assert_eq!(tree.num_points(), n);
                 has_the_nodes_of(&tree, &medians);
@@ -44,12 +45,11 @@ fn equal_to_the_naive_build<C: Scalar, const D: usize>() {
     }
 }
 
-/// Nodes with children are the same tree as addresses.
+/// Checks that the nodes with children are the tree of the medians.
 fn has_the_nodes_of<P: Point>(tree: &BalancedKdTree<P>, medians: &[u32]) {
-    let at = |place: usize| medians.get(place).copied().filter(|&id| id != u32::MAX);
-    let nodes = (0..medians.len()).filter_map(|place| {
-        at(place).map(|id| Node { id, less: at(2 * place + 1), greater: at(2 * place + 2) })
-    });
+    let at = |slot: usize| medians.get(slot).copied().filter(|&id| id != u32::MAX);
+    let nodes = (0..medians.len())
+        .filter_map(|slot| at(slot).map(|id| Node { id, less: at(2 * slot + 1), greater: at(2 * slot + 2) }));
     let found = tree.nodes().unwrap();
     assert_eq!(found.len(), tree.len());
     assert!(found.into_iter().eq(nodes));
@@ -65,7 +65,7 @@ fn equal_to_the_naive_build_f64() {
     for_each_dims!(D => equal_to_the_naive_build::<f64, D>());
 }
 
-/// Every number of points there is, for every shape that a last level can have.
+/// Every number of points up to a limit, so that the last level has every shape.
 #[test]
 fn any_number_of_points() {
     let points = Shape::Uniform.points::<f32, 2>(4999, 1);
@@ -84,7 +84,7 @@ fn any_number_of_points() {
     }
 }
 
-/// Few warps take few runs of many points each, many warps share one run.
+/// A small number of warps takes many runs per warp; a large one shares runs among warps.
 #[test]
 fn any_number_of_warps() {
     let points = Shape::Lattice.points::<f64, 5>(60_000, 3);
@@ -148,7 +148,7 @@ fn a_million_points() {
     }
 }
 
-/// The first queries make what all of them need; threads of a pool take up each other's while they wait.
+/// The first queries build the index. While they wait, threads of a pool run each other's queries.
 #[test]
 fn first_queries_from_a_pool() {
     let points = Shape::Uniform.points::<f32, 3>(50_000, 1);

@@ -34,7 +34,7 @@ enum Promise {
 
 use Promise::{NonFinitePoint, NonFiniteQuery, ResultTooLarge, Rows, TooLargePoint, TooLargeQuery};
 
-/// More points than a block finishes, on a lattice: all kernels of every builder run.
+/// More points than a block finishes, on a lattice: all kernels of every build algorithm run.
 #[test]
 fn lattices_of_thousands_of_points() {
     for device in devices_for(8000) {
@@ -311,7 +311,7 @@ fn more_points_than_ids() {
         for count in [u64::from(u32::MAX), 1 << 32, 1 << 40] {
             let points = vec![Nothing; count as usize];
             match KdTree::build(&device, &points, &KdTreeOptions::default()) {
-                Err(Error::TooManyPoints { count: refused, max }) => {
+                Err(Error::TooManyItems { what: "points", count: refused, max }) => {
                     assert_eq!((refused, max), (count, u64::from(u32::MAX) - 1));
                 }
                 other => panic!("{other:?}"),

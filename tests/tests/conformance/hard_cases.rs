@@ -26,7 +26,7 @@ fn check<C: Scalar, const D: usize>(points: &[[C; D]], queries: &[[C; D]], ks: &
     }
 }
 
-/// A builder of left-balanced trees was off by one at this number of points.
+/// A build of left-balanced trees was off by one at this number of points.
 #[test]
 fn points_90167() {
     const POINTS: usize = 90_167;

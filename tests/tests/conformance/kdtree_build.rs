@@ -1,6 +1,6 @@
 //! Trees against a naive build and across devices.
 
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::{KdTree, KdTreeOptions, LonLat};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape, for_each_dims, oracle};
@@ -76,12 +76,12 @@ fn large_builds_are_equal_and_repeatable() {
 }
 
 #[test]
-fn stats_and_plan_tell_the_truth() {
+fn stats_and_plan_are_exact() {
     for device in devices_for(33) {
         let tree = build(&device, &Shape::Uniform.points::<f64, 3>(33, 0));
         let plan = KdTree::<[f64; 3]>::plan(&device, 33, &KdTreeOptions::default());
-        // On a GPU there are four buckets, boxes and planes of the three nodes above, the least ids of all seven, and space for three
-        // points more.
+        // A GPU also stores, for four buckets, the boxes and planes of the three nodes above, the least ids of all seven nodes, and a
+        // padding of three points.
         let buckets = if device.is_cpu() { 0 } else { 3 * (4 * 3 + 1) * 8 + 7 * 4 + 3 * 3 * 8 };
         assert_eq!(plan.tree_bytes, 33 * (3 * 8 + 4) + buckets);
         assert_eq!(tree.stats().temp_bytes, plan.temp_bytes);
@@ -89,7 +89,7 @@ fn stats_and_plan_tell_the_truth() {
         assert!(!tree.stats().reason.is_empty() && !tree.stats().phases.is_empty());
         assert_eq!(tree.device().to_string(), device.to_string());
         assert!(KdTree::<LonLat>::plan(&device, 33, &KdTreeOptions::default()).temp_bytes > plan.temp_bytes);
-        // Integers are the same tree, and a copy of the coordinates.
+        // Integer points have a tree of equal size, and a converted copy of the coordinates.
         let of_integers = KdTree::<[i32; 3]>::plan(&device, 33, &KdTreeOptions::default());
         assert_eq!(of_integers.tree_bytes, plan.tree_bytes);
         assert_eq!(of_integers.temp_bytes, plan.temp_bytes + 33 * 3 * 8);
@@ -97,15 +97,15 @@ fn stats_and_plan_tell_the_truth() {
 }
 
 #[test]
-fn plans_by_rule_and_builder() {
+fn plans_by_rule_and_algorithm() {
     for device in devices() {
         let plan = |options: KdTreeOptions| KdTree::<[f32; 3]>::plan(&device, 1_000_000, &options);
         let plain = plan(KdTreeOptions::default());
         let widest = plan(KdTreeOptions::default().split(SplitRule::Widest));
         assert_eq!(widest.tree_bytes, plain.tree_bytes + 500_000);
         if !device.is_cpu() {
-            // Ids alone are moved, and come with the tree.
-            let in_place = plan(KdTreeOptions::default().builder(Builder::SelectionInPlace));
+            // A build in place only needs one word per point.
+            let in_place = plan(KdTreeOptions::default().algorithm(BuildAlgorithm::SelectionInPlace));
             assert_eq!(in_place.temp_bytes, 4_000_000u64.next_multiple_of(256));
             assert!(plain.temp_bytes as f64 - 12e6 <= 1.6 * 12e6, "{plain:?}");
         }

@@ -1,7 +1,7 @@
-//! Trees and results of more than 31 and 32 bits count; for a GPU with 120 GB of memory that are free, and a host with 60.
+//! Trees and results whose sizes exceed 31 and 32 bits. They need a GPU with 120 GB and a host with 60 GB of free memory.
 
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::Builder;
+use kauri::kdtree::BuildAlgorithm;
 use kauri::query::{DeviceQueries, QueryOptions, num_found};
 use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_kernels::thread::coord::dist2;
@@ -23,14 +23,14 @@ fn gpu() -> Option<(Device, Gpu)> {
 }
 
 #[test]
-#[ignore = "for a GPU with 120 GB of memory that are free"]
+#[ignore = "needs a GPU with 120 GB of free memory"]
 fn more_than_31_bits_of_points() {
     let Some((device, _)) = gpu() else { return };
     let points = points((1 << 31) + 7, 1);
-    for builder in [Builder::Selection, Builder::SelectionInPlace, Builder::Tags] {
-        let tree = KdTree::build(&device, &points, &KdTreeOptions::default().builder(builder)).unwrap();
+    for algorithm in [BuildAlgorithm::Selection, BuildAlgorithm::SelectionInPlace, BuildAlgorithm::Tags] {
+        let tree = KdTree::build(&device, &points, &KdTreeOptions::default().algorithm(algorithm)).unwrap();
         tree.verify().unwrap();
-        if builder != Builder::Selection {
+        if algorithm != BuildAlgorithm::Selection {
             continue;
         }
         let queries: Vec<_> =
@@ -51,21 +51,21 @@ fn more_than_31_bits_of_points() {
 }
 
 #[test]
-#[ignore = "for a GPU with 120 GB of memory that are free"]
+#[ignore = "needs a GPU with 120 GB of free memory"]
 fn more_than_32_bits_of_neighbors() {
     let Some((device, gpu)) = gpu() else { return };
     let (stream, mut workspace) = (Stream::new(&gpu).unwrap(), Workspace::new(&gpu));
     let tree = KdTree::build(&device, &points(100_000, 2), &KdTreeOptions::default()).unwrap();
     let prepared = tree.prepare(&stream, &QueryOptions::default()).unwrap();
-    // A list, a queue and a heap.
+    // The kernels of lists, queues and heaps.
     for k in [32, 64, 300] {
         let num_queries = (1 << 32) / k + 1000;
         let queries = points(num_queries, 3);
         let coords = Buffer::from_slice(&stream, queries.as_flattened(), "queries").unwrap();
         let mut ids = Buffer::<u32>::uninitialized(&gpu, num_queries * k, "ids").unwrap();
         let mut dist2 = Buffer::<f32>::uninitialized(&gpu, num_queries * k, "distances").unwrap();
-        let asked = DeviceQueries::Coordinates(&coords);
-        tree.nearest_on(&stream, &mut workspace, asked, k, &prepared, &mut ids, &mut dist2).unwrap();
+        let query_set = DeviceQueries::Coordinates(&coords);
+        tree.nearest_on(&stream, &mut workspace, query_set, k, &prepared, &mut ids, &mut dist2).unwrap();
         for begin in [0, (1 << 31) / k - 500, num_queries - 2000] {
             let rows = begin..begin + 2000;
             let expected = tree.nearest(&queries[rows.clone()], k).unwrap();
@@ -80,7 +80,7 @@ fn more_than_32_bits_of_neighbors() {
 }
 
 #[test]
-#[ignore = "for a GPU with 120 GB of memory that are free"]
+#[ignore = "needs a GPU with 120 GB of free memory"]
 fn more_than_32_bits_of_points_found() {
     let Some((device, gpu)) = gpu() else { return };
     let (stream, mut workspace) = (Stream::new(&gpu).unwrap(), Workspace::new(&gpu));
@@ -90,8 +90,8 @@ fn more_than_32_bits_of_points_found() {
     let coords = Buffer::from_slice(&stream, queries.as_flattened(), "queries").unwrap();
     // Every query finds all points.
     let prepared = tree.prepare(&stream, &QueryOptions::default().radius(2.0)).unwrap();
-    let asked = DeviceQueries::Coordinates(&coords);
-    let found = tree.all_within_on(&stream, &mut workspace, asked, &prepared).unwrap();
+    let query_set = DeviceQueries::Coordinates(&coords);
+    let found = tree.all_within_on(&stream, &mut workspace, query_set, &prepared).unwrap();
     let total = queries.len() * num_points;
     assert_eq!(num_found(&stream, &found.offsets).unwrap(), total as u64);
     assert_eq!((found.ids.len(), found.dist2.len()), (total, total));

@@ -21,9 +21,9 @@ fn check<C: Scalar, const D: usize>(
     ks: &[usize],
     what: &str,
 ) {
-    let most = ks.iter().copied().max().unwrap_or(0);
+    let max_k = ks.iter().copied().max().unwrap_or(0);
     let oracle = BruteForce::new(points);
-    let answers: Vec<_> = queries.par_iter().map(|&query| oracle.nearest(query, most)).collect();
+    let answers: Vec<_> = queries.par_iter().map(|&query| oracle.nearest(query, max_k)).collect();
     for device in devices {
         let tree = build(device, points);
         for &k in ks {
@@ -65,7 +65,7 @@ fn equal_to_brute_force_f64() {
     for_each_dims!(D => equal_to_brute_force::<f64, D>());
 }
 
-/// Sets of queries large enough for the paths that order them.
+/// Enough queries to be sorted before the traversal.
 #[test]
 fn many_queries() {
     for shape in [Shape::Uniform, Shape::Clustered, Shape::AllEqual, Shape::Lattice] {
@@ -74,7 +74,7 @@ fn many_queries() {
     }
 }
 
-/// More queries than are ordered, or sent to a GPU, at one time.
+/// More queries than are sorted, or copied to a GPU, at a time.
 #[test]
 fn millions_of_queries() {
     let points: Vec<[f32; 1]> = (0..5000u16).map(|x| [x.into()]).collect();

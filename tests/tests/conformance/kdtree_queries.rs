@@ -1,8 +1,8 @@
-//! Queries with options against brute force, and trees and queries on buffers.
+//! Queries with options against brute force; trees and queries on device buffers.
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, SpatialIndex};
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
@@ -13,7 +13,7 @@ use kauri_tests::{devices, devices_for, for_each_dims};
 
 use crate::{build, build_by};
 
-/// Distance by the definition of the norm; axes repeat after periods that are not 0.
+/// Returns the distance by the definition of the norm. An axis with a period other than 0 is periodic.
 fn distance<C: Scalar, const D: usize>(a: &[C; D], b: &[C; D], norm: Norm, periods: &[C]) -> C {
     let mut along = (0..D).map(|axis| {
         let d = (a[axis] - b[axis]).abs();
@@ -29,7 +29,7 @@ fn distance<C: Scalar, const D: usize>(a: &[C; D], b: &[C; D], norm: Norm, perio
     }
 }
 
-/// Points in one period, queries as well.
+/// Generates points within one period.
 fn in_period<C: Scalar, const D: usize>(n: usize, seed: u64) -> Vec<[C; D]> {
     let mut random = Random::new(seed);
     (0..n).map(|_| std::array::from_fn(|_| C::from_f64((random.unit() * 64.0).floor() / 8.0))).collect()
@@ -49,7 +49,7 @@ impl<C: Scalar, const D: usize> Case<C, D> {
         let mut options = QueryOptions::default().norm(norm);
         let periods: Vec<C> = match number / 3 % 2 {
             0 => Vec::new(),
-            // One axis does not repeat.
+            // Axis 1 is not periodic.
             _ => (0..D).map(|axis| C::from_f64(if axis == 1 { 0.0 } else { 8.0 })).collect(),
         };
         if !periods.is_empty() {
@@ -68,7 +68,7 @@ impl<C: Scalar, const D: usize> Case<C, D> {
 
     const COUNT: usize = 36;
 
-    /// All that a query which leaves out a point takes of a tree with these points, nearest first.
+    /// Returns the points of the tree that a query finds, nearest first. The query excludes point `except`.
     fn found(&self, points: &InTree<C, D>, query: &[C; D], except: Option<u32>) -> Vec<(C, u32)> {
         let InTree { points, order } = points;
         let bound =
@@ -83,7 +83,7 @@ impl<C: Scalar, const D: usize> Case<C, D> {
         found
     }
 
-    /// The right row of the `k` nearest.
+    /// Returns the expected row of the `k` nearest points.
     fn row(
         &self,
         points: &InTree<C, D>,
@@ -97,17 +97,17 @@ impl<C: Scalar, const D: usize> Case<C, D> {
     }
 }
 
-/// Points of a tree, and the place of each in the order of the tree.
+/// Points with their positions in the order of the tree.
 struct InTree<'a, C, const D: usize> {
     points: &'a [[C; D]],
     order: Vec<usize>,
 }
 
-/// The place of a point that is equal to another, and not in the tree.
+/// The position of a point that was removed because it equals another.
 const REMOVED: usize = usize::MAX;
 
 impl<'a, C: Scalar, const D: usize> InTree<'a, C, D> {
-    /// In the order that nodes in level order have by a walk in order.
+    /// Computes the positions from the ids in level order.
     fn new(points: &'a [[C; D]], node_ids: &[u32]) -> Self {
         Self { points, order: in_order(node_ids, points.len()) }
     }
@@ -146,7 +146,7 @@ fn nearest_equal_to_brute_force<C: Scalar, const D: usize>(
     let queries = in_period::<C, D>(40, 100 + D as u64);
     for number in 0..Case::<C, D>::COUNT {
         let case = Case::<C, D>::new(number, points.points.len());
-        // Every kernel has its turn: for one, for short lists, for queues, for heaps.
+        // The kernels for one neighbor, short lists, queues and heaps.
         let k = [1, 7, 40, 150, 300][number % 5];
         let what = format!("{number} k = {k}, {D} x {} on {}", C::NAME, tree.device());
         let near = tree.nearest_with(&queries, k, &case.options).unwrap();
@@ -174,7 +174,7 @@ fn options_equal_to_brute_force_f64() {
     for_each_dims!(D => options_equal_to_brute_force::<f64, D>());
 }
 
-/// One rule or the other.
+/// Returns a split rule; both occur among the dimensions.
 fn rule_of(dims: usize) -> SplitRule {
     if dims.is_multiple_of(2) { SplitRule::Widest } else { SplitRule::RoundRobin }
 }
@@ -219,19 +219,19 @@ fn found_equal_to_brute_force<C: Scalar, const D: usize>(
     }
 }
 
-/// The place of each id in a walk in order through a tree whose ids are given in level order.
+/// Returns the in-order rank of each id. `node_ids` is in level order.
 fn in_order(node_ids: &[u32], num_points: usize) -> Vec<usize> {
-    fn walk(node: usize, node_ids: &[u32], places: &mut Vec<usize>, next: &mut usize) {
+    fn visit(node: usize, node_ids: &[u32], ranks: &mut Vec<usize>, next: &mut usize) {
         if let Some(&id) = node_ids.get(node).filter(|&&id| id != u32::MAX) {
-            walk(2 * node + 1, node_ids, places, next);
-            places[id as usize] = *next;
+            visit(2 * node + 1, node_ids, ranks, next);
+            ranks[id as usize] = *next;
             *next += 1;
-            walk(2 * node + 2, node_ids, places, next);
+            visit(2 * node + 2, node_ids, ranks, next);
         }
     }
-    let mut places = vec![REMOVED; num_points];
-    walk(0, node_ids, &mut places, &mut 0);
-    places
+    let mut ranks = vec![REMOVED; num_points];
+    visit(0, node_ids, &mut ranks, &mut 0);
+    ranks
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn boxes_equal_to_brute_force<C: Scalar, const D: usize>(
     InTree { points, order }: &InTree<C, D>,
 ) {
     let corners = in_period::<C, D>(60, 200 + D as u64);
-    // Any two corners: some boxes hold nothing; and some of a point or a face.
+    // Boxes of two random corners, some of them empty; boxes of one corner and a size; a box of one point; the box of everything.
     let mut boxes: Vec<[[C; D]; 2]> = corners.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
     boxes.extend(corners.iter().map(|&corner| [corner, corner.map(|x| x + C::from_f64(4.0))]));
     boxes.push([points[3], points[3]]);
@@ -285,7 +285,7 @@ fn in_boxes_equal_to_brute_force_of_all_dimensions() {
     for_each_dims!(D => in_boxes_equal_to_brute_force::<f64, D>());
 }
 
-/// As many as are answered in the order of the tree; few points each, which the CPU keeps from counting them, and many.
+/// Enough queries to be sorted. With few points per row, which the CPU keeps from the count, and with many.
 #[test]
 fn many_rows_equal_to_brute_force() {
     let points = Shape::Lattice.points::<f32, 2>(5000, 1);
@@ -324,7 +324,7 @@ fn places_on_earth_within_meters() {
         assert_eq!(within(place(180.0, 0.0), 12_000.0), [0, 1]);
         assert_eq!(within(place(180.0, 0.0), 11_000.0), [0u32; 0]);
         assert_eq!(within(place(-100.0, 90.0), 12_000.0), [2, 3]);
-        // Half way round is everywhere.
+        // Half the circumference reaches every place.
         assert_eq!(within(place(0.0, 90.0), 20_100_000.0).len(), 5);
         assert_eq!(within(place(0.0, 90.0), 19_900_000.0).len(), 4);
         let near =
@@ -362,7 +362,7 @@ fn traversals_and_orders_give_the_same_rows() {
     }
 }
 
-/// What one thread asks a shared tree, as its number says: ids, and the bits of distances.
+/// Returns the results of the queries of thread `number` to a shared tree: ids and distances.
 fn answers(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<(Vec<u32>, Vec<f32>)> {
     let k = [1, 4, 16, 33, 64, 100, 257, 300][number % 8];
     let case = Case::<f32, 3>::new(5 * number, tree.len());
@@ -407,7 +407,7 @@ fn threads_share_a_tree() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_options_are_refused() {
     for device in devices() {
         let tree = build(&device, &[[0.0f32, 1.0], [2.0, 3.0]]);
         let ask =
@@ -423,7 +423,7 @@ fn options_that_make_no_sense_are_refused() {
         assert!(matches!(ask(plain().periods([1.0])), Error::Shape { expected: 2, got: 1, .. }));
         let mask = PointMask::from_fn(3, |_| true).unwrap();
         assert!(matches!(ask(plain().mask(mask)), Error::Shape { expected: 2, got: 3, .. }));
-        // And the tree is as it was.
+        // The tree is unchanged.
         assert_eq!(tree.nearest(&[[0.0, 0.0]], 1).unwrap().row(0), (&[0][..], &[1.0][..]));
     }
 }
@@ -432,7 +432,7 @@ fn options_that_make_no_sense_are_refused() {
 fn queries_beyond_a_period_are_refused() {
     for device in devices() {
         refuses_queries_beyond_a_period(&device, &[]);
-        // Enough for boxes.
+        // Enough points for boxes.
         refuses_queries_beyond_a_period(&device, &[[1.0, 0.0]; 100]);
     }
 }
@@ -446,7 +446,7 @@ fn refuses_queries_beyond_a_period(device: &Device, others: &[[f64; 2]]) {
         Error::BeyondPeriod { what, index, axis: 0, distance, period } => (what, index, distance, period),
         other => panic!("{other}"),
     };
-    // As far as a period is near; on the other axis it does not matter.
+    // A distance of exactly one period is valid; the other axis is not periodic.
     assert_eq!(tree.nearest_with(&[[8.5, 1e9]], 1, &options(8.0)).unwrap().ids(), [0]);
     assert_eq!(tree.count_within(&[[-0.5, 0.0]], 0.25, &options(8.0)).unwrap(), [0]);
 
@@ -487,16 +487,16 @@ fn buffers_in_and_out() {
         let mut dist2 = Buffer::<f32>::uninitialized(gpu, 1500 * 5, "distances").unwrap();
         let mut own_ids = Buffer::<u32>::uninitialized(gpu, 2500 * 5, "ids").unwrap();
         let mut own_dist2 = Buffer::<f32>::uninitialized(gpu, 2500 * 5, "distances").unwrap();
-        for (points, coords, builder) in
-            [(&points, &coords, Builder::Tags), (&others, &other_coords, Builder::Selection)]
+        for (points, coords, algorithm) in
+            [(&points, &coords, BuildAlgorithm::Tags), (&others, &other_coords, BuildAlgorithm::Selection)]
         {
-            tree.rebuild_on(&stream, &mut workspace, coords, &options.clone().builder(builder)).unwrap();
-            let given = DeviceQueries::Coordinates(&query_coords);
-            tree.nearest_on(&stream, &mut workspace, given, 5, &prepared, &mut ids, &mut dist2).unwrap();
+            tree.rebuild_on(&stream, &mut workspace, coords, &options.clone().algorithm(algorithm)).unwrap();
+            let query_set = DeviceQueries::Coordinates(&query_coords);
+            tree.nearest_on(&stream, &mut workspace, query_set, 5, &prepared, &mut ids, &mut dist2).unwrap();
             let own = DeviceQueries::Own { itself: false };
             tree.nearest_on(&stream, &mut workspace, own, 5, &prepared, &mut own_ids, &mut own_dist2)
                 .unwrap();
-            // Calls without a stream wait for it.
+            // Calls without a stream wait for the stream of the build.
             tree.verify().unwrap();
             let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
             let near = expected.nearest(&queries, 5).unwrap();
@@ -522,9 +522,10 @@ fn buffers_in_and_out() {
                 "{error}"
             );
         }
-        let given = DeviceQueries::Coordinates(&few);
-        let error =
-            tree.nearest_on(&stream, &mut workspace, given, 5, &prepared, &mut ids, &mut dist2).unwrap_err();
+        let query_set = DeviceQueries::Coordinates(&few);
+        let error = tree
+            .nearest_on(&stream, &mut workspace, query_set, 5, &prepared, &mut ids, &mut dist2)
+            .unwrap_err();
         assert!(matches!(error, Error::Shape { expected: 15, .. }), "{error}");
         tree.verify().unwrap();
     }
@@ -552,19 +553,20 @@ fn points_found_in_buffers() {
         let coords = Buffer::from_slice(&stream, queries.as_flattened(), "queries").unwrap();
         let corners = Buffer::from_slice(&stream, boxes.as_flattened().as_flattened(), "boxes").unwrap();
         let mut offsets = Buffer::uninitialized(gpu, 1501, "offsets").unwrap();
-        let given = DeviceQueries::Coordinates(&coords);
-        // Room for half of what there is.
-        let room = rows.ids().len() / 2;
-        let mut ids = Buffer::uninitialized(gpu, room, "ids").unwrap();
-        let mut dist2 = Buffer::uninitialized(gpu, room, "distances").unwrap();
+        let query_set = DeviceQueries::Coordinates(&coords);
+        // The capacity is half the result.
+        let capacity = rows.ids().len() / 2;
+        let mut ids = Buffer::uninitialized(gpu, capacity, "ids").unwrap();
+        let mut dist2 = Buffer::uninitialized(gpu, capacity, "distances").unwrap();
         let distances = Some(&mut dist2);
-        tree.within_on(&stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, distances).unwrap();
+        tree.within_on(&stream, &mut workspace, query_set, &prepared, &mut offsets, &mut ids, distances)
+            .unwrap();
         assert!(offsets.to_vec(&stream).unwrap() == rows.offsets());
-        assert!(ids.to_vec(&stream).unwrap() == rows.ids()[..room]);
-        assert!(dist2.to_vec(&stream).unwrap() == rows.dist2()[..room]);
+        assert!(ids.to_vec(&stream).unwrap() == rows.ids()[..capacity]);
+        assert!(dist2.to_vec(&stream).unwrap() == rows.dist2()[..capacity]);
 
-        let room = in_boxes.ids().len();
-        let mut ids = Buffer::uninitialized(gpu, room, "ids").unwrap();
+        let capacity = in_boxes.ids().len();
+        let mut ids = Buffer::uninitialized(gpu, capacity, "ids").unwrap();
         tree.in_boxes_on(&stream, &mut workspace, &corners, &prepared, &mut offsets, &mut ids).unwrap();
         assert!(offsets.to_vec(&stream).unwrap() == in_boxes.offsets());
         assert!(ids.to_vec(&stream).unwrap() == in_boxes.ids());

@@ -32,7 +32,7 @@ fn every_node_of_every_small_tree() {
             assert_eq!(subtree_begin(s, n), begin, "begin of {s} in {n}");
             assert_eq!(pivot(s, n), begin + left, "pivot of {s} in {n}");
             assert_eq!(left_size(s, n), left, "nodes left of {s} in {n}");
-            // Behind its parent, or where that begins.
+            // A left child begins where its parent's subtree begins, a right child after its parent.
             let first = match s {
                 0 => 0,
                 s if s % 2 == 1 => in_order_begin(parent(s), n),
@@ -98,7 +98,7 @@ fn random_nodes_of_large_trees() {
             Some(&n) => n,
             None => (random.bits() as u32 >> random.below(31)).max(1),
         };
-        // Down from the root in 64 bits: node, its size, the nodes of subtrees to its left on its level.
+        // Descends from the root in 64 bits: the node, its size, and the number of nodes in subtrees to its left on its level.
         let (mut s, mut size, mut to_the_left, mut depth) = (0u64, u64::from(n), 0, 0);
         loop {
             let first_of_level = (1u64 << depth) - 1;
@@ -110,7 +110,7 @@ fn random_nodes_of_large_trees() {
             assert_eq!(u64::from(subtree_begin(node, n)), begin, "begin of {s} in {n}");
             assert_eq!(u64::from(pivot(node, n)), begin + left, "pivot of {s} in {n}");
             assert_eq!(u64::from(left_size(node, n)), left, "nodes left of {s} in {n}");
-            // A node of a level above lies between each two subtrees.
+            // One node of a level above is between two adjacent subtrees.
             let in_order = to_the_left + (s - first_of_level);
             assert_eq!(u64::from(in_order_begin(node, n)), in_order, "begin in order of {s} in {n}");
             assert_eq!(u64::from(in_order_rank(node, n)), in_order + left, "rank in order of {s} in {n}");
@@ -120,7 +120,7 @@ fn random_nodes_of_large_trees() {
             if (if goes_right { right } else { left }) == 0 {
                 break;
             }
-            // One level down, every subtree to the left has lost its root.
+            // On the next level, the subtrees to the left no longer include their roots.
             to_the_left -= s - first_of_level;
             (s, size) = if goes_right { (2 * s + 2, right) } else { (2 * s + 1, left) };
             to_the_left += if goes_right { left } else { 0 };

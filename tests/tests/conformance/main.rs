@@ -1,7 +1,7 @@
 //! The conformance suite: what kauri promises, on every device of this machine.
 
 mod balanced;
-mod balanced_several;
+mod balanced_multi_gpu;
 mod batches;
 mod command_line;
 mod command_line_joins;
@@ -36,28 +36,32 @@ mod sah;
 mod save;
 mod time_bounds;
 
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::{Device, KdTree, KdTreeOptions, Point};
 
-/// The tree over `points`, verified, and the same by every builder.
+/// Builds and verifies the tree over `points`. Checks that every build algorithm builds this tree.
 fn build<P: Point>(device: &Device, points: &[P]) -> KdTree<P> {
     build_by(device, points, SplitRule::RoundRobin)
 }
 
-/// The same by a rule.
+/// [`build`] with a split rule.
 fn build_by<P: Point>(device: &Device, points: &[P], rule: SplitRule) -> KdTree<P> {
     let what = format!("{} points by {rule:?} on {device}", points.len());
-    let by = |builder| {
-        let options = KdTreeOptions::default().builder(builder).split(rule);
+    let by = |algorithm| {
+        let options = KdTreeOptions::default().algorithm(algorithm).split(rule);
         KdTree::build(device, points, &options).unwrap_or_else(|error| panic!("{what}: {error}"))
     };
-    let tree = by(Builder::Selection);
+    let tree = by(BuildAlgorithm::Selection);
     tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
     if !device.is_cpu() {
-        for builder in [Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace] {
-            let other = by(builder);
-            assert!(other.node_ids().unwrap() == tree.node_ids().unwrap(), "{what}: another by {builder:?}");
-            other.verify().unwrap_or_else(|error| panic!("{what} by {builder:?}: {error}"));
+        for algorithm in [BuildAlgorithm::SelectionInPlace, BuildAlgorithm::Tags, BuildAlgorithm::TagsInPlace]
+        {
+            let other = by(algorithm);
+            assert!(
+                other.node_ids().unwrap() == tree.node_ids().unwrap(),
+                "{what}: another by {algorithm:?}"
+            );
+            other.verify().unwrap_or_else(|error| panic!("{what} by {algorithm:?}: {error}"));
         }
     }
     tree

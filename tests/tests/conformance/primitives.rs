@@ -1,5 +1,5 @@
-//! The primitives on every GPU of this machine and on a simulated one: results as on the CPU, the same bits on every run,
-//! no allocation on a second call, typed errors, and more than 2^32 items.
+//! The primitives on every GPU of this machine and on a simulated one: results equal those of the CPU to the bit on
+//! every run, a second call allocates nothing, errors are typed, and more than 2^32 items work.
 
 use bytemuck::NoUninit;
 use cust_core::DeviceCopy;
@@ -15,12 +15,13 @@ use kauri::{Device, Error, Result};
 use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
 
-/// True if every region of a plan is an allocation of its own and exact size.
+/// Returns true if every region of a plan is a separate allocation of its exact size.
 fn is_paranoid() -> bool {
     std::env::var_os("KAURI_ALLOC").is_some()
 }
 
-/// Runs a test with a number of items on the GPU of this machine, if there is one, and with fewer on a simulated one.
+/// Runs a test with each number of items of `on_cuda` on the GPU of this machine, if there is one, and with each of
+/// `on_sim` on a simulated one.
 pub(crate) fn on_gpus(on_cuda: &[usize], on_sim: &[usize], test: impl Fn(&Gpu, &Stream, usize)) {
     let sim = Device::sim(SimOptions::default()).unwrap();
     let devices = kauri_tests::devices().into_iter().filter(|device| !device.is_cpu());
@@ -36,7 +37,7 @@ pub(crate) fn upload<T: DeviceCopy + NoUninit>(stream: &Stream, items: &[T]) -> 
     Buffer::from_slice(stream, items, "input").unwrap()
 }
 
-pub(crate) fn room<T: DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
+pub(crate) fn uninitialized<T: DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
     Buffer::uninitialized(stream.gpu(), len, "output").unwrap()
 }
 
@@ -54,7 +55,7 @@ pub(crate) const ON_SIM: [usize; 2] = [1, 4500];
 fn check_scan<T: Words, O: ScanOperator<T>>(stream: &Stream, input: &[T]) {
     let mut workspace = Workspace::new(stream.gpu());
     let items = upload(stream, input);
-    let (mut out, mut sum) = (room(stream, input.len()), room(stream, 1));
+    let (mut out, mut sum) = (uninitialized(stream, input.len()), uninitialized(stream, 1));
     let mut expected = input.to_vec();
     scan::inclusive::<T, O>(stream, &mut workspace, &items, &mut out).unwrap();
     cpu::scan::inclusive::<T, O>(input, &mut expected);
@@ -85,8 +86,8 @@ fn selections() {
         let mut workspace = Workspace::new(stream.gpu());
         let input = noise(n, |x| x as u32 % 1000);
         let items = upload(stream, &input);
-        let (mut kept, mut others) = (room::<u32>(stream, n), room(stream, n));
-        let mut count = room::<u64>(stream, 1);
+        let (mut kept, mut others) = (uninitialized::<u32>(stream, n), uninitialized(stream, n));
+        let mut count = uninitialized::<u64>(stream, 1);
         let expect = |kept: &Buffer<u32>, count: &Buffer<u64>, expected: &[u32]| {
             assert_eq!(count.to_vec(stream).unwrap(), [expected.len() as u64]);
             assert_eq!(kept.front_to_vec(stream, expected.len()).unwrap(), expected);
@@ -113,7 +114,7 @@ fn selections() {
     });
 }
 
-/// Offsets of segments of noisy lengths up to `longest`.
+/// Returns offsets of segments with random lengths up to `longest`.
 fn segments(num_items: usize, longest: u64) -> Vec<u64> {
     let mut offsets = vec![0];
     while offsets[offsets.len() - 1] < num_items as u64 {
@@ -135,7 +136,7 @@ fn segments_of_all_lengths() {
             let input = noise(n, |x| x as u32);
             let classes = noise(n, |x| (x >> 32) as u8 % 3);
             let (items, device_classes) = (upload(stream, &input), upload(stream, &classes));
-            let (mut out, mut counts) = (room(stream, n), room(stream, 2 * num_segments));
+            let (mut out, mut counts) = (uninitialized(stream, n), uninitialized(stream, 2 * num_segments));
             let (d_c, d_o) = (&device_classes, &device_offsets);
             partition::by_class(stream, &mut workspace, &items, d_c, d_o, &mut out, &mut counts).unwrap();
             let (expected, expected_counts) = cpu::partition::by_class(&input, &classes, &offsets);
@@ -144,11 +145,11 @@ fn segments_of_all_lengths() {
 
             let floats = noise(n, |x| (x >> 40) as f32 * 1e-6);
             let items = upload(stream, &floats);
-            let mut sums = room(stream, num_segments);
+            let mut sums = uninitialized(stream, num_segments);
             segmented::reduce::<f32, Sum>(stream, &mut workspace, &items, d_o, &mut sums).unwrap();
             let expected = cpu::segmented::reduce::<f32, Sum>(&floats, &offsets);
             assert_eq!(bits(&sums.to_vec(stream).unwrap()), bits(&expected));
-            let mut out = room(stream, n);
+            let mut out = uninitialized(stream, n);
             segmented::inclusive::<f32, Sum>(stream, &mut workspace, &items, d_o, &mut out).unwrap();
             let mut expected = floats.clone();
             cpu::segmented::inclusive::<f32, Sum>(
@@ -169,7 +170,7 @@ fn moves_bounds_and_histograms() {
         let mut order: Vec<u32> = (0..n as u32).collect();
         order.par_sort_by_key(|&i| splitmix64(u64::from(i) << 20));
         let (items, device_order) = (upload(stream, &input), upload(stream, &order));
-        let (mut out, mut back) = (room(stream, n), room(stream, n));
+        let (mut out, mut back) = (uninitialized(stream, n), uninitialized(stream, n));
         permute::gather(stream, &items, &device_order, &mut out).unwrap();
         let mut expected = input.clone();
         cpu::permute::gather(&input, &order, &mut expected);
@@ -179,18 +180,18 @@ fn moves_bounds_and_histograms() {
 
         let points = noise(n, |x| [(x >> 40) as f64 - 7e6, x as i64 as f64]);
         let device_points = upload(stream, &points);
-        let mut corners = room(stream, 2);
+        let mut corners = uninitialized(stream, 2);
         bounds::bounds(stream, &mut workspace, &device_points, &mut corners).unwrap();
         assert_eq!(corners.to_vec(stream).unwrap(), cpu::bounds::bounds(&points));
         assert!(is_paranoid() || bounds::plan::<f64, 2>() == workspace.bytes());
 
         let floats = noise(n, |x| (x >> 40) as f32 / (1 << 20) as f32);
         let device_floats = upload(stream, &floats);
-        let mut counts = room(stream, 77);
+        let mut counts = uninitialized(stream, 77);
         histogram::even(stream, &device_floats, 1.0, 9.5, &mut counts).unwrap();
         assert_eq!(counts.to_vec(stream).unwrap(), cpu::histogram::even(&floats, 1.0, 9.5, 77));
         let keys = noise(n, |x| x);
-        let mut counts = room(stream, 8 * 256);
+        let mut counts = uninitialized(stream, 8 * 256);
         histogram::digits(stream, &upload(stream, &keys), &mut counts).unwrap();
         assert_eq!(counts.to_vec(stream).unwrap(), cpu::histogram::digits(&keys));
     });
@@ -201,7 +202,7 @@ fn the_same_bits_on_every_run() {
     on_gpus(&[2_000_003], &[4500], |_, stream, n| {
         let mut workspace = Workspace::new(stream.gpu());
         let items = upload(stream, &noise(n, |x| (x >> 40) as f32 * 1e-3));
-        let (mut out, mut sum) = (room(stream, n), room::<f32>(stream, 1));
+        let (mut out, mut sum) = (uninitialized(stream, n), uninitialized::<f32>(stream, 1));
         let mut first = None;
         for _ in 0..if n > 1 << 20 { 200 } else { 3 } {
             scan::inclusive::<f32, Sum>(stream, &mut workspace, &items, &mut out).unwrap();
@@ -215,11 +216,11 @@ fn the_same_bits_on_every_run() {
 #[test]
 fn a_second_call_allocates_nothing() {
     if is_paranoid() {
-        return; // regions are allocated anew for each plan
+        return; // every plan allocates its regions again
     }
     on_gpus(&[1 << 20], &[4500], |gpu, stream, n| {
         let items = upload(stream, &noise(n, |x| x as u32));
-        let (mut out, mut count) = (room(stream, n), room(stream, 1));
+        let (mut out, mut count) = (uninitialized(stream, n), uninitialized(stream, 1));
         let own = gpu.with_memory_limit(select::plan::<u32>(n).max(scan::plan::<u32, Sum>(n)));
         let mut workspace = Workspace::new(&own);
         for round in 0..3 {
@@ -240,16 +241,16 @@ fn wrong_shapes_and_devices_are_errors() {
         let mut workspace = Workspace::new(gpu);
         let items = upload(stream, &noise(n, |x| x as u32));
         let flags = upload(stream, &vec![1u8; n - 1]);
-        let (mut short, mut out) = (room(stream, n - 1), room(stream, n));
-        let (mut count, mut two) = (room(stream, 1), room(stream, 2));
+        let (mut short, mut out) = (uninitialized(stream, n - 1), uninitialized(stream, n));
+        let (mut count, mut two) = (uninitialized(stream, 1), uninitialized(stream, 2));
         let is_shape = |result: Result<()>| assert!(matches!(result, Err(Error::Shape { .. })), "{result:?}");
         is_shape(scan::inclusive::<u32, Sum>(stream, &mut workspace, &items, &mut short));
         is_shape(reduce::reduce::<u32, Sum>(stream, &mut workspace, &items, &mut out));
         is_shape(select::flagged(stream, &mut workspace, &items, &flags, &mut out, &mut count));
         is_shape(select::matching::<u32, Below>(stream, &mut workspace, &items, 1, &mut out, &mut two));
         is_shape(unique::unique::<u32, EqualBits>(stream, &mut workspace, &items, &mut short, &mut count));
-        let (classes, none) = (upload(stream, &vec![0u8; n]), room::<u64>(stream, 0));
-        let mut counts = room(stream, 0);
+        let (classes, none) = (upload(stream, &vec![0u8; n]), uninitialized::<u64>(stream, 0));
+        let mut counts = uninitialized(stream, 0);
         is_shape(partition::by_class(stream, &mut workspace, &items, &classes, &none, &mut out, &mut counts));
         is_shape(segmented::inclusive_by_heads::<u32, Sum>(stream, &mut workspace, &items, &flags, &mut out));
         is_shape(permute::gather(stream, &items, &items, &mut short));
@@ -267,7 +268,7 @@ fn wrong_shapes_and_devices_are_errors() {
     });
 }
 
-/// Scans and selects on a device on which a call fails; true if none did.
+/// Scans and selects on a device with a failing call. Returns true if no call failed.
 fn survives(gpu: &Gpu, plan: FaultPlan) -> bool {
     let input = noise(300, |x| x as u32);
     let run = |gpu: &Gpu| -> Result<(Vec<u32>, Vec<u64>)> {
@@ -311,7 +312,7 @@ fn every_call_may_fail() {
     });
 }
 
-/// More than 2^32 items, with answers in closed form. Takes about 52 GB of the device and 18 GB of the host.
+/// More than 2^32 items, with results in closed form. Takes about 52 GB of device memory and 18 GB of host memory.
 #[test]
 #[ignore = "for a GPU with 52 GB of memory that are free"]
 fn more_than_32_bits_of_items() {
@@ -320,7 +321,7 @@ fn more_than_32_bits_of_items() {
     let gpu = device.gpu().unwrap();
     let stream = &Stream::new(gpu).unwrap();
     let mut workspace = Workspace::new(gpu);
-    let (mut items, mut out) = (room::<u32>(stream, n), room::<u32>(stream, n));
+    let (mut items, mut out) = (uninitialized::<u32>(stream, n), uninitialized::<u32>(stream, n));
     let agrees = |got: &[u32], expected: fn(u64) -> u32| {
         assert!(got.par_iter().enumerate().all(|(i, &x)| x == expected(i as u64)));
     };
@@ -328,12 +329,12 @@ fn more_than_32_bits_of_items() {
     generate::fill(stream, 1u32, &mut items).unwrap();
     scan::inclusive::<u32, Sum>(stream, &mut workspace, &items, &mut out).unwrap();
     agrees(&out.to_vec(stream).unwrap(), |i| (i + 1) as u32);
-    let mut sum = room(stream, 1);
+    let mut sum = uninitialized(stream, 1);
     reduce::reduce::<u32, Sum>(stream, &mut workspace, &items, &mut sum).unwrap();
     assert_eq!(sum.to_vec(stream).unwrap(), [5]);
 
     generate::iota(stream, 0u32, 1, &mut items).unwrap();
-    let mut count = room::<u64>(stream, 1);
+    let mut count = uninitialized::<u64>(stream, 1);
     let bound = u32::MAX - 99;
     select::matching::<u32, Below>(stream, &mut workspace, &items, bound, &mut out, &mut count).unwrap();
     assert_eq!(count.to_vec(stream).unwrap(), [n as u64 - 100]);
@@ -345,12 +346,12 @@ fn more_than_32_bits_of_items() {
     unique::unique::<u32, EqualBits>(stream, &mut workspace, &items, &mut out, &mut count).unwrap();
     assert_eq!(count.to_vec(stream).unwrap(), [n as u64]);
     let classes = {
-        let mut classes = room::<u8>(stream, n);
+        let mut classes = uninitialized::<u8>(stream, n);
         classes.fill_bytes(stream, 1).unwrap();
         classes
     };
     let offsets = upload(stream, &[0, 3, n as u64 - 1, n as u64]);
-    let mut counts = room(stream, 6);
+    let mut counts = uninitialized(stream, 6);
     partition::by_class(stream, &mut workspace, &items, &classes, &offsets, &mut out, &mut counts).unwrap();
     assert_eq!(counts.to_vec(stream).unwrap(), [0, 3, 0, n as u64 - 4, 0, 1]);
     agrees(&out.to_vec(stream).unwrap(), |i| i as u32);

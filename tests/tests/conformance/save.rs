@@ -6,7 +6,7 @@ mod forged;
 mod quadtrees;
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::quadtree::{Quadtree, QuadtreeOptions};
 use kauri::query::{Queries, QueryOptions};
 use kauri::{Cartesian, Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
@@ -140,7 +140,7 @@ impl<P: Point> Saved for BalancedKdTree<P> {
         answers
             .extend(nodes.iter().flat_map(|node| [u64::from(node.id), some(node.less), some(node.greater)]));
         let removed = self.removed().unwrap();
-        answers.extend(removed.iter().flat_map(|pair| [u64::from(pair.id), u64::from(pair.stays)]));
+        answers.extend(removed.iter().flat_map(|pair| [u64::from(pair.id), u64::from(pair.kept)]));
         let own = Queries::Own { itself: false };
         let near = self.nearest_with(own, 2, &QueryOptions::default()).unwrap();
         answers.extend(near.ids().iter().map(|&id| u64::from(id)));
@@ -271,12 +271,16 @@ fn every_builder_makes_the_same_file() {
         for rule in [SplitRule::RoundRobin, SplitRule::Widest] {
             let bytes = crate::build_by(&Device::cpu(), &points, rule).write();
             for device in devices_for(points.len()) {
-                let builders =
-                    [Builder::Selection, Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace];
-                for builder in builders {
-                    let options = KdTreeOptions::default().split(rule).builder(builder);
+                let algorithms = [
+                    BuildAlgorithm::Selection,
+                    BuildAlgorithm::SelectionInPlace,
+                    BuildAlgorithm::Tags,
+                    BuildAlgorithm::TagsInPlace,
+                ];
+                for algorithm in algorithms {
+                    let options = KdTreeOptions::default().split(rule).algorithm(algorithm);
                     let tree = KdTree::build(&device, &points, &options).unwrap();
-                    assert!(tree.write() == bytes, "{builder:?}, {rule:?} on {device}");
+                    assert!(tree.write() == bytes, "{algorithm:?}, {rule:?} on {device}");
                 }
             }
         }

@@ -2,10 +2,10 @@
 //! stays usable.
 
 use crate::{noise, on_cuda};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{self, BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, SimOptions, Stream, Workspace};
 use kauri::join::{DistanceJoin, KnnIndex, KnnJoin, Scored, Strategy, TopKDistanceJoin};
-use kauri::kdtree::Builder;
+use kauri::kdtree::BuildAlgorithm;
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::primitives::radix_sort::{
     RadixSortOptions, {self},
@@ -42,14 +42,14 @@ fn is_expected(error: &Error) -> bool {
 }
 
 /// Builds and asks a tree on a device whose `nth` call fails; true if no call failed.
-fn survives<P: Point>(gpu: &Gpu, points: &[P], builder: Builder, plan: FaultPlan) -> bool {
+fn survives<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm, plan: FaultPlan) -> bool {
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let near = expected.nearest(&points[..5], 4).unwrap();
 
     let faulty = gpu.with_faults(plan);
     let device = Device::from_gpu(faulty.clone());
     let mut untouched = true;
-    match KdTree::build(&device, points, &KdTreeOptions::default().builder(builder)) {
+    match KdTree::build(&device, points, &KdTreeOptions::default().algorithm(algorithm)) {
         Err(error) => {
             assert!(is_expected(&error), "{plan:?}: {error}");
             assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}: {error}");
@@ -82,8 +82,13 @@ fn survives<P: Point>(gpu: &Gpu, points: &[P], builder: Builder, plan: FaultPlan
 }
 
 /// The same of a balanced tree, whose first query makes what the others walk through.
-fn balanced_survives<P: Point>(gpu: &Gpu, points: &[P], builder: BalancedBuilder, plan: FaultPlan) -> bool {
-    let options = BalancedOptions::default().builder(builder);
+fn balanced_survives<P: Point>(
+    gpu: &Gpu,
+    points: &[P],
+    algorithm: balanced::BuildAlgorithm,
+    plan: FaultPlan,
+) -> bool {
+    let options = BalancedOptions::default().algorithm(algorithm);
     let expected = BalancedKdTree::build(&Device::cpu(), points, &options).unwrap();
     let near = expected.nearest(&points[..5], 4).unwrap();
 
@@ -110,8 +115,8 @@ fn balanced_survives<P: Point>(gpu: &Gpu, points: &[P], builder: BalancedBuilder
     untouched
 }
 
-fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], builder: Builder) {
-    each_call_fails(|plan| survives(gpu, points, builder, plan));
+fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm) {
+    each_call_fails(|plan| survives(gpu, points, algorithm, plan));
 }
 
 /// Makes every call fail, of each kind, until `survives` says that none was left to.
@@ -161,32 +166,37 @@ fn threads_load_a_module_once() {
 
 #[test]
 fn every_call_may_fail_on_a_gpu() {
-    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), Builder::Selection));
-    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), Builder::SelectionInPlace));
-    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(700), Builder::Tags));
+    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), BuildAlgorithm::Selection));
+    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(3000), BuildAlgorithm::SelectionInPlace));
+    on_cuda(|gpu, _| every_call_may_fail(gpu, &points(700), BuildAlgorithm::Tags));
 }
 
 #[test]
 fn every_call_may_fail_on_a_simulated_device() {
     // The order of threads does not matter here: one schedule, and few points, since every call is tried in its turn.
     let device = Device::sim(SimOptions::default()).unwrap();
-    for builder in [Builder::Selection, Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace] {
-        every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]], builder);
+    for algorithm in [
+        BuildAlgorithm::Selection,
+        BuildAlgorithm::SelectionInPlace,
+        BuildAlgorithm::Tags,
+        BuildAlgorithm::TagsInPlace,
+    ] {
+        every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]], algorithm);
     }
 }
 
 #[test]
 fn every_call_of_a_balanced_tree_may_fail() {
-    let builders = [BalancedBuilder::Paths, BalancedBuilder::Robinson];
+    let algorithms = [balanced::BuildAlgorithm::Paths, balanced::BuildAlgorithm::Robinson];
     on_cuda(|gpu, _| {
-        for builder in builders {
-            each_call_fails(|plan| balanced_survives(gpu, &points(3000), builder, plan));
+        for algorithm in algorithms {
+            each_call_fails(|plan| balanced_survives(gpu, &points(3000), algorithm, plan));
         }
     });
     let device = Device::sim(SimOptions::default()).unwrap();
-    for builder in builders {
+    for algorithm in algorithms {
         let points = [[3.0f32], [1.0], [4.0], [1.0], [5.0]];
-        each_call_fails(|plan| balanced_survives(device.gpu().unwrap(), &points, builder, plan));
+        each_call_fails(|plan| balanced_survives(device.gpu().unwrap(), &points, algorithm, plan));
     }
 }
 

@@ -4,7 +4,7 @@ mod atomics;
 mod block;
 mod errors;
 mod faults;
-mod faults_several;
+mod faults_multi_gpu;
 mod graphs;
 mod memory;
 mod ordering;

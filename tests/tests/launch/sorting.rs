@@ -7,8 +7,8 @@ use kauri::primitives::radix_sort::{self, RadixSortOptions, RadixSortPolicy, sor
 use kauri::primitives::{cpu, segmented_sort};
 use kauri_test_kernels::large::{test_keys_modulo, test_sorted_modulo};
 
-fn room<T: cust_core::DeviceCopy>(gpu: &Gpu, len: usize) -> Buffer<T> {
-    Buffer::uninitialized(gpu, len, "room").unwrap()
+fn uninitialized<T: cust_core::DeviceCopy>(gpu: &Gpu, len: usize) -> Buffer<T> {
+    Buffer::uninitialized(gpu, len, "test buffer").unwrap()
 }
 
 fn options() -> RadixSortOptions {
@@ -45,7 +45,8 @@ where
     K: RandomKey,
 {
     let (keys, buffer, ids) = pairs::<K>(stream, n, mask);
-    let (mut sorted, mut sorted_ids) = (room::<K>(stream.gpu(), n), room::<u32>(stream.gpu(), n));
+    let (mut sorted, mut sorted_ids) =
+        (uninitialized::<K>(stream.gpu(), n), uninitialized::<u32>(stream.gpu(), n));
     let workspace = &mut Workspace::new(stream.gpu());
     sort_pairs(stream, workspace, &buffer, &ids, &mut sorted, &mut sorted_ids, options).unwrap();
     let mut expected = (keys.clone(), ids.to_vec(stream).unwrap());
@@ -86,7 +87,7 @@ fn segments_of_many_lengths() {
         }
         let n = offsets[offsets.len() - 1] as usize;
         let (keys, buffer, ids) = pairs::<u32>(stream, n, u64::MAX);
-        let (mut sorted, mut sorted_ids) = (room::<u32>(gpu, n), room::<u32>(gpu, n));
+        let (mut sorted, mut sorted_ids) = (uninitialized::<u32>(gpu, n), uninitialized::<u32>(gpu, n));
         let begins = Buffer::from_slice(stream, &offsets, "offsets").unwrap();
         let workspace = &mut Workspace::new(gpu);
         let options = RadixSortOptions { descending: true, ..options() };
@@ -106,7 +107,7 @@ fn the_same_bits_on_every_run_and_one_allocation() {
     on_each_gpu(|gpu, stream| {
         let (n, runs) = if gpu.info().id == "sim" { (1500, 2) } else { (1_000_003, 200) };
         let (_, keys, ids) = pairs::<u32>(stream, n, 0xffff);
-        let (mut sorted, mut sorted_ids) = (room::<u32>(gpu, n), room::<u32>(gpu, n));
+        let (mut sorted, mut sorted_ids) = (uninitialized::<u32>(gpu, n), uninitialized::<u32>(gpu, n));
         // Other tests allocate on the same device.
         let own = gpu.with_memory_limit(u64::MAX);
         let workspace = &mut Workspace::new(&own);
@@ -134,7 +135,7 @@ fn a_workspace_goes_from_stream_to_stream() {
         let mut expected = keys.clone();
         cpu::radix_sort::sort_keys(&keys, &mut expected, &options()).unwrap();
         let workspace = &mut Workspace::new(gpu);
-        let mut sorted: Vec<_> = (0..4).map(|_| room::<u32>(gpu, n)).collect();
+        let mut sorted: Vec<_> = (0..4).map(|_| uninitialized::<u32>(gpu, n)).collect();
         // Streams that wait for nothing else, and are gone before their work may be done.
         for sorted in &mut sorted {
             sort_keys(&Stream::new(gpu).unwrap(), workspace, &buffer, sorted, &options()).unwrap();
@@ -154,11 +155,12 @@ fn sort_by_closed_form(stream: &Stream, n: usize, with_values: bool, options: &R
     const MODULUS: u64 = 1000;
     let gpu = stream.gpu();
     let num_values = if with_values { n } else { 0 };
-    let (mut keys, mut values) = (room::<u32>(gpu, n), room::<u32>(gpu, num_values));
+    let (mut keys, mut values) = (uninitialized::<u32>(gpu, n), uninitialized::<u32>(gpu, num_values));
     let args = (keys.slice_mut(), values.slice_mut(), MODULUS);
     // SAFETY: a thread an item.
     unsafe { stream.launch_items::<test_keys_modulo>(n as u64, args) }.unwrap();
-    let (mut sorted, mut sorted_values) = (room::<u32>(gpu, n), room::<u32>(gpu, num_values));
+    let (mut sorted, mut sorted_values) =
+        (uninitialized::<u32>(gpu, n), uninitialized::<u32>(gpu, num_values));
     let workspace = &mut Workspace::new(gpu);
     if with_values {
         sort_pairs(stream, workspace, &keys, &values, &mut sorted, &mut sorted_values, options).unwrap();

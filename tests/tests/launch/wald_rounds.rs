@@ -1,4 +1,4 @@
-//! The ten points of Wald 2022, round by round, through the kernel that sends points down the tree.
+//! The ten points of Wald 2022, level by level, through the kernel that updates tags.
 
 use crate::on_each_gpu;
 use kauri::device::{Buffer, Stream};
@@ -7,7 +7,7 @@ use kauri_kernels::kdtree::tags::{kdtree_first_tags, kdtree_update_tags};
 const POINTS: [[u32; 2]; 10] =
     [[10, 15], [46, 63], [68, 21], [40, 33], [25, 54], [15, 43], [44, 58], [45, 40], [62, 69], [53, 67]];
 
-/// Axis, ids after the sort, tags before and after the update.
+/// Per level: the axis, the ids after the sort, and the tags before and after the update.
 type Round = (usize, [u32; 10], [u32; 10], [u32; 10]);
 
 const ROUNDS: [Round; 3] = [
@@ -16,7 +16,7 @@ const ROUNDS: [Round; 3] = [
     (0, [1, 5, 9, 0, 3, 7, 4, 6, 2, 8], [0, 1, 2, 3, 3, 3, 4, 4, 5, 6], [0, 1, 2, 7, 3, 8, 9, 4, 5, 6]),
 ];
 
-/// Rank of each point on an axis.
+/// Returns the rank of each point on an axis.
 fn ranks(axis: usize) -> Vec<u32> {
     let mut ids: Vec<usize> = (0..10).collect();
     ids.sort_by_key(|&i| (POINTS[i][axis], i));
@@ -25,7 +25,7 @@ fn ranks(axis: usize) -> Vec<u32> {
     ranks
 }
 
-/// Sorts by key on the host, as the builder does on the device.
+/// Sorts by key on the host, as the build does on the device.
 fn sort(stream: &Stream, keys: &mut Buffer<u64>, ids: &mut Buffer<u32>) {
     let mut pairs: Vec<(u64, u32)> =
         keys.to_vec(stream).unwrap().into_iter().zip(ids.to_vec(stream).unwrap()).collect();
@@ -38,12 +38,12 @@ fn sort(stream: &Stream, keys: &mut Buffer<u64>, ids: &mut Buffer<u32>) {
 fn every_round_is_as_published() {
     on_each_gpu(|gpu, stream| {
         let ranks = Buffer::from_slice(stream, &[ranks(0), ranks(1)].concat(), "ranks").unwrap();
-        // Axes go by levels.
+        // No stored axes: the axis follows from the level.
         let axes = Buffer::<u8>::uninitialized(gpu, 0, "axes").unwrap();
         let mut keys = Buffer::<u64>::uninitialized(gpu, 10, "keys").unwrap();
         let mut ids = Buffer::<u32>::uninitialized(gpu, 10, "ids").unwrap();
         let args = (ranks.slice(), axes.slice(), 2, keys.slice_mut(), ids.slice_mut());
-        // SAFETY: all have ten items, the ranks of both axes twice as many.
+        // SAFETY: all buffers have ten items; the ranks have ten per axis.
         unsafe { stream.launch_items::<kdtree_first_tags>(10, args) }.unwrap();
         for (level, (axis, sorted_ids, before, after)) in ROUNDS.into_iter().enumerate() {
             assert_eq!(axis, level % 2);

@@ -1,7 +1,7 @@
-//! Building and checking balanced k-d trees on simulated devices: the same as on the CPU, by every partitioner.
+//! Builds and checks of balanced k-d trees on simulated devices, by every partitioner, against the CPU.
 
-use crate::{noise, on_each_schedule, on_each_schedule_in_turn, room, upload};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use crate::{noise, on_each_schedule, on_each_schedule_in_turn, uninitialized, upload};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::device::{Device, Stream};
 use kauri::query::{Norm, Queries, QueryOptions, Traversal};
 use kauri::{Point, SpatialIndex};
@@ -16,11 +16,11 @@ fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) ->
 fn same_as_on_the_cpu<P: Point>(device: &Device, points: &[P], warps: u32) {
     let options = BalancedOptions::default().warps(warps);
     let expected = BalancedKdTree::build(&Device::cpu(), points, &options).unwrap();
-    for (builder, numbered_anew) in
-        [(BalancedBuilder::Robinson, false), (BalancedBuilder::Paths, false), (BalancedBuilder::Paths, true)]
+    for (algorithm, renumber) in
+        [(BuildAlgorithm::Robinson, false), (BuildAlgorithm::Paths, false), (BuildAlgorithm::Paths, true)]
     {
-        let mut options = options.clone().builder(builder);
-        options.numbered_anew = numbered_anew;
+        let mut options = options.clone().algorithm(algorithm);
+        options.renumber = renumber;
         let what = format!("{} points, {options:?}", points.len());
         let tree = BalancedKdTree::build(device, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(tree.medians().unwrap(), expected.medians().unwrap(), "{what}");
@@ -41,11 +41,11 @@ fn trees_by_every_partitioner() {
                 }
             }
             1 => {
-                // Several runs a warp, of 16, 8 and 4 places; before them a warp a run, and before these two a run.
+                // Two warps per run, then one warp per run, then many runs per warp, of 16, 8 and 4 positions.
                 same_as_on_the_cpu(&device, &points::<f32, 2>(159, 1 << 20, |x| x as f32), 2);
                 // Many equal points, and many equal coordinates.
                 same_as_on_the_cpu(&device, &points::<f32, 3>(150, 4, |x| x as f32 - 1.0), 4);
-                // As many warps a run as there may be.
+                // The most warps per run.
                 same_as_on_the_cpu(&device, &points::<f64, 2>(130, 1 << 20, |x| x as f64), 16);
             }
             // Subtrees in shared memory below a level, with few and with many equal coordinates.
@@ -55,7 +55,7 @@ fn trees_by_every_partitioner() {
     });
 }
 
-/// Queries to trees with buckets of which some have a place without a point.
+/// Queries to trees with empty slots in some buckets.
 #[test]
 fn balanced_trees_answer() {
     on_each_schedule(|gpu, _| {
@@ -89,7 +89,8 @@ fn a_wrong_sort_is_noticed() {
         let failed_at = |ids: [u32; 4]| {
             let keys = upload(stream, &ids.map(|id| coords[id as usize]));
             let (ids, coords) = (upload(stream, &ids), upload(stream, &coords));
-            let (mut compacted, mut counts) = (room::<u32>(stream, 4), room::<u64>(stream, 1));
+            let (mut compacted, mut counts) =
+                (uninitialized::<u32>(stream, 4), uninitialized::<u64>(stream, 1));
             let mut failed = upload(stream, &[u64::MAX]);
             let outputs = (compacted.slice_mut(), counts.slice_mut(), failed.slice_mut());
             let (keys, ids, coords) = (keys.slice(), ids.slice(), coords.slice());
@@ -103,7 +104,7 @@ fn a_wrong_sort_is_noticed() {
     });
 }
 
-/// Of a tree over three points, on one level each the median, the less and the greater.
+/// A tree over three points: the root and its two children.
 #[test]
 fn wrong_nodes_are_found() {
     const NONE: u32 = u32::MAX;
@@ -126,13 +127,13 @@ fn wrong_nodes_are_found() {
     });
 }
 
-/// A node on the wrong side of one that another block has: the last level is checked by itself.
+/// A node on the wrong side of an ancestor that another block checks: the launch checks only the last level.
 #[test]
 fn wrong_sides_across_blocks_are_found() {
     on_each_schedule(|_, stream| {
         let found = |coords: &[f32]| {
             let (coords, medians) = (upload(stream, coords), upload(stream, &[1_u32, 0, 2]));
-            let children = room::<u64>(stream, 0);
+            let children = uninitialized::<u64>(stream, 0);
             let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
             let mut count = upload(stream, &[0_u64]);
             let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
@@ -148,9 +149,9 @@ fn wrong_sides_across_blocks_are_found() {
     });
 }
 
-/// The place and the kind of the first wrong node.
+/// Returns the index and the kind of error of the first wrong node.
 fn verify(stream: &Stream, coords: &[f32], medians: [u32; 3], children: [u32; 6]) -> Option<(u64, u32)> {
-    let children = [0, 2, 4].map(|of| u64::from(children[of + 1]) << 32 | u64::from(children[of]));
+    let children = [0, 2, 4].map(|i| u64::from(children[i + 1]) << 32 | u64::from(children[i]));
     let (coords, medians, children) =
         (upload(stream, coords), upload(stream, &medians), upload(stream, &children));
     let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));

@@ -1,4 +1,4 @@
-//! Building blocks used as kernels may use them, where no kernel of the project does so yet.
+//! Building blocks in legal uses that no kernel of the project has yet.
 
 use crate::{noise, on_each_schedule};
 use cuda_std::prelude::*;
@@ -7,7 +7,7 @@ use kauri_kernels::block::scan::{ScanSmem, exclusive_sum};
 
 const THREADS: usize = 96;
 
-/// Two sums over the block, one after the other in the same shared memory.
+/// Two consecutive scans over the block in the same shared memory.
 #[kernel(block = THREADS, shared = ScanSmem)]
 unsafe fn sum_twice(input: Slice<u32>, out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;
@@ -23,7 +23,7 @@ fn block_scans_follow_each_other() {
         let input: Vec<u32> = noise(3 * THREADS, 11).iter().map(|&x| x as u32 % 100).collect();
         let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
         let mut out = Buffer::<u32>::uninitialized(stream.gpu(), 2 * input.len(), "out").unwrap();
-        // SAFETY: an item and two results a thread.
+        // SAFETY: one item and two results per thread.
         unsafe { stream.launch::<sum_twice>(3, (buffer.slice(), out.slice_mut())) }.unwrap();
         let out = out.to_vec(stream).unwrap();
         for (input, out) in input.chunks(THREADS).zip(out.chunks(2 * THREADS)) {

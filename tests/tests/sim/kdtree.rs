@@ -1,13 +1,13 @@
-//! Building, asking and checking k-d trees on simulated devices: the same as on the CPU.
+//! Builds, queries and checks of k-d trees on simulated devices, against the CPU.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Device, Gpu};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Point, SpatialIndex};
 use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
 
-/// Points on a small lattice, so that there are ties.
+/// Generates points on a small lattice, which has ties.
 fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
     let numbers = noise(n * D, seed);
     numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord(c[axis] % 17))).collect()
@@ -17,24 +17,24 @@ fn same_as_on_the_cpu<P: Point>(gpu: &Gpu, points: &[P], queries: &[P], k: usize
 where
     P::Coord: std::fmt::Debug,
 {
-    // Most work for the widest axes is done where there are few points too.
+    // A few points already exercise most of the code for widest axes.
     let rule = if points.len().is_multiple_of(20) { SplitRule::Widest } else { SplitRule::RoundRobin };
     let options = KdTreeOptions::default().split(rule);
     let expected = KdTree::build(&Device::cpu(), points, &options).unwrap();
-    let by = |builder| {
-        let options = options.clone().builder(builder);
+    let by = |algorithm| {
+        let options = options.clone().algorithm(algorithm);
         let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &options);
         let tree = tree.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap(), "{builder:?} {rule:?}");
+        assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap(), "{algorithm:?} {rule:?}");
         tree.verify().unwrap_or_else(|e| panic!("{e}"));
         tree
     };
-    by(Builder::Tags);
+    by(BuildAlgorithm::Tags);
     if points.len() <= 40 {
-        by(Builder::TagsInPlace);
+        by(BuildAlgorithm::TagsInPlace);
     }
-    by(Builder::SelectionInPlace);
-    let tree = by(Builder::Selection);
+    by(BuildAlgorithm::SelectionInPlace);
+    let tree = by(BuildAlgorithm::Selection);
     let found = tree.nearest(queries, k).unwrap_or_else(|e| panic!("{e}"));
     let near = expected.nearest(queries, k).unwrap();
     assert_eq!(found.ids(), near.ids());
@@ -70,7 +70,7 @@ fn trees_of_every_type_and_dimension() {
     });
 }
 
-/// As many as have runs that are split by all blocks, before blocks finish them: in two stages, in one and in none.
+/// More points than a block finishes, so that runs are split first: in two stages, in one and in none.
 #[test]
 fn trees_of_more_points_than_a_block_finishes() {
     on_each_schedule_in_turn(2, |gpu, _, turn| {
@@ -89,19 +89,23 @@ fn trees_of_more_points_than_a_block_finishes() {
             return;
         }
         same(gpu, &points::<f64, 2>(2600, 17, |x| x as f64), options());
-        let (widest, in_place) = (SplitRule::Widest, Builder::SelectionInPlace);
-        same(gpu, &points::<f32, 3>(2300, 18, |x| (x * x) as f32), options().split(widest).builder(in_place));
+        let (widest, in_place) = (SplitRule::Widest, BuildAlgorithm::SelectionInPlace);
+        same(
+            gpu,
+            &points::<f32, 3>(2300, 18, |x| (x * x) as f32),
+            options().split(widest).algorithm(in_place),
+        );
         same(gpu, &points::<f64, 2>(1300, 19, |x| (x * x) as f64), options().split(widest));
-        // A tile and a part of one.
-        let swaps = Builder::TagsInPlace;
-        same(gpu, &points::<f32, 2>(1100, 20, |x| (x * x) as f32), options().split(widest).builder(swaps));
+        // One full tile and a part of one.
+        let swaps = BuildAlgorithm::TagsInPlace;
+        same(gpu, &points::<f32, 2>(1100, 20, |x| (x * x) as f32), options().split(widest).algorithm(swaps));
     });
 }
 
 #[test]
-fn what_is_wrong_with_a_tree_is_found() {
+fn every_kind_of_error_is_found() {
     on_each_schedule(|_, stream| {
-        // A right tree over 0..7 in one dimension, stored as a walk in order meets its nodes 3 1 4 0 5 2 6, and three wrong ones.
+        // A correct tree over 0..7 in one dimension, in in-order sequence (nodes 3 1 4 0 5 2 6), and three wrong trees.
         let right = ([0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0u32, 1, 2, 3, 4, 5, 6]);
         let mut side = right;
         side.0[0] = 3.5;
@@ -113,10 +117,10 @@ fn what_is_wrong_with_a_tree_is_found() {
         for ((coords, ids), expected) in cases {
             assert_eq!(verify(stream, 1, &coords, &ids, &[]), expected);
         }
-        // Either of the two may be the one that came second.
+        // Either of the two nodes may be reported.
         let found = verify(stream, 1, &duplicate.0, &duplicate.1, &[]).unwrap();
         assert!(found.1 == wrong::DUPLICATE_ID && (found.0 == 5 || found.0 == 6), "{found:?}");
-        // The box is wider along the first axis, and its left part along the second; in order the nodes are 3 1 0 2.
+        // The bounding box is wider along the first axis, the cell of the left child along the second. The in-order sequence is 3 1 0 2.
         let (coords, ids) = ([0.5, 0.0, 0.0, 1.5, 1.0, 0.0, 2.0, 0.0], [3, 1, 0, 2]);
         let cases = [([0, 1], None), ([1, 1], Some((0, wrong::AXIS)))];
         for (axes, expected) in cases {
@@ -126,7 +130,7 @@ fn what_is_wrong_with_a_tree_is_found() {
     });
 }
 
-/// The node that the kernel finds wrong, and what.
+/// Returns the first wrong node and the kind of error that the kernel finds.
 fn verify(
     stream: &kauri::device::Stream,
     dims: usize,
@@ -148,7 +152,7 @@ fn verify(
     let (coords, num_ids) = (coords.slice(), ids.len() as u64);
     let (ids, axes, corners) = (ids.slice(), axes.slice(), corners.slice());
     let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), dims as u32);
-    // SAFETY: sizes as the kernel says.
+    // SAFETY: the buffers have the sizes that the kernel requires.
     unsafe { stream.launch_items::<kdtree_verify<f32>>(num_ids, args) }.unwrap();
     match finding.to_vec(stream).unwrap()[0] {
         u64::MAX => None,

@@ -1,4 +1,4 @@
-//! Batches of the points' own neighbors, so many that queries are put in the order of the tree and each leaves out itself.
+//! Batches of the neighbors of the points themselves, with enough queries to be sorted. Each query excludes its point.
 
 use kauri::device::SimOptions;
 use kauri::query::{Queries, QueryOptions};
@@ -7,8 +7,8 @@ use kauri_tests::generate::Random;
 use std::ops::ControlFlow;
 
 #[test]
-fn own_queries_in_order_leave_out_themselves() {
-    // From 1024 queries on they are put in order, and a batch is to have as many.
+fn sorted_own_queries_exclude_themselves() {
+    // A batch has more than the 1024 queries from which on queries are sorted.
     let mut random = Random::new(9);
     let points: Vec<[f32; 2]> =
         (0..2200).map(|_| [random.below(40) as f32, random.below(40) as f32]).collect();
@@ -28,7 +28,7 @@ fn own_queries_in_order_leave_out_themselves() {
     .unwrap();
     assert!(ids == near.ids());
 
-    // The first batch is of few rows, for so many points are expected at first.
+    // The first batch has few rows, because the first estimate of points per row is large.
     let mut batches = Batches::new().bytes(32 * 8 * 1100).rows(1100);
     let (mut ids, mut dist2) = (Vec::new(), Vec::new());
     let delivered = tree.within_batches(own, 1.0, &options, &mut batches, |batch| {

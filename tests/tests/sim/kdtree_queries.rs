@@ -1,18 +1,17 @@
-//! Queries with options on simulated devices, by every kernel: the same as on the CPU, which conformance compares with brute
-//! force.
+//! Queries with options on simulated devices, by every kernel, against the CPU. The conformance tests compare the CPU with brute force.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar, SpatialIndex};
 
-/// Points in a cube of 8, some of them equal.
+/// Generates points in a cube of side 8, some of them equal.
 pub(crate) fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {
     let numbers = noise(n * D, seed);
     numbers.chunks(D).map(|c| std::array::from_fn(|axis| coord((c[axis] % 250) as f64 / 31.25))).collect()
 }
 
-/// Compares nearest neighbors, points within a distance and their numbers.
+/// Compares nearest neighbors, points within a distance and their counts.
 fn same<P: Point>(
     gpu: &Gpu,
     points: &[P],
@@ -24,29 +23,29 @@ fn same<P: Point>(
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &KdTreeOptions::default());
     let tree = tree.unwrap_or_else(|e| panic!("{e}"));
-    for (given, name) in [
+    for (query_set, name) in [
         (Queries::Points(queries), "points"),
         (Queries::Own { itself: true }, "own"),
         (Queries::Own { itself: false }, "others"),
     ] {
         for &k in ks {
-            let near = expected.nearest_with(given, k, options).unwrap();
-            let found = tree.nearest_with(given, k, options).unwrap_or_else(|e| panic!("{e}"));
+            let near = expected.nearest_with(query_set, k, options).unwrap();
+            let found = tree.nearest_with(query_set, k, options).unwrap_or_else(|e| panic!("{e}"));
             assert!(found.ids() == near.ids() && found.dist2() == near.dist2(), "k = {k}, {name}");
         }
-        let counts = expected.count_within(given, radius, options).unwrap();
+        let counts = expected.count_within(query_set, radius, options).unwrap();
         assert!(
-            tree.count_within(given, radius, options).unwrap_or_else(|e| panic!("{e}")) == counts,
+            tree.count_within(query_set, radius, options).unwrap_or_else(|e| panic!("{e}")) == counts,
             "{name}"
         );
-        let rows = expected.within(given, radius, options).unwrap();
-        let found = tree.within(given, radius, options).unwrap_or_else(|e| panic!("{e}"));
+        let rows = expected.within(query_set, radius, options).unwrap();
+        let found = tree.within(query_set, radius, options).unwrap_or_else(|e| panic!("{e}"));
         assert!(found.offsets() == rows.offsets() && found.ids() == rows.ids(), "{name}");
         assert!(found.dist2() == rows.dist2(), "{name}");
     }
 }
 
-/// A schedule at a time another kernel's turn: all of them in the course of the schedules.
+/// Each schedule runs one kernel; together the schedules run all of them.
 #[test]
 fn queries_with_options() {
     on_each_schedule_in_turn(10, |gpu, _, turn| {
@@ -86,7 +85,7 @@ fn queries_with_options() {
     });
 }
 
-/// Enough queries to be put in the order of the tree, whose buckets they start at, on a GPU's own buffers.
+/// Enough queries on device buffers to be sorted by start bucket.
 #[test]
 fn ordered_queries_on_buffers() {
     on_each_schedule_in_turn(4, |gpu, stream, turn| {
@@ -116,13 +115,13 @@ fn ordered(
     let prepared = tree.prepare(stream, &QueryOptions::default())?;
     let mut ids = Buffer::uninitialized(gpu, queries.len() * k, "ids")?;
     let mut dist2 = Buffer::uninitialized(gpu, queries.len() * k, "distances")?;
-    let given = DeviceQueries::Coordinates(&queries_on);
-    tree.nearest_on(stream, &mut workspace, given, k, &prepared, &mut ids, &mut dist2)?;
+    let query_set = DeviceQueries::Coordinates(&queries_on);
+    tree.nearest_on(stream, &mut workspace, query_set, k, &prepared, &mut ids, &mut dist2)?;
     assert!(ids.to_vec(stream)? == expected, "k = {k}");
     Ok(())
 }
 
-/// Boxes with and without points, of every kernel.
+/// Boxes with and without points, by every kernel.
 #[test]
 fn points_in_boxes() {
     on_each_schedule(|gpu, _| {
@@ -147,7 +146,7 @@ fn points_in_boxes() {
     });
 }
 
-/// Points of which many are at one place, so that least ids decide what a walk looks at; by the kernels of every number of neighbors.
+/// Many equal points, so that least ids decide which nodes a traversal visits; by the kernels of every number of neighbors.
 #[test]
 fn queries_among_equal_points() {
     on_each_schedule_in_turn(8, |gpu, _, turn| {

@@ -1,4 +1,4 @@
-//! Points within a distance and in boxes on a GPU's own buffers: what the calls on slices give, as far as there is room.
+//! Range queries on device buffers, against the calls on slices, up to the capacity of the buffers.
 
 use crate::kdtree_queries::{
     points, {self},
@@ -10,11 +10,11 @@ use kauri::{Device, Error, KdTree, KdTreeOptions, Result, SpatialIndex};
 
 type Tree = KdTree<[f32; 3]>;
 
-/// What is behind the last point, which no call touches.
+/// The contents after the last result, which no call changes.
 const UNTOUCHED: u8 = 0xA5;
 const UNTOUCHED_ID: u32 = 0xA5A5_A5A5;
 
-/// Compares rows in buffers of exactly their size.
+/// Compares results in buffers of the exact size.
 fn same(stream: &Stream, found: &DeviceWithin<f32>, expected: &Within<[f32; 3]>) -> Result<()> {
     assert!(found.offsets.to_vec(stream)? == expected.offsets());
     assert!(found.ids.to_vec(stream)? == expected.ids());
@@ -22,12 +22,12 @@ fn same(stream: &Stream, found: &DeviceWithin<f32>, expected: &Within<[f32; 3]>)
     Ok(())
 }
 
-/// Room for points: none, for some, exactly, for more.
+/// Returns capacities: none, half, exact, and more.
 fn capacities(num_points: usize) -> [usize; 4] {
     [0, num_points / 2, num_points, num_points + 9]
 }
 
-/// Compares offsets, and the ids that there was room for.
+/// Compares the offsets, and the ids up to the capacity.
 fn same_front(stream: &Stream, offsets: &Buffer<u64>, ids: &Buffer<u32>, expected: &Within<[f32; 3]>) {
     assert!(offsets.to_vec(stream).unwrap() == expected.offsets());
     assert_eq!(num_found(stream, offsets).unwrap(), expected.ids().len() as u64);
@@ -38,7 +38,7 @@ fn same_front(stream: &Stream, offsets: &Buffer<u64>, ids: &Buffer<u32>, expecte
 }
 
 fn untouched<T: cust_core::DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
-    let mut buffer = Buffer::uninitialized(stream.gpu(), len, "room").unwrap();
+    let mut buffer = Buffer::uninitialized(stream.gpu(), len, "capacity").unwrap();
     buffer.fill_bytes(stream, UNTOUCHED).unwrap();
     buffer
 }
@@ -51,31 +51,31 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn within(&mut self, given: Queries<'_, [f32; 3]>, options: &QueryOptions<[f32; 3]>) -> Result<()> {
+    fn within(&mut self, query_set: Queries<'_, [f32; 3]>, options: &QueryOptions<[f32; 3]>) -> Result<()> {
         let Self { stream, workspace, tree, expected } = self;
         let radius = options.radius.unwrap();
-        let expected_counts = expected.count_within(given, radius, options)?;
-        let expected = expected.within(given, radius, options)?;
-        let coords = match given {
+        let expected_counts = expected.count_within(query_set, radius, options)?;
+        let expected = expected.within(query_set, radius, options)?;
+        let coords = match query_set {
             Queries::Points(points) => Buffer::from_slice(stream, points.as_flattened(), "queries")?,
             Queries::Own { .. } => Buffer::from_slice(stream, &[], "queries")?,
         };
-        let given = match given {
+        let query_set = match query_set {
             Queries::Points(_) => DeviceQueries::Coordinates(&coords),
             Queries::Own { itself } => DeviceQueries::Own { itself },
         };
         let prepared = tree.prepare(stream, options)?;
 
         let mut counts = untouched(stream, expected_counts.len());
-        tree.count_within_on(stream, workspace, given, &prepared, &mut counts)?;
+        tree.count_within_on(stream, workspace, query_set, &prepared, &mut counts)?;
         assert!(counts.to_vec(stream)? == expected_counts);
-        same(stream, &tree.all_within_on(stream, workspace, given, &prepared)?, &expected)?;
+        same(stream, &tree.all_within_on(stream, workspace, query_set, &prepared)?, &expected)?;
         let mut offsets = untouched(stream, expected.offsets().len());
         for capacity in capacities(expected.ids().len()) {
             let (mut ids, mut dist2) = (untouched(stream, capacity), untouched::<f32>(stream, capacity));
             let allocated = stream.gpu().memory_use().allocations;
-            let (room, distances) = (&mut ids, Some(&mut dist2));
-            tree.within_on(stream, workspace, given, &prepared, &mut offsets, room, distances)?;
+            let (output, distances) = (&mut ids, Some(&mut dist2));
+            tree.within_on(stream, workspace, query_set, &prepared, &mut offsets, output, distances)?;
             assert_eq!(stream.gpu().memory_use().allocations, allocated, "allocates nothing");
             same_front(stream, &offsets, &ids, &expected);
             let found = capacity.min(expected.ids().len());
@@ -83,7 +83,7 @@ impl Case<'_> {
         }
         // Without distances.
         let mut ids = untouched(stream, expected.ids().len());
-        tree.within_on(stream, workspace, given, &prepared, &mut offsets, &mut ids, None)?;
+        tree.within_on(stream, workspace, query_set, &prepared, &mut offsets, &mut ids, None)?;
         same_front(stream, &offsets, &ids, &expected);
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Case<'_> {
     }
 }
 
-/// A schedule at a time another call's turn.
+/// Each schedule runs one kind of call.
 #[test]
 fn points_found_on_buffers() {
     on_each_schedule_in_turn(10, |gpu, stream, turn| {
@@ -123,7 +123,7 @@ fn points_found_on_buffers() {
 fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
     let coord = |x| x as f32;
     let points = points::<f32, 3>(400, 21, coord);
-    // Enough to be put in order.
+    // Enough to be sorted.
     let queries = kdtree_queries::points::<f32, 3>(1030, 22, coord);
     let mask = PointMask::from_fn(points.len(), |id| id % 3 != 1)?;
     let mut workspace = Workspace::new(gpu);
@@ -162,7 +162,7 @@ fn no_rows_and_no_points() {
 }
 
 #[test]
-fn calls_that_make_no_sense_are_refused() {
+fn invalid_calls_are_refused() {
     on_each_schedule(|gpu, stream| refused(gpu, stream).unwrap());
 }
 
@@ -172,67 +172,69 @@ fn refused(gpu: &Gpu, stream: &Stream) -> Result<()> {
     let tree = Tree::build(&device, &points, &KdTreeOptions::default())?;
     let mut workspace = Workspace::new(gpu);
     let queries = Buffer::from_slice(stream, points[..4].as_flattened(), "queries")?;
-    let given = DeviceQueries::Coordinates(&queries);
+    let query_set = DeviceQueries::Coordinates(&queries);
     let options = QueryOptions::default().radius(1.0);
     let prepared = tree.prepare(stream, &options)?;
     let unlimited = tree.prepare(stream, &QueryOptions::default())?;
     let (mut offsets, mut ids) = (untouched(stream, 5), untouched::<u32>(stream, 40));
     let mut dist2 = untouched::<f32>(stream, 40);
 
-    let error = tree.count_within_on(stream, &mut workspace, given, &unlimited, &mut ids).unwrap_err();
+    let error = tree.count_within_on(stream, &mut workspace, query_set, &unlimited, &mut ids).unwrap_err();
     assert!(matches!(error, Error::NoRadius), "{error}");
-    let error = tree.all_within_on(stream, &mut workspace, given, &unlimited).unwrap_err();
+    let error = tree.all_within_on(stream, &mut workspace, query_set, &unlimited).unwrap_err();
     assert!(matches!(error, Error::NoRadius), "{error}");
-    // However far is a radius too.
+    // Infinity is a valid radius.
     let infinite = tree.prepare(stream, &QueryOptions::default().radius(f32::INFINITY))?;
-    assert_eq!(tree.all_within_on(stream, &mut workspace, given, &infinite)?.ids.len(), 4 * 20);
+    assert_eq!(tree.all_within_on(stream, &mut workspace, query_set, &infinite)?.ids.len(), 4 * 20);
 
-    let shape = |result: Result<()>, wanted: u64, given: u64| {
+    let shape = |result: Result<()>, expected_len: u64, got_len: u64| {
         let error = result.unwrap_err();
-        let is_it = matches!(error, Error::Shape { expected, got, .. } if (expected, got) == (wanted, given));
-        assert!(is_it, "{error}");
+        let is_shape =
+            matches!(error, Error::Shape { expected, got, .. } if (expected, got) == (expected_len, got_len));
+        assert!(is_shape, "{error}");
     };
     let mut few = untouched::<u32>(stream, 3);
-    shape(tree.count_within_on(stream, &mut workspace, given, &prepared, &mut few), 4, 3);
+    shape(tree.count_within_on(stream, &mut workspace, query_set, &prepared, &mut few), 4, 3);
     let mut wrong = untouched::<u64>(stream, 4);
-    shape(tree.within_on(stream, &mut workspace, given, &prepared, &mut wrong, &mut ids, None), 5, 4);
+    shape(tree.within_on(stream, &mut workspace, query_set, &prepared, &mut wrong, &mut ids, None), 5, 4);
     let mut short = untouched::<f32>(stream, 39);
     let distances = Some(&mut short);
     shape(
-        tree.within_on(stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, distances),
+        tree.within_on(stream, &mut workspace, query_set, &prepared, &mut offsets, &mut ids, distances),
         40,
         39,
     );
     let uneven = Buffer::from_slice(stream, &[0.0f32; 10], "uneven")?;
-    let given_uneven = DeviceQueries::Coordinates(&uneven);
-    shape(tree.count_within_on(stream, &mut workspace, given_uneven, &prepared, &mut few), 9, 10);
-    // 4 queries are 2 boxes, 10 coordinates are none.
+    let uneven_set = DeviceQueries::Coordinates(&uneven);
+    shape(tree.count_within_on(stream, &mut workspace, uneven_set, &prepared, &mut few), 9, 10);
+    // 4 queries are 2 boxes; 10 coordinates are not a whole number of boxes.
     shape(tree.count_in_boxes_on(stream, &mut workspace, &queries, &prepared, &mut few), 2, 3);
     shape(tree.in_boxes_on(stream, &mut workspace, &uneven, &prepared, &mut offsets, &mut ids), 6, 10);
     shape(tree.in_boxes_on(stream, &mut workspace, &queries, &prepared, &mut offsets, &mut ids), 3, 5);
     let mask = PointMask::from_fn(21, |_| true)?;
     let more = Tree::build(&device, &[[0.0; 3]; 21], &KdTreeOptions::default())?;
     let of_more = more.prepare(stream, &options.clone().mask(mask))?;
-    let result = tree.within_on(stream, &mut workspace, given, &of_more, &mut offsets, &mut ids, None);
+    let result = tree.within_on(stream, &mut workspace, query_set, &of_more, &mut offsets, &mut ids, None);
     assert!(matches!(result, Err(Error::OtherTree)), "{result:?}");
 
     let other = kauri_tests::simulated().next().unwrap();
     let other_stream = Stream::new(other.gpu().unwrap())?;
     let mut elsewhere = untouched::<u32>(&other_stream, 40);
-    let result = tree.within_on(stream, &mut workspace, given, &prepared, &mut offsets, &mut elsewhere, None);
+    let result =
+        tree.within_on(stream, &mut workspace, query_set, &prepared, &mut offsets, &mut elsewhere, None);
     assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
     let result =
-        tree.within_on(&other_stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, None);
+        tree.within_on(&other_stream, &mut workspace, query_set, &prepared, &mut offsets, &mut ids, None);
     assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
 
     let host = Tree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
-    let result = host.all_within_on(stream, &mut workspace, given, &prepared);
+    let result = host.all_within_on(stream, &mut workspace, query_set, &prepared);
     assert!(matches!(result, Err(Error::NotOnGpu)));
     let result = host.all_in_boxes_on(stream, &mut workspace, &queries, &prepared);
     assert!(matches!(result, Err(Error::NotOnGpu)));
-    // And the tree is as it was.
-    let room = Some(&mut dist2);
-    tree.within_on(stream, &mut workspace, given, &prepared, &mut offsets, &mut ids, room)?;
+    // The tree is unchanged.
+    let distances = Some(&mut dist2);
+    tree.within_on(stream, &mut workspace, query_set, &prepared, &mut offsets, &mut ids, distances)?;
     let expected = host.within(&points[..4], 1.0, &options)?;
     same_front(stream, &offsets, &ids, &expected);
     Ok(())

@@ -1,8 +1,8 @@
-//! Every kernel of the project in the simulator, under the standard schedules: right results, and no mistake that the
-//! simulator would report. `SIM_SEED` and `SIM_ORDER`, as a report gives them, replay one schedule.
+//! Every kernel of the project in the simulator, under the standard schedules: results are right, and the simulator
+//! reports no error. `SIM_SEED` and `SIM_ORDER`, as printed in a report, replay a schedule.
 
 mod balanced;
-mod balanced_several;
+mod balanced_multi_gpu;
 mod building_blocks;
 mod demo;
 mod frames;
@@ -33,8 +33,8 @@ fn on_each_schedule(test: impl Fn(&Gpu, &Stream)) {
     on_each_schedule_in_turn(1, |gpu, stream, _| test(gpu, stream));
 }
 
-/// The same where each device takes one of so many cases in their turn: for cases that take long. With fewer devices than
-/// cases, as where one schedule is replayed, a device takes several.
+/// Like [`on_each_schedule`], but each device runs one of `cases` in turn: for slow cases. With fewer devices than
+/// cases, as in a replay of one schedule, a device runs several.
 fn on_each_schedule_in_turn(cases: usize, test: impl Fn(&Gpu, &Stream, usize)) {
     let devices: Vec<_> = kauri_tests::simulated().collect();
     for (i, device) in devices.iter().cycle().take(devices.len().max(cases)).enumerate() {
@@ -43,17 +43,17 @@ fn on_each_schedule_in_turn(cases: usize, test: impl Fn(&Gpu, &Stream, usize)) {
     }
 }
 
-/// A buffer of these items.
+/// Returns a buffer with these items.
 fn upload<T: DeviceCopy + NoUninit>(stream: &Stream, items: &[T]) -> Buffer<T> {
     Buffer::from_slice(stream, items, "items").unwrap()
 }
 
-/// A buffer with undefined contents.
-fn room<T: DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
-    Buffer::uninitialized(stream.gpu(), len, "room").unwrap()
+/// Returns a buffer with undefined contents.
+fn uninitialized<T: DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
+    Buffer::uninitialized(stream.gpu(), len, "test buffer").unwrap()
 }
 
-/// Numbers that look random and are always the same.
+/// Returns reproducible pseudorandom numbers.
 fn noise(len: usize, seed: u64) -> Vec<u64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -65,7 +65,7 @@ fn noise(len: usize, seed: u64) -> Vec<u64> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Values as their bytes: floats are compared to the bit.
+/// Returns the words of values, so that floats are compared to the bit.
 fn bits<T: kauri_kernels::thread::words::Words>(values: &[T]) -> Vec<[u32; 4]> {
     values.iter().map(|value| value.to_words()).collect()
 }

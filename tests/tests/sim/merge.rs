@@ -1,4 +1,5 @@
-//! Merge and merge sort: every order and type, tile edges, ties, the super key, against the CPU, and that against `std`.
+//! Merge and merge sort compared with the CPU, and the CPU with `std`: every order and type, tile edges, ties, the
+//! super key.
 
 use crate::{bits, noise, on_each_schedule};
 use cuda_std::mem::Slice;
@@ -17,7 +18,7 @@ use kauri_kernels::thread::words::Words;
 use std::cmp::Ordering;
 use std::ptr::dangling;
 
-/// Items of a tile of keys of 4 bytes.
+/// The items of a tile of 4-byte keys.
 const TILE: usize = MERGE.tile_items(1);
 
 fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(stream: &Stream, keys: &[K]) {
@@ -30,7 +31,7 @@ fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(stream: &Stream, keys:
     assert_eq!(bits(&sorted.to_vec(stream).unwrap()), bits(&expected), "{} keys", keys.len());
 }
 
-/// Values are positions: so it shows if the sort is stable.
+/// Values are indices, which shows whether the sort is stable.
 fn sort_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(stream: &Stream, keys: &[K]) {
     let gpu = stream.gpu();
     let mut workspace = Workspace::new(gpu);
@@ -68,7 +69,7 @@ fn every_order<K: SortKey>(stream: &Stream, keys: &[K], compare: fn(&K, &K) -> O
     down.sort_by(|&a, &b| compare(&keys[b as usize], &keys[a as usize]));
     assert_eq!(cpu::merge_sort::sort_pairs::<K, Ascending>(keys, &ids).1, up);
     assert_eq!(cpu::merge_sort::sort_pairs::<K, Descending>(keys, &ids).1, down);
-    // Of one tile, and of more.
+    // One tile, and several.
     for keys in [&keys[..100], keys] {
         sort_keys::<K, Ascending>(stream, keys);
         sort_keys::<K, Descending>(stream, keys);
@@ -87,7 +88,7 @@ fn every_type_and_order() {
         let words = noise(TILE + 77, 73);
         let narrow = |n: usize| words[..n].iter().map(|&x| x as u32);
         let wide = &words[..MERGE.tile_items(2) + 77];
-        // Half of them special, the others any bits: NaNs of many kinds too.
+        // Half of the keys are special values, the others random bits, including many kinds of NaN.
         let float =
             |x: u64| if x.is_multiple_of(2) { special[x as usize / 2 % 8] } else { f32::from_bits(x as u32) };
         let double = |x: u64| if x.is_multiple_of(2) { float(x).into() } else { f64::from_bits(x) };
@@ -171,7 +172,7 @@ fn merge_all<K: Words, O: MergeOrder<K, NoValue> + MergeOrder<K, u32> + ByKey>(
     let expected = cpu::merge::merge_pairs::<K, O>((&runs[0], values.0), (&runs[1], values.1));
     assert_eq!(order.to_vec(stream).unwrap(), expected.1, "{} + {}", first.len(), second.len());
     assert_eq!(bits(&merged.to_vec(stream).unwrap()), bits(&expected.0));
-    // A merge is a stable sort of one run behind the other.
+    // A merge equals a stable sort of the concatenated runs.
     let all: Vec<K> = runs.concat();
     let values: Vec<u32> = (0..n as u32).collect();
     assert_eq!(cpu::merge_sort::sort_pairs::<K, O>(&all, &values).1, expected.1);
@@ -194,7 +195,7 @@ fn merges_of_every_length() {
             merge_all::<u32, Ascending>(stream, &narrow(a, 1 << 32), &narrow(b, 1 << 32));
             merge_all::<u32, Ascending>(stream, &narrow(a, 4), &narrow(b, 4));
         }
-        // One run behind the other, and the other way round.
+        // One run entirely before the other, in both orders.
         let (low, high) = (narrow(2500, 100), narrow(2500, 100).iter().map(|x| x + 100).collect::<Vec<_>>());
         merge_all::<u32, Ascending>(stream, &low, &high);
         merge_all::<u32, Ascending>(stream, &high, &low);
@@ -202,7 +203,7 @@ fn merges_of_every_length() {
 }
 
 #[test]
-fn merges_of_what_is_not_sorted_stay_in_bounds() {
+fn merges_of_unsorted_runs_stay_in_bounds() {
     on_each_schedule(|_, stream| {
         let gpu = stream.gpu();
         let mut workspace = Workspace::new(gpu);
@@ -214,7 +215,7 @@ fn merges_of_what_is_not_sorted_stay_in_bounds() {
     });
 }
 
-/// Where tiles begin, as a kernel finds it for all of them: of small tiles there are enough for either number of lanes.
+/// The splits of many tiles: with small tiles there are enough of them for both numbers of lanes.
 #[test]
 fn splits_of_many_tiles() {
     fn splits_of<K: Words + Ord>(stream: &Stream, first: &[K], second: &[K], tile_items: usize)

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 const LENGTHS: [usize; 10] = [0, 1, 2, 31, 32, 33, 255, 256, 1023, 1025];
 
 #[test]
-fn arrays_out_of_nothing() {
+fn generated_arrays() {
     on_each_schedule(|gpu, stream| {
         for n in LENGTHS {
             let mut narrow = Buffer::<u32>::uninitialized(gpu, n, "out").unwrap();
@@ -28,7 +28,7 @@ fn arrays_out_of_nothing() {
     });
 }
 
-/// Items of `N` words: gathered with some indices out of range, and scattered by a permutation.
+/// Gathers items of `N` words with some indices out of range, and scatters them by a permutation.
 fn check_permute<const N: usize>(stream: &Stream, n: usize)
 where
     [u32; N]: PartialEq + Debug,

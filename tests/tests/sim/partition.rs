@@ -1,4 +1,4 @@
-//! Segmented partition: two and three classes, one segment and many, empty ones, against the CPU.
+//! Segmented partition compared with the CPU: two and three classes, one segment and many, empty segments.
 
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};
@@ -23,7 +23,7 @@ fn check<T: Item + PartialEq + Debug>(stream: &Stream, input: &[T], classes: &[u
     assert_eq!(counts.to_vec(stream).unwrap(), expected_counts.concat());
 }
 
-/// Offsets of segments of up to `longest` items, some of them empty.
+/// Returns offsets of segments of up to `longest` items, some of them empty.
 pub(crate) fn segments(num_items: usize, longest: u64) -> Vec<u64> {
     let mut offsets = vec![0];
     for x in noise(4 * num_items + 4, 31) {

@@ -1,6 +1,6 @@
-//! The radix sort as a user calls it, on simulated devices: the same bits as its twin on the CPU.
+//! The public radix sort on simulated devices: results equal those of the CPU to the bit.
 
-use crate::{noise, on_each_schedule, room, upload};
+use crate::{noise, on_each_schedule, uninitialized, upload};
 use cust_core::DeviceCopy;
 use kauri::Error;
 use kauri::device::{Device, SimOptions, Stream, Workspace};
@@ -11,16 +11,16 @@ use kauri::primitives::radix_sort::{
 use kauri::primitives::segmented_sort;
 use std::fmt::Debug;
 
-/// Items of the tiles that few items are sorted by.
+/// The items of a tile in sorts of few items.
 const SMALL_TILE: usize = 8 * 32 * 4;
 
-/// The bits of items, which are equal where the items are the same.
+/// Returns the bytes of items, for comparison to the bit.
 fn bytes<T: DeviceCopy>(items: &[T]) -> &[u8] {
     // SAFETY: all items of these tests are plain numbers.
     unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }
 
-/// Sorts on the device as pairs and as keys alone, and compares with the CPU.
+/// Sorts pairs and keys alone on the device, and compares the results with the CPU.
 fn check<K: SortKey + Debug, V: SortValue + Debug>(
     stream: &Stream,
     keys: &[K],
@@ -32,7 +32,8 @@ fn check<K: SortKey + Debug, V: SortValue + Debug>(
     cpu::sort_pairs(keys, &values, &mut expected_keys, &mut expected_values, options).unwrap();
 
     let mut workspace = Workspace::new(stream.gpu());
-    let (mut sorted_keys, mut sorted_values) = (room::<K>(stream, keys.len()), room::<V>(stream, keys.len()));
+    let (mut sorted_keys, mut sorted_values) =
+        (uninitialized::<K>(stream, keys.len()), uninitialized::<V>(stream, keys.len()));
     let (keys, values) = (upload(stream, keys), upload(stream, &values));
     sort_pairs(stream, &mut workspace, &keys, &values, &mut sorted_keys, &mut sorted_values, options)
         .unwrap_or_else(|e| panic!("{e}"));
@@ -45,7 +46,7 @@ fn check_keys<K: SortKey + Debug>(stream: &Stream, keys: &[K], options: &RadixSo
     let mut expected = keys.to_vec();
     cpu::sort_keys(keys, &mut expected, options).unwrap();
     let mut workspace = Workspace::new(stream.gpu());
-    let mut sorted = room::<K>(stream, keys.len());
+    let mut sorted = uninitialized::<K>(stream, keys.len());
     let keys = upload(stream, keys);
     sort_keys(stream, &mut workspace, &keys, &mut sorted, options).unwrap_or_else(|e| panic!("{e}"));
     assert!(
@@ -128,7 +129,7 @@ fn keys_of_every_type() {
     });
 }
 
-/// The CPU takes keys apart by the same code, so that it knows no better.
+/// Expected results by hand, because the CPU uses the same code for keys.
 #[test]
 fn zeros_by_hand() {
     let keys = [0.0f32, -0.0, 1.0, -1.0, -0.0, 0.0];
@@ -137,7 +138,8 @@ fn zeros_by_hand() {
         for (equal_zeros, expected) in [(true, equal), (false, total)] {
             let by = RadixSortOptions { equal_zeros, ..options() };
             let (input, ids) = (upload(stream, &keys), upload(stream, &[0u32, 1, 2, 3, 4, 5]));
-            let (mut sorted, mut sorted_ids) = (room::<f32>(stream, 6), room::<u32>(stream, 6));
+            let (mut sorted, mut sorted_ids) =
+                (uninitialized::<f32>(stream, 6), uninitialized::<u32>(stream, 6));
             let workspace = &mut Workspace::new(stream.gpu());
             sort_pairs(stream, workspace, &input, &ids, &mut sorted, &mut sorted_ids, &by).unwrap();
             assert_eq!(sorted_ids.to_vec(stream).unwrap(), expected);
@@ -186,7 +188,8 @@ fn no_bits_no_change_and_wrong_calls() {
     check_keys(stream, &words(100, 17), &bits(32..32));
 
     let (keys, values) = (upload(stream, &words(10, 18)), upload(stream, &[0u32; 9]));
-    let (mut sorted, mut sorted_values) = (room::<u32>(stream, 10), room::<u32>(stream, 10));
+    let (mut sorted, mut sorted_values) =
+        (uninitialized::<u32>(stream, 10), uninitialized::<u32>(stream, 10));
     let workspace = &mut Workspace::new(stream.gpu());
     let error = sort_pairs(stream, workspace, &keys, &values, &mut sorted, &mut sorted_values, &options());
     assert!(matches!(error, Err(Error::Shape { expected: 10, got: 9, .. })), "{error:?}");

@@ -1,4 +1,4 @@
-//! Scan and reduce: every operator and type against the CPU, tile edges, parts that begin anywhere, look-back.
+//! Scan and reduce compared with the CPU: every operator and type, tile edges, unaligned parts, look-back.
 
 use crate::{bits, noise, on_each_schedule, on_each_schedule_in_turn};
 use cuda_std::prelude::*;
@@ -14,8 +14,8 @@ use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::{Decoupled, FixedOrder, LookBack, Ticket};
 use std::fmt::Debug;
 
-/// Scans and reduces `input` by the library; both must be what the CPU says, which must be what a loop says if the operator
-/// is exact.
+/// Scans and reduces `input` with the library. Both results must equal the CPU's, which must equal a loop's if the
+/// operator is exact.
 fn check<T: Words, O: ScanOperator<T>>(stream: &Stream, input: &[T]) {
     let gpu = stream.gpu();
     let mut workspace = Workspace::new(gpu);
@@ -46,7 +46,7 @@ fn check<T: Words, O: ScanOperator<T>>(stream: &Stream, input: &[T]) {
     }
 }
 
-/// The identity, and what the items up to each add up to.
+/// Returns the identity, then the inclusive scan.
 fn running<T: Copy>(identity: T, input: &[T], combine: impl Fn(T, T) -> T) -> Vec<T> {
     let sums = input.iter().scan(identity, |sum, &item| {
         *sum = combine(*sum, item);
@@ -122,7 +122,7 @@ fn patterns() {
     });
 }
 
-/// Scans the part from item `offset`, so that accesses are not aligned to 16 bytes.
+/// Scans the part from item `offset` on, so that accesses are not aligned to 16 bytes.
 fn check_part<T: Words, O: Operator<T>, L: LookBack>(stream: &Stream, input: &[T], offset: usize) {
     let num_tiles = (input.len() - offset).div_ceil(tile_items::<T, SCAN_ROWS>());
     let mut words =
@@ -131,7 +131,7 @@ fn check_part<T: Words, O: Operator<T>, L: LookBack>(stream: &Stream, input: &[T
     let items = Buffer::from_slice(stream, input, "items").unwrap();
     let mut out = Buffer::from_slice(stream, input, "out").unwrap();
     let len = input.len() - offset;
-    // SAFETY: sizes as the kernel says.
+    // SAFETY: the sizes that the kernel requires.
     unsafe {
         let args = (items.slice().part(offset, len), out.slice_mut().part(offset, len), words.slice_mut(), 0);
         stream.launch::<primitives_scan<T, O, L>>(num_tiles as u64, args).unwrap();
@@ -153,7 +153,7 @@ fn parts_that_begin_anywhere() {
     });
 }
 
-/// More tiles than a warp looks at: the wide type has the smallest tiles.
+/// More tiles than a warp reads at once: the widest type has the smallest tiles.
 #[test]
 fn look_back_over_many_tiles() {
     on_each_schedule_in_turn(2, |_, stream, turn| {
@@ -175,7 +175,7 @@ struct TicketSmem {
     ticket: [u64; 1],
 }
 
-/// What the tiles before each tile add up to; a tile is one value.
+/// Writes the exclusive prefix of each tile; a tile is one value.
 #[kernel(block = 32, shared = TicketSmem)]
 unsafe fn look_back<T: Words, L: LookBack>(sums: Slice<T>, words: SliceMut<u64>, before: SliceMut<T>)
 where
@@ -187,7 +187,7 @@ where
     if thread::thread_idx_x() == 0 {
         L::publish(words, sums.len(), tile, sums.load(tile));
     }
-    let sum = L::before::<T, Sum>(words, sums.len(), tile, sums.load(tile));
+    let sum = L::exclusive_prefix::<T, Sum>(words, sums.len(), tile, sums.load(tile));
     if thread::thread_idx_x() == 0 {
         before.store(tile, sum);
     }
@@ -206,7 +206,7 @@ fn check_look_back<T: Words + PartialEq + Debug, L: LookBack>(
     words.fill_bytes(stream, 0).unwrap();
     let input = Buffer::from_slice(stream, &sums, "sums").unwrap();
     let mut before = Buffer::uninitialized(stream.gpu(), num_tiles, "before").unwrap();
-    // SAFETY: sizes as the kernel says.
+    // SAFETY: the sizes that the kernel requires.
     unsafe {
         let args = (input.slice(), words.slice_mut(), before.slice_mut());
         stream.launch::<look_back<T, L>>(num_tiles as u64, args).unwrap();

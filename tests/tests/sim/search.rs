@@ -12,8 +12,8 @@ fn check_search<T: SortKey>(stream: &Stream, items: &[T], queries: &[T]) {
     let sorted = cpu::merge_sort::sort_keys::<T, Ascending>(items);
     let device_sorted = Buffer::from_slice(stream, &sorted, "sorted").unwrap();
     let device_queries = Buffer::from_slice(stream, queries, "queries").unwrap();
-    let room = || Buffer::<u64>::uninitialized(gpu, queries.len(), "positions").unwrap();
-    let (mut lower, mut upper, mut begins, mut ends) = (room(), room(), room(), room());
+    let positions = || Buffer::<u64>::uninitialized(gpu, queries.len(), "positions").unwrap();
+    let (mut lower, mut upper, mut begins, mut ends) = (positions(), positions(), positions(), positions());
     let (s, q) = (&device_sorted, &device_queries);
     search::lower_bound(stream, s, q, &mut lower).unwrap();
     search::upper_bound(stream, s, q, &mut upper).unwrap();
@@ -44,7 +44,7 @@ fn queries_in_sorted_arrays() {
     });
 }
 
-/// Expands with exactly the room that is needed, with less and with more.
+/// Expands with the exact capacity, with less and with more.
 fn check_expand(stream: &Stream, counts: &[u32]) {
     let gpu = stream.gpu();
     let mut workspace = Workspace::new(gpu);
@@ -56,16 +56,20 @@ fn check_expand(stream: &Stream, counts: &[u32]) {
     assert_eq!(offsets.to_vec(stream).unwrap(), expected);
     let expected = cpu::expand::expand(&expected);
 
-    for room in [expected.len(), expected.len() / 2, expected.len() + 100] {
-        let mut segments = Buffer::uninitialized(gpu, room, "segments").unwrap();
-        let mut indices = Buffer::uninitialized(gpu, room, "indices").unwrap();
+    for capacity in [expected.len(), expected.len() / 2, expected.len() + 100] {
+        let mut segments = Buffer::uninitialized(gpu, capacity, "segments").unwrap();
+        let mut indices = Buffer::uninitialized(gpu, capacity, "indices").unwrap();
         let mut overflow = Buffer::uninitialized(gpu, 1, "overflow").unwrap();
         expand::expand(stream, &offsets, &mut segments, &mut indices, &mut overflow).unwrap();
-        let written = room.min(expected.len());
+        let written = capacity.min(expected.len());
         let got = segments.front_to_vec(stream, written).unwrap();
         let got = got.into_iter().zip(indices.front_to_vec(stream, written).unwrap());
-        assert!(got.eq(expected[..written].iter().copied()), "{} segments, room for {room}", counts.len());
-        assert_eq!(overflow.to_vec(stream).unwrap(), [u32::from(room < expected.len())]);
+        assert!(
+            got.eq(expected[..written].iter().copied()),
+            "{} segments, capacity {capacity}",
+            counts.len()
+        );
+        assert_eq!(overflow.to_vec(stream).unwrap(), [u32::from(capacity < expected.len())]);
     }
 }
 
@@ -76,7 +80,7 @@ fn counts_become_outputs() {
             check_expand(stream, &vec![1; n]);
             check_expand(stream, &noise(n, 89).iter().map(|x| (x % 4) as u32).collect::<Vec<_>>());
         }
-        // Empty ones only, a long one among empty ones, long ones.
+        // Empty segments only; a long one among empty ones; long ones.
         check_expand(stream, &[0; 3 * TILE]);
         check_expand(stream, &(0..2 * TILE).map(|i| if i == TILE { 5000 } else { 0 }).collect::<Vec<_>>());
         check_expand(stream, &[3000, 0, 0, 1, 4000, 0]);

@@ -1,4 +1,4 @@
-//! Segmented scan and reduce, against the CPU and a loop.
+//! Segmented scan and reduce, compared with the CPU and with a loop.
 
 use crate::partition::segments;
 use crate::{bits, noise, on_each_schedule};
@@ -64,7 +64,7 @@ fn segments_of_every_kind() {
     });
 }
 
-/// Segments longer than several tiles, so that sums travel by look-back and stop at heads.
+/// Segments longer than several tiles, so that look-back carries sums and stops at heads.
 #[test]
 fn segments_of_several_tiles() {
     on_each_schedule(|_, stream| {

@@ -1,13 +1,13 @@
-//! Segments of all lengths, sorted on simulated devices as on the CPU.
+//! Segmented sorts of all segment lengths on simulated devices, compared with the CPU.
 
-use crate::{noise, on_each_schedule, room, upload};
+use crate::{noise, on_each_schedule, uninitialized, upload};
 use kauri::device::{Stream, Workspace};
 use kauri::primitives::cpu::segmented_sort as cpu;
 use kauri::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
 use kauri::primitives::segmented_sort::{sort_keys, sort_pairs};
 use std::fmt::Debug;
 
-/// Offsets of segments of those lengths.
+/// Returns the offsets of segments with these lengths.
 fn offsets(lengths: &[u64]) -> Vec<u64> {
     let mut end = 0;
     let ends = lengths.iter().map(|len| {
@@ -32,14 +32,14 @@ fn check<K: SortKey + PartialEq + Debug, V: SortValue + PartialEq + Debug>(
     cpu::sort_pairs(&keys, &values, &offsets, &mut expected_keys, &mut expected_values, options).unwrap();
 
     let workspace = &mut Workspace::new(stream.gpu());
-    let (mut sorted, mut sorted_values) = (room::<K>(stream, n), room::<V>(stream, n));
+    let (mut sorted, mut sorted_values) = (uninitialized::<K>(stream, n), uninitialized::<V>(stream, n));
     let (keys, values, offsets) = (upload(stream, &keys), upload(stream, &values), upload(stream, &offsets));
     sort_pairs(stream, workspace, &keys, &values, &offsets, &mut sorted, &mut sorted_values, options)
         .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(sorted.to_vec(stream).unwrap(), expected_keys, "{lengths:?} {options:?}");
     assert_eq!(sorted_values.to_vec(stream).unwrap(), expected_values, "{lengths:?} {options:?}");
 
-    let mut sorted = room::<K>(stream, n);
+    let mut sorted = uninitialized::<K>(stream, n);
     sort_keys(stream, workspace, &keys, &offsets, &mut sorted, options).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(sorted.to_vec(stream).unwrap(), expected_keys, "keys alone, {lengths:?} {options:?}");
 }
@@ -53,11 +53,11 @@ fn segments_of_all_lengths() {
     on_each_schedule(|_, stream| {
         let short = [0, 1, 2, 5, 31, 32, 0, 33, 64, 1, 255, 257, 0];
         check(stream, &short, |x| x as u32 % 1000, |i| i as u32, &bits(0..10));
-        // One more than there are lanes, together.
+        // Together one item more than there are lanes.
         check(stream, &[5, 28, 20, 13, 1, 32, 1], |x| x as u32 % 100, |i| i as u32, &bits(0..7));
         check(stream, &[], |x| x as u32, |i| i as u32, &bits(0..8));
         check(stream, &[40], |x| x, |i| i as u64, &bits(0..64));
-        // Round the tile of short segments, and beyond that of long ones.
+        // Around the tile size of short segments, and beyond the one of long segments.
         check(stream, &[511, 3, 512, 513], |x| x as u32, |i| i as f32, &bits(7..22));
         check(stream, &[2048, 10, 6200], |x| x as u32, |i| i as u32, &bits(0..9));
         check(stream, &[2049], |x| x as u32, |i| i as u32, &bits(24..32));
@@ -86,11 +86,11 @@ fn keys_with_signs() {
 }
 
 #[test]
-fn offsets_that_make_no_sense() {
+fn invalid_offsets() {
     on_each_schedule(|_, stream| {
         let keys = upload(stream, &[5u32, 4, 3, 2, 1]);
         let workspace = &mut Workspace::new(stream.gpu());
-        // Each of the segments is cut to what there is.
+        // Each segment is clamped to the items.
         let offsets = upload(stream, &[3u64, u64::MAX, 7, 2]);
         let mut sorted = upload(stream, &[0u32; 5]);
         sort_keys(stream, workspace, &keys, &offsets, &mut sorted, &bits(0..8)).unwrap();

@@ -1,4 +1,4 @@
-//! Select, partition and unique: every length and share, both forms, against the CPU.
+//! Select, partition and unique compared with the CPU: every length and share, both algorithms.
 
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};
@@ -13,7 +13,7 @@ use kauri_kernels::primitives::select::primitives_select_flagged;
 use kauri_kernels::thread::words::Words;
 use std::fmt::Debug;
 
-/// Outputs of a selection.
+/// The outputs of a selection.
 struct Out<T> {
     kept: Buffer<T>,
     others: Buffer<T>,
@@ -22,11 +22,15 @@ struct Out<T> {
 
 impl<T: cust_core::DeviceCopy + bytemuck::Pod + PartialEq + Debug> Out<T> {
     fn new(stream: &Stream, len: usize) -> Self {
-        let room = || Buffer::uninitialized(stream.gpu(), len, "room").unwrap();
-        Self { kept: room(), others: room(), count: Buffer::uninitialized(stream.gpu(), 1, "count").unwrap() }
+        let uninitialized = || Buffer::uninitialized(stream.gpu(), len, "test buffer").unwrap();
+        Self {
+            kept: uninitialized(),
+            others: uninitialized(),
+            count: Buffer::uninitialized(stream.gpu(), 1, "count").unwrap(),
+        }
     }
 
-    /// Compares number and items kept. What lies behind them was never written.
+    /// Compares the number of kept items and the items. Entries behind them were never written.
     fn expect_kept(&mut self, stream: &Stream, expected: &[T]) {
         assert_eq!(self.count.to_vec(stream).unwrap(), [expected.len() as u64]);
         assert_eq!(self.kept.front_to_vec(stream, expected.len()).unwrap(), expected);
@@ -56,7 +60,7 @@ fn check_flagged<T: Item + PartialEq + Debug>(stream: &Stream, input: &[T], flag
     out.expect_kept(stream, &kept);
 }
 
-/// Flags of which so many of ten are set.
+/// Returns flags, `tenths` of ten of which are set.
 fn flags(len: usize, tenths: u64) -> Vec<u8> {
     noise(len, 21).iter().map(|x| if x % 10 < tenths { (x >> 8) as u8 | 1 } else { 0 }).collect()
 }
@@ -125,7 +129,7 @@ fn predicates_of_every_type() {
     });
 }
 
-/// A bound of NaN takes nothing, whatever the predicate.
+/// A bound of NaN selects nothing, whatever the predicate.
 #[test]
 fn nothing_compares_with_nan() {
     on_each_schedule(|_, stream| check_matching::<f32, Below>(stream, &[1.0, -1.0, 0.0], f32::NAN));
@@ -172,7 +176,7 @@ fn parts_that_begin_anywhere() {
             let mut words = Buffer::<u64>::uninitialized(stream.gpu(), 1 + 2 * 2, "words").unwrap();
             words.fill_bytes(stream, 0).unwrap();
             let len = n - offset;
-            // SAFETY: sizes as the kernel says: two tiles of two words.
+            // SAFETY: the sizes that the kernel requires: two tiles of two words.
             unsafe {
                 let (input, flags) =
                     (items.slice().part(offset, len), device_flags.slice().part(offset, len));

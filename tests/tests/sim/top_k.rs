@@ -1,4 +1,4 @@
-//! Top-k: every type, few and many, by sample and without, samples that mislead, against the CPU.
+//! Top-k compared with the CPU: every type, small and large k, with and without a sample, misleading samples.
 
 use crate::{bits, noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Stream, Workspace};
@@ -8,7 +8,7 @@ use kauri::primitives::{cpu, top_k};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::STREAM_ROWS;
 use kauri_kernels::policy::TOP_K;
-use kauri_kernels::primitives::top_k::sample::place;
+use kauri_kernels::primitives::top_k::sample::sample_index;
 use kauri_kernels::primitives::top_k::segments::BLOCK_K;
 use kauri_kernels::thread::ranked::RankBits;
 
@@ -72,7 +72,7 @@ fn by_a_sample() {
             check(stream, &floats(n, 1 << 24), k, Best::Smallest);
         }
         check(stream, &noise(n, 3), 77, Best::Largest);
-        // All equal, few distinct, sorted both ways.
+        // All equal, few distinct values, ascending, descending.
         check(stream, &vec![5.0f32; n], 50, Best::Smallest);
         check(stream, &floats(n, 3), 60, Best::Largest);
         let sorted: Vec<u32> = (0..n as u32).collect();
@@ -94,21 +94,21 @@ fn a_sample_that_misleads() {
     on_each_schedule(|_, stream| {
         let (n, k) = (4 * TOP_K.items_per_sample_block + 9, 24);
         assert!(top_k::plan::<u32>(n, k) < 8 * n as u64, "there is a sample");
-        // One minimum in eight is to be among the best.
+        // One minimum in eight should be among the best.
         let warp_samples = 32 * (n / (8 * 32 * k)).min(TOP_K.max_lane_samples[0] as usize);
         let num_samples = 4 * TOP_K.sample_threads / 32 * warp_samples;
-        let places: Vec<usize> = (0..num_samples as u64).map(|i| place(i, n)).collect();
-        // The best of all are one sample of each warp: the threshold lets through less than is wanted.
+        let sample_indices: Vec<usize> = (0..num_samples as u64).map(|i| sample_index(i, n)).collect();
+        // The best keys are one sample of each warp: too few items reach the threshold.
         let mut keys: Vec<u32> = (0..n as u32).map(|i| 1000 + i).collect();
-        for (i, samples) in places.chunks(warp_samples).enumerate() {
+        for (i, samples) in sample_indices.chunks(warp_samples).enumerate() {
             keys[samples[0]] = i as u32 % 7;
         }
         check(stream, &keys, k, Best::Smallest);
         let wide: Vec<u64> = keys.iter().map(|&key| u64::from(key) << 20).collect();
         check(stream, &wide, k, Best::Smallest);
-        // Whatever is sampled is among the worst: it lets through all.
+        // All samples are among the worst keys: all items reach the threshold.
         let mut keys: Vec<u32> = (0..n as u32).map(|i| i % 1000).collect();
-        places.iter().for_each(|&place| keys[place] = 5000);
+        sample_indices.iter().for_each(|&index| keys[index] = 5000);
         check(stream, &keys, k, Best::Smallest);
     });
 }
@@ -134,14 +134,14 @@ where
 }
 
 #[test]
-fn of_segments() {
+fn segments() {
     on_each_schedule_in_turn(4, |_, stream, turn| {
         let n = 3000;
         let x = noise(n, 97);
         let floats = floats(n, 50);
         if let Some(&longest) = [3, 70, 2500].get(turn) {
             let offsets = crate::partition::segments(n, longest);
-            // Rows of many padded places say little more.
+            // Rows with more padding add little.
             for k in [1, 8, 32, 33, 100].into_iter().filter(|&k| k as u64 <= 12 * longest) {
                 check_segments(stream, &floats, &offsets, k, Best::Largest);
             }
@@ -152,7 +152,7 @@ fn of_segments() {
         check_segments(stream, &x, &offsets, BLOCK_K, Best::Largest);
         check_segments(stream, &x, &offsets, BLOCK_K + 1, Best::Largest);
         check_segments(stream, &floats, &offsets, 2000, Best::Smallest);
-        // One long segment: a block even for few.
+        // One long segment: a block even for small k.
         check_segments(stream, &floats, &[0, n as u64], 7, Best::Smallest);
         check_segments(stream, &(0..n as u64).rev().collect::<Vec<_>>(), &[0, n as u64], 900, Best::Smallest);
         check_segments::<u32>(stream, &[], &[0, 0], 3, Best::Smallest);

@@ -1,14 +1,14 @@
 //! The mutants: one small mistake each in a kernel of the project, of the kind that people make.
 
-/// A mistake.
+/// A mutant: a text of a kernel, and its replacement.
 pub(super) struct Mutant {
-    /// What it is.
+    /// Description of the mistake.
     pub(super) what: &'static str,
-    /// Where it is.
+    /// The source file.
     pub(super) kernel: Kernel,
     /// Text that the file has exactly once …
     pub(super) from: &'static str,
-    /// … and what stands in its place.
+    /// … and its replacement.
     pub(super) to: &'static str,
 }
 
@@ -16,7 +16,7 @@ pub(super) struct Mutant {
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     pub(super) file: &'static str,
-    /// The suite's tests that are meant to find mistakes in it: they go first.
+    /// The suite's tests of this file, which run first.
     pub(super) tests: &'static [&'static str],
 }
 
@@ -50,11 +50,12 @@ const AXES: Kernel = Kernel { file: "kernels/src/kdtree/axes.rs", tests: &["kdtr
 const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.rs", tests: &["kdtree::"] };
 const DISTINCT: Kernel = Kernel { file: "kernels/src/balanced/distinct.rs", tests: &["balanced::"] };
 const BALANCED_PARTITION: Kernel =
-    Kernel { file: "kernels/src/balanced/partition.rs", tests: &["balanced::"] };
+    Kernel { file: "kernels/src/balanced/robinson/partition.rs", tests: &["balanced::"] };
 const PATHS: Kernel = Kernel { file: "kernels/src/balanced/paths.rs", tests: &["balanced::"] };
 const BALANCED_SUBTREES: Kernel = Kernel { file: "kernels/src/balanced/subtrees.rs", tests: &["balanced::"] };
-const SEVERAL: Kernel = Kernel { file: "kernels/src/balanced/several.rs", tests: &["balanced_several::"] };
-const TIES: Kernel = Kernel { file: "kernels/src/balanced/ties.rs", tests: &["balanced::"] };
+const MULTI_GPU: Kernel =
+    Kernel { file: "kernels/src/balanced/multi_gpu.rs", tests: &["balanced_multi_gpu::"] };
+const TIES: Kernel = Kernel { file: "kernels/src/balanced/coordinate_sort.rs", tests: &["balanced::"] };
 const IN_ORDER: Kernel = Kernel { file: "kernels/src/balanced/in_order.rs", tests: &["balanced"] };
 const VERIFY_BALANCED: Kernel = Kernel { file: "kernels/src/balanced/verify.rs", tests: &["balanced::"] };
 const WALK: Kernel = Kernel { file: "kernels/src/query/walk.rs", tests: &["kdtree_queries::"] };
@@ -115,13 +116,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        let mut i = t;\n        while i < num_counts {",
     },
     Mutant {
-        what: "histogram: the ticket does not wait for the block's additions",
+        what: "histogram: the counter of finished blocks does not wait for the block's additions",
         kernel: HISTOGRAM,
-        from: "        thread::sync_threads();\n\n        // The block that is done last",
-        to: "        // The block that is done last",
+        from: "        thread::sync_threads();\n\n        // The last block to finish",
+        to: "        // The last block to finish",
     },
     Mutant {
-        what: "histogram: a ticket that orders nothing",
+        what: "histogram: a counter without acquire and release",
         kernel: HISTOGRAM,
         from: "atomic_add(0, 1, Ordering::AcqRel, Scope::Device) + 1",
         to: "atomic_add(0, 1, Ordering::Relaxed, Scope::Device) + 1",
@@ -145,13 +146,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "            let mut copy = 1;\n",
     },
     Mutant {
-        what: "look-back: takes a partial sum for the sum of all before",
+        what: "look-back: takes a partial sum for an inclusive one",
         kernel: LOOK_BACK,
         from: "done = words[i].state() == INCLUSIVE;",
         to: "done = words[i].state() != INVALID;",
     },
     Mutant {
-        what: "look-back: goes on beyond a word that is not there yet",
+        what: "look-back: continues beyond an unpublished word",
         kernel: LOOK_BACK,
         from: "known = known && !done && words[i].state() != INVALID;",
         to: "known = !done && words[i].state() != INVALID;",
@@ -193,7 +194,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        let (count, before) = rank.sum",
     },
     Mutant {
-        what: "look-back by windows: adds what lies before the last tile that knows all",
+        what: "look-back by windows: adds sums before the last inclusive one",
         kernel: WARP_LOOK_BACK,
         from: "if !is_done && lane >= first as usize {",
         to: "if lane >= first as usize {",
@@ -273,8 +274,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "segments: begins of digits are not carried to the next tile",
         kernel: SEGMENT_BLOCKS,
-        from: "places.store(t, place + u64::from(count));",
-        to: "places.store(t, place);",
+        from: "digit_begins.store(t, next + u64::from(count));",
+        to: "digit_begins.store(t, next);",
     },
     Mutant {
         what: "segments: no barrier between two digits",
@@ -285,17 +286,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "block scan: no barrier before the partial sums are read",
         kernel: SCAN,
-        from: "    thread::sync_threads();\n    // Every warp sums",
-        to: "    // Every warp sums",
+        from: "    thread::sync_threads();\n    // Every warp scans the partial",
+        to: "    // Every warp scans the partial",
     },
     Mutant {
-        what: "block scan: no barrier before the memory is used again",
+        what: "block scan: no barrier before the memory is reused",
         kernel: SCAN,
         from: "    thread::sync_threads();\n    (inclusive",
         to: "    (inclusive",
     },
     Mutant {
-        what: "block scan: reads the sum of a warp that is not there",
+        what: "block scan: reads the sum of a warp that does not exist",
         kernel: SCAN,
         from: "lane < num_warps",
         to: "lane <= num_warps",
@@ -319,7 +320,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "if i <= full_tree(level) as usize",
     },
     Mutant {
-        what: "tags: sends the pivot left",
+        what: "tags: the pivot moves to the left child",
         kernel: TAGS,
         from: "    if i < pivot {",
         to: "    if i <= pivot {",
@@ -429,8 +430,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "top-k: takes any number of candidates for good",
         kernel: SELECT_K,
-        from: "        if !is_good {\n",
-        to: "        if !is_good && found == 0 {\n",
+        from: "        if !is_usable {\n",
+        to: "        if !is_usable && found == 0 {\n",
     },
     Mutant {
         what: "n-th: no barrier before the counts are cleared again",
@@ -469,13 +470,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "(begins.load(segment) as usize) < output",
     },
     Mutant {
-        what: "selection: equal coordinates go by position",
+        what: "selection: ties go to the smaller position instead of the smaller id",
         kernel: SELECTION,
         from: "Ranked::new(self.coord(i, axis).key(), self.id(i))",
         to: "Ranked::new(self.coord(i, axis).key(), i as u32)",
     },
     Mutant {
-        what: "selection: places are looked up before they are set",
+        what: "selection: target positions are read before they are written",
         kernel: SPLIT,
         from: "        thread::sync_threads();\n        if !self.to.coords.is_empty() {",
         to: "        if !self.to.coords.is_empty() {",
@@ -487,7 +488,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        let rank = |side",
     },
     Mutant {
-        what: "selection: pivots go left",
+        what: "selection: pivots move left",
         kernel: SUBTREES,
         from: "side = if i == pivot { IS_PIVOT } else { side };",
         to: "",
@@ -499,7 +500,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "ids.load(i) as usize * num_words as usize",
     },
     Mutant {
-        what: "swaps: the first step of a merge is as the others",
+        what: "swaps: the first step of a merge is not mirrored",
         kernel: SWAPS,
         from: "if mirrors { 2 * stride - 1 - offset } else { stride + offset }",
         to: "stride + offset",
@@ -511,7 +512,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "                row += 1;\n            }",
     },
     Mutant {
-        what: "widest axes: of equally wide ones the last",
+        what: "widest axes: a tie goes to the higher axis",
         kernel: AXES,
         from: "axis < dims && other > width",
         to: "axis < dims && other >= width",
@@ -543,62 +544,62 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "partition: small runs are written before all is read",
         kernel: BALANCED_PARTITION,
-        from: "        // By then all have loaded theirs.\n        warp::sync_warp(warp::FULL_MASK);\n",
+        from: "        // All lanes have loaded their points before any lane stores.\n        warp::sync_warp(warp::FULL_MASK);\n",
         to: "",
     },
     Mutant {
-        what: "paths: a warp does not know of those before it",
+        what: "paths: a warp does not count the warps before it",
         kernel: PATHS,
         from: "counts.store(warp * CLASSES + thread, total);",
         to: "counts.store(warp * CLASSES + thread, 0);",
     },
     Mutant {
-        what: "paths: an array waits for one level less",
+        what: "paths: an array is pending by one level less",
         kernel: PATHS,
-        from: "if waited == 0 { 0 } else { (waited - 1) % MAX_PENDING + 1 }",
-        to: "if waited == 0 { 0 } else { (waited - 1) % MAX_PENDING }",
+        from: "if behind == 0 { 0 } else { (behind - 1) % MAX_PENDING + 1 }",
+        to: "if behind == 0 { 0 } else { (behind - 1) % MAX_PENDING }",
     },
     Mutant {
         what: "subtrees: bits are counted before all are there",
         kernel: BALANCED_SUBTREES,
-        from: "        thread::sync_threads();\n        // A warp a class",
-        to: "        // A warp a class",
+        from: "        thread::sync_threads();\n        // One warp per class",
+        to: "        // One warp per class",
     },
     Mutant {
         what: "subtrees: numbers are read before all are there",
         kernel: BALANCED_SUBTREES,
-        from: "            // The block's own stores, of which the first ones are read by all of its threads.\n            thread::sync_threads();\n",
+        from: "            // All threads read the numbers that the first axis stores.\n            thread::sync_threads();\n",
         to: "",
     },
     Mutant {
-        what: "several: names stay where they were",
-        kernel: SEVERAL,
-        from: "new_names.store(place, names.load(id));",
-        to: "new_names.store(place, names.load(place));",
+        what: "multi-GPU: ids are not permuted",
+        kernel: MULTI_GPU,
+        from: "new_names.store(position, names.load(id));",
+        to: "new_names.store(position, names.load(position));",
     },
     Mutant {
-        what: "several: columns are not rotated all the way around",
-        kernel: SEVERAL,
+        what: "multi-GPU: columns are not rotated all the way around",
+        kernel: MULTI_GPU,
         from: "if column + rotation < dims { column + rotation } else { column + rotation - dims }",
         to: "if column + rotation < dims { column + rotation } else { column }",
     },
     Mutant {
-        what: "several: a point equal to a node above is on its side",
-        kernel: SEVERAL,
+        what: "multi-GPU: a point equal to a node above is on its side",
+        kernel: MULTI_GPU,
         from: "        beyond += 1;\n    }\n    false",
         to: "        beyond += 1;\n    }\n    true",
     },
     Mutant {
-        what: "several: sides are those of the part's own level",
-        kernel: SEVERAL,
+        what: "multi-GPU: sides are those of the level of the part",
+        kernel: MULTI_GPU,
         from: "address >> (level - 1 - above) & 1",
         to: "address & 1",
     },
     Mutant {
         what: "ties: only neighbors are put in order",
         kernel: TIES,
-        from: "while to > place {",
-        to: "if to > place {",
+        from: "while to > position {",
+        to: "if to > position {",
     },
     Mutant {
         what: "ties: equal points are not noticed",
@@ -613,7 +614,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "offset == bucket_len",
     },
     Mutant {
-        what: "balanced in order: axes as they lie",
+        what: "balanced in order: axes are not rotated back",
         kernel: IN_ORDER,
         from: "to.store(i as usize * dims as usize + to_axis as usize, coord);",
         to: "to.store(i as usize * dims as usize + axis as usize, coord);",
@@ -631,7 +632,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "    subtree.fetch_points();",
     },
     Mutant {
-        what: "balanced verify: ancestors above a block's subtree are not looked at",
+        what: "balanced verify: ancestors above a block's subtree are ignored",
         kernel: VERIFY_BALANCED,
         from: "(THREADS as u32 + above) as usize",
         to: "(node >> 1) as usize",
@@ -657,7 +658,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "merge: no barrier before items are replaced",
         kernel: MERGE,
-        from: "        // Before they are replaced all threads have read their items.\n        thread::sync_threads();\n",
+        from: "        // All threads have read their items before the tile is overwritten.\n        thread::sync_threads();\n",
         to: "",
     },
     Mutant {

@@ -1,4 +1,4 @@
-//! `mutants`: a test of the tests. Each mutant is a small mistake in a kernel; the simulator's suite must notice it.
+//! `mutants`: mutation tests. Each mutant is a small mistake in a kernel; the simulator's suite must notice it.
 
 mod list;
 
@@ -17,7 +17,7 @@ pub(crate) struct Mutants {
     filter: Option<String>,
 }
 
-/// What the suite said of a mutant.
+/// Result of the suite for a mutant.
 #[derive(PartialEq)]
 enum Verdict {
     Killed,
@@ -52,7 +52,7 @@ impl Mutants {
     }
 }
 
-/// A copy of the sources, so that no mistake ever stands in the real ones.
+/// A copy of the sources, so that no mistake is ever in the real sources.
 struct Tree {
     root: PathBuf,
 }
@@ -77,14 +77,14 @@ impl Tree {
         Ok(Self { root })
     }
 
-    /// The suite's word on one mutant; the tree is as before afterwards.
+    /// Runs the suite with one mutant, and restores the tree.
     fn verdict(&self, mutant: &Mutant) -> Result<Verdict> {
         let Kernel { file, tests } = mutant.kernel;
         let path = self.root.join(file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
         match text.matches(mutant.from).count() {
             1 => {}
-            n => bail!("{}: its text is {n} times in {file}: mend the list", mutant.what),
+            n => bail!("{}: its text is {n} times in {file}: correct the list", mutant.what),
         }
         fs::write(&path, text.replace(mutant.from, mutant.to))?;
         let verdict = self.suite(tests);
@@ -107,7 +107,7 @@ impl Tree {
     }
 }
 
-/// The schedules that the suite has by default.
+/// Default number of schedules of the suite.
 const ALL_ORDERS: &str = "20";
 
 fn succeeds(root: &Path, args: &[&str], orders: &str) -> Result<bool> {
@@ -128,9 +128,9 @@ fn succeeds(root: &Path, args: &[&str], orders: &str) -> Result<bool> {
 mod tests {
     use super::*;
 
-    /// Kernels change; a mutant whose text is gone would be found only when somebody runs them.
+    /// Kernels change; without this test a mutant whose text is gone is noticed only when somebody runs the mutants.
     #[test]
-    fn every_mutant_still_has_its_place() {
+    fn every_mutant_has_its_text() {
         let workspace = Workspace::find().unwrap();
         for Mutant { what, kernel, from, to } in MUTANTS {
             let text = fs::read_to_string(workspace.root.join(kernel.file)).unwrap();

@@ -1,4 +1,4 @@
-//! The order of the library's modules: each depends only on modules above it.
+//! Checks the order of the library's modules: each depends only on modules before it.
 
 use super::{File, Finding};
 
@@ -48,7 +48,7 @@ fn of_file(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// The module that a file below `host/src` belongs to; none for the root.
+/// Returns the module of a file in `host/src`; `None` for the root.
 fn top(path: &str) -> Option<&str> {
     let first = path.split('/').next()?;
     let module = first.strip_suffix(".rs").unwrap_or(first);
@@ -59,7 +59,7 @@ fn rank(module: &str) -> Option<usize> {
     MODULES.iter().position(|&name| name == module)
 }
 
-/// The modules of the crate that a line of code names.
+/// Returns the modules of the crate that a line of code names.
 fn used(line: &str) -> impl Iterator<Item = &str> {
     let code = line.split("//").next().unwrap_or_default();
     code.split("crate::").skip(1).filter_map(|rest| {

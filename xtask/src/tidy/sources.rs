@@ -1,18 +1,18 @@
-//! What is checked in each file by itself.
+//! Checks of single files.
 
 use super::{File, Finding};
 
-/// Larger files are listed here, or they do not belong into the repository.
+/// Files that may be larger than `LARGE_BYTES`.
 const LARGE: [&str; 1] = ["data/cities.csv"];
 const LARGE_BYTES: usize = 1 << 20;
 
-/// The only folder that knows of the target: everything else compiles for GPU and CPU alike.
+/// The only folder with target-dependent code; all other code compiles for GPU and CPU alike.
 const TARGET_FOLDER: &str = "rust-cuda/";
-// Words that are looked for are put together here, so that this file does not hold them.
+// The words are concatenated, so that this file does not contain them.
 const TARGET_WORDS: [&str; 3] =
     [concat!("target", "_arch"), concat!("target", "_feature"), concat!("target", "_os = \"cuda\"")];
 
-/// In kernels `cuda_std` stands between the code and the machine.
+/// Raw features that kernels must reach through `cuda_std`.
 const RAW_IN_KERNELS: [(&str, &str); 6] = [
     (concat!("core::", "arch"), "intrinsics belong into cuda_std"),
     (concat!("static", " mut"), "shared memory is a typed view, and kernels have no other state"),
@@ -24,7 +24,7 @@ const RAW_IN_KERNELS: [(&str, &str); 6] = [
 
 const UNFINISHED: [&str; 3] = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("dbg", "!(")];
 
-/// Beginnings of paths that are of one machine.
+/// Prefixes of paths that exist only on one machine.
 const MACHINE_PATHS: [&str; 5] = [
     concat!("/ro", "ot/"),
     concat!("/ho", "me/"),
@@ -39,7 +39,7 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     if file.bytes.len() > LARGE_BYTES && !LARGE.contains(&file.path.as_str()) {
         checker.add(1, format!("takes {} KiB, more than a repository should", file.bytes.len() >> 10));
     }
-    // Data are as they came; other files that are no text cannot be read.
+    // Data files are unchanged copies, and binary files have no lines.
     if let Ok(text) = std::str::from_utf8(&file.bytes)
         && !file.path.starts_with("data/")
     {
@@ -67,14 +67,14 @@ impl Checker<'_> {
         self.findings.push(Finding { file: self.path.to_owned(), line, what: what.into() });
     }
 
-    /// An example uses or refuses each argument, which `arguments` sees to.
+    /// Checks that an example uses `arguments`, which rejects unknown arguments.
     fn example(&mut self, text: &str) {
         if !text.contains("arguments(") || text.contains("env::args") {
             self.add(1, "an example takes its arguments, or none, from `arguments`");
         }
     }
 
-    /// Any text.
+    /// Checks that apply to every text file.
     fn text(&mut self, text: &str) {
         for (number, line) in lines(text) {
             if line.ends_with([' ', '\t', '\r']) {
@@ -90,7 +90,7 @@ impl Checker<'_> {
     }
 
     fn rust(&mut self, text: &str) {
-        // A crate may take its front page from the README.
+        // A crate may use the README as its documentation.
         if !text.starts_with("//!") && !text.starts_with("#![doc = include_str!") {
             self.add(1, "a file begins with a `//!` that says what lives in it");
         }
@@ -113,8 +113,8 @@ impl Checker<'_> {
                 self.add(number, format!("`{word}` in a kernel: {why}"));
             }
         }
-        // A family has the name of its folder; a large folder has several, `<folder>-<part>`, so that a program compiles no
-        // more of it than it uses.
+        // A family has the name of its folder. A large folder has several families `<folder>-<part>`, so that a program
+        // compiles only the parts that it uses.
         let family = self.path.split('/').nth(2).unwrap_or_default().trim_end_matches(".rs").to_owned();
         for entry in entries(text) {
             let rest = entry.family.and_then(|name| name.strip_prefix(family.as_str()));
@@ -142,7 +142,7 @@ struct Entry<'a> {
     line: usize,
     name: &'a str,
     family: Option<&'a str>,
-    /// From the name to the body.
+    /// Text from the name to the body.
     parameters: &'a str,
 }
 
@@ -165,7 +165,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split('\n').enumerate().map(|(index, line)| (index + 1, line))
 }
 
-/// A line without its comment. A `//` in a string is taken for one, which hides at most the rest of that line.
+/// Returns a line without its comment. A `//` in a string counts as a comment, which hides at most the rest of the line.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }

@@ -20,7 +20,7 @@ const NAME: usize = 30;
 pub(super) struct Join {
     #[command(flatten)]
     device: DeviceOption,
-    /// Pairs
+    /// Number of pairs
     #[arg(long, default_value_t = 12)]
     top: usize,
     /// Pairs up to this distance
@@ -37,7 +37,7 @@ pub(super) struct Join {
     map: Option<PathBuf>,
 }
 
-/// A table with what the demo takes from it.
+/// A table, and the columns that the demo uses.
 struct Places {
     points: Vec<LonLat>,
     names: Vec<String>,
@@ -70,7 +70,7 @@ impl Join {
         let work = Work::of_join(cities.points.len(), airports.points.len(), self.within.0);
         let device = device.for_work(work, streams.err)?;
         let begin = Instant::now();
-        // Many people, and an airport low down: a foot counts as much as a hundred people.
+        // Large population and a low airport: one foot counts as much as a hundred people.
         let join = TopKDistanceJoin::new(self.within.0, self.top).weighted(1.0, -100.0);
         let sets =
             [Scored::new(&cities.points, &cities.scores)?, Scored::new(&airports.points, &airports.scores)?];

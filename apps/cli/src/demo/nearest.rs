@@ -14,10 +14,10 @@ use kauri::kdtree::{KdTree, KdTreeOptions};
 use kauri::query::Neighbors;
 use kauri::{LonLat, SpatialIndex};
 
-/// Airports of the printed table, and cities of a line.
+/// Airports in the printed table, and cities in a line.
 const SHOWN_AIRPORTS: usize = 12;
 const SHOWN_CITIES: usize = 3;
-/// Airports that readers know, shown first where the data have them; the last ones lie by the date line and a pole.
+/// Well-known airports, which are shown first if the data have them; the last ones are near the date line and a pole.
 const WELL_KNOWN: [&str; SHOWN_AIRPORTS] =
     ["LHR", "JFK", "HND", "FRA", "SIN", "GRU", "JNB", "SYD", "DEL", "SFO", "NAN", "LYR"];
 
@@ -61,7 +61,7 @@ impl Nearest {
         let device = device.for_work(work, streams.err)?;
         let tree = times.of("build", || KdTree::build(&device, &cities.points, &KdTreeOptions::default()))?;
         let near = times.of("query", || tree.nearest(&airports.points, k))?;
-        // Files before text: whoever closes the pipe early still gets them.
+        // Files before text, so that they are written even if the pipe is closed early.
         times.of("write", || self.write(&cities, &airports, &near))?;
 
         let out = &mut *streams.out;
@@ -104,8 +104,8 @@ impl Nearest {
     }
 }
 
-/// All pairs, airport by airport and nearest first. The text follows from the ids and squared distances, whose bits are
-/// the same on every backend.
+/// Writes all pairs by airport, nearest first. The text depends only on ids and squared distances, whose bits are equal on
+/// every backend.
 fn write_pairs(path: &Path, near: &Neighbors<LonLat>) -> kauri::Result<()> {
     write_atomically(path, |file: &mut dyn Write| -> io::Result<()> {
         writeln!(file, "airport_id,rank,city_id,km")?;
@@ -118,7 +118,7 @@ fn write_pairs(path: &Path, near: &Neighbors<LonLat>) -> kauri::Result<()> {
     })
 }
 
-/// The cities of an airport and their distances in km, without padding.
+/// Returns the cities of an airport and their distances in km, without padding.
 fn found(near: &Neighbors<LonLat>, airport: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
     let ids = near.row(airport).0.iter().copied();
     ids.zip(near.meters(airport)).take_while(|&(id, _)| id != u32::MAX).map(|(id, meters)| (id, meters / 1e3))
@@ -138,7 +138,7 @@ fn summary(cities: &LonLatTable, airports: &LonLatTable, near: &Neighbors<LonLat
     table(&rows)
 }
 
-/// The airports to show: well-known ones, then the first ones, in the order of the file.
+/// Returns the airports to show: well-known ones, then others in the order of the file.
 fn shown(airports: &LonLatTable) -> Vec<usize> {
     let count = airports.points.len();
     let by_code = |code: &&str| airports.codes.as_ref()?[..count].iter().position(|have| have == code);

@@ -1,4 +1,4 @@
-//! `kauri demo quadtree`: a quadtree of a laser scan, the height of a place by it, and pictures of it.
+//! `kauri demo quadtree`: a quadtree of a laser scan, the ground height at a position, and pictures.
 
 mod land;
 mod pictures;
@@ -29,16 +29,16 @@ pub(super) struct QuadtreeDemo {
     /// Points a square meter, on average
     #[arg(long, value_name = "POINTS", default_value_t = 0.5)]
     per_square_meter: f64,
-    /// Another number, another scan
+    /// Seed of the generated scan
     #[arg(long, default_value_t = 4)]
     seed: u64,
-    /// Most points of a leaf
+    /// Maximum number of points in a leaf
     #[arg(long, value_name = "N", default_value_t = 20)]
     leaf_points: u32,
-    /// Draw the land and the cells of the tree over it, and a place of it from near by
+    /// Draw the terrain with the cells of the tree, and an enlarged part of it
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     tree: Option<PathBuf>,
-    /// Draw how many points a square meter each leaf has
+    /// Draw the point density of each leaf
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     density: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ impl QuadtreeDemo {
         })?;
         let land = times.of("query", || Land::of(&scan, &tree, self.leaf_points))?;
         let built = tree.stats().total();
-        // Files before text: whoever closes the pipe early still gets them.
+        // Files before text, so that they are written even if the pipe is closed early.
         times.of("draw", || self.draw(&land))?;
 
         let out = &mut *streams.out;
@@ -90,7 +90,7 @@ impl QuadtreeDemo {
     }
 }
 
-/// What the tree is, and what it says of a place.
+/// Describes the tree and its height query at one position.
 fn summary(land: &Land<'_>, per_square_meter: f64) -> String {
     let [low, high] = land.bounds;
     let leaves = land.nodes.iter().filter(|node| node.is_leaf());

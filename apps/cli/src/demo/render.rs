@@ -1,4 +1,4 @@
-//! `kauri demo render`: a knot above some land, in sun and shadow.
+//! `kauri demo render`: a ray-traced picture of a knot above a terrain, with shadows.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ const SIZE: [u32; 2] = [960, 540];
 pub(super) struct RenderDemo {
     #[command(flatten)]
     device: DeviceOption,
-    /// Where the picture goes
+    /// File of the picture
     #[arg(long, value_name = "FILE.png", default_value = "kauri-render.png", value_parser = with_extension(PICTURE))]
     out: PathBuf,
 }
@@ -51,7 +51,7 @@ impl RenderDemo {
             times.of("trace", || steps.step("picture", "rays", draw, |image| image.num_rays as usize))?;
         let num_rays = image.num_rays as usize;
         let mut pixels = image.pixels;
-        // Files before text: whoever closes the pipe early still gets them.
+        // Files before text, so that they are written even if the pipe is closed early.
         times.of("write", || {
             write_frames(&self.out, SIZE, 1, |_| Ok::<_, kauri::Error>(std::mem::take(&mut pixels)))
         })?;
@@ -69,7 +69,7 @@ impl RenderDemo {
     }
 }
 
-/// Land and a knot in one mesh, and how many of its triangles are land.
+/// Returns terrain and knot as one mesh, and the number of its terrain triangles.
 fn scene() -> kauri::Result<(Mesh, usize)> {
     let land = shapes::terrain(SIDE, SEED)?;
     let knot = shapes::torus_knot([2, 3], RINGS, SIDES)?;
@@ -86,7 +86,7 @@ const KNOT: [f32; 3] = [0.85, 0.36, 0.14];
 const GRASS: [f32; 3] = [0.30, 0.42, 0.17];
 const ROCK: [f32; 3] = [0.52, 0.47, 0.42];
 
-/// Grass where land is level, rock where it is steep.
+/// Color of a terrain triangle: grass on level ground, rock on steep ground.
 fn land(mesh: &Mesh, triangle: u32) -> [f32; 3] {
     let [a, b, c] = mesh.corners(triangle as usize);
     let greatest = a[2].max(b[2]).max(c[2]) - a[2].min(b[2]).min(c[2]);

@@ -1,4 +1,4 @@
-//! All pairs within a distance, of two tables or of one.
+//! All pairs within a distance, of two tables or of one table with itself.
 
 use clap::Args;
 
@@ -14,7 +14,7 @@ use kauri::io::TakePairs;
 use kauri::join::{DistanceJoin, JoinPlan, SelfPairs};
 use kauri::{Device, LonLat};
 
-/// Left places whose pairs are counted to estimate how many there are.
+/// Number of left places whose pairs are counted to estimate the number of all pairs.
 const SAMPLE: usize = 1000;
 
 #[derive(Args)]
@@ -22,7 +22,7 @@ pub(super) struct Within {
     /// Pairs up to this distance: 50km, 800m, 3mi, 10nmi, 500ft
     #[arg(long, value_name = "DISTANCE")]
     within: Meters,
-    /// Only say how many pairs there are
+    /// Print only the number of pairs
     #[arg(long, conflicts_with_all = ["json", "out"])]
     pub(super) count: bool,
 }
@@ -52,13 +52,13 @@ impl SelfJoin {
         let places = self.left.read(task.steps, streams.err)?;
         let pairs = AllPairs::new(self.within.meters(), &places.points, None);
         if self.within.count {
-            return task.count(&pairs, streams);
+            return task.count(&pairs, |device| pairs.count(device), streams);
         }
         task.write(&pairs, &form, [&places, &places], streams)
     }
 }
 
-/// All pairs of a left and a right place, or of two left places, each once.
+/// A join that finds all pairs of a left and a right place, or of two left places; each pair once.
 pub(super) struct AllPairs<'p> {
     join: DistanceJoin<f64>,
     meters: f64,
@@ -94,7 +94,7 @@ impl Search for AllPairs<'_> {
     }
 
     fn plan(&self, on: &Device) -> kauri::Result<JoinPlan> {
-        // Pairs are in memory a batch at a time.
+        // Only one batch of pairs is in memory at a time.
         let mut plan = self.join.plan(on, self.left, self.right)?;
         plan.pair_bytes = 0;
         Ok(plan)
@@ -108,26 +108,26 @@ impl Search for AllPairs<'_> {
         Ok(format!("about {}", thousands(usize::try_from(count).unwrap_or(usize::MAX))))
     }
 
-    /// By left and then by right row; of one table, with the lesser row as the left one.
+    /// Finds the pairs in the order of left, then right rows; in a self-join the smaller row is the left one.
     fn find(&self, on: &Device, take: &mut TakePairs<'_>) -> kauri::Result<()> {
         let sets = self.sets();
         let mut stream = PairStream::new(sets, take);
         let mut batches = batches(sets[1].len(), size_of::<u32>() as u64);
         let is_one = self.right.is_none();
-        let look = |batch: kauri::join::RowsBatch<'_>| {
+        let on_batch = |batch: kauri::join::RowsBatch<'_>| {
             for row in batch.rows() {
                 let begin = stream.rows.len();
                 let row_of = row as u32;
-                let wanted = batch.row(row).iter().filter(|&&id| !is_one || id > row_of);
-                stream.rows.extend(wanted.map(|&id| [row_of, id]));
+                let ids = batch.row(row).iter().filter(|&&id| !is_one || id > row_of);
+                stream.rows.extend(ids.map(|&id| [row_of, id]));
                 stream.rows[begin..].sort_unstable();
             }
-            stream.hand_on()
+            stream.flush()
         };
         let joined = match self.right {
-            Some(right) => self.join.rows_batches(on, self.left, right, &mut batches, look),
-            // Both ways, so that pairs come by their lesser row.
-            None => self.join.self_rows_batches(on, self.left, SelfPairs::Both, &mut batches, look),
+            Some(right) => self.join.rows_batches(on, self.left, right, &mut batches, on_batch),
+            // Both directions, so that pairs are in the order of their smaller row.
+            None => self.join.self_rows_batches(on, self.left, SelfPairs::Both, &mut batches, on_batch),
         };
         stream.end(joined)
     }

@@ -1,4 +1,4 @@
-//! The pairs within a distance that have the best scores.
+//! The best-scored pairs within a distance.
 
 use super::task::Search;
 use crate::device::Work;
@@ -18,7 +18,7 @@ pub(super) struct Best<'p> {
     has_integers: bool,
 }
 
-/// The scores of both sets, which are of one type.
+/// The scores of both sets, which have one type.
 enum Scores {
     Integers([Vec<i64>; 2]),
     Floats([Vec<f64>; 2]),
@@ -95,7 +95,7 @@ impl Search for Best<'_> {
     }
 }
 
-/// The scores of pairs; of no pairs, too, they have a type.
+/// Returns the scores of pairs; an empty result has the type of the scores, too.
 fn numbers_of(pairs: &[ScoredPair], are_integers: bool) -> Numbers {
     let integer = |pair: &ScoredPair| match pair.score {
         PairScore::Integer(score) => Some(score),

@@ -22,10 +22,10 @@ pub(crate) struct Knn {
     left: Left,
     #[command(flatten)]
     right: Right,
-    /// How many right places for each left one, the nearest first; all of them if there are fewer
+    /// Number of nearest right places for each left place; all right places if there are fewer
     #[arg(long, value_name = "N", default_value_t = 1)]
     k: usize,
-    /// Only those up to this distance: 50km, 800m, 3mi, 10nmi, 500ft
+    /// Only right places up to this distance: 50km, 800m, 3mi, 10nmi, 500ft
     #[arg(long, value_name = "DISTANCE")]
     within: Option<Meters>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ impl Search for Nearest<'_> {
     }
 
     fn plan(&self, on: &Device) -> kauri::Result<JoinPlan> {
-        // The library's join finds left points for each right one, and has all of them in memory: here it is a batch.
+        // The library's join finds left points for each right point and keeps all right points in memory: pass one batch.
         let in_batch = self.left.len().min(PAIRS / self.k.max(1));
         let join = KnnJoin::new(self.k).index(KnnIndex::Tree);
         let mut plan = join.plan(on, self.right, &self.left[..in_batch])?;
@@ -92,7 +92,7 @@ impl Search for Nearest<'_> {
                 let found = batch.row(row).0.iter().take_while(|&&id| id != u32::MAX);
                 stream.rows.extend(found.map(|&id| [row as u32, id]));
             }
-            stream.hand_on()
+            stream.flush()
         });
         stream.end(joined)
     }

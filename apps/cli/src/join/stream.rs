@@ -1,4 +1,4 @@
-//! From the batches of a join to the batches of a table of pairs.
+//! Converts the batches of a join to batches of a table of pairs.
 
 use rayon::prelude::*;
 use std::ops::ControlFlow;
@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 use kauri::io::{Pairs, TakePairs};
 use kauri::{Batches, Error, LonLat, Result};
 
-/// Pairs of a batch, unless a single row has more.
+/// Pairs in a batch, unless a single row has more.
 pub(super) const PAIRS: usize = 1 << 18;
 
-/// Batches of [`PAIRS`] items, or of one row if `most_of_row` is more; an item has `item_bytes`.
+/// Returns batches of [`PAIRS`] items, or of one row if `most_of_row` is larger; an item has `item_bytes`.
 pub(super) fn batches(most_of_row: usize, item_bytes: u64) -> Batches<'static> {
     Batches::new().bytes(item_bytes.saturating_mul(PAIRS.max(most_of_row) as u64))
 }
 
-/// Collects the pairs of a batch and hands them on with their distances.
+/// Collects the pairs of a batch and passes them on with their distances.
 pub(super) struct PairStream<'p, 't, 'f> {
     points: [&'p [LonLat]; 2],
     take: &'t mut TakePairs<'f>,
@@ -28,8 +28,8 @@ impl<'p, 't, 'f> PairStream<'p, 't, 'f> {
         Self { points, take, rows: Vec::new(), meters: Vec::new(), result: Ok(()) }
     }
 
-    /// Hands on the pairs that `rows` has, and empties it.
-    pub(super) fn hand_on(&mut self) -> ControlFlow<()> {
+    /// Passes on the pairs in `rows` and clears it.
+    pub(super) fn flush(&mut self) -> ControlFlow<()> {
         let [left, right] = self.points;
         let meters = |&[l, r]: &[u32; 2]| left[l as usize].meters_to(&right[r as usize]);
         self.rows.par_iter().map(meters).collect_into_vec(&mut self.meters);
@@ -38,7 +38,7 @@ impl<'p, 't, 'f> PairStream<'p, 't, 'f> {
         if self.result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// The error that ended the stream: of those who take the pairs, or of the join.
+    /// Returns the error that ended the stream: that of the receiver of the pairs, or that of the join.
     pub(super) fn end<T>(self, joined: Result<T, Error>) -> Result<()> {
         self.result.and(joined.map(drop))
     }

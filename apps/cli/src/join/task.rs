@@ -1,9 +1,8 @@
-//! Runs joins: where, and what they say on standard error.
+//! Runs joins: chooses the device, prints the plan, shows progress.
 
 use clap::Args;
 use std::io::Write;
 
-use super::all::AllPairs;
 use crate::device::{DeviceChoice, DeviceOption, Work};
 use crate::output::Form;
 use crate::places::Places;
@@ -17,16 +16,16 @@ use kauri::join::JoinPlan;
 pub(super) struct Running {
     #[command(flatten)]
     device: DeviceOption,
-    /// Say first, on standard error, what will run where, what memory it takes, and how many pairs there are, about
+    /// First print the plan to standard error: device, method, memory, and an estimate of the number of pairs
     #[arg(long)]
     plan: bool,
-    /// Show no progress, which otherwise is shown on a terminal
+    /// Show no progress bar, which otherwise is shown on a terminal
     #[arg(long, short)]
     quiet: bool,
 }
 
 impl Running {
-    /// Opens the device, if one is named.
+    /// Opens the device if the command line names one.
     pub(super) fn begin(&self, streams: &Streams<'_>) -> Result<Task> {
         let steps = Steps { are_shown: streams.shows_progress && !self.quiet };
         Ok(Task { choice: self.device.choice()?, steps, says_plan: self.plan })
@@ -41,9 +40,9 @@ pub(super) trait Search {
     fn work(&self) -> Work;
     /// Plans the join: the method, and the memory except that of the pairs.
     fn plan(&self, on: &Device) -> kauri::Result<JoinPlan>;
-    /// About how many pairs there are, as text.
+    /// Estimates the number of pairs, as text.
     fn expected_pairs(&self, on: &Device) -> kauri::Result<String>;
-    /// Hands all pairs to `take`, in batches.
+    /// Passes all pairs to `take`, in batches.
     fn find(&self, on: &Device, take: &mut TakePairs<'_>) -> kauri::Result<()>;
 }
 
@@ -70,20 +69,25 @@ impl Task {
         })
     }
 
-    /// Says how many pairs there are.
-    pub(super) fn count(self, pairs: &AllPairs<'_>, streams: &mut Streams<'_>) -> Result<()> {
+    /// Prints the number of pairs of a join, which `count` returns.
+    pub(super) fn count(
+        self,
+        search: &impl Search,
+        count: impl FnOnce(&Device) -> kauri::Result<u64>,
+        streams: &mut Streams<'_>,
+    ) -> Result<()> {
         let steps = self.steps;
-        let device = self.device(pairs, streams.err)?;
-        let count = steps.step("join", "points", || Ok(pairs.count(&device)?), |_| pairs.num_points())?;
+        let device = self.device(search, streams.err)?;
+        let count = steps.step("join", "points", || Ok(count(&device)?), |_| search.num_points())?;
         Ok(writeln!(streams.out, "{count}")?)
     }
 
-    /// The device, once the plan is said if that is wanted.
+    /// Chooses the device, and prints the plan if requested.
     fn device(self, search: &impl Search, err: &mut dyn Write) -> Result<Device> {
         let device = self.choice.for_work(search.work(), err)?;
         if self.says_plan {
             let (plan, pairs) = (search.plan(&device)?, search.expected_pairs(&device)?);
-            // There is nobody to tell if standard error is closed.
+            // A failure to write to standard error cannot be reported.
             let _ = writeln!(err, "{plan}\npairs     {pairs}");
         }
         Ok(device)

@@ -1,4 +1,4 @@
-//! The frames of a picture: one of a mesh at rest, or many of one that moves.
+//! Frames of a picture: one of a mesh at rest, or several of a moving mesh.
 
 use clap::ValueEnum;
 
@@ -11,7 +11,7 @@ use kauri::mesh::{Mesh, Motion};
 use kauri::render::{self, Camera, RenderOptions};
 use kauri::sah::{SahOptions, SahTree};
 
-/// Times of a motion that are looked at to see how much room it takes.
+/// Number of times of a motion that are sampled for its bounding box.
 const PHASES: u32 = 16;
 
 /// [`Motion`] on the command line.
@@ -30,14 +30,14 @@ impl Animation {
     }
 }
 
-/// A mesh in motion, and what its pictures took so far.
+/// A mesh in motion, and the times of its frames so far.
 pub(super) struct Film<'a> {
     device: &'a Device,
     at_rest: &'a Mesh,
     mesh: Mesh,
     motion: Option<Motion>,
     count: u32,
-    /// That of the last frame.
+    /// Tree of the last frame, whose memory the next build reuses.
     tree: Option<SahTree>,
     pub(super) build: Step,
     pub(super) trace: Step,
@@ -49,8 +49,8 @@ impl<'a> Film<'a> {
         Self { device, at_rest, mesh: at_rest.clone(), motion, count, tree: None, build, trace }
     }
 
-    /// Where the vertices are while the mesh moves.
-    pub(super) fn places(&mut self) -> Result<Vec<[f32; 3]>> {
+    /// Returns vertex positions during the motion, for the camera.
+    pub(super) fn vertex_positions(&mut self) -> Result<Vec<[f32; 3]>> {
         let phases = if self.motion.is_some() { PHASES } else { 1 };
         let num_places = phases as usize * self.mesh.vertices().len();
         let mut places = vec_with_capacity(num_places, "places of vertices")?;
@@ -61,7 +61,7 @@ impl<'a> Film<'a> {
         Ok(places)
     }
 
-    /// The bytes of a frame.
+    /// Renders a frame; returns its bytes.
     pub(super) fn frame(
         &mut self,
         i: u32,
@@ -85,7 +85,7 @@ impl<'a> Film<'a> {
         Ok(image.pixels)
     }
 
-    /// Moves the mesh to where it is at a time from 0 to 1.
+    /// Moves the mesh to its position at a time from 0 to 1.
     fn move_to(&mut self, time: f64) -> Result<()> {
         let Some(motion) = self.motion else { return Ok(()) };
         Ok(motion.apply(self.at_rest, time, &mut self.mesh)?)

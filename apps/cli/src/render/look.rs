@@ -1,11 +1,11 @@
-//! Size, light and camera of a picture, as they are asked for.
+//! Options for size, light and camera of a picture.
 
 use clap::Args;
 use std::str::FromStr;
 
 use kauri::render::{Camera, RenderOptions};
 
-/// Degrees that the light is to the left of the camera, and above the ground.
+/// Degrees of the light to the left of the camera, and above the ground.
 const LIGHT_LEFT: f64 = 55.0;
 const LIGHT_ELEVATION: f64 = 42.0;
 
@@ -14,30 +14,30 @@ pub(super) struct Look {
     /// Pixels of the picture
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x720")]
     size: Size,
-    /// Where the camera is: degrees around the mesh, to the right from its front
+    /// Azimuth of the camera: degrees around the mesh, to the right from its front
     #[arg(long, value_name = "DEGREES", default_value_t = 30.0, allow_negative_numbers = true,
         value_parser = degrees)]
     azimuth: f64,
-    /// Degrees that the camera is above it
+    /// Elevation of the camera in degrees
     #[arg(long, value_name = "DEGREES", default_value_t = 25.0, allow_negative_numbers = true,
         value_parser = degrees)]
     elevation: f64,
-    /// Degrees between the upper and the lower edge of the picture
+    /// Vertical field of view in degrees
     #[arg(long, value_name = "DEGREES", default_value_t = 35.0)]
     field_of_view: f32,
-    /// What is up [default: y for files, z for meshes that are made]
+    /// Up axis [default: y for files, z for generated meshes]
     #[arg(long, value_enum)]
     up: Option<UpAxis>,
-    /// Rays from the camera for a pixel: more make smoother edges
+    /// Camera rays per pixel: more make smoother edges
     #[arg(long, value_name = "N", default_value_t = 2)]
     samples: u32,
-    /// Rays of each of these that look for the sky
+    /// Ambient occlusion rays per camera ray
     #[arg(long, value_name = "N", default_value_t = 8)]
     ao: u32,
-    /// Without shadows of the sun
+    /// Render without shadows of the sun
     #[arg(long)]
     no_shadows: bool,
-    /// Another number, other directions of rays
+    /// Seed of the ray directions
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -49,7 +49,7 @@ pub(super) enum UpAxis {
 }
 
 impl UpAxis {
-    /// The direction so many degrees to the right from the front, and up.
+    /// Returns the direction with this azimuth and elevation in degrees.
     fn direction(self, azimuth: f64, elevation: f64) -> [f32; 3] {
         let ((sin, cos), (up, level)) =
             (libm::sincos(azimuth.to_radians()), libm::sincos(elevation.to_radians()));
@@ -62,7 +62,7 @@ impl UpAxis {
 }
 
 impl Look {
-    /// The size of the picture, how good it is, and light that comes over the camera's left shoulder.
+    /// Returns the render options: size, samples, and light from over the camera's left shoulder.
     pub(super) fn options(&self, or_up: UpAxis) -> RenderOptions {
         let Size([width, height]) = self.size;
         let up = self.up.unwrap_or(or_up);
@@ -75,7 +75,7 @@ impl Look {
             .seed(self.seed)
     }
 
-    /// A camera that sees all of these points.
+    /// Returns a camera that sees all of these points.
     pub(super) fn camera(&self, points: &[[f32; 3]], or_up: UpAxis) -> Camera {
         let Size([width, height]) = self.size;
         let up = self.up.unwrap_or(or_up);

@@ -1,13 +1,13 @@
-//! Meshes that are made.
+//! Generated meshes.
 
 use clap::ValueEnum;
 
 use kauri::Result;
 use kauri::mesh::{Mesh, shapes};
 
-/// What all of them follow from.
+/// Seed of all generated meshes.
 const SEED: u64 = 1;
-/// How much longer a knot is than its tube is round, in triangles.
+/// Ratio of triangles along a knot to triangles around its tube.
 const KNOT_LENGTH: f64 = 12.0;
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -20,10 +20,10 @@ pub(super) enum Model {
 }
 
 impl Model {
-    /// The mesh with about so many triangles.
+    /// Generates the mesh with about `triangles` triangles.
     pub(super) fn mesh(self, triangles: u32) -> Result<Mesh> {
         let count = f64::from(triangles);
-        // Half as many squares as triangles, of which the longer side has `times` as many as the other.
+        // A square has two triangles; the longer side has `times` as many squares as the other.
         let sides = |times: f64| {
             let short = (0.5 * count / times).sqrt();
             [(times * short).round() as u32, short.round() as u32]
@@ -33,7 +33,7 @@ impl Model {
             Self::Grid => shapes::grid(2, sides(1.0)),
             Self::Sphere => shapes::sphere(sides(2.0)[0], sides(2.0)[1] + 1),
             Self::TorusKnot => shapes::torus_knot([2, 3], sides(KNOT_LENGTH)[0], sides(KNOT_LENGTH)[1]),
-            // As large as it takes to hide what is behind, nearly.
+            // Triangles are large enough to hide almost everything behind them.
             Self::Soup => shapes::soup(triangles, 1.5 * count.cbrt().recip(), SEED),
         }
     }

@@ -1,4 +1,4 @@
-//! A step of a command, done once or again and again, and what it took.
+//! A step of a command, possibly repeated, and its time.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::text::{milliseconds, thousands};
 pub(super) struct Step {
     name: &'static str,
     of: &'static str,
-    /// How many it went through.
+    /// Number of processed items.
     pub(super) count: usize,
     time: Duration,
 }
@@ -17,7 +17,7 @@ impl Step {
         Self { name, of, count: 0, time: Duration::ZERO }
     }
 
-    /// Does some of it.
+    /// Runs and times a part of the step.
     pub(super) fn time<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let begin = Instant::now();
         let result = work();
@@ -25,7 +25,7 @@ impl Step {
         result
     }
 
-    /// A row of a table: name, of what, time, and how many a second.
+    /// Returns a table row: name, count, time, rate per second.
     pub(super) fn row(&self) -> [String; 4] {
         let in_second = self.count as f64 / self.time.as_secs_f64().max(1e-9);
         let of = format!("{} {}", thousands(self.count), self.of);

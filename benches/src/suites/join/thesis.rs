@@ -13,7 +13,7 @@
 //! The rival is `benches/rivals/thesis_lovik.cu`.
 
 use super::STRATEGIES;
-use crate::figures::{Figure, Place, Up};
+use crate::figures::{Figure, FigurePoint, Quantity};
 use crate::measure::Effort;
 use crate::points::{self, noise};
 use crate::report::{Phase, Report, Row};
@@ -25,16 +25,20 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::time::Duration;
 
-const OVER_RIGHTS: Figure = Figure { name: "7.1 time", across: "right points", up: Up::Milliseconds };
-const OVER_LEFTS: Figure = Figure { name: "7.2 time", across: "left points", up: Up::Milliseconds };
-const SHARES: Figure = Figure { name: "7.3 phases", across: "distance", up: Up::Percent };
-const OVER_DISTANCE: Figure = Figure { name: "7.3 time", across: "distance", up: Up::Milliseconds };
-const SHARES_OF_K: Figure = Figure { name: "7.5 phases", across: "pairs", up: Up::Percent };
-const OVER_K: Figure = Figure { name: "7.6 time", across: "pairs", up: Up::Milliseconds };
-const REAL: Figure = Figure { name: "7.8 time", across: "distance in degrees", up: Up::Milliseconds };
-const MEMORY: Figure = Figure { name: "7.9 memory", across: "right points", up: Up::Megabytes };
+const OVER_RIGHTS: Figure =
+    Figure { name: "7.1 time", x_axis: "right points", quantity: Quantity::Milliseconds };
+const OVER_LEFTS: Figure =
+    Figure { name: "7.2 time", x_axis: "left points", quantity: Quantity::Milliseconds };
+const SHARES: Figure = Figure { name: "7.3 phases", x_axis: "distance", quantity: Quantity::Percent };
+const OVER_DISTANCE: Figure =
+    Figure { name: "7.3 time", x_axis: "distance", quantity: Quantity::Milliseconds };
+const SHARES_OF_K: Figure = Figure { name: "7.5 phases", x_axis: "pairs", quantity: Quantity::Percent };
+const OVER_K: Figure = Figure { name: "7.6 time", x_axis: "pairs", quantity: Quantity::Milliseconds };
+const REAL: Figure =
+    Figure { name: "7.8 time", x_axis: "distance in degrees", quantity: Quantity::Milliseconds };
+const MEMORY: Figure = Figure { name: "7.9 memory", x_axis: "right points", quantity: Quantity::Megabytes };
 const MEMORY_OF_LEFTS: Figure =
-    Figure { name: "7.9 memory over left points", across: "left points", up: Up::Megabytes };
+    Figure { name: "7.9 memory over left points", x_axis: "left points", quantity: Quantity::Megabytes };
 const FIGURES: [Figure; 9] =
     [OVER_RIGHTS, OVER_LEFTS, SHARES, OVER_DISTANCE, SHARES_OF_K, OVER_K, REAL, MEMORY, MEMORY_OF_LEFTS];
 
@@ -59,7 +63,7 @@ type Make = fn(usize, u64) -> Vec<[f32; 2]>;
 /// Sets of New York by the model of their points, with the sizes of the real sets.
 const REAL_SETS: [(&str, [(usize, Make); 2]); 2] = [
     // Pairs exist only for distances beyond about a hundredth of a degree.
-    ("harbours and trees", [(89_545, points::harbours), (683_788, points::inland)]),
+    ("harbours and trees", [(89_545, points::harbors), (683_788, points::inland)]),
     ("tanks and addresses", [(25_054, points::inland), (964_214, points::inland)]),
 ];
 
@@ -120,22 +124,22 @@ fn over_sizes(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<()>
             let [num_left, num_right] = [left.len as f64, right.len as f64];
             let [left_panel, right_panel] =
                 [format!("{num_left:.0e} left points"), format!("{num_right:.0e} right points")];
-            let places = |figures: &[Figure], line: &str| -> Vec<Place> {
-                let place = |figure: &Figure| match figure.across {
-                    "right points" => Place::new(figure.name, &left_panel, line, num_right),
-                    _ => Place::new(figure.name, &right_panel, line, num_left),
+            let points = |figures: &[Figure], line: &str| -> Vec<FigurePoint> {
+                let point = |figure: &Figure| match figure.x_axis {
+                    "right points" => FigurePoint::new(figure.name, &left_panel, line, num_right),
+                    _ => FigurePoint::new(figure.name, &right_panel, line, num_left),
                 };
-                figures.iter().map(place).collect()
+                figures.iter().map(point).collect()
             };
             for (name, strategy) in STRATEGIES {
                 let (join, line) = (Join::new(DISTANCE, K, name, strategy), line_of(name));
                 if !join.has_heaps() {
-                    bench.top_k(join, places(&[OVER_RIGHTS, OVER_LEFTS, MEMORY, MEMORY_OF_LEFTS], line))?;
+                    bench.top_k(join, points(&[OVER_RIGHTS, OVER_LEFTS, MEMORY, MEMORY_OF_LEFTS], line))?;
                     continue;
                 }
-                bench.top_k(join, places(&[OVER_RIGHTS, OVER_LEFTS], line))?;
+                bench.top_k(join, points(&[OVER_RIGHTS, OVER_LEFTS], line))?;
                 let join = Join { result_bytes: SMALL_RESULTS, ..join };
-                bench.top_k(join, places(&[MEMORY, MEMORY_OF_LEFTS], line))?;
+                bench.top_k(join, points(&[MEMORY, MEMORY_OF_LEFTS], line))?;
             }
         }
     }
@@ -152,11 +156,11 @@ fn over_distances_and_numbers(settings: &Settings, gpu: &Gpu, report: &mut Repor
         for (name, strategy) in STRATEGIES {
             let line = line_of(name);
             let across = f64::from(epsilon);
-            let places = vec![
-                Place::new(OVER_DISTANCE.name, "", line, across),
-                Place::new(SHARES.name, line, "", across),
+            let points = vec![
+                FigurePoint::new(OVER_DISTANCE.name, "", line, across),
+                FigurePoint::new(SHARES.name, line, "", across),
             ];
-            bench.top_k_in_phases(Join::new(epsilon, K, name, strategy), places)?;
+            bench.top_k_in_phases(Join::new(epsilon, K, name, strategy), points)?;
         }
     }
     for k in KS {
@@ -165,11 +169,11 @@ fn over_distances_and_numbers(settings: &Settings, gpu: &Gpu, report: &mut Repor
             if join.has_heaps() && k > MOST_IN_HEAPS {
                 continue;
             }
-            let places = vec![
-                Place::new(OVER_K.name, "", line, k as f64),
-                Place::new(SHARES_OF_K.name, line, "", k as f64),
+            let points = vec![
+                FigurePoint::new(OVER_K.name, "", line, k as f64),
+                FigurePoint::new(SHARES_OF_K.name, line, "", k as f64),
             ];
-            bench.top_k_in_phases(join, places)?;
+            bench.top_k_in_phases(join, points)?;
         }
     }
     Ok(())
@@ -189,8 +193,8 @@ fn of_real_sets(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<(
         let mut bench = Bench::new(settings, gpu, [&left, &right], input, report)?;
         for epsilon in DISTANCES {
             for (name, strategy) in STRATEGIES {
-                let place = Place::new(REAL.name, what, line_of(name), epsilon.into());
-                bench.top_k(Join::new(epsilon, K, name, strategy), vec![place])?;
+                let point = FigurePoint::new(REAL.name, what, line_of(name), epsilon.into());
+                bench.top_k(Join::new(epsilon, K, name, strategy), vec![point])?;
             }
         }
     }
@@ -295,7 +299,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the row of a join, which is measured once, and adds the figures that show it.
-    fn top_k(&mut self, join: Join, places: Vec<Place>) -> Result<&mut Row> {
+    fn top_k(&mut self, join: Join, points: Vec<FigurePoint>) -> Result<&mut Row> {
         let (work, n) = (join.work(), self.sets[1].len as u64);
         let is_it = |row: &Row| row.is_kauri() && row.work == work && row.input == self.input && row.n == n;
         let at = match self.report.rows.iter().position(is_it) {
@@ -314,7 +318,7 @@ impl<'a> Bench<'a> {
             }
         };
         let row = &mut self.report.rows[at];
-        row.places.extend(places);
+        row.figure_points.extend(points);
         Ok(row)
     }
 
@@ -345,8 +349,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the row with its phases, for strategies that sort all points.
-    fn top_k_in_phases(&mut self, join: Join, places: Vec<Place>) -> Result<()> {
-        let row = self.top_k(join, places)?;
+    fn top_k_in_phases(&mut self, join: Join, points: Vec<FigurePoint>) -> Result<()> {
+        let row = self.top_k(join, points)?;
         let Some(all) = row.timing.as_ref().map(|timing| timing.median_ms) else { return Ok(()) };
         if join.strategy == Strategy::Auto || !row.phases.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Results in batches, beside what they are made of: the kernels alone, from device memory to device memory, and the copy of as
-//! many bytes from the device to pinned memory. A call in batches goes from host memory to host memory; the callback looks at nothing.
+//! Results in batches, from host memory to host memory with a callback that does nothing. For comparison: the kernels alone, from device
+//! memory to device memory, and a copy of the same number of bytes from the device to pinned memory.
 
 use super::on_device::{Bench, Input};
 use super::{Settings, unless_too_large};
@@ -11,10 +11,10 @@ use kauri::{Batches, Delivered, KdTree, Result, SpatialIndex};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Bytes of a batch: what is the default, and what is around it.
+/// Sizes of a batch in bytes: the default and sizes around it.
 const BATCH_BYTES: [u64; 3] = [16 << 20, 64 << 20, 256 << 20];
 
-/// Neighbors of a query.
+/// Number of neighbors of a query.
 const K: usize = 8;
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
@@ -32,37 +32,37 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
 type Tree = KdTree<[f32; 3]>;
 
 impl Bench<'_, f32, 3> {
-    /// Points within a distance of queries, or of the points themselves.
+    /// Measures the points within a distance of the queries, or of the points themselves.
     fn within_in_batches(&mut self, own: bool) -> Result<()> {
         let radius = self.radius()?;
         let (gpu, stream, num_rows) = (self.gpu, &self.stream, self.input.queries.len());
         let prepared = self.tree.prepare(stream, &QueryOptions::default().radius(radius))?;
         let mut workspace = Workspace::new(gpu);
-        let asked =
+        let query_set =
             if own { DeviceQueries::Own { itself: true } } else { DeviceQueries::Coordinates(&self.queries) };
         let mut offsets = Buffer::uninitialized(gpu, num_rows + 1, "offsets of rows")?;
         let mut ids = Buffer::uninitialized(gpu, 0, "ids of points found")?;
-        self.tree.within_on(stream, &mut workspace, asked, &prepared, &mut offsets, &mut ids, None)?;
+        self.tree.within_on(stream, &mut workspace, query_set, &prepared, &mut offsets, &mut ids, None)?;
         let hits = num_found(stream, &offsets)? as usize;
 
         let mut ids = Buffer::uninitialized(gpu, hits, "ids of points found")?;
         let mut dist2 = Buffer::uninitialized(gpu, hits, "distances of points found")?;
         let kernels = self.effort.events(stream, || {
             let (offsets, dist2) = (&mut offsets, Some(&mut dist2));
-            self.tree.within_on(stream, &mut workspace, asked, &prepared, offsets, &mut ids, dist2)
+            self.tree.within_on(stream, &mut workspace, query_set, &prepared, offsets, &mut ids, dist2)
         })?;
         drop((ids, dist2, workspace));
 
         let work = if own { "own within radius, 30 hits" } else { "within radius, 30 hits" };
         let queries = self.input.queries.clone();
-        let asked = if own { Queries::Own { itself: true } } else { Queries::Points(&queries) };
+        let query_set = if own { Queries::Own { itself: true } } else { Queries::Points(&queries) };
         self.compared(work, hits, 8 * hits + 8 * num_rows, kernels, |tree, batches| {
-            tree.within_batches(asked, radius, &QueryOptions::default(), batches, |_| {
+            tree.within_batches(query_set, radius, &QueryOptions::default(), batches, |_| {
                 ControlFlow::Continue(())
             })
         })?;
         let options = QueryOptions::default();
-        let timing = self.effort.wall(|| self.tree.within(asked, radius, &options))?;
+        let timing = self.effort.wall(|| self.tree.within(query_set, radius, &options))?;
         self.push(&format!("{work}: at once, host to host"), timing, hits, Row::default());
         Ok(())
     }
@@ -71,11 +71,11 @@ impl Bench<'_, f32, 3> {
         let (gpu, stream, entries) = (self.gpu, &self.stream, self.input.queries.len() * K);
         let prepared = self.tree.prepare(stream, &QueryOptions::default())?;
         let mut workspace = Workspace::new(gpu);
-        let asked = DeviceQueries::Coordinates(&self.queries);
+        let query_set = DeviceQueries::Coordinates(&self.queries);
         let mut ids = Buffer::uninitialized(gpu, entries, "ids of neighbors")?;
         let mut dist2 = Buffer::uninitialized(gpu, entries, "distances of neighbors")?;
         let kernels = self.effort.events(stream, || {
-            self.tree.nearest_on(stream, &mut workspace, asked, K, &prepared, &mut ids, &mut dist2)
+            self.tree.nearest_on(stream, &mut workspace, query_set, K, &prepared, &mut ids, &mut dist2)
         })?;
         drop((ids, dist2, workspace));
 
@@ -90,7 +90,7 @@ impl Bench<'_, f32, 3> {
         Ok(())
     }
 
-    /// The rows of some work: kernels, copy, and both in batches.
+    /// Adds the rows of one kind of work: kernels, copy, and batches.
     fn compared(
         &mut self,
         work: &str,

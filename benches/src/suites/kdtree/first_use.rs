@@ -1,5 +1,5 @@
-//! The first calls of a device and the same again: what comes on top is the loading of kernels, which the driver compiles unless
-//! its cache has them. The device is opened anew, so that it has loaded none.
+//! The first calls on a device, and their repetition. The first calls also load kernels, which the driver compiles unless its cache has
+//! them. The device is opened again, so that no kernel is loaded.
 
 use crate::measure::Timing;
 use crate::points;
@@ -10,10 +10,10 @@ use kauri::query::QueryOptions;
 use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 use std::time::{Duration, Instant};
 
-/// Enough for all kernels of a build to have their turn.
+/// Number of points; enough for a build to launch all its kernels.
 const POINTS: usize = 100_000;
 
-/// From host memory to host memory, by the wall clock; once, as it can be the first time only once.
+/// Measures calls from host memory to host memory by the wall clock, once each.
 pub(super) fn run(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<()> {
     let points = points::uniform::<f32, 3>(POINTS, settings.seed);
     let queries = points::uniform::<f32, 3>(POINTS, settings.seed + 1);

@@ -1,4 +1,4 @@
-//! From device memory to device memory, by device events.
+//! Calls from device memory to device memory, timed by device events.
 
 use super::{Settings, unless_too_large};
 use crate::measure::{Effort, Timing};
@@ -7,31 +7,31 @@ use crate::points::{
 };
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 
-/// Queries whose answers are compared with the CPU's before any is timed.
+/// Number of queries whose results are compared with those of the CPU before the measurement.
 const CHECKED_QUERIES: usize = 1000;
-/// Up to so many points they are.
+/// Maximum number of points for which they are compared.
 const CHECKED_POINTS: usize = 20_000_000;
 
 /// Points and queries.
 pub(super) struct Input<C, const D: usize> {
-    /// `f32 x 3, uniform`.
+    /// Such as `f32 x 3, uniform`.
     pub(super) name: String,
     pub(super) points: Vec<[C; D]>,
     pub(super) queries: Vec<[C; D]>,
 }
 
 impl<C: Number, const D: usize> Input<C, D> {
-    /// As many queries as points, of the same distribution.
+    /// Generates `n` points and `n` queries of one distribution.
     pub(super) fn new(settings: &Settings, n: usize, how: &str, make: fn(usize, u64) -> Vec<[C; D]>) -> Self {
         let name = format!("{} x {D}, {how}", C::NAME);
         Self { name, points: make(n, settings.seed), queries: make(n, settings.seed + 1) }
     }
 
-    /// Uniform points and queries.
+    /// Generates uniform points and queries.
     pub(super) fn uniform(settings: &Settings, n: usize) -> Self
     where
         C: Uniform,
@@ -40,7 +40,7 @@ impl<C: Number, const D: usize> Input<C, D> {
     }
 }
 
-/// What the rows of one input share.
+/// The state that the rows of one input share.
 pub(super) struct Bench<'a, C: Number, const D: usize> {
     pub(super) gpu: &'a Gpu,
     pub(super) stream: Stream,
@@ -49,22 +49,22 @@ pub(super) struct Bench<'a, C: Number, const D: usize> {
     coords: Buffer<C>,
     pub(super) queries: Buffer<C>,
     pub(super) tree: KdTree<[C; D]>,
-    /// The tree of the CPU, and queries to compare by.
+    /// `None` if there are too many points for the CPU.
     pub(super) reference: Option<Reference<C, D>>,
     report: &'a mut Report,
 }
 
-/// The tree of the CPU, and how many queries to compare with it.
+/// The tree of the CPU, and the number of queries to compare.
 pub(super) struct Reference<C: Number, const D: usize> {
     pub(super) tree: KdTree<[C; D]>,
     pub(super) num_queries: usize,
 }
 
-/// How rows that were compared were found right.
+/// The check of rows that were compared.
 pub(super) const AS_ON_THE_CPU: &str = "1000 queries as on the CPU";
 
 impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
-    /// The input in device memory, and its tree.
+    /// Uploads the input and builds its tree.
     pub(super) fn new(
         settings: &Settings,
         gpu: &'a Gpu,
@@ -87,45 +87,45 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         Ok(Self { gpu, stream, effort, input, coords, queries, tree, reference, report })
     }
 
-    /// Builds, and nearest neighbors of other points.
+    /// Measures the build and nearest neighbors of other points.
     pub(super) fn main_rows(&mut self) -> Result<()> {
-        self.build("build", Builder::Selection)?;
+        self.build("build", BuildAlgorithm::Selection)?;
         self.nearest("nearest k=1", 1, &QueryOptions::default())?;
         self.nearest("nearest k=8", 8, &QueryOptions::default())?;
         self.widest()
     }
 
-    /// The other builders, more neighbors, the other walks, neighbors of the points themselves.
+    /// Measures the other build algorithms, more neighbors, the other traversals, and neighbors of the points themselves.
     pub(super) fn more_rows(&mut self) -> Result<()> {
         use Traversal::{ClosestCorner, Stack, StackFree};
-        self.build("build, in place", Builder::SelectionInPlace)?;
-        self.build("build, by tags", Builder::Tags)?;
-        self.build("build, by tags in place", Builder::TagsInPlace)?;
+        self.build("build, in place", BuildAlgorithm::SelectionInPlace)?;
+        self.build("build, by tags", BuildAlgorithm::Tags)?;
+        self.build("build, by tags in place", BuildAlgorithm::TagsInPlace)?;
         self.nearest("nearest k=32", 32, &QueryOptions::default())?;
         self.nearest("nearest k=100", 100, &QueryOptions::default())?;
-        for (way, traversal) in
+        for (name, traversal) in
             [("stack-free", StackFree), ("stack", Stack), ("closest corner", ClosestCorner)]
         {
             let alone = QueryOptions::default().traversal(traversal);
-            self.nearest(&format!("nearest k=1, {way}"), 1, &alone)?;
-            self.nearest(&format!("nearest k=8, {way}"), 8, &alone)?;
+            self.nearest(&format!("nearest k=1, {name}"), 1, &alone)?;
+            self.nearest(&format!("nearest k=8, {name}"), 8, &alone)?;
         }
         [8, 16, 32].into_iter().try_for_each(|k| self.own_nearest(k))
     }
 
-    /// Builds and queries of a tree that splits on the widest axes.
+    /// Measures a build and queries of a tree that splits on the widest axes.
     fn widest(&mut self) -> Result<()> {
         let options = KdTreeOptions::default().split(SplitRule::Widest);
         let mut workspace = Workspace::new(self.gpu);
         let tree = KdTree::build_on(&self.stream, &mut workspace, &self.coords, &options)?;
-        let by_levels = std::mem::replace(&mut self.tree, tree);
-        self.build("build, widest", Builder::Selection)?;
+        let round_robin = std::mem::replace(&mut self.tree, tree);
+        self.build("build, widest", BuildAlgorithm::Selection)?;
         self.nearest("nearest k=8, widest", 8, &QueryOptions::default())?;
-        self.tree = by_levels;
+        self.tree = round_robin;
         Ok(())
     }
 
-    /// A row of so many items.
+    /// Adds a row of `items` items.
     pub(super) fn push(&mut self, work: &str, timing: Timing, items: usize, row: Row) {
         self.report.push(Row {
             work: work.to_owned(),
@@ -137,8 +137,8 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         });
     }
 
-    pub(super) fn build(&mut self, work: &str, builder: Builder) -> Result<()> {
-        let options = KdTreeOptions::default().builder(builder);
+    pub(super) fn build(&mut self, work: &str, algorithm: BuildAlgorithm) -> Result<()> {
+        let options = KdTreeOptions::default().algorithm(algorithm);
         let (stream, coords, tree) = (&self.stream, &self.coords, &mut self.tree);
         let mut workspace = Workspace::new(self.gpu);
         let timing =
@@ -180,7 +180,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         Ok(())
     }
 
-    /// The neighbors of all points among themselves, and the build of the tree before that.
+    /// Measures a build, followed by the nearest neighbors of all its points.
     fn own_nearest(&mut self, k: usize) -> Result<()> {
         let prepared = self.tree.prepare(&self.stream, &QueryOptions::default())?;
         unless_too_large(self.own_nearest_prepared(k, &prepared))

@@ -1,24 +1,23 @@
-//! The published experiment of Robinson: balanced trees over points of four coordinates, by the phases of the build, and by numbers of
-//! warps.
+//! The published experiment of Robinson: builds of balanced trees over points of four coordinates, by phase and by number of warps.
 
 use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
 use kauri::{Error, Result, Stats};
 use std::time::Duration;
 
-/// Points of the published experiment.
+/// Number of points of the published experiment.
 const PUBLISHED: usize = 1 << 24;
-/// Phases of a build, without the copy of the points to the device.
+/// The phases of a build after the copy of the points to the device.
 const PHASES: [&str; 3] = ["sort", "dedupe", "partition"];
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        // Where the published four coordinates do not fit with all that a build takes.
+        // Fewer dimensions where the published four do not fit in device memory.
         match n {
             0..400_000_000 => of_dims::<4>(settings, n, report)?,
             400_000_000..800_000_000 => of_dims::<3>(settings, n, report)?,
@@ -43,7 +42,7 @@ fn of_dims<const D: usize>(settings: &Settings, n: usize, report: &mut Report) -
         builds(settings, &lattice, "balanced, many equal coordinates and points", &options, report)?;
     }
     if n <= PUBLISHED {
-        let options = options.builder(BalancedBuilder::Robinson);
+        let options = options.algorithm(BuildAlgorithm::Robinson);
         builds(settings, &points, "Robinson", &options, report)?;
         for warps in (5..=16).step_by(2).map(|log| 1 << log) {
             let (work, options) = (format!("Robinson, {warps} warps"), options.clone().warps(warps));
@@ -63,7 +62,7 @@ fn row<const D: usize>(work: &str, n: usize) -> Row {
     }
 }
 
-/// Rows of the phases of builds, and of their sum; the tree is checked.
+/// Measures the phases of a build and their sum, and checks the tree.
 fn builds<const D: usize>(
     settings: &Settings,
     points: &[[f32; D]],

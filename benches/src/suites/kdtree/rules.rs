@@ -1,5 +1,4 @@
-//! What the rules of queries are measured by: brute force or the walk over buckets where there are few points, queries put in order
-//! or as they come where there are few queries.
+//! Measurements for the rules that choose a traversal: brute force or buckets for few points, sorted or unsorted queries for few queries.
 
 use super::Settings;
 use crate::points;
@@ -22,26 +21,26 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Options, and what they are called.
-type Way<const D: usize> = (&'static str, QueryOptions<[f32; D]>);
+/// A variant: its name and its options.
+type Variant<const D: usize> = (&'static str, QueryOptions<[f32; D]>);
 
-fn traversals<const D: usize>() -> [Way<D>; 2] {
+fn traversals<const D: usize>() -> [Variant<D>; 2] {
     let by = |traversal| QueryOptions::default().traversal(traversal);
     [("buckets", by(Traversal::Buckets)), ("brute force", by(Traversal::BruteForce))]
 }
 
-fn orders<const D: usize>() -> [Way<D>; 2] {
+fn orders<const D: usize>() -> [Variant<D>; 2] {
     [("put in order", QueryOptions::default()), ("as they come", QueryOptions::default().coherent())]
 }
 
-/// The same queries in several ways.
+/// Measures the same queries with several variants.
 fn compare<const D: usize>(
     settings: &Settings,
     gpu: &Gpu,
     num_points: usize,
     num_queries: usize,
     ks: &[usize],
-    ways: &[Way<D>],
+    variants: &[Variant<D>],
     report: &mut Report,
 ) -> Result<()> {
     let points = points::uniform::<f32, D>(num_points, settings.seed);
@@ -54,14 +53,14 @@ fn compare<const D: usize>(
     for &k in ks {
         let mut ids = Buffer::uninitialized(gpu, num_queries * k, "ids of neighbors")?;
         let mut dist2 = Buffer::uninitialized(gpu, num_queries * k, "distances of neighbors")?;
-        for (way, options) in ways {
+        for (variant, options) in variants {
             let prepared = tree.prepare(&stream, options)?;
             let timing = settings.effort.events(&stream, || {
                 let queries = DeviceQueries::Coordinates(&queries);
                 tree.nearest_on(&stream, &mut workspace, queries, k, &prepared, &mut ids, &mut dist2)
             })?;
             report.push(Row {
-                work: format!("nearest k={k} of {num_queries}, {way}"),
+                work: format!("nearest k={k} of {num_queries}, {variant}"),
                 input: format!("f32 x {D}, uniform"),
                 n: num_points as u64,
                 timing: Some(timing),

@@ -7,16 +7,17 @@ use crate::points::{
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::{Error, KdTree, KdTreeOptions, Result};
 
-/// The builders, and what their rows are called.
-const BUILDERS: [(&str, Builder); 2] = [("build", Builder::Selection), ("build, by tags", Builder::Tags)];
+/// The build algorithms with the names of their rows.
+const ALGORITHMS: [(&str, BuildAlgorithm); 2] =
+    [("build", BuildAlgorithm::Selection), ("build, by tags", BuildAlgorithm::Tags)];
 
-/// Options by a rule by which subtrees split.
+/// Sets the split rule of options.
 type Split = fn(KdTreeOptions) -> KdTreeOptions;
 
-/// The rules, and what they add to the names of rows.
+/// The suffixes of row names with their split rules.
 const SPLITS: [(&str, Split); 2] =
     [("", |options| options), (", widest", |options| options.split(SplitRule::Widest))];
 
@@ -24,7 +25,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        // Integers of 32 bits are indexed as numbers of this type.
+        // Integers of 32 bits are indexed as `f64`.
         let ints = Input { name: "int1, uniform", note: Some("as f64"), make: points::integers::<f64> };
         ints.builds(settings, gpu, n, report)?;
         let floats = Input { name: "float4, uniform", note: None, make: points::uniform::<f32, 4> };
@@ -41,14 +42,14 @@ struct Input<C, const D: usize> {
 }
 
 impl<C: Number, const D: usize> Input<C, D> {
-    /// A row for each builder and rule; those that the device has no memory for say so.
+    /// Measures a row for each algorithm and split rule. A row says so if the device has too little memory.
     fn builds(&self, settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Result<()> {
         let free = gpu.free_memory()?;
         let stream = Stream::new(gpu)?;
         let mut coords = None;
-        for (work, builder) in BUILDERS {
+        for (work, algorithm) in ALGORITHMS {
             for (rule, split) in SPLITS {
-                let options = split(KdTreeOptions::default().builder(builder));
+                let options = split(KdTreeOptions::default().algorithm(algorithm));
                 let row = Row {
                     work: format!("{work}{rule}"),
                     input: self.name.to_owned(),
@@ -56,7 +57,7 @@ impl<C: Number, const D: usize> Input<C, D> {
                     note: self.note.map(str::to_owned),
                     ..Row::default()
                 };
-                // Its temporary memory is with room for the points.
+                // The temporary bytes include the uploaded points.
                 let plan = KdTree::<[C; D]>::plan(&settings.device, n, &options);
                 let needed = plan.tree_bytes + plan.temp_bytes;
                 if needed > free {
@@ -77,7 +78,7 @@ impl<C: Number, const D: usize> Input<C, D> {
     }
 }
 
-/// The row with the time of builds, whose last tree is checked.
+/// Measures a build and checks its tree. Returns the row with the result.
 fn timed_build<C: Number, const D: usize>(
     settings: &Settings,
     stream: &Stream,

@@ -1,4 +1,5 @@
-//! Points within a distance and in boxes, as many a query on average whatever the input. The items are the points found.
+//! Points within a distance and points in boxes. The radius is chosen so that a query finds a fixed number of points on average. The items
+//! of a row are the points found.
 
 use super::on_device::{AS_ON_THE_CPU, Bench};
 use super::unless_too_large;
@@ -9,13 +10,13 @@ use kauri::device::{Buffer, Workspace};
 use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, Within, num_found};
 use kauri::{KdTree, Result, SpatialIndex};
 
-/// Points that a query finds on average.
+/// Number of points that a query finds on average.
 const HITS: f64 = 30.0;
-/// So many queries from all over the input tell which radius that is.
+/// Number of sample queries that determine the radius.
 const SAMPLED_QUERIES: usize = 10_000;
 
 impl<C: Number, const D: usize> Bench<'_, C, D> {
-    /// Points within a radius: their numbers, their ids, and if wanted their distances too.
+    /// Measures the points within a radius: counts, ids, and optionally distances.
     pub(super) fn within(&mut self, with_distances: bool) -> Result<()> {
         let radius = self.radius()?;
         let prepared = self.tree.prepare(&self.stream, &QueryOptions::default().radius(radius))?;
@@ -23,7 +24,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
         unless_too_large(self.searched("within radius, 30 hits", &search, with_distances))
     }
 
-    /// Points in boxes around uniform queries: their numbers and their ids.
+    /// Measures the points in boxes around the queries: counts and ids.
     pub(super) fn in_boxes(&mut self) -> Result<()> {
         let half = 0.5 * (HITS / self.input.points.len() as f64).powf(1.0 / D as f64);
         let moved = |query: &[C; D], by: f64| query.map(|x| C::from_f64(x.to_f64() + by));
@@ -36,18 +37,18 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
         unless_too_large(self.searched("in boxes, 30 hits", &search, false))
     }
 
-    /// The radius within which queries find so many points on average.
+    /// Returns the radius within which a query finds [`HITS`] points on average.
     pub(super) fn radius(&self) -> Result<C> {
         let num_queries = self.input.queries.len();
         let step = num_queries.div_ceil(SAMPLED_QUERIES).max(1);
         let sample: Vec<_> = self.input.queries.iter().step_by(step).copied().collect();
-        // A tree may have too few points.
-        let wanted = HITS.min(num_queries as f64 / 2.0) * sample.len() as f64;
+        // Small trees have too few points for that.
+        let target = HITS.min(num_queries as f64 / 2.0) * sample.len() as f64;
         let is_small = |radius: f64| -> Result<bool> {
             let counts = self.tree.count_within(&sample, C::from_f64(radius), &QueryOptions::default())?;
-            Ok(counts.iter().map(|&count| f64::from(count)).sum::<f64>() < wanted)
+            Ok(counts.iter().map(|&count| f64::from(count)).sum::<f64>() < target)
         };
-        // Between two powers of 2, then halved to a millionth.
+        // Brackets the radius between two powers of 2, then bisects.
         let (mut low, mut high) = (1.0, 1.0);
         while low > 1e-9 && !is_small(low)? {
             low /= 2.0;
@@ -62,7 +63,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
         Ok(C::from_f64(high))
     }
 
-    /// The rows of a search.
+    /// Measures the rows of a search.
     fn searched(&mut self, work: &str, search: &Search<C, D>, with_distances: bool) -> Result<()> {
         let (gpu, num_rows) = (self.gpu, self.input.queries.len());
         let expected = match &self.reference {
@@ -111,7 +112,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
         Ok(())
     }
 
-    /// What calls take: time, and temporary bytes.
+    /// Returns the time and the temporary bytes of a call.
     fn timed(&self, mut call: impl FnMut(&mut Workspace) -> Result<()>) -> Result<(Timing, u64)> {
         let mut workspace = Workspace::new(self.gpu);
         let timing = self.effort.events(&self.stream, || call(&mut workspace))?;
@@ -129,7 +130,7 @@ impl<C: Number, const D: usize> Bench<'_, C, D> {
     }
 }
 
-/// What points are looked for by, a row a query.
+/// A search for points, with one row per query.
 struct Search<C: Number, const D: usize> {
     prepared: PreparedQuery<[C; D]>,
     by: By<C, D>,
@@ -137,7 +138,7 @@ struct Search<C: Number, const D: usize> {
 
 enum By<C: Number, const D: usize> {
     Radius(C),
-    /// Boxes, and the same on the device.
+    /// Boxes in host memory and in device memory.
     Boxes(Vec<[[C; D]; 2]>, Buffer<C>),
 }
 

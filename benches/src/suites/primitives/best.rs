@@ -1,4 +1,4 @@
-//! Top-k, of all items and of segments.
+//! Top-k of arrays and of segments.
 
 use super::scan::offsets;
 use super::{Bench, expect};
@@ -10,14 +10,14 @@ use kauri::primitives::top_k::{Best, RankKey};
 use kauri::primitives::{cpu, reduce, top_k};
 use kauri_kernels::thread::ranked::RankBits;
 
-/// How many of the best.
+/// The values of k.
 const KS: [usize; 6] = [1, 32, 1024, 10_000, 100_000, 1_000_000];
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     let noise = bench.noise();
     let floats = bench.make(bench.n, |i| (noise(i) >> 40) as f32 / (1 << 24) as f32)?;
-    // What reading the input once takes.
-    let mut least = bench.room(1)?;
+    // The time of one read of the input, for comparison.
+    let mut least = bench.uninitialized(1)?;
     bench.time("reduce min", "f32", 4 * bench.n, reduce::plan::<f32>(bench.n), |stream, workspace| {
         reduce::reduce::<f32, Min>(stream, workspace, &floats, &mut least)
     })?;
@@ -55,7 +55,7 @@ where
     if k > keys.len() {
         return Ok(());
     }
-    let (mut best, mut ids) = (bench.room(k)?, bench.room(k)?);
+    let (mut best, mut ids) = (bench.uninitialized(k)?, bench.uninitialized(k)?);
     let bytes = size_of::<K>() * keys.len() + (4 + size_of::<K>()) * k;
     let work = format!("top-k k={k}");
     bench.time(&work, input, bytes, top_k::plan::<K>(keys.len(), k), |stream, workspace| {
@@ -72,7 +72,8 @@ where
 fn segments(bench: &mut Bench<'_>, keys: &Buffer<f32>, k: usize, segment_items: u64) -> Result<()> {
     let offsets = offsets(bench, segment_items)?;
     let num_segments = offsets.len() - 1;
-    let (mut best, mut ids) = (bench.room(num_segments * k)?, bench.room(num_segments * k)?);
+    let (mut best, mut ids) =
+        (bench.uninitialized(num_segments * k)?, bench.uninitialized(num_segments * k)?);
     let work = format!("segmented top-k k={k}");
     let input = format!("f32, segments of {segment_items}");
     let bytes = 4 * keys.len() + 8 * ids.len();

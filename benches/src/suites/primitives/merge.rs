@@ -15,13 +15,13 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     expands(bench)
 }
 
-/// Two runs of even and odd numbers a little out of step: neither run is all before the other.
+/// Two interleaved runs of even and odd numbers.
 fn merges(bench: &mut Bench<'_>) -> Result<()> {
     let (n, noise) = (bench.n, bench.noise());
     let (first_len, second_len) = (n / 2, n - n / 2);
     let first = bench.make(first_len, |i| 8 * i as u32 + (noise(i) % 8) as u32)?;
     let second = bench.make(second_len, |i| 8 * i as u32 + (noise(i + (1 << 40)) % 8) as u32)?;
-    let mut merged = bench.room(n)?;
+    let mut merged = bench.uninitialized(n)?;
     let temp = merge::plan::<u32>(n);
     bench.time("merge", "u32", 8 * n, temp, |stream, workspace| {
         merge::merge_keys::<u32, Ascending>(stream, workspace, &first, &second, &mut merged)
@@ -32,7 +32,7 @@ fn merges(bench: &mut Bench<'_>) -> Result<()> {
         expect("merge", &merged.to_vec(&bench.stream)?, &expected);
     }
     let (ids_1, ids_2) = (bench.make(first_len, |i| i as u32)?, bench.make(second_len, |i| i as u32)?);
-    let mut ids = bench.room(n)?;
+    let mut ids = bench.uninitialized(n)?;
     bench.time("merge", "u32, u32", 16 * n, temp, |stream, workspace| {
         let to = (&mut merged, &mut ids);
         merge::merge_pairs::<u32, Ascending>(stream, workspace, (&first, &ids_1), (&second, &ids_2), to)
@@ -42,7 +42,7 @@ fn merges(bench: &mut Bench<'_>) -> Result<()> {
 fn sorts(bench: &mut Bench<'_>) -> Result<()> {
     let (n, noise) = (bench.n, bench.noise());
     let keys = bench.make(n, |i| noise(i) as u32)?;
-    let mut sorted = bench.room(n)?;
+    let mut sorted = bench.uninitialized(n)?;
     let temp = merge_sort::plan_keys::<u32>(n);
     bench.time("merge sort", "u32", 8 * n, temp, |stream, workspace| {
         merge_sort::sort_keys::<u32, Ascending>(stream, workspace, &keys, &mut sorted)
@@ -52,14 +52,14 @@ fn sorts(bench: &mut Bench<'_>) -> Result<()> {
         expect("merge sort", &sorted.to_vec(&bench.stream)?, &expected);
     }
     let ids = bench.make(n, |i| i as u32)?;
-    let mut order = bench.room(n)?;
+    let mut order = bench.uninitialized(n)?;
     let temp = merge_sort::plan_pairs::<u32>(n);
     bench.time("merge sort", "u32, u32", 16 * n, temp, |stream, workspace| {
         merge_sort::sort_pairs::<u32, Ascending>(stream, workspace, &keys, &ids, &mut sorted, &mut order)
     })
 }
 
-/// Points of four coordinates: uniform, and of few distinct coordinates, so that many comparisons look points up.
+/// Points of four coordinates: uniform, and with few distinct coordinates, so that many comparisons look points up.
 fn super_keys(bench: &mut Bench<'_>) -> Result<()> {
     let (n, noise) = (bench.n, bench.noise());
     if n > 1 << 28 {
@@ -68,7 +68,7 @@ fn super_keys(bench: &mut Bench<'_>) -> Result<()> {
     for (name, bits) in [("f32 x 4", 24), ("f32 x 4, 256 distinct", 8)] {
         let points =
             bench.make(n, |i| [0, 1, 2, 3].map(|axis| (noise(4 * i + axis) >> (64 - bits)) as f32))?;
-        let (mut coords, mut ids) = (bench.room(n)?, bench.room(n)?);
+        let (mut coords, mut ids) = (bench.uninitialized(n)?, bench.uninitialized(n)?);
         let temp = merge_sort::plan_pairs::<f32>(n);
         bench.time("super key sort", name, 24 * n, temp, |stream, workspace| {
             merge_sort::sort_points(stream, workspace, &points, 0, &mut coords, &mut ids)
@@ -87,7 +87,7 @@ fn searches(bench: &mut Bench<'_>) -> Result<()> {
     let range = 4 * n as u64;
     let random = bench.make(n, |i| (noise(i) % range) as u32)?;
     let in_order = bench.make(n, |i| 4 * i as u32 + 2)?;
-    let mut positions = bench.room::<u64>(n)?;
+    let mut positions = bench.uninitialized::<u64>(n)?;
     for (name, queries) in [("u32, random queries", &random), ("u32, queries in order", &in_order)] {
         bench.time("lower bound", name, 16 * n, 0, |stream, _| {
             search::lower_bound(stream, &sorted, queries, &mut positions)
@@ -99,7 +99,7 @@ fn searches(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     let sorted = sort_floats(bench)?;
-    let mut ends = bench.room::<u64>(n)?;
+    let mut ends = bench.uninitialized::<u64>(n)?;
     bench.time("equal range", "f32", 24 * n, 0, |stream, _| {
         search::equal_range(stream, &sorted, &sorted, &mut positions, &mut ends)
     })
@@ -108,18 +108,19 @@ fn searches(bench: &mut Bench<'_>) -> Result<()> {
 fn sort_floats(bench: &mut Bench<'_>) -> Result<Buffer<f32>> {
     let noise = bench.noise();
     let floats = bench.make(bench.n, |i| (noise(i) >> 44) as f32)?;
-    let mut sorted = bench.room(bench.n)?;
+    let mut sorted = bench.uninitialized(bench.n)?;
     merge_sort::sort_keys::<f32, Ascending>(&bench.stream, &mut bench.workspace, &floats, &mut sorted)?;
     Ok(sorted)
 }
 
-/// So many outputs as the row says, of segments of one length.
+/// Expansions with as many outputs as the size of the row, from segments of equal length.
 fn expands(bench: &mut Bench<'_>) -> Result<()> {
     let n = bench.n;
-    let (mut segments, mut indices, mut overflow) = (bench.room(n)?, bench.room(n)?, bench.room(1)?);
+    let (mut segments, mut indices, mut overflow) =
+        (bench.uninitialized(n)?, bench.uninitialized(n)?, bench.uninitialized(1)?);
     for (length, name) in [(1, "segments of 1"), (8, "segments of 8"), (1000, "segments of 1000")] {
         let counts = bench.make(n.div_ceil(length), |_| length as u32)?;
-        let mut scanned = bench.room(counts.len() + 1)?;
+        let mut scanned = bench.uninitialized(counts.len() + 1)?;
         let temp = expand::plan(counts.len());
         bench.time("offsets of counts", name, 12 * counts.len(), temp, |stream, workspace| {
             expand::offsets(stream, workspace, &counts, &mut scanned)

@@ -1,5 +1,5 @@
-//! The primitives, on device buffers: timed by device events, and compared with the CPU where that is quick. The copy
-//! bandwidth of the same run stands beside them. The programs in `benches/rivals` have rows of the same names and inputs.
+//! The primitives on device buffers, timed by device events, and compared with the CPU where that is quick. Each run
+//! also measures the copy bandwidth. The programs in `benches/rivals` have rows with the same names and inputs.
 
 mod best;
 mod merge;
@@ -21,10 +21,10 @@ use kauri::primitives::generate::splitmix64;
 use kauri::{Error, Result};
 use rayon::prelude::*;
 
-/// Up to so many items results are compared with the CPU's.
+/// The most items for which results are compared with the CPU's.
 const CHECKED_ITEMS: usize = 1 << 22;
 
-/// What the rows of one size share.
+/// The common state of the rows of a size.
 struct Bench<'a> {
     gpu: &'a Gpu,
     stream: Stream,
@@ -37,7 +37,7 @@ struct Bench<'a> {
 
 type Measure = fn(&mut Bench<'_>) -> Result<()>;
 
-/// All of them, and some of them.
+/// All measurements, and a selection.
 pub const SUITES: [(&str, Suite); 8] = [
     ("primitives", |settings, report| {
         on_gpu(settings, report, &[sort::run, scan::run, select::run, moves::run, best::run, merge::run])
@@ -48,7 +48,7 @@ pub const SUITES: [(&str, Suite); 8] = [
     ("moves", |settings, report| on_gpu(settings, report, &[moves::run])),
     ("top-k", |settings, report| on_gpu(settings, report, &[best::run])),
     ("merge", |settings, report| on_gpu(settings, report, &[merge::run])),
-    // The same sorts by tiles of every shape that there is, and by one digit only.
+    // The sorts with tiles of every available shape, and by one digit only.
     ("sort-shapes", |settings, report| on_gpu(settings, report, &[sort::shapes])),
 ];
 
@@ -73,7 +73,7 @@ fn on_gpu(settings: &Settings, report: &mut Report, parts: &[Measure]) -> Result
 }
 
 impl Bench<'_> {
-    /// An array of `len` items that follow from their positions, made on the host.
+    /// Creates an array of `len` items, computed from their indices on the host.
     fn make<T: DeviceCopy + NoUninit + Send>(
         &self,
         len: usize,
@@ -83,23 +83,23 @@ impl Bench<'_> {
         Buffer::from_slice(&self.stream, &items, "input")
     }
 
-    /// Random bits of position `i`: what `primitives::generate::noise` and the rivals make.
+    /// Returns the random bits of index `i`, equal to those of `primitives::generate::noise` and of the rivals.
     fn noise(&self) -> impl Fn(u64) -> u64 + Send + Sync + use<> {
         let seed = self.seed;
         move |i| splitmix64(seed.wrapping_add(i))
     }
 
-    /// Room for an output.
-    fn room<T: DeviceCopy>(&self, len: usize) -> Result<Buffer<T>> {
+    /// Allocates an output.
+    fn uninitialized<T: DeviceCopy>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::uninitialized(self.gpu, len, "output")
     }
 
-    /// True if results of this size are compared with the CPU's.
+    /// Returns true if results of this size are compared with the CPU's.
     fn is_checked(&self) -> bool {
         self.n <= CHECKED_ITEMS
     }
 
-    /// Times work that reads and writes so many bytes and takes so much temporary memory.
+    /// Times work that reads and writes a number of bytes and takes a number of bytes of temporary memory.
     fn time(
         &mut self,
         work: &str,
@@ -125,7 +125,7 @@ impl Bench<'_> {
     }
 }
 
-/// A wrong result ends the program: its speed is of no interest.
+/// Ends the program if a result is wrong.
 fn expect<T: PartialEq>(work: &str, got: &[T], expected: &[T]) {
     assert!(got == expected, "{work}: the device and the CPU disagree");
 }

@@ -1,5 +1,5 @@
-//! What bounds the rows that miss a goal, by Nsight Compute on an H200 with 134M items, what was tried, and what is next. The
-//! goals: the rival's time everywhere, and 0.9 of the copy bandwidth from 128M items on.
+//! Notes on the rows that miss a goal: what bounds them (by Nsight Compute on an H200 with 134M items), what was tried,
+//! and what is next. The goals: the rival's time everywhere, and 0.9 of the copy bandwidth from 128M items on.
 
 use crate::report::Note;
 
@@ -76,7 +76,7 @@ const SMALL: &str = "launches and latency: two kernels";
 const SEARCH: &str = "latency of dependent reads: of random queries 7 % of the issue slots with all the warps there are, of those in order, \
     and of ranges, 66 to 69 %";
 
-/// The first that fits a row is its note.
+/// The first matching note applies to a row.
 pub const NOTES: &[Note] = &[
     Note::new("segmented scan*", "", 0, SEGMENTED_SCAN),
     Note::new("segmented reduce*", "", 0, SEGMENTED_REDUCE),

@@ -1,4 +1,4 @@
-//! Scan and reduce, also of segments.
+//! Scan and reduce, of arrays and of segments.
 
 use super::{Bench, expect};
 use bytemuck::AnyBitPattern;
@@ -12,7 +12,7 @@ use kauri::primitives::segmented::SegmentedOperator;
 use kauri::primitives::{cpu, reduce, scan, segmented};
 use kauri_kernels::thread::words::Words;
 
-/// Items of a segment on average, and how the rows say it.
+/// The average number of items of a segment, and its text in the rows.
 const SEGMENT_ITEMS: [(u64, &str); 3] =
     [(8, "segments of 8"), (1000, "segments of 1000"), (u64::MAX, "one segment")];
 
@@ -28,7 +28,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     drop(wide);
     let floats = bench.make(bench.n, |i| (noise(i) >> 40) as f32 / (1 << 24) as f32)?;
     one::<f32, Sum>(bench, "sum", "f32", &floats)?;
-    let mut out = bench.room(bench.n)?;
+    let mut out = bench.uninitialized(bench.n)?;
     let temp = scan::plan::<f32, Sum>(bench.n);
     bench.time("scan sum any order", "f32", 8 * bench.n, temp, |stream, workspace| {
         scan::inclusive_any_order::<f32, Sum>(stream, workspace, &floats, &mut out)
@@ -43,8 +43,8 @@ fn one<T: Words + PartialEq, O: ScanOperator<T>>(
     items: &Buffer<T>,
 ) -> Result<()> {
     let bytes = items.len() * size_of::<T>();
-    let mut out = bench.room(items.len())?;
-    let mut sum = bench.room(1)?;
+    let mut out = bench.uninitialized(items.len())?;
+    let mut sum = bench.uninitialized(1)?;
     let work = format!("scan {operator}");
     bench.time(&work, input, 2 * bytes, scan::plan::<T, O>(items.len()), |stream, workspace| {
         scan::inclusive::<T, O>(stream, workspace, items, &mut out)
@@ -69,10 +69,10 @@ fn segments<T: Words + Item + PartialEq, O: SegmentedOperator<T>>(
     items: &Buffer<T>,
 ) -> Result<()> {
     let bytes = items.len() * size_of::<T>();
-    let mut out = bench.room(items.len())?;
+    let mut out = bench.uninitialized(items.len())?;
     for (segment_items, name) in SEGMENT_ITEMS {
         let offsets = offsets(bench, segment_items)?;
-        let mut sums = bench.room(offsets.len() - 1)?;
+        let mut sums = bench.uninitialized(offsets.len() - 1)?;
         let input = format!("{input}, {name}");
         let temp = segmented::plan::<T, O>(items.len());
         bench.time("segmented scan sum", &input, 2 * bytes, temp, |stream, workspace| {
@@ -94,7 +94,7 @@ fn to_vec<T: DeviceCopy + AnyBitPattern>(bench: &Bench<'_>, items: &Buffer<T>) -
     items.to_vec(&bench.stream)
 }
 
-/// Offsets of segments of one length.
+/// Returns offsets of segments of equal length.
 pub(super) fn offsets(bench: &Bench<'_>, segment_items: u64) -> Result<Buffer<u64>> {
     let n = bench.n as u64;
     let num_segments = n.div_ceil(segment_items).max(1);

@@ -10,9 +10,9 @@ use kauri::primitives::{cpu, partition, select, unique};
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     let noise = bench.noise();
     let items = bench.make(bench.n, |i| noise(i) as u32)?;
-    let mut kept = bench.room(bench.n)?;
-    let mut others = bench.room(bench.n)?;
-    let mut count = bench.room::<u64>(1)?;
+    let mut kept = bench.uninitialized(bench.n)?;
+    let mut others = bench.uninitialized(bench.n)?;
+    let mut count = bench.uninitialized::<u64>(1)?;
     let temp = select::plan::<u32>(bench.n);
 
     for percent in [10, 50, 90] {
@@ -92,7 +92,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Compares what was kept with what the CPU keeps.
+/// Compares the kept items with those of the CPU.
 fn check(
     bench: &Bench<'_>,
     work: &str,
@@ -110,14 +110,14 @@ fn check(
 
 fn by_class(bench: &mut Bench<'_>, items: &Buffer<u32>) -> Result<()> {
     let noise = bench.noise();
-    let mut out = bench.room(bench.n)?;
+    let mut out = bench.uninitialized(bench.n)?;
     for (num_classes, classes_name) in [(2, "two classes"), (3, "three classes")] {
         let classes = bench.make(bench.n, |i| (noise(i) % num_classes) as u8)?;
         for (segment_items, name) in
             [(u64::MAX, "one segment"), (1000, "segments of 1000"), (8, "segments of 8")]
         {
             let offsets = offsets(bench, segment_items)?;
-            let mut counts = bench.room(2 * (offsets.len() - 1))?;
+            let mut counts = bench.uninitialized(2 * (offsets.len() - 1))?;
             let input = format!("u32, {classes_name}, {name}");
             let temp = partition::plan(bench.n);
             bench.time("partition by class", &input, 9 * bench.n, temp, |stream, workspace| {

@@ -1,4 +1,4 @@
-//! The radix sort, of whole arrays and of segments.
+//! The radix sort, of arrays and of segments.
 
 use super::{Bench, expect};
 use kauri::Result;
@@ -6,7 +6,7 @@ use kauri::device::Buffer;
 use kauri::primitives::radix_sort::{self, RadixSortOptions, RadixSortPolicy, SortKey};
 use kauri::primitives::{cpu, segmented_sort};
 
-/// Keys of two values a digit.
+/// Masks keys to two values per digit.
 const FEW_DISTINCT: u64 = 0x1010_1010_1010_1010;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
@@ -19,7 +19,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The same sorts by tiles of every shape that there is, and by one digit only.
+/// The sorts with tiles of every available shape, and by one digit only.
 pub(super) fn shapes(bench: &mut Bench<'_>) -> Result<()> {
     for bits in [None, Some(0..8)] {
         let digits = if bits.is_none() { "" } else { ", one digit" };
@@ -40,7 +40,7 @@ pub(super) fn shapes(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A key of the benchmarks.
+/// A key type of the benchmarks.
 trait Key: SortKey + PartialEq {
     const NAME: &'static str;
     fn of(bits: u64) -> Self;
@@ -63,7 +63,7 @@ impl Key for u64 {
 fn for_keys<K: Key>(bench: &mut Bench<'_>, what: &str, options: &RadixSortOptions) -> Result<()> {
     let (n, noise) = (bench.n, bench.noise());
     let keys = bench.make(n, |i| K::of(noise(i)))?;
-    let mut sorted = bench.room(n)?;
+    let mut sorted = bench.uninitialized(n)?;
     let passes = options.bits.as_ref().map_or(size_of::<K>(), |bits| bits.len() / 8);
     let bytes = n * size_of::<K>() * (1 + 2 * passes);
     let (work, input) = (format!("radix sort keys{what}"), format!("{}, uniform", K::NAME));
@@ -73,7 +73,7 @@ fn for_keys<K: Key>(bench: &mut Bench<'_>, what: &str, options: &RadixSortOption
     check(bench, &keys, &sorted, options)?;
 
     let values = bench.make(n, |i| noise(i + 1) as u32)?;
-    let mut sorted_values = bench.room(n)?;
+    let mut sorted_values = bench.uninitialized(n)?;
     let mut pairs = |bench: &mut Bench<'_>, input: &str, keys: &Buffer<K>| {
         let bytes = n * (size_of::<K>() * (1 + 2 * passes) + 4 * 2 * passes);
         let (work, input) = (format!("radix sort pairs{what}"), format!("{}/u32, {input}", K::NAME));
@@ -95,14 +95,14 @@ fn for_keys<K: Key>(bench: &mut Bench<'_>, what: &str, options: &RadixSortOption
     pairs(bench, "few distinct", &few)
 }
 
-/// Pairs of segments of one length.
+/// Segmented sorts of pairs, with segments of equal length.
 fn segments(bench: &mut Bench<'_>, segment: usize) -> Result<()> {
     let (n, noise) = (bench.n, bench.noise());
     let keys = bench.make(n, |i| noise(i) as u32)?;
     let values = bench.make(n, |i| noise(i + 1) as u32)?;
     let num_segments = n.div_ceil(segment);
     let offsets = bench.make(num_segments + 1, |i| (i * segment as u64).min(n as u64))?;
-    let (mut sorted, mut sorted_values) = (bench.room(n)?, bench.room(n)?);
+    let (mut sorted, mut sorted_values) = (bench.uninitialized(n)?, bench.uninitialized(n)?);
     let options = RadixSortOptions::default();
     let temp = segmented_sort::plan_pairs::<u32, u32>(n, num_segments, &options)?;
     let (work, input) = ("segmented sort pairs", format!("u32/u32, segments of {segment}"));

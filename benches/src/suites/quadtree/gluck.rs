@@ -3,7 +3,7 @@
 //!
 //! His points are of a laser scanner, as are these.
 
-use crate::figures::{Figure, Place, Up};
+use crate::figures::{Figure, FigurePoint, Quantity};
 use crate::report::{Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream, Workspace};
@@ -12,17 +12,17 @@ use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::{Device, Error, Result};
 use std::time::Duration;
 
-const fn figure(name: &'static str, up: Up) -> Figure {
-    Figure { name, across: "points", up }
+const fn figure(name: &'static str, quantity: Quantity) -> Figure {
+    Figure { name, x_axis: "points", quantity }
 }
 
 const FIGURES: [Figure; 6] = [
-    figure("figure 5", Up::Milliseconds),
-    figure("figure 6", Up::TimesAsFast),
-    figure("figure 7", Up::Milliseconds),
-    figure("figure 8", Up::TimesAsFast),
-    figure("figure 9", Up::Milliseconds),
-    figure("figure 10", Up::Milliseconds),
+    figure("figure 5", Quantity::Milliseconds),
+    figure("figure 6", Quantity::TimesAsFast),
+    figure("figure 7", Quantity::Milliseconds),
+    figure("figure 8", Quantity::TimesAsFast),
+    figure("figure 9", Quantity::Milliseconds),
+    figure("figure 10", Quantity::Milliseconds),
 ];
 
 /// Gluck's z, and those of figure 10.
@@ -67,13 +67,17 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         let levels = QuadtreeOptions::default().builder(Builder::Levels);
         let (mut one_core, _) = build(&Device::cpu(), &levels, "level by level, one core")?;
         let one_core_ms = median(&one_core);
-        one_core.places.push(Place::new("figure 5", "", "one core", across));
+        one_core.figure_points.push(FigurePoint::new("figure 5", "", "one core", across));
         let (mut whole, _) = build(&settings.device, &levels, "level by level")?;
-        whole.places =
-            places(["figure 5", "figure 6"], "all in its memory", across, one_core_ms / median(&whole));
+        whole.figure_points = figure_points(
+            ["figure 5", "figure 6"],
+            "all in its memory",
+            across,
+            one_core_ms / median(&whole),
+        );
         let (mut by_codes, _) = build(&settings.device, &QuadtreeOptions::default(), "by codes")?;
-        by_codes.places =
-            places(["figure 5", "figure 6"], "by codes", across, one_core_ms / median(&by_codes));
+        by_codes.figure_points =
+            figure_points(["figure 5", "figure 6"], "by codes", across, one_core_ms / median(&by_codes));
         let mut rows = vec![whole, by_codes];
         // The CPU splits what does not fit; without its part, on either side, the GPU does as well as before.
         let top = levels.clone().out_of_core(if n > 40_000_000 {
@@ -86,20 +90,25 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             let by_cpu_ms = by_cpu.as_secs_f64() * 1e3;
             let rest = median(&row) - by_cpu_ms;
             let line = "the CPU splits what does not fit";
-            row.places = places(["figure 5", "figure 6"], line, across, one_core_ms / median(&row));
+            row.figure_points =
+                figure_points(["figure 5", "figure 6"], line, across, one_core_ms / median(&row));
             let mut without = row.clone();
             without.work += ", without the levels by the CPU";
             if let Some(timing) = &mut without.timing {
                 timing.median_ms = rest;
             }
-            without.places =
-                places(["figure 7", "figure 8"], "the GPU's part", across, (one_core_ms - by_cpu_ms) / rest);
+            without.figure_points = figure_points(
+                ["figure 7", "figure 8"],
+                "the GPU's part",
+                across,
+                (one_core_ms - by_cpu_ms) / rest,
+            );
             if let Some(timing) = &mut one_core.timing {
                 let mut without = timing.clone();
                 without.median_ms -= by_cpu_ms;
                 rows.push(Row {
                     timing: Some(without),
-                    places: vec![Place::new("figure 7", "", "one core", across)],
+                    figure_points: vec![FigurePoint::new("figure 7", "", "one core", across)],
                     ..self::row("level by level, one core, without those levels", n, None)
                 });
             }
@@ -109,7 +118,8 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         unless_too_large((|| {
             let streamed = QuadtreeOptions::default().out_of_core(OutOfCore::Streamed);
             let (mut row, _) = build(&capped, &streamed, "out of core, 2 GB")?;
-            row.places = places(["figure 5", "figure 6"], "out of core", across, one_core_ms / median(&row));
+            row.figure_points =
+                figure_points(["figure 5", "figure 6"], "out of core", across, one_core_ms / median(&row));
             rows.push(row);
             Ok(())
         })())?;
@@ -125,25 +135,25 @@ fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resu
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     let (n, stream, mut workspace) = (points.len(), Stream::new(gpu)?, Workspace::new(gpu));
     let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
-    let mut build = |options: &QuadtreeOptions, work: &str, place: Place| -> Result<()> {
+    let mut build = |options: &QuadtreeOptions, work: &str, point: FigurePoint| -> Result<()> {
         let timing = settings.effort.wall(|| {
             let tree = Quadtree::<[f32; 2]>::build_on(&stream, &mut workspace, &coords, options)?;
             stream.synchronize().map(|()| tree)
         })?;
-        report.push(Row { places: vec![place], ..row(work, n, Some(timing)) });
+        report.push(Row { figure_points: vec![point], ..row(work, n, Some(timing)) });
         Ok(())
     };
     for threads in THREADS.into_iter().filter(|_| n <= MOST_OF_ONE_BLOCK) {
         let mut options = QuadtreeOptions::default().builder(Builder::Levels);
         options.levels.threads = Some(threads);
         options.levels.block_points = u32::MAX;
-        let place = Place::new("figure 9", "", &format!("{threads} threads"), n as f64);
-        build(&options, &format!("level by level, a block of {threads} threads a node"), place)?;
+        let point = FigurePoint::new("figure 9", "", &format!("{threads} threads"), n as f64);
+        build(&options, &format!("level by level, a block of {threads} threads a node"), point)?;
     }
     for z in LEAF_POINTS {
         let options = QuadtreeOptions::default().builder(Builder::Levels).leaf_points(z);
-        let place = Place::new("figure 10", "", &format!("{z} points a leaf"), n as f64);
-        build(&options, &format!("level by level, {z} points a leaf"), place)?;
+        let point = FigurePoint::new("figure 10", "", &format!("{z} points a leaf"), n as f64);
+        build(&options, &format!("level by level, {z} points a leaf"), point)?;
     }
     Ok(())
 }
@@ -158,6 +168,14 @@ fn median(row: &Row) -> f64 {
 }
 
 /// In a figure of times, and in one of how many times as fast that is as one core.
-fn places([times, factors]: [&'static str; 2], line: &str, across: f64, factor: f64) -> Vec<Place> {
-    vec![Place::new(times, "", line, across), Place::new(factors, "", line, across).times_as_fast(factor)]
+fn figure_points(
+    [times, factors]: [&'static str; 2],
+    line: &str,
+    across: f64,
+    factor: f64,
+) -> Vec<FigurePoint> {
+    vec![
+        FigurePoint::new(times, "", line, across),
+        FigurePoint::new(factors, "", line, across).times_as_fast(factor),
+    ]
 }

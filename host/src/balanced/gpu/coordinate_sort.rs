@@ -1,11 +1,11 @@
-//! Sorts of arrays of ids by the coordinates of their points, by radix sorts.
+//! Radix sorts of id arrays by the coordinates of their points.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::balanced::ties::{balanced_keys_of_ids, balanced_settle_ties, told};
+use kauri_kernels::balanced::coordinate_sort::{balanced_keys_of_ids, balanced_settle_ties, flags};
 use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
 use kauri_kernels::thread::coord::Coord;
 
-use crate::balanced::gpu::Build;
+use crate::balanced::gpu::plan::BuildContext;
 use crate::device::{Layout, Region};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
@@ -13,34 +13,34 @@ use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::gather_on;
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 
-/// Temporary memory of sorts of up to a number of ids.
+/// Scratch memory of sorts of up to a planned number of ids. A sort uses two id buffers: the first receives the result.
 pub(crate) struct CoordinateSort<C: Coord> {
     sort: RadixSort,
-    /// Keys, twice since sorting moves them to and fro; in between they are free for others.
+    /// Keys, double-buffered. Between two sorts the caller may use this memory.
     pub(crate) keys: [Region<C::Key>; 2],
-    /// What is told of ties.
-    told: Region<u32>,
+    /// Flags that the tie kernel sets.
+    flags: Region<u32>,
 }
 
 impl<C: Coord> CoordinateSort<C> {
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
         let [sort] = RadixSort::plan(layout, len, [Shape::of::<C::Key, u32>(len)]);
-        Self { sort, keys: [layout.reserve(len), layout.reserve(len)], told: layout.reserve(told::WORDS) }
+        Self { sort, keys: [layout.reserve(len), layout.reserve(len)], flags: layout.reserve(flags::WORDS) }
     }
 
-    /// Sorts an array by one coordinate, to the first of two rooms, of which it may be that one itself; or, where there is none, all ids.
-    /// Ids of points that agree on the coordinate stay in order. Returns the keys.
+    /// Sorts an array by one coordinate, stably. Without an array it sorts all ids. The array may be the first buffer itself. Returns the
+    /// sorted keys.
     pub(crate) fn by_coordinate<'a>(
         &self,
-        build: Build<'a, C>,
+        context: BuildContext<'a, C>,
         axis: usize,
         from: Option<Slice<'a, u32>>,
-        rooms: [SliceMut<'a, u32>; 2],
+        buffers: [SliceMut<'a, u32>; 2],
     ) -> Result<SliceMut<'a, C::Key>> {
-        let Build { stream, coords, dims, .. } = build;
-        let (to, num_dims, axis) = (rooms[0], dims as u32, axis as u32);
-        let [keys, _] = self.key_rooms(build, to.len());
-        // SAFETY: arrays of the plan, of which none overlaps another.
+        let BuildContext { stream, coords, dims, .. } = context;
+        let (to, num_dims, axis) = (buffers[0], dims as u32, axis as u32);
+        let [keys, _] = self.key_buffers(context, to.len());
+        // SAFETY: the arrays of a plan do not overlap.
         unsafe {
             match from {
                 None => {
@@ -53,82 +53,87 @@ impl<C: Coord> CoordinateSort<C> {
                 }
             }
         }
-        self.run(build, Source { keys: keys.read_only(), values: from.unwrap_or(to.read_only()) }, rooms)
+        self.run(context, Source { keys: keys.read_only(), values: from.unwrap_or(to.read_only()) }, buffers)
     }
 
-    /// The same by keys of points.
+    /// Sorts an array, or all ids, by given keys of the points, stably.
     pub(crate) fn by_keys<'a>(
         &self,
-        build: Build<'a, C>,
-        keys_of_points: Slice<'a, C::Key>,
+        context: BuildContext<'a, C>,
+        point_keys: Slice<'a, C::Key>,
         from: Option<Slice<'a, u32>>,
-        rooms: [SliceMut<'a, u32>; 2],
+        buffers: [SliceMut<'a, u32>; 2],
     ) -> Result<()> {
-        let (stream, to) = (build.stream, rooms[0]);
-        let [keys, _] = self.key_rooms(build, to.len());
-        // SAFETY: arrays of the plan, of which none overlaps another; there is a key a point.
+        let (stream, to) = (context.stream, buffers[0]);
+        let [keys, _] = self.key_buffers(context, to.len());
+        // SAFETY: the arrays of a plan do not overlap, and there is one key per point.
         let source = unsafe {
             match from {
                 None => {
                     iota_on(stream, 0, to)?;
-                    Source { keys: keys_of_points, values: to.read_only() }
+                    Source { keys: point_keys, values: to.read_only() }
                 }
                 Some(ids) => {
-                    gather_on(stream, keys_of_points, ids, keys)?;
+                    gather_on(stream, point_keys, ids, keys)?;
                     Source { keys: keys.read_only(), values: ids }
                 }
             }
         };
-        self.run(build, source, rooms).map(|_| ())
+        self.run(context, source, buffers).map(|_| ())
     }
 
-    fn key_rooms<'a>(&self, build: Build<'a, C>, len: usize) -> [SliceMut<'a, C::Key>; 2] {
+    fn key_buffers<'a>(&self, context: BuildContext<'a, C>, len: usize) -> [SliceMut<'a, C::Key>; 2] {
         // SAFETY: no array is longer than planned.
-        self.keys.map(|keys| unsafe { build.temp.view(keys).part(0, len) })
+        self.keys.map(|keys| unsafe { context.temp.view(keys).part(0, len) })
     }
 
-    /// Sorts ids with their keys, which may lie in the first of the rooms.
+    /// Sorts ids with their keys. Both may be in the first buffers.
     fn run<'a>(
         &self,
-        build: Build<'a, C>,
+        context: BuildContext<'a, C>,
         source: Source<'a, C::Key, u32>,
-        [to, room]: [SliceMut<'a, u32>; 2],
+        [to, other]: [SliceMut<'a, u32>; 2],
     ) -> Result<SliceMut<'a, C::Key>> {
-        let [keys, key_room] = self.key_rooms(build, to.len());
-        let rooms = [Pairs { keys: key_room, values: room }, Pairs { keys, values: to }];
+        let [keys, other_keys] = self.key_buffers(context, to.len());
+        let buffers = [Pairs { keys: other_keys, values: other }, Pairs { keys, values: to }];
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
-        // SAFETY: arrays of the plan, of which none overlaps another; what is sorted is read before its room is written. The number of passes is even.
-        unsafe { self.sort.run(build.stream, build.temp, by, source, rooms)? };
+        // SAFETY: the arrays of a plan do not overlap. The first pass reads the source before a later one overwrites it. The number of
+        // passes is even, so the result is in `keys` and `to`.
+        unsafe { self.sort.run(context.stream, context.temp, by, source, buffers)? };
         Ok(keys)
     }
 
-    /// Sorts all ids by the super key of the first axis, to the first of two rooms. Returns the keys, and whether points may be equal.
+    /// Sorts all ids by the super key of the first axis. Returns the sorted keys, and whether points may be equal.
     pub(crate) fn by_super_key<'a>(
         &self,
-        build: Build<'a, C>,
-        rooms: [SliceMut<'a, u32>; 2],
+        context: BuildContext<'a, C>,
+        buffers: [SliceMut<'a, u32>; 2],
     ) -> Result<(SliceMut<'a, C::Key>, bool)> {
-        let Build { stream, temp, coords, dims } = build;
-        let keys = self.by_coordinate(build, 0, None, rooms)?;
-        let words = temp.view(self.told);
-        temp.clear(stream, self.told)?;
-        let args = (keys.read_only(), rooms[0], coords, dims as u32, words);
-        // SAFETY: arrays of the plan, of which none overlaps another.
+        let BuildContext { stream, temp, coords, dims } = context;
+        let keys = self.by_coordinate(context, 0, None, buffers)?;
+        let words = temp.view(self.flags);
+        temp.clear(stream, self.flags)?;
+        let args = (keys.read_only(), buffers[0], coords, dims as u32, words);
+        // SAFETY: the arrays of a plan do not overlap.
         let words: Vec<u32> = unsafe {
             stream.launch_items::<balanced_settle_ties<C>>(keys.len() as u64, args)?;
             stream.read(words.read_only())?
         };
-        if words[told::MANY] == 0 {
-            return Ok((keys, words[told::EQUAL] != 0));
+        if words[flags::MANY] == 0 {
+            return Ok((keys, words[flags::EQUAL] != 0));
         }
-        Ok((self.by_all(build, rooms)?, true))
+        Ok((self.by_all_coordinates(context, buffers)?, true))
     }
 
-    /// By one coordinate after the other, the last one first.
-    fn by_all<'a>(&self, build: Build<'a, C>, rooms: [SliceMut<'a, u32>; 2]) -> Result<SliceMut<'a, C::Key>> {
-        let last = self.by_coordinate(build, build.dims - 1, None, rooms)?;
-        (0..build.dims - 1)
-            .rev()
-            .try_fold(last, |_, axis| self.by_coordinate(build, axis, Some(rooms[0].read_only()), rooms))
+    /// Sorts all ids by the super key of the first axis with one stable sort per coordinate, the last one first.
+    fn by_all_coordinates<'a>(
+        &self,
+        context: BuildContext<'a, C>,
+        buffers: [SliceMut<'a, u32>; 2],
+    ) -> Result<SliceMut<'a, C::Key>> {
+        let last = self.by_coordinate(context, context.dims - 1, None, buffers)?;
+        (0..context.dims - 1).rev().try_fold(last, |_, axis| {
+            self.by_coordinate(context, axis, Some(buffers[0].read_only()), buffers)
+        })
     }
 }

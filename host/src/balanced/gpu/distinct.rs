@@ -5,42 +5,43 @@ use kauri_kernels::balanced::distinct::balanced_distinct_pieces;
 use kauri_kernels::primitives::select_two_pass::primitives_select_close_gaps;
 use kauri_kernels::thread::coord::Coord;
 
-use crate::balanced::gpu::Build;
+use crate::balanced::gpu::plan::BuildContext;
 use crate::device::{Buffer, Layout, Region};
 use crate::error::{Error, Result};
 use crate::primitives::pairs::Source;
 
-/// Temporary memory for arrays of one length.
+/// Scratch memory for arrays of one length.
 pub(crate) struct Distinct {
-    /// Points of a warp's piece.
+    /// Number of points that a warp compacts.
     piece: usize,
-    /// What warps compact to.
+    /// The output of the first pass.
     pub(crate) compacted: Region<u32>,
+    /// The number of points that each warp keeps.
     kept: Region<u64>,
 }
 
 impl Distinct {
-    /// Plans for `len` points, and for that many warps.
+    /// Plans for `len` points and at most `warps` warps.
     pub(crate) fn plan(layout: &mut Layout, len: usize, warps: u32) -> Self {
         let piece = len.div_ceil(warps as usize).next_multiple_of(32).max(32);
         Self { piece, compacted: layout.reserve(len), kept: layout.reserve(len.div_ceil(piece)) }
     }
 
-    /// Keeps the first of equal points of an array that is sorted by the super key of an axis, and says how many these are. `words` are
-    /// two.
+    /// Keeps the first of equal points of an array that is sorted by the super key of an axis. Returns the number of kept points. `words`
+    /// has two items.
     pub(crate) fn run<C: Coord>(
         &self,
-        build: Build<'_, C>,
+        context: BuildContext<'_, C>,
         axis: usize,
         sorted: Source<'_, C, u32>,
         to: SliceMut<'_, u32>,
         words: &mut Buffer<u64>,
     ) -> Result<usize> {
-        let Build { stream, temp, coords, dims } = build;
+        let BuildContext { stream, temp, coords, dims } = context;
         let (compacted, kept) = (temp.view(self.compacted), temp.view(self.kept));
         let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
         words.fill_bytes(stream, 0xff)?;
-        // SAFETY: arrays of the plan, of which none overlaps another; a warp a piece, and there are two words.
+        // SAFETY: the arrays of a plan do not overlap, there is one warp per piece, and `words` has two items.
         unsafe {
             let all = words.slice_mut();
             let (count, failed) = (all.part(0, 1), all.part(1, 1));

@@ -1,36 +1,36 @@
-//! Robinson's builder: arrays sorted on every axis by merge sort, equal points removed in two passes, then partitioned a level at a time
-//! by the partitioner that fits the length of its runs.
+//! Robinson's build algorithm: merge-sorts one array per axis, removes equal points in two passes, then partitions all arrays level by
+//! level with the partitioner that fits the length of the runs.
 
 use cuda_std::mem::SliceMut;
-use kauri_kernels::balanced::finish::balanced_finish_runs;
 use kauri_kernels::balanced::num_partitions;
-use kauri_kernels::balanced::partition::{
+use kauri_kernels::balanced::robinson::finish::balanced_finish_runs;
+use kauri_kernels::balanced::robinson::partition::{
     balanced_partition_close_gaps, balanced_partition_pieces, balanced_partition_runs,
     balanced_partition_small_runs,
 };
 use kauri_kernels::thread::coord::Coord;
 
-use crate::balanced::BalancedOptions;
 use crate::balanced::gpu::distinct::Distinct;
-use crate::balanced::gpu::{Build, Plan};
+use crate::balanced::gpu::plan::{BuildContext, BuildPlan};
+use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Layout, Region};
 use crate::error::{Error, Result};
 use crate::primitives::merge_sort::SortPoints;
 use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::stats::Stats;
 
-/// Most points of a run that several have a warp for.
-const SMALL: u32 = 16;
+/// Maximum length of a run that shares a warp with other runs.
+const MAX_SMALL_RUN: u32 = 16;
 
-/// Temporary memory of a build.
+/// Scratch memory of a build.
 pub(crate) struct Robinson<C> {
-    /// Warps that partition, a power of two.
+    /// Number of warps that partition; a power of two.
     warps: u32,
     sort: SortPoints<C>,
     distinct: Distinct,
     sorted_keys: Region<C>,
     sorted: Region<u32>,
-    /// The distinct points, sorted on each axis, and room for one more array.
+    /// The ids of the distinct points, sorted on each axis, and a spare array to partition to.
     arrays: Vec<Region<u32>>,
     spare: Region<u32>,
     halves: Region<u32>,
@@ -38,7 +38,7 @@ pub(crate) struct Robinson<C> {
 
 impl<C: Coord> Robinson<C> {
     pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
-        // More than one for 32 points have nothing to do.
+        // A warp takes at least 32 points.
         let useful = n.div_ceil(32).clamp(1, 1 << 20) as u32;
         let warps = options.warps.clamp(1, useful).next_power_of_two();
         Self {
@@ -54,60 +54,60 @@ impl<C: Coord> Robinson<C> {
     }
 
     /// Sorts the points on an axis by super key.
-    fn sort_axis<'a>(&self, build: Build<'a, C>, axis: usize) -> Result<Source<'a, C, u32>> {
-        let Build { stream, temp, coords, dims } = build;
+    fn sort_axis<'a>(&self, context: BuildContext<'a, C>, axis: usize) -> Result<Source<'a, C, u32>> {
+        let BuildContext { stream, temp, coords, dims } = context;
         let output = Pairs { keys: temp.view(self.sorted_keys), values: temp.view(self.sorted) };
-        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
+        // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
         unsafe { self.sort.run(stream, temp, coords, dims, axis, output)? };
         Ok(output.read_only())
     }
 }
 
-impl<C: Coord> Plan<C> for Robinson<C> {
-    fn sort(&self, build: Build<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
-        let Build { stream, temp, coords, dims } = build;
+impl<C: Coord> BuildPlan<C> for Robinson<C> {
+    fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
+        let BuildContext { stream, temp, coords, dims } = context;
         let n = coords.len() / dims;
-        let (mut num_nodes, mut stays) = (n, None);
+        let (mut num_nodes, mut representatives) = (n, None);
         let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
         for axis in 0..dims {
             let sorted = stats.phase("sort", || {
-                let sorted = self.sort_axis(build, axis)?;
+                let sorted = self.sort_axis(context, axis)?;
                 stream.synchronize()?;
                 Ok(sorted)
             })?;
             stats.phase("dedupe", || {
                 let found =
-                    self.distinct.run(build, axis, sorted, temp.view(self.arrays[axis]), &mut words)?;
+                    self.distinct.run(context, axis, sorted, temp.view(self.arrays[axis]), &mut words)?;
                 if axis > 0 && found != num_nodes {
                     let what = format!("{found} distinct points on axis {axis}, and {num_nodes} on others");
                     return Err(Error::Corrupt { node: 0, what });
                 }
                 num_nodes = found;
                 if axis == 0 && num_nodes < n {
-                    // SAFETY: no more points are kept than there are.
+                    // SAFETY: the number of kept points is at most `n`.
                     let kept = unsafe { temp.view(self.arrays[0]).part(0, num_nodes) };
-                    stays = Some(build.stays(sorted.values, kept.read_only())?);
+                    representatives = Some(context.representatives(sorted.values, kept.read_only())?);
                     stream.synchronize()?;
                 }
                 Ok(())
             })?;
         }
-        Ok((num_nodes, stays))
+        Ok((num_nodes, representatives))
     }
 
-    fn makes_children(&self) -> bool {
+    fn writes_children(&self) -> bool {
         true
     }
 
     fn partition(
         &self,
-        build: Build<'_, C>,
+        context: BuildContext<'_, C>,
         num_nodes: usize,
         medians: SliceMut<'_, u32>,
         children: SliceMut<'_, u32>,
     ) -> Result<()> {
-        let Build { stream, temp, coords, dims } = build;
-        // SAFETY: the arrays are planned for all points, of which these are left.
+        let BuildContext { stream, temp, coords, dims } = context;
+        // SAFETY: the arrays are planned for all points, and `num_nodes` is at most their number.
         let part = |region| unsafe { temp.view(region).part(0, num_nodes) };
         let mut arrays: Vec<_> = self.arrays.iter().map(|&array| part(array)).collect();
         let (mut spare, less, greater) = (part(self.spare), part(self.sorted), part(self.distinct.compacted));
@@ -117,16 +117,16 @@ impl<C: Coord> Plan<C> for Robinson<C> {
         for level in 0..last {
             let axis = level as usize % dims;
             let primary = arrays[axis].read_only();
-            // Runs of a level have as many points, give or take one.
+            // The lengths of the runs of a level differ by at most one.
             let longest = (num_nodes as u64 + 1).div_ceil(1 << level) as u32 - 1;
-            // The first array's partition makes the nodes; where there is none, a partition of nothing.
+            // The first partition writes the nodes. With one dimension there is no other array, so an empty one is partitioned.
             let mut medians = medians;
             let others: Vec<_> = (0..dims).filter(|&other| other != axis).map(Some).collect();
             let others = if others.is_empty() { vec![None] } else { others };
             for other in others {
                 let array = other.map_or(empty_view(), |other| arrays[other]);
                 let from = array.read_only();
-                // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
+                // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
                 unsafe {
                     if 1 << level < warps {
                         let args = (
@@ -139,7 +139,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
                             let args = (less, greater, halves.read_only(), level, array, warps);
                             stream.launch_items::<balanced_partition_close_gaps>(threads, args)?;
                         }
-                    } else if longest > SMALL {
+                    } else if longest > MAX_SMALL_RUN {
                         let args = (coords, num_dims, primary, level, from, spare, medians, children, warps);
                         stream.launch_items::<balanced_partition_runs<C>>(threads, args)?;
                         if let Some(other) = other {
@@ -155,7 +155,7 @@ impl<C: Coord> Plan<C> for Robinson<C> {
             }
         }
         let args = (arrays[last as usize % dims].read_only(), last, medians, children);
-        // SAFETY: arrays of the plan, of which none overlaps another, and buffers that live until the stream has been waited for.
+        // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
         unsafe { stream.launch_items::<balanced_finish_runs>(1 << last, args) }
     }
 }

@@ -1,33 +1,32 @@
-//! What the CUDA driver's result codes mean and what to do about them, up to CUDA 13.
+//! Meanings of the CUDA driver's result codes, with advice, up to CUDA 13.
 //!
-//! The driver has texts of its own, but asking for them needs a driver, and they do not say what to do.
+//! The driver's own texts need a loaded driver and give no advice.
 
-/// One of the driver's result codes.
+/// A result code of the driver.
 #[derive(Debug)]
 pub(crate) struct Code {
-    /// The driver's number.
+    /// The number.
     pub(crate) code: i32,
-    /// The driver's name of it.
+    /// The driver's name.
     pub(crate) name: &'static str,
-    /// What happened, as a short clause.
+    /// The meaning, as a short clause.
     pub(crate) meaning: &'static str,
-    /// What a user can do about it, as a short clause.
+    /// The advice to the user, as a short clause.
     pub(crate) advice: &'static str,
 }
 
-/// The entry for this code. A code that is not in the table, from a newer driver, gets a general entry whose
-/// number is -1: report the number that the driver returned, not the entry's.
+/// Returns the entry of a code. Codes that are not in the table, from a newer driver, get a general entry with number
+/// -1: report the number that the driver returned, not the entry's.
 pub(crate) fn lookup(code: i32) -> &'static Code {
-    CODES.binary_search_by_key(&code, |entry| entry.code).map_or(&UNLISTED, |place| &CODES[place])
+    CODES.binary_search_by_key(&code, |entry| entry.code).map_or(&UNLISTED, |i| &CODES[i])
 }
 
-/// Whether this code says that the context is of no use any more: every later call in it fails, and its
-/// memory is lost.
+/// Returns true if the code means that the context is lost: every later call in it fails, and its memory is gone.
 ///
-/// Those are the errors of a running kernel or of the hardware, after which the driver wants a new process,
-/// and a context or driver that is gone. Not among them is 999, unknown, which `cuInit` also returns where
-/// another try or a reload of the driver helps; nor 708, an active primary context, which only refuses to
-/// change that context's flags.
+/// These are errors of a running kernel or of the hardware, after which the driver requires a new process, and a
+/// destroyed context or driver. Code 999, unknown, is not one of them: `cuInit` also returns it where another try or a
+/// reload of the driver helps. Neither is 708, an active primary context, which only rejects a change of that context's
+/// flags.
 pub(crate) fn is_sticky(code: i32) -> bool {
     matches!(code, 4 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810 | 911)
 }
@@ -39,20 +38,20 @@ static UNLISTED: Code = Code {
     advice: "look the number up under CUresult in the documentation of CUDA's driver API",
 };
 
-/// For what only a wrong call can cause.
+/// Advice for errors that only a wrong call can cause.
 const BUG: &str = "this is a bug in the program or in kauri: please report it";
-/// For a kernel that did something wrong. The context is lost.
-const KERNEL: &str = "start the program anew; `compute-sanitizer` finds the faulty access; if the kernel is \
+/// Advice for a faulty kernel. The context is lost.
+const KERNEL: &str = "restart the program; `compute-sanitizer` finds the faulty access; if the kernel is \
      kauri's, please report it";
-/// For hardware that failed. The context is lost.
-const HARDWARE: &str = "start the program anew; look for Xid messages in `dmesg` and check `nvidia-smi -q`; \
-     if it comes again, the device may be failing";
-/// For the several ways in which MPS refuses.
+/// Advice for failed hardware. The context is lost.
+const HARDWARE: &str = "restart the program; look for Xid messages in `dmesg` and check `nvidia-smi -q`; \
+     if it recurs, the device may be failing";
+/// Advice for errors of MPS.
 const MPS: &str = "check the MPS control daemon and its log (CUDA_MPS_LOG_DIRECTORY), or run without MPS";
-/// For a stream that is being captured into a graph.
+/// Advice for a stream that is being captured into a graph.
 const CAPTURE: &str = "end the capture or call this outside of it; run once before capturing, so that memory \
      is allocated and kernels are loaded";
-/// For objects shared with OpenGL, Direct3D or Vulkan, and textures.
+/// Advice for objects shared with OpenGL, Direct3D or Vulkan, and textures.
 const GRAPHICS: &str = "kauri does not use this: look at the program's own graphics or texture code";
 
 macro_rules! codes {
@@ -77,7 +76,7 @@ codes! {
         "start the program under a profiler";
     CUDA_ERROR_PROFILER_ALREADY_STARTED = 7, "the profiler already runs", "nothing is to be done";
     CUDA_ERROR_PROFILER_ALREADY_STOPPED = 8, "the profiler does not run", "nothing is to be done";
-    CUDA_ERROR_STUB_LIBRARY = 34, "the library found is the toolkit's stub, made for linking, and no driver",
+    CUDA_ERROR_STUB_LIBRARY = 34, "the library found is the toolkit's stub, made for linking, not a driver",
         "take the toolkit's `stubs` folder out of LD_LIBRARY_PATH and KAURI_LIBCUDA, and install the driver";
     CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER = 36, "the driver is too old for this call",
         "update NVIDIA's driver";
@@ -87,8 +86,8 @@ codes! {
         "check `nvidia-smi` and CUDA_VISIBLE_DEVICES; a container has to be started with its GPUs";
     CUDA_ERROR_INVALID_DEVICE = 101, "there is no device of this number",
         "count the devices in `nvidia-smi -L`; CUDA_VISIBLE_DEVICES hides and renumbers them";
-    CUDA_ERROR_DEVICE_NOT_LICENSED = 102, "the virtual GPU has no licence",
-        "check the vGPU licence (`nvidia-smi -q`)";
+    CUDA_ERROR_DEVICE_NOT_LICENSED = 102, "the virtual GPU has no license",
+        "check the vGPU license (`nvidia-smi -q`)";
     CUDA_ERROR_INVALID_IMAGE = 200, "the kernels are not in a form that the driver reads",
         "rebuild the PTX; a file may be cut short";
     CUDA_ERROR_INVALID_CONTEXT = 201, "no context, or one that is gone, is current on this thread",
@@ -148,7 +147,7 @@ codes! {
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701, "the launch needs more registers than there are",
         "use a smaller block, or rebuild the PTX for this device";
     CUDA_ERROR_LAUNCH_TIMEOUT = 702, "a kernel ran longer than the display's watchdog allows",
-        "start the program anew with smaller batches, or on a device that drives no display";
+        "restart the program with smaller batches, or on a device that drives no display";
     CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING = 703, "the launch uses an incompatible texturing mode",
         GRAPHICS;
     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704, "access to the other device is already enabled",
@@ -156,10 +155,10 @@ codes! {
     CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705, "access to the other device is not enabled", BUG;
     CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708, "the device's primary context is already in use",
         "set its flags before anything uses the device";
-    CUDA_ERROR_CONTEXT_IS_DESTROYED = 709, "the context was destroyed or reset by someone",
-        "do not destroy or reset contexts that kauri uses; make the device and its objects anew";
+    CUDA_ERROR_CONTEXT_IS_DESTROYED = 709, "the context was destroyed or reset",
+        "do not destroy or reset contexts that kauri uses; recreate the device and its objects";
     CUDA_ERROR_ASSERT = 710, "an assertion in a kernel failed", KERNEL;
-    CUDA_ERROR_TOO_MANY_PEERS = 711, "the device has no room for access to another one",
+    CUDA_ERROR_TOO_MANY_PEERS = 711, "the device has too many peers",
         "use fewer devices together";
     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712, "the host memory is already pinned",
         "pin a range once only, and not one that overlaps it";
@@ -190,7 +189,7 @@ codes! {
     CUDA_ERROR_MPS_MAX_CLIENTS_REACHED = 808, "the MPS server has as many clients as it can", MPS;
     CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED = 809, "the device has as many connections as it can", MPS;
     CUDA_ERROR_MPS_CLIENT_TERMINATED = 810, "the MPS server ended this client",
-        "start the program anew, and look in the MPS log for the reason";
+        "restart the program, and look in the MPS log for the reason";
     CUDA_ERROR_CDP_NOT_SUPPORTED = 811, "kernels that launch kernels are not supported here", MPS;
     CUDA_ERROR_CDP_VERSION_MISMATCH = 812, "modules launch kernels from kernels in incompatible ways",
         "build all modules with one toolkit";
@@ -208,7 +207,7 @@ codes! {
         "end the capture on the thread that began it";
     CUDA_ERROR_TIMEOUT = 909, "the wait took longer than allowed", "try again, or allow more time";
     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910, "the graph has changed too much to be updated",
-        "instantiate the graph anew";
+        "instantiate the graph again";
     CUDA_ERROR_EXTERNAL_DEVICE = 911, "a device outside of CUDA reported an error", HARDWARE;
     CUDA_ERROR_INVALID_CLUSTER_SIZE = 912, "the launch's cluster of blocks is too large for the device",
         "use smaller clusters";
@@ -217,7 +216,7 @@ codes! {
     CUDA_ERROR_INVALID_RESOURCE_TYPE = 914, "a resource is not of the right type", BUG;
     CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915, "the resources are too few or do not fit", BUG;
     CUDA_ERROR_KEY_ROTATION = 916, "the change of keys of confidential computing failed",
-        "start the program anew; if it comes again, check the confidential-computing setup";
+        "restart the program; if it recurs, check the confidential-computing setup";
     CUDA_ERROR_STREAM_DETACHED = 917, "the stream's green context is gone",
         "keep the green context as long as its streams";
     CUDA_ERROR_GRAPH_RECAPTURE_FAILURE = 918, "the graph could not be captured again", "capture a new graph";

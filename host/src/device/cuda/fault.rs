@@ -1,7 +1,7 @@
-//! The report of a wrong access by kernels of a `checked` build.
+//! The report of an out-of-bounds access by a kernel of a `checked` build.
 //!
-//! The kernel writes it to page-locked host memory before it stops, because the context and all device memory are lost
-//! then. Modules of other builds have no place for its address, and nothing is allocated.
+//! The kernel writes the report to page-locked host memory before it stops, because the context and all device memory
+//! are lost then. Modules of other builds have no global for its address, and nothing is allocated.
 
 use super::raw;
 use crate::error::{Error, Result};
@@ -11,17 +11,17 @@ use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The global of checked modules that holds the record's address.
+/// The global variable of checked modules that holds the record's address.
 pub(super) const GLOBAL_NAME: &str = "CUDA_STD_FAULT_RECORD";
 
-/// The record of a device, null until a checked module is loaded.
+/// The record of a device; null until a checked module is loaded.
 #[derive(Default)]
 pub(super) struct FaultReport {
     record: AtomicPtr<FaultRecord>,
 }
 
 impl FaultReport {
-    /// Tells a checked module where to report. The context is current.
+    /// Passes the address of the record to a checked module. The context is current.
     pub(super) fn attach(&self, module: *mut c_void) -> Result<()> {
         let name = CString::new(GLOBAL_NAME).expect("no zero byte in it");
         let (mut global, mut bytes) = (0u64, 0usize);
@@ -49,7 +49,7 @@ impl FaultReport {
             return Ok(existing);
         }
         let mut pointer = null_mut();
-        // SAFETY: writes one pointer; the record is zeroed before the address is known to anybody.
+        // SAFETY: writes one pointer; the record is zeroed before its address is published.
         unsafe {
             let code =
                 raw::cuMemHostAlloc(&mut pointer, size_of::<FaultRecord>(), raw::HOST_ALLOC_PORTABLE_MAPPED);
@@ -60,14 +60,14 @@ impl FaultReport {
         match self.record.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(fresh),
             Err(other) => {
-                // SAFETY: nobody has seen this one.
+                // SAFETY: no other thread has seen this pointer.
                 unsafe { raw::cuMemFreeHost(pointer) };
                 Ok(other)
             }
         }
     }
 
-    /// The report, if there is one.
+    /// Returns the report, if there is one.
     pub(super) fn read(&self) -> Option<Error> {
         let record = self.record.load(Ordering::Acquire);
         if record.is_null() {
@@ -89,7 +89,7 @@ impl FaultReport {
         })
     }
 
-    /// Frees the record. The context is current, and no kernel runs any more.
+    /// Frees the record. The context is current, and no kernel is running.
     pub(super) fn release(&self) {
         let record = self.record.swap(null_mut(), Ordering::AcqRel);
         if !record.is_null() {

@@ -20,7 +20,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-/// One CUDA device, by its primary context.
+/// A CUDA device, used through its primary context.
 pub(super) struct CudaDriver {
     info: DeviceInfo,
     device: cust::device::Device,
@@ -28,22 +28,21 @@ pub(super) struct CudaDriver {
     fault: FaultReport,
     /// The result code that destroyed the context.
     poison: OnceLock<i32>,
-    /// Last, so that everything that lives in the context goes first.
+    /// The last field, so that everything in the context is dropped first.
     context: Context,
 }
 
-/// An error that `cust` returned. Only its number is used: its text would call the driver, which may not be there.
+/// Converts an error of `cust`. Only its number is used: its text would call the driver, which may be missing.
 fn from_cust(call: &'static str) -> impl Fn(CudaError) -> Error {
     move |error| raw::error(call, error as i32)
 }
 
-/// Starts the driver; the devices it has.
+/// Initializes the driver, and returns the number of devices.
 fn init() -> Result<usize> {
     if let cuda_lazy::Status::DriverMissing { searched, reason } = cuda_lazy::status() {
         return Err(Error::DriverMissing { searched, reason });
     }
-    // The first call goes past `cust`, because here any code may come back.
-    // SAFETY: no arguments to get wrong.
+    // The first call bypasses `cust`, because any code may be returned here.
     match unsafe { raw::cuInit(0) } {
         raw::NO_DEVICE => return Err(Error::NoDevice),
         code => raw::check("cuInit", code)?,
@@ -54,7 +53,7 @@ fn init() -> Result<usize> {
     }
 }
 
-/// The devices of this machine.
+/// Returns the devices of this machine.
 pub(super) fn list() -> Result<Vec<DeviceInfo>> {
     (0..init()?).map(|ordinal| Ok(describe(ordinal)?.1)).collect()
 }
@@ -86,7 +85,7 @@ fn describe(ordinal: usize) -> Result<(cust::device::Device, DeviceInfo)> {
 }
 
 impl CudaDriver {
-    /// Device `ordinal` of the driver's list.
+    /// Opens device `ordinal` of the driver's list.
     pub(super) fn open(ordinal: usize) -> Result<Self> {
         let available = init()?;
         if ordinal >= available {
@@ -104,13 +103,13 @@ impl CudaDriver {
         })
     }
 
-    /// True if both are the same device, opened twice: they share its context.
+    /// Returns true if both are the same device, opened twice: they share its context.
     fn is_same(&self, other: &Self) -> bool {
         self.context.as_raw() == other.context.as_raw()
     }
 
-    /// Makes the context current on this thread, if it is still usable. Every call begins with this: the current context
-    /// is the thread's, and the caller may be any thread.
+    /// Makes the context current on this thread, unless it is lost. Every call begins with this, because the current
+    /// context belongs to a thread, and any thread may call.
     fn enter(&self) -> Result<()> {
         if let Some(&code) = self.poison.get() {
             let name = codes::lookup(code).name;
@@ -120,7 +119,8 @@ impl CudaDriver {
         raw::check("cuCtxSetCurrent", unsafe { raw::cuCtxSetCurrent(self.context.as_raw().cast()) })
     }
 
-    /// `Ok` for success; notes when the context is lost, and says which access of a checked kernel was to blame.
+    /// Returns `Ok` for success. Records the loss of the context, and returns the access of a checked kernel that
+    /// caused it.
     fn check(&self, call: &'static str, code: i32) -> Result<()> {
         if code == raw::SUCCESS {
             return Ok(());
@@ -134,7 +134,7 @@ impl CudaDriver {
         Err(raw::error(call, code))
     }
 
-    /// As [`check`](Self::check), for allocations.
+    /// Like [`check`](Self::check), for allocations.
     fn check_alloc(
         &self,
         call: &'static str,
@@ -155,7 +155,7 @@ fn pointer(handle: usize) -> *mut c_void {
     handle as *mut c_void
 }
 
-// SAFETY: the driver's allocations are of the size asked for and live until they are freed.
+// SAFETY: the driver's allocations have the requested size and live until they are freed.
 unsafe impl Driver for CudaDriver {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -181,10 +181,9 @@ unsafe impl Driver for CudaDriver {
 
     unsafe fn free(&self, address: u64) {
         if self.enter().is_ok() {
-            // cuMemFree waits for the device, so no work can still use the memory.
-            // SAFETY: passed on to the caller.
+            // cuMemFree waits for the device, so no work still uses the memory.
             let code = unsafe { raw::cuMemFree_v2(address) };
-            // An error of earlier work shows up here too; the next call will report it.
+            // An error of earlier work can show up here too; the next call reports it.
             let _ = self.check("cuMemFree", code);
         }
     }
@@ -209,7 +208,7 @@ unsafe impl Driver for CudaDriver {
         self.enter()?;
         let stream = cust::stream::Stream::new(StreamFlags::NON_BLOCKING, None)
             .map_err(from_cust("cuStreamCreate"))?;
-        // Kept by its handle: destroyed by destroy_stream, which looks at the context first.
+        // Only the handle is kept: destroy_stream checks the context before it destroys the stream.
         Ok(RawStream(ManuallyDrop::new(stream).as_inner() as usize))
     }
 

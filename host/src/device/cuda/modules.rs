@@ -1,4 +1,4 @@
-//! Loaded modules: one a kernel family, each with the functions looked up so far.
+//! Loaded modules, one per kernel family, with the functions looked up so far.
 
 use super::{CudaDriver, codes, fault, raw};
 use crate::device::driver::Launch;
@@ -8,19 +8,19 @@ use std::ffi::{CStr, CString, c_void};
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes for the log of the driver's compiler.
+/// The bytes for the log of the driver's compiler.
 const LOG_BYTES: usize = 16 << 10;
-/// Shared memory that a block gets without asking.
+/// The shared memory of a block without an explicit attribute.
 const DEFAULT_SHARED_BYTES: usize = 48 << 10;
 
 #[derive(Default)]
 pub(super) struct Modules {
     families: Mutex<HashMap<&'static str, Module>>,
-    /// Modules that were replaced. Work that is under way may still use them.
+    /// Replaced modules; running work may still use them.
     replaced: Mutex<Vec<Handle>>,
 }
 
-/// A module or function of the driver. Usable from every thread.
+/// A module or function of the driver, usable from every thread.
 #[derive(Clone, Copy)]
 struct Handle(*mut c_void);
 // SAFETY: the driver's handles are not tied to a thread.
@@ -32,12 +32,12 @@ struct Module {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere does not make a map of handles wrong.
+    // A panic elsewhere does not corrupt the map of handles.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Modules {
-    /// Loads a family's PTX, in place of what the family had. The context is current.
+    /// Loads a family's PTX, and replaces the family's earlier module. The context is current.
     pub(super) fn load(&self, driver: &CudaDriver, family: &'static str, text: &str) -> Result<()> {
         let module = load(driver, family, text)?;
         let old = lock(&self.families).insert(family, module);
@@ -45,12 +45,12 @@ impl Modules {
         Ok(())
     }
 
-    /// True if the family is loaded.
+    /// Returns true if the family is loaded.
     pub(super) fn has(&self, family: &str) -> bool {
         lock(&self.families).contains_key(family)
     }
 
-    /// The function of a launch. The context is current.
+    /// Returns the function of a launch. The context is current.
     pub(super) fn function(&self, driver: &CudaDriver, launch: &Launch<'_>) -> Result<*mut c_void> {
         let mut families = lock(&self.families);
         let missing = || Error::MissingKernel { kernel: launch.name.into(), family: launch.family };
@@ -63,7 +63,7 @@ impl Modules {
         Ok(function.0)
     }
 
-    /// Unloads everything. The context is current, and nothing runs any more.
+    /// Unloads all modules. The context is current, and nothing is running.
     pub(super) fn unload(&self) {
         let families = std::mem::take(&mut *lock(&self.families));
         let replaced = std::mem::take(&mut *lock(&self.replaced));
@@ -86,7 +86,7 @@ fn load(driver: &CudaDriver, family: &'static str, text: &str) -> Result<Module>
     let mut log = vec![0u8; LOG_BYTES];
     let mut options =
         [raw::JIT_ERROR_LOG_BUFFER, raw::JIT_ERROR_LOG_BUFFER_BYTES, raw::JIT_GENERATE_LINE_INFO];
-    // The driver takes numbers in the place of pointers.
+    // The driver takes numbers in place of pointers.
     let number = std::ptr::without_provenance_mut::<c_void>;
     let mut values = [log.as_mut_ptr().cast::<c_void>(), number(LOG_BYTES), number(1)];
     let mut module = null_mut();

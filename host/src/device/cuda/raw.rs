@@ -1,5 +1,5 @@
-//! The driver calls that kauri makes itself, declared here because `cust::sys` returns a Rust enum of CUDA 11.4: a newer
-//! result code in it would be undefined behavior. These return the number.
+//! Driver functions that kauri calls directly. They are declared here because `cust::sys` returns a Rust enum of CUDA
+//! 11.4, in which a newer result code is undefined behavior. These functions return the number.
 
 use super::codes;
 use crate::error::{Error, Result};
@@ -100,13 +100,13 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// The error of a result code that is not success.
+/// Returns the error of a result code that is not success.
 pub(super) fn error(call: &'static str, code: i32) -> Error {
     let known = codes::lookup(code);
     Error::Driver { call, code, name: known.name, meaning: known.meaning, advice: known.advice }
 }
 
-/// `Ok` for success, else the error of the code.
+/// Returns `Ok` for success, else the error of the code.
 pub(super) fn check(call: &'static str, code: i32) -> Result<()> {
     if code == SUCCESS { Ok(()) } else { Err(error(call, code)) }
 }

@@ -1,37 +1,38 @@
-//! OBJ files, of which the vertices and the faces are read.
+//! OBJ files: their vertices and faces.
 
 use std::io::{self, BufRead, Read};
 use std::str::SplitWhitespace;
 use tobj::{LoadError, LoadOptions};
 
-use super::Refused;
-use crate::error::{Error, TablePlace};
+use super::ReadError;
+use crate::error::{Error, FileLocation};
 use crate::mesh::Mesh;
 
-pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
+pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
     let options =
         LoadOptions { triangulate: true, ignore_points: true, ignore_lines: true, ..Default::default() };
-    let mut lines = Lines { statements: statements(bytes), number: 0, left: &[] };
+    let mut lines = Lines { statements: statements(bytes), number: 0, remaining: &[] };
     let loaded = tobj::load_obj_buf(&mut lines, &options, |_| Err(LoadError::GenericFailure));
-    let (models, _) = loaded.map_err(|error| refused(bytes, error, lines.number))?;
-    // Without lines that begin objects there is one.
+    let (models, _) = loaded.map_err(|error| read_error(bytes, error, lines.number))?;
+    // Without object statements there is one model.
     let Some(model) = models.into_iter().next().filter(|model| !model.mesh.indices.is_empty()) else {
-        return Err(Refused::whole("no faces; expected an OBJ file with lines 'f', or a PLY file"));
+        return Err(ReadError::whole("no faces; expected an OBJ file with lines 'f', or a PLY file"));
     };
     let (vertices, triangles) = (model.mesh.positions.as_chunks().0, model.mesh.indices.as_chunks().0);
     Mesh::new(vertices.to_vec(), triangles.to_vec()).map_err(|error| match error {
         Error::NonFinite { .. } | Error::CoordinateTooLarge { .. } => {
             let is_wrong =
                 |word: &str| word.parse().is_ok_and(|x: f32| Mesh::new(vec![[x; 3]], vec![]).is_err());
-            let place = find(bytes, |kind, words| kind == "v" && words.take(3).any(is_wrong));
-            Refused::at(place, "a coordinate is not finite, or so large that areas overflow")
+            let location = find(bytes, |kind, words| kind == "v" && words.take(3).any(is_wrong));
+            ReadError::at(location, "a coordinate is not finite, or so large that areas overflow")
         }
-        other => Refused::Other(other),
+        other => ReadError::Other(other),
     })
 }
 
-/// The lines that begin with `v` or `f`, and their numbers, from 1. No other is shown to the loader: it would give each object vertices of
-/// its own, follow names of materials, and calculate with indices of textures and normals that it does not check.
+/// Returns the lines that begin with `v` or `f`, with their numbers from 1. Other lines are hidden from the loader: it
+/// would give each object separate vertices, load material files, and use texture and normal indices that it does not
+/// check.
 fn statements(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let is_read = |line: &[u8]| {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -40,25 +41,25 @@ fn statements(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')).filter(move |(_, line)| is_read(line))
 }
 
-/// The loader's view of a file; where it stops, the number is that of the line that it did not understand.
+/// The loader's view of a file. When the loader stops, `number` is the line that it rejected.
 struct Lines<'a, S> {
     statements: S,
     number: u64,
-    left: &'a [u8],
+    remaining: &'a [u8],
 }
 
 impl<'a, S: Iterator<Item = (u64, &'a [u8])>> BufRead for Lines<'a, S> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.left.is_empty()
+        if self.remaining.is_empty()
             && let Some(next) = self.statements.next()
         {
-            (self.number, self.left) = next;
+            (self.number, self.remaining) = next;
         }
-        Ok(self.left)
+        Ok(self.remaining)
     }
 
     fn consume(&mut self, len: usize) {
-        self.left = &self.left[len..];
+        self.remaining = &self.remaining[len..];
     }
 }
 
@@ -70,54 +71,54 @@ impl<'a, S: Iterator<Item = (u64, &'a [u8])>> Read for Lines<'a, S> {
     }
 }
 
-fn refused(bytes: &[u8], error: LoadError, line: u64) -> Refused {
-    let here = TablePlace::Line(line);
+fn read_error(bytes: &[u8], error: LoadError, line: u64) -> ReadError {
+    let here = FileLocation::Line(line);
     match error {
         LoadError::ReadError => {
-            Refused::at(here, "it is no UTF-8; expected an OBJ file, which is text, or a PLY file")
+            ReadError::at(here, "it is not UTF-8; expected an OBJ file, which is text, or a PLY file")
         }
         LoadError::PositionParseError | LoadError::ColorParseError => {
-            Refused::at(here, "expected three coordinates of a vertex, and at most a weight or a color")
+            ReadError::at(here, "expected three coordinates of a vertex, and at most a weight or a color")
         }
-        LoadError::ScalingByZeroError => Refused::at(here, "the weight of a vertex is 0"),
-        LoadError::FaceParseError => Refused::at(here, "expected the vertices of a face by their numbers"),
-        // What follows is found when all lines are read.
+        LoadError::ScalingByZeroError => ReadError::at(here, "the weight of a vertex is 0"),
+        LoadError::FaceParseError => ReadError::at(here, "expected the vertices of a face by their numbers"),
+        // The following errors are found after all lines are read.
         LoadError::FaceVertexOutOfBounds => {
-            let (place, count) = missing_vertex(bytes);
-            Refused::at(
-                place,
-                format!("a face has a vertex that is not there: they are numbered from 1 to {count}"),
+            let (location, count) = missing_vertex(bytes);
+            ReadError::at(
+                location,
+                format!("a face has a vertex that does not exist: they are numbered from 1 to {count}"),
             )
         }
         LoadError::InvalidPolygon => {
-            let place = find(bytes, |kind, mut words| kind == "f" && words.next().is_none());
-            Refused::at(place, "a face without vertices")
+            let location = find(bytes, |kind, mut words| kind == "f" && words.next().is_none());
+            ReadError::at(location, "a face without vertices")
         }
-        LoadError::FaceColorOutOfBounds => Refused::whole("some vertices have a color and some have none"),
-        other => Refused::whole(other.to_string()),
+        LoadError::FaceColorOutOfBounds => ReadError::whole("some vertices have a color and some have none"),
+        other => ReadError::whole(other.to_string()),
     }
 }
 
-/// The first line that is wrong by its first word and those behind it.
-fn find(bytes: &[u8], mut is_wrong: impl FnMut(&str, SplitWhitespace<'_>) -> bool) -> TablePlace {
+/// Returns the location of the first line for which `is_wrong` is true, given its first word and the others.
+fn find(bytes: &[u8], mut is_wrong: impl FnMut(&str, SplitWhitespace<'_>) -> bool) -> FileLocation {
     let mut is_wrong = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);
         let mut words = line.split_whitespace();
         words.next().is_some_and(|kind| is_wrong(kind, words))
     };
     let first = statements(bytes).find(|(_, line)| is_wrong(line));
-    first.map_or(TablePlace::Whole, |(number, _)| TablePlace::Line(number))
+    first.map_or(FileLocation::Whole, |(number, _)| FileLocation::Line(number))
 }
 
-/// The first line of a face with a vertex that is not there, and the number of vertices.
-fn missing_vertex(bytes: &[u8]) -> (TablePlace, i64) {
+/// Returns the location of the first face with a vertex that does not exist, and the number of vertices.
+fn missing_vertex(bytes: &[u8]) -> (FileLocation, i64) {
     let mut count = 0;
     find(bytes, |kind, _| {
         count += i64::from(kind == "v");
         false
     });
     let mut before = 0;
-    let place = find(bytes, |kind, mut words| {
+    let location = find(bytes, |kind, mut words| {
         before += i64::from(kind == "v");
         let is_missing = |corner: &str| {
             let number = corner.split('/').next().and_then(|number| number.parse::<i64>().ok());
@@ -125,7 +126,7 @@ fn missing_vertex(bytes: &[u8]) -> (TablePlace, i64) {
         };
         kind == "f" && words.any(is_missing)
     });
-    (place, count)
+    (location, count)
 }
 
 #[cfg(test)]
@@ -137,7 +138,7 @@ mod tests {
         "# a square\r\nmtllib none.mtl\no one\n v 0 0 0\nv 1 0 0\n\nvt 0 0\nv 2 2 0 2\nv 0 1 0\nv 9 9 9\n";
 
     fn read_text(text: &str) -> Mesh {
-        super::super::of_bytes("t.obj".as_ref(), text.as_bytes()).unwrap()
+        super::super::read_bytes("t.obj".as_ref(), text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -148,12 +149,12 @@ mod tests {
         let vertices = [[0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]];
         assert_eq!(mesh.vertices(), vertices);
         assert_eq!(mesh.triangles(), [[0, 1, 2], [0, 2, 3], [3, 2, 1]]);
-        // Numbers may be of vertices that come later, and vertices may have colors.
+        // Faces may precede their vertices, and vertices may have colors.
         assert_eq!(read_text("f 1 2 3\nv 0 0 0 1 1 1\nv 1 0 0 1 0 .5\nv 0 1 0 0 0 0").len(), 1);
     }
 
     #[test]
-    fn what_is_refused_is_named() {
+    fn errors_name_their_line() {
         let refused = |text: &str| message("t.obj", text.as_bytes());
         assert_eq!(refused(""), "t.obj: the file is empty; expected a mesh, PLY or OBJ");
         let no_faces = "t.obj: no faces; expected an OBJ file with lines 'f', or a PLY file";
@@ -168,7 +169,7 @@ mod tests {
             );
         }
         assert_eq!(refused("v 1 2 3 0\n"), "t.obj:1: the weight of a vertex is 0");
-        let missing = "a face has a vertex that is not there: they are numbered from 1 to 2";
+        let missing = "a face has a vertex that does not exist: they are numbered from 1 to 2";
         for face in ["1 2 3", "1 0 1", "-1 -2 -3", "1 2 99999999999", "2/3/4 1 -9223372036854775808"] {
             let text = format!("v 0 0 0\nv 1 1 1\nf 1 2 1\n\nf {face}\n");
             assert_eq!(refused(&text), format!("t.obj:5: {missing}"));

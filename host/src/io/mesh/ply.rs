@@ -1,4 +1,4 @@
-//! PLY files (Turk 1994), as text and binary: their vertices and faces.
+//! PLY files (Turk 1994), text and binary: their vertices and faces.
 
 mod items;
 mod payload;
@@ -8,33 +8,33 @@ use ply_rs_bw::ply::{Header, PropertyType, ScalarType};
 
 use self::items::{Face, Skipped, Vertex};
 use self::payload::{Payload, after, short};
-use super::Refused;
-use crate::error::{Error, TablePlace};
+use super::ReadError;
+use crate::error::{Error, FileLocation};
 use crate::memory;
 use crate::mesh::Mesh;
 
-/// Names of elements and their properties. Those of lists of vertices are all in use.
+/// Names of elements and properties. Both names of the corner list are common.
 const VERTEX: &str = "vertex";
 const FACE: &str = "face";
 const AXES: [&str; 3] = ["x", "y", "z"];
 const CORNERS: [&str; 2] = ["vertex_indices", "vertex_index"];
 
-pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
+pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
     let mut reader = Reader::new(bytes);
     let header = Parser::<Skipped>::new().read_header(&mut reader);
     let header =
-        header.map_err(|error| Refused::at(TablePlace::Line(reader.line() as u64), short(&error)))?;
+        header.map_err(|error| ReadError::at(FileLocation::Line(reader.line() as u64), short(&error)))?;
     let num_vertices = check_header(&header)?;
     let line = reader.line() as u64;
     let mut payload = Payload { encoding: header.encoding, bytes: reader.into_inner(), line };
 
     let (mut vertices, mut triangles) = (Vec::new(), Vec::new());
-    let mut first_vertex = TablePlace::Whole;
+    let mut first_vertex = FileLocation::Whole;
     for element in header.elements.values() {
         payload.check_size(element)?;
         match element.name.as_str() {
             VERTEX => {
-                first_vertex = payload.place(VERTEX, 0);
+                first_vertex = payload.location(VERTEX, 0);
                 memory::reserve(&mut vertices, element.count, "vertices of a mesh")?;
                 payload.each(element, VERTEX, |_, Vertex(at)| {
                     vertices.push(at);
@@ -43,8 +43,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
             }
             FACE => {
                 memory::reserve(&mut triangles, element.count, "triangles of a mesh")?;
-                payload.each(element, FACE, |place, face: Face| {
-                    let corners = face.corners(num_vertices).map_err(|what| Refused::at(place, what))?;
+                payload.each(element, FACE, |location, face: Face| {
+                    let corners = face.corners(num_vertices).map_err(|what| ReadError::at(location, what))?;
                     memory::reserve_more(&mut triangles, corners.len(), "triangles of a mesh")?;
                     let [first, others @ ..] = &corners[..] else { return Ok(()) };
                     triangles.extend(others.windows(2).map(|pair| [*first, pair[0], pair[1]]));
@@ -55,26 +55,30 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, Refused> {
         }
     }
     Mesh::new(vertices, triangles).map_err(|error| match error {
-        Error::NonFinite { index, axis, value, .. } => Refused::at(
+        Error::NonFinite { index, axis, value, .. } => ReadError::at(
             after(first_vertex, index),
             format!("{value} on axis {axis}: coordinates must be finite"),
         ),
-        Error::CoordinateTooLarge { index, axis, value, .. } => {
-            Refused::at(after(first_vertex, index), format!("{value:e} on axis {axis}: areas would overflow"))
-        }
-        other => Refused::Other(other),
+        Error::CoordinateTooLarge { index, axis, value, .. } => ReadError::at(
+            after(first_vertex, index),
+            format!("{value:e} on axis {axis}: areas would overflow"),
+        ),
+        other => ReadError::Other(other),
     })
 }
 
-/// The number of vertices, if there is all in the header that a mesh needs.
-fn check_header(header: &Header) -> Result<usize, Refused> {
+/// Returns the number of vertices, if the header has everything that a mesh needs.
+fn check_header(header: &Header) -> Result<usize, ReadError> {
     let element = |name: &str| {
-        header.elements.get(name).ok_or_else(|| Refused::whole(format!("no element '{name}' in the header")))
+        header
+            .elements
+            .get(name)
+            .ok_or_else(|| ReadError::whole(format!("no element '{name}' in the header")))
     };
     let (vertex, face) = (element(VERTEX)?, element(FACE)?);
     for axis in AXES {
         if !matches!(vertex.properties.get(axis).map(|of| &of.data_type), Some(PropertyType::Scalar(_))) {
-            return Err(Refused::whole(format!(
+            return Err(ReadError::whole(format!(
                 "no number '{axis}' in the element '{VERTEX}' of the header"
             )));
         }
@@ -86,7 +90,7 @@ fn check_header(header: &Header) -> Result<usize, Refused> {
     let corners = CORNERS.iter().find_map(|name| face.properties.get(*name));
     if !corners.is_some_and(|corners| is_list(&corners.data_type)) {
         let name = CORNERS[0];
-        return Err(Refused::whole(format!(
+        return Err(ReadError::whole(format!(
             "no list of integers '{name}' in the element '{FACE}' of the header"
         )));
     }
@@ -97,7 +101,7 @@ fn check_header(header: &Header) -> Result<usize, Refused> {
 mod tests {
     use super::super::tests::{message, never_panics};
 
-    /// A square as a polygon and a triangle, with more than is asked for.
+    /// A square as a polygon and a triangle, with additional elements and properties.
     const HEADER: &str = "comment square\nelement vertex 4\nproperty double x\nproperty float y\nproperty uchar red\n\
         property short z\nelement edge 1\nproperty int a\nproperty list uchar float b\nelement face 3\n\
         property float q\nproperty list uchar int vertex_indices\nend_header\n";
@@ -116,7 +120,7 @@ mod tests {
         text
     }
 
-    /// Numbers in the order of bytes that `bytes` gives them.
+    /// Encodes numbers in the byte order that `order` produces.
     fn binary(format: &str, order: fn(&mut [u8])) -> Vec<u8> {
         fn put<const N: usize>(to: &mut Vec<u8>, mut little: [u8; N], order: fn(&mut [u8])) {
             order(&mut little);
@@ -151,16 +155,16 @@ mod tests {
     #[test]
     fn text_and_both_binaries_are_one_mesh() {
         for bytes in [text().into_bytes(), little(), big(), text().replace('\n', "\r\n").into_bytes()] {
-            let mesh = super::super::of_bytes("t.ply".as_ref(), &bytes).unwrap();
+            let mesh = super::super::read_bytes("t.ply".as_ref(), &bytes).unwrap();
             assert_eq!(mesh.vertices(), VERTICES.map(|(x, y, _, z)| [x as f32, y, z.into()]));
             assert_eq!(mesh.triangles(), [[0, 1, 2], [0, 2, 3], [3, 1, 0]]);
         }
         let none = text().replace("face 3", "face 0").replace("vertex_indices", "vertex_index");
-        assert!(super::super::of_bytes("t.ply".as_ref(), none.as_bytes()).unwrap().is_empty());
+        assert!(super::super::read_bytes("t.ply".as_ref(), none.as_bytes()).unwrap().is_empty());
     }
 
     #[test]
-    fn headers_that_are_refused() {
+    fn invalid_headers() {
         let with = |from: &str, to: &str| {
             assert!(text().contains(from), "{from}");
             message("t.ply", text().replace(from, to).as_bytes())
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_are_refused() {
+    fn invalid_items() {
         let with = |from: &str, to: &str| {
             assert!(text().contains(from), "{from}");
             message("t.ply", text().replacen(from, to, 1).as_bytes())
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_items_that_are_refused() {
+    fn invalid_binary_items() {
         let bytes = little();
         let faces = bytes.len() - (4 + 1 + 16) - (4 + 1 + 8) - (4 + 1 + 12);
         let with = |at: usize, value: &[u8]| {
@@ -250,17 +254,17 @@ mod tests {
     }
 
     #[test]
-    fn promises_of_nothing_are_not_waited_for() {
+    fn large_counts_of_empty_elements_are_rejected() {
         let header = |format: &str| {
             format!(
                 "ply\nformat {format} 1.0\nelement nothing 18446744073709551615\nelement vertex 0\nproperty float x\n\
              property float y\nproperty float z\nelement face 0\nproperty list uint uint vertex_index\nend_header\n"
             )
         };
-        let read = |bytes: &[u8]| super::super::of_bytes("t.ply".as_ref(), bytes);
+        let read = |bytes: &[u8]| super::super::read_bytes("t.ply".as_ref(), bytes);
         assert!(read(header("binary_little_endian").as_bytes()).unwrap().is_empty());
         assert!(message("t.ply", header("ascii").as_bytes()).contains("promises 18446744073709551615"));
-        // A list of 4 thousand million.
+        // A list of 4 billion entries.
         let mut long = header("binary_little_endian").replace("face 0", "face 1").into_bytes();
         long.extend([255; 8]);
         assert_eq!(message("t.ply", &long), "t.ply: face 0: cut short: the file ends here");

@@ -1,4 +1,4 @@
-//! Pairs as CSV. The rows of both tables are made text once, and then copied for each pair.
+//! CSV output of pairs. The rows of both tables are converted to text once, and copied for each pair.
 
 use csv::{ByteRecord, Writer};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::io::table::{Numbers, Table};
 use crate::memory;
 
-/// Bytes of text that are written at a time.
+/// The bytes of text written at a time.
 const CHUNK: usize = 1 << 16;
 
 /// Writes pairs as CSV.
@@ -17,7 +17,7 @@ pub(super) struct CsvPairs<'a, 'w> {
     tables: PairTable<'a>,
     path: &'a Path,
     to: &'w mut dyn Write,
-    /// The text of both tables, once there is a pair.
+    /// The text of both tables, after the first pair.
     texts: Option<[CsvRows; 2]>,
     has_header: bool,
 }
@@ -56,7 +56,7 @@ impl PairSink for CsvPairs<'_, '_> {
         }
         let texts = match self.texts.take() {
             Some(texts) => texts,
-            None => [CsvRows::of(self.tables.left)?, CsvRows::of(self.tables.right)?],
+            None => [CsvRows::new(self.tables.left)?, CsvRows::new(self.tables.right)?],
         };
         let mut chunk = Vec::with_capacity(2 * CHUNK);
         for (i, (&[left, right], meters)) in pairs.rows.iter().zip(pairs.meters).enumerate() {
@@ -80,7 +80,7 @@ impl PairSink for CsvPairs<'_, '_> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        // A table without pairs has a header, too.
+        // A table without pairs has a header too.
         self.header(false)
     }
 }
@@ -88,12 +88,12 @@ impl PairSink for CsvPairs<'_, '_> {
 /// Rows as CSV text.
 struct CsvRows {
     writer: Writer<Text>,
-    /// Where each row ends, the end of its line included.
+    /// The end of each row, including its line end.
     ends: Vec<u64>,
 }
 
 impl CsvRows {
-    fn of(table: &Table) -> Result<Self> {
+    fn new(table: &Table) -> Result<Self> {
         let mut rows = Self::with_capacity(table.len())?;
         table.each_row(|row| rows.push(row))?;
         Ok(rows)
@@ -115,19 +115,19 @@ impl CsvRows {
         &self.writer.get_ref().0
     }
 
-    /// A row without the end of its line.
+    /// Returns a row without its line end.
     fn row(&self, row: usize) -> &[u8] {
         let begin = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.text()[begin as usize..self.ends[row] as usize - 1]
     }
 }
 
-/// Nothing but memory can fail where text goes to memory.
+/// Writing to memory fails only if memory is exhausted.
 fn out_of_memory(_: io::Error) -> Error {
     memory::out_of_memory(CHUNK as u64, "text of a table")
 }
 
-/// Text in memory, which can be refused.
+/// Text in memory, with fallible allocation.
 struct Text(Vec<u8>);
 
 impl Write for Text {

@@ -1,4 +1,4 @@
-//! Pairs as GeoParquet: a group of rows, or several, for each batch.
+//! GeoParquet output of pairs: one or more row groups per batch.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) struct ParquetPairs<'a, 'w> {
     values: [Vec<Values>; 2],
     places: Values,
     path: &'a Path,
-    /// Where batches go: the file, before its columns are known, and then the writer.
+    /// The file, before its columns are known; then the writer.
     file: Option<&'w mut (dyn Write + Send)>,
     writer: Option<ParquetWriter<'w>>,
 }
@@ -30,15 +30,15 @@ impl<'a, 'w> ParquetPairs<'a, 'w> {
         Ok(Self { tables, values, places, path, file: Some(file), writer: None })
     }
 
-    /// The columns of both tables that have geometries, the left places first.
+    /// Returns the geometry columns, the left places first.
     fn geometries(&self) -> Vec<String> {
-        let own = [("left", self.tables.left), ("right", self.tables.right)].into_iter().filter_map(
-            |(side, table)| match table.place_columns(None, None) {
+        let table_geometries = [("left", self.tables.left), ("right", self.tables.right)]
+            .into_iter()
+            .filter_map(|(side, table)| match table.place_columns(None, None) {
                 Ok(PlaceColumns::Points(column)) => Some(format!("{side}.{}", table.columns()[column])),
                 _ => None,
-            },
-        );
-        std::iter::once("geometry".to_owned()).chain(own).collect()
+            });
+        std::iter::once("geometry".to_owned()).chain(table_geometries).collect()
     }
 }
 
@@ -51,10 +51,10 @@ impl PairSink for ParquetPairs<'_, '_> {
             Numbers::Integers(all) => Values::integers(all.clone()),
             Numbers::Floats(all) => Values::floats(all.clone()),
         });
-        let of_pairs = [("left_row", &ids[0]), ("right_row", &ids[1]), ("distance_m", &meters)];
-        let of_pairs = of_pairs.into_iter().chain(scores.as_ref().map(|scores| ("score", scores)));
+        let pair_columns = [("left_row", &ids[0]), ("right_row", &ids[1]), ("distance_m", &meters)];
+        let pair_columns = pair_columns.into_iter().chain(scores.as_ref().map(|scores| ("score", scores)));
         let mut columns: Vec<_> =
-            of_pairs.map(|(name, values)| Column { name: name.into(), values, rows: None }).collect();
+            pair_columns.map(|(name, values)| Column { name: name.into(), values, rows: None }).collect();
         let sides = [("left", self.tables.left), ("right", self.tables.right)];
         for (((side, table), values), rows) in sides.into_iter().zip(&self.values).zip(&rows) {
             columns.extend(table.columns().iter().zip(values).map(|(name, values)| Column {
@@ -73,7 +73,7 @@ impl PairSink for ParquetPairs<'_, '_> {
 
     fn finish(&mut self) -> Result<()> {
         if self.writer.is_none() {
-            // A table without pairs has columns, too.
+            // A table without pairs has columns too.
             self.take(Pairs { rows: &[], meters: &[], scores: None })?;
         }
         self.writer.take().map_or(Ok(()), ParquetWriter::finish)

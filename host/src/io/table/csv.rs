@@ -1,4 +1,4 @@
-//! CSV tables, held as bytes: columns are read as numbers, rows as they are.
+//! CSV tables, held as bytes. Columns are parsed on demand.
 
 use csv::ByteRecord;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::Path;
 #[cfg(feature = "parquet")]
 use super::Values;
 use super::{Numbers, PlaceColumns, finite, latitude, longitude};
-use crate::error::{Error, Result, TablePlace};
+use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
@@ -15,14 +15,14 @@ use crate::point::LonLat;
 #[derive(Clone, Debug)]
 pub(super) struct Csv {
     bytes: Vec<u8>,
-    /// Line of the header.
+    /// The line of the header.
     header: u64,
-    /// Where the record before each row ends.
+    /// The end of the record before each row.
     starts: Vec<u64>,
 }
 
 impl Csv {
-    /// The rows of a file, and the names of its columns.
+    /// Parses the rows of a file, and returns the names of its columns.
     pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Vec<String>)> {
         let mut csv = Self { bytes, header: 1, starts: Vec::new() };
         let mut starts = Vec::new();
@@ -58,7 +58,7 @@ impl Csv {
         self.starts.len()
     }
 
-    /// Line of the header.
+    /// Returns the line of the header.
     pub(super) fn header(&self) -> u64 {
         self.header
     }
@@ -100,15 +100,15 @@ impl Csv {
         Ok(integers.map_or(Numbers::Floats(floats), Numbers::Integers))
     }
 
-    /// The fields of a row, as text.
+    /// Returns the fields of a row, as text.
     pub(super) fn row(&self, row: usize) -> Vec<String> {
         let mut record = ByteRecord::new();
-        // It has been read before.
+        // The row has been read before, so this cannot fail.
         next(&mut self.rows_from(self.starts[row]), &mut record);
         record.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
     }
 
-    /// The values of all columns: integers or numbers if all fields that are not empty are, else text.
+    /// Returns the values of all columns. A column has integers or floats if all its nonempty fields do, else text.
     #[cfg(feature = "parquet")]
     pub(super) fn values(&self, num_columns: usize) -> Result<Vec<Values>> {
         (0..num_columns).map(|column| self.values_of(column)).collect()
@@ -122,19 +122,19 @@ impl Csv {
             let text = String::from_utf8_lossy(&record[column]);
             let trimmed = text.trim();
             if !trimmed.is_empty() {
-                add(
+                push_or_clear(
                     &mut integers,
                     Some(trimmed).filter(|text| is_plain(text)).and_then(|text| text.parse().ok()),
                 );
-                add(
+                push_or_clear(
                     &mut floats,
                     Some(trimmed).filter(|text| is_plain(text)).and_then(|text| number(text).ok()),
                 );
             }
-            texts.push(memory::copy_of_text(&text, "values of a column")?);
+            texts.push(memory::copy_text(&text, "values of a column")?);
             Ok(())
         })?;
-        // Nothing is known of a column without any value.
+        // A column without values is text.
         let numbers = match (integers, floats) {
             (Some(integers), _) if !integers.is_empty() => Values::integers(integers),
             (_, Some(floats)) if !floats.is_empty() => Values::floats(floats),
@@ -143,25 +143,25 @@ impl Csv {
         Ok(numbers.with_nulls(texts.iter().map(|text| !text.trim().is_empty())))
     }
 
-    /// Calls `look` with each row and where the record before it ends.
-    pub(super) fn each(&self, mut look: impl FnMut(u64, &ByteRecord) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with each row and the end of the record before it.
+    pub(super) fn each(&self, mut visit: impl FnMut(u64, &ByteRecord) -> Result<()>) -> Result<()> {
         let Some(&first) = self.starts.first() else { return Ok(()) };
         let (mut reader, mut record) = (self.rows_from(first), ByteRecord::new());
         for &start in &self.starts {
             next(&mut reader, &mut record);
-            look(start, &record)?;
+            visit(start, &record)?;
         }
         Ok(())
     }
 
-    /// Reads the rows behind a byte. The reader skips a byte order mark that its input begins with, which is part of a row here: so the input begins
-    /// with an empty line.
+    /// Reads the rows behind a byte. The reader skips a byte order mark at the begin of its input, which is part of a
+    /// row here; so the input begins with an empty line.
     fn rows_from(&self, start: u64) -> csv::Reader<impl Read + '_> {
         reader(b"\n".chain(&self.bytes[start as usize..]))
     }
 
-    /// Line of the record that begins behind a byte, from 1. Counted only for errors, and from the bytes: the reader's own count is
-    /// that of the end of the record before, which blank lines and CRLF separate from the start of this one.
+    /// Returns the line, from 1, of the record that begins behind a byte. It is counted only for errors, and from the
+    /// bytes: the reader's own count is the end of the previous record, and blank lines and CRLF lie in between.
     fn line(&self, end_of_last: u64) -> u64 {
         let end_of_last = (end_of_last as usize).min(self.bytes.len());
         let skipped =
@@ -179,20 +179,20 @@ fn reader<R: Read>(input: R) -> csv::Reader<R> {
 
 /// Reads the next record; false at the end.
 fn next(reader: &mut csv::Reader<impl Read>, record: &mut ByteRecord) -> bool {
-    // Bytes in memory, any number of fields, no UTF-8 asked for: nothing is left that could fail.
+    // Reading bytes from memory with any number of fields and without UTF-8 cannot fail.
     reader.read_byte_record(record).unwrap_or(false)
 }
 
-/// Adds to what all values are, or finds that not all are.
+/// Appends a value, or drops all values if one is missing.
 #[cfg(feature = "parquet")]
-fn add<T>(all: &mut Option<Vec<T>>, value: Option<T>) {
+fn push_or_clear<T>(all: &mut Option<Vec<T>>, value: Option<T>) {
     match (all.as_mut(), value) {
         (Some(values), Some(value)) => values.push(value),
         _ => *all = None,
     }
 }
 
-/// True for a number that is no more than that: codes may begin with zeros or a plus.
+/// Returns true for a plain number: codes may begin with zeros or a plus sign.
 #[cfg(feature = "parquet")]
 fn is_plain(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
@@ -203,7 +203,7 @@ fn is_plain(text: &str) -> bool {
     }
 }
 
-/// The number of a field, or why there is none.
+/// Parses a finite number, or returns the reason why the field is none.
 fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     match text.parse::<f64>() {
@@ -214,14 +214,19 @@ fn number(text: &str) -> Result<f64, String> {
 }
 
 fn error(path: &Path, line: u64, column: Option<&String>, what: String) -> Error {
-    Error::Table { path: path.into(), place: TablePlace::Line(line), column: column.cloned(), what }
+    Error::InvalidFile {
+        path: path.into(),
+        location: FileLocation::Line(line),
+        column: column.cloned(),
+        what,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::io::Table;
 
-    /// A reader skips a byte order mark at the beginning of its input, where rows do not begin.
+    /// A reader skips a byte order mark at the begin of its input, where no row begins.
     #[test]
     fn a_row_that_begins_with_a_byte_order_mark() {
         let file = tempfile::NamedTempFile::new().unwrap();

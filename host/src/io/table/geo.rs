@@ -1,11 +1,11 @@
-//! GeoParquet: which column has the points, and points as well-known binary.
+//! GeoParquet: the column of the points, and points as well-known binary.
 
 use serde_json::{Value, json};
 
-/// What the metadata of a file are called in it.
+/// The key of the metadata in a file.
 pub(super) const KEY: &str = "geo";
 
-/// The column of the places of a file, by its encoding.
+/// The column of the places of a file, by encoding.
 #[derive(Debug, PartialEq)]
 pub(super) enum Primary {
     /// Well-known binary.
@@ -14,20 +14,20 @@ pub(super) enum Primary {
     Point(String),
 }
 
-/// The column that metadata say has the places; or a column, and why it cannot be read.
+/// Returns the primary column of the metadata; or, as error, a column and the reason why it cannot be read.
 pub(super) fn primary(text: &str) -> Result<Primary, (Option<String>, String)> {
     let metadata: Value = serde_json::from_str(text)
         .map_err(|error| (None, format!("its geo metadata are no JSON: {error}")))?;
     let name = metadata["primary_column"].as_str();
     let name = name.ok_or_else(|| (None, "its geo metadata name no primary_column".to_owned()))?;
-    let refuse = |what| Err((Some(name.to_owned()), what));
+    let reject = |what| Err((Some(name.to_owned()), what));
     let Some(column) = metadata["columns"].get(name) else {
-        return refuse("the geo metadata do not say what it has".into());
+        return reject("the geo metadata do not say what it has".into());
     };
     match column.get("crs") {
-        // Longitudes and latitudes unless it says otherwise.
+        // The default is longitudes and latitudes.
         None => {}
-        Some(Value::Null) => return refuse(other_crs("unknown")),
+        Some(Value::Null) => return reject(other_crs("unknown")),
         Some(crs) => {
             let id = [&crs["id"]["authority"], &crs["id"]["code"]].map(|part| match part {
                 Value::String(text) => text.clone(),
@@ -36,21 +36,22 @@ pub(super) fn primary(text: &str) -> Result<Primary, (Option<String>, String)> {
             if !is_lon_lat(&id.join(":")) {
                 let name = crs["name"].as_str().unwrap_or("one without a name or an id");
                 let id = crs["id"].is_object().then(|| id.join(":"));
-                return refuse(other_crs(id.as_deref().unwrap_or(name)));
+                return reject(other_crs(id.as_deref().unwrap_or(name)));
             }
         }
     }
     match column["encoding"].as_str() {
         Some("WKB") => Ok(Primary::Wkb(name.to_owned())),
         Some("point") => Ok(Primary::Point(name.to_owned())),
-        Some(other) => refuse(format!("its encoding is '{other}'; expected points, as WKB or 'point'")),
-        None => refuse("the geo metadata do not say how it is encoded".into()),
+        Some(other) => reject(format!("its encoding is '{other}'; expected points, as WKB or 'point'")),
+        None => reject("the geo metadata do not say how it is encoded".into()),
     }
 }
 
-/// True for a reference system of longitudes and latitudes on WGS84. Files have longitudes first whatever its axes are.
+/// Returns true for a reference system of longitudes and latitudes on WGS84. Longitudes come first in files, whatever
+/// the axis order of the system.
 pub(super) fn is_lon_lat(id: &str) -> bool {
-    // With a height, which is not looked at, or without.
+    // With a height, which is ignored, or without.
     ["OGC:CRS84", "OGC:CRS84h", "EPSG:4326", "EPSG:4979", "srid:4326"]
         .iter()
         .any(|known| known.eq_ignore_ascii_case(id))
@@ -60,18 +61,19 @@ pub(super) fn other_crs(name: &str) -> String {
     format!("its reference system (CRS) is {name}; expected longitudes and latitudes: OGC:CRS84 or EPSG:4326")
 }
 
-/// Metadata of a file with points as well-known binary in the first of these columns, and geometries in the others.
+/// Returns the metadata of a file with points as well-known binary in the first of these columns, and geometries in the
+/// others.
 pub(crate) fn metadata(columns: &[String]) -> (String, String) {
     let column = |(i, name): (usize, &String)| {
         let types: &[&str] = if i == 0 { &["Point"] } else { &[] };
         (name.clone(), json!({ "encoding": "WKB", "geometry_types": types }))
     };
-    let of_columns: serde_json::Map<String, Value> = columns.iter().enumerate().map(column).collect();
-    let text = json!({ "version": "1.1.0", "primary_column": columns.first(), "columns": of_columns });
+    let column_metadata: serde_json::Map<String, Value> = columns.iter().enumerate().map(column).collect();
+    let text = json!({ "version": "1.1.0", "primary_column": columns.first(), "columns": column_metadata });
     (KEY.to_owned(), text.to_string())
 }
 
-/// A point in well-known binary.
+/// Encodes a point as well-known binary.
 pub(super) fn to_wkb([x, y]: [f64; 2]) -> Vec<u8> {
     let mut bytes = vec![1, 1, 0, 0, 0];
     bytes.extend(x.to_le_bytes());
@@ -79,24 +81,25 @@ pub(super) fn to_wkb([x, y]: [f64; 2]) -> Vec<u8> {
     bytes
 }
 
-/// The coordinates x and y of a point in well-known binary, or why there are none. Heights and measures are not looked at.
+/// Decodes the coordinates x and y of a point in well-known binary, or returns the reason why there are none. Heights
+/// and measures are ignored.
 pub(super) fn point(bytes: &[u8]) -> Result<[f64; 2], String> {
     let broken = || format!("{} bytes that are no well-known binary", bytes.len());
     let (&order, rest) = bytes.split_first().ok_or_else(broken)?;
-    let (of, rest) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
-    let of = match order {
-        0 => u32::from_be_bytes(*of),
-        1 => u32::from_le_bytes(*of),
+    let (geometry_type, rest) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
+    let geometry_type = match order {
+        0 => u32::from_be_bytes(*geometry_type),
+        1 => u32::from_le_bytes(*geometry_type),
         _ => return Err(broken()),
     };
     // Dimensions are in thousands (ISO), or in the highest bits (EWKB).
-    let dims = 2 + match of & 0xC000_0000 {
-        0 => [0, 1, 1, 2].get((of / 1000) as usize).copied().ok_or_else(broken)?,
+    let dims = 2 + match geometry_type & 0xC000_0000 {
+        0 => [0, 1, 1, 2].get((geometry_type / 1000) as usize).copied().ok_or_else(broken)?,
         0xC000_0000 => 2,
         _ => 1,
     };
-    let of = (of & 0x3FFF_FFFF) % 1000;
-    if of != 1 {
+    let geometry_type = (geometry_type & 0x3FFF_FFFF) % 1000;
+    if geometry_type != 1 {
         const NAMES: [&str; 6] = [
             "a line",
             "a polygon",
@@ -105,8 +108,10 @@ pub(super) fn point(bytes: &[u8]) -> Result<[f64; 2], String> {
             "several polygons",
             "a collection of geometries",
         ];
-        let name =
-            NAMES.get((of as usize).wrapping_sub(2)).copied().unwrap_or("a geometry of an unknown type");
+        let name = NAMES
+            .get((geometry_type as usize).wrapping_sub(2))
+            .copied()
+            .unwrap_or("a geometry of an unknown type");
         return Err(format!("{name}; expected a point"));
     }
     let coords = rest.as_chunks::<8>();

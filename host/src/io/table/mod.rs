@@ -2,6 +2,8 @@
 
 mod csv;
 #[cfg(feature = "parquet")]
+mod decode_error;
+#[cfg(feature = "parquet")]
 mod geo;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -23,28 +25,44 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use self::csv::Csv;
-use crate::error::{Error, Result, TablePlace};
+use crate::error::{Error, FileLocation, Result};
 use crate::point::LonLat;
 
-/// Names of columns, best first; case does not matter.
+/// Column names in order of preference; case is ignored.
 const LON: [&str; 5] = ["lon", "lng", "long", "longitude", "x"];
 const LAT: [&str; 3] = ["lat", "latitude", "y"];
-/// What Parquet files begin with.
+/// The first bytes of Parquet files.
 const PARQUET: [u8; 4] = *b"PAR1";
 
-/// A table of a file, whose columns are read as numbers, places or text when they are asked for.
+/// A table in a CSV or Parquet file, whose columns are read on demand as numbers, places or text.
 ///
-/// | file | what it is | memory |
+/// | file | contents | memory |
 /// |---|---|---|
-/// | CSV | a header line; UTF-8 with or without a byte order mark, any line ends, fields in quotes where they need them, blank lines skipped | the file's bytes, and 8 a row |
-/// | Parquet, with the feature `parquet` | all columns that are not within lists or maps, those within structs by their paths, as `bbox.xmin`; plain, or compressed by Snappy, zstd or gzip | its footer, and the columns that are read while they are |
+/// | CSV | a header line; UTF-8 with or without a byte order mark, any line ends, fields in quotes where necessary, blank lines skipped | the file's bytes, and 8 per row |
+/// | Parquet, with the feature `parquet` | all columns that are not within lists or maps, fields of structs by their paths, as `bbox.xmin`; uncompressed, or compressed by Snappy, zstd or gzip | the footer, and a column while it is read |
 ///
 /// Places are in two columns of degrees, or in the points of a GeoParquet file.
 ///
-/// Any bytes are read or refused. Lengths in a Parquet file are checked before the decoder or an allocation relies on them. Should the
-/// decoder panic in spite of that, it is an [`Error::Table`] too and prints nothing: for this the first Parquet file that is read puts a panic
-/// hook before the one that the process has, which leaves all other panics to that one. Where panics abort (`panic = "abort"`), that is
-/// the end of the process.
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("kauri-table-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("cities.csv");
+/// use kauri::io::{Numbers, Table};
+///
+/// std::fs::write(&path, "name,lon,lat,inhabitants\nStockholm,18.07,59.33,990000\n").unwrap();
+/// let table = Table::read(&path)?;
+/// let inhabitants = table.numbers(table.column("inhabitants")?)?;
+/// assert_eq!(inhabitants, Numbers::Integers(vec![990_000]));
+/// let places = table.places(table.place_columns(None, None)?)?;
+/// assert_eq!(places[0].lat, 59.33);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
+/// Invalid bytes give an error. Lengths in a Parquet file are checked before the decoder or an allocation uses them. If
+/// the decoder panics nevertheless, that is an [`Error::InvalidFile`] too, and nothing is printed: the first Parquet
+/// file that is read installs a panic hook in front of the process's own hook, which still gets all other panics. With
+/// `panic = "abort"` such a panic ends the process.
 #[derive(Clone, Debug)]
 pub struct Table {
     path: PathBuf,
@@ -59,32 +77,32 @@ enum Rows {
     Parquet(parquet::Parquet),
 }
 
-/// The columns that have the places of a table.
+/// The columns that hold the places of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlaceColumns {
-    /// Degrees.
+    /// Two columns of degrees.
     LonLat {
         /// The column of longitudes.
         lon: usize,
         /// The column of latitudes.
         lat: usize,
     },
-    /// Points as well-known binary.
+    /// One column of points as well-known binary.
     Points(usize),
 }
 
 /// The numbers of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
-    /// All of them are integers.
+    /// Integers.
     Integers(Vec<i64>),
-    /// Some are not.
+    /// Numbers, some of which are not integers.
     Floats(Vec<f64>),
 }
 
 impl Numbers {
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::Integers(integers) => integers.len(),
@@ -92,12 +110,12 @@ impl Numbers {
         }
     }
 
-    /// True if there are none.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of them as floats, integers rounded.
+    /// Converts to floats, rounding integers.
     pub fn into_floats(self) -> Vec<f64> {
         match self {
             Self::Integers(integers) => integers.into_iter().map(|integer| integer as f64).collect(),
@@ -107,42 +125,43 @@ impl Numbers {
 }
 
 impl Table {
-    /// Opens a file, of whichever form its first bytes are.
+    /// Opens a file. Its first bytes tell whether it is a Parquet or a CSV file.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read; [`Error::Table`] for an empty file, for a row of a CSV file with too few or too many fields, with
-    /// its line, for a Parquet file whose footer is broken, and for any Parquet file without the feature `parquet`.
+    /// [`Error::Io`] if it cannot be read; [`Error::InvalidFile`] for an empty file, for a row of a CSV file with too
+    /// few or too many fields, for a Parquet file with a broken footer, and for any Parquet file without the feature
+    /// `parquet`.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let of_path = |source| Error::Io { path: path.into(), source };
-        let mut file = File::open(path).map_err(of_path)?;
+        let io_error = |source| Error::Io { path: path.into(), source };
+        let mut file = File::open(path).map_err(io_error)?;
         let mut bytes = Vec::new();
-        file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut bytes).map_err(of_path)?;
+        file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut bytes).map_err(io_error)?;
         if bytes == PARQUET {
-            return Self::of_parquet(path, file);
+            return Self::from_parquet(path, file);
         }
-        file.read_to_end(&mut bytes).map_err(of_path)?;
-        Self::of_csv(path, bytes)
+        file.read_to_end(&mut bytes).map_err(io_error)?;
+        Self::from_csv(path, bytes)
     }
 
-    pub(super) fn of_csv(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+    pub(super) fn from_csv(path: &Path, bytes: Vec<u8>) -> Result<Self> {
         let (csv, columns) = Csv::new(path, bytes)?;
         Ok(Self { path: path.into(), columns, rows: Rows::Csv(csv) })
     }
 
     #[cfg(feature = "parquet")]
-    fn of_parquet(path: &Path, file: File) -> Result<Self> {
+    fn from_parquet(path: &Path, file: File) -> Result<Self> {
         let (parquet, columns) = parquet::Parquet::new(path, file)?;
         Ok(Self { path: path.into(), columns, rows: Rows::Parquet(parquet) })
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn of_parquet(path: &Path, _: File) -> Result<Self> {
+    fn from_parquet(path: &Path, _: File) -> Result<Self> {
         let what = "a Parquet file, which kauri reads if it is built with the feature `parquet`".to_owned();
-        Err(Error::Table { path: path.into(), place: TablePlace::Whole, column: None, what })
+        Err(Error::InvalidFile { path: path.into(), location: FileLocation::Whole, column: None, what })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Csv(csv) => csv.len(),
@@ -151,17 +170,18 @@ impl Table {
         }
     }
 
-    /// True if there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// The columns of a Parquet file that are within lists or maps: they are not read, and not among [`columns`](Self::columns).
+    /// Returns the columns of a Parquet file that are within lists or maps; they cannot be read, and are not in
+    /// [`columns`](Self::columns).
     pub fn nested_columns(&self) -> &[String] {
         match &self.rows {
             Rows::Csv(_) => &[],
@@ -170,23 +190,27 @@ impl Table {
         }
     }
 
-    /// The column of a name, in any case.
+    /// Returns the column with a name, ignoring case.
     ///
     /// # Errors
-    /// [`Error::Table`], with the names that there are.
+    /// [`Error::InvalidFile`], with the names of all columns.
     pub fn column(&self, name: &str) -> Result<usize> {
-        self.find(&[name]).ok_or_else(|| self.without(&format!("no column '{name}'")))
+        self.find(&[name]).ok_or_else(|| self.missing_column(&format!("no column '{name}'")))
     }
 
-    /// The first column of one of these names, the best first, in any case.
+    /// Returns the first column with one of these names, in order of preference, ignoring case.
     pub fn find(&self, names: &[&str]) -> Option<usize> {
-        names.iter().find_map(|wanted| self.columns.iter().position(|name| name.eq_ignore_ascii_case(wanted)))
+        names
+            .iter()
+            .find_map(|preferred| self.columns.iter().position(|name| name.eq_ignore_ascii_case(preferred)))
     }
 
-    /// The columns of places: those of the given names, else the points of a GeoParquet file, else columns of names that say so.
+    /// Returns the columns of the places: the given names, else the points of a GeoParquet file, else columns with
+    /// common names.
     ///
     /// # Errors
-    /// [`Error::Table`] if there are none, and for geometries that are no points or not in longitudes and latitudes (OGC:CRS84, EPSG:4326).
+    /// [`Error::InvalidFile`] if there are none, and for geometries that are not points in longitudes and latitudes
+    /// (OGC:CRS84, EPSG:4326).
     pub fn place_columns(&self, lon: Option<&str>, lat: Option<&str>) -> Result<PlaceColumns> {
         #[cfg(feature = "parquet")]
         if let (None, None, Rows::Parquet(parquet)) = (lon, lat, &self.rows)
@@ -196,18 +220,18 @@ impl Table {
         }
         let need = |given: Option<&str>, names: &[&str], what: &str| match given {
             Some(name) => self.column(name),
-            None => self
-                .find(names)
-                .ok_or_else(|| self.without(&format!("no column for the {what} ({})", names.join(", ")))),
+            None => self.find(names).ok_or_else(|| {
+                self.missing_column(&format!("no column for the {what} ({})", names.join(", ")))
+            }),
         };
         Ok(PlaceColumns::LonLat { lon: need(lon, &LON, "longitude")?, lat: need(lat, &LAT, "latitude")? })
     }
 
-    /// The places of these columns.
+    /// Reads the places of these columns.
     ///
     /// # Errors
-    /// [`Error::Table`] with place and column for what is missing, no number, no point, or out of the range of [`LonLat`];
-    /// [`Error::OutOfMemory`].
+    /// [`Error::InvalidFile`], with row and column, for missing values, values that are no number or point, and values
+    /// out of the range of [`LonLat`]; [`Error::OutOfMemory`].
     pub fn places(&self, columns: PlaceColumns) -> Result<Vec<LonLat>> {
         match &self.rows {
             Rows::Csv(csv) => csv.places(&self.path, &self.columns, columns),
@@ -216,31 +240,31 @@ impl Table {
         }
     }
 
-    /// The numbers of a column.
+    /// Reads the numbers of a column.
     ///
     /// # Errors
-    /// [`Error::Table`] with place and column for what is no finite number; [`Error::OutOfMemory`].
+    /// [`Error::InvalidFile`], with row and column, for values that are not finite numbers; [`Error::OutOfMemory`].
     pub fn numbers(&self, column: usize) -> Result<Numbers> {
         match &self.rows {
             Rows::Csv(csv) => csv.numbers(&self.path, &self.columns, column),
             #[cfg(feature = "parquet")]
             Rows::Parquet(parquet) => {
                 let values = parquet.values(&self.path, &self.columns, column)?;
-                values.numbers().map_err(|refused| refused.of(&self.path, &self.columns[column]))
+                values.numbers().map_err(|error| error.into_error(&self.path, &self.columns[column]))
             }
         }
     }
 
-    /// The texts of a column, without blanks around them; a null is an empty one, bytes are in hexadecimal digits.
+    /// Reads a column as text, without surrounding blanks; a null is an empty text, bytes become hexadecimal digits.
     ///
     /// # Errors
-    /// [`Error::Table`] for a Parquet file that is broken; [`Error::OutOfMemory`].
+    /// [`Error::InvalidFile`] for a broken Parquet file; [`Error::OutOfMemory`].
     pub fn texts(&self, column: usize) -> Result<Vec<String>> {
         let mut texts = crate::memory::vec_with_capacity(self.len(), "texts of a table")?;
         match &self.rows {
             Rows::Csv(csv) => csv.each(|_, record| {
                 let text = String::from_utf8_lossy(&record[column]);
-                texts.push(crate::memory::copy_of_text(text.trim(), "texts of a table")?);
+                texts.push(crate::memory::copy_text(text.trim(), "texts of a table")?);
                 Ok(())
             })?,
             #[cfg(feature = "parquet")]
@@ -253,10 +277,10 @@ impl Table {
         Ok(texts)
     }
 
-    /// The rows as text, in any order. Of a Parquet file all columns are read.
+    /// Returns access to the rows as text, in any order. For a Parquet file this reads all columns.
     ///
     /// # Errors
-    /// Those of [`texts`](Self::texts).
+    /// Errors of [`texts`](Self::texts).
     pub fn rows(&self) -> Result<TableRows<'_>> {
         Ok(TableRows(match &self.rows {
             Rows::Csv(csv) => Texts::Csv(csv),
@@ -265,23 +289,23 @@ impl Table {
         }))
     }
 
-    /// Calls `look` with the fields of each row, in order. Of a Parquet file all columns are read.
-    pub(super) fn each_row(&self, mut look: impl FnMut(&ByteRecord) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with the fields of each row, in order. For a Parquet file this reads all columns.
+    pub(super) fn each_row(&self, mut visit: impl FnMut(&ByteRecord) -> Result<()>) -> Result<()> {
         match &self.rows {
-            Rows::Csv(csv) => csv.each(|_, record| look(record)),
+            Rows::Csv(csv) => csv.each(|_, record| visit(record)),
             #[cfg(feature = "parquet")]
             Rows::Parquet(_) => {
                 let (columns, mut record) = (self.values()?, ByteRecord::new());
                 (0..self.len()).try_for_each(|row| {
                     record.clear();
                     columns.iter().for_each(|values| record.push_field(values.text(row).as_bytes()));
-                    look(&record)
+                    visit(&record)
                 })
             }
         }
     }
 
-    /// The values of all columns, of the types that they have; of a CSV file those that all their fields are of.
+    /// Reads the values of all columns, with their types. A column of a CSV file has the type of all its fields.
     #[cfg(feature = "parquet")]
     pub(crate) fn values(&self) -> Result<Vec<Values>> {
         match &self.rows {
@@ -292,15 +316,15 @@ impl Table {
         }
     }
 
-    /// An error of a table without a column that is asked for.
-    fn without(&self, what: &str) -> Error {
-        let place = match &self.rows {
-            Rows::Csv(csv) => TablePlace::Line(csv.header()),
+    /// Returns the error of a missing column, with the names of all columns.
+    fn missing_column(&self, what: &str) -> Error {
+        let location = match &self.rows {
+            Rows::Csv(csv) => FileLocation::Line(csv.header()),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(_) => TablePlace::Whole,
+            Rows::Parquet(_) => FileLocation::Whole,
         };
         let what = format!("{what}; the columns are: {}", self.columns.join(", "));
-        Error::Table { path: self.path.clone(), place, column: None, what }
+        Error::InvalidFile { path: self.path.clone(), location, column: None, what }
     }
 }
 
@@ -316,10 +340,10 @@ enum Texts<'a> {
 }
 
 impl TableRows<'_> {
-    /// The fields of a row.
+    /// Returns the fields of a row.
     ///
     /// # Panics
-    /// If there are not that many rows.
+    /// Panics if the row does not exist.
     pub fn row(&self, row: usize) -> Vec<String> {
         match &self.0 {
             Texts::Csv(csv) => csv.row(row),
@@ -329,17 +353,17 @@ impl TableRows<'_> {
     }
 }
 
-/// A finite number, or why it is refused.
+/// Checks that a number is finite; the error is the reason.
 fn finite(value: f64) -> Result<f64, String> {
     if value.is_finite() { Ok(value) } else { Err(format!("{value} is not a finite number")) }
 }
 
-/// Degrees within the range of places, or why they are refused.
+/// Checks that a longitude is in range; the error is the reason.
 fn longitude(value: f64) -> Result<f64, String> {
     degrees(value, "longitude", LonLat::MAX_LON)
 }
 
-/// The same.
+/// Checks that a latitude is in range; the error is the reason.
 fn latitude(value: f64) -> Result<f64, String> {
     degrees(value, "latitude", LonLat::MAX_LAT)
 }

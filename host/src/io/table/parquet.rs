@@ -1,9 +1,9 @@
-//! Parquet files: their columns, read one at a time.
+//! Parquet files, read column by column.
 //!
-//! The decoder of the crate `parquet` trusts files: it asserts what a broken one does not hold to, recurses and reserves memory by numbers
-//! in it, and panics, or aborts where memory ends. So a footer is checked before the decoder reads it (`footer`), pages are read and
-//! decompressed here (`pages`) and checked to the last length in them (`check`), and the decoder turns checked bytes into values. What may
-//! have been forgotten is caught in silence (`guarded`).
+//! The decoder of the crate `parquet` trusts files: given an invalid one, it asserts, recurses or reserves memory by
+//! numbers in the file, and panics, or aborts when memory is exhausted. Therefore a footer is checked before the
+//! decoder reads it (`footer`), pages are read and decompressed here (`pages`) and every length in them is checked
+//! (`check`); the decoder only turns checked bytes into values. A remaining panic is caught silently (`guarded`).
 
 mod check;
 mod encodings;
@@ -22,22 +22,22 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) use self::guarded::Failed;
 use self::guarded::guarded;
 use self::pages::Pages;
+use super::decode_error::DecodeError;
 use super::geo::{self, Primary};
-use super::values::{Reading, Refused, Values};
+use super::values::{CellError, ColumnReading, Values};
 use super::{PlaceColumns, latitude, longitude};
-use crate::error::{Error, Result, TablePlace};
+use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
-/// A file and the columns of it that are not within lists or maps.
+/// A file, and its columns that are not within lists or maps.
 #[derive(Clone)]
 pub(super) struct Parquet {
     file: Arc<File>,
     metadata: Arc<ParquetMetaData>,
-    /// Their numbers in the file.
+    /// The indices of these columns in the file.
     leaves: Vec<usize>,
     /// The names of the other columns.
     nested: Vec<String>,
@@ -51,9 +51,14 @@ impl fmt::Debug for Parquet {
 }
 
 impl Parquet {
-    /// A file, and the names of its columns.
+    /// Reads the footer of a file. Returns the names of its columns too.
     pub(super) fn new(path: &Path, file: File) -> Result<(Self, Vec<String>)> {
-        let error = |what| Error::Table { path: path.into(), place: TablePlace::Whole, column: None, what };
+        let error = |what| Error::InvalidFile {
+            path: path.into(),
+            location: FileLocation::Whole,
+            column: None,
+            what,
+        };
         let len = file.metadata().map_err(|source| Error::Io { path: path.into(), source })?.len();
         let metadata = guarded(|| {
             footer::check_bytes(&file, len)?;
@@ -61,9 +66,9 @@ impl Parquet {
             footer::check_metadata(&metadata, len)?;
             Ok(metadata)
         });
-        let metadata = metadata.map_err(|failed| failed.of(error))?;
+        let metadata = metadata.map_err(|failure| failure.into_error(error))?;
         let about = metadata.file_metadata();
-        // Rows have 32-bit ids everywhere else, and a number in a broken file may be any.
+        // Row ids are 32-bit, and the number in a broken file is arbitrary.
         let num_rows = u32::try_from(about.num_rows())
             .map_err(|_| error(format!("it has {} rows; expected at most {}", about.num_rows(), u32::MAX)))?;
         let columns = about.schema_descr().columns();
@@ -87,32 +92,32 @@ impl Parquet {
         self.metadata.file_metadata().schema_descr().column(self.leaves[column])
     }
 
-    /// All values of a column.
+    /// Reads all values of a column.
     pub(super) fn values(&self, path: &Path, columns: &[String], column: usize) -> Result<Values> {
-        let refuse = |what| Refused { row: None, what }.of(path, &columns[column]);
+        let invalid = |what| CellError { row: None, what }.into_error(path, &columns[column]);
         let of = self.leaf(column);
-        // Few bytes may stand for very many values.
+        // Few bytes can encode very many values.
         memory::check(self.num_rows as u64 * Values::bytes_each(&of), "values of a column")?;
-        let mut reading = Reading::new(&of);
+        let mut reading = ColumnReading::new(&of);
         for group in self.metadata.row_groups() {
             let pages = Pages::new(Arc::clone(&self.file), group.column(self.leaves[column]));
             guarded(|| {
-                let left = self.num_rows.saturating_sub(reading.len());
-                reading.read(get_column_reader(of.clone(), Box::new(pages)), left)
+                let remaining = self.num_rows.saturating_sub(reading.len());
+                reading.read(get_column_reader(of.clone(), Box::new(pages)), remaining)
             })
-            .map_err(|failed| failed.of(refuse))?;
+            .map_err(|error| error.into_error(invalid))?;
         }
         if reading.len() != self.num_rows {
-            return Err(refuse(format!("it has {} values in {} rows", reading.len(), self.num_rows)));
+            return Err(invalid(format!("it has {} values in {} rows", reading.len(), self.num_rows)));
         }
-        Ok(reading.done())
+        Ok(reading.finish())
     }
 
-    /// The columns of the points of a GeoParquet file; nothing if it is none.
+    /// Returns the columns of the points of a GeoParquet file; `None` for other files.
     pub(super) fn points(&self, path: &Path, columns: &[String]) -> Result<Option<PlaceColumns>> {
         let error = |column: Option<String>, what| {
-            let place = TablePlace::Whole;
-            Err(Error::Table { path: path.into(), place, column, what })
+            let location = FileLocation::Whole;
+            Err(Error::InvalidFile { path: path.into(), location, column, what })
         };
         let metadata = self.metadata.file_metadata();
         let pairs = metadata.key_value_metadata().into_iter().flatten();
@@ -136,7 +141,7 @@ impl Parquet {
         }
     }
 
-    /// The column that Parquet itself says has geometries, if there is one.
+    /// Returns the column with a geometry type of Parquet itself, if there is one.
     fn typed_points(&self) -> Result<Option<PlaceColumns>, (usize, String)> {
         let crs_of = |column: &usize| match self.leaf(*column).logical_type_ref() {
             Some(LogicalType::Geometry(of)) => Some(of.crs.clone()),
@@ -168,17 +173,18 @@ impl Parquet {
                         .bytes(row)
                         .and_then(geo::point)
                         .and_then(|[lon, lat]| Ok(LonLat::new(longitude(lon)?, latitude(lat)?)));
-                    let refused = |what| Refused { row: Some(row), what }.of(path, &columns[column]);
-                    found.push(place.map_err(refused)?);
+                    let cell_error =
+                        |what| CellError { row: Some(row), what }.into_error(path, &columns[column]);
+                    found.push(place.map_err(cell_error)?);
                 }
             }
             PlaceColumns::LonLat { lon, lat } => {
                 let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
                     let numbers = self.values(path, columns, column)?.numbers();
-                    let refused = |refused: Refused| refused.of(path, &columns[column]);
-                    let degrees = numbers.map_err(refused)?.into_floats();
+                    let cell_error = |error: CellError| error.into_error(path, &columns[column]);
+                    let degrees = numbers.map_err(cell_error)?.into_floats();
                     for (row, &value) in degrees.iter().enumerate() {
-                        of(value).map_err(|what| refused(Refused { row: Some(row), what }))?;
+                        of(value).map_err(|what| cell_error(CellError { row: Some(row), what }))?;
                     }
                     Ok::<_, Error>(degrees)
                 };
@@ -199,7 +205,7 @@ mod tests {
     use std::path::PathBuf;
     use tempfile::TempDir;
 
-    /// A file in a folder of its own.
+    /// Writes a file in a new folder.
     fn written(columns: &[(&str, Values)], metadata: Option<&str>) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
@@ -218,13 +224,13 @@ mod tests {
         Values::texts(values.iter().map(|text| (*text).to_owned()))
     }
 
-    /// The error of the places of a file, without its folder.
-    fn refused(columns: &[(&str, Values)], metadata: Option<&str>) -> String {
+    /// Returns the error of reading the places of a file, without its folder.
+    fn cell_error(columns: &[(&str, Values)], metadata: Option<&str>) -> String {
         let (folder, path) = written(columns, metadata);
         let table = Table::read(&path).unwrap();
         let places = table.place_columns(None, None).and_then(|columns| table.places(columns));
         let error = places.unwrap_err();
-        assert!(matches!(error, Error::Table { .. }), "{error:?}");
+        assert!(matches!(error, Error::InvalidFile { .. }), "{error:?}");
         error.to_string().replace(&format!("{}/", folder.path().display()), "")
     }
 
@@ -265,7 +271,7 @@ mod tests {
     fn places_of_geoparquet() {
         let places = [LonLat::new(18.07, 59.33), LonLat::new(-179.5, -90.0)];
         let (_, text) = geo_metadata(&["at".to_owned()]);
-        // What its metadata name comes before what looks like it.
+        // Metadata take precedence over column names.
         let columns = [("lon", Values::floats(vec![0.0; 2])), ("lat", Values::floats(vec![0.0; 2]))];
         let columns = [columns[0].clone(), columns[1].clone(), ("at", Values::points(&places))];
         let (_folder, path) = written(&columns, Some(&text));
@@ -280,7 +286,7 @@ mod tests {
     #[test]
     fn places_that_are_refused() {
         let floats = |values: [f64; 2]| Values::floats(values.to_vec());
-        let of = |lon: Values, lat: Values| refused(&[("lon", lon), ("lat", lat)], None);
+        let of = |lon: Values, lat: Values| cell_error(&[("lon", lon), ("lat", lat)], None);
         assert_eq!(
             of(floats([1.0, 2.0]), floats([3.0, 91.0])),
             "t.parquet: row 1: column 'lat': latitude 91 is not within ±90 degrees"
@@ -298,7 +304,7 @@ mod tests {
             "t.parquet: row 1: column 'lon': null; expected a number"
         );
         assert_eq!(
-            refused(&[("a", floats([1.0, 2.0]))], None),
+            cell_error(&[("a", floats([1.0, 2.0]))], None),
             "t.parquet: no column for the longitude (lon, lng, long, longitude, x); the columns are: a"
         );
     }
@@ -308,7 +314,7 @@ mod tests {
         let points = || Values::points(&[LonLat::new(1.0, 2.0), LonLat::new(3.0, 400.0)]);
         let with = |text: &str| {
             let text = format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{text}}}}}}}");
-            refused(&[("g", points())], Some(&text))
+            cell_error(&[("g", points())], Some(&text))
         };
         let wkb = "\"encoding\": \"WKB\"";
         assert_eq!(with(wkb), "t.parquet: row 1: column 'g': latitude 400 is not within ±90 degrees");
@@ -325,24 +331,24 @@ mod tests {
         assert_eq!(with("\"encoding\": \"point\""), "t.parquet: column 'g': points without fields x and y");
         let other = geo_metadata(&["h".to_owned()]).1;
         assert_eq!(
-            refused(&[("g", points())], Some(&other)),
+            cell_error(&[("g", points())], Some(&other)),
             "t.parquet: no column 'h', which its geo metadata name"
         );
         assert!(
-            refused(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are no JSON")
+            cell_error(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are no JSON")
         );
         let named = geo_metadata(&["g".to_owned()]).1;
         assert_eq!(
-            refused(&[("g", Values::integers(vec![1, 2]))], Some(&named)),
+            cell_error(&[("g", Values::integers(vec![1, 2]))], Some(&named)),
             "t.parquet: row 0: column 'g': it has numbers; expected points as bytes"
         );
         assert_eq!(
-            refused(&[("g", texts(&["", ""]))], Some(&named)),
+            cell_error(&[("g", texts(&["", ""]))], Some(&named)),
             "t.parquet: row 0: column 'g': 0 bytes that are no well-known binary"
         );
     }
 
-    /// Pairs written as Parquet, read again.
+    /// Writes pairs as Parquet, and reads them again.
     fn pairs(left: &Table, right: &Table, path: &Path) -> Table {
         let places = vec![LonLat::new(5.0, 6.0); left.len()];
         let scores = [Numbers::Integers(vec![7, 8]), Numbers::Integers(vec![9])];
@@ -367,14 +373,14 @@ mod tests {
         let names = "left_row right_row distance_m score left.code left.n left.x right.t right.e geometry";
         assert_eq!(table.columns().join(" "), names);
         let rows = table.rows().unwrap();
-        // Codes are no numbers, and what is missing is null.
+        // Codes are not numbers, and missing values are null.
         assert_eq!(rows.row(0)[..9], ["1", "0", "0.5", "7", "+8", "", "2.5", "b", ""]);
         assert_eq!(rows.row(1)[..9], ["0", "0", "1.25", "8", "007", "1", "", "b", ""]);
         assert_eq!(rows.row(2)[..9], ["1", "1", "1000000", "9", "+8", "", "2.5", "c\nd", ""]);
         assert_eq!(table.numbers(0).unwrap(), Numbers::Integers(vec![1, 0, 1]));
         let columns = table.place_columns(None, None).unwrap();
         assert_eq!(table.places(columns).unwrap(), [LonLat::new(5.0, 6.0); 3]);
-        // Types are kept, and geometries too.
+        // Types and geometries are kept.
         let again = pairs(&table, &right, &path("again.geoparquet"));
         assert_eq!(again.columns()[4 + 9], "left.geometry");
         assert_eq!(again.rows().unwrap().row(1)[4..13], rows.row(0)[..9]);

@@ -1,4 +1,4 @@
-//! The values of a column in memory, of any type that Parquet has.
+//! The values of a column in memory, of any type of Parquet.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -9,30 +9,30 @@ use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::parquet::Failed;
+use super::decode_error::DecodeError;
 use super::{Numbers, finite, geo};
-use crate::error::{Error, TablePlace};
+use crate::error::{Error, FileLocation};
 use crate::memory;
 use crate::point::LonLat;
 
-/// Values that are read at a time.
+/// The number of values read at a time.
 const BATCH: usize = 1 << 16;
-/// The place of a null.
+/// The value index of a null.
 const NULL: u32 = u32::MAX;
-/// Milliseconds that dates with a calendar are for, to both sides of 1970.
+/// The milliseconds before and after 1970 for which dates can be formatted.
 const CALENDAR: i64 = 8_000_000_000_000_000;
 
-/// The values of a column, a row each.
+/// The values of a column, one per row.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
-    /// Name and type in a file.
+    /// The name and type in a file.
     pub(super) of: TypePtr,
     pub(super) data: Data,
-    /// For each row the place of its value; nothing if no row has a null.
-    places: Option<Vec<u32>>,
+    /// The index of each row's value; `None` if no row is null.
+    value_indices: Option<Vec<u32>>,
 }
 
-/// Values that are not null, by their types in a file.
+/// The non-null values, by type in the file.
 #[derive(Clone, Debug)]
 pub(super) enum Data {
     Bools(Vec<bool>),
@@ -45,36 +45,36 @@ pub(super) enum Data {
     Fixed(Vec<FixedLenByteArray>),
 }
 
-/// What values mean.
+/// The meaning of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     Integers,
     Unsigned,
-    /// With so many digits behind the point.
+    /// Decimal numbers with this many digits after the point.
     Decimals(i32),
     Floats,
     Texts,
     Dates,
-    /// So many in a second.
-    Moments(i64),
+    /// Points in time, in this many units per second.
+    Timestamps(i64),
     Other,
 }
 
-/// A value that is refused, and why.
-pub(super) struct Refused {
+/// An invalid value of a column, with the reason.
+pub(super) struct CellError {
     pub(super) row: Option<usize>,
     pub(super) what: String,
 }
 
-impl Refused {
-    pub(super) fn of(self, path: &Path, column: &str) -> Error {
-        let place = self.row.map_or(TablePlace::Whole, |row| TablePlace::Row(row as u64));
-        Error::Table { path: path.into(), place, column: Some(column.to_owned()), what: self.what }
+impl CellError {
+    pub(super) fn into_error(self, path: &Path, column: &str) -> Error {
+        let location = self.row.map_or(FileLocation::Whole, |row| FileLocation::Row(row as u64));
+        Error::InvalidFile { path: path.into(), location, column: Some(column.to_owned()), what: self.what }
     }
 }
 
 impl Values {
-    /// Values of which none is null.
+    /// Creates a column of integers without nulls.
     pub(crate) fn integers(values: Vec<i64>) -> Self {
         Self::new(Physical::INT64, None, Data::Int64s(values))
     }
@@ -95,20 +95,20 @@ impl Values {
         Self::new(Physical::BYTE_ARRAY, None, Data::Bytes(values))
     }
 
-    /// The same with nulls in the rows that have no value.
+    /// Inserts nulls in the rows without a value.
     pub(super) fn with_nulls(mut self, has_value: impl Iterator<Item = bool>) -> Self {
-        let mut places = Places::default();
-        has_value.for_each(|has_value| places.push(has_value));
-        self.places = places.done();
+        let mut indices = ValueIndices::default();
+        has_value.for_each(|has_value| indices.push(has_value));
+        self.value_indices = indices.finish();
         self
     }
 
     fn new(physical: Physical, logical: Option<LogicalType>, data: Data) -> Self {
         let of = Type::primitive_type_builder("values", physical).with_logical_type(logical).build();
-        Self { of: Arc::new(of.expect("a type of Parquet")), data, places: None }
+        Self { of: Arc::new(of.expect("a type of Parquet")), data, value_indices: None }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let num_values = match &self.data {
@@ -121,10 +121,10 @@ impl Values {
             Data::Bytes(all) => all.len(),
             Data::Fixed(all) => all.len(),
         };
-        self.places.as_ref().map_or(num_values, Vec::len)
+        self.value_indices.as_ref().map_or(num_values, Vec::len)
     }
 
-    /// Bytes that a value takes at least.
+    /// Returns the least number of bytes of a value in memory.
     pub(super) fn bytes_each(of: &ColumnDescPtr) -> u64 {
         let bytes = match of.physical_type() {
             Physical::BOOLEAN => size_of::<bool>(),
@@ -136,29 +136,33 @@ impl Values {
         bytes as u64
     }
 
-    /// Bytes of the texts of all rows, as far as their lengths differ. Few bytes in a file may stand for many.
+    /// Returns the bytes of the texts of all rows, for types with texts of variable length. Few bytes in a file can
+    /// encode many.
     pub(super) fn bytes_of_texts(&self) -> u64 {
-        let num_rows = self.places.as_ref().map_or(usize::MAX, Vec::len);
+        let num_rows = self.value_indices.as_ref().map_or(usize::MAX, Vec::len);
         let sum = |len: &dyn Fn(usize) -> Option<usize>| {
             (0..num_rows)
-                .map_while(|row| self.place(row).map_or(Some(0), len))
+                .map_while(|row| self.value_index(row).map_or(Some(0), len))
                 .map(|len| len as u64)
                 .sum::<u64>()
         };
         match &self.data {
-            Data::Bytes(all) if self.meaning() == Meaning::Texts => sum(&|place| Some(all.get(place)?.len())),
-            Data::Bytes(all) => 2 * sum(&|place| Some(all.get(place)?.len())),
-            Data::Fixed(all) => 2 * sum(&|place| Some(all.get(place)?.len())),
+            Data::Bytes(all) if self.meaning() == Meaning::Texts => sum(&|index| Some(all.get(index)?.len())),
+            Data::Bytes(all) => 2 * sum(&|index| Some(all.get(index)?.len())),
+            Data::Fixed(all) => 2 * sum(&|index| Some(all.get(index)?.len())),
             _ => 0,
         }
     }
 
-    /// The type of a column of this name that has some of these values.
+    /// Returns the type of a column with this name that has some of these values.
     pub(super) fn type_in_file(&self, name: &str) -> Result<Type, ParquetError> {
         let info = self.of.get_basic_info();
         let has_nulls = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
-        let repetition =
-            if has_nulls || self.places.is_some() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let repetition = if has_nulls || self.value_indices.is_some() {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
+        };
         let mut builder = Type::primitive_type_builder(name, self.of.get_physical_type())
             .with_repetition(repetition)
             .with_converted_type(info.converted_type())
@@ -169,26 +173,26 @@ impl Values {
         builder.build()
     }
 
-    /// The place of a row's value among those that are not null.
-    pub(super) fn place(&self, row: usize) -> Option<usize> {
-        match &self.places {
+    /// Returns the index of a row's value among the non-null values.
+    pub(super) fn value_index(&self, row: usize) -> Option<usize> {
+        match &self.value_indices {
             None => Some(row),
-            Some(places) => Some(places[row]).filter(|&place| place != NULL).map(|place| place as usize),
+            Some(indices) => Some(indices[row]).filter(|&index| index != NULL).map(|index| index as usize),
         }
     }
 
-    /// Numbers, of which each row has one.
-    pub(super) fn numbers(&self) -> Result<Numbers, Refused> {
+    /// Returns the numbers of all rows; a null is an error.
+    pub(super) fn numbers(&self) -> Result<Numbers, CellError> {
         if let Some(row) =
-            self.places.as_ref().and_then(|places| places.iter().position(|&place| place == NULL))
+            self.value_indices.as_ref().and_then(|indices| indices.iter().position(|&index| index == NULL))
         {
-            return Err(Refused { row: Some(row), what: "null; expected a number".into() });
+            return Err(CellError { row: Some(row), what: "null; expected a number".into() });
         }
         let floats = |floats: Vec<f64>| {
             let first = floats.iter().enumerate().find_map(|(row, &value)| Some((row, finite(value).err()?)));
             match first {
                 None => Ok(Numbers::Floats(floats)),
-                Some((row, what)) => Err(Refused { row: Some(row), what }),
+                Some((row, what)) => Err(CellError { row: Some(row), what }),
             }
         };
         match (&self.data, self.meaning()) {
@@ -213,22 +217,22 @@ impl Values {
             }
             (Data::Floats(all), _) => floats(all.iter().map(|&value| value.into()).collect()),
             (Data::Doubles(all), _) => floats(all.clone()),
-            _ => Err(Refused { row: None, what: format!("it has {}; expected numbers", self.described()) }),
+            _ => Err(CellError { row: None, what: format!("it has {}; expected numbers", self.described()) }),
         }
     }
 
-    /// The bytes of a row, or why there are none.
+    /// Returns the bytes of a row, or the reason why there are none.
     pub(super) fn bytes(&self, row: usize) -> Result<&[u8], String> {
-        match (&self.data, self.place(row)) {
+        match (&self.data, self.value_index(row)) {
             (_, None) => Err("null; expected a point".into()),
-            (Data::Bytes(all), Some(place)) => Ok(all[place].data()),
+            (Data::Bytes(all), Some(index)) => Ok(all[index].data()),
             _ => Err(format!("it has {}; expected points as bytes", self.described())),
         }
     }
 
-    /// The value of a row as text; a null is empty.
+    /// Returns the value of a row as text; a null is empty.
     pub(super) fn text(&self, row: usize) -> String {
-        let Some(place) = self.place(row) else { return String::new() };
+        let Some(index) = self.value_index(row) else { return String::new() };
         let moment = |value: i64, in_second: i64| {
             let millis = i128::from(value) * 1000 / i128::from(in_second);
             match i64::try_from(millis) {
@@ -241,8 +245,8 @@ impl Values {
         };
         let meaning = self.meaning();
         match &self.data {
-            Data::Bools(all) => all[place].to_string(),
-            Data::Int32s(all) => match (all[place], meaning) {
+            Data::Bools(all) => all[index].to_string(),
+            Data::Int32s(all) => match (all[index], meaning) {
                 (value, Meaning::Unsigned) => (value as u32).to_string(),
                 (value, Meaning::Decimals(scale)) => decimal(value.into(), scale),
                 (value, Meaning::Dates) if i64::from(value).abs() < CALENDAR / 86_400_000 => {
@@ -250,20 +254,20 @@ impl Values {
                 }
                 (value, _) => value.to_string(),
             },
-            Data::Int64s(all) => match (all[place], meaning) {
+            Data::Int64s(all) => match (all[index], meaning) {
                 (value, Meaning::Unsigned) => (value as u64).to_string(),
                 (value, Meaning::Decimals(scale)) => decimal(value, scale),
-                (value, Meaning::Moments(in_second)) => moment(value, in_second),
+                (value, Meaning::Timestamps(in_second)) => moment(value, in_second),
                 (value, _) => value.to_string(),
             },
-            Data::Int96s(all) => moment(all[place].to_millis(), 1000),
-            Data::Floats(all) => all[place].to_string(),
-            Data::Doubles(all) => all[place].to_string(),
+            Data::Int96s(all) => moment(all[index].to_millis(), 1000),
+            Data::Floats(all) => all[index].to_string(),
+            Data::Doubles(all) => all[index].to_string(),
             Data::Bytes(all) if meaning == Meaning::Texts => {
-                String::from_utf8_lossy(all[place].data()).into_owned()
+                String::from_utf8_lossy(all[index].data()).into_owned()
             }
-            Data::Bytes(all) => hexadecimal(all[place].data()),
-            Data::Fixed(all) => hexadecimal(all[place].data()),
+            Data::Bytes(all) => hexadecimal(all[index].data()),
+            Data::Fixed(all) => hexadecimal(all[index].data()),
         }
     }
 
@@ -271,7 +275,7 @@ impl Values {
         match (&self.data, self.meaning()) {
             (_, Meaning::Texts) => "text",
             (_, Meaning::Dates) => "dates",
-            (_, Meaning::Moments(_)) | (Data::Int96s(_), _) => "points in time",
+            (_, Meaning::Timestamps(_)) | (Data::Int96s(_), _) => "points in time",
             (_, Meaning::Integers | Meaning::Unsigned | Meaning::Decimals(_) | Meaning::Floats) => "numbers",
             (Data::Bools(_), _) => "truth values",
             (Data::Bytes(_) | Data::Fixed(_), _) => "bytes",
@@ -292,7 +296,7 @@ impl Values {
             Some(LogicalType::Decimal(of)) if of.scale == 0 => return Meaning::Integers,
             Some(LogicalType::Decimal(of)) => return Meaning::Decimals(of.scale),
             Some(LogicalType::Date) => return Meaning::Dates,
-            Some(LogicalType::Timestamp(of)) => return Meaning::Moments(in_second(&of.unit)),
+            Some(LogicalType::Timestamp(of)) => return Meaning::Timestamps(in_second(&of.unit)),
             Some(LogicalType::String | LogicalType::Enum | LogicalType::Json) => return Meaning::Texts,
             Some(_) => return Meaning::Other,
             None => {}
@@ -303,8 +307,8 @@ impl Values {
             (ConvertedType::DECIMAL, _) if self.of.get_scale() == 0 => Meaning::Integers,
             (ConvertedType::DECIMAL, _) => Meaning::Decimals(self.of.get_scale()),
             (ConvertedType::DATE, _) => Meaning::Dates,
-            (ConvertedType::TIMESTAMP_MILLIS, _) => Meaning::Moments(1000),
-            (ConvertedType::TIMESTAMP_MICROS, _) => Meaning::Moments(1_000_000),
+            (ConvertedType::TIMESTAMP_MILLIS, _) => Meaning::Timestamps(1000),
+            (ConvertedType::TIMESTAMP_MICROS, _) => Meaning::Timestamps(1_000_000),
             (ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON, _) => Meaning::Texts,
             (ConvertedType::INT_8 | ConvertedType::INT_16, _)
             | (ConvertedType::INT_32 | ConvertedType::INT_64, _)
@@ -315,35 +319,35 @@ impl Values {
     }
 }
 
-/// The places of the values of rows.
+/// Builder of the value indices of rows.
 #[derive(Default)]
-struct Places {
-    places: Vec<u32>,
+struct ValueIndices {
+    indices: Vec<u32>,
     num_values: u32,
 }
 
-impl Places {
+impl ValueIndices {
     fn push(&mut self, has_value: bool) {
-        self.places.push(if has_value { self.num_values } else { NULL });
+        self.indices.push(if has_value { self.num_values } else { NULL });
         self.num_values += u32::from(has_value);
     }
 
-    /// Nothing if no row has a null.
-    fn done(self) -> Option<Vec<u32>> {
-        (self.places.len() > self.num_values as usize).then_some(self.places)
+    /// Returns the indices, or `None` if no row is null.
+    fn finish(self) -> Option<Vec<u32>> {
+        (self.indices.len() > self.num_values as usize).then_some(self.indices)
     }
 }
 
-/// A column while its values come in, from part to part of a file.
-pub(super) struct Reading {
+/// A column that is being read, part by part of a file.
+pub(super) struct ColumnReading {
     values: Values,
-    places: Places,
-    /// The level of values that are not null.
+    value_indices: ValueIndices,
+    /// The definition level of non-null values.
     max_level: i16,
     len: usize,
 }
 
-impl Reading {
+impl ColumnReading {
     pub(super) fn new(of: &ColumnDescPtr) -> Self {
         let data = match of.physical_type() {
             Physical::BOOLEAN => Data::Bools(Vec::new()),
@@ -355,23 +359,23 @@ impl Reading {
             Physical::BYTE_ARRAY => Data::Bytes(Vec::new()),
             Physical::FIXED_LEN_BYTE_ARRAY => Data::Fixed(Vec::new()),
         };
-        let values = Values { of: of.self_type_ptr(), data, places: None };
-        Self { values, places: Places::default(), max_level: of.max_def_level(), len: 0 }
+        let values = Values { of: of.self_type_ptr(), data, value_indices: None };
+        Self { values, value_indices: ValueIndices::default(), max_level: of.max_def_level(), len: 0 }
     }
 
-    /// Rows so far.
+    /// Returns the number of rows so far.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn done(self) -> Values {
-        Values { places: self.places.done(), ..self.values }
+    pub(super) fn finish(self) -> Values {
+        Values { value_indices: self.value_indices.finish(), ..self.values }
     }
 
-    /// Appends at most so many values.
-    pub(super) fn read(&mut self, reader: ColumnReader, most: usize) -> Result<(), Failed> {
-        let Self { values, places, max_level, len } = self;
-        let mut rows = Rows { places, max_level: *max_level, len, most };
+    /// Appends at most `most` values.
+    pub(super) fn read(&mut self, reader: ColumnReader, most: usize) -> Result<(), DecodeError> {
+        let Self { values, value_indices, max_level, len } = self;
+        let mut rows = RowAppender { value_indices, max_level: *max_level, len, most };
         match (reader, &mut values.data) {
             (ColumnReader::BoolColumnReader(reader), Data::Bools(all)) => rows.append(reader, all),
             (ColumnReader::Int32ColumnReader(reader), Data::Int32s(all)) => rows.append(reader, all),
@@ -388,27 +392,27 @@ impl Reading {
     }
 }
 
-/// Where rows are appended.
-struct Rows<'a> {
-    places: &'a mut Places,
+/// The target of appended rows.
+struct RowAppender<'a> {
+    value_indices: &'a mut ValueIndices,
     max_level: i16,
     len: &'a mut usize,
-    /// Rows that may still come.
+    /// The number of rows that may still be appended.
     most: usize,
 }
 
-impl Rows<'_> {
+impl RowAppender<'_> {
     fn append<T: DataType>(
         &mut self,
         mut reader: ColumnReaderImpl<T>,
         values: &mut Vec<T::T>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), DecodeError> {
         let mut levels = Vec::new();
-        // One more than there may be, to see that there are more.
-        let mut left = self.most + 1;
-        while left > 0 {
+        // One row more, to detect excess rows.
+        let mut remaining = self.most + 1;
+        while remaining > 0 {
             levels.clear();
-            let batch = left.min(BATCH);
+            let batch = remaining.min(BATCH);
             memory::reserve_more(values, batch, "values of a column")?;
             let levels_too = (self.max_level > 0).then_some(&mut levels);
             let (num_rows, _, _) = reader.read_records(batch, levels_too, None, values)?;
@@ -416,17 +420,17 @@ impl Rows<'_> {
                 break;
             }
             if self.max_level > 0 {
-                memory::reserve_more(&mut self.places.places, levels.len(), "values of a column")?;
-                levels.iter().for_each(|&level| self.places.push(level == self.max_level));
+                memory::reserve_more(&mut self.value_indices.indices, levels.len(), "values of a column")?;
+                levels.iter().for_each(|&level| self.value_indices.push(level == self.max_level));
             }
             *self.len += num_rows;
-            left -= num_rows.min(left);
+            remaining -= num_rows.min(remaining);
         }
         Ok(())
     }
 }
 
-/// A number with a point before its last digits.
+/// Formats a number with a decimal point before its last digits.
 fn decimal(value: i64, scale: i32) -> String {
     let scale = scale.max(0) as usize;
     let digits = format!("{:0width$}", value.unsigned_abs(), width = scale + 1);

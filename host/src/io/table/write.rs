@@ -1,4 +1,4 @@
-//! Parquet files out.
+//! Output of Parquet files.
 
 use parquet::basic::Compression;
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
@@ -16,28 +16,28 @@ use std::sync::Arc;
 use super::values::{Data, Values};
 use crate::error::{Error, Result};
 
-/// Rows that are written at a time, which others can read by themselves.
+/// The rows of a row group, which readers can read separately.
 const ROWS_OF_GROUP: usize = 1 << 20;
 
 /// A column of a file.
 pub(crate) struct Column<'a> {
     pub(crate) name: String,
     pub(crate) values: &'a Values,
-    /// The rows of the values that it has; all in order if none are named.
+    /// The rows of `values` to write; `None` for all rows in order.
     pub(crate) rows: Option<&'a [u32]>,
 }
 
-/// A file that is written group after group of rows, compressed by Snappy.
+/// A Parquet file, written row group by row group and compressed by Snappy.
 pub(crate) struct ParquetWriter<'w> {
     path: PathBuf,
     writer: SerializedFileWriter<&'w mut (dyn Write + Send)>,
 }
 
 impl<'w> ParquetWriter<'w> {
-    /// Begins a file with columns of the names and types of these.
+    /// Begins a file with the names and types of these columns.
     ///
     /// # Errors
-    /// [`Error::Io`] with `path`, which is for messages alone.
+    /// [`Error::Io`] with `path`, which is used only in messages.
     pub(crate) fn new(
         path: &Path,
         file: &'w mut (dyn Write + Send),
@@ -55,17 +55,17 @@ impl<'w> ParquetWriter<'w> {
             .build();
         let writer =
             schema.and_then(|schema| SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)));
-        Ok(Self { path: path.into(), writer: writer.map_err(|error| refused(path, error))? })
+        Ok(Self { path: path.into(), writer: writer.map_err(|error| write_error(path, error))? })
     }
 
-    /// Writes `num_rows` rows of the columns, which are those of the file.
+    /// Writes `num_rows` rows of the columns, which must be those of the file.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn write(&mut self, num_rows: usize, columns: &[Column<'_>]) -> Result<()> {
         for first in (0..num_rows).step_by(ROWS_OF_GROUP) {
             self.write_group(first..num_rows.min(first + ROWS_OF_GROUP), columns)
-                .map_err(|error| refused(&self.path, error))?;
+                .map_err(|error| write_error(&self.path, error))?;
         }
         Ok(())
     }
@@ -81,18 +81,18 @@ impl<'w> ParquetWriter<'w> {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Completes the file.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn finish(self) -> Result<()> {
         let Self { path, writer } = self;
-        writer.close().map(drop).map_err(|error| refused(&path, error))
+        writer.close().map(drop).map_err(|error| write_error(&path, error))
     }
 }
 
-/// The error of a file; one of the system keeps its kind.
-fn refused(path: &Path, error: ParquetError) -> Error {
+/// Converts an error of the writer; an error of the system keeps its kind.
+fn write_error(path: &Path, error: ParquetError) -> Error {
     let source = match error {
         ParquetError::External(error) => {
             error.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error)
@@ -105,37 +105,37 @@ fn refused(path: &Path, error: ParquetError) -> Error {
 impl Column<'_> {
     fn write(&self, rows: Range<usize>, to: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
         match (to, &self.values.data) {
-            (ColumnWriter::BoolColumnWriter(to), Data::Bools(all)) => self.write_of(rows, all, to),
-            (ColumnWriter::Int32ColumnWriter(to), Data::Int32s(all)) => self.write_of(rows, all, to),
-            (ColumnWriter::Int64ColumnWriter(to), Data::Int64s(all)) => self.write_of(rows, all, to),
-            (ColumnWriter::Int96ColumnWriter(to), Data::Int96s(all)) => self.write_of(rows, all, to),
-            (ColumnWriter::FloatColumnWriter(to), Data::Floats(all)) => self.write_of(rows, all, to),
-            (ColumnWriter::DoubleColumnWriter(to), Data::Doubles(all)) => self.write_of(rows, all, to),
-            (ColumnWriter::ByteArrayColumnWriter(to), Data::Bytes(all)) => self.write_of(rows, all, to),
+            (ColumnWriter::BoolColumnWriter(to), Data::Bools(all)) => self.write_values(rows, all, to),
+            (ColumnWriter::Int32ColumnWriter(to), Data::Int32s(all)) => self.write_values(rows, all, to),
+            (ColumnWriter::Int64ColumnWriter(to), Data::Int64s(all)) => self.write_values(rows, all, to),
+            (ColumnWriter::Int96ColumnWriter(to), Data::Int96s(all)) => self.write_values(rows, all, to),
+            (ColumnWriter::FloatColumnWriter(to), Data::Floats(all)) => self.write_values(rows, all, to),
+            (ColumnWriter::DoubleColumnWriter(to), Data::Doubles(all)) => self.write_values(rows, all, to),
+            (ColumnWriter::ByteArrayColumnWriter(to), Data::Bytes(all)) => self.write_values(rows, all, to),
             (ColumnWriter::FixedLenByteArrayColumnWriter(to), Data::Fixed(all)) => {
-                self.write_of(rows, all, to)
+                self.write_values(rows, all, to)
             }
-            // The column's type was made of its data.
+            // Cannot happen: the column's type was derived from its data.
             _ => Err(ParquetError::General(format!("the type of column '{}'", self.name))),
         }
     }
 
-    fn write_of<T: DataType>(
+    fn write_values<T: DataType>(
         &self,
         rows: Range<usize>,
         all: &[T::T],
         to: &mut ColumnWriterImpl<'_, T>,
     ) -> Result<(), ParquetError> {
-        let places = rows.map(|row| {
+        let indices = rows.map(|row| {
             let row = self.rows.map_or(row, |rows| rows[row] as usize);
-            self.values.place(row)
+            self.values.value_index(row)
         });
-        let (mut values, mut levels) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
-        for place in places {
-            levels.push(i16::from(place.is_some()));
-            values.extend(place.map(|place| all[place].clone()));
+        let (mut values, mut levels) = (Vec::with_capacity(indices.len()), Vec::with_capacity(indices.len()));
+        for index in indices {
+            levels.push(i16::from(index.is_some()));
+            values.extend(index.map(|index| all[index].clone()));
         }
-        // Of a column that may have no nulls they are not looked at.
+        // The levels are ignored for a column without nulls.
         to.write_batch(&values, Some(&levels), None)?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue};
 use crate::primitives::pairs::{Pairs, Source};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::block::places::BLOCK_ITEMS;
+use kauri_kernels::block::counting_rank::BLOCK_ITEMS;
 use kauri_kernels::join::best::{join_clip, join_keep_best, join_offer, join_settle, state};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::radix_key::Fold;

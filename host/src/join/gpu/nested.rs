@@ -7,7 +7,7 @@ use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
-use crate::primitives::top_k::{Best as BestKeys, BestOut, TopK};
+use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
 use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
@@ -261,7 +261,7 @@ where
     unsafe {
         let len = scores.len() / (size_of::<B>() / size_of::<u32>());
         let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
-        top.run(stream, temp, scores, order, BestOut { keys, ids })?;
+        top.run(stream, temp, scores, order, TopKOutput { keys, ids })?;
     }
     Ok(ids.read_only())
 }

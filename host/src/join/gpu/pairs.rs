@@ -12,7 +12,7 @@ use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::operator::Sum;
 use crate::primitives::order::{Ascending, NoValue};
 use crate::primitives::pairs::{Pairs, empty_view};
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::filter::join_filter;
 use kauri_kernels::join::pairs::{join_count, join_emit};
@@ -191,7 +191,7 @@ impl CountingPlan {
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
-            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)
+            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, ScanKind::Exclusive)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Building the left-balanced tree: split at the root's rank, then both sides at the same time.
+//! Builds the left-balanced tree: partitions the points at the root's rank, then builds both subtrees in parallel.
 
 use kauri_kernels::query::left_balanced::{in_order_rank, subtree_size};
 use kauri_kernels::thread::coord::Coord;
@@ -7,14 +7,14 @@ use std::cmp::Ordering;
 
 use crate::error::Result;
 use crate::kdtree::cpu::cell::Cell;
-use crate::kdtree::{SplitRule, num_axes};
+use crate::kdtree::options::SplitRule;
 use crate::memory;
 use crate::stats::Stats;
 
-/// Subtrees of at most this many points are built by one task.
-const SEQUENTIAL: usize = 4096;
+/// One task builds a subtree of at most this many points.
+const MAX_TASK_POINTS: usize = 4096;
 
-/// A point with its id. Moving it whole keeps every comparison free of indirect loads.
+/// A point with its id. Points are moved whole, so that comparisons need no indirect loads.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<C, const D: usize> {
     coords: [C; D],
@@ -25,7 +25,7 @@ pub(crate) struct Item<C, const D: usize> {
 pub(crate) struct Built<C, const D: usize> {
     pub(crate) nodes: Vec<[C; D]>,
     pub(crate) ids: Vec<u32>,
-    /// The axes of nodes that have children; empty if they go by levels.
+    /// The split axes of the inner nodes; empty if the axis follows from the level.
     pub(crate) axes: Vec<u8>,
 }
 
@@ -35,21 +35,21 @@ pub(crate) fn build<C: Coord, const D: usize>(
     rule: SplitRule,
     stats: &mut Stats,
 ) -> Result<Built<C, D>> {
-    // The caller has checked that ids are enough.
+    // The caller has checked that the ids fit.
     let n = points.len() as u32;
     let mut items: Vec<Item<C, D>> = memory::vec_with_capacity(points.len(), "points in build order")?;
     let mut nodes = memory::vec_with_capacity(points.len(), "nodes of the tree")?;
     let mut ids = memory::vec_with_capacity(points.len(), "ids of the nodes")?;
 
-    let num_axes = num_axes(points.len(), rule);
+    let num_axes = rule.num_stored_axes(points.len());
     let mut axes: Vec<u8> = memory::vec_with_capacity(num_axes, "axes of the nodes")?;
-    // In the order of the items, of which every one is a node.
+    // The axes in the order of `items`.
     let num_items = if num_axes > 0 { points.len() } else { 0 };
     let mut item_axes = memory::vec_with_capacity(num_items, "axes of the points")?;
     item_axes.resize(num_items, 0);
     stats.phase("split", || {
         let item = |(id, &coords): (usize, &[C; D])| Item { coords, id: id as u32 };
-        if points.len() <= SEQUENTIAL {
+        if points.len() <= MAX_TASK_POINTS {
             items.extend(points.iter().enumerate().map(item));
         } else {
             points.par_iter().enumerate().map(item).collect_into_vec(&mut items);
@@ -59,12 +59,12 @@ pub(crate) fn build<C: Coord, const D: usize>(
             SplitRule::Widest => split(&mut items, &mut item_axes, 0, n, Cell::of(points)),
         }
     });
-    stats.phase("place", || {
+    stats.phase("permute", || {
         let node = |s| {
             let item = items[in_order_rank(s, n) as usize];
             (item.coords, item.id)
         };
-        if points.len() <= SEQUENTIAL {
+        if points.len() <= MAX_TASK_POINTS {
             (nodes, ids) = (0..n).map(node).unzip();
         } else {
             (0..n).into_par_iter().map(node).unzip_into_vecs(&mut nodes, &mut ids);
@@ -75,20 +75,20 @@ pub(crate) fn build<C: Coord, const D: usize>(
     Ok(Built { nodes, ids, axes })
 }
 
-/// On which axis a node splits, and what its children go by.
-trait Axis<C, const D: usize>: Copy + Send + Sync {
+/// Chooses the split axis of a node.
+trait ChooseAxis<C, const D: usize>: Copy + Send + Sync {
     fn axis(&self) -> usize;
-    /// The children's, after a split at a coordinate.
+    /// Returns the values of the two children, after a split at a coordinate.
     fn children(self, at: C) -> [Self; 2];
 }
 
-/// One axis after the other.
+/// The axis follows from the level.
 #[derive(Clone, Copy)]
 struct ByLevel {
     axis: usize,
 }
 
-impl<C, const D: usize> Axis<C, D> for ByLevel {
+impl<C, const D: usize> ChooseAxis<C, D> for ByLevel {
     fn axis(&self) -> usize {
         self.axis
     }
@@ -98,7 +98,7 @@ impl<C, const D: usize> Axis<C, D> for ByLevel {
     }
 }
 
-impl<C: Coord, const D: usize> Axis<C, D> for Cell<C, D> {
+impl<C: Coord, const D: usize> ChooseAxis<C, D> for Cell<C, D> {
     fn axis(&self) -> usize {
         self.widest()
     }
@@ -108,47 +108,47 @@ impl<C: Coord, const D: usize> Axis<C, D> for Cell<C, D> {
     }
 }
 
-/// Puts the points of subtree `s` of a tree over `n` points in order of a walk left, node, right; and the axes of its nodes, unless
-/// there is no room for them.
-fn split<C: Coord, const D: usize, A: Axis<C, D>>(
+/// Arranges the points of subtree `s` of a tree over `n` points in in-order sequence (left subtree, node, right subtree). Writes the axes
+/// of the nodes in the same order, unless `axes` is empty.
+fn split<C: Coord, const D: usize, A: ChooseAxis<C, D>>(
     items: &mut [Item<C, D>],
     axes: &mut [u8],
     s: u32,
     n: u32,
-    by: A,
+    rule: A,
 ) {
     if items.len() <= 1 {
         return;
     }
     debug_assert_eq!(items.len(), subtree_size(s, n) as usize);
-    // More than one point: the left child exists, so its number fits.
-    let (left_child, axis) = (2 * s + 1, by.axis());
+    // With two points or more the left child exists, so its number fits.
+    let (left_child, axis) = (2 * s + 1, rule.axis());
     let pivot = subtree_size(left_child, n) as usize;
     let (left, item, right) = items.select_nth_unstable_by(pivot, |a, b| compare(a, b, axis));
     let (left_axes, rest) = axes.split_at_mut(pivot.min(axes.len()));
     let right_axes = match rest.split_first_mut() {
-        Some((own, right)) => {
-            *own = axis as u8;
+        Some((pivot_axis, right)) => {
+            *pivot_axis = axis as u8;
             right
         }
         None => rest,
     };
-    let [by_left, by_right] = by.children(item.coords[axis]);
-    // Without points on the right there is no task that could need the number of the right child.
+    let [left_rule, right_rule] = rule.children(item.coords[axis]);
+    // The sum can wrap only if the right subtree is empty; then the number is not used.
     let right_child = left_child.wrapping_add(1);
-    if left.len() > SEQUENTIAL {
+    if left.len() > MAX_TASK_POINTS {
         rayon::join(
-            || split(left, left_axes, left_child, n, by_left),
-            || split(right, right_axes, right_child, n, by_right),
+            || split(left, left_axes, left_child, n, left_rule),
+            || split(right, right_axes, right_child, n, right_rule),
         );
     } else {
-        split(left, left_axes, left_child, n, by_left);
-        split(right, right_axes, right_child, n, by_right);
+        split(left, left_axes, left_child, n, left_rule);
+        split(right, right_axes, right_child, n, right_rule);
     }
 }
 
-/// The order (coordinate, id) on one axis; ids differ, so nothing is ever equal. Written so that the test for `Less`,
-/// all that a partition asks for, compiles to code without branches.
+/// Compares two points by (coordinate, id) on one axis. Ids are distinct, so the result is never `Equal` for two points. The partition
+/// only tests for `Less`, and this form of that test compiles to code without branches.
 #[inline(always)]
 fn compare<C: Coord, const D: usize>(a: &Item<C, D>, b: &Item<C, D>, axis: usize) -> Ordering {
     let less = |a: &Item<C, D>, b: &Item<C, D>| {

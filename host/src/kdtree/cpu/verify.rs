@@ -1,4 +1,4 @@
-//! Checking a tree in its stored form.
+//! The check of a tree.
 
 use kauri_kernels::thread::coord::Coord;
 
@@ -7,18 +7,18 @@ use crate::kdtree::cpu::cell::Cell;
 use crate::query::cpu::traversal::{Nodes, next_axis};
 use crate::query::ids::first_wrong;
 
-/// Subtrees of nodes from this number on are checked by one task.
+/// One task checks the whole subtree of a node from this number on.
 const PARALLEL_NODES: usize = 1024;
 
-/// The nearest ancestors that bound a node's region on every axis.
+/// The nearest ancestors that bound the points of a subtree on every axis.
 #[derive(Clone, Copy)]
-struct Region<const D: usize> {
+struct Bounds<const D: usize> {
     lower: [Option<u32>; D],
     upper: [Option<u32>; D],
 }
 
-/// Every id once, every node between the ancestors that bound its region in the order (coordinate, id) of each axis, and split on
-/// the axis of its level or the widest of its cell.
+/// Checks that each id occurs once, that each node lies between the ancestors that bound its subtree in the order (coordinate, id) of each
+/// axis, and that each node splits on the axis of its level, or on the widest axis of its cell if axes are stored.
 pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<()> {
     let Nodes { points, ids, axes, .. } = tree;
     if !axes.is_empty() && axes.len() != points.len() / 2 {
@@ -35,17 +35,18 @@ pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<
     if let Some((node, what)) = first_wrong(ids)? {
         return Err(corrupt(node, what));
     }
-    let region = Region { lower: [None; D], upper: [None; D] };
+    let bounds = Bounds { lower: [None; D], upper: [None; D] };
     let cell = (!axes.is_empty()).then(|| Cell::of(points));
-    check_subtree(tree, 0, 0, region, cell)
+    check_subtree(tree, 0, 0, bounds, cell)
 }
 
-/// Checks node `s`, on a level of `level_axis`, and everything below it; its cell is given if nodes split on the widest axis of it.
+/// Checks the subtree of node `s`. `level_axis` is the round-robin axis of its level. `cell` is its cell if nodes split on the widest axis
+/// of their cell.
 fn check_subtree<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     s: usize,
     level_axis: usize,
-    region: Region<D>,
+    bounds: Bounds<D>,
     cell: Option<Cell<C, D>>,
 ) -> Result<()> {
     let Nodes { points, ids, .. } = tree;
@@ -54,12 +55,12 @@ fn check_subtree<C: Coord, const D: usize>(
         if !point[a].is_finite() {
             return Err(corrupt(s, format!("{} on axis {a}", point[a].to_f64())));
         }
-        let tag = |s: usize| (points[s][a].key(), ids[s]);
-        let is_wrong = |lower: usize, upper: usize| tag(lower) >= tag(upper);
-        if let Some(ancestor) = region.lower[a].filter(|&lower| is_wrong(lower as usize, s)) {
+        let key = |s: usize| (points[s][a].key(), ids[s]);
+        let is_wrong = |lower: usize, upper: usize| key(lower) >= key(upper);
+        if let Some(ancestor) = bounds.lower[a].filter(|&lower| is_wrong(lower as usize, s)) {
             return Err(misplaced(points, ids, s, ancestor as usize, a, "right"));
         }
-        if let Some(ancestor) = region.upper[a].filter(|&upper| is_wrong(s, upper as usize)) {
+        if let Some(ancestor) = bounds.upper[a].filter(|&upper| is_wrong(s, upper as usize)) {
             return Err(misplaced(points, ids, s, ancestor as usize, a, "left"));
         }
     }
@@ -71,7 +72,7 @@ fn check_subtree<C: Coord, const D: usize>(
             format!("it splits on axis {axis}, but the widest of its cell is axis {widest}"),
         ));
     }
-    let (mut left, mut right) = (region, region);
+    let (mut left, mut right) = (bounds, bounds);
     left.upper[axis] = Some(s as u32);
     right.lower[axis] = Some(s as u32);
     let [left_cell, right_cell] = match cell {
@@ -97,8 +98,8 @@ fn misplaced<C: Coord, const D: usize>(
     axis: usize,
     side: &str,
 ) -> Error {
-    let tag = |s: usize| format!("({}, id {})", points[s][axis].to_f64(), ids[s]);
-    let (own, bound) = (tag(s), tag(ancestor));
+    let key = |s: usize| format!("({}, id {})", points[s][axis].to_f64(), ids[s]);
+    let (own, bound) = (key(s), key(ancestor));
     corrupt(s, format!("{own} on axis {axis} is on the {side} of node {ancestor}, which has {bound}"))
 }
 
@@ -153,7 +154,7 @@ mod tests {
         moved[2][1] = f32::NAN;
         assert!(reason(&moved, &[0, 3, 2, 1]).contains("NaN"));
 
-        // The box is wider along the first axis, and its left part along the second.
+        // The bounding box is wider along the first axis; the cell of its left child is wider along the second axis.
         let points = [[1.0f32, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 0.0]];
         let by_axes = |axes: &[u8]| {
             verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes, has_gaps: false, boxes: BoxesOf::NONE })

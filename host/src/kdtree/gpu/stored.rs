@@ -1,4 +1,4 @@
-//! Trees to files and from them. Files have nodes in level order, a GPU in the order of a walk in order.
+//! Copies trees between device memory and the arrays of files. Files store nodes in level order, a GPU in in-order sequence.
 
 use crate::point::with_dims;
 use kauri_kernels::query::left_balanced::{full_tree, in_order_rank, num_levels};
@@ -7,23 +7,23 @@ use rayon::prelude::*;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
-use crate::kdtree::SplitRule;
 use crate::kdtree::gpu::{GpuTree, level_order};
-use crate::kdtree::stored::{Loaded, Sections};
+use crate::kdtree::options::SplitRule;
+use crate::kdtree::sections::{LoadedSections, Sections};
 use crate::memory;
 use crate::point::check_each_coordinate;
 use crate::stats::Stats;
 use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
 
-/// Nodes that are brought to the device at a time, in the order that they have there, so that no whole copy of a file is made in host
-/// memory; and of these as many as a task puts in order.
-const PIECE: usize = 1 << 18;
-const PART: usize = 1 << 13;
+/// Nodes of one upload. Uploads in pieces need no second copy of a file in host memory.
+const UPLOAD_NODES: usize = 1 << 18;
+/// Nodes that one task permutes.
+const TASK_NODES: usize = 1 << 13;
 
 impl<C: Coord> GpuTree<C> {
-    /// A copy in host memory, in level order.
-    pub(crate) fn to_stored(&self) -> Result<Sections<'static, C>> {
+    /// Copies the arrays of the tree to host memory, in level order.
+    pub(crate) fn copy_sections(&self) -> Result<Sections<'static, C>> {
         let stream = self.index.stream()?;
         let ids = level_order(&self.index.ids.to_vec(&stream)?, "ids of the nodes")?;
         let in_order = self.index.room.front_to_vec(&stream, self.index.num_points() * self.index.dims)?;
@@ -35,19 +35,24 @@ impl<C: Coord> GpuTree<C> {
         Ok(Sections { coords: coords.into(), ids: ids.into(), axes: axes.into() })
     }
 
-    /// The tree of a file.
-    pub(crate) fn loaded(gpu: &Gpu, nodes: &Loaded<C>, dims: usize, stats: &mut Stats) -> Result<Self> {
+    /// Uploads the tree of a file.
+    pub(crate) fn from_sections(
+        gpu: &Gpu,
+        nodes: &LoadedSections<C>,
+        dims: usize,
+        stats: &mut Stats,
+    ) -> Result<Self> {
         let rule = if nodes.axes.is_empty() { SplitRule::RoundRobin } else { SplitRule::Widest };
         let mut tree = Self::uninitialized(gpu, nodes.ids.len(), dims, rule)?;
         if nodes.ids.is_empty() {
             return Ok(tree);
         }
         let stream = Stream::new(gpu)?;
-        // SAFETY: nobody else has the tree yet, and everything is waited for.
+        // SAFETY: nobody else has the tree yet, and the stream is synchronized.
         unsafe {
             stats.phase("upload", || {
                 let (room, num_coords) = (tree.index.room.slice_mut(), nodes.coords.len());
-                // What is behind the points is read with the last group of them.
+                // Kernels read whole groups of points, so the padding after the last point is read too.
                 stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
                 with_dims!(dims, D => {
                     let to = room.part(0, num_coords);
@@ -65,10 +70,10 @@ impl<C: Coord> GpuTree<C> {
     }
 }
 
-/// Copies what belongs to nodes, given in level order, to the device in the order of a walk in order.
+/// Uploads items of the nodes, given in level order, to the device in in-order sequence.
 ///
 /// # Safety
-/// That of [`Stream::upload`].
+/// As [`Stream::upload`].
 unsafe fn upload_in_order<W: NoUninit, T: Copy + Send + Sync>(
     stream: &Stream,
     to: SliceMut<'_, W>,
@@ -76,12 +81,12 @@ unsafe fn upload_in_order<W: NoUninit, T: Copy + Send + Sync>(
     words: impl Fn(&[T]) -> &[W],
 ) -> Result<()> {
     let Some(&first) = by_level.first() else { return Ok(()) };
-    let mut piece = memory::vec_with_capacity(by_level.len().min(PIECE), "nodes of a file in order")?;
-    for begin in (0..by_level.len()).step_by(PIECE) {
+    let mut piece = memory::vec_with_capacity(by_level.len().min(UPLOAD_NODES), "nodes of a file in order")?;
+    for begin in (0..by_level.len()).step_by(UPLOAD_NODES) {
         piece.clear();
-        piece.resize(PIECE.min(by_level.len() - begin), first);
-        let parts = piece.par_chunks_mut(PART).enumerate();
-        parts.for_each(|(i, part)| put_in_order(by_level, begin + i * PART, part));
+        piece.resize(UPLOAD_NODES.min(by_level.len() - begin), first);
+        let parts = piece.par_chunks_mut(TASK_NODES).enumerate();
+        parts.for_each(|(i, part)| gather_in_order(by_level, begin + i * TASK_NODES, part));
         let items = words(&piece);
         let at = begin * (items.len() / piece.len());
         // SAFETY: within the view; the rest is passed on to the caller.
@@ -90,23 +95,23 @@ unsafe fn upload_in_order<W: NoUninit, T: Copy + Send + Sync>(
     Ok(())
 }
 
-/// Fills `to` with what belongs to the nodes from the one at place `begin` of a walk in order.
-fn put_in_order<T: Copy>(by_level: &[T], begin: usize, to: &mut [T]) {
+/// Fills `to` with the items of the nodes of in-order ranks `begin..begin + to.len()`.
+fn gather_in_order<T: Copy>(by_level: &[T], begin: usize, to: &mut [T]) {
     let n = by_level.len() as u32;
     let (begin, end) = (begin as u32, (begin + to.len()) as u32);
     for level in 0..num_levels(n) {
-        // Nodes of a level are in the order of the walk.
+        // Within a level, in-order ranks rise with the node number.
         let (mut s, mut last) = (full_tree(level), full_tree(level + 1).min(n));
         while s < last {
             let middle = s + (last - s) / 2;
             (s, last) = if in_order_rank(middle, n) < begin { (middle + 1, last) } else { (s, middle) };
         }
         for s in s..full_tree(level + 1).min(n) {
-            let place = in_order_rank(s, n);
-            if place >= end {
+            let rank = in_order_rank(s, n);
+            if rank >= end {
                 break;
             }
-            to[(place - begin) as usize] = by_level[s as usize];
+            to[(rank - begin) as usize] = by_level[s as usize];
         }
     }
 }
@@ -116,16 +121,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_parts_is_that_of_the_whole() {
-        for n in (0..70).chain([PART - 1, PART, 3 * PART + 17]) {
+    fn parts_have_the_order_of_the_whole() {
+        for n in (0..70).chain([TASK_NODES - 1, TASK_NODES, 3 * TASK_NODES + 17]) {
             let in_order: Vec<u64> = (0..n as u64).collect();
             let by_level = level_order(&in_order, "test").unwrap();
-            for part in [1, 2, 7, PART] {
+            for part in [1, 2, 7, TASK_NODES] {
                 let mut to = vec![u64::MAX; n];
-                // Of a large tree one node at a time takes long.
-                if n < 100 || part == PART {
+                // One node at a time would take long for a large tree.
+                if n < 100 || part == TASK_NODES {
                     let parts = to.chunks_mut(part).enumerate();
-                    parts.for_each(|(i, to)| put_in_order(&by_level, i * part, to));
+                    parts.for_each(|(i, to)| gather_in_order(&by_level, i * part, to));
                     assert_eq!(to, in_order, "{n} nodes, {part} at a time");
                 }
             }

@@ -1,8 +1,8 @@
-//! Wald's builder in the memory of the points: sorts by swaps alone.
+//! Build by tags in place: a bitonic sort by swaps (Wald 2022; Batcher 1968).
 
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
-use crate::kdtree::gpu::Splits;
+use crate::kdtree::gpu::axes::SplitAxes;
 use crate::primitives::pairs::empty_view;
 use crate::query::gpu::NodesMut;
 use cuda_std::mem::SliceMut;
@@ -12,7 +12,7 @@ use kauri_kernels::kdtree::swaps::{
 use kauri_kernels::query::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 
-/// Temporary memory of a build.
+/// The scratch memory of a build.
 pub(crate) struct Swaps {
     tags: Region<u32>,
 }
@@ -22,17 +22,17 @@ impl Swaps {
         Self { tags: layout.reserve(num_points) }
     }
 
-    /// Builds the tree over points that are where the nodes will be.
+    /// Builds the tree over the points in the memory of the nodes.
     ///
     /// # Safety
-    /// There are as many as planned, and nothing else uses them until the stream has done the work.
+    /// The number of points is the planned one, and nothing else uses them until the stream has done the work.
     pub(crate) unsafe fn run<C: Coord>(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         dims: usize,
         nodes: NodesMut<'_, C>,
-        splits: Splits<'_, C>,
+        splits: SplitAxes<'_, C>,
     ) -> Result<()> {
         let tags = temp.view(self.tags);
         let (n, coords, no_ids) = (tags.len() as u64, nodes.coords.read_only(), empty_view().read_only());
@@ -40,11 +40,11 @@ impl Swaps {
         // SAFETY: passed on to the caller.
         unsafe {
             stream.launch_items::<kdtree_begin_swaps>(n, (nodes.ids, tags))?;
-            splits.find_by_tags(stream, coords, no_ids, dims as u32, 0)?;
-            // The last level needs no round: its points are alone in their subtrees.
+            splits.write_level_by_tags(stream, coords, no_ids, dims as u32, 0)?;
+            // The last level needs no sort: each of its subtrees is one point.
             for level in 0..num_levels(n as u32) - 1 {
                 points.sort(stream)?;
-                splits.find_by_tags(stream, coords, no_ids, dims as u32, level + 1)?;
+                splits.write_level_by_tags(stream, coords, no_ids, dims as u32, level + 1)?;
                 stream.launch_items::<kdtree_send_down>(n, (tags, level))?;
             }
             stream.launch_items::<kdtree_tags_to_places>(n, (tags,))?;
@@ -58,14 +58,14 @@ struct Tagged<'a, C> {
     nodes: NodesMut<'a, C>,
     tags: SliceMut<'a, u32>,
     dims: u32,
-    splits: Splits<'a, C>,
+    splits: SplitAxes<'a, C>,
 }
 
 impl<C: Coord> Tagged<'_, C> {
-    /// Sorts them by tag, coordinate and id.
+    /// Sorts the points by tag, coordinate and id.
     ///
     /// # Safety
-    /// Nodes, tags and axes are apart, of one number of points, and used by nothing else until the stream has done the work.
+    /// Nodes, tags and axes do not overlap and have one number of points. Nothing else uses them until the stream has done the work.
     unsafe fn sort(&self, stream: &Stream) -> Result<()> {
         let NodesMut { coords, ids } = self.nodes;
         let (tags, axes, dims) = (self.tags, self.splits.axes.read_only(), self.dims);
@@ -81,7 +81,7 @@ impl<C: Coord> Tagged<'_, C> {
             unsafe { stream.launch_items::<kdtree_swap<C>>(n.div_ceil(2 * stride) * stride, args) }
         };
         in_tiles(true)?;
-        // Two sorted halves at a time: mirrored the second, then by shorter and shorter strides.
+        // Merges two sorted halves: the first step compares with the mirrored second half, the others halve the stride.
         let mut half = tile;
         while half < n {
             swap(half, true)?;

@@ -1,8 +1,8 @@
-//! Wald's builder: tags and sorting (Wald 2022, section 4).
+//! Build by tags: one sort per level (Wald 2022, section 4).
 
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
-use crate::kdtree::gpu::Splits;
+use crate::kdtree::gpu::axes::SplitAxes;
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::query::gpu::NodesMut;
@@ -14,13 +14,13 @@ use kauri_kernels::query::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-/// Temporary memory of a build.
+/// The scratch memory of a build.
 pub(crate) struct Tags<C> {
     num_points: usize,
     dims: usize,
-    /// For each axis the rank of each point.
+    /// The rank of each point on each axis, axis by axis.
     ranks: Region<u32>,
-    /// Keys, wide enough for coordinates and for tags with ranks; twice, since sorting moves them to and fro.
+    /// Sort keys: coordinates, or tags with ranks. Double-buffered.
     keys: [Region<u64>; 2],
     ids: [Region<u32>; 2],
     sort_axis: RadixSort,
@@ -44,33 +44,33 @@ impl<C: Coord> Tags<C> {
         }
     }
 
-    /// The two pairs of arrays for sorting by keys of a type.
+    /// Returns the two buffers of a sort by keys of type `K`.
     fn pairs<'a, K>(&self, temp: &Temp<'a>) -> [Pairs<'a, K, u32>; 2] {
         [0, 1].map(|i| Pairs { keys: temp.view(self.keys[i].of_type()), values: temp.view(self.ids[i]) })
     }
 
-    /// The ranks of one axis.
+    /// Returns the ranks of one axis.
     fn axis_ranks<'a>(&self, temp: &Temp<'a>, axis: usize) -> SliceMut<'a, u32> {
-        // SAFETY: `axis` is one of the points, and the plan has ranks for each.
+        // SAFETY: the plan has ranks for every axis.
         unsafe { temp.view(self.ranks).part(axis * self.num_points, self.num_points) }
     }
 
-    /// Builds the tree over as many points as planned.
+    /// Builds the tree over the planned number of points.
     ///
     /// # Safety
-    /// Points and nodes are apart, and used by nothing else until the stream has done the work.
+    /// Points and nodes do not overlap, and nothing else uses them until the stream has done the work.
     pub(crate) unsafe fn run(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
         nodes: NodesMut<'_, C>,
-        splits: Splits<'_, C>,
+        splits: SplitAxes<'_, C>,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
             self.rank_axes(stream, temp, coords)?;
-            self.sort_and_send_down(stream, temp, coords, nodes, splits)
+            self.sort_levels(stream, temp, coords, nodes, splits)
         }
     }
 
@@ -82,12 +82,12 @@ impl<C: Coord> Tags<C> {
         let num_points = self.num_points;
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
         for axis in 0..self.dims {
-            let [pairs, room] = self.pairs::<C::Key>(temp);
+            let [pairs, other] = self.pairs::<C::Key>(temp);
             let args = (coords, pairs.keys, pairs.values, self.dims as u32, axis as u32);
-            // SAFETY: passed on to the caller; all other arrays are the plan's own.
+            // SAFETY: passed on to the caller; all other arrays belong to the plan.
             unsafe {
                 stream.launch_items::<kdtree_coordinate_keys<C>>(num_points as u64, args)?;
-                let [sorted, _] = self.sort_axis.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
+                let [sorted, _] = self.sort_axis.run(stream, temp, by, pairs.read_only(), [other, pairs])?;
                 let ranks = self.axis_ranks(temp, axis);
                 stream.launch_items::<kdtree_ranks>(num_points as u64, (sorted.values.read_only(), ranks))?;
             }
@@ -95,33 +95,33 @@ impl<C: Coord> Tags<C> {
         Ok(())
     }
 
-    /// The rounds: sort by tag and rank, send every point one level down; at the end each tag is a place.
+    /// Sorts by tag and rank once per level, and updates every tag to the child. At the end the tag of a point is its node.
     ///
     /// # Safety
-    /// As [`run`](Self::run), when points have ranks.
-    unsafe fn sort_and_send_down(
+    /// As [`run`](Self::run). The ranks are written.
+    unsafe fn sort_levels(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
         nodes: NodesMut<'_, C>,
-        splits: Splits<'_, C>,
+        splits: SplitAxes<'_, C>,
     ) -> Result<()> {
         let (n, dims) = (self.num_points, self.dims as u32);
         let (ranks, axes) = (temp.view(self.ranks).read_only(), splits.axes);
-        let [mut pairs, mut room] = self.pairs::<u64>(temp);
-        // SAFETY: passed on to the caller; all other arrays are the plan's own.
+        let [mut pairs, mut other] = self.pairs::<u64>(temp);
+        // SAFETY: passed on to the caller; all other arrays belong to the plan.
         unsafe {
-            splits.find_by_tags(stream, coords, empty_view().read_only(), dims, 0)?;
+            splits.write_level_by_tags(stream, coords, empty_view().read_only(), dims, 0)?;
             let args = (ranks, axes.read_only(), dims, pairs.keys, pairs.values);
             stream.launch_items::<kdtree_first_tags>(n as u64, args)?;
-            // The last level needs no round: its points are alone in their subtrees.
+            // The last level needs no sort: each of its subtrees is one point.
             for level in 0..num_levels(n as u32) - 1 {
                 // Tags of this level are below 2^(level + 1).
                 let by = SortBy::low_bits(u32::BITS + level + 1);
-                [pairs, room] = self.sort_tags.run(stream, temp, by, pairs.read_only(), [room, pairs])?;
+                [pairs, other] = self.sort_tags.run(stream, temp, by, pairs.read_only(), [other, pairs])?;
                 let ids = pairs.values.read_only();
-                splits.find_by_tags(stream, coords, ids, dims, level + 1)?;
+                splits.write_level_by_tags(stream, coords, ids, dims, level + 1)?;
                 let args = (pairs.keys, ids, ranks, axes.read_only(), dims, level);
                 stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
             }

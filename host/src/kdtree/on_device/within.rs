@@ -1,4 +1,5 @@
-//! The points within a distance of queries and in boxes, in buffers: of the caller's size, or of the size of what is found.
+//! Range queries in device memory: the points within a distance of queries, and the points in boxes. The caller chooses the capacity of
+//! the result buffers, or the call allocates buffers of the exact size.
 
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
@@ -7,18 +8,18 @@ use crate::point::Point;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
 use kauri_kernels::thread::coord::Coord;
 
-/// The prepared options hold the query: the radius of [`QueryOptions::radius`](crate::QueryOptions::radius), which
-/// there has to be, the mask, norm and periods. Rows are in the order of the tree, also of options that are `sorted`.
+/// The prepared options hold the radius ([`QueryOptions::radius`](crate::QueryOptions::radius), required), the mask, the norm and the
+/// periods. Rows are in the order of the tree, even if the options are `sorted`.
 impl<P: Point> KdTree<P> {
-    /// The number of points within the radius of every query, its border included: as [`SpatialIndex::count_within`](crate::SpatialIndex::count_within), in device memory.
-    /// One of `counts` a query.
+    /// Counts the points within the radius of every query (inclusive), as
+    /// [`SpatialIndex::count_within`](crate::SpatialIndex::count_within) does, in device memory. `counts` has one item per query.
     ///
-    /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated.
+    /// The call does not wait for the host. It allocates nothing if the workspace was used for that many queries before.
     ///
     /// # Errors
     /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::OtherTree`](crate::Error::OtherTree) if the options were prepared for another
     /// tree; [`Error::NoRadius`](crate::Error::NoRadius); [`Error::Shape`](crate::Error::Shape) if lengths do not agree;
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the driver.
     pub fn count_within_on(
         &self,
         stream: &Stream,
@@ -31,20 +32,20 @@ impl<P: Point> KdTree<P> {
         tree.count_on(stream, workspace, DeviceRangeQuery::Within(asked, queries), counts)
     }
 
-    /// The points within the radius of every query, its border included, as far as there is room: as [`SpatialIndex::within`](crate::SpatialIndex::within), in
-    /// device memory.
+    /// Finds the points within the radius of every query (inclusive), up to the capacity of `ids`, as
+    /// [`SpatialIndex::within`](crate::SpatialIndex::within) does, in device memory.
     ///
-    /// - `offsets`, one more than queries, are set to where each row begins and the last ends, whatever there is room for: the
-    ///   last is the number of points found ([`num_found`](crate::query::num_found)).
-    /// - `ids` may have any length. Point `i` of all rows goes to `ids[i]` if there is that item, and is left out otherwise; items
-    ///   behind the last point are not touched.
-    /// - `dist2`, if distances are wanted, has the length of `ids`.
+    /// - `offsets` has one item more than there are queries. Row `i` is `offsets[i]..offsets[i + 1]`, whatever the capacity is; the last
+    ///   offset is the number of points found ([`num_found`](crate::query::num_found)).
+    /// - `ids` may have any length. Result `i`, counted over all rows, is written to `ids[i]` if `i` is less than that length, and
+    ///   dropped otherwise. Items after the last result are unchanged.
+    /// - `dist2` receives the squared distances. It has the length of `ids`.
     ///
-    /// Nothing waits for the host, and once the workspace has been used for as many queries nothing is allocated. Memory beside
-    /// the buffers: 4 bytes a query, and 16 more to put queries in the order of the tree unless they are coherent or its own.
+    /// The call does not wait for the host. It allocates nothing if the workspace was used for that many queries before. Scratch memory:
+    /// 4 bytes per query, and 16 more to sort the queries, unless they are coherent or are the points of the tree.
     ///
     /// # Errors
-    /// Those of [`count_within_on`](KdTree::count_within_on).
+    /// The errors of [`count_within_on`](KdTree::count_within_on).
     #[allow(clippy::too_many_arguments)]
     pub fn within_on(
         &self,
@@ -60,13 +61,13 @@ impl<P: Point> KdTree<P> {
         tree.find_on(stream, workspace, DeviceRangeQuery::Within(asked, queries), offsets, ids, dist2)
     }
 
-    /// The same in buffers of exactly as much room as the points take, with their distances: waits for their number, and then
-    /// allocates. The points are there when the stream has done the work.
+    /// Finds the points within the radius of every query with their distances, in buffers of the exact size. The call waits for the number
+    /// of points found, and then allocates. The result is complete when the stream has done the work.
     ///
-    /// Memory: 4 bytes and a coordinate a point found, 8 bytes a query, and what [`within_on`](KdTree::within_on) takes.
+    /// Memory: 4 bytes and one coordinate per point found, 8 bytes per query, and the scratch memory of [`within_on`](KdTree::within_on).
     ///
     /// # Errors
-    /// Those of [`count_within_on`](KdTree::count_within_on); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number
+    /// The errors of [`count_within_on`](KdTree::count_within_on); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the number
     /// of points found, if the device has no memory for them.
     pub fn all_within_on(
         &self,
@@ -80,16 +81,18 @@ impl<P: Point> KdTree<P> {
     }
 }
 
-/// Boxes are given by their least and then their greatest coordinates, box after box, borders included; the host does not look at
-/// them, and one with a coordinate that is NaN has no points. Of the prepared options only the mask counts. For [`LonLat`](crate::LonLat) there is no such thing.
+/// `boxes` has the low and then the high corner of each box, one box after another; boxes include their borders. The host does not check
+/// them. A box with a NaN coordinate contains no points. Only the mask of the prepared options is used.
+/// [`LonLat`](crate::LonLat) points have no box queries.
 impl<C: Coord, const D: usize> KdTree<[C; D]>
 where
     [C; D]: Point<Coord = C>,
 {
-    /// The number of points in every box: as [`SpatialIndex::count_in_boxes`](crate::SpatialIndex::count_in_boxes), in device memory. One of `counts` a box.
+    /// Counts the points in every box, as [`SpatialIndex::count_in_boxes`](crate::SpatialIndex::count_in_boxes) does, in device memory.
+    /// `counts` has one item per box.
     ///
     /// # Errors
-    /// Those of [`count_within_on`](KdTree::count_within_on), but for the radius.
+    /// The errors of [`count_within_on`](KdTree::count_within_on), except for the radius.
     pub fn count_in_boxes_on(
         &self,
         stream: &Stream,
@@ -102,11 +105,11 @@ where
         tree.count_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes), counts)
     }
 
-    /// The points in every box, as far as there is room: as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes), in device memory; `offsets` and `ids` are those
-    /// of [`within_on`](KdTree::within_on). Memory beside the buffers: 4 bytes a box.
+    /// Finds the points in every box, up to the capacity of `ids`, as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes) does, in
+    /// device memory. [`within_on`](KdTree::within_on) describes `offsets` and `ids`. Scratch memory: 4 bytes per box.
     ///
     /// # Errors
-    /// Those of [`count_in_boxes_on`](KdTree::count_in_boxes_on).
+    /// The errors of [`count_in_boxes_on`](KdTree::count_in_boxes_on).
     pub fn in_boxes_on(
         &self,
         stream: &Stream,
@@ -120,11 +123,11 @@ where
         tree.find_on(stream, workspace, DeviceRangeQuery::InBoxes(asked, boxes), offsets, ids, None)
     }
 
-    /// The same in buffers of exactly as much room as the points take: waits for their number, and then allocates. The points
-    /// are there when the stream has done the work.
+    /// Finds the points in every box, in buffers of the exact size. The call waits for the number of points found, and then allocates. The
+    /// result is complete when the stream has done the work.
     ///
     /// # Errors
-    /// Those of [`count_in_boxes_on`](KdTree::count_in_boxes_on); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the
+    /// The errors of [`count_in_boxes_on`](KdTree::count_in_boxes_on); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the
     /// number of points found, if the device has no memory for them.
     pub fn all_in_boxes_on(
         &self,

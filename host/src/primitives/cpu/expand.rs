@@ -1,8 +1,8 @@
-//! Expand, see [the GPU's](crate::primitives::expand).
+//! Expand on the CPU; see [the GPU version](crate::primitives::expand).
 
 use rayon::prelude::*;
 
-/// Where each segment begins, and the number of outputs.
+/// Returns the begin of each segment, followed by the number of outputs.
 pub fn offsets(counts: &[u32]) -> Vec<u64> {
     let mut offsets: Vec<u64> = counts.iter().map(|&count| count.into()).chain([0]).collect();
     let mut sum = 0;
@@ -12,14 +12,14 @@ pub fn offsets(counts: &[u32]) -> Vec<u64> {
     offsets
 }
 
-/// For each output its segment and its number in it.
+/// Returns, for each output, its segment and its index in the segment.
 ///
 /// # Panics
 /// If there are 2^32 segments or more.
 pub fn expand(offsets: &[u64]) -> Vec<(u32, u32)> {
     assert!(u32::try_from(offsets.len()).is_ok(), "fewer than 2^32 segments");
-    let of = |(segment, ends): (usize, &[u64])| {
+    let outputs = |(segment, ends): (usize, &[u64])| {
         (0..(ends[1] - ends[0]) as u32).map(move |index| (segment as u32, index))
     };
-    offsets.par_windows(2).enumerate().flat_map_iter(of).collect()
+    offsets.par_windows(2).enumerate().flat_map_iter(outputs).collect()
 }

@@ -1,4 +1,4 @@
-//! Histograms, see [the GPU's](crate::primitives::histogram).
+//! Histograms on the CPU; see [the GPU version](crate::primitives::histogram).
 
 use kauri_kernels::primitives::histogram::{BinnedCoord, Bins};
 use kauri_kernels::thread::radix_key::{RADIX, RADIX_BITS, RadixKey};
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 /// Items of a task.
 const CHUNK: usize = 1 << 16;
 
-/// The number of items of each of `num_bins` bins of equal width from `low` to `high`.
+/// Returns the number of items in each of `num_bins` bins of equal width from `low` to `high`.
 pub fn even<C: BinnedCoord>(input: &[C], low: f64, high: f64, num_bins: usize) -> Vec<u64> {
     let bins = Bins { low: C::from_f64(low), high: C::from_f64(high), num_bins };
     count(input, num_bins, |&x, counts| {
@@ -17,7 +17,7 @@ pub fn even<C: BinnedCoord>(input: &[C], low: f64, high: f64, num_bins: usize) -
     })
 }
 
-/// The number of keys with each value of each byte, the lowest byte first.
+/// Returns the number of keys with each value of each byte, the lowest byte first: 256 counts per byte.
 pub fn digits<K: RadixKey>(keys: &[K]) -> Vec<u64> {
     count(keys, RADIX * size_of::<K>(), |key, counts| {
         for digit in 0..size_of::<K>() {

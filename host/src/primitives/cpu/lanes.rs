@@ -1,9 +1,9 @@
-//! What 32 lanes of a warp do together, by one thread: for the brackets of the kernels.
+//! Emulation of warp operations by one thread, with the same association as in the kernels.
 
 use kauri_kernels::thread::operator::Operator;
 use kauri_kernels::thread::words::Words;
 
-/// As the warp's reduction.
+/// Reduces 32 values like [`reduce`](kauri_kernels::warp::scan::reduce).
 pub(super) fn reduce<T: Words, O: Operator<T>>(mut lanes: [T; 32]) -> T {
     let mut width = 1;
     while width < 32 {
@@ -15,7 +15,7 @@ pub(super) fn reduce<T: Words, O: Operator<T>>(mut lanes: [T; 32]) -> T {
     lanes[0]
 }
 
-/// As the warp's inclusive scan.
+/// Scans 32 values like [`inclusive`](kauri_kernels::warp::scan::inclusive).
 pub(super) fn inclusive<T: Words, O: Operator<T>>(lanes: &mut [T; 32]) {
     let mut delta = 1;
     while delta < 32 {
@@ -26,7 +26,7 @@ pub(super) fn inclusive<T: Words, O: Operator<T>>(lanes: &mut [T; 32]) {
     }
 }
 
-/// Up to 32 values, then identities.
+/// Pads up to 32 values with identities.
 pub(super) fn padded<T: Words, O: Operator<T>>(values: &[T]) -> [T; 32] {
     let mut lanes = [O::IDENTITY; 32];
     lanes[..values.len()].copy_from_slice(values);

@@ -1,4 +1,4 @@
-//! Merge, see [the GPU's](crate::primitives::merge).
+//! Merge on the CPU; see [the GPU version](crate::primitives::merge).
 
 use super::merge_sort::compare;
 use kauri_kernels::thread::order::{ByKey, Carried, NoValue, Order};
@@ -6,7 +6,7 @@ use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
-/// Items of the result of a task.
+/// Output items per task.
 const CHUNK: usize = 1 << 14;
 
 /// Merges two sorted runs of keys.
@@ -23,23 +23,23 @@ pub fn merge_keys<K: Words, O: Order<K, NoValue> + ByKey>(first: &[K], second: &
     .collect()
 }
 
-/// Merges two sorted runs of pairs, each given by its keys and its values.
+/// Merges two sorted runs of (key, value) pairs.
 ///
 /// # Panics
-/// If a run has not as many values as keys.
+/// Panics if a run has not as many values as keys.
 pub fn merge_pairs<K: Words, O: Order<K, u32> + ByKey>(
     first: (&[K], &[u32]),
     second: (&[K], &[u32]),
 ) -> (Vec<K>, Vec<u32>) {
-    assert_eq!(first.0.len(), first.1.len(), "a value a key");
-    assert_eq!(second.0.len(), second.1.len(), "a value a key");
+    assert_eq!(first.0.len(), first.1.len(), "each key needs one value");
+    assert_eq!(second.0.len(), second.1.len(), "each key needs one value");
     let item = |(keys, values): (&[K], &[u32]), i: usize| (keys[i], values[i]);
     merge(first.0.len(), second.0.len(), |i| item(first, i), |i| item(second, i), compare::<K, u32, O>)
         .into_iter()
         .unzip()
 }
 
-/// Each task finds its part of the runs by merge path.
+/// Merges in parallel: each task finds its part of the runs by merge path.
 fn merge<K: Words, V: Carried>(
     first_len: usize,
     second_len: usize,
@@ -48,17 +48,18 @@ fn merge<K: Words, V: Carried>(
     compare: impl Fn(&(K, V), &(K, V)) -> Ordering + Sync,
 ) -> Vec<(K, V)> {
     let len = first_len + second_len;
-    let goes = |i: usize, j: usize| compare(&second(j), &first(i)) != Ordering::Less;
-    let split = |diagonal| kauri_kernels::thread::merge_path::split(first_len, second_len, diagonal, goes);
+    let first_precedes = |i: usize, j: usize| compare(&second(j), &first(i)) != Ordering::Less;
+    let split =
+        |diagonal| kauri_kernels::thread::merge_path::split(first_len, second_len, diagonal, first_precedes);
     let part = |chunk: usize| {
         let (begin, end) = (chunk * CHUNK, ((chunk + 1) * CHUNK).min(len));
         let mut i = split(begin);
         let mut j = begin - i;
         let mut merged = Vec::with_capacity(end - begin);
         while merged.len() < end - begin {
-            let takes_first = j == second_len || (i < first_len && goes(i, j));
-            merged.push(if takes_first { first(i) } else { second(j) });
-            (i, j) = if takes_first { (i + 1, j) } else { (i, j + 1) };
+            let from_first = j == second_len || (i < first_len && first_precedes(i, j));
+            merged.push(if from_first { first(i) } else { second(j) });
+            (i, j) = if from_first { (i + 1, j) } else { (i, j + 1) };
         }
         merged
     };

@@ -1,4 +1,4 @@
-//! Merge sort, see [the GPU's](crate::primitives::merge_sort).
+//! Merge sort on the CPU; see [the GPU version](crate::primitives::merge_sort).
 
 use crate::primitives::merge::no_lookup;
 use kauri_kernels::thread::coord::Coord;
@@ -7,7 +7,7 @@ use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
-/// The order as a comparison.
+/// Compares two pairs by order `O`.
 pub(super) fn compare<K: Words, V: Carried, O: Order<K, V> + ByKey>(a: &(K, V), b: &(K, V)) -> Ordering {
     let lookup = no_lookup();
     // SAFETY: orders by key look up nothing.
@@ -15,35 +15,35 @@ pub(super) fn compare<K: Words, V: Carried, O: Order<K, V> + ByKey>(a: &(K, V), 
     is_greater.cmp(&is_less)
 }
 
-/// The keys in order.
+/// Returns the keys in order.
 pub fn sort_keys<K: Words, O: Order<K, NoValue> + ByKey>(keys: &[K]) -> Vec<K> {
     let mut sorted = keys.to_vec();
     sorted.par_sort_by(|&a, &b| compare::<K, NoValue, O>(&(a, NoValue), &(b, NoValue)));
     sorted
 }
 
-/// The pairs in the order of their keys.
+/// Returns the pairs in the order of their keys.
 ///
 /// # Panics
-/// If there are not as many values as keys.
+/// Panics if there are not as many values as keys.
 pub fn sort_pairs<K: Words, O: Order<K, u32> + ByKey>(keys: &[K], values: &[u32]) -> (Vec<K>, Vec<u32>) {
-    assert_eq!(keys.len(), values.len(), "a value a key");
+    assert_eq!(keys.len(), values.len(), "each key needs one value");
     let mut sorted: Vec<(K, u32)> = keys.iter().copied().zip(values.iter().copied()).collect();
     sorted.par_sort_by(compare::<K, u32, O>);
     sorted.into_iter().unzip()
 }
 
-/// The points in the order of the super key that begins on axis `axis`: their coordinates on it, and their ids.
+/// Sorts points by the super key that begins on axis `axis`. Returns their coordinates on this axis, and their ids.
 ///
 /// # Panics
-/// If there is no such axis, or more than 2^32 points.
+/// Panics if there is no such axis, or if there are 2^32 points or more.
 pub fn sort_points<C: Coord, const D: usize>(points: &[[C; D]], axis: usize) -> (Vec<C>, Vec<u32>) {
-    assert!(axis < D, "there is no axis {axis}");
+    assert!(axis < D, "axis {axis} does not exist: points have {D} coordinates");
     let end = u32::try_from(points.len()).expect("at most 2^32 - 1 points");
     let mut ids: Vec<u32> = (0..end).collect();
-    let key = |id: u32, other: usize| points[id as usize][(axis + other) % D].key();
+    let key = |id: u32, offset: usize| points[id as usize][(axis + offset) % D].key();
     ids.par_sort_unstable_by(|&a, &b| {
-        let by_axes = (0..D).map(|other| key(a, other).cmp(&key(b, other)));
+        let by_axes = (0..D).map(|offset| key(a, offset).cmp(&key(b, offset)));
         by_axes.fold(Ordering::Equal, Ordering::then).then(a.cmp(&b))
     });
     (ids.iter().map(|&id| points[id as usize][axis]).collect(), ids)

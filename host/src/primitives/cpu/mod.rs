@@ -1,6 +1,26 @@
-//! The primitives on slices, by rayon, on the threads of the current pool: the same results as on a GPU, to the bit.
+//! The primitives on slices, by rayon, on the threads of the current pool. Results have the same bits as on a GPU.
 //!
-//! Where an operator is not associative to the bit (sums of floats), the brackets are where the kernels have them.
+//! Operators that are not associative to the bit (sums of floats) are applied with the same association as in the
+//! kernels.
+//!
+//! ```
+//! use kauri::primitives::cpu;
+//! use kauri::primitives::operator::Sum;
+//! use kauri::primitives::predicate::Below;
+//! use kauri::primitives::top_k::Best;
+//!
+//! let items = [5u32, 1, 4, 2];
+//! assert_eq!(cpu::reduce::reduce::<_, Sum>(&items), 12);
+//!
+//! let mut sums = [0; 4];
+//! cpu::scan::inclusive::<_, Sum>(&items, &mut sums);
+//! assert_eq!(sums, [5, 6, 10, 12]);
+//!
+//! assert_eq!(cpu::select::matching::<_, Below>(&items, 3), [1, 2]);
+//!
+//! let (keys, ids) = cpu::top_k::top_k(&items, 2, Best::Largest);
+//! assert_eq!((keys, ids), (vec![5, 4], vec![0, 2]));
+//! ```
 
 pub mod bounds;
 pub mod expand;

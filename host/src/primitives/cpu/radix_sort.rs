@@ -1,4 +1,4 @@
-//! Stable sorts by key, as those of [`primitives::radix_sort`](crate::primitives::radix_sort).
+//! Stable sorts by key on the CPU; see [the GPU version](crate::primitives::radix_sort).
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -6,7 +6,7 @@ use crate::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
 use kauri_kernels::thread::radix_key::sort_bits;
 use rayon::prelude::*;
 
-/// Sorts `keys` into `sorted`. Takes 16 bytes a key of temporary memory.
+/// Sorts `keys` into `sorted`. Takes 16 bytes of temporary memory per key.
 ///
 /// # Errors
 /// [`Shape`](Error::Shape) if the lengths differ, [`InvalidBits`](Error::InvalidBits), [`OutOfMemory`](Error::OutOfMemory).
@@ -17,10 +17,10 @@ pub fn sort_keys<K: SortKey>(keys: &[K], sorted: &mut [K], options: &RadixSortOp
     Ok(())
 }
 
-/// Sorts pairs of a key and a value by their keys. Takes 16 bytes a pair of temporary memory.
+/// Sorts (key, value) pairs by their keys. Takes 16 bytes of temporary memory per pair.
 ///
 /// # Errors
-/// As [`sort_keys`].
+/// Like [`sort_keys`].
 pub fn sort_pairs<K: SortKey, V: SortValue>(
     keys: &[K],
     values: &[V],
@@ -37,13 +37,13 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     Ok(())
 }
 
-/// The bits that count of each key and its index, in the order of the keys.
+/// Returns the compared bits and the index of each key, in the order of the keys.
 fn ranked<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
     let by = options.sort_by::<K>()?;
     let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
     let bits = |(i, &key): (usize, &K)| (sort_bits(key, by.order, by.begin_bit, by.end_bit), i);
     keys.par_iter().enumerate().map(bits).collect_into_vec(&mut ranked);
-    // All pairs differ, so that this is stable.
+    // All pairs differ, so an unstable sort gives a stable order.
     ranked.par_sort_unstable();
     Ok(ranked)
 }

@@ -1,4 +1,4 @@
-//! Scan, see [the GPU's](crate::primitives::scan).
+//! Scan on the CPU; see [the GPU version](crate::primitives::scan).
 
 use super::lanes;
 use kauri_kernels::block::tile::{WARPS, tile_items};
@@ -8,25 +8,25 @@ use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::GROUP;
 use rayon::prelude::*;
 
-/// Makes of each item what it and the items before it add up to.
+/// Writes the inclusive scan of the input.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths differ.
 pub fn inclusive<T: Words, O: Operator<T>>(input: &[T], output: &mut [T]) {
     scan::<T, O>(input, output, |_, with_item| with_item);
 }
 
-/// Makes of each item what the items before it add up to; the first becomes the operator's identity.
+/// Writes the exclusive scan of the input; the first item becomes the operator's identity.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths differ.
 pub fn exclusive<T: Words, O: Operator<T>>(input: &[T], output: &mut [T]) {
     scan::<T, O>(input, output, |before, _| before);
 }
 
-/// Writes for each item what `pick` takes of the sums without and with it.
+/// Scans the input; `pick` chooses between the sums without and with the item.
 fn scan<T: Words, O: Operator<T>>(input: &[T], output: &mut [T], pick: impl Fn(T, T) -> T + Sync) {
-    assert_eq!(input.len(), output.len(), "as many items come out as go in");
+    assert_eq!(input.len(), output.len(), "input and output must have the same length");
     let tiles = input.par_chunks(tile_items::<T, SCAN_ROWS>());
     let tile = |items: &[T]| Tile::<T, SCAN_ROWS>::new::<O>(items, T::PER_16);
     let mut before: Vec<T> = tiles.clone().map(|items| tile(items).sum).collect();
@@ -35,7 +35,7 @@ fn scan<T: Words, O: Operator<T>>(input: &[T], output: &mut [T], pick: impl Fn(T
     tiles.for_each(|((items, before), output)| tile(items).scan::<O>(items, before, output, &pick));
 }
 
-/// Makes of the sums of tiles what the tiles before each add up to, with the brackets of `FixedOrder`.
+/// Replaces the sums of tiles by their exclusive scan, with the association of `FixedOrder`.
 pub(super) fn fixed_order<T: Words, O: Operator<T>>(sums: &mut [T]) {
     let reduce = |values: &[T]| lanes::reduce::<T, O>(lanes::padded::<T, O>(values));
     let mut large_before = O::IDENTITY;
@@ -45,8 +45,8 @@ pub(super) fn fixed_order<T: Words, O: Operator<T>>(sums: &mut [T]) {
         for group in large.chunks_mut(GROUP) {
             before = O::combine(large_before, reduce(&group_sums));
             let sums = group.to_vec();
-            for (i, place) in group.iter_mut().enumerate() {
-                *place = O::combine(before, reduce(&sums[..i]));
+            for (i, slot) in group.iter_mut().enumerate() {
+                *slot = O::combine(before, reduce(&sums[..i]));
             }
             let (last, others) = sums.split_last().expect("a chunk has items");
             group_sums.push(O::combine(reduce(others), *last));
@@ -56,17 +56,17 @@ pub(super) fn fixed_order<T: Words, O: Operator<T>>(sums: &mut [T]) {
     }
 }
 
-/// The sums within a tile.
+/// The partial sums of a tile.
 pub(super) struct Tile<T, const ROWS: usize> {
-    /// For each warp, row and lane what the warp's items before the lane's 16 bytes add up to.
+    /// For each warp, row and lane, the sum of the warp's items before the lane's 16 bytes.
     pub(super) lanes_before: Vec<T>,
-    /// For each warp what the tile's warps before add up to.
+    /// For each warp, the sum of the tile's earlier warps.
     warps_before: [T; WARPS],
     pub(super) sum: T,
 }
 
 impl<T: Words, const ROWS: usize> Tile<T, ROWS> {
-    /// Sums up the items of a tile with the kernel's brackets; a lane has `per_16` in 16 bytes.
+    /// Sums the items of a tile with the kernel's association. A lane has `per_16` items in 16 bytes.
     pub(super) fn new<O: Operator<T>>(items: &[T], per_16: usize) -> Self {
         let mut lanes_before = Vec::with_capacity(WARPS * ROWS * 32);
         let mut warp_sums = [O::IDENTITY; 32];
@@ -90,7 +90,7 @@ impl<T: Words, const ROWS: usize> Tile<T, ROWS> {
         Self { lanes_before, warps_before, sum: warp_sums[31] }
     }
 
-    /// What the items before the warp of a lane add up to, with `before` the tile.
+    /// Returns the sum of all items before the warp of a lane, given the sum `before` the tile.
     pub(super) fn warp_before<O: Operator<T>>(&self, lane: usize, before: T) -> T {
         O::combine(before, self.warps_before[lane / (32 * ROWS)])
     }
@@ -99,9 +99,9 @@ impl<T: Words, const ROWS: usize> Tile<T, ROWS> {
         for (lane, (items, output)) in items.chunks(T::PER_16).zip(output.chunks_mut(T::PER_16)).enumerate() {
             let before = self.warp_before::<O>(lane, before);
             let mut sum = self.lanes_before[lane];
-            for (&item, place) in items.iter().zip(output) {
+            for (&item, slot) in items.iter().zip(output) {
                 let with_item = O::combine(sum, item);
-                *place = O::combine(before, pick(sum, with_item));
+                *slot = O::combine(before, pick(sum, with_item));
                 sum = with_item;
             }
         }

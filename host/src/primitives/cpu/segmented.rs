@@ -1,4 +1,4 @@
-//! Segmented scan and reduce, see [the GPU's](crate::primitives::segmented).
+//! Segmented scan and reduce on the CPU; see [the GPU version](crate::primitives::segmented).
 
 use super::scan::{Tile, fixed_order};
 use kauri_kernels::block::tile::tile_items;
@@ -8,34 +8,34 @@ use kauri_kernels::thread::operator::Operator;
 use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
 
-/// Makes of each item what it and the items of its segment before it add up to. An item whose head is not 0 begins one.
+/// Writes the inclusive scan of every segment. An item whose byte in `heads` is not 0 begins a segment.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths differ.
 pub fn inclusive<T: Words, O: Operator<T>>(input: &[T], heads: &[u8], output: &mut [T]) {
     scan::<T, O>(input, heads, output, |_, with_item| with_item);
 }
 
-/// Makes of each item what the items of its segment before it add up to; the first becomes the identity.
+/// Writes the exclusive scan of every segment; the first item of a segment becomes the operator's identity.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths differ.
 pub fn exclusive<T: Words, O: Operator<T>>(input: &[T], heads: &[u8], output: &mut [T]) {
     scan::<T, O>(input, heads, output, |before, _| before);
 }
 
-/// What each segment adds up to, the identity for an empty one.
+/// Returns the sum of each segment, the identity for an empty one.
 ///
 /// # Panics
-/// If the offsets do not ascend from 0 to the number of items.
+/// Panics if the offsets do not ascend from 0 to the number of items.
 pub fn reduce<T: Words, O: Operator<T>>(input: &[T], offsets: &[u64]) -> Vec<T> {
     let mut sums = input.to_vec();
     inclusive::<T, O>(input, &heads(offsets, input.len()), &mut sums);
-    let of = |ends: &[u64]| if ends[0] < ends[1] { sums[ends[1] as usize - 1] } else { O::IDENTITY };
-    offsets.windows(2).map(of).collect()
+    let sum = |ends: &[u64]| if ends[0] < ends[1] { sums[ends[1] as usize - 1] } else { O::IDENTITY };
+    offsets.windows(2).map(sum).collect()
 }
 
-/// A byte an item, 1 where a segment begins.
+/// Returns a byte per item, 1 where a segment begins.
 pub fn heads(offsets: &[u64], num_items: usize) -> Vec<u8> {
     let mut heads = vec![0; num_items];
     for &begin in offsets {
@@ -52,8 +52,8 @@ fn scan<T: Words, O: Operator<T>>(
     output: &mut [T],
     pick: impl Fn(T, T) -> T + Sync,
 ) {
-    assert_eq!(input.len(), heads.len(), "a head an item");
-    assert_eq!(input.len(), output.len(), "as many items come out as go in");
+    assert_eq!(input.len(), heads.len(), "each item needs one head");
+    assert_eq!(input.len(), output.len(), "input and output must have the same length");
     let tiles = input
         .par_chunks(tile_items::<T, SEGMENTED_ROWS>())
         .zip(heads.par_chunks(tile_items::<T, SEGMENTED_ROWS>()));
@@ -62,7 +62,7 @@ fn scan<T: Words, O: Operator<T>>(
             items.iter().zip(heads).map(|(&item, &head)| SinceHead::new(item, head != 0)).collect();
         Tile::<_, SEGMENTED_ROWS>::new::<Restarting<O>>(&items, T::PER_16)
     };
-    let mut before: Vec<SinceHead<T>> = tiles.clone().map(|of| tile(of).sum).collect();
+    let mut before: Vec<SinceHead<T>> = tiles.clone().map(|part| tile(part).sum).collect();
     fixed_order::<_, Restarting<O>>(&mut before);
     let tiles = tiles.zip(before).zip(output.par_chunks_mut(tile_items::<T, SEGMENTED_ROWS>()));
     tiles.for_each(|(((items, heads), before), output)| {
@@ -70,12 +70,12 @@ fn scan<T: Words, O: Operator<T>>(
         for (lane, output) in output.chunks_mut(T::PER_16).enumerate() {
             let before = sums.warp_before::<Restarting<O>>(lane, before).sum;
             let mut sum = sums.lanes_before[lane];
-            for (e, place) in output.iter_mut().enumerate() {
+            for (e, slot) in output.iter_mut().enumerate() {
                 let item = SinceHead::new(items[lane * T::PER_16 + e], heads[lane * T::PER_16 + e] != 0);
                 let without = if item.has_head() { O::IDENTITY } else { sum.sum };
                 sum = Restarting::<O>::combine(sum, item);
-                let of_warp = pick(without, sum.sum);
-                *place = if sum.has_head() { of_warp } else { O::combine(before, of_warp) };
+                let warp_sum = pick(without, sum.sum);
+                *slot = if sum.has_head() { warp_sum } else { O::combine(before, warp_sum) };
             }
         }
     });

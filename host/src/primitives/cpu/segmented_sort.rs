@@ -1,4 +1,4 @@
-//! Stable sorts of segments by key, as those of [`primitives::segmented_sort`](crate::primitives::segmented_sort).
+//! Stable sorts of segments by key on the CPU; see [the GPU version](crate::primitives::segmented_sort).
 
 use super::radix_sort::check;
 use crate::error::{Error, Result};
@@ -7,11 +7,11 @@ use crate::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
 use kauri_kernels::thread::radix_key::sort_bits;
 use rayon::prelude::*;
 
-/// Sorts the `keys` of each segment, from one offset up to the next, into the same segment of `sorted`. Takes 16 bytes a key
-/// of temporary memory.
+/// Sorts the `keys` of each segment into the same segment of `sorted`. Segment i has the items `offsets[i]..offsets[i +
+/// 1]`. Takes 16 bytes of temporary memory per key.
 ///
 /// # Errors
-/// [`Shape`](crate::Error::Shape) if the lengths differ, or offsets do not ascend from 0 to the number of keys;
+/// [`Shape`](crate::Error::Shape) if the lengths differ or the offsets do not ascend from 0 to the number of keys;
 /// [`InvalidBits`](crate::Error::InvalidBits), [`OutOfMemory`](crate::Error::OutOfMemory).
 pub fn sort_keys<K: SortKey>(
     keys: &[K],
@@ -25,10 +25,10 @@ pub fn sort_keys<K: SortKey>(
     Ok(())
 }
 
-/// Sorts the pairs of each segment by their keys. Takes 16 bytes a pair of temporary memory.
+/// Sorts the (key, value) pairs of each segment by their keys. Takes 16 bytes of temporary memory per pair.
 ///
 /// # Errors
-/// As [`sort_keys`].
+/// Like [`sort_keys`].
 pub fn sort_pairs<K: SortKey, V: SortValue>(
     keys: &[K],
     values: &[V],
@@ -46,7 +46,7 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     Ok(())
 }
 
-/// The bits that count of each key and its index, in the order of segments and keys.
+/// Returns the compared bits and the index of each key, in the order of segments and keys.
 fn ranked<K: SortKey>(keys: &[K], offsets: &[u64], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
     let by = options.sort_by::<K>()?;
     let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
@@ -64,7 +64,7 @@ fn ranked<K: SortKey>(keys: &[K], offsets: &[u64], options: &RadixSortOptions) -
         segments.push(segment);
         (rest, begin) = (others, begin + len);
     }
-    // All pairs of a segment differ, so that this is stable.
+    // All pairs of a segment differ, so an unstable sort gives a stable order.
     segments.into_par_iter().for_each(|segment| segment.sort_unstable());
     Ok(ranked)
 }

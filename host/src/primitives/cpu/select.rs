@@ -1,40 +1,40 @@
-//! Select and partition, see [the GPU's](crate::primitives::select).
+//! Select and partition on the CPU; see [the GPU version](crate::primitives::select).
 
 use kauri_kernels::thread::predicate::Predicate;
 use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
 
-/// Items of a task.
+/// Items per task.
 const CHUNK: usize = 1 << 14;
 
-/// The items whose flag is not 0, in their order.
+/// Returns the items whose flag is not 0, in input order.
 ///
 /// # Panics
-/// If there are not as many flags as items.
+/// Panics if there are not as many flags as items.
 pub fn flagged<T: Copy + Send + Sync>(input: &[T], flags: &[u8]) -> Vec<T> {
     partition_flagged(input, flags).0
 }
 
-/// The items whose flag is not 0, and the others, each in their order.
+/// Returns the items whose flag is not 0 and the other items, each in input order.
 ///
 /// # Panics
-/// If there are not as many flags as items.
+/// Panics if there are not as many flags as items.
 pub fn partition_flagged<T: Copy + Send + Sync>(input: &[T], flags: &[u8]) -> (Vec<T>, Vec<T>) {
-    assert_eq!(input.len(), flags.len(), "a flag an item");
+    assert_eq!(input.len(), flags.len(), "each item needs one flag");
     split(input, |i, _| flags[i] != 0)
 }
 
-/// The items of which predicate `P` holds, in their order.
+/// Returns the items that satisfy predicate `P`, in input order.
 pub fn matching<T: Words, P: Predicate<T>>(input: &[T], bound: T) -> Vec<T> {
     partition::<T, P>(input, bound).0
 }
 
-/// The items of which predicate `P` holds, and the others, each in their order.
+/// Returns the items that satisfy predicate `P` and the other items, each in input order.
 pub fn partition<T: Words, P: Predicate<T>>(input: &[T], bound: T) -> (Vec<T>, Vec<T>) {
     split(input, |_, item| P::holds(item, bound))
 }
 
-/// The items that `keeps` takes, by position and value, and the others.
+/// Returns the items for which `keeps` is true, given index and value, and the other items.
 pub(super) fn split<T: Copy + Send + Sync>(
     input: &[T],
     keeps: impl Fn(usize, T) -> bool + Sync,

@@ -1,14 +1,14 @@
-//! Top-k, see [the GPU's](mod@crate::primitives::top_k).
+//! Top-k on the CPU; see [the GPU version](mod@crate::primitives::top_k).
 
 use crate::primitives::top_k::Best;
 use kauri_kernels::thread::ranked::{KeyRanks, RankBits, RankKey, Ranked};
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
-/// The `k` best keys in order, and their positions; padded if there are fewer.
+/// Returns the `k` best keys in order, and their indices; padded if there are fewer keys.
 ///
 /// # Panics
-/// If there are 2^32 keys or more.
+/// Panics if there are 2^32 keys or more.
 pub fn top_k<K: RankKey>(keys: &[K], k: usize, best: Best) -> (Vec<K>, Vec<u32>) {
     let (ids, ranks) =
         (u32::try_from(keys.len()).expect("fewer than 2^32 keys"), KeyRanks::new(best.order::<K>()));
@@ -23,10 +23,10 @@ pub fn top_k<K: RankKey>(keys: &[K], k: usize, best: Best) -> (Vec<K>, Vec<u32>)
     items.iter().map(|item| (K::from_bits(ranks.bits(item.rank())), item.id())).unzip()
 }
 
-/// The same for every segment; a row a segment.
+/// Returns the `k` best keys of every segment, and their indices in `keys`; a row of `k` entries per segment.
 ///
 /// # Panics
-/// As [`top_k`], and if the offsets do not ascend from 0 to the number of keys.
+/// Panics like [`top_k`], and if the offsets do not ascend from 0 to the number of keys.
 pub fn top_k_segmented<K: RankKey>(keys: &[K], offsets: &[u64], k: usize, best: Best) -> (Vec<K>, Vec<u32>) {
     let row = |ends: &[u64]| {
         let (row, mut ids) = top_k(&keys[ends[0] as usize..ends[1] as usize], k, best);

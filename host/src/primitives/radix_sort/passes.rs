@@ -1,4 +1,4 @@
-//! The inner half: planned scratch memory, the histogram, and a pass a digit, on views.
+//! The sort on views: planned scratch memory, the histogram, and a pass per digit.
 
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::{Error, Result};
@@ -11,15 +11,15 @@ use kauri_kernels::primitives::radix_sort::onesweep::primitives_radix_sort_onesw
 use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RADIX, RADIX_BITS, RadixKey};
 
-/// Most digits of a key.
+/// The most digits of a key.
 const MAX_DIGITS: usize = 8;
 
-/// 32-bit words before those of the look-back: a row of places a digit, and tickets.
-const PLACES: usize = 2 * MAX_DIGITS * RADIX;
+/// The 32-bit words before those of the look-back: a row of digit begins per digit, and the tickets.
+const BEGIN_WORDS: usize = 2 * MAX_DIGITS * RADIX;
 const TICKETS: usize = 1 + MAX_DIGITS;
-const HEAD: usize = PLACES + TICKETS.next_multiple_of(2);
+const HEAD: usize = BEGIN_WORDS + TICKETS.next_multiple_of(2);
 
-/// By which bits items are sorted, and how keys are ordered.
+/// The bits by which items are sorted, and the order of keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SortBy {
     pub(crate) begin_bit: u32,
@@ -28,23 +28,23 @@ pub(crate) struct SortBy {
 }
 
 impl SortBy {
-    /// The lowest `bits` bits of unsigned keys.
+    /// Sorts unsigned keys by their lowest `bits` bits.
     pub(crate) fn low_bits(bits: u32) -> Self {
         Self { begin_bit: 0, end_bit: bits, order: KeyOrder::UNSIGNED }
     }
 
-    /// Unsigned keys that are below `end`, which is not 0.
+    /// Sorts unsigned keys below `end`, which is not 0.
     pub(crate) fn numbers_below(end: usize) -> Self {
         Self::low_bits(usize::BITS - (end - 1).leading_zeros())
     }
 
-    /// Number of passes.
+    /// Returns the number of passes.
     pub(crate) fn num_passes(&self) -> usize {
         (self.end_bit - self.begin_bit).div_ceil(RADIX_BITS) as usize
     }
 }
 
-/// Shape of the tiles, and whether items are counted in 64 bits.
+/// The tile shape, and whether items are counted in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) policy: RadixSortPolicy,
@@ -52,13 +52,13 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The best known one.
+    /// Returns the best known shape.
     pub(crate) fn of<K, V>(len: usize) -> Self {
         let wide = len > RADIX_SORT_NARROW_ITEMS;
         Self { policy: policy::radix_sort(size_of::<K>(), size_of::<V>(), len), wide }
     }
 
-    /// 32-bit words of look-back that a pass takes.
+    /// Returns the number of 32-bit words that the look-back of a pass takes.
     fn words(self, len: usize) -> usize {
         len.div_ceil(self.policy.tile_items()) * RADIX * if self.wide { 2 } else { 1 }
     }
@@ -68,24 +68,24 @@ impl Shape {
 #[derive(Clone, Copy)]
 pub(crate) struct RadixSort {
     shape: Shape,
-    /// Places and tickets, and twice the words of look-back: while a pass uses one set it clears the other.
+    /// Digit begins and tickets, then two sets of look-back words: while a pass uses one set it clears the other.
     scratch: Region<u32>,
 }
 
 impl RadixSort {
-    /// Plans sorts of up to `len` items, of which one runs at a time: they share their memory.
+    /// Plans sorts of up to `len` items in several shapes. Only one of them may run at a time: they share their memory.
     pub(crate) fn plan<const N: usize>(layout: &mut Layout, len: usize, shapes: [Shape; N]) -> [Self; N] {
         let words = shapes.iter().map(|shape| shape.words(len)).max().unwrap_or(0);
         let scratch = layout.reserve(HEAD + 2 * words);
         shapes.map(|shape| Self { shape, scratch })
     }
 
-    /// Sorts stably. Pass `i` writes to `to[i % 2]`, the first reads `from`, which `to[1]` may be. Returns what has the
-    /// sorted items, and the other one.
+    /// Sorts stably. Pass `i` writes to `to[i % 2]`; the first pass reads `from`, which may be identical to `to[1]`.
+    /// Returns the pair with the sorted items, then the other one.
     ///
     /// # Safety
-    /// All arrays must be of one length, of which sorts were planned, apart but for the exception, and used by nothing else
-    /// until the stream has done the work. There must be a bit to sort by.
+    /// All arrays have the same length, at most the planned one, and do not overlap, with the exception above. Nothing
+    /// else uses them until the stream has done the work. There is at least one bit to sort by.
     pub(crate) unsafe fn run<'a, K: RadixKey, V: Carried>(
         &self,
         stream: &Stream,
@@ -98,7 +98,7 @@ impl RadixSort {
         let [mut target, mut other] = to;
         if len > 0 {
             let scratch = Scratch::new(temp.view(self.scratch), shape.words(len));
-            // SAFETY: the scratch memory is the plan's own; the rest is passed on to the caller.
+            // SAFETY: only this plan uses the scratch memory; the rest is passed on to the caller.
             unsafe { scratch.count_digits(stream, by, from.keys, num_passes)? };
             let mut source = from;
             for pass in 0..num_passes {
@@ -117,7 +117,7 @@ impl RadixSort {
 
 /// The parts of the scratch memory.
 struct Scratch<'a> {
-    /// All that is cleared before the histogram: places, tickets, the first set of words.
+    /// The memory that is cleared before the histogram: digit begins, tickets, the first set of words.
     cleared: SliceMut<'a, u32>,
     tickets: SliceMut<'a, u32>,
     words: [SliceMut<'a, u32>; 2],
@@ -125,36 +125,36 @@ struct Scratch<'a> {
 
 impl<'a> Scratch<'a> {
     fn new(all: SliceMut<'a, u32>, words: usize) -> Self {
-        // SAFETY: the plan was made for at least that many words.
+        // SAFETY: the plan has at least this many words.
         unsafe {
             Self {
                 cleared: all.part(0, HEAD + words),
-                tickets: all.part(PLACES, TICKETS),
+                tickets: all.part(BEGIN_WORDS, TICKETS),
                 words: [all.part(HEAD, words), all.part(HEAD + words, words)],
             }
         }
     }
 
-    /// Where the items of each digit begin: a row a pass.
-    fn places(&self, first: usize, num_passes: usize) -> SliceMut<'a, u64> {
-        // SAFETY: the places come first in memory that is aligned for any type.
+    /// Returns the begins of each digit's items: a row per pass.
+    fn digit_begins(&self, first: usize, num_passes: usize) -> SliceMut<'a, u64> {
+        // SAFETY: the digit begins come first, in memory that is aligned for any type.
         unsafe {
-            SliceMut::<u64>::from_raw_parts(self.cleared.as_ptr().cast(), PLACES / 2)
+            SliceMut::<u64>::from_raw_parts(self.cleared.as_ptr().cast(), BEGIN_WORDS / 2)
                 .part(first * RADIX, num_passes * RADIX)
         }
     }
 
-    /// Words of look-back as `N`.
+    /// Returns the look-back words of a pass as type `N`.
     fn words<N>(&self, pass: usize) -> SliceMut<'a, N> {
         let words = self.words[pass % 2];
-        // SAFETY: there are twice as many where `N` takes twice as much, and they begin at an even word.
+        // SAFETY: wide shapes have twice as many 32-bit words, and each set begins at an even word.
         unsafe { SliceMut::from_raw_parts(words.as_ptr().cast(), words.len() * 4 / size_of::<N>()) }
     }
 
-    /// Sets places to where the items of each digit begin, and everything else to zeros.
+    /// Computes the begins of each digit's items, and clears everything else.
     ///
     /// # Safety
-    /// As [`RadixSort::run`].
+    /// Like [`RadixSort::run`].
     unsafe fn count_digits<K: RadixKey>(
         &self,
         stream: &Stream,
@@ -164,11 +164,11 @@ impl<'a> Scratch<'a> {
     ) -> Result<()> {
         let tiles = keys.len().div_ceil(policy::histogram_tile(size_of::<K>())) as u64;
         let (blocks, order) = (tiles.min(HISTOGRAM_MAX_BLOCKS), by.order.with(KeyOrder::FOLD).to_bits());
-        let places = self.places(0, num_passes);
-        // SAFETY: passed on to the caller; the scratch memory is the plan's own, and the histogram's ticket the first one in it.
+        let digit_begins = self.digit_begins(0, num_passes);
+        // SAFETY: passed on to the caller; the histogram uses the first ticket.
         unsafe {
             stream.fill_bytes(self.cleared, 0)?;
-            let args = (keys, places, self.tickets.part(0, 1), by.begin_bit, by.end_bit, order);
+            let args = (keys, digit_begins, self.tickets.part(0, 1), by.begin_bit, by.end_bit, order);
             if by.order == KeyOrder::UNSIGNED {
                 stream.launch::<primitives_radix_sort_histogram<K, false>>(blocks, args)
             } else {
@@ -190,13 +190,13 @@ struct Pass<'p, 'a, K, V> {
 }
 
 impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
-    /// The same pass, whose types are known by their sizes.
+    /// Returns the same pass with types of known sizes.
     ///
     /// # Safety
     /// `L` and `W` are `K` and `V`.
     unsafe fn of_types<L, W>(&self) -> Pass<'p, 'a, L, W> {
         let &Self { stream, scratch, shape, by, pass, source, target } = self;
-        // SAFETY: the very same views.
+        // SAFETY: the same views, of types that are equal by the caller's promise.
         unsafe {
             let (keys, values) = (source.keys, source.values);
             let keys = Slice::from_raw_parts(keys.as_ptr().cast(), keys.len());
@@ -217,8 +217,8 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
         self.pass + 1 == self.by.num_passes()
     }
 
-    /// Whether keys are more than unsigned numbers in this pass: in the first and the last they are what the caller gave,
-    /// and equal zeros are different numbers in all.
+    /// Returns whether the pass has to convert keys. The first and the last pass convert from and to the caller's form;
+    /// equal zeros are converted in all passes.
     fn is_folded(&self) -> bool {
         let ends = self.is_first() || self.is_last();
         self.by.order.has(KeyOrder::EQUAL_ZEROS) || (ends && self.by.order != KeyOrder::UNSIGNED)
@@ -233,7 +233,7 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
     /// Launches the kernel of the pass.
     ///
     /// # Safety
-    /// As [`RadixSort::run`], when digits have been counted and the passes before have run.
+    /// Like [`RadixSort::run`]. Digits have been counted, and the earlier passes are enqueued.
     unsafe fn launch<N: LookBackWord, const FOLDED: bool, const WARPS: usize, const ITEMS: usize>(
         &self,
     ) -> Result<()> {
@@ -241,7 +241,7 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
         let tiles = source.keys.len().div_ceil(shape.policy.tile_items()) as u64;
         let shift = by.begin_bit + pass as u32 * RADIX_BITS;
         let next_words = scratch.words::<N>(pass + 1);
-        // SAFETY: passed on to the caller; tickets and places have one for each pass.
+        // SAFETY: passed on to the caller; there is a ticket and a row of digit begins per pass.
         unsafe {
             let next_words = if self.is_last() { next_words.part(0, 0) } else { next_words };
             let args = (
@@ -249,7 +249,7 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
                 source.values,
                 target.keys,
                 target.values,
-                scratch.places(pass, 1).read_only(),
+                scratch.digit_begins(pass, 1).read_only(),
                 scratch.words::<N>(pass),
                 next_words,
                 scratch.tickets.part(1 + pass, 1),
@@ -261,26 +261,27 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
         }
     }
 
-    /// No kernel has this shape.
+    /// Returns the error for a shape without a kernel.
     fn missing(&self) -> Error {
         let RadixSortPolicy { warps, items } = self.shape.policy;
         Error::InvalidLaunch {
             kernel: "primitives_radix_sort_onesweep".into(),
             grid: self.source.keys.len() as u64,
             block: 32 * warps as u32,
-            reason: format!("there is no kernel with tiles of {warps} warps and {items} items a thread"),
+            reason: format!("there is no kernel with tiles of {warps} warps and {items} items per thread"),
         }
     }
 }
 
-/// For each pair of types the shapes of its kernels: first of all that come plain and folded, then of those that come wide,
-/// which are folded.
+/// Generates the dispatch to the kernels. Each row has the types of key and value with their sizes, the shapes (warps x
+/// items) that have unfolded and folded kernels, and, behind the semicolon, the wide shapes, which are always folded.
+/// (Match arms need the shapes as literals, both as patterns and as const generic arguments.)
 macro_rules! kernels {
     ($($key:ty, $value:ty, $kb:literal, $vb:literal: $($w:literal x $i:literal)*; $($ww:literal x $wi:literal)*;)*) => {
         /// Launches the kernel of the pass.
         ///
         /// # Safety
-        /// As [`RadixSort::run`].
+        /// Like [`RadixSort::run`].
         unsafe fn launch<K: RadixKey, V: Carried>(pass: &Pass<'_, '_, K, V>) -> Result<()> {
             let RadixSortPolicy { warps, items } = pass.shape.policy;
             let kind = (pass.shape.wide, pass.is_folded(), warps, items);

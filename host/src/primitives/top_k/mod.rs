@@ -1,21 +1,23 @@
-//! Top-k: the k best of many keys, sorted, with their positions.
+//! Top-k: the k best keys, sorted, with their indices.
 //!
-//! Keys are `u32`, `i32`, `f32`, `u64`, `i64`, `f64`; the smallest or the largest are the best. Equal keys come in the order
-//! of the input. Floats have IEEE 754's total order, in which -0.0 is less than 0.0, but NaNs are never better than numbers.
+//! Keys are `u32`, `i32`, `f32`, `u64`, `i64`, `f64`; the best are the smallest or the largest. Equal keys keep the
+//! order of the input. Floats have IEEE 754's total order, in which -0.0 is less than 0.0, but NaNs are never better
+//! than numbers.
 //!
-//! [`top_k_segmented`] does the same for every segment of an array: a warp a segment (k up to 32), or a block (k up to 1024).
+//! [`top_k_segmented`] finds the k best keys of every segment of an array, by a warp per segment (k up to 32) or a
+//! block per segment (k up to 1024).
 //!
-//! The keys are read once: a sample of random places gives a threshold that k items or a few more reach, one pass collects
-//! those, and they find their places by counting, or are sorted if they are many. The sample is the same on every run; if it
-//! misleads (about once in 10^9 inputs), digits are counted in further passes of the same launches. Results are the same on
-//! every run either way, and the host never waits.
+//! The keys are read once. A random sample gives a threshold that k items, or a few more, reach; one pass collects
+//! these candidates, which are then ranked by counting, or sorted if they are many. The sample is the same on every
+//! run. If its threshold fails (about once in 10^9 inputs), further passes of the same launches count digits. Results
+//! are the same on every run either way, and the host never waits.
 //!
-//! | keys | k | candidates expected / room | temporary memory, f32 |
+//! | keys | k | candidates expected / capacity | temporary memory, f32 |
 //! |---|---|---|---|
 //! | 100M | 1 | 760 / 6,300 | 92 KB |
 //! | 100M | 1024 | 3,700 / 8,900 | 113 KB |
 //! | 100M | 100,000 | 151,000 / 218,000 | 3.5 MB |
-//! | any, more than an eighth of them wanted | | all | 16 bytes a key |
+//! | any | more than an eighth of the keys | all | 16 bytes per key |
 
 mod sampling;
 mod segmented;
@@ -40,20 +42,20 @@ pub use kauri_kernels::thread::ranked::RankKey;
 use sampling::Sampling;
 pub use segmented::{plan_segmented, top_k_segmented};
 
-/// Most keys: positions are 32-bit, and `u32::MAX` is none.
+/// The most keys: indices are 32-bit, and `u32::MAX` means none.
 const MAX_KEYS: u64 = u32::MAX as u64;
 
-/// Which keys are the best.
+/// The keys that count as best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
-    /// The smallest.
+    /// The smallest keys.
     Smallest,
-    /// The largest.
+    /// The largest keys.
     Largest,
 }
 
 impl Best {
-    /// How keys of a type are read.
+    /// Returns the order that puts the best keys first.
     pub(crate) fn order<K: RankKey>(self) -> KeyOrder {
         match self {
             Best::Smallest => K::ORDER,
@@ -62,9 +64,9 @@ impl Best {
     }
 }
 
-/// Where the best keys and their positions go.
+/// The output of top-k.
 #[derive(Clone, Copy)]
-pub(crate) struct BestOut<'a, B> {
+pub(crate) struct TopKOutput<'a, B> {
     pub(crate) keys: SliceMut<'a, B>,
     pub(crate) ids: SliceMut<'a, u32>,
 }
@@ -74,7 +76,7 @@ pub(crate) struct TopK<B: RankBits> {
     state: Region<u64>,
     candidates: Region<B::Ranked>,
     sample: Option<(Sampling, Region<B::Ranked>)>,
-    /// Where there are many candidates.
+    /// `None` if the candidates are few enough to be ranked by counting.
     sort: Option<MergeSort<B::Ranked, NoValue>>,
 }
 
@@ -82,7 +84,7 @@ impl<B: RankBits> TopK<B>
 where
     Ascending: Order<B::Ranked, NoValue>,
 {
-    /// Plans the `k` best of `len` keys, of which there are some.
+    /// Plans the `k` best of `len` keys; there is at least one key.
     pub(crate) fn plan(layout: &mut Layout, len: usize, k: usize) -> Self {
         let sampling = Sampling::new(len, k);
         let candidates = sampling.map_or(len, |sampling| sampling.candidates);
@@ -94,17 +96,18 @@ where
         }
     }
 
-    /// Writes the best keys, as many as were planned.
+    /// Writes as many of the best keys as were planned.
     ///
     /// # Safety
-    /// As many keys as planned; they and the output are apart and used by nothing else until the stream has done the work.
+    /// There are as many keys as planned. Keys and output do not overlap, and nothing else uses them until the stream
+    /// has done the work.
     pub(crate) unsafe fn run(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         keys: Slice<'_, B>,
         order: KeyOrder,
-        out: BestOut<'_, B>,
+        out: TopKOutput<'_, B>,
     ) -> Result<()> {
         temp.clear(stream, self.state)?;
         let (state, candidates) = (temp.view(self.state), temp.view(self.candidates));
@@ -133,10 +136,10 @@ where
         }
     }
 
-    /// The first candidates to their places.
+    /// Writes the candidates to the output, in order.
     ///
     /// # Safety
-    /// As [`run`](Self::run).
+    /// Like [`run`](Self::run).
     unsafe fn write(
         &self,
         stream: &Stream,
@@ -144,7 +147,7 @@ where
         candidates: SliceMut<'_, B::Ranked>,
         count: Slice<'_, u64>,
         order: u32,
-        out: BestOut<'_, B>,
+        out: TopKOutput<'_, B>,
     ) -> Result<()> {
         let args = (candidates.read_only(), count, out.keys, out.ids, order);
         // SAFETY: passed on to the caller.
@@ -161,7 +164,7 @@ where
                 )?;
                 stream.launch_items::<primitives_top_k_write<B>>(out.ids.len() as u64, args)
             } else {
-                // One at least, for the padding.
+                // At least one block, which writes the padding.
                 let num_blocks = candidates.len().div_ceil(BLOCK_ITEMS).max(1) as u64;
                 stream.launch::<primitives_top_k_rank<B>>(num_blocks, args)
             }
@@ -169,7 +172,7 @@ where
     }
 }
 
-/// Bytes of temporary memory for the `k` best of `len` keys.
+/// Returns the bytes of temporary memory for the `k` best of `len` keys.
 pub fn plan<K: RankKey>(len: usize, k: usize) -> u64
 where
     Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
@@ -179,12 +182,13 @@ where
     layout.bytes()
 }
 
-/// Writes the best keys in order to `best_keys`, and their positions to `ids`; both have k places. If there are fewer keys
-/// than k, the last places get the position `u32::MAX` and a NaN, or of integers the worst key there is.
+/// Writes the k best keys in order to `best_keys`, and their indices to `ids`; k is the length of both. If there are
+/// fewer keys than k, the last entries have index `u32::MAX` and the key NaN, or for integers the worst key of the
+/// type.
 ///
 /// # Errors
-/// [`Error::Shape`] if the outputs differ in length, [`Error::TooManyItems`] for 2^32 keys or more, [`Error::WrongDevice`],
-/// [`Error::OutOfMemory`], or the driver's.
+/// [`Error::Shape`] if the outputs differ in length, [`Error::TooManyItems`] for 2^32 keys or more,
+/// [`Error::WrongDevice`], [`Error::OutOfMemory`], and errors of the driver.
 pub fn top_k<K: RankKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -207,12 +211,12 @@ where
     let mut layout = Layout::new();
     let top_k = TopK::<K::Bits>::plan(&mut layout, keys.len(), ids.len());
     let temp = workspace.carve(stream, &layout, "top-k")?;
-    let out = BestOut { keys: best_keys.bits_mut(), ids: ids.slice_mut() };
+    let out = TopKOutput { keys: best_keys.bits_mut(), ids: ids.slice_mut() };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { top_k.run(stream, &temp, keys.bits(), best.order::<K>(), out) }
 }
 
-/// Refuses more keys than there are positions.
+/// Returns an error for more keys than there are indices.
 pub(super) fn check_count(len: usize) -> Result<()> {
     let (count, max) = (len as u64, MAX_KEYS);
     if count > max { Err(Error::TooManyItems { what: "keys", count, max }) } else { Ok(()) }

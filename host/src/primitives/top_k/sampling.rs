@@ -1,26 +1,26 @@
-//! How many samples top-k takes, and which of them is the threshold.
+//! The number of samples of top-k, and the rank of the sample that becomes the threshold.
 
 use kauri_kernels::policy::TOP_K;
 
-/// How unlikely it is to be, as the negative of its natural logarithm, that a threshold lets through too few items, and that
-/// it lets through too many: one in a thousand million. The result is right then too, but takes a second way.
-const SURENESS: f64 = 20.7;
+/// The negative logarithm of the probability that too few items reach the threshold, and that too many do: one in 10^9.
+/// The result is right then too, but takes further passes.
+const NEG_LN_FAILURE: f64 = 20.7;
 
-/// Plan of a sample.
+/// The plan of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sampling {
-    /// Blocks that sample.
+    /// The blocks that sample.
     pub(super) num_blocks: usize,
-    /// Samples of a lane.
+    /// The samples of a lane.
     pub(super) lane_samples: u32,
-    /// The threshold is the minimum of this rank, from 0, of the minima of all warps.
+    /// The threshold is the minimum of this rank, from 0, among the minima of all warps.
     pub(super) rank: usize,
-    /// Room for the items that the threshold lets through.
+    /// The capacity for candidates.
     pub(super) candidates: usize,
 }
 
 impl Sampling {
-    /// A sample that tells the `k` best of `len` items; none where most or all of them have to be candidates.
+    /// Plans the sample for the `k` best of `len` items; `None` if most or all of them have to be candidates.
     pub(super) fn new(len: usize, k: usize) -> Option<Self> {
         if len <= TOP_K.sampled_items || k >= len {
             return None;
@@ -28,24 +28,26 @@ impl Sampling {
         let num_blocks = (len / TOP_K.items_per_sample_block).clamp(1, TOP_K.sample_max_blocks);
         let warps = num_blocks * TOP_K.sample_threads / 32;
         let share = k as f64 / len as f64;
-        // As many samples a warp as make about one minimum in eight one of the k best: more tell no more.
+        // Per warp, enough samples that about one minimum in eight is among the k best; more samples do not improve the
+        // estimate.
         let max_lane_samples = TOP_K.max_lane_samples[usize::from(k > TOP_K.few)];
         let lane_samples = (1.0 / (8.0 * 32.0 * share)).clamp(1.0, f64::from(max_lane_samples)) as u32;
         let samples = 32.0 * f64::from(lane_samples);
 
-        // The chance of a minimum to be among the k best; so many are expected.
-        let chance = at_least_one(share, samples);
-        // The rank is so high that hardly ever that many minima are among the k best.
-        let rank =
-            (1..=warps).find(|&rank| rank as f64 > chance * warps as f64 && is_sure(rank, warps, chance))?;
-        // The share of items that hardly ever fewer than `rank` minima are in.
+        // The probability that a minimum is among the k best.
+        let probability = at_least_one(share, samples);
+        // The smallest rank such that this many minima are almost never among the k best.
+        let rank = (1..=warps).find(|&rank| {
+            rank as f64 > probability * warps as f64 && is_reliable(rank, warps, probability)
+        })?;
+        // The smallest share of the items that almost always contains at least `rank` minima.
         let (mut low, mut high) = (rank as f64 / warps as f64, 1.0);
         if low >= high {
             return None;
         }
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
-            if is_sure(rank, warps, middle) { high = middle } else { low = middle }
+            if is_reliable(rank, warps, middle) { high = middle } else { low = middle }
         }
         let candidates = (len as f64 * -f64::exp_m1(f64::ln_1p(-high) / samples)).ceil();
         if candidates.is_nan() || candidates >= len as f64 {
@@ -54,24 +56,24 @@ impl Sampling {
         Some(Self { num_blocks, lane_samples, rank: rank - 1, candidates: (candidates as usize).max(k) })
     }
 
-    /// Minima of warps.
+    /// Returns the number of minima: one per warp.
     pub(super) fn num_minima(&self) -> usize {
         self.num_blocks * TOP_K.sample_threads / 32
     }
 }
 
-/// The chance that at least one of some samples is of a share of all items.
+/// Returns the probability that at least one of `samples` random items is in a `share` of all items.
 fn at_least_one(share: f64, samples: f64) -> f64 {
     -f64::exp_m1(samples * f64::ln_1p(-share))
 }
 
-/// True if it is unlikely enough that `hits` of `tries` with some chance are reached, or not, whichever is the less likely
-/// (Chernoff's bound).
-fn is_sure(hits: usize, tries: usize, chance: f64) -> bool {
+/// Returns true if `hits` of `tries` at the given probability are unlikely enough to be reached, or not to be reached,
+/// whichever is less likely (Chernoff bound).
+fn is_reliable(hits: usize, tries: usize, probability: f64) -> bool {
     let got = hits as f64 / tries as f64;
-    let part = |got: f64, chance: f64| if got > 0.0 { got * f64::ln(got / chance) } else { 0.0 };
-    let divergence = part(got, chance) + part(1.0 - got, 1.0 - chance);
-    tries as f64 * divergence >= SURENESS
+    let part = |got: f64, probability: f64| if got > 0.0 { got * f64::ln(got / probability) } else { 0.0 };
+    let divergence = part(got, probability) + part(1.0 - got, 1.0 - probability);
+    tries as f64 * divergence >= NEG_LN_FAILURE
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Top-k of every segment.
 
-use super::{Best, BestOut, check_count};
+use super::{Best, TopKOutput, check_count};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::primitives::merge::OrderArgs;
@@ -17,7 +17,7 @@ use kauri_kernels::thread::radix_key::{Fold, KeyOrder};
 use kauri_kernels::thread::ranked::{RankBits, RankKey};
 use kauri_kernels::thread::words::Bits128;
 
-/// Segments of keys, and how many are wanted of each.
+/// Segments of keys, and the number of best keys of each.
 #[derive(Clone, Copy)]
 struct Segments<'a, B> {
     keys: Slice<'a, B>,
@@ -25,51 +25,51 @@ struct Segments<'a, B> {
     k: u32,
 }
 
-/// Who finds the best of a segment.
-enum By {
+/// The method by which the best keys of a segment are found.
+enum Method {
     Warps,
     Blocks,
-    /// All items are sorted.
+    /// All items are packed and sorted.
     Sort(Region<Bits128>, MergeSort<Bits128, NoValue>),
 }
 
-impl By {
+impl Method {
     fn plan(layout: &mut Layout, len: usize, num_segments: usize, k: usize) -> Self {
         if k <= WARP_K && len / num_segments.max(1) <= TOP_K.warp_segment_items {
-            By::Warps
+            Method::Warps
         } else if k <= BLOCK_K {
-            By::Blocks
+            Method::Blocks
         } else {
-            By::Sort(layout.reserve(len), MergeSort::plan(layout, len))
+            Method::Sort(layout.reserve(len), MergeSort::plan(layout, len))
         }
     }
 
     /// # Safety
-    /// As many keys and segments as planned; they and the output are apart and used by nothing else until the stream has done
-    /// the work.
+    /// There are as many keys and segments as planned. Input and output do not overlap, and nothing else uses them
+    /// until the stream has done the work.
     unsafe fn run<B: RankBits>(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
-        of: Segments<'_, B>,
+        segments: Segments<'_, B>,
         order: KeyOrder,
-        out: BestOut<'_, B>,
+        out: TopKOutput<'_, B>,
     ) -> Result<()>
     where
         Ascending: Order<B::Ranked, NoValue>,
     {
-        let Segments { keys, offsets, k } = of;
+        let Segments { keys, offsets, k } = segments;
         let order = order.to_bits();
         let num_segments = offsets.len() - 1;
         let args = (keys, offsets, out.keys, out.ids, order, k);
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                By::Warps => {
+                Method::Warps => {
                     stream.launch_items::<primitives_top_k_by_warps<B>>(32 * num_segments as u64, args)
                 }
-                By::Blocks => stream.launch::<primitives_top_k_by_blocks<B>>(num_segments as u64, args),
-                By::Sort(composed, sort) => {
+                Method::Blocks => stream.launch::<primitives_top_k_by_blocks<B>>(num_segments as u64, args),
+                Method::Sort(composed, sort) => {
                     let composed = temp.view(*composed);
                     let starts = offsets.part(0, num_segments);
                     let args = (keys, starts, composed, order);
@@ -91,23 +91,24 @@ impl By {
     }
 }
 
-/// Bytes of temporary memory for the `k` best of each of the segments of `len` keys: none for k up to 1024.
+/// Returns the bytes of temporary memory for the `k` best keys of each segment: 0 for k up to 1024.
 pub fn plan_segmented(len: usize, num_segments: usize, k: usize) -> u64 {
     let mut layout = Layout::new();
-    By::plan(&mut layout, len, num_segments, k);
+    Method::plan(&mut layout, len, num_segments, k);
     layout.bytes()
 }
 
-/// Writes the `k` best keys of every segment in order to its row of `best_keys`, and their positions in `keys` to its row of
-/// `ids`. Rows of segments with fewer keys are padded as by [`top_k`](super::top_k).
+/// Writes the `k` best keys of every segment, in order, to its row of `best_keys`, and their indices in `keys` to its
+/// row of `ids`. Rows of segments with fewer keys are padded like the output of [`top_k`](super::top_k).
 ///
-/// `offsets` has one item more than there are segments: where each begins, and the number of keys; it ascends from 0. (With
-/// other offsets the output is undefined.)
+/// `offsets` has the begin of each segment and, at the end, the number of keys; it ascends from 0. (With other offsets
+/// the output is undefined.)
 ///
 /// # Errors
-/// [`Error::Shape`] if the outputs have not k places a segment, or there is no offset; [`Error::TooManyItems`] for 2^32 keys,
-/// segments or places a segment; [`Error::WrongDevice`], [`Error::OutOfMemory`], or the driver's.
-#[expect(clippy::too_many_arguments, reason = "three inputs, two outputs and how")]
+/// [`Error::Shape`] unless the outputs have k entries per segment and there is an offset; [`Error::TooManyItems`] for
+/// 2^32 keys, segments or entries per segment; [`Error::WrongDevice`], [`Error::OutOfMemory`], and errors of the
+/// driver.
+#[expect(clippy::too_many_arguments, reason = "three inputs, two outputs, and their parameters")]
 pub fn top_k_segmented<K: RankKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -125,7 +126,7 @@ where
         return Err(Error::Shape { what: "offsets, one more than segments", expected: 1, got: 0 });
     };
     [keys.len(), num_segments, k].into_iter().try_for_each(check_count)?;
-    ids.check_items("positions of the best keys", num_segments.saturating_mul(k))?;
+    ids.check_items("indices of the best keys", num_segments.saturating_mul(k))?;
     best_keys.check_items("best keys", ids.len())?;
     keys.check_device(stream)?;
     offsets.check_device(stream)?;
@@ -135,10 +136,10 @@ where
         return Ok(());
     }
     let mut layout = Layout::new();
-    let by = By::plan(&mut layout, keys.len(), num_segments, k);
+    let method = Method::plan(&mut layout, keys.len(), num_segments, k);
     let temp = workspace.carve(stream, &layout, "top-k of segments")?;
-    let out = BestOut { keys: best_keys.bits_mut::<K::Bits>(), ids: ids.slice_mut() };
-    let of = Segments { keys: keys.bits(), offsets: offsets.slice(), k: k as u32 };
+    let out = TopKOutput { keys: best_keys.bits_mut::<K::Bits>(), ids: ids.slice_mut() };
+    let segments = Segments { keys: keys.bits(), offsets: offsets.slice(), k: k as u32 };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { by.run(stream, &temp, of, best.order::<K>(), out) }
+    unsafe { method.run(stream, &temp, segments, best.order::<K>(), out) }
 }

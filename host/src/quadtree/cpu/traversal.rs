@@ -41,7 +41,7 @@ impl<C: Coord> HostTree<C> {
             deep_leaves: &[],
         };
         let least = self.options.leaf_points.saturating_add(1).max(MANY_POINTS);
-        cells.deep_leaves = self.deep_leaves.get_or_make(|| cells.make_deep_leaves(least))?;
+        cells.deep_leaves = self.deep_leaves.get_or_try_init(|| cells.make_deep_leaves(least))?;
         Ok(cells)
     }
 

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::primitives::reduce::Reduce;
-use crate::primitives::scan::{Ends, Scan};
-use crate::primitives::segmented_sort::{Listed, SEGMENT_TILE_ITEMS};
+use crate::primitives::scan::{Scan, ScanKind};
+use crate::primitives::segmented_sort::{SEGMENT_TILE_ITEMS, SegmentLists};
 use crate::quadtree::check_num_nodes;
 use crate::quadtree::gpu::Asked;
 use crate::quadtree::gpu::nodes::Nodes;
@@ -128,7 +128,7 @@ struct Round<K> {
 
 /// How the points of a later round are sorted: those of each root by themselves, or all.
 enum Sort {
-    Segments(Listed<u64, u32>),
+    Segments(SegmentLists<u64, u32>),
     All(RadixSort),
 }
 
@@ -226,7 +226,7 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
         let mut layout = Layout::new();
         let round = Round::<u64>::plan(&mut layout, len, [len, len], num_levels);
         let sort = if by_segment {
-            Sort::Segments(Listed::<u64, u32>::plan(&mut layout, [len / 33, 0], 0))
+            Sort::Segments(SegmentLists::<u64, u32>::plan(&mut layout, [len / 33, 0], 0))
         } else {
             let [sort] = RadixSort::plan(&mut layout, len, [Shape::of::<u64, u32>(len)]);
             Sort::All(sort)
@@ -284,7 +284,7 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
         // SAFETY: of one length, and they wait for the device before they are freed.
         unsafe {
             let (from, to) = (lens.slice(), offsets.slice_mut());
-            scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, Ends::Exclusive)?;
+            scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, ScanKind::Exclusive)?;
             reduce.run::<Max>(stream, &temp, from, temp.view(told))?;
             let all = stream.read(to.part(num - 1, 1).read_only())?[0];
             let largest = stream.read(temp.view(told).read_only())?[0];
@@ -318,7 +318,7 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
         unsafe {
             stream.launch_items::<quadtree_count<K, D>>(num_threads, (keys, num_levels, most, counts))?;
             let from = counts.read_only();
-            round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, Ends::Exclusive)?;
+            round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
             stream.launch::<quadtree_rows>(1, (counts.read_only(), rows))?;
             let begins = stream.read(rows.read_only())?;
             let (inner, all) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
@@ -385,10 +385,10 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
         let ids = layout.reserve::<u32>(num);
         let offsets = layout.reserve::<u64>(2 * (nums[0] + nums[1]).max(1));
         let room = if most as usize > SEGMENT_TILE_ITEMS { num } else { 0 };
-        let listed = Listed::<u32, NoValue>::plan(&mut layout, nums, room);
+        let listed = SegmentLists::<u32, NoValue>::plan(&mut layout, nums, room);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         let (ids, offsets) = (temp.view(ids), temp.view(offsets));
-        let ([short, long], num_listed) = listed.empty(stream, &temp)?;
+        let ([short, long], num_listed) = listed.clear(stream, &temp)?;
         // SAFETY: arrays of the plan, of which none overlaps another; the rest is passed on to the caller.
         unsafe {
             stream.copy(ids, self.ids.slice())?;
@@ -399,7 +399,7 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
             if nums[0] > 0 {
                 let by = SortBy::numbers_below(num);
                 let (from, to) = (Source::of_keys(from), Pairs::of_keys(to));
-                listed.run(stream, &temp, from, offsets.read_only(), to, by, most as usize)?;
+                listed.sort_listed(stream, &temp, from, offsets.read_only(), to, by, most as usize)?;
             }
             Ok(())
         }

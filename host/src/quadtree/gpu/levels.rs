@@ -4,7 +4,7 @@ use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::select::{Select, Selected};
 use crate::quadtree::gpu::Asked;
 use crate::quadtree::gpu::nodes::Nodes;
@@ -206,7 +206,7 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
                 let args = (codes, shift, nodes.read_only(), parents, tiles, of_tiles, counts);
                 stream.launch::<quadtree_level_count<D>>(num_blocks, args)?;
                 let from = counts.read_only();
-                plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, Ends::Exclusive)?;
+                plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
                 let args = (
                     codes,
                     ids,
@@ -270,7 +270,13 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
             let tiles = temp.view(plan.tiles).part(0, most + 1);
             let args = (nodes, parents.read_only(), told, tiles);
             stream.launch_items::<quadtree_tiles>(tiles.len() as u64, args)?;
-            plan.scan.run::<u32, Sum, Decoupled>(stream, temp, tiles.read_only(), tiles, Ends::Exclusive)?;
+            plan.scan.run::<u32, Sum, Decoupled>(
+                stream,
+                temp,
+                tiles.read_only(),
+                tiles,
+                ScanKind::Exclusive,
+            )?;
             stream.launch::<quadtree_tell>(1, (tiles.read_only(), told))?;
             stream.read(told.read_only())?
         };

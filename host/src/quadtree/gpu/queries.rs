@@ -2,7 +2,7 @@
 
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use crate::quadtree::LeafRows;
 use crate::quadtree::gpu::GpuTree;
 use kauri_kernels::primitives::expand::primitives_expand_counts;
@@ -57,7 +57,7 @@ impl<C: Coord> GpuTree<C> {
                 num_rows as u64 + 1,
                 (counts.read_only(), begins),
             )?;
-            scan.run::<u64, Sum, Decoupled>(&stream, &temp, begins.read_only(), begins, Ends::Exclusive)?;
+            scan.run::<u64, Sum, Decoupled>(&stream, &temp, begins.read_only(), begins, ScanKind::Exclusive)?;
             let total = offsets.part_to_vec(&stream, num_rows..num_rows + 1)?[0];
             let too_large = |error: Error| error.of_result(total, 4 * total);
             let mut leaves =

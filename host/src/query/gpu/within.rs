@@ -4,7 +4,7 @@ use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::primitives::operator::Sum;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::{QueryOrder, QueryOrderPlan};
@@ -308,7 +308,7 @@ impl WithinPlan {
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
-            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, Ends::Exclusive)?;
+            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, ScanKind::Exclusive)?;
             Ok(through)
         }
     }

@@ -6,8 +6,8 @@ use super::small::SmallNodes;
 use crate::device::{Layout, PinnedBuffer, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::scan::Ends;
-use crate::primitives::segmented::Segmented;
+use crate::primitives::scan::ScanKind;
+use crate::primitives::segmented::{SegmentFormat, Segmented};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::{
@@ -72,8 +72,8 @@ impl Plans {
             counts: layout.reserve(2 * num_nodes),
             chunk_counts: layout.reserve(2 * num_chunks),
             before_chunks: layout.reserve(2 * num_chunks),
-            least: Segmented::plan::<u32, Min>(layout, num_chunks, false),
-            sums: Segmented::plan::<u32, Sum>(layout, num_chunks, false),
+            least: Segmented::plan::<u32, Min>(layout, num_chunks, SegmentFormat::Heads),
+            sums: Segmented::plan::<u32, Sum>(layout, num_chunks, SegmentFormat::Heads),
             stays: layout.reserve(num_nodes),
             left: layout.reserve(left::WORDS),
         }
@@ -372,7 +372,7 @@ impl Level<'_> {
             for side in 0..2 {
                 let (from, to) = (of_each.part(side * row, row), before.part(side * row, row));
                 let sums = &self.plans.sums;
-                sums.scan::<u32, Sum>(stream, self.temp, from, heads, to, Ends::Exclusive)?;
+                sums.scan::<u32, Sum>(stream, self.temp, from, heads, to, ScanKind::Exclusive)?;
             }
             let before = before.read_only();
             if shared {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
-use crate::primitives::scan::{Ends, Scan};
+use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::segmented_sort;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::extent::Extent;
@@ -204,7 +204,7 @@ pub(super) unsafe fn sums(
     let temp = workspace.carve(stream, &layout, "hits of rays")?;
     // SAFETY: of one length, and they wait for the device before they are freed.
     unsafe {
-        scan.run::<u64, Sum, Decoupled>(stream, &temp, counts.read_only(), counts, Ends::Exclusive)?;
+        scan.run::<u64, Sum, Decoupled>(stream, &temp, counts.read_only(), counts, ScanKind::Exclusive)?;
         Ok(stream.read(counts.part(counts.len() - 1, 1).read_only())?[0] as usize)
     }
 }

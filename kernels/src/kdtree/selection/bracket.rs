@@ -1,6 +1,6 @@
-//! Two points of a run between which its pivot lies, nearly always.
+//! Brackets: two points of a run that enclose its pivot with high probability.
 
-use super::{COUNTS, LEFT, Left, Points, Run};
+use super::{COUNTS, LEFT, Points, Remaining, Run};
 use crate::block::bitonic;
 use crate::policy::SELECTION;
 use crate::primitives::generate::splitmix64;
@@ -12,10 +12,10 @@ use cuda_std::prelude::*;
 const THREADS: usize = SELECTION.bracket_threads;
 const MAX_SAMPLES: usize = SELECTION.max_samples;
 
-/// Writes two points for each run of a level, which begins at `first_node`: `margin` samples below and above where the pivot
-/// is expected among `num_samples`, a power of two; where there is none so far below or above, what comes before or behind all
-/// points. A block a run. `axes` are those of the nodes, coordinates are in the order of points or, if these are `by_id`, of ids.
-/// `positions` are those inside the bracket of the stage before, with room for `capacity` a run.
+/// Writes the bracket of each run of a level that begins at node `first_node`. Of `num_samples` samples, a power of two, the ends are the
+/// ones `margin` ranks below and above the expected rank of the pivot; beyond the samples, an end is before or after all points. One block
+/// per run. `axes` are the split axes of the nodes. The coordinates are in the order of the points, or in the order of ids if `by_id`.
+/// `positions` holds the points inside the bracket of the stage before, `capacity` per run.
 #[kernel(family = "kdtree", block = THREADS, shared = BracketSmem<<C as Coord>::Ranked>, hot)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_bracket<C: Coord>(
@@ -38,28 +38,28 @@ pub unsafe fn kdtree_bracket<C: Coord>(
     let num_points = (coords.len() / dims as usize) as u32;
     let run = Run::of(first_node + i as u32, num_points);
     let axis = axes.load(run.node as usize) as usize;
-    let left = Left::new(run, i, positions, counts, stage, capacity);
+    let remaining = Remaining::new(run, i, positions, counts, stage, capacity);
     let samples = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), samples);
     let bracket = brackets.part(2 * i, 2);
-    Bracket { points, axis, run, left, samples, bracket }.run(
+    Bracket { points, axis, run, remaining, samples, bracket }.run(
         counts.load(i * COUNTS + LEFT),
         num_samples,
         margin,
     )
 }
 
-/// Shared memory of the samples.
+/// Shared memory of a block.
 #[repr(C, align(16))]
 pub struct BracketSmem<R> {
     samples: [R; MAX_SAMPLES],
 }
 
-/// One run's bracket.
+/// The bracket of a run.
 struct Bracket<'a, C: Coord> {
     points: Points<'a, C>,
     axis: usize,
     run: Run,
-    left: Left<'a>,
+    remaining: Remaining<'a>,
     samples: SharedSlice<'a, C::Ranked>,
     bracket: SliceMut<'a, C::Ranked>,
 }
@@ -67,24 +67,24 @@ struct Bracket<'a, C: Coord> {
 impl<C: Coord> Bracket<'_, C> {
     #[inline(always)]
     unsafe fn run(self, num_left: u32, num_samples: u32, margin: u32) {
-        if self.left.len == 0 {
+        if self.remaining.len == 0 {
             return;
         }
         let mut i = thread::thread_idx_x();
         while i < num_samples {
-            // The upper half of a product with a random number of 32 bits.
+            // Scales a random number of 32 bits to the range: the upper half of the product.
             let random = splitmix64(u64::from(self.run.node) << 32 | u64::from(i)) >> 32;
-            let place = (random * u64::from(self.left.len)) >> 32;
-            let point = self.points.ranked(self.left.position(place as u32), self.axis);
+            let sample = (random * u64::from(self.remaining.len)) >> 32;
+            let point = self.points.ranked(self.remaining.position(sample as u32), self.axis);
             self.samples.store(i as usize, point);
             i += THREADS as u32;
         }
         thread::sync_threads();
         bitonic::sort(self.samples, num_samples);
         if thread::thread_idx_x() == 0 {
-            let before = u64::from(self.run.left.saturating_sub(num_left));
-            let expected = before * u64::from(num_samples) / u64::from(self.left.len);
-            // Where the bracket before has missed it may lie beyond all samples.
+            let before = u64::from(self.run.left_len.saturating_sub(num_left));
+            let expected = before * u64::from(num_samples) / u64::from(self.remaining.len);
+            // If the bracket before has missed the pivot, the expected rank may be beyond all samples.
             let expected = if expected < u64::from(num_samples) { expected as u32 } else { num_samples - 1 };
             let (low, high) = (expected.saturating_sub(margin), expected + margin);
             if expected > margin {

@@ -1,10 +1,10 @@
-//! Coordinates brought to their ids in the memory that they are in, one 32-bit word of every point at a time: first all are read,
-//! then written.
+//! Permutation of coordinates in place, one 32-bit word of every point at a time: one kernel gathers the words, a second one writes them
+//! back.
 
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
-/// Reads word number `word` of the points, of `num_words` each, in the order of ids; a thread a point.
+/// Gathers word `word` of every point in the order of `ids`. A point has `num_words` words. One thread per point.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_gather_word(
     points: Slice<u32>,
@@ -19,7 +19,7 @@ pub unsafe fn kdtree_gather_word(
     }
 }
 
-/// Writes that word of every point; a thread a point.
+/// Writes word `word` of every point. One thread per point.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_write_word(words: Slice<u32>, num_words: u32, word: u32, points: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;

@@ -1,7 +1,7 @@
-//! The pivot of a run, exactly, and the rest of the run to its sides.
+//! Finds the exact pivot of a run, and moves the remaining points to their sides.
 
 use super::split::{Split, SplitSmem};
-use super::{COUNTS, LEFT, LOST, Left, Points, PointsMut, RIGHT, Run};
+use super::{COUNTS, LEFT, OVERFLOW, Points, PointsMut, RIGHT, Remaining, Run};
 use crate::block::bitonic;
 use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
 use crate::policy::SELECTION;
@@ -12,12 +12,12 @@ use cuda_std::prelude::*;
 
 const THREADS: usize = SELECTION.settle.0;
 const ITEMS: usize = SELECTION.settle.1;
-/// Most points of which a block finds the pivot by sorting.
+/// Maximum number of points that a block sorts to find the pivot.
 pub const MAX_SORTED: usize = THREADS * ITEMS;
 
-/// Finds the pivot of each run among the points inside the last bracket, writes it to the node's place among `top` nodes, and
-/// the other points to their sides; a block a run. Of a run whose brackets have missed the pivot, or held too many points, it
-/// finds it among all of them, and splits the run anew.
+/// Finds the pivot of each run among the points inside the last bracket, writes it to its node in the top nodes, and moves the other points
+/// to their sides. If a bracket has missed the pivot or overflowed, it finds the pivot among all points of the run and splits the run
+/// again. One block per run.
 #[kernel(
     family = "kdtree", block = THREADS, min_blocks = SELECTION.settle_min_blocks,
     shared = SettleSmem<<C as Coord>::Ranked>, hot
@@ -53,7 +53,7 @@ pub unsafe fn kdtree_settle<C: Coord>(
         smem: &raw mut (*smem).split,
     };
     if run.len > 0 {
-        let inside = Left::new(run, i, positions, counts.read_only(), stage, capacity);
+        let inside = Remaining::new(run, i, positions, counts.read_only(), stage, capacity);
         let top = PointsMut { coords: top_coords, ids: top_ids };
         Settle { split, inside, top, smem }.run()
     }
@@ -67,11 +67,11 @@ pub union SettleSmem<R: Copy> {
     split: SplitSmem<THREADS, ITEMS>,
 }
 
-/// One run.
+/// The work of a block on one run.
 struct Settle<'a, C: Coord> {
     split: Split<'a, C, THREADS, ITEMS>,
     /// The points inside the last bracket.
-    inside: Left<'a>,
+    inside: Remaining<'a>,
     top: PointsMut<'a, C>,
     smem: *mut SettleSmem<C::Ranked>,
 }
@@ -81,13 +81,14 @@ impl<C: Coord> Settle<'_, C> {
     unsafe fn run(mut self) {
         let run = self.split.run;
         let num_left = self.split.counts.load(LEFT);
-        let is_inside = num_left <= run.left && run.left - num_left < self.inside.len;
-        let is_small = self.inside.len <= MAX_SORTED as u32 && self.split.counts.load(LOST) == 0;
+        let is_inside = num_left <= run.left_len && run.left_len - num_left < self.inside.len;
+        let is_small = self.inside.len <= MAX_SORTED as u32 && self.split.counts.load(OVERFLOW) == 0;
         let (pivot, rest) = if is_inside && is_small {
-            (self.among_inside(run.left - num_left), self.inside)
+            (self.select_inside(run.left_len - num_left), self.inside)
         } else {
-            let all = Left { positions: self.inside.positions.part(0, 0), begin: run.begin, len: run.len };
-            let pivot = self.among_all(all);
+            let all =
+                Remaining { positions: self.inside.positions.part(0, 0), begin: run.begin, len: run.len };
+            let pivot = self.select_of_all(all);
             thread::sync_threads();
             if thread::thread_idx_x() == 0 {
                 self.split.counts.store(LEFT, 0);
@@ -95,10 +96,10 @@ impl<C: Coord> Settle<'_, C> {
             }
             (pivot, all)
         };
-        // Shared memory is used again, and the counters are set.
+        // Before shared memory is reused; the counters are set.
         thread::sync_threads();
         self.split.bracket = (pivot, pivot);
-        // Of the largest run the last tile ends beyond 32 bits.
+        // `u64`: the end of the last tile of the largest run exceeds 32 bits.
         let mut begin = 0;
         while begin < u64::from(rest.len) {
             self.split.tile(rest, begin as u32, |_, position, _| {
@@ -108,9 +109,9 @@ impl<C: Coord> Settle<'_, C> {
         }
     }
 
-    /// Point `n` of those inside the last bracket.
+    /// Returns the point of rank `n` among the points inside the last bracket, by a sort.
     #[inline(always)]
-    unsafe fn among_inside(&self, n: u32) -> C::Ranked {
+    unsafe fn select_inside(&self, n: u32) -> C::Ranked {
         let sorted = shared_field!(self.smem, sorted);
         let len = self.inside.len;
         let padded = len.next_power_of_two();
@@ -129,11 +130,11 @@ impl<C: Coord> Settle<'_, C> {
         sorted.load(n as usize)
     }
 
-    /// The pivot among all points of the run, digit by digit.
+    /// Returns the pivot among all points of the run, by a radix selection digit by digit.
     #[inline(always)]
-    unsafe fn among_all(&self, all: Left<'_>) -> C::Ranked {
+    unsafe fn select_of_all(&self, all: Remaining<'_>) -> C::Ranked {
         let counts = shared_field!(self.smem, nth.counts);
-        let (mut prefix, mut n) = (C::Ranked::ZEROS, u64::from(self.split.run.left));
+        let (mut prefix, mut n) = (C::Ranked::ZEROS, u64::from(self.split.run.left_len));
         let mut digit = 0;
         while digit < C::Ranked::DIGITS {
             clear_counts(counts);

@@ -1,6 +1,6 @@
-//! Points of a run to the side of their bracket that they lie on.
+//! Moves the points of a run to the left or to the right of their bracket.
 
-use super::{COUNTS, INSIDE, LEFT, LOST, Left, Points, PointsMut, RIGHT, Run};
+use super::{COUNTS, INSIDE, LEFT, OVERFLOW, Points, PointsMut, RIGHT, Remaining, Run};
 use crate::policy::SELECTION;
 use crate::thread::coord::Coord;
 use crate::thread::divisor::Divisor;
@@ -13,19 +13,19 @@ const THREADS: usize = SELECTION.split.0;
 const ITEMS: usize = SELECTION.split.1;
 /// Points of a tile.
 pub const TILE: usize = THREADS * ITEMS;
-/// Most warps of a block.
+/// Maximum number of warps of a block.
 const MAX_WARPS: usize = 32;
 
-/// Coordinates of a thread that are under way at once.
+/// Number of coordinates that a thread loads at a time.
 const BATCH: usize = 4;
 
-/// Nowhere, of points and of coordinates.
-const NOWHERE: u32 = u32::MAX;
-const NO_PLACE: u64 = u64::MAX;
+/// The missing output position of a point, and of a coordinate.
+const NO_POSITION: u32 = u32::MAX;
+const NO_COORD_POSITION: u64 = u64::MAX;
 
-/// Writes the points below the bracket of their run to its begin, those above to its end, and the positions of the others to
-/// `inside`, where those for which there is no room are left out and counted; a block a tile, `tiles_per_run` of them a run.
-/// `positions` and `capacity` as in `kdtree_bracket`. Without room for coordinates these are in the order of ids, and stay.
+/// Moves the points below the bracket of their run to the begin of the run and those above to its end. Writes the positions of the points
+/// inside to `inside`; it drops and counts those beyond `inside_capacity`. One block per tile, `tiles_per_run` tiles per run. `positions`
+/// and `capacity` are as in `kdtree_bracket`. If `coords_out` is empty, the coordinates are in the order of ids and are not moved.
 #[kernel(family = "kdtree", block = THREADS, shared = SplitSmem<THREADS, ITEMS>, hot)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_split<C: Coord>(
@@ -49,7 +49,7 @@ pub unsafe fn kdtree_split<C: Coord>(
     let num_points = (coords.len() / dims as usize) as u32;
     let run = Run::of(first_node + i, num_points);
     let i = i as usize;
-    let left = Left::new(run, i, positions, counts.read_only(), stage, capacity);
+    let remaining = Remaining::new(run, i, positions, counts.read_only(), stage, capacity);
     let split = Split::<C, THREADS, ITEMS> {
         from: Points { coords, ids, dims: dims as usize, by_id: coords_out.is_empty() },
         to: PointsMut { coords: coords_out, ids: ids_out },
@@ -61,13 +61,13 @@ pub unsafe fn kdtree_split<C: Coord>(
         smem: shared_mem(),
     };
     let begin = tile * TILE as u32;
-    if begin < left.len {
+    if begin < remaining.len {
         let inside = inside.part(i * inside_capacity as usize, inside_capacity as usize);
-        split.tile(left, begin, |place, position, _| {
-            if (place as usize) < inside.len() {
-                inside.store(place as usize, position);
+        split.tile(remaining, begin, |i, position, _| {
+            if (i as usize) < inside.len() {
+                inside.store(i as usize, position);
             } else {
-                split.counts.atomic_add(LOST, 1, Ordering::Relaxed, Scope::Device);
+                split.counts.atomic_add(OVERFLOW, 1, Ordering::Relaxed, Scope::Device);
             }
         })
     }
@@ -79,13 +79,13 @@ pub unsafe fn kdtree_split<C: Coord>(
 pub struct SplitSmem<const THREADS: usize, const ITEMS: usize> {
     from: [[u32; THREADS]; ITEMS],
     to: [[u32; THREADS]; ITEMS],
-    /// Points of each class.
+    /// The number of points of each class in each warp.
     warp_counts: [[u32; MAX_WARPS]; 3],
-    /// Where those of the tile begin, on the left, inside, and on the right.
+    /// The first rank of the points of the tile on the left, inside, and on the right.
     begins: [u32; 3],
 }
 
-/// A run that is split, by blocks of so many threads with so many points each.
+/// The split of a run by blocks of `THREADS` threads with `ITEMS` points each.
 pub(super) struct Split<'a, C: Coord, const THREADS: usize, const ITEMS: usize> {
     pub(super) from: Points<'a, C>,
     pub(super) to: PointsMut<'a, C>,
@@ -101,29 +101,30 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
     /// Points of a tile.
     const TILE: usize = THREADS * ITEMS;
 
-    /// Splits the tile that begins at `begin`. Of points inside the bracket `keep` gets the number, the position and the id.
+    /// Splits the tile that begins at remaining point `begin`. Calls `keep` for each point inside the bracket, with its rank among these,
+    /// its position and its id.
     #[inline(always)]
-    pub(super) unsafe fn tile(&self, left: Left<'_>, begin: u32, keep: impl Fn(u32, u32, u32)) {
+    pub(super) unsafe fn tile(&self, remaining: Remaining<'_>, begin: u32, keep: impl Fn(u32, u32, u32)) {
         let (from, to) = (shared_field!(self.smem, from), shared_field!(self.smem, to));
         let thread = thread::thread_idx_x();
         let (lane, warp) = (thread % 32, thread / 32);
-        let rest = left.len - begin;
+        let rest = remaining.len - begin;
         let len = if rest < Self::TILE as u32 { rest } else { Self::TILE as u32 };
-        // A warp's points are consecutive, and a lane has every 32nd of them.
+        // The points of a warp are consecutive; a lane takes every 32nd of them.
         let first = warp * 32 * ITEMS as u32 + lane;
 
         let mut ids = [0; ITEMS];
         let mut classes = [3; ITEMS];
-        // The class again, above the rank among those of the warp: to be kept in one register.
+        // The class, above the rank within the warp, in one register.
         let mut ranks = [0; ITEMS];
         let mut counts = [0; 3];
-        // In steps, so that all loads of one are under way at once.
+        // Loads in steps, so that the loads of a step are independent.
         let mut positions = [0; ITEMS];
         let mut row = 0;
         while row < ITEMS {
             let i = first + 32 * row as u32;
             if i < len {
-                positions[row] = computed(left.position(begin + i) as u32);
+                positions[row] = computed(remaining.position(begin + i) as u32);
             }
             row += 1;
         }
@@ -134,7 +135,7 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
             }
             row += 1;
         }
-        // Apart, so that coordinates do not wait for ids where they need not.
+        // Two cases, so that the loads of coordinates wait for ids only if they need them.
         let keys =
             if self.from.by_id { self.keys(ids, first, len) } else { self.keys(positions, first, len) };
         let mut row = 0;
@@ -152,17 +153,17 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         while row < ITEMS {
             let class = classes[row];
             let mut lanes = [0; 3];
-            // A point that there is not is counted nowhere, and its rank is not looked at.
-            let (mut own, mut before) = (0, 0);
+            // A lane without a point (class 3) is not counted, and its rank is not used.
+            let (mut same_class, mut before) = (0, 0);
             let mut other = 0;
             while other < 3 {
                 lanes[other] = warp::warp_vote_ballot(warp::FULL_MASK, class == other as u32);
                 if class == other as u32 {
-                    (own, before) = (lanes[other], counts[other]);
+                    (same_class, before) = (lanes[other], counts[other]);
                 }
                 other += 1;
             }
-            ranks[row] = computed(class << 16 | (before + (own & warp::lane_mask_lt()).count_ones()));
+            ranks[row] = computed(class << 16 | (before + (same_class & warp::lane_mask_lt()).count_ones()));
             let mut other = 0;
             while other < 3 {
                 counts[other] += lanes[other].count_ones();
@@ -177,18 +178,18 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
             let i = first + 32 * row as u32;
             if i < len {
                 let (class, rank) = (ranks[row] >> 16, ranks[row] & 0xFFFF);
-                let place = if class == 0 {
+                let target = if class == 0 {
                     self.run.begin as u32 + begins[0] + rank
                 } else if class == 1 {
                     keep(begins[1] + rank, from.load(i as usize), ids[row]);
-                    NOWHERE
+                    NO_POSITION
                 } else {
                     self.run.begin as u32 + self.run.len - 1 - (begins[2] + rank)
                 };
-                if place != NOWHERE {
-                    self.to.ids.store(place as usize, ids[row]);
+                if target != NO_POSITION {
+                    self.to.ids.store(target as usize, ids[row]);
                 }
-                to.store(i as usize, place);
+                to.store(i as usize, target);
             }
             row += 1;
         }
@@ -196,18 +197,18 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         if !self.to.coords.is_empty() {
             self.copy(len);
         }
-        // The shared memory may be used again.
+        // Before shared memory is reused.
         thread::sync_threads();
     }
 
-    /// The keys of the points whose coordinates are at these places.
+    /// Returns the keys of the points whose coordinates are at `indices`.
     #[inline(always)]
-    unsafe fn keys(&self, places: [u32; ITEMS], first: u32, len: u32) -> [C::Key; ITEMS] {
+    unsafe fn keys(&self, indices: [u32; ITEMS], first: u32, len: u32) -> [C::Key; ITEMS] {
         let mut keys = [C::Key::ZERO; ITEMS];
         let mut row = 0;
         while row < ITEMS {
             if first + 32 * (row as u32) < len {
-                let coord = self.from.coords.load(places[row] as usize * self.from.dims + self.axis);
+                let coord = self.from.coords.load(indices[row] as usize * self.from.dims + self.axis);
                 keys[row] = computed(coord.key());
             }
             row += 1;
@@ -215,7 +216,8 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         keys
     }
 
-    /// Where the warp's points of each class begin. A barrier precedes the return.
+    /// Reserves output ranks for the points of the tile. Returns the first rank of the warp's points of each class. A barrier precedes the
+    /// return.
     #[inline(always)]
     unsafe fn reserve(&self, warp: usize, counts: [u32; 3]) -> [u32; 3] {
         let warp_counts = shared_field!(self.smem, warp_counts);
@@ -254,30 +256,30 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         [begins.load(0) + before[0], begins.load(1) + before[1], begins.load(2) + before[2]]
     }
 
-    /// Copies the coordinates: neighboring lanes neighboring ones.
+    /// Copies the coordinates; adjacent lanes copy adjacent coordinates.
     #[inline(always)]
     unsafe fn copy(&self, len: u32) {
         let (from, to) = (shared_field!(self.smem, from), shared_field!(self.smem, to));
         let dims = self.from.dims as u32;
         let divisor = Divisor::new(dims);
-        // From one coordinate of the thread to its next there are so many points and axes.
+        // The step from one coordinate of a thread to its next, in points and axes.
         let points = divisor.quotient(THREADS as u32);
         let axes = THREADS as u32 - points * dims;
         let mut point = divisor.quotient(thread::thread_idx_x());
         let mut axis = thread::thread_idx_x() - point * dims;
         while point < len {
-            // All loads of a batch are under way before the first is stored.
-            let mut places = [NO_PLACE; BATCH];
+            // All loads of a batch are issued before the first store.
+            let mut targets = [NO_COORD_POSITION; BATCH];
             let mut coords = [C::ZERO; BATCH];
             let mut j = 0;
             while j < BATCH {
                 if point < len {
-                    let place = to.load(point as usize);
-                    if place != NOWHERE {
+                    let target = to.load(point as usize);
+                    if target != NO_POSITION {
                         let coord_at = |point: u32| u64::from(point) * u64::from(dims) + u64::from(axis);
                         let from = coord_at(from.load(point as usize));
-                        (places[j], coords[j]) =
-                            (coord_at(place), computed(self.from.coords.load(from as usize)));
+                        (targets[j], coords[j]) =
+                            (coord_at(target), computed(self.from.coords.load(from as usize)));
                     }
                 }
                 (point, axis) = (point + points, axis + axes);
@@ -288,8 +290,8 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
             }
             let mut j = 0;
             while j < BATCH {
-                if places[j] != NO_PLACE {
-                    self.to.coords.store(places[j] as usize, coords[j]);
+                if targets[j] != NO_COORD_POSITION {
+                    self.to.coords.store(targets[j] as usize, coords[j]);
                 }
                 j += 1;
             }

@@ -1,5 +1,5 @@
-//! Whole subtrees in shared memory: their points are sorted once on each axis, then these orders are partitioned level by level
-//! (after Brown 2015, *Building a Balanced k-d Tree in O(kn log n) Time*), which moves two bytes a point and axis.
+//! Builds whole subtrees in shared memory: sorts their points once on each axis, then partitions these orders level by level (after Brown
+//! 2015, *Building a Balanced k-d Tree in O(kn log n) Time*). A partition moves two bytes per point and axis.
 
 use super::{Points, PointsMut, Run};
 use crate::block::merge::{Tile, TileSmem};
@@ -15,15 +15,16 @@ use cuda_std::prelude::*;
 const THREADS: usize = SELECTION.subtrees_threads;
 const WARPS: usize = THREADS / 32;
 
-/// Positions of a subtree's points for `ROWS` of them a thread, of which a subtree has one less at most.
-const fn room(rows: usize) -> usize {
+/// Returns the number of positions of a block with `rows` positions per thread. A subtree has at most one point less.
+const fn capacity(rows: usize) -> usize {
     THREADS * rows
 }
 
-/// Writes the nodes of every subtree of a level, which begins at `first_node`; a block a subtree. Subtrees have fewer than
-/// `THREADS * ROWS` points, of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`. Nodes split on the axes of their
-/// levels if `PLANES` is 0, and if it is `ROWS` on the widest of their cells: then `cells` are those of the level, and the axes of
-/// all nodes are written to `axes`. Without room for coordinates these are in the order of ids, and stay.
+/// Writes the nodes of every subtree of the level that begins at node `first_node`. One block per subtree. Subtrees have fewer than
+/// `THREADS * ROWS` points of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`. If `PLANES` is 0, nodes split on the
+/// round-robin axis of their level. If `PLANES` is `ROWS`, nodes split on the widest axis of their cell: then `cells` holds the cells of
+/// the level, and the kernel writes the axes of all nodes to `axes`. If `node_coords` is empty, the coordinates are in the order of ids and
+/// are not moved.
 #[kernel(
     family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
     shared = SubtreesSmem<C, DIMS, ROWS, ITEMS, PLANES>, hot
@@ -72,9 +73,9 @@ pub struct SubtreesSmem<
     const PLANES: usize,
 > {
     phases: Phases<C::Ranked, ROWS, ITEMS>,
-    /// For each axis the points in order.
+    /// The points in the order of each axis.
     orders: [[[u16; THREADS]; ROWS]; DIMS],
-    /// Of each node that is found, numbered from 1 at the root, where it splits and on which axis.
+    /// The split coordinate and the split axis of each node whose pivot is known. The root is node 1.
     planes: [[C; THREADS]; PLANES],
     axes: [[u8; THREADS]; PLANES],
 }
@@ -86,30 +87,31 @@ union Phases<R: Copy, const ROWS: usize, const ITEMS: usize> {
     levels: Levels<ROWS>,
 }
 
-/// What the partition of a level needs.
+/// The arrays of the partition of a level.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Levels<const ROWS: usize> {
     /// The side of each point.
     sides: [[u8; THREADS]; ROWS],
-    /// The node at each position, or whose subtree it is in, numbered from 1 at the root; with [`DONE`] the node is there.
+    /// For each position the node whose subtree contains it; with [`DONE`], the position holds the node itself. The root is node 1.
     nodes: [[u16; THREADS]; ROWS],
-    /// Where each subtree of the level begins, and its pivot.
+    /// The begin and the pivot of each subtree of the level.
     begins: [[u16; THREADS]; ROWS],
     pivots: [[u16; THREADS]; ROWS],
-    /// Of the subtree at each position where it begins, and above that its pivot.
+    /// For each position the begin of its subtree, and the pivot in the upper half word.
     subtrees: [[u32; THREADS]; ROWS],
-    /// A bit a position: it goes left, it goes right; and how many do in the words before.
+    /// One bit per position for the points that move left and for those that move right, and the number of bits set in the preceding words.
     bits: [[[u32; WARPS]; ROWS]; 2],
     before: [[[u32; WARPS]; ROWS]; 2],
 }
 
 const DONE: u16 = 1 << 15;
 
-const GOES_LEFT: u8 = 0;
-const GOES_RIGHT: u8 = 1;
+/// Sides of a point in the partition of a level.
+const TO_LEFT: u8 = 0;
+const TO_RIGHT: u8 = 1;
 const IS_PIVOT: u8 = 2;
-const STAYS: u8 = 3;
+const FINISHED: u8 = 3;
 
 /// One subtree.
 struct Subtree<'a, C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const PLANES: usize> {
@@ -125,7 +127,7 @@ struct Subtree<'a, C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: 
 impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const PLANES: usize>
     Subtree<'_, C, DIMS, ROWS, ITEMS, PLANES>
 {
-    /// Nodes split on the widest axis of their cell.
+    /// Whether nodes split on the widest axis of their cell.
     const IS_WIDEST: bool = PLANES > 0;
 
     #[inline(always)]
@@ -136,7 +138,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
             axis += 1;
         }
         self.begin_levels();
-        // Subtrees of the last level are points, at their places.
+        // The subtrees of the last level are single points, which are in order.
         let mut depth = 0;
         while full_tree(depth + 1) < self.run.len {
             self.level(depth);
@@ -146,11 +148,11 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         self.write();
     }
 
-    /// The order on an axis.
+    /// Returns the order of an axis.
     #[inline(always)]
     fn order(&self, axis: usize) -> SharedSlice<'_, u16> {
-        // SAFETY: an address only.
-        unsafe { shared_field!(self.smem, orders).part(axis * room(ROWS), room(ROWS)) }
+        // SAFETY: computes an address, and accesses no memory.
+        unsafe { shared_field!(self.smem, orders).part(axis * capacity(ROWS), capacity(ROWS)) }
     }
 
     /// Sorts the points on an axis, by (coordinate, id).
@@ -175,7 +177,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         thread::sync_threads();
     }
 
-    /// All points are in the subtree of the root.
+    /// Assigns all points to the subtree of the root.
     #[inline(always)]
     unsafe fn begin_levels(&self) {
         let nodes = shared_field!(self.smem, phases.levels.nodes);
@@ -186,14 +188,14 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         }
     }
 
-    /// The node numbered `code` from 1 at the root.
+    /// Returns the node of the whole tree that is node `code` of this subtree, whose root is node 1.
     #[inline(always)]
     fn node(&self, code: u32) -> u32 {
         let depth = level(code - 1);
         ((self.run.node + 1) << depth) - 1 + (code - (1 << depth))
     }
 
-    /// Partitions the subtrees of a level: each pivot to its place, in all orders.
+    /// Partitions the subtrees of a level in all orders: left points, pivot, right points.
     #[inline(always)]
     unsafe fn level(&self, depth: u32) {
         let begins = shared_field!(self.smem, phases.levels.begins);
@@ -201,7 +203,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         let nodes = shared_field!(self.smem, phases.levels.nodes);
         let sides = shared_field!(self.smem, phases.levels.sides);
         let thread = thread::thread_idx_x();
-        // Where nodes split by levels.
+        // The round-robin axis of the level.
         let level_axis = (level(self.run.node) + depth) as usize % self.points.dims;
 
         let first = 1 << depth;
@@ -210,9 +212,9 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
             let run = Run::of(self.node(first + i), self.num_points);
             let begin = run.begin.wrapping_sub(self.run.begin) as u32;
             begins.store(i as usize, begin as u16);
-            pivots.store(i as usize, (begin + run.left) as u16);
+            pivots.store(i as usize, (begin + run.left_len) as u16);
             if Self::IS_WIDEST {
-                self.find_axis(first + i);
+                self.choose_axis(first + i);
             }
             i += THREADS as u32;
         }
@@ -223,14 +225,14 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
             let i = thread + (row * THREADS) as u32;
             if i < self.run.len {
                 let code = nodes.load(i as usize);
-                let mut side = STAYS;
+                let mut side = FINISHED;
                 let axis = if Self::IS_WIDEST { self.axis_of(code & !DONE) } else { level_axis };
                 let point = self.order(axis).load(i as usize) as usize;
                 if code & DONE == 0 {
                     let subtree = code as usize - first as usize;
                     let pivot = u32::from(pivots.load(subtree));
                     subtrees.store(i as usize, pivot << 16 | u32::from(begins.load(subtree)));
-                    side = if i < pivot { GOES_LEFT } else { GOES_RIGHT };
+                    side = if i < pivot { TO_LEFT } else { TO_RIGHT };
                     let child = 2 * code + u16::from(i > pivot);
                     nodes.store(i as usize, if i == pivot { code | DONE } else { child });
                     side = if i == pivot { IS_PIVOT } else { side };
@@ -246,7 +248,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         thread::sync_threads();
         let mut axis = 0;
         while axis < self.points.dims {
-            // The order by which all subtrees were split stays as it is.
+            // The order of the split axis is already partitioned.
             if Self::IS_WIDEST || axis != level_axis {
                 self.partition(axis);
             }
@@ -254,9 +256,9 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         }
     }
 
-    /// Finds the widest axis of the cell of node `code`.
+    /// Computes and stores the widest axis of the cell of node `code`.
     #[inline(always)]
-    unsafe fn find_axis(&self, code: u32) {
+    unsafe fn choose_axis(&self, code: u32) {
         let planes = shared_field!(self.smem, planes);
         let dims = self.points.dims;
         let cell = self.cells.part(thread::block_idx_x() as usize * 2 * dims, 2 * dims);
@@ -274,7 +276,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         shared_field!(self.smem, axes).load(code as usize) as usize
     }
 
-    /// Partitions the order of another axis by the sides, stably.
+    /// Partitions the order of an axis by the sides, stably.
     #[inline(always)]
     unsafe fn partition(&self, axis: usize) {
         let sides = shared_field!(self.smem, phases.levels.sides);
@@ -286,8 +288,8 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         let (lane, warp) = (warp::lane_id(), thread as usize / 32);
         let words = WARPS * ROWS;
 
-        // The point at each of the thread's positions, and above that its side.
-        let mut points = [u32::from(STAYS) << 16; ROWS];
+        // The point at each position of the thread, with its side in the upper half word.
+        let mut points = [u32::from(FINISHED) << 16; ROWS];
         let mut row = 0;
         while row < ROWS {
             let i = thread as usize + row * THREADS;
@@ -296,8 +298,8 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
                 points[row] = computed(u32::from(sides.load(point as usize)) << 16 | u32::from(point));
             }
             let side = (points[row] >> 16) as u8;
-            let left = warp::warp_vote_ballot(warp::FULL_MASK, side == GOES_LEFT);
-            let right = warp::warp_vote_ballot(warp::FULL_MASK, side == GOES_RIGHT);
+            let left = warp::warp_vote_ballot(warp::FULL_MASK, side == TO_LEFT);
+            let right = warp::warp_vote_ballot(warp::FULL_MASK, side == TO_RIGHT);
             if lane == 0 {
                 bits.store(row * WARPS + warp, left);
                 bits.store(words + row * WARPS + warp, right);
@@ -305,7 +307,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
             row += 1;
         }
         thread::sync_threads();
-        // A warp a side counts the bits of the words before each.
+        // One warp per side computes the prefix sums of the bit counts.
         if warp < 2 {
             let mut sum = 0;
             let mut begin = 0;
@@ -329,25 +331,22 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         while row < ROWS {
             let i = thread + (row * THREADS) as u32;
             let side = (points[row] >> 16) as u8;
-            if side != STAYS {
-                // A point stays in its subtree, so this is the one at its position too.
+            if side != FINISHED {
+                // The position remains within the subtree of the point, so the subtree at the position is that of the point.
                 let subtree = subtrees.load(i as usize);
                 let (begin, pivot) = (subtree & 0xFFFF, subtree >> 16);
-                let goes_right = u32::from(side == GOES_RIGHT);
-                let first = if side == GOES_RIGHT { pivot + 1 } else { begin };
-                let place = if side == IS_PIVOT {
-                    pivot
-                } else {
-                    first + rank(goes_right, i) - rank(goes_right, begin)
-                };
-                order.store(place as usize, points[row] as u16);
+                let right = u32::from(side == TO_RIGHT);
+                let first = if side == TO_RIGHT { pivot + 1 } else { begin };
+                let target =
+                    if side == IS_PIVOT { pivot } else { first + rank(right, i) - rank(right, begin) };
+                order.store(target as usize, points[row] as u16);
             }
             row += 1;
         }
         thread::sync_threads();
     }
 
-    /// Writes the points in the order that all axes have now, which is that of a walk in order.
+    /// Writes the points in in-order sequence, which is now the order of every axis.
     #[inline(always)]
     unsafe fn write(&self) {
         let mut i = thread::thread_idx_x() as usize;

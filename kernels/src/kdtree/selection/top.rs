@@ -1,4 +1,4 @@
-//! The nodes above the short subtrees, kept aside until no run is moved any more.
+//! The top nodes, which are kept apart until all runs have their final order.
 
 use super::{Points, PointsMut};
 use crate::policy::PER_ITEM_THREADS;
@@ -6,7 +6,7 @@ use crate::query::left_balanced::in_order_rank;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Puts each of the first nodes where a walk in order meets it, without room for coordinates its id; a thread a node.
+/// Writes each top node to its in-order rank; only its id if `node_coords` is empty. One thread per node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_place_top<C: Coord>(
@@ -19,7 +19,7 @@ pub unsafe fn kdtree_place_top<C: Coord>(
     let (node, dims) = (thread::index_1d_u64() as usize, dims as usize);
     if node < top_ids.len() {
         let top = Points { coords: top_coords, ids: top_ids, dims, by_id: false };
-        let place = in_order_rank(node as u32, node_ids.len() as u32) as usize;
-        PointsMut { coords: node_coords, ids: node_ids }.set(place, top, node);
+        let rank = in_order_rank(node as u32, node_ids.len() as u32) as usize;
+        PointsMut { coords: node_coords, ids: node_ids }.set(rank, top, node);
     }
 }

@@ -1,4 +1,4 @@
-//! The counts of all digits of all keys in one pass over the keys, and from them where each digit's items begin.
+//! Histograms of all digits in one pass over the keys, and the exclusive sums of each digit's counts.
 
 use crate::policy::{HISTOGRAM_COPIES, HISTOGRAM_ITEMS, HISTOGRAM_THREADS, histogram_tile};
 use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RADIX_BITS, RadixKey, digit_mask};
@@ -7,13 +7,14 @@ use cuda_std::prelude::*;
 /// Shared memory of [`primitives_radix_sort_histogram()`].
 #[repr(C)]
 pub struct HistogramSmem<K: RadixKey> {
-    /// Lanes of a warp share a counter only with every [`HISTOGRAM_COPIES`]th one.
+    /// The lanes of a warp spread over [`HISTOGRAM_COPIES`] copies of each counter.
     counts: K::Counters,
     is_last: [u32; 1],
 }
 
-/// For each digit of the bits from `begin_bit` up to `end_bit`, from the lowest, where the items of each of its values
-/// begin in the order by that digit: a row of 256 places. `places` and `num_done` are zeroed before. Any number of blocks.
+/// For each digit of the bits `begin_bit..end_bit`, the lowest first, writes a row of 256 offsets to `places`: where
+/// the items with each value of the digit begin in the order by that digit. `places` and `num_done` are zeroed before.
+/// Works with any number of blocks.
 #[kernel(family = "primitives-radix-sort", hot, block = HISTOGRAM_THREADS, shared = HistogramSmem<K>)]
 #[instances(K = [u32, u64], FOLDED = [false, true])]
 pub unsafe fn primitives_radix_sort_histogram<K: RadixKey, const FOLDED: bool>(
@@ -28,7 +29,7 @@ pub unsafe fn primitives_radix_sort_histogram<K: RadixKey, const FOLDED: bool>(
     Histogram::<K, FOLDED> { keys, places, num_done, begin_bit, end_bit, reader }.run()
 }
 
-/// One block's part of the counts.
+/// One block's part of the counting.
 struct Histogram<'a, K, const FOLDED: bool> {
     keys: Slice<'a, K>,
     places: SliceMut<'a, u64>,
@@ -78,7 +79,8 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         }
         thread::sync_threads();
 
-        // The block that is done last has all counts: its ticket comes behind the additions of every block.
+        // The last block to finish sees all counts: its atomic addition to `num_done` follows the additions of every
+        // block.
         if t == 0 {
             let num_done = self.num_done.atomic_add(0, 1, Ordering::AcqRel, Scope::Device) + 1;
             is_last.store(0, (num_done == thread::grid_dim_x()).into());
@@ -87,7 +89,7 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         if is_last.load(0) != 0 {
             let mut row = t / 32;
             while row * RADIX < num_counts {
-                places_of_counts(self.places.part(row * RADIX, RADIX));
+                exclusive_sums(self.places.part(row * RADIX, RADIX));
                 row += HISTOGRAM_THREADS / 32;
             }
         }
@@ -97,7 +99,7 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
     unsafe fn count_tile(&self, first: usize, counts: SharedSlice<'_, u32>) {
         let last = first + (Self::ITEMS - 1) * HISTOGRAM_THREADS;
         if last < self.keys.len() {
-            // All loads are under way before the first key is counted.
+            // All loads are in flight before the first key is counted.
             let mut keys = [K::ZERO; HISTOGRAM_ITEMS];
             let mut item = 0;
             while item < Self::ITEMS {
@@ -135,17 +137,17 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
     }
 }
 
-/// Makes of each count the sum of those before it; by one warp.
+/// Replaces each count by the sum of the counts before it; executed by one warp.
 #[inline(always)]
-unsafe fn places_of_counts(counts: SliceMut<'_, u64>) {
-    const DIGITS_OF_LANE: usize = RADIX / 32;
+unsafe fn exclusive_sums(counts: SliceMut<'_, u64>) {
+    const LANE_DIGITS: usize = RADIX / 32;
     let lane = warp::lane_id() as usize;
-    let mut places = [0; DIGITS_OF_LANE];
+    let mut places = [0; LANE_DIGITS];
     let mut sum = 0u64;
     let mut i = 0;
-    while i < DIGITS_OF_LANE {
+    while i < LANE_DIGITS {
         places[i] = sum;
-        sum += counts.load(lane * DIGITS_OF_LANE + i);
+        sum += counts.load(lane * LANE_DIGITS + i);
         i += 1;
     }
     let mut before = sum;
@@ -158,8 +160,8 @@ unsafe fn places_of_counts(counts: SliceMut<'_, u64>) {
         delta *= 2;
     }
     let mut i = 0;
-    while i < DIGITS_OF_LANE {
-        counts.store(lane * DIGITS_OF_LANE + i, before - sum + places[i]);
+    while i < LANE_DIGITS {
+        counts.store(lane * LANE_DIGITS + i, before - sum + places[i]);
         i += 1;
     }
 }

@@ -1,5 +1,5 @@
-//! Least-significant-digit radix sort in one sweep a digit (Adinets, Merrill 2022, "Onesweep"): one pass over the keys
-//! counts all digits, then each digit's pass reads every item once and writes it once. Stable.
+//! Stable least-significant-digit radix sort with one sweep per digit (Adinets, Merrill 2022, *Onesweep*): one pass
+//! over the keys counts all digits, then the pass of each digit reads and writes every item once.
 
 pub mod histogram;
 pub mod onesweep;

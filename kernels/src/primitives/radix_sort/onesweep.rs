@@ -1,9 +1,9 @@
 //! One pass of the sort, by one digit: every item is read once and written once.
 //!
-//! A block takes a tile by ticket, ranks its items by digit, learns by look-back how many items of each digit lie in the
-//! tiles before, and writes each digit's items side by side.
+//! A block takes a tile by ticket, ranks its items by digit, finds by look-back how many items of each digit earlier
+//! tiles have, and writes the items of each digit contiguously.
 
-use crate::block::look_back::{LookBack, LookBackWord};
+use crate::block::look_back::{ColumnLookBack, LookBackWord};
 use crate::block::radix_rank::RadixRank;
 use crate::block::scan::ScanSmem;
 use crate::block::warp_striped::{load_warp_striped, scatter};
@@ -13,12 +13,12 @@ use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RadixKey, digit_mas
 use crate::thread::words::computed;
 use cuda_std::prelude::*;
 
-/// Sorts by the digit of `digit_bits` bits from bit `shift`. `places` says where the items of each digit begin; `words`
-/// (256 a tile) and `ticket` are zeroed before, and `next_words` are zeroed here for the next pass.
+/// Sorts by the digit of `digit_bits` bits above bit `shift`. `places` are the begins of each digit's items. `words`
+/// (256 per tile) and `ticket` are zeroed before; `next_words` are zeroed here for the next pass.
 ///
-/// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels know [`KeyOrder`], the others are for unsigned
-/// keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Of the shapes of a kind the first is for many
-/// items, the last for few.
+/// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels convert keys by their [`KeyOrder`]; the
+/// others sort unsigned keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Where a kind has
+/// several shapes, the first is for many items, the last for few.
 #[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, min_blocks = radix_sort_min_blocks(ITEMS), shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
 #[instances(K = [u32], V = [NoValue, u32], N = [u32], FOLDED = [false, true], WARPS = [12], ITEMS = [28, 16])]
 #[instances(K = [u32, u64], V = [NoValue, u32], N = [u32], FOLDED = [false, true], WARPS = [8], ITEMS = [4])]
@@ -75,7 +75,7 @@ pub unsafe fn primitives_radix_sort_onesweep<
 pub struct OnesweepSmem<K: RadixKey, V: Carried, N: LookBackWord, const WARPS: usize, const ITEMS: usize> {
     phases: Phases<K, WARPS, ITEMS>,
     values: [[[V; 32]; WARPS]; ITEMS],
-    /// What to add to a rank within the tile for the item's place in the output, for each digit.
+    /// Per digit, the output index of an item minus its rank within the tile.
     offsets: [N; RADIX],
     scan: ScanSmem,
     tile: [u32; 1],
@@ -84,12 +84,12 @@ pub struct OnesweepSmem<K: RadixKey, V: Carried, N: LookBackWord, const WARPS: u
 /// Two phases that do not overlap: ranking, exchanging keys.
 #[repr(C)]
 union Phases<K: RadixKey, const WARPS: usize, const ITEMS: usize> {
-    /// A warp's count of each digit, then the tile's rank of the warp's first item of it.
+    /// Per warp, the count of each digit; then the rank, within the tile, of the warp's first item with that digit.
     warp_counts: [[u32; RADIX]; WARPS],
     keys: [[[K; 32]; WARPS]; ITEMS],
 }
 
-/// One block's tile.
+/// The pass for one tile.
 struct Onesweep<
     'a,
     K: RadixKey,
@@ -128,7 +128,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
         self.take_tile(&rank);
         let (tile, len) = self.tile();
         let keys = self.load_keys(tile, len);
-        // Digits are taken from the keys each time: kept in registers they would be too many.
+        // Digits are recomputed from the keys each time: kept, they would need too many registers.
         rank.count::<ITEMS>(|item| self.digit(computed(keys[item])));
         thread::sync_threads();
         let (count, before) = rank.sum(|count| self.publish(tile, count));
@@ -136,7 +136,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
         let (tile, len) = self.tile();
         thread::sync_threads();
         scatter(shared_field!(self.smem, phases.keys), &ranks, &keys);
-        // Values are on their way while the block looks back.
+        // The loads of the values overlap the look-back.
         let values = self.load_values(tile, len);
         self.look_back(tile, count, before);
         if V::IS_CARRIED {
@@ -150,7 +150,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
         }
     }
 
-    /// Takes the next tile in the order of starting blocks; meanwhile counters and the next pass's words are cleared.
+    /// Takes the next tile in the order in which blocks start; meanwhile clears the counters and the next pass's words.
     #[inline(always)]
     unsafe fn take_tile(&self, rank: &RadixRank<'_, WARPS>) {
         let t = thread::thread_idx_x() as usize;
@@ -166,17 +166,17 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
         thread::sync_threads();
     }
 
-    /// The block's tile and how many items it has.
+    /// Returns the block's tile and its number of items.
     #[inline(always)]
     unsafe fn tile(&self) -> (u32, u32) {
         let tile = shared_field!(self.smem, tile).load(0);
-        let left = self.keys.len() - tile as usize * Self::TILE;
-        (tile, if left < Self::TILE { left as u32 } else { Self::TILE as u32 })
+        let remaining = self.keys.len() - tile as usize * Self::TILE;
+        (tile, if remaining < Self::TILE { remaining as u32 } else { Self::TILE as u32 })
     }
 
     #[inline(always)]
     unsafe fn load_keys(&self, tile: u32, len: u32) -> [K; ITEMS] {
-        // Padding has the largest key and comes last, so that it ranks behind every item.
+        // Padding has the largest key and the last positions, so it ranks behind every item.
         let mut keys = self.load(self.keys, tile, len, self.reader.padding());
         let mut item = 0;
         while item < ITEMS {
@@ -191,8 +191,8 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
         if V::IS_CARRIED { self.load(self.values, tile, len, V::ANY) } else { [V::ANY; ITEMS] }
     }
 
-    /// The caller's items of the tile. A warp's are consecutive, so that the order of ranks is that of the input: the sort
-    /// is stable.
+    /// Loads the caller's items of the tile. A warp's items are consecutive, so that ranks follow the order of the
+    /// input: the sort is stable.
     #[inline(always)]
     unsafe fn load<T: Copy>(&self, items: Slice<'_, T>, tile: u32, len: u32, padding: T) -> [T; ITEMS] {
         let begin = tile as usize * Self::TILE;
@@ -211,26 +211,26 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     /// Publishes the count of the caller's digit.
     #[inline(always)]
     unsafe fn publish(&self, tile: u32, count: u32) {
-        self.column(thread::thread_idx_x() as usize).publish_own(tile, N::from_count(count));
+        self.column(thread::thread_idx_x() as usize).publish_sum(tile, N::from_count(count));
     }
 
     #[inline(always)]
-    fn column(&self, digit: usize) -> LookBack<'_, N> {
-        LookBack { words: self.words, stride: RADIX, column: digit }
+    fn column(&self, digit: usize) -> ColumnLookBack<'_, N> {
+        ColumnLookBack { words: self.words, stride: RADIX, column: digit }
     }
 
-    /// Learns where the tile's items of each digit begin in the output.
+    /// Finds where the tile's items of each digit begin in the output.
     #[inline(always)]
     unsafe fn look_back(&self, tile: u32, count: u32, before: u32) {
         let digit = thread::thread_idx_x() as usize;
         if digit < RADIX {
-            let place = N::from_place(self.places.load(digit));
-            let begin = place.plus(self.column(digit).prefix(tile, N::from_count(count)));
+            let digit_begin = N::from_index(self.places.load(digit));
+            let begin = digit_begin.plus(self.column(digit).exclusive_prefix(tile, N::from_count(count)));
             shared_field!(self.smem, offsets).store(digit, begin.minus(N::from_count(before)));
         }
     }
 
-    /// Writes the items in the order of their ranks, so that those of one digit lie side by side.
+    /// Writes the items in rank order, so that the items of a digit are contiguous.
     #[inline(always)]
     unsafe fn write_items<const FULL: bool>(&self, len: u32) {
         let (keys, values) = (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
@@ -240,10 +240,10 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
             let rank = (item * Self::THREADS) as u32 + thread::thread_idx_x();
             if FULL || rank < len {
                 let key = keys.load(rank as usize);
-                let place = offsets.load(self.digit(key) as usize).plus(N::from_count(rank)).index();
-                self.keys_out.store(place, self.reader.stored(key));
+                let index = offsets.load(self.digit(key) as usize).plus(N::from_count(rank)).index();
+                self.keys_out.store(index, self.reader.stored(key));
                 if V::IS_CARRIED {
-                    self.values_out.store(place, values.load(rank as usize));
+                    self.values_out.store(index, values.load(rank as usize));
                 }
             }
             item += 1;

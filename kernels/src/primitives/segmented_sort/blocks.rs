@@ -1,4 +1,4 @@
-//! Segments of more than 32 items, by a block each.
+//! Sorts of segments of more than 32 items, by one block each.
 
 use super::{SortBy, segment};
 use crate::block::radix_rank::RadixRank;
@@ -9,8 +9,9 @@ use crate::thread::carried::*;
 use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RADIX_BITS, RadixKey, digit_mask};
 use cuda_std::prelude::*;
 
-/// Sorts the segments on a list of `num_listed[which]` entries, with any number of blocks; `tickets[which]` is zeroed before.
-/// Tiles have `32 * WARPS * ITEMS` items; only segments that are longer use the room, which has place for all items.
+/// Sorts the segments of a list of `num_listed[which]` entries, with any number of blocks. `tickets[which]` is zeroed
+/// before. Tiles have `32 * WARPS * ITEMS` items. Only longer segments use `keys_room` and `values_room`, scratch
+/// buffers for all items.
 #[kernel(family = "primitives-segmented-sort", hot, block = 32 * WARPS, min_blocks = SEGMENT_MIN_BLOCKS, shared = BlocksSmem<K, V, WARPS, ITEMS>)]
 #[instances(K = [u64], V = [NoValue, u32, u64], WARPS = [8], ITEMS = [2, 6])]
 #[instances(K = [u32], V = [NoValue, u32], WARPS = [8], ITEMS = [2, 8])]
@@ -40,7 +41,7 @@ pub unsafe fn primitives_segmented_sort_blocks<
     Blocks::<K, V, WARPS, ITEMS> {
         source: Items { keys, values },
         target: ItemsMut { keys: keys_out, values: values_out },
-        room: ItemsMut { keys: keys_room, values: values_room },
+        scratch: ItemsMut { keys: keys_room, values: values_room },
         by: SortBy { begin_bit, end_bit, reader: DigitReader::new(order) },
         smem: shared_mem(),
     }
@@ -52,9 +53,9 @@ pub unsafe fn primitives_segmented_sort_blocks<
 pub struct BlocksSmem<K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> {
     phases: Phases<K, WARPS, ITEMS>,
     values: [[[V; 32]; WARPS]; ITEMS],
-    /// Place in the segment of the next item of each digit; before the first pass the counts of all digits.
-    places: [u64; RADIX],
-    /// What to add to a rank in the tile for the place in the segment.
+    /// Per digit, the index in the segment of the next item; before the first pass the counts of all digits.
+    digit_begins: [u64; RADIX],
+    /// Per digit, the index of an item in the segment minus its rank in the tile.
     offsets: [u64; RADIX],
     counts: [u32; RADIX],
     scan: ScanSmem,
@@ -80,18 +81,18 @@ struct ItemsMut<'a, K, V> {
     values: SliceMut<'a, V>,
 }
 
-/// The bits of `mask` behind bit `shift`.
+/// A digit: the bits of `mask` above bit `shift`.
 #[derive(Clone, Copy)]
 struct Digit {
     shift: u32,
     mask: u32,
 }
 
-/// One of the blocks.
+/// The state of one block.
 struct Blocks<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> {
     source: Items<'a, K, V>,
     target: ItemsMut<'a, K, V>,
-    room: ItemsMut<'a, K, V>,
+    scratch: ItemsMut<'a, K, V>,
     by: SortBy<K>,
     smem: *mut BlocksSmem<K, V, WARPS, ITEMS>,
 }
@@ -115,12 +116,12 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             }
             thread::sync_threads();
             let entry = ticket.load(0);
-            // The next ticket is stored behind the barriers of the sort.
+            // The barriers of the sort separate this load from the store of the next ticket.
             if entry >= num_listed || entry >= list.len() as u64 {
                 break;
             }
             let (begin, len) = segment(offsets, list.load(entry as usize) as usize, self.source.keys.len());
-            // The list of short segments has none that does not fit.
+            // Every segment of the short list fits in a tile.
             if Self::TILE <= SEGMENT_SHORT_ITEMS || len <= Self::TILE {
                 self.sort_tile(begin, len as u32);
             } else {
@@ -146,13 +147,13 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         }
     }
 
-    /// Sorts a segment that fits, without leaving the block.
+    /// Sorts a segment that fits in a tile, in shared memory.
     #[inline(always)]
     unsafe fn sort_tile(&self, begin: usize, len: u32) {
         let reader = self.by.reader;
         let (keys_smem, values_smem) =
             (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
-        // Padding has the largest key and comes last: it stays there.
+        // Padding has the largest key and the last positions, so it stays last.
         let mut keys = load_warp_striped::<K, ITEMS, false>(self.source.keys, begin, len, reader.padding());
         let mut item = 0;
         while item < ITEMS {
@@ -198,26 +199,29 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         }
     }
 
-    /// Sorts a segment that does not fit: for each digit once through all of its tiles, between the output and the room.
+    /// Sorts a longer segment: each digit takes one pass over all of its tiles, alternating between output and scratch
+    /// buffer.
     #[inline(always)]
     unsafe fn sort_by_tiles(&self, begin: usize, len: usize) {
         let num_passes = (self.by.end_bit - self.by.begin_bit).div_ceil(RADIX_BITS);
         let mut pass = 0;
         while pass < num_passes {
-            // The last pass writes to the output, the one before it to the room.
+            // The last pass writes to the output, the one before it to the scratch buffer.
             let to_target = (num_passes - pass) % 2 == 1;
             let source = match (pass, to_target) {
                 (0, _) => self.source,
-                (_, true) => Items { keys: self.room.keys.read_only(), values: self.room.values.read_only() },
+                (_, true) => {
+                    Items { keys: self.scratch.keys.read_only(), values: self.scratch.values.read_only() }
+                }
                 _ => Items { keys: self.target.keys.read_only(), values: self.target.values.read_only() },
             };
-            let target = if to_target { self.target } else { self.room };
+            let target = if to_target { self.target } else { self.scratch };
             self.sort_by_digit(source, target, begin, len, self.by.begin_bit + pass * RADIX_BITS);
             pass += 1;
         }
     }
 
-    /// The digit of a key as it was loaded.
+    /// Returns the digit of an unconverted key.
     #[inline(always)]
     fn digit_of(&self, key: K, Digit { shift, mask }: Digit) -> u32 {
         self.by.reader.digit(self.by.reader.loaded(key), shift, mask)
@@ -236,19 +240,20 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         self.count_digits(source.keys, begin, len, digit);
         let mut done = 0;
         while done < len {
-            let left = len - done;
-            let tile_len = if left < Self::TILE { left as u32 } else { Self::TILE as u32 };
+            let remaining = len - done;
+            let tile_len = if remaining < Self::TILE { remaining as u32 } else { Self::TILE as u32 };
             self.move_tile(source, target, begin, begin + done, tile_len, digit);
             done += Self::TILE;
         }
     }
 
-    /// Sets the place of the first item of each digit.
+    /// Computes the begin of each digit's items in the segment.
     #[inline(always)]
     unsafe fn count_digits(&self, keys: Slice<'_, K>, begin: usize, len: usize, digit: Digit) {
         let t = thread::thread_idx_x() as usize;
-        let (counts, places) = (shared_field!(self.smem, counts), shared_field!(self.smem, places));
-        // Counts of 32 bits are enough for a part of the segment; the sums have 64.
+        let (counts, digit_begins) =
+            (shared_field!(self.smem, counts), shared_field!(self.smem, digit_begins));
+        // Counts of 32 bits suffice for a part of the segment; the totals have 64.
         const PART: usize = 1 << 30;
         let mut total = 0u64;
         let mut done = 0;
@@ -270,17 +275,17 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             }
             done = part_end;
         }
-        // The sum over the digits in two halves, of which the lower one cannot overflow: 256 numbers of 24 bits.
+        // The scan over the digits is done in two halves. The lower one cannot overflow: 256 numbers of 24 bits.
         const HALF: u32 = 24;
         let (low, _) = exclusive_sum((total & ((1 << HALF) - 1)) as u32, self.rank().scan);
         let (high, _) = exclusive_sum((total >> HALF) as u32, self.rank().scan);
         if t < RADIX {
-            places.store(t, (u64::from(high) << HALF) + u64::from(low));
+            digit_begins.store(t, (u64::from(high) << HALF) + u64::from(low));
         }
         thread::sync_threads();
     }
 
-    /// Moves the items of a tile to their places of this digit.
+    /// Moves the items of a tile to their positions by this digit.
     #[inline(always)]
     unsafe fn move_tile(
         &self,
@@ -294,7 +299,8 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         let t = thread::thread_idx_x() as usize;
         let (keys_smem, values_smem) =
             (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
-        let (places, offsets) = (shared_field!(self.smem, places), shared_field!(self.smem, offsets));
+        let (digit_begins, offsets) =
+            (shared_field!(self.smem, digit_begins), shared_field!(self.smem, offsets));
 
         let keys =
             load_warp_striped::<K, ITEMS, false>(source.keys, tile, tile_len, self.by.reader.padding());
@@ -306,10 +312,10 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         thread::sync_threads();
         let (count, before) = rank.sum(|_| {});
         if t < RADIX {
-            let place = places.load(t);
-            offsets.store(t, place.wrapping_sub(before.into()));
-            // Padding is counted as well, but only in the last tile.
-            places.store(t, place + u64::from(count));
+            let next = digit_begins.load(t);
+            offsets.store(t, next.wrapping_sub(before.into()));
+            // Padding is counted as well, but exists only in the last tile.
+            digit_begins.store(t, next + u64::from(count));
         }
         let ranks = rank.ranks::<ITEMS>(digit_of_item);
         thread::sync_threads();

@@ -1,8 +1,7 @@
-//! Sorts of many segments at once, each by itself, stable.
+//! Stable sorts of many independent segments in a few launches.
 //!
-//! A warp takes segments of up to 32 items and sorts them in registers. Longer ones it puts on one of two lists, and
-//! blocks, which take segments from those by ticket, sort them in shared memory, or, where they do not fit, tile by tile
-//! through global memory.
+//! A warp sorts segments of up to 32 items in registers, and puts longer ones on one of two lists. Blocks take segments
+//! from the lists by ticket. They sort them in shared memory if they fit, else tile by tile through global memory.
 
 pub mod blocks;
 pub mod warps;
@@ -10,8 +9,8 @@ pub mod warps;
 use crate::thread::radix_key::DigitReader;
 use cuda_std::prelude::*;
 
-/// Where segment `s` begins, and its length: from the begins of all segments and the end of the last one. Never beyond
-/// `num_items`, whatever the offsets say.
+/// Returns the begin and length of segment `s`. `offsets` has the begins of all segments and the end of the last one.
+/// The result never exceeds `num_items`, whatever the offsets are.
 #[inline(always)]
 unsafe fn segment(offsets: Slice<'_, u64>, s: usize, num_items: usize) -> (usize, usize) {
     let within = |offset: u64| if offset < num_items as u64 { offset as usize } else { num_items };
@@ -19,11 +18,11 @@ unsafe fn segment(offsets: Slice<'_, u64>, s: usize, num_items: usize) -> (usize
     (begin, end.saturating_sub(begin))
 }
 
-/// The bits by which items are sorted, and how keys are read and written.
+/// The bits by which items are sorted, and the conversion of keys.
 #[derive(Clone, Copy)]
 struct SortBy<K> {
     begin_bit: u32,
     end_bit: u32,
-    /// For items that are read from the input and written to the output.
+    /// Converts the keys of the input and of the output.
     reader: DigitReader<K, true>,
 }

@@ -1,4 +1,4 @@
-//! Segments of up to 32 items, by a warp several at a time; longer ones are put on lists.
+//! Sorts of segments of up to 32 items, several per warp; longer segments are put on lists.
 
 use super::{SortBy, segment};
 use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
@@ -8,8 +8,9 @@ use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
-/// Sorts the segments of up to 32 items, and puts the others on the lists `short`, up to [`SEGMENT_SHORT_ITEMS`] items, and
-/// `long`; a warp [`SEGMENTS_OF_WARP`] segments. Number of entries of each list in `num_listed`, zeroed before: in any order.
+/// Sorts the segments of up to 32 items. Other segments go to the lists `short`, up to [`SEGMENT_SHORT_ITEMS`] items,
+/// and `long`, in any order. A warp handles [`SEGMENTS_OF_WARP`] segments. `num_listed`, zeroed before, counts the
+/// entries of each list.
 #[kernel(family = "primitives-segmented-sort", hot, block = PER_ITEM_THREADS)]
 #[instances(K = [u32, u64], V = [NoValue, u32, u64])]
 pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
@@ -30,7 +31,7 @@ pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
     Warps { keys, values, keys_out, values_out, by }.run(offsets, &lists)
 }
 
-/// The lists of segments for which a warp is too small.
+/// The lists of segments that are too long for a warp.
 struct Lists<'a> {
     short: SliceMut<'a, u64>,
     long: SliceMut<'a, u64>,
@@ -38,7 +39,7 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Puts the lanes' segments on the lists on which they belong. All lanes call.
+    /// Appends each lane's segment to its list, if any. All lanes call.
     #[inline(always)]
     unsafe fn add(&self, segment: usize, len: usize) {
         let is_long = len > SEGMENT_SHORT_ITEMS;
@@ -55,15 +56,15 @@ impl Lists<'_> {
             begin = self.num_listed.atomic_add(which, count, Ordering::Relaxed, Scope::Device);
         }
         let begin = warp::shuffle_idx(warp::FULL_MASK, begin, 0);
-        let place = begin + u64::from((lanes & warp::lane_mask_lt()).count_ones());
-        // Only offsets that do not ascend can give more segments than there is room for.
-        if belongs && place < list.len() as u64 {
-            list.store(place as usize, segment as u64);
+        let index = begin + u64::from((lanes & warp::lane_mask_lt()).count_ones());
+        // Only offsets that do not ascend can give more segments than a list can hold.
+        if belongs && index < list.len() as u64 {
+            list.store(index as usize, segment as u64);
         }
     }
 }
 
-/// What a warp needs of the launch.
+/// The state of one warp.
 struct Warps<'a, K, V> {
     keys: Slice<'a, K>,
     values: Slice<'a, V>,
@@ -73,7 +74,7 @@ struct Warps<'a, K, V> {
 }
 
 impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
-    /// Sorts the warp's segments, as many at a time as side by side have a lane for each item.
+    /// Sorts the warp's segments: at a time, as many adjacent ones as have at most 32 items together.
     #[inline(always)]
     unsafe fn run(self, offsets: Slice<'_, u64>, lists: &Lists<'_>) {
         let lane = warp::lane_id() as usize;
@@ -86,7 +87,7 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
 
         let own = if len <= 32 { len as u32 } else { 0 };
         let end = inclusive_sum(own);
-        // The same for segments that lie behind each other, but for those between them that are too long.
+        // Equal for adjacent segments with no longer segment between them.
         let shift = begin.wrapping_sub((end - own) as usize);
         let (mut done, mut items_done) = (0, 0);
         while done < SEGMENTS_OF_WARP {
@@ -97,7 +98,7 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
             let from = warp::shuffle_idx(warp::FULL_MASK, shift as u64, open.trailing_zeros());
             let fits = own == 0 || (shift as u64 == from && end <= items_done + 32);
             let too_far = warp::warp_vote_ballot(warp::FULL_MASK, lane >= done && !fits);
-            // Lanes beyond the segments fit.
+            // Lanes without a segment count as fitting.
             let next = too_far.trailing_zeros() as usize;
             let is_sorted = (done..next).contains(&lane) && own > 0;
             let own_bit = if is_sorted { 1 << (end - own - items_done) } else { 0 };
@@ -109,8 +110,8 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         }
     }
 
-    /// Sorts the `len` items from item `begin` on, of which a segment begins where `begins` has a bit: ranks every item by
-    /// comparing it with all others of its segment.
+    /// Sorts the `len` items from `begin` on. Bits of `begins` mark the first items of segments. Each item is ranked by
+    /// comparison with all items of its segment.
     #[inline(always)]
     unsafe fn sort(&self, begin: usize, len: u32, begins: u32) {
         let lane = warp::lane_id();
@@ -137,10 +138,10 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
             n += 1;
         }
         if lane < len {
-            let place = begin + (first + rank) as usize;
-            self.keys_out.store(place, key);
+            let index = begin + (first + rank) as usize;
+            self.keys_out.store(index, key);
             if V::IS_CARRIED {
-                self.values_out.store(place, self.values.load(i));
+                self.values_out.store(index, self.values.load(i));
             }
         }
     }

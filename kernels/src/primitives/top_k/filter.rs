@@ -1,4 +1,4 @@
-//! Candidates: all items that are not behind a threshold, in any order.
+//! Collection of the candidates: all items up to a threshold, in any order.
 
 use super::State;
 use crate::block::tile::{self, THREADS, row_begin, tile_items};
@@ -7,11 +7,11 @@ use crate::thread::ranked::*;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
-/// Candidates that a block holds back, to write them at once.
+/// Candidates that a block stages in shared memory before it writes them.
 const STAGED: usize = TOP_K.staged_items;
 
-/// Appends to `candidates`, as far as there is room, the items that are not behind the threshold of `state`, or all items
-/// if `has_threshold` is 0, and counts them in `state`.
+/// Appends the items up to the threshold of `state`, or all items if `has_threshold` is 0, to `candidates`, as far as
+/// their capacity goes, and counts them in `state`.
 #[kernel(
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.min_blocks,
     shared = CandidatesSmem<<B as RankBits>::Ranked>, hot
@@ -35,13 +35,13 @@ pub unsafe fn primitives_top_k_filter<B: RankBits>(
 #[repr(C, align(16))]
 pub struct CandidatesSmem<R> {
     staged: [R; STAGED],
-    /// Where the block's candidates begin.
+    /// The begin of the block's candidates in the output.
     begin: [u64; 1],
-    /// Candidates of the block, also those for which there was no room here.
+    /// The number of the block's candidates, including those beyond the capacity here.
     num_staged: [u32; 1],
 }
 
-/// Keys with their ranks, which blocks take in pieces: every so many tiles one.
+/// Keys with their ranks, split into interleaved pieces: piece i has every `num_pieces`-th tile from tile i on.
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'a, B> {
     pub(super) keys: Slice<'a, B>,
@@ -49,44 +49,44 @@ pub(super) struct Pieces<'a, B> {
 }
 
 impl<B: RankBits> Pieces<'_, B> {
-    /// From a tile of a piece to the next; also where the piece with that number begins.
+    /// Returns the distance between two tiles of a piece, which is also the begin of the piece with this number.
     #[inline(always)]
     pub(super) const fn stride(num_pieces: usize) -> usize {
         num_pieces * tile_items::<B, ROWS>()
     }
 
-    /// Item `i`.
+    /// Loads item `i`.
     #[inline(always)]
     pub(super) unsafe fn item(&self, i: usize) -> B::Ranked {
         B::Ranked::new(self.ranks.rank(self.keys.load(i)), i as u32)
     }
 
-    /// Of the tile that begins at `begin` a bit for each item of the thread that is not behind the threshold.
+    /// Returns a bit per item of the thread in the tile at `begin`, set for items up to the threshold.
     #[inline(always)]
-    unsafe fn near(&self, begin: usize, threshold: B::Ranked) -> u32 {
+    unsafe fn reaches(&self, begin: usize, threshold: B::Ranked) -> u32 {
         let keys = tile::load::<B, ROWS>(self.keys, begin, B::ZERO);
         let rank = |row: usize, e: usize| self.ranks.rank(keys[row][e]);
         let valid = tile::valid_bits::<B, ROWS>(begin, self.keys.len());
-        let near = valid & tile::bits::<B, ROWS>(|row, e| rank(row, e) <= threshold.rank());
-        // Most tiles of a thread have none; only with one the ids are looked at.
-        if near == 0 {
+        let reaches = valid & tile::bits::<B, ROWS>(|row, e| rank(row, e) <= threshold.rank());
+        // Usually no item reaches the threshold; ids are compared only if one does.
+        if reaches == 0 {
             return 0;
         }
         let has_rank = tile::bits::<B, ROWS>(|row, e| rank(row, e) == threshold.rank());
-        near & (!has_rank | tile::valid_bits::<B, ROWS>(begin, threshold.id() as usize + 1))
+        reaches & (!has_rank | tile::valid_bits::<B, ROWS>(begin, threshold.id() as usize + 1))
     }
 }
 
-/// One block's candidates: in shared memory while there is room, then straight to memory.
+/// The candidates of one block: staged in shared memory, and written directly when it is full.
 pub(super) struct Candidates<'a, R> {
     candidates: SliceMut<'a, R>,
-    /// One word: how many there are of all blocks.
+    /// One word: the number of candidates of all blocks.
     count: SliceMut<'a, u64>,
     smem: *mut CandidatesSmem<R>,
 }
 
 impl<'a, R: Ranked> Candidates<'a, R> {
-    /// Ends with a barrier.
+    /// Creates an empty set of candidates. Ends with a barrier.
     #[inline(always)]
     pub(super) unsafe fn begin(candidates: SliceMut<'a, R>, count: SliceMut<'a, u64>) -> Self {
         let smem = shared_mem::<CandidatesSmem<R>>();
@@ -97,7 +97,7 @@ impl<'a, R: Ranked> Candidates<'a, R> {
         Self { candidates, count, smem }
     }
 
-    /// Appends the items of a piece that are not behind the threshold.
+    /// Appends the items of a piece up to the threshold.
     #[inline(always)]
     pub(super) unsafe fn collect<B: RankBits<Ranked = R>>(
         self,
@@ -110,9 +110,9 @@ impl<'a, R: Ranked> Candidates<'a, R> {
     {
         let mut begin = Pieces::<B>::stride(piece);
         while begin < pieces.keys.len() {
-            let near = pieces.near(begin, threshold);
-            if warp::warp_vote_any(warp::FULL_MASK, near != 0) {
-                self.push(pieces, begin, near);
+            let reaches = pieces.reaches(begin, threshold);
+            if warp::warp_vote_any(warp::FULL_MASK, reaches != 0) {
+                self.push(pieces, begin, reaches);
             }
             begin += Pieces::<B>::stride(num_pieces);
         }
@@ -121,32 +121,32 @@ impl<'a, R: Ranked> Candidates<'a, R> {
 
     /// Appends the items of a warp whose bits are set.
     #[inline(always)]
-    unsafe fn push<B: RankBits<Ranked = R>>(&self, pieces: &Pieces<'_, B>, begin: usize, near: u32) {
+    unsafe fn push<B: RankBits<Ranked = R>>(&self, pieces: &Pieces<'_, B>, begin: usize, reaches: u32) {
         let staged = shared_field!(self.smem, staged);
-        let inclusive = inclusive_sum(near.count_ones());
+        let inclusive = inclusive_sum(reaches.count_ones());
         let total = warp::shuffle_idx(warp::FULL_MASK, inclusive, 31);
-        let (mut place, mut rest_begin) = (0, 0);
+        let (mut first, mut rest_begin) = (0, 0);
         if warp::lane_id() == 0 {
             let num_staged = shared_field!(self.smem, num_staged);
-            place = num_staged.atomic_add(0, total, Ordering::Relaxed, Scope::Block);
-            let rest = total - Self::fitting(place, total);
+            first = num_staged.atomic_add(0, total, Ordering::Relaxed, Scope::Block);
+            let rest = total - Self::fitting(first, total);
             if rest > 0 {
                 rest_begin = self.count.atomic_add(0, rest.into(), Ordering::Relaxed, Scope::Device);
             }
         }
-        let place = warp::shuffle_idx(warp::FULL_MASK, place, 0);
+        let first = warp::shuffle_idx(warp::FULL_MASK, first, 0);
         let rest_begin = warp::shuffle_idx(warp::FULL_MASK, rest_begin, 0);
-        let fitting = Self::fitting(place, total);
+        let fitting = Self::fitting(first, total);
 
-        let mut n = inclusive - near.count_ones();
-        let mut bits = near;
+        let mut n = inclusive - reaches.count_ones();
+        let mut bits = reaches;
         while bits != 0 {
-            // Read again, since registers have no numbers.
+            // Reloaded, because registers cannot be indexed.
             let (row, e) =
                 (bits.trailing_zeros() as usize / B::PER_16, bits.trailing_zeros() as usize % B::PER_16);
             let item = pieces.item(begin + row_begin::<B, ROWS>(row) + e);
             if n < fitting {
-                staged.store((place + n) as usize, item);
+                staged.store((first + n) as usize, item);
             } else {
                 self.store(rest_begin + u64::from(n - fitting), item);
             }
@@ -155,11 +155,11 @@ impl<'a, R: Ranked> Candidates<'a, R> {
         }
     }
 
-    /// How many of `total` candidates have room in shared memory behind the first `place`.
+    /// Returns how many of `total` candidates fit in shared memory behind the first `first` ones.
     #[inline(always)]
-    fn fitting(place: u32, total: u32) -> u32 {
-        let room = (STAGED as u32).saturating_sub(place);
-        if total < room { total } else { room }
+    fn fitting(first: u32, total: u32) -> u32 {
+        let free = (STAGED as u32).saturating_sub(first);
+        if total < free { total } else { free }
     }
 
     #[inline(always)]
@@ -169,7 +169,7 @@ impl<'a, R: Ranked> Candidates<'a, R> {
         }
     }
 
-    /// Writes what is in shared memory.
+    /// Writes the staged candidates.
     #[inline(always)]
     unsafe fn finish(self) {
         let (staged, begin) = (shared_field!(self.smem, staged), shared_field!(self.smem, begin));

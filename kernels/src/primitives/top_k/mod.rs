@@ -1,13 +1,13 @@
-//! Top-k: the k best of all keys with their ids, in one pass over the keys.
+//! Top-k: the k best keys with their ids, in one pass over the keys.
 //!
-//! 1. [`sample`]: a threshold that k keys or a few more are expected to be better than.
+//! 1. [`sample`]: a threshold that k keys, or a few more, are expected to reach.
 //! 2. [`filter`]: the candidates, keys that reach the threshold, in any order.
-//! 3. [`select`]: if there are too few or too many of them, exactly the k best, digit by digit; else nothing.
-//! 4. [`rank`]: every candidate finds its place by counting those before it. Many candidates are sorted instead
+//! 3. [`select`]: if there are too few or too many candidates, exactly the k best, digit by digit; else nothing.
+//! 4. [`rank`]: each candidate's rank, by counting the candidates before it. Many candidates are sorted instead
 //!    ([`merge_sort`](super::merge_sort)), and [`rank`] writes them.
 //!
-//! Keys are compared with their ids: no two items are equal, so that a sample of random places says how many items a
-//! threshold lets through, whatever the keys are.
+//! Keys are compared together with their ids, so all items are distinct. A sample of random items therefore predicts
+//! how many items reach a threshold, whatever the keys are.
 
 pub mod filter;
 pub mod rank;
@@ -21,10 +21,10 @@ use crate::thread::words::{join, split};
 use crate::warp::look_back::Ticket;
 use cuda_std::prelude::*;
 
-/// Most digits of [`Ranked`].
+/// The most digits of a [`Ranked`] item.
 const MAX_DIGITS: usize = 12;
 
-/// What the kernels tell each other: words that are zeros at the start.
+/// The state that the kernels share: words that start as zeros.
 #[derive(Clone, Copy)]
 pub struct State<'a> {
     /// [`State::WORDS`] words.
@@ -32,9 +32,9 @@ pub struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Candidates that the filter found; there may be no room for so many.
+    /// The number of candidates that the filter found; it can exceed their capacity.
     pub const FOUND: usize = 0;
-    /// Candidates after the selection.
+    /// The number of candidates after the selection.
     pub const SELECTED: usize = 1;
     const SAMPLED_BLOCKS: usize = 2;
     const THRESHOLD: usize = 3;
@@ -42,10 +42,10 @@ impl<'a> State<'a> {
     const TICKET: usize = 6;
     const DONE: usize = 7;
     const COUNTS: usize = Self::DONE + MAX_DIGITS;
-    /// Number of words.
+    /// The number of words.
     pub const WORDS: usize = Self::COUNTS + MAX_DIGITS * RADIX;
 
-    /// Candidates reach the threshold if they are not behind it.
+    /// Sets the threshold. Items reach it if they are not after it.
     #[inline(always)]
     unsafe fn set_threshold<R: Ranked>(&self, threshold: R) {
         let words = threshold.to_words();
@@ -65,19 +65,19 @@ impl<'a> State<'a> {
         Ticket { counter: self.words.part(Self::TICKET, 1) }
     }
 
-    /// Adds one to a counter after all that the block has written; the number before.
+    /// Adds one to a counter, with release and acquire order, and returns the previous value.
     #[inline(always)]
     unsafe fn arrive(&self, counter: usize) -> u64 {
         self.words.atomic_add(counter, 1, Ordering::AcqRel, Scope::Device)
     }
 
-    /// Blocks that have counted digit `i`.
+    /// The counter of pieces whose digit `i` is counted.
     #[inline(always)]
     const fn done(i: u32) -> usize {
         Self::DONE + i as usize
     }
 
-    /// Items of a value of digit `i`.
+    /// The number of items whose digit `i` is `digit`.
     #[inline(always)]
     const fn count_of(i: u32, digit: usize) -> usize {
         Self::COUNTS + i as usize * RADIX + digit

@@ -1,16 +1,16 @@
-//! Candidates to their places in the result.
+//! Writing of the candidates to the result, in order.
 
-pub use crate::block::places::BLOCK_ITEMS;
-use crate::block::places::{PlacesSmem, THREADS, by_counting};
+pub use crate::block::counting_rank::BLOCK_ITEMS;
+use crate::block::counting_rank::{CountingRankSmem, THREADS, rank_by_counting};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
 use crate::thread::ranked::*;
 use cuda_std::prelude::*;
 
-/// Writes each of the first `count` candidates to the place that it has among them, if that is in the output; a block
-/// [`BLOCK_ITEMS`] candidates. If there are fewer than the output has places, the last ones become padding.
+/// Ranks the first `count` candidates, and writes each one whose rank is within the output; a block per [`BLOCK_ITEMS`]
+/// candidates. If there are fewer candidates than the output has entries, the rest is padded.
 #[kernel(
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.min_blocks,
-    shared = PlacesSmem<<B as RankBits>::Ranked>, hot
+    shared = CountingRankSmem<<B as RankBits>::Ranked>, hot
 )]
 #[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_rank<B: RankBits>(
@@ -24,14 +24,14 @@ pub unsafe fn primitives_top_k_rank<B: RankBits>(
     let ranks = KeyRanks::new(KeyOrder::from_bits(order));
     let best = Best { keys: keys_out, ids: ids_out, ranks };
     best.pad(count);
-    by_counting(candidates.part(0, count), shared_mem(), |place, item| {
-        if place < best.ids.len() {
-            best.store(place, item);
+    rank_by_counting(candidates.part(0, count), shared_mem(), |rank, item| {
+        if rank < best.ids.len() {
+            best.store(rank, item);
         }
     });
 }
 
-/// Writes candidates that are sorted to the output, and padding behind them; a thread an item of the output.
+/// Writes sorted candidates to the output, padded; a thread per entry of the output.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
 #[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_write<B: RankBits>(
@@ -48,7 +48,7 @@ pub unsafe fn primitives_top_k_write<B: RankBits>(
     }
 }
 
-/// The result.
+/// The output of the best items.
 #[derive(Clone, Copy)]
 pub(in crate::primitives) struct Best<'a, B> {
     pub(in crate::primitives) keys: SliceMut<'a, B>,
@@ -63,7 +63,7 @@ impl<B: RankBits> Best<'_, B> {
         self.ids.store(i, item.id());
     }
 
-    /// Pads what so many candidates do not fill.
+    /// Pads the output behind `num_candidates` candidates.
     #[inline(always)]
     unsafe fn pad(&self, num_candidates: usize) {
         let stride = thread::grid_dim_x() as usize * THREADS;

@@ -1,6 +1,7 @@
-//! A threshold from keys of random places.
+//! The threshold, estimated from a random sample of the keys.
 //!
-//! Each warp takes the best of some samples, the last block the n-th of those. So few numbers are sorted for many samples.
+//! Each warp takes the best of some samples, and the last block selects the n-th of these minima. So few numbers are
+//! sorted for many samples.
 
 use super::State;
 use crate::block::nth::{NthSmem, nth};
@@ -19,7 +20,8 @@ const BATCH: usize = TOP_K.sample_batch;
 const ITEMS: usize = TOP_K.sample_max_blocks * WARPS / THREADS;
 const _: () = assert!(ITEMS * THREADS == TOP_K.sample_max_blocks * WARPS);
 
-/// Sets the threshold of `state` to minimum `n`, from 0, of the minima of all warps, each of 32 `lane_samples` keys.
+/// Sets the threshold of `state` to the `n`-th, from 0, of the minima of all warps. Each minimum is over `32 *
+/// lane_samples` keys.
 #[kernel(family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.sample_min_blocks, shared = SampleSmem, hot)]
 #[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_sample<B: RankBits>(
@@ -41,18 +43,18 @@ pub struct SampleSmem {
     is_last: [u32; 1],
 }
 
-/// Place of sample `i` among `len` items, of which there are at most 2^32.
+/// Returns the index of sample `i` among `len` items, of which there are at most 2^32.
 #[inline(always)]
-pub const fn place(i: u64, len: usize) -> usize {
-    // The upper half of a product with a random number of 32 bits.
+pub const fn sample_index(i: u64, len: usize) -> usize {
+    // The upper half of a product with a random 32-bit number.
     (((splitmix64(i) >> 32) * len as u64) >> 32) as usize
 }
 
-/// One block's samples.
+/// The samples of one block.
 struct Sample<'a, B: RankBits> {
     keys: Slice<'a, B>,
     ranks: KeyRanks<B>,
-    /// One a warp.
+    /// One minimum per warp.
     minima: SliceMut<'a, B::Ranked>,
     state: State<'a>,
 }
@@ -79,7 +81,7 @@ impl<B: RankBits> Sample<'_, B> {
         }
     }
 
-    /// The best of the lane's samples.
+    /// Returns the best of the lane's samples.
     #[inline(always)]
     unsafe fn best_of_lane(&self, lane_samples: u32) -> B::Ranked {
         let mut best = B::Ranked::LAST;
@@ -87,15 +89,15 @@ impl<B: RankBits> Sample<'_, B> {
         let last = u64::from(lane_samples) - 1;
         let mut begin = 0;
         while begin <= last {
-            // All loads of a batch are in flight before the first is used; those beyond the last one repeat it.
+            // All loads of a batch are in flight before the first one is used. Loads beyond the last one repeat it.
             let mut keys = [B::ZERO; BATCH];
             let mut ids = [0; BATCH];
             let mut s = 0;
             while s < BATCH {
                 let sample = begin + s as u64;
-                let place = place(first + if sample < last { sample } else { last }, self.keys.len());
-                keys[s] = self.keys.load(place);
-                ids[s] = place as u32;
+                let index = sample_index(first + if sample < last { sample } else { last }, self.keys.len());
+                keys[s] = self.keys.load(index);
+                ids[s] = index as u32;
                 s += 1;
             }
             let mut s = 0;

@@ -1,4 +1,4 @@
-//! Top-k of every segment by itself: a warp or a block a segment; or, for large k, by a sort of all items.
+//! Top-k of every segment: by a warp or a block per segment, or, for large k, by a sort of all items.
 
 use super::rank::Best;
 use crate::block::merge::{Tile, TileSmem};
@@ -11,18 +11,18 @@ use crate::warp::bitonic::keep_first;
 use crate::warp::shuffle::shuffle_idx;
 use cuda_std::prelude::*;
 
-/// Most keys that a warp keeps: one a lane.
+/// The largest k of the warp kernel: one key per lane.
 pub const WARP_K: usize = 32;
 const THREADS: usize = TOP_K.segment_threads;
-/// Items of a thread of a block's tile.
+/// Items of a thread in a block's tile.
 const ITEMS: usize = TOP_K.segment_items;
-/// Items of a thread that takes part in a block's round.
+/// Items that a thread adds per round.
 const ROUND_ITEMS: usize = TOP_K.segment_round_items;
-/// Most keys that a block keeps: what is left of a tile beside a round.
+/// The largest k of the block kernel: the tile without the items of a round.
 pub const BLOCK_K: usize = (ITEMS - ROUND_ITEMS) * THREADS;
 
-/// Writes the `k` best keys of each segment, and their positions, to the segment's row of the output; a warp a segment, `k` is
-/// at most [`WARP_K`]. `offsets` has one item more than there are segments.
+/// Writes the `k` best keys of each segment, and their indices, to the segment's row of the output; a warp per segment.
+/// `k` is at most [`WARP_K`]. `offsets` has one entry more than there are segments.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS, hot)]
 #[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
@@ -40,7 +40,7 @@ pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
     }
 }
 
-/// The same by a block a segment, `k` is at most [`BLOCK_K`].
+/// Like `primitives_top_k_by_warps`, with a block per segment. `k` is at most [`BLOCK_K`].
 #[kernel(
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.segment_min_blocks,
     shared = SegmentSmem<<B as RankBits>::Ranked>, hot
@@ -61,7 +61,7 @@ pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(
     rows.by_block(offsets.load(segment) as usize, offsets.load(segment + 1) as usize, segment, k as usize)
 }
 
-/// Writes every key with its segment, rank and position, to be sorted; a thread a key. `starts` are where segments begin.
+/// Packs every key's segment, rank and index, to be sorted; a thread per key. `starts` are the begins of the segments.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
 #[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_compose<B: RankBits>(
@@ -78,7 +78,7 @@ pub unsafe fn primitives_top_k_compose<B: RankBits>(
     }
 }
 
-/// Writes the first `k` of each segment of what was composed and sorted; a thread an item of the output.
+/// Writes the first `k` of each segment of the packed and sorted items; a thread per entry of the output.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS)]
 #[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_pick<B: RankBits>(
@@ -92,10 +92,10 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
     let i = thread::index_1d_u64();
     if i < ids_out.len() as u64 {
         let segment = (i / u64::from(k)) as usize;
-        let place = offsets.load(segment) + i % u64::from(k);
+        let index = offsets.load(segment) + i % u64::from(k);
         let mut item = B::Ranked::LAST;
-        if place < offsets.load(segment + 1) {
-            let Bits128(high, low) = sorted.load(place as usize);
+        if index < offsets.load(segment + 1) {
+            let Bits128(high, low) = sorted.load(index as usize);
             item = Ranked::new(B::from_high_bits(high << 32 | low >> 32), low as u32);
         }
         let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
@@ -103,15 +103,15 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
     }
 }
 
-/// Shared memory of a block's segment.
+/// Shared memory of a block that handles a segment.
 #[repr(C)]
 pub struct SegmentSmem<R> {
     tile: TileSmem<R, NoValue, THREADS, ITEMS>,
-    /// Items in the tile.
+    /// The number of items in the tile.
     len: [u32; 1],
 }
 
-/// The keys, and rows for the best of each segment.
+/// The keys, and the rows for the best keys of each segment.
 struct Rows<'a, B> {
     keys: Slice<'a, B>,
     best: Best<'a, B>,
@@ -124,7 +124,7 @@ impl<'a, B: RankBits> Rows<'a, B> {
         Self { keys, best: Best { keys: keys_out, ids: ids_out, ranks } }
     }
 
-    /// Item `i`, or what comes last from `end` on.
+    /// Loads item `i`, or the last value of the order from `end` on.
     #[inline(always)]
     unsafe fn item(&self, i: usize, end: usize) -> B::Ranked {
         let mut item = B::Ranked::LAST;
@@ -134,7 +134,7 @@ impl<'a, B: RankBits> Rows<'a, B> {
         item
     }
 
-    /// Each lane holds one of the best items, in order.
+    /// Finds the best items of a segment by one warp. Each lane holds one of the best items, in order.
     #[inline(always)]
     unsafe fn by_warp(&self, begin: usize, end: usize, segment: usize, k: usize) {
         let lane = warp::lane_id() as usize;
@@ -153,7 +153,8 @@ impl<'a, B: RankBits> Rows<'a, B> {
         }
     }
 
-    /// A tile holds the best items and those that may become it; when it is full it is sorted.
+    /// Finds the best items of a segment by one block. A tile holds the best items and new candidates; it is sorted
+    /// when it is full.
     #[inline(always)]
     unsafe fn by_block(&self, begin: usize, end: usize, segment: usize, k: usize)
     where
@@ -195,7 +196,7 @@ impl<'a, B: RankBits> Rows<'a, B> {
         }
     }
 
-    /// The first items of a tile to the row of a segment, padded.
+    /// Writes the first items of a tile to the row of a segment, padded.
     #[inline(always)]
     unsafe fn store<O: Order<B::Ranked, NoValue>>(
         &self,
@@ -204,18 +205,18 @@ impl<'a, B: RankBits> Rows<'a, B> {
         segment: usize,
         k: usize,
     ) {
-        let mut place = thread::thread_idx_x() as usize;
-        while place < k {
+        let mut index = thread::thread_idx_x() as usize;
+        while index < k {
             let mut item = B::Ranked::LAST;
-            if place < len {
-                item = tile.get(place).0;
+            if index < len {
+                item = tile.get(index).0;
             }
-            self.best.store(segment * k + place, item);
-            place += THREADS;
+            self.best.store(segment * k + index, item);
+            index += THREADS;
         }
     }
 
-    /// Adds the items of a warp that come before `bound` to the tile.
+    /// Appends the items of a warp that come before `bound` to the tile.
     #[inline(always)]
     unsafe fn push<O: Order<B::Ranked, NoValue>>(
         &self,
@@ -226,13 +227,13 @@ impl<'a, B: RankBits> Rows<'a, B> {
     ) {
         let takes = item.is_before(bound);
         let lanes = warp::warp_vote_ballot(warp::FULL_MASK, takes);
-        let mut place = 0;
+        let mut index = 0;
         if warp::lane_id() == 0 && lanes != 0 {
-            place = tile_len.atomic_add(0, lanes.count_ones(), Ordering::Relaxed, Scope::Block);
+            index = tile_len.atomic_add(0, lanes.count_ones(), Ordering::Relaxed, Scope::Block);
         }
-        let place = warp::shuffle_idx(warp::FULL_MASK, place, 0);
+        let index = warp::shuffle_idx(warp::FULL_MASK, index, 0);
         if takes {
-            tile.set((place + (lanes & warp::lane_mask_lt()).count_ones()) as usize, (item, NoValue));
+            tile.set((index + (lanes & warp::lane_mask_lt()).count_ones()) as usize, (item, NoValue));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Exactly the k best items, digit by digit, where the threshold of a sample was no good.
+//! Selection of exactly the k best items, digit by digit, for when the sampled threshold is unusable.
 //!
-//! One launch: work is numbered by tickets, digit after digit, and a piece of a digit waits for all pieces of the digit
-//! before. They have lower tickets, so that blocks which run already have them.
+//! One launch: tickets number the work, digit after digit, and a piece of a digit waits for all pieces of the previous
+//! digit. Those have lower tickets, so running blocks already have them.
 
 use super::State;
 use super::filter::{Candidates, CandidatesSmem, Pieces};
@@ -12,8 +12,8 @@ use crate::thread::ranked::*;
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
-/// Sets the number selected in `state`: that of the candidates found, if there is room for them and there are `k` at least;
-/// else `k`, which is at most the number of keys, and the candidates become the `k` best items.
+/// Sets the number of selected candidates in `state`. If there are at least `k` candidates and they fit, they all stay
+/// selected. Else the candidates become the `k` best items; `k` is at most the number of keys.
 #[kernel(family = "primitives-top-k", block = THREADS, shared = SelectSmem<<B as RankBits>::Ranked>)]
 #[instances(B = [u32, u64])]
 pub unsafe fn primitives_top_k_select<B: RankBits>(
@@ -30,7 +30,7 @@ pub unsafe fn primitives_top_k_select<B: RankBits>(
 /// Shared memory of the selection.
 #[repr(C)]
 pub struct SelectSmem<R> {
-    // First, since the candidates take the block's shared memory from its beginning.
+    // First, because `Candidates` uses the block's shared memory from its beginning.
     candidates: CandidatesSmem<R>,
     nth: NthSmem,
     ticket: [u64; 1],
@@ -49,11 +49,11 @@ impl<B: RankBits> Select<'_, B> {
     unsafe fn run(self) {
         let words = self.state.words;
         let found = words.load(State::FOUND);
-        let is_good = found >= self.k && found <= self.candidates.len() as u64;
+        let is_usable = found >= self.k && found <= self.candidates.len() as u64;
         if thread::index_1d_u64() == 0 {
-            words.store(State::SELECTED, if is_good { found } else { self.k });
+            words.store(State::SELECTED, if is_usable { found } else { self.k });
         }
-        if !is_good {
+        if !is_usable {
             self.select()
         }
     }
@@ -63,7 +63,7 @@ impl<B: RankBits> Select<'_, B> {
         let smem = shared_mem::<SelectSmem<B::Ranked>>();
         let ticket = shared_field!(smem, ticket);
         let num_pieces = thread::grid_dim_x() as usize;
-        // The first digits of the k-th item, how many they are, and its rank among the items with these digits.
+        // The leading digits of the k-th item, their number, and the item's rank among the items with these digits.
         let (mut prefix, mut known, mut n) = (B::Ranked::ZEROS, 0, self.k - 1);
         loop {
             let work = self.state.ticket().take(ticket);
@@ -88,7 +88,7 @@ impl<B: RankBits> Select<'_, B> {
                 let count = self.state.words.part(State::COLLECTED, 1);
                 Candidates::begin(self.candidates, count).collect(&self.pieces, piece, num_pieces, prefix);
             }
-            // Before the next ticket and the next use of shared memory.
+            // Separates this round from the next ticket and the next use of shared memory.
             thread::sync_threads();
         }
     }
@@ -105,7 +105,7 @@ impl<B: RankBits> Select<'_, B> {
         thread::sync_threads();
     }
 
-    /// Counts digit `digit` of the items of a piece that have the digits found so far.
+    /// Counts digit `digit` of the items of a piece whose earlier digits equal `prefix`.
     #[inline(always)]
     unsafe fn count(&self, digit: u32, prefix: B::Ranked, piece: usize, num_pieces: usize) {
         let counts = shared_field!(shared_mem::<SelectSmem<B::Ranked>>(), nth.counts);

@@ -7,7 +7,7 @@ use crate::thread::coord::Coord;
 use crate::thread::network;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
-use crate::warp::bitonic::{merge_bitonic, sort_backwards};
+use crate::warp::bitonic::{merge_bitonic, sort_reversed};
 use crate::warp::shuffle::shuffle_idx;
 use cuda_std::prelude::*;
 
@@ -66,7 +66,7 @@ impl<C: Coord, const T: usize> Visit<C> for Queue<C, T> {
     #[inline(always)]
     unsafe fn offer(&mut self, is_taken: bool, distance: C, id: u32) {
         let item = if is_taken { C::Ranked::new(distance.key(), id) } else { C::Ranked::LAST };
-        let backwards = sort_backwards(item);
+        let backwards = sort_reversed(item);
         let last = self.best[T - 1];
         self.best[T - 1] = if backwards.is_before(last) { backwards } else { last };
         self.merge();

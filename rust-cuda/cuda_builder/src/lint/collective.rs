@@ -1,8 +1,8 @@
-//! Which instructions several threads execute together, by their names in PTX and in LLVM IR.
+//! Collective instructions, which several threads execute together, by their names in PTX and in LLVM IR.
 
 use std::fmt;
 
-/// A kind of collective: what must be reached by all threads concerned at once.
+/// A kind of collective instruction: all participating threads must reach it together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Collective {
     Barrier,
@@ -17,7 +17,7 @@ pub(super) enum Collective {
 }
 
 impl Collective {
-    /// Of a PTX opcode such as `bar.warp.sync`.
+    /// Classifies a PTX opcode such as `bar.warp.sync`.
     pub(super) fn of_opcode(opcode: &str) -> Option<Collective> {
         let (first, rest) = opcode.split_once('.').unwrap_or((opcode, ""));
         match first {
@@ -34,13 +34,13 @@ impl Collective {
         }
     }
 
-    /// Of an LLVM function such as `llvm.nvvm.barrier.cta.sync.aligned.all`. The names are the opcodes', nearly.
+    /// Classifies an LLVM function such as `llvm.nvvm.barrier.cta.sync.aligned.all`. The names resemble the opcodes.
     pub(super) fn of_intrinsic(name: &str) -> Option<Collective> {
         let name = name.strip_prefix("llvm.nvvm.")?;
         if name.starts_with("barrier") { Some(Collective::Barrier) } else { Collective::of_opcode(name) }
     }
 
-    /// Those in a piece of inline assembly, written as LLVM IR writes strings.
+    /// Returns the collectives in inline assembly, a string in the syntax of LLVM IR.
     pub(super) fn in_asm(asm: &str) -> Vec<Collective> {
         let text = asm.replace("\\0A", "\n").replace("\\09", "\t");
         let words = text.split(|c: char| c.is_whitespace() || ";{}".contains(c));

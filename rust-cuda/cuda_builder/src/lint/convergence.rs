@@ -1,11 +1,11 @@
-//! Whether the compiler kept every collective where the source has it.
+//! Checks that the compiler kept every collective where the source has it.
 //!
-//! Copying a barrier into both arms of a branch is right for one thread and wrong for a block: threads in the two arms
-//! wait at different barriers. Two copies of one source call of which neither lies on every path to the other
-//! are such a copy. Copies made by unrolling a loop come one after the other, so the first dominates the rest.
+//! A barrier copied into both arms of a branch is correct for one thread and wrong for a block: threads in the two arms
+//! wait at different barriers. The check finds two copies of one source call of which neither dominates the other. Copies
+//! by loop unrolling follow each other, so the first dominates the rest.
 //!
-//! LLVM's passes work on IR, and there a call knows all of its source. What the last step, from IR to PTX, adds shows as
-//! a number of collectives that grew.
+//! LLVM's passes work on IR, where a call has its complete inlining chain. Copies made by the last step, from IR to PTX,
+//! show as a larger number of collectives in the PTX.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,10 +15,10 @@ use super::ir::{self, Callee};
 use super::{Finding, Rule};
 use crate::ptx;
 
-/// A source call: what is called, and the chain of places.
+/// A source call: the callee, and the chain of source locations.
 type Source<'a> = (Callee<'a>, Vec<(u32, u32, u32)>);
 
-/// Copies of one source call in branches of which neither leads to the other.
+/// Finds copies of one source call in branches of which neither dominates the other.
 pub(super) fn duplicates(module: &ir::Module<'_>, file: &str) -> Vec<Finding> {
     let collective = collective_functions(module);
     module.functions.iter().flat_map(|function| in_function(module, function, &collective, file)).collect()
@@ -55,7 +55,7 @@ fn in_function(
     let apart = |a: usize, b: usize| !dominates(&dominator, a, b) && !dominates(&dominator, b, a);
     for ((callee, site), places) in copies.into_values() {
         let pairs = places.iter().enumerate().flat_map(|(i, a)| places[i + 1..].iter().map(move |b| (a, b)));
-        // One pair tells the story of all copies.
+        // One pair is enough for the report.
         if let Some((a, b)) = pairs.into_iter().find(|(a, b)| apart(a.0, b.0)) {
             let message = format!(
                 "{file}: one {} of the source is in two branches (lines {} and {}): {}",
@@ -70,7 +70,7 @@ fn in_function(
     findings
 }
 
-/// Collectives that PTX has more of than the IR it was made from.
+/// Finds collectives of which the PTX has more than the IR.
 pub(super) fn added(text: &ptx::Module<'_>, module: &ir::Module<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for function in &text.functions {
@@ -104,7 +104,7 @@ fn count_down(surplus: &mut BTreeMap<Collective, i64>, kinds: impl IntoIterator<
     }
 }
 
-/// Functions that hold a collective, by themselves or through what they call: a call of one is a collective too.
+/// Returns the functions that execute a collective, directly or through a call; calls of these are collectives, too.
 fn collective_functions<'a>(module: &ir::Module<'a>) -> HashSet<&'a str> {
     let mut found = HashSet::new();
     loop {

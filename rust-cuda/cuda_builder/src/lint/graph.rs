@@ -1,7 +1,7 @@
 //! Dominators of a control flow graph.
 
-/// For each node the nearest one that every path from node 0 passes, or `None` if no path leads there. Node 0 is
-/// its own. After Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), figure 3.
+/// Returns the immediate dominator of each node, or `None` for unreachable nodes. Node 0 is the entry and its own
+/// dominator. After Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), figure 3.
 pub(super) fn dominators(successors: &[Vec<usize>]) -> Vec<Option<usize>> {
     let order = reverse_postorder(successors);
     let mut rank = vec![usize::MAX; successors.len()];
@@ -35,7 +35,7 @@ pub(super) fn dominators(successors: &[Vec<usize>]) -> Vec<Option<usize>> {
     }
 }
 
-/// Whether every path to `node` passes `over`.
+/// True if every path to `node` passes `over`.
 pub(super) fn dominates(dominator: &[Option<usize>], over: usize, mut node: usize) -> bool {
     loop {
         match dominator[node] {
@@ -59,7 +59,7 @@ fn common(dominator: &[Option<usize>], rank: &[usize], mut a: usize, mut b: usiz
     a
 }
 
-/// Without recursion: a fully unrolled kernel has thousands of blocks in a row.
+/// Returns the reverse postorder. Iterative, because a fully unrolled kernel has thousands of blocks in a row.
 fn reverse_postorder(successors: &[Vec<usize>]) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; successors.len()];

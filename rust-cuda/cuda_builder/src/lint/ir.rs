@@ -1,7 +1,7 @@
-//! A small reader of LLVM IR text: control flow, calls, and the whole chain of places a call was inlined through.
+//! A small parser of LLVM IR text: control flow, calls, and each call's complete inlining chain.
 //!
-//! The chain is why IR is read at all. PTX names only the innermost place of an instruction, and every barrier of a
-//! program is the same line of the same library function there.
+//! The lint reads IR because of this chain: PTX names only the innermost source location of an instruction, which is one
+//! line of a library function for every barrier of a program.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) struct Block<'a> {
 
 #[derive(Debug)]
 pub(super) struct Call<'a> {
-    /// The line it stands on, from 1.
+    /// Line number, from 1.
     pub(super) line: usize,
     pub(super) callee: Callee<'a>,
     /// The number of its debug location.
@@ -62,8 +62,8 @@ impl<'a> Module<'a> {
         module
     }
 
-    /// What tells this call's source from any other: each place it was inlined through, with its scope. Two copies
-    /// of one call have the same, and one function inlined twice has two.
+    /// Returns the identity of the source call: each location of its inlining chain, with the scope. Two copies of one
+    /// call have equal sites; one function inlined twice has two sites.
     pub(super) fn site(&self, call: &Call<'_>) -> Option<Vec<(u32, u32, u32)>> {
         let mut site = Vec::new();
         let mut next = call.debug;
@@ -79,7 +79,7 @@ impl<'a> Module<'a> {
         (!site.is_empty()).then_some(site)
     }
 
-    /// A site for people: innermost place first.
+    /// Returns a site as text, innermost location first.
     pub(super) fn describe(&self, site: &[(u32, u32, u32)]) -> String {
         let places = site.iter().map(|(line, column, scope)| {
             let file = self.file_of(*scope).unwrap_or("?");
@@ -95,7 +95,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// A function whose lines are being read. Blocks are named in the text, mostly after they were jumped to.
+/// A function during parsing. Most blocks are defined after the first jump to them.
 #[derive(Default)]
 struct Body<'a> {
     name: &'a str,
@@ -155,7 +155,7 @@ fn global_name(line: &str) -> Option<&str> {
     line.split_once('@').map(|(_, after)| name(after))
 }
 
-/// What a call instruction calls. Calls through a pointer are none of ours.
+/// Returns the callee of a call instruction; `None` for calls through a pointer.
 fn callee(line: &str) -> Option<Callee<'_>> {
     let (_, call) = line.split_once("call ")?;
     if let Some((_, asm)) = call.split_once(" asm ") {
@@ -164,7 +164,7 @@ fn callee(line: &str) -> Option<Callee<'_>> {
     global_name(call).map(Callee::Function)
 }
 
-/// `!12 = distinct !DILocation(…)`: kept where a location or scope may need it.
+/// Parses `!12 = distinct !DILocation(…)`; returns only what locations and scopes need.
 fn metadata(line: &str) -> Option<(u32, &str)> {
     let (number, value) = line.strip_prefix('!')?.split_once(" = ")?;
     let kept = ["!DILocation(", "!DISubprogram(", "!DILexicalBlock", "!DIFile("];
@@ -172,7 +172,7 @@ fn metadata(line: &str) -> Option<(u32, &str)> {
     kept.iter().any(|kind| value.starts_with(kind)).then_some((number.parse().ok()?, value))
 }
 
-/// The number after the first occurrence of `field`.
+/// Returns the number after the first occurrence of `field`.
 fn number_in(text: &str, field: &str) -> Option<u32> {
     let digits = text.split_once(field)?.1;
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());

@@ -1,7 +1,7 @@
-//! Reads what the compiler made of the kernels and reports what must not be there.
+//! Checks the compiled kernels for faults that the sources do not show.
 //!
-//! None of this can be seen in the sources, and most of it changes with a nightly: arrays that fell out of the
-//! registers, barriers copied into branches, accesses that no longer know their address space.
+//! Most of these faults come and go with a nightly: arrays in local memory instead of registers, barriers copied into
+//! branches, accesses that lost their address space.
 
 mod collective;
 mod convergence;
@@ -16,32 +16,32 @@ use std::fmt;
 
 use crate::{Ptx, Result, files, marker, ptx};
 
-/// Something in the PTX that must not be there.
+/// A violation of a rule in the PTX.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The entry or function.
     pub kernel: String,
-    /// The line it stands on, from 1: of the PTX, or of the LLVM IR where the message names that.
+    /// Line number, from 1: of the PTX, or of the LLVM IR if the message names that.
     pub line: usize,
-    /// The rule it breaks.
+    /// The violated rule.
     pub rule: Rule,
-    /// What it is, in words.
+    /// Description of the fault.
     pub message: String,
 }
 
-/// What is checked.
+/// Rules of the lint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
     /// An entry without a marker, or a marker without an entry.
     Marker,
-    /// An entry whose parameters are not what its marker says, or that takes a struct.
+    /// An entry whose parameters differ from its marker, or that takes a struct.
     Parameters,
     /// Local memory: an array that is not in registers.
     LocalMemory,
     /// Code for panics or formatting.
     Panic,
-    /// A function that nobody defines.
+    /// A function without a definition.
     Unresolved,
     /// A load, store or atomic of a hot kernel without an address space.
     GenericAccess,
@@ -49,7 +49,7 @@ pub enum Rule {
     AsmCollective,
     /// A barrier or warp operation that the compiler copied into branches.
     DuplicatedCollective,
-    /// A collective without a source line, of which copies cannot be told.
+    /// A collective without a source line, for which copies cannot be detected.
     NoLines,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Checks a PTX text by every rule that the text alone can answer: all but the copying of collectives.
+/// Checks a PTX text by every rule that needs only the text: all except copies of collectives.
 ///
 /// # Errors
 /// `BadPtx` if a marker cannot be read.
@@ -93,8 +93,8 @@ pub fn check(ptx_text: &str) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Checks that every collective of the source is where the source has it, from the PTX and the LLVM IR that it was
-/// made from. `ir_name` is what messages call the IR.
+/// Checks that the compiler did not copy a collective into branches, from the PTX and its LLVM IR. `ir_name` is the name
+/// of the IR in messages.
 pub fn check_convergence(ptx_text: &str, ir_text: &str, ir_name: &str) -> Vec<Finding> {
     let module = ir::Module::parse(ir_text);
     let mut findings = convergence::duplicates(&module, ir_name);
@@ -102,7 +102,7 @@ pub fn check_convergence(ptx_text: &str, ir_text: &str, ir_name: &str) -> Vec<Fi
     findings
 }
 
-/// Checks what [`crate::CudaBuilder`] built by all rules.
+/// Checks the output of [`crate::CudaBuilder`] by all rules.
 ///
 /// # Errors
 /// `Io` if the files are gone, `BadPtx` if a marker cannot be read.

@@ -1,4 +1,4 @@
-//! The rules that need the PTX text alone.
+//! Rules that need only the PTX text.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,8 +32,8 @@ pub(super) fn markers(module: &Module<'_>, markers: &[(usize, KernelInfo)]) -> V
     findings
 }
 
-/// The host passes what the marker says, so the entry must take exactly that. An aggregate is worth a finding of
-/// its own: pointers inside one are not known to be global, and every access through them is generic.
+/// Compares an entry's parameters with its marker, because the host passes the marker's parameters. An aggregate is a
+/// separate finding: pointers inside one are not known to be global, so every access through them is generic.
 fn parameters(entry: &Function<'_>, kernel: &KernelInfo) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, param) in entry.params.iter().enumerate().filter(|(_, param)| param.aggregate) {
@@ -54,7 +54,7 @@ pub(super) fn instructions(module: &Module<'_>, markers: &[(usize, KernelInfo)])
     let mut findings = Vec::new();
     for function in &module.functions {
         if function.is_declaration {
-            // What is defined further down may be declared before.
+            // A function may be declared before its definition.
             let is_defined =
                 module.functions.iter().any(|other| other.name == function.name && !other.is_declaration);
             if !is_defined && !SUPPLIED.contains(&function.name) {
@@ -82,8 +82,8 @@ fn local_memory(function: &Function<'_>) -> Option<Finding> {
     Some(Finding::new(function.name, line, Rule::LocalMemory, message.to_owned()))
 }
 
-/// With panics as traps none of the library's panicking or formatting functions is left. One that is there costs
-/// registers in every kernel that may call it.
+/// Finds panicking and formatting functions. With panics as traps none is left; one costs registers in every kernel that
+/// may call it.
 fn panics(function: &Function<'_>) -> Vec<Finding> {
     let is_panic = |name: &str| name.contains("4core9panicking") || name.contains("4core3fmt");
     let mut findings = Vec::new();
@@ -99,7 +99,8 @@ fn panics(function: &Function<'_>) -> Vec<Finding> {
     findings
 }
 
-/// LLVM takes `asm!` for code that each thread runs by itself and may copy it into branches.
+/// Finds collectives written as `asm!`. LLVM assumes that `asm!` is independent of other threads and may copy it into
+/// branches.
 fn asm_collectives(function: &Function<'_>) -> Vec<Finding> {
     let written = function.instructions.iter().filter(|i| i.inline_asm);
     written
@@ -135,7 +136,7 @@ fn is_generic(opcode: &str) -> bool {
         && !parts.any(|part| SPACES.contains(&part.split(':').next().unwrap_or_default()))
 }
 
-/// Hot kernels and whatever they call.
+/// Returns the hot kernels and all functions that they call.
 fn hot_functions<'a>(module: &Module<'a>, markers: &[(usize, KernelInfo)]) -> HashSet<&'a str> {
     let by_name: HashMap<&str, &Function<'a>> = module.functions.iter().map(|f| (f.name, f)).collect();
     let is_hot = |name: &str| markers.iter().any(|(_, kernel)| kernel.hot && kernel.name == name);

@@ -1,8 +1,8 @@
-//! A small reader of PTX text: functions, their parameters, and instructions with the source line each came from.
+//! A small parser of PTX text: functions, their parameters, and instructions with their source lines.
 //!
-//! It knows the shape of what LLVM prints, which is less than the language allows, and keeps to what the lint asks.
+//! It supports the subset of PTX that LLVM prints, as far as the lint needs it.
 
-/// The functions of a PTX text, and the source files that its line directives speak of.
+/// The functions of a PTX text, and the source files of its line directives.
 #[derive(Debug, Default)]
 pub struct Module<'a> {
     /// Functions in the order of the text, declarations included.
@@ -16,11 +16,11 @@ pub struct Module<'a> {
 pub struct Function<'a> {
     /// Its name in the text.
     pub name: &'a str,
-    /// The line its header begins on; lines are counted from 1.
+    /// First line of the header, from 1.
     pub line: usize,
     /// Whether the host can launch it.
     pub is_entry: bool,
-    /// Whether its body is elsewhere: it is declared here and not defined.
+    /// True for a declaration without a body.
     pub is_declaration: bool,
     /// Its parameters in order.
     pub params: Vec<Param>,
@@ -42,38 +42,38 @@ pub struct Param {
 /// One instruction.
 #[derive(Debug)]
 pub struct Instruction<'a> {
-    /// The line it stands on.
+    /// Line number.
     pub line: usize,
-    /// The source line it came from, if the text says.
+    /// Source location, if the text has one.
     pub loc: Option<Loc>,
     /// The operation with all its suffixes: `ld.global.nc.b32`.
     pub opcode: &'a str,
-    /// The operands as they stand.
+    /// The operands as text.
     pub operands: &'a str,
-    /// Whether it was written by hand, in an `asm!`.
+    /// True for inline assembly (`asm!`).
     pub inline_asm: bool,
 }
 
-/// A place in the sources. LLVM gives the innermost one: for inlined code, the place in the inlined function.
+/// A source location. For inlined code, LLVM gives the location in the inlined function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loc {
-    /// A number that [`Module::files`] explains.
+    /// File number, see [`Module::files`].
     pub file: u32,
-    /// The line, 0 if the instruction is of no one line.
+    /// The line, 0 if the instruction has no single line.
     pub line: u32,
     /// The column.
     pub column: u32,
 }
 
 impl Instruction<'_> {
-    /// Whether the opcode has this part: `global` of `ld.global.b32`.
+    /// True if the opcode has this part: `global` of `ld.global.b32`.
     pub fn has(&self, part: &str) -> bool {
         self.opcode.split('.').any(|other| other == part)
     }
 }
 
 impl<'a> Module<'a> {
-    /// Reads a text. What it does not understand it passes over.
+    /// Parses a text. Unknown lines are skipped.
     pub fn parse(text: &'a str) -> Module<'a> {
         let mut reader = Reader::default();
         for (index, line) in text.lines().enumerate() {
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
             // The rest of the line may hold parameters, and with none of them the header's end.
             self.header(code.split_once('(').map_or("", |(_, rest)| rest));
         } else if code.starts_with(".file") {
-            // A path may hold `//`, so this reads the line as it is.
+            // A path may contain `//`, so comments are not removed here.
             self.module.files.extend(file(line));
         }
     }
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         // On the first line of a `.func` the returned value comes before the name; it is no parameter.
         let code = code.rsplit_once(") ").map_or(code, |(_, after)| after);
         function.params.extend(code.split(',').filter_map(param));
-        // An attribute may stand on the same line: `.noreturn;`.
+        // An attribute may follow on the same line: `.noreturn;`.
         if code.ends_with('{') {
             self.in_header = false;
             self.depth = 1;
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         if statement.starts_with(".local") {
             function.local.get_or_insert(number);
         }
-        // A predicate, `@%p1` or `@!%p1`, only says whether.
+        // Skips a predicate: `@%p1` or `@!%p1`.
         let code = match statement.strip_prefix('@') {
             Some(predicated) => {
                 predicated.split_once(char::is_whitespace).map_or("", |(_, code)| code.trim_start())

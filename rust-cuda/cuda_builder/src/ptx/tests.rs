@@ -1,4 +1,4 @@
-//! The reader on a text with one of everything that LLVM prints.
+//! Tests of the parser on a text with every construct that LLVM prints.
 
 use super::*;
 

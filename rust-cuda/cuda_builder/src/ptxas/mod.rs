@@ -1,6 +1,6 @@
-//! NVIDIA's assembler, which tells what a kernel takes on a real GPU: registers, spills, shared memory.
+//! NVIDIA's assembler, which reports a kernel's resources on a real GPU: registers, spills, shared memory.
 //!
-//! It is not needed to build or run anything (the driver has its own); a test that has it can say more.
+//! No build and no run needs it (the driver has an assembler); tests use it to check registers and spills.
 
 mod report;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::{Arch, CudaBuilderError, Result, files, process};
 pub use report::KernelResources;
 
-/// The Python package that brings the program (a 50 MB wheel, no CUDA toolkit), and its version.
+/// The Python package that contains the program (a 50 MB wheel, no CUDA toolkit), and its version.
 const PACKAGE: &str = "nvidia-cuda-nvcc";
 const VERSION: &str = "13.5.37";
 const LIMIT: Duration = Duration::from_secs(600);
@@ -25,41 +25,43 @@ pub struct Ptxas {
 }
 
 impl Ptxas {
-    /// Finds the program: `KAURI_PTXAS`, then what [`Ptxas::prepare`] brought under the target folder, then the PATH,
-    /// then the CUDA toolkit's usual place.
+    /// Finds the program: `KAURI_PTXAS`, then the copy that [`Ptxas::prepare`] installed in the target folder, then the
+    /// PATH, then the CUDA toolkit's usual folder.
     ///
     /// # Errors
-    /// `NoPtxas` with the places searched.
+    /// `NoPtxas` with the searched paths.
     pub fn locate(target_dir: &Path) -> Result<Ptxas> {
         let name = format!("ptxas{}", env::consts::EXE_SUFFIX);
         if let Some(path) = env::var_os("KAURI_PTXAS").filter(|path| !path.is_empty()) {
-            // Named and not there is an error: another one in its place would surprise.
+            // A named path that does not exist is an error; another program in its place would surprise.
             return Ptxas::at(&path).ok_or_else(|| no_ptxas(format!("KAURI_PTXAS={}", path.display())));
         }
         let path = env::var_os("PATH").unwrap_or_default();
         let folders = env::split_paths(&path).chain([PathBuf::from("/usr/local/cuda/bin")]);
-        find_below(&home(target_dir), &name, 4)
+        find_below(&install_dir(target_dir), &name, 4)
             .into_iter()
             .chain(folders.map(|folder| folder.join(&name)))
             .find_map(Ptxas::at)
-            .ok_or_else(|| no_ptxas(format!("{}, the PATH, /usr/local/cuda/bin", home(target_dir).display())))
+            .ok_or_else(|| {
+                no_ptxas(format!("{}, the PATH, /usr/local/cuda/bin", install_dir(target_dir).display()))
+            })
     }
 
-    /// The program at this path, if there is a file.
+    /// Returns the program at this path, if there is a file.
     pub fn at(path: impl Into<PathBuf>) -> Option<Ptxas> {
         Some(Ptxas { path: path.into() }).filter(|ptxas| ptxas.path.is_file())
     }
 
-    /// Where it lies.
+    /// Returns the program's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Finds the program, or brings it under the target folder with Python's pip; the second value says in words what
-    /// was done. Safe to call again and from several processes at once.
+    /// Finds the program, or installs it in the target folder with Python's pip. The second value describes the steps.
+    /// Safe to call repeatedly and from several processes at once.
     ///
     /// # Errors
-    /// `NoPtxas` with what pip said.
+    /// `NoPtxas` with pip's output.
     pub fn prepare(target_dir: &Path) -> Result<(Ptxas, Vec<String>)> {
         let found = |ptxas: Ptxas| {
             let step = format!("found ptxas: {}", ptxas.path.display());
@@ -67,44 +69,44 @@ impl Ptxas {
         };
         match Ptxas::locate(target_dir) {
             Ok(ptxas) => return Ok(found(ptxas)),
-            // What was named by hand is not replaced.
+            // A path named by the user is not replaced.
             Err(error) if env::var_os("KAURI_PTXAS").is_some_and(|path| !path.is_empty()) => {
                 return Err(error);
             }
             Err(_) => {}
         }
-        let home = home(target_dir);
-        let _lock = files::Lock::acquire(&home.with_file_name(".lock"))?;
+        let installed = install_dir(target_dir);
+        let _lock = files::Lock::acquire(&installed.with_file_name(".lock"))?;
         if let Ok(ptxas) = Ptxas::locate(target_dir) {
             return Ok(found(ptxas));
         }
-        let partial = files::unique_beside(&home);
-        let installed = install(&partial).and_then(|step| {
-            let _ = fs::remove_dir_all(&home);
-            fs::rename(&partial, &home).map_err(CudaBuilderError::io("write", &home))?;
+        let partial = files::unique_beside(&installed);
+        let result = install(&partial).and_then(|step| {
+            let _ = fs::remove_dir_all(&installed);
+            fs::rename(&partial, &installed).map_err(CudaBuilderError::io("write", &installed))?;
             Ok(step)
         });
         let _ = fs::remove_dir_all(&partial);
-        let step = installed.map_err(|error| no_ptxas(error.to_string()))?;
+        let step = result.map_err(|error| no_ptxas(error.to_string()))?;
         Ok((Ptxas::locate(target_dir)?, vec![step]))
     }
 
-    /// Assembles a PTX file for an architecture and tells what each kernel takes. The machine code is dropped.
+    /// Assembles a PTX file for an architecture and returns the resources of each kernel. The machine code is discarded.
     ///
     /// # Errors
-    /// `Command` with the assembler's words.
+    /// `Command` with the assembler's output.
     pub fn assemble(&self, ptx: &Path, arch: Arch) -> Result<Vec<KernelResources>> {
         let cubin = files::unique_beside(&env::temp_dir().join("kauri.cubin"));
         let mut command = Command::new(&self.path);
         command.arg("-v").arg(format!("-arch={arch}")).arg(ptx).arg("-o").arg(&cubin);
         let output = process::run_ok(&mut command, LIMIT);
         let _ = fs::remove_file(&cubin);
-        // Its report goes to the error stream.
+        // ptxas writes its report to the error stream.
         output.map(|output| report::parse(&output.stderr))
     }
 }
 
-fn home(target_dir: &Path) -> PathBuf {
+fn install_dir(target_dir: &Path) -> PathBuf {
     target_dir.join("kauri-toolchain").join("ptxas").join(VERSION)
 }
 
@@ -121,7 +123,7 @@ fn install(folder: &Path) -> Result<String> {
     Ok(format!("ran `{}`", process::describe(&command)))
 }
 
-/// Files of this name under a folder: the wheel's layout (`nvidia/cu13/bin/ptxas`) changes with the major version.
+/// Finds files of this name in a folder tree; the wheel's layout (`nvidia/cu13/bin/ptxas`) changes with the major version.
 fn find_below(folder: &Path, name: &str, depth: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> =

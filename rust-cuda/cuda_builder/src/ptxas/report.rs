@@ -1,17 +1,17 @@
-//! What `ptxas -v` says of each function.
+//! Parses the report of `ptxas -v` for each function.
 
-/// What a kernel takes on a GPU.
+/// Resources of a kernel on a GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelResources {
-    /// The kernel, or a function that was not inlined into any.
+    /// Name of the kernel, or of a function that was not inlined.
     pub name: String,
-    /// Whether it is a kernel. Of other functions only stack and spills are known.
+    /// True for a kernel. For other functions only stack and spills are known.
     pub is_entry: bool,
     /// Registers per thread.
     pub registers: u32,
     /// Bytes written to local memory because registers ran out.
     pub spill_stores: u32,
-    /// Bytes read back.
+    /// Bytes read back from local memory.
     pub spill_loads: u32,
     /// Bytes of local memory per thread: arrays and spills.
     pub stack: u32,
@@ -23,7 +23,7 @@ pub struct KernelResources {
 
 pub(super) fn parse(text: &str) -> Vec<KernelResources> {
     let mut functions: Vec<KernelResources> = Vec::new();
-    // The report of an entry comes in several lines, and its called functions' lines may stand between.
+    // The report of an entry has several lines; lines of called functions may come between them.
     let mut entry = None;
     let mut speaking_of = None;
     for line in text.lines() {
@@ -59,7 +59,7 @@ fn find_or_add(functions: &mut Vec<KernelResources>, name: &str) -> usize {
     functions.len() - 1
 }
 
-/// The number that stands before these words; 0 if they are not there, as the report leaves out zeros.
+/// Returns the number before these words; 0 if they are missing, because the report omits zeros.
 fn before(line: &str, words: &str) -> u32 {
     let number = line.split_once(words).and_then(|(before, _)| before.rsplit([' ', ',']).next());
     number.and_then(|digits| digits.parse().ok()).unwrap_or(0)

@@ -1,6 +1,6 @@
-//! Debian's `rust-src` package, for machines that reach a Debian mirror and not the Rust project's downloads.
+//! Fetches Debian's `rust-src` package, for machines that reach a Debian mirror but not the Rust project's downloads.
 //!
-//! Everything happens under a private folder: own package lists, own cache, no root, nothing installed.
+//! All files are in a private folder with its own package lists and cache; it needs no root and installs nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,19 @@ use std::time::Duration;
 use super::RustcVersion;
 use crate::{CudaBuilderError, Result, files, process};
 
-/// Suites that carry a recent Rust, oldest first. Testing moves on; unstable is ahead of it.
+/// Suites with a recent Rust, oldest first.
 const SUITES: [&str; 2] = ["testing", "unstable"];
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// An unpacked package.
 pub(super) struct Package {
-    /// The file's name, which has the version.
+    /// The file's name, which contains the version.
     pub(super) name: String,
-    /// The folder that holds `library/`.
+    /// The folder that contains `library/`.
     pub(super) folder: PathBuf,
 }
 
-/// Downloads and unpacks the package of the compiler's release into `root`, of which the caller is the only
-/// user and which it removes.
+/// Downloads and unpacks the package of the compiler's release into `root`. The caller owns and removes that folder.
 pub(super) fn fetch(root: &Path, version: &RustcVersion) -> Result<Package> {
     let source = machine_source()?;
     let mut found = Vec::new();
@@ -51,7 +50,7 @@ fn failed(reason: String) -> CudaBuilderError {
 
 fn unpack(folder: &Path, name: String) -> Result<Package> {
     let unpacked = folder.join("unpacked");
-    // The file's name may spell a colon or tilde of the version differently, so it is searched.
+    // The file's name may escape a colon or tilde of the version, so the folder is searched.
     let archive = fs::read_dir(folder)
         .map_err(CudaBuilderError::io("read", folder))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -77,7 +76,7 @@ fn is_release(package: &str, minor: u32) -> bool {
     package.strip_prefix("rust-src_").is_some_and(|version| version.starts_with(&format!("1.{minor}.")))
 }
 
-/// Where this machine gets Debian packages.
+/// A Debian package source.
 struct Source {
     uri: String,
     signed_by: Option<String>,
@@ -93,7 +92,7 @@ impl Source {
     }
 }
 
-/// The main Debian source of the machine, whatever mirror that is.
+/// Returns the machine's main Debian source.
 fn machine_source() -> Result<Source> {
     let apt = Path::new("/etc/apt");
     let mut lists: Vec<PathBuf> = fs::read_dir(apt.join("sources.list.d"))
@@ -149,20 +148,20 @@ fn is_main_debian(uri: &str) -> bool {
     uri.ends_with("/debian")
 }
 
-/// apt-get with every folder of its own.
+/// apt-get with private folders.
 struct Apt {
     options: Vec<String>,
 }
 
 impl Apt {
     fn new(folder: &Path, sources: &str) -> Result<Apt> {
-        // What an earlier run left may be another release.
+        // Files of an earlier run may be of another release.
         let _ = fs::remove_dir_all(folder);
         for part in ["lists/partial", "cache/archives/partial"] {
             files::create_dir(&folder.join(part))?;
         }
         let folder = folder.canonicalize().map_err(CudaBuilderError::io("read", folder))?;
-        // The ending tells apt the format.
+        // The extension tells apt the format.
         let list = folder.join("kauri.sources");
         files::write_atomic(&list, sources.as_bytes())?;
         let options = vec![
@@ -170,7 +169,7 @@ impl Apt {
             "Dir::Etc::sourceparts=/dev/null".to_owned(),
             format!("Dir::State::lists={}", folder.join("lists").display()),
             format!("Dir::Cache={}", folder.join("cache").display()),
-            // As root, apt would hand the download to a user who may not enter the target folder.
+            // As root, apt would download as a user without access to the target folder.
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
         ];

@@ -1,4 +1,4 @@
-//! Which compilers are installed.
+//! Finds installed compilers.
 
 use std::env;
 use std::fs;
@@ -9,14 +9,13 @@ use std::time::Duration;
 use super::{Base, Options, PINNED, RustcVersion, program};
 use crate::{CudaBuilderError, Result, process};
 
-/// The compilers that may build device code, best first; never empty.
+/// Returns the compilers that can build device code, best first; never empty.
 ///
-/// One that was asked for by name or path has to do: its fault is the error. Of the others, those that will not do
-/// are left out.
+/// A compiler named by the user must be suitable; otherwise its fault is the error. Unsuitable others are skipped.
 pub(super) fn candidates(options: &Options) -> Result<Vec<Base>> {
-    if let Some(wanted) = &options.toolchain {
-        let Some(base) = wanted_one(options, wanted)? else {
-            return Err(no_toolchain(vec![format!("{wanted} (not installed)")]));
+    if let Some(name) = &options.toolchain {
+        let Some(base) = named_by_user(options, name)? else {
+            return Err(no_toolchain(vec![format!("{name} (not installed)")]));
         };
         return Ok(vec![base]);
     }
@@ -42,18 +41,18 @@ fn no_toolchain(searched: Vec<String>) -> CudaBuilderError {
     CudaBuilderError::NoToolchain { searched: searched.join("; "), pinned: PINNED }
 }
 
-fn wanted_one(options: &Options, wanted: &str) -> Result<Option<Base>> {
-    let path = Path::new(wanted);
+fn named_by_user(options: &Options, name: &str) -> Result<Option<Base>> {
+    let path = Path::new(name);
     if path.components().count() > 1 || path.is_absolute() {
         let sysroot = path.canonicalize().map_err(CudaBuilderError::io("read", path))?;
-        return base(wanted.to_owned(), false, sysroot).map(Some);
+        return base(name.to_owned(), false, sysroot).map(Some);
     }
-    by_name(options, wanted)
+    by_name(options, name)
 }
 
-/// A toolchain that rustup manages, `None` if there is none of that name.
+/// Returns the rustup toolchain of this name, `None` if there is none.
 fn by_name(options: &Options, name: &str) -> Result<Option<Base>> {
-    // A rustup that was named answers alone.
+    // If the options name a rustup, no other source is used.
     let sysroot = ask_rustup(options, name)
         .or_else(|| if options.rustup.is_none() { in_rustup_home(name) } else { None });
     sysroot.map(|sysroot| base(name.to_owned(), true, sysroot)).transpose()
@@ -65,7 +64,7 @@ fn base(label: String, in_rustup: bool, sysroot: PathBuf) -> Result<Base> {
     Ok(Base { label, in_rustup, sysroot, version })
 }
 
-/// A rustup command that neither installs what is missing nor minds the toolchain that our caller runs under.
+/// Returns a rustup command that installs nothing and ignores the toolchain of the calling process.
 pub(super) fn rustup(options: &Options) -> Command {
     let mut command = Command::new(options.rustup.as_deref().unwrap_or(Path::new("rustup")));
     command.env("RUSTUP_AUTO_INSTALL", "0").env_remove("RUSTUP_TOOLCHAIN").env("RUST_BACKTRACE", "0");
@@ -84,7 +83,7 @@ fn sysroot_of(rustc: &Path) -> Option<PathBuf> {
     Some(rustc.canonicalize().ok()?.parent()?.parent()?.to_owned())
 }
 
-/// For machines that have rustup's folder and no rustup on the PATH.
+/// Finds a toolchain in rustup's folder, for machines without rustup on the PATH.
 fn in_rustup_home(name: &str) -> Option<PathBuf> {
     let home =
         env::var_os("RUSTUP_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".rustup")))?;

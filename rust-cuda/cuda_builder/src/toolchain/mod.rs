@@ -1,7 +1,7 @@
 //! The nightly that compiles device code, and its library sources.
 //!
-//! Device code needs a nightly (kernels are an unstable ABI, `core` is built from source), the rest of a program does
-//! not. So the nightly is chosen here and called by its path; no `rust-toolchain.toml` needs to know of it.
+//! Device code needs a nightly (kernels use an unstable ABI, and `core` is built from source); the rest of a program does
+//! not. The nightly is therefore chosen here and called by its path, without a `rust-toolchain.toml`.
 
 mod debian;
 mod find;
@@ -16,29 +16,29 @@ use std::path::{Path, PathBuf};
 use crate::{CudaBuilderError, Result};
 pub use version::RustcVersion;
 
-/// The nightly that kernels are tested with. Hidden LLVM options and intrinsics change between nightlies, so another
-/// one may work and may not.
+/// The nightly that kernels are tested with. Hidden LLVM options and intrinsics change between nightlies, so others may
+/// fail.
 pub const PINNED: &str = "nightly-2026-05-20";
 
-/// Where to look for a toolchain.
+/// Options of the search for a toolchain.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// A toolchain's name for rustup, or the path of its folder. `None` takes [`PINNED`], else `nightly`, else the
     /// `rustc` on the PATH if it is a nightly.
     pub toolchain: Option<String>,
-    /// Library sources to use in place of the toolchain's own: a folder, or an archive (.tar, .tar.gz, .tar.xz).
+    /// Library sources that replace the toolchain's: a folder, or an archive (.tar, .tar.gz, .tar.xz).
     pub rust_src: Option<PathBuf>,
-    /// The cargo target folder, under which a private toolchain and downloads may be kept. `None` keeps nothing:
-    /// then only a toolchain that has its sources will do.
+    /// The cargo target folder, for a private toolchain and downloads. With `None` nothing is stored, and only a toolchain
+    /// with its sources is suitable.
     pub target_dir: Option<PathBuf>,
     /// The rustup program. `None` is `rustup` on the PATH.
     pub rustup: Option<PathBuf>,
-    /// Refuses every step that would reach the network.
+    /// Refuses every step that needs the network.
     pub offline: bool,
 }
 
 impl Options {
-    /// The options that the environment gives: `KAURI_DEVICE_TOOLCHAIN` and `KAURI_RUST_SRC`.
+    /// Reads the options from the environment: `KAURI_DEVICE_TOOLCHAIN` and `KAURI_RUST_SRC`.
     pub fn from_env(target_dir: impl Into<PathBuf>) -> Options {
         Options {
             toolchain: env::var("KAURI_DEVICE_TOOLCHAIN").ok().filter(|name| !name.is_empty()),
@@ -48,7 +48,7 @@ impl Options {
         }
     }
 
-    /// The folder for private toolchains and what is downloaded for them.
+    /// Returns the folder for private toolchains and their downloads.
     fn private_root(&self) -> Option<PathBuf> {
         self.target_dir.as_ref().map(|target| target.join("kauri-toolchain"))
     }
@@ -62,17 +62,17 @@ pub struct Toolchain {
     version: RustcVersion,
 }
 
-/// A toolchain, and what was done to have it.
+/// A toolchain, and the steps that prepared it.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The toolchain, ready to compile kernels.
     pub toolchain: Toolchain,
-    /// Every step taken or tried, in order, in words.
+    /// Descriptions of all attempted steps, in order.
     pub steps: Vec<String>,
 }
 
 impl Toolchain {
-    /// Finds a toolchain that is ready. Changes nothing and reaches no network.
+    /// Finds a toolchain that is ready. Changes nothing and does not use the network.
     ///
     /// # Errors
     /// `NoToolchain`, `NotNightly`, `TooOld` or `NoRustSrc`, each with what to run.
@@ -84,43 +84,42 @@ impl Toolchain {
             }
             without_sources.get_or_insert(base);
         }
-        // `candidates` gives at least one or fails.
+        // `candidates` returns at least one, or an error.
         let base = without_sources.expect("a candidate");
         Err(base.no_rust_src(&[]))
     }
 
-    /// Makes a toolchain ready. In this order: the sources that the options name; what is there already;
-    /// `rustup component add rust-src`; Debian's `rust-src` package. The system's folders stay as they are, rustup's
-    /// are changed by rustup alone. Safe to call again and from several processes at once.
+    /// Prepares a toolchain. Tries in this order: the sources named by the options; a toolchain that is ready;
+    /// `rustup component add rust-src`; Debian's `rust-src` package. System folders are not changed, and rustup's folders
+    /// only by rustup. Safe to call repeatedly and from several processes at once.
     ///
     /// # Errors
-    /// As for [`Toolchain::locate`]; `NoRustSrc` then says what was tried. `BadSource` and `SourceMismatch` for
-    /// sources that do not fit.
+    /// As for [`Toolchain::locate`]; `NoRustSrc` lists the attempts. `BadSource` and `SourceMismatch` for unsuitable sources.
     pub fn prepare(options: &Options) -> Result<Prepared> {
         prepare::prepare(options)
     }
 
-    /// The compiler.
+    /// Returns the compiler's path.
     pub fn rustc(&self) -> PathBuf {
         self.sysroot.join("bin").join(program("rustc"))
     }
 
-    /// The cargo of the same release.
+    /// Returns the path of the cargo of the same release.
     pub fn cargo(&self) -> PathBuf {
         self.sysroot.join("bin").join(program("cargo"))
     }
 
-    /// The toolchain's folder.
+    /// Returns the toolchain's folder.
     pub fn sysroot(&self) -> &Path {
         &self.sysroot
     }
 
-    /// The compiler's version.
+    /// Returns the compiler's version.
     pub fn version(&self) -> &RustcVersion {
         &self.version
     }
 
-    /// A text that is another one for another compiler or other library sources: for keys of what was built.
+    /// Returns a text that identifies compiler and library sources, for build keys.
     pub(crate) fn id(&self) -> String {
         format!("{} {}", self.version, self.sysroot.display())
     }
@@ -132,21 +131,21 @@ impl std::fmt::Display for Toolchain {
     }
 }
 
-/// A compiler that was found and is new enough, with or without its sources.
+/// A compiler that is new enough, with or without its sources.
 #[derive(Clone, Debug)]
 struct Base {
-    /// For messages: `nightly` or a path.
+    /// Name for messages: `nightly` or a path.
     label: String,
-    /// Whether rustup manages it under `label`.
+    /// True if rustup manages it under `label`.
     in_rustup: bool,
     sysroot: PathBuf,
     version: RustcVersion,
 }
 
 impl Base {
-    /// This compiler with sources, if there are any without doing anything.
+    /// Returns this compiler with its sources, if these exist without further steps.
     fn ready(&self, options: &Options) -> Option<Toolchain> {
-        // Sources that were asked for win over the toolchain's own.
+        // Sources named by the options take precedence over the toolchain's.
         if let Some(source) = &options.rust_src {
             let folder = private::folder(options, self, &private::source_key(source))?;
             return has_sources(&folder).then(|| self.toolchain_at(folder));
@@ -168,7 +167,7 @@ impl Base {
     }
 }
 
-/// Where a toolchain keeps its library sources.
+/// Returns the folder of a toolchain's library sources.
 fn library_in(sysroot: &Path) -> PathBuf {
     sysroot.join("lib/rustlib/src/rust/library")
 }

@@ -1,4 +1,4 @@
-//! Making a toolchain ready, step by step, and saying what was done.
+//! Prepares a toolchain step by step, and describes the steps.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::find::{self, rustup};
 use super::{Base, Options, PINNED, Prepared, Toolchain, debian, private};
 use crate::{CudaBuilderError, Result, files, process};
 
-/// A component is 3 MB, a toolchain 200 MB: what takes longer than this does not come.
+/// Time limit of a download. A component has 3 MB, a toolchain 200 MB; a slower download is assumed to hang.
 const COMPONENT_LIMIT: Duration = Duration::from_secs(180);
 const TOOLCHAIN_LIMIT: Duration = Duration::from_secs(900);
 
@@ -48,7 +48,7 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared> {
     Err(base.no_rust_src(&steps))
 }
 
-/// Only a toolchain that nobody named is installed unasked: the one this version is tested with.
+/// True if the pinned toolchain may be installed: only if the user named none.
 fn installable(options: &Options) -> bool {
     !options.offline && options.toolchain.as_deref().is_none_or(|name| name == PINNED)
 }
@@ -106,7 +106,7 @@ fn from_debian(options: &Options, base: &Base, steps: &mut Vec<String>) -> Optio
 fn fetch_from_debian(options: &Options, base: &Base, steps: &mut Vec<String>) -> Result<Toolchain> {
     let root = options.private_root().ok_or_else(|| base.no_rust_src(&[]))?;
     let _lock = files::Lock::acquire(&root.join("debian.lock"))?;
-    // Another process may have done all this while this one waited.
+    // Another process may have prepared it while this one waited for the lock.
     if let Some(toolchain) = base.ready(options) {
         return Ok(toolchain);
     }
@@ -122,7 +122,7 @@ fn fetch_from_debian(options: &Options, base: &Base, steps: &mut Vec<String>) ->
     made.map(|(toolchain, _)| toolchain)
 }
 
-/// Runs a command whose failure is an answer like any other; success, and the step in words.
+/// Runs a command that may fail. Returns whether it succeeded, and a description of the step.
 fn outcome(command: &mut std::process::Command, limit: Duration) -> (bool, String) {
     let begin = Instant::now();
     let result = process::run_ok(command, limit);

@@ -1,7 +1,7 @@
 //! A private toolchain: an installed nightly with library sources added, under the target folder.
 //!
-//! The compiler's files are hard links, so it costs the sources' 60 MB. Symbolic links would not do, see
-//! [`files::copy_tree`]; the installed toolchain is never written to.
+//! The compiler's files are hard links, so it takes only the 60 MB of the sources. Symbolic links would not work, see
+//! [`files::copy_tree`]. The installed toolchain is never written to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{Base, Options, Toolchain, has_sources, library_in, source};
 use crate::files::{self, Sharing};
 use crate::{CudaBuilderError, Result};
 
-/// A text that changes when the sources at a path do. Archives by size and time, folders by their `core`'s.
+/// Returns a text that changes with the sources at a path: size and time of an archive, or of `core` in a folder.
 pub(super) fn source_key(source: &Path) -> String {
     let path = source.canonicalize().unwrap_or_else(|_| source.to_owned());
     let witness = ["library/core/src/lib.rs", "core/src/lib.rs"]
@@ -26,12 +26,12 @@ pub(super) fn source_key(source: &Path) -> String {
     files::hash_of(&(path, state))
 }
 
-/// The folder of the private toolchain of a compiler and sources, whether it exists or not.
+/// Returns the folder of the private toolchain of a compiler and sources; it need not exist.
 pub(super) fn folder(options: &Options, base: &Base, key: &str) -> Option<PathBuf> {
     Some(options.private_root()?.join(prefix(base) + key))
 }
 
-/// A private toolchain of this compiler that was made before.
+/// Finds a private toolchain of this compiler that was made before.
 pub(super) fn existing(options: &Options, base: &Base) -> Option<PathBuf> {
     let prefix = prefix(base);
     let entries = fs::read_dir(options.private_root()?).ok()?;
@@ -47,8 +47,8 @@ fn prefix(base: &Base) -> String {
     format!("{}-{}-", base.version.release, base.version.short_commit())
 }
 
-/// Makes the private toolchain of `base` with the sources at `path` (a folder or an archive), or finds it made.
-/// The second value is false if there was nothing to do.
+/// Creates the private toolchain of `base` with the sources at `path` (a folder or an archive), unless it exists. The
+/// second value is false if it existed.
 pub(super) fn make(options: &Options, base: &Base, path: &Path) -> Result<(Toolchain, bool)> {
     let key = source_key(path);
     let (Some(root), Some(folder)) = (options.private_root(), folder(options, base, &key)) else {
@@ -58,16 +58,16 @@ pub(super) fn make(options: &Options, base: &Base, path: &Path) -> Result<(Toolc
         return Ok((base.toolchain_at(folder), false));
     }
     let _lock = files::Lock::acquire(&root.join(".lock"))?;
-    // Another process may have made it while this one waited.
+    // Another process may have created it while this one waited for the lock.
     if has_sources(&folder) {
         return Ok((base.toolchain_at(folder), false));
     }
-    // Under the lock every hidden folder here is what a killed process left.
+    // While the lock is held, every hidden folder here was left by a killed process.
     remove_partial(&root);
     let partial = files::unique_beside(&folder);
     let scratch = files::unique_beside(&root.join("sources"));
     let made = assemble(base, path, &partial, &scratch).and_then(|()| {
-        // A toolchain whose sources went missing would be in the way of the rename.
+        // A toolchain without its sources would block the rename.
         let _ = fs::remove_dir_all(&folder);
         fs::rename(&partial, &folder).map_err(CudaBuilderError::io("write", &folder))
     });
@@ -84,7 +84,7 @@ fn assemble(base: &Base, path: &Path, toolchain: &Path, scratch: &Path) -> Resul
     for part in ["bin", "lib"] {
         files::copy_tree(&base.sysroot.join(part), &toolchain.join(part), Sharing::Links)?;
     }
-    // The compiler's own sources, if it has any, give way to the ones asked for.
+    // The named sources replace the compiler's sources.
     let _ = fs::remove_dir_all(toolchain.join("lib/rustlib/src"));
     files::copy_tree(&library, &library_in(toolchain), Sharing::Copies)
 }

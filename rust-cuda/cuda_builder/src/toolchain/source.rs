@@ -1,4 +1,4 @@
-//! Library sources handed over as a folder or an archive: where `library/` lies in them, and of which release they are.
+//! Library sources named as a folder or an archive: finds `library/` in them, and their release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::RustcVersion;
 use crate::{CudaBuilderError, Result, files, process};
 
-/// The `library` folder in `source`; an archive is unpacked into `scratch` first.
+/// Returns the `library` folder in `source`; unpacks an archive into `scratch` first.
 pub(super) fn library_of(source: &Path, scratch: &Path) -> Result<PathBuf> {
     let bad =
         |reason: &str| CudaBuilderError::BadSource { path: source.to_owned(), reason: reason.to_owned() };
@@ -27,14 +27,15 @@ pub(super) fn library_of(source: &Path, scratch: &Path) -> Result<PathBuf> {
     find_library(scratch).ok_or_else(|| bad("no library/core/src/lib.rs inside"))
 }
 
-/// The system's `tar` knows the compression by itself (GNU tar calls `xz` for .xz) and refuses paths that lead out.
+/// Unpacks an archive with the system's `tar`, which detects the compression (GNU tar calls `xz` for .xz) and refuses paths
+/// outside of the target folder.
 fn unpack(archive: &Path, into: &Path) -> Result<()> {
     let mut command = Command::new("tar");
     command.arg("-xf").arg(archive).arg("-C").arg(into);
     process::run_ok(&mut command, Duration::from_secs(300)).map(drop)
 }
 
-/// The library folder itself, one that holds it, or one that holds a single folder that holds it, as archives do.
+/// Finds the library folder: `folder` itself, its child, or the child of its only subfolder, as in archives.
 fn find_library(folder: &Path) -> Option<PathBuf> {
     let is_library = |path: &Path| path.join("core/src/lib.rs").is_file();
     let below = ["", "library", "rust/library", "lib/rustlib/src/rust/library"];
@@ -57,9 +58,9 @@ pub(super) fn check_release(library: &Path, named: &Path, version: &RustcVersion
     }
 }
 
-/// The minor version of library sources, from their stability attributes: no file states it. A release's newest
-/// items are `since = "1.97.0"`; in a nightly's sources they are still `since = "CURRENT_RUSTC_VERSION"`, and the
-/// newest number is the release before.
+/// Returns the minor version of library sources from their stability attributes, because no file states it. The newest
+/// items of a release are `since = "1.97.0"`. In a nightly they are `since = "CURRENT_RUSTC_VERSION"`, and the newest
+/// number is that of the previous release.
 fn minor_of(library: &Path) -> Option<u32> {
     let mut newest = None;
     let mut unnumbered = false;
@@ -76,7 +77,7 @@ fn scan(folder: &Path, newest: &mut Option<u32>, unnumbered: &mut bool) {
             scan(&path, newest, unnumbered);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let Ok(text) = fs::read_to_string(&path) else { continue };
-            // Only the attributes count: prose and deprecations speak of other versions.
+            // Only the attributes count; prose and deprecations name other versions.
             for line in text.lines().filter(|line| line.contains("stable(")) {
                 *unnumbered |= line.contains("since = \"CURRENT_RUSTC_VERSION\"");
                 *newest = (*newest).max(stable_since(line));

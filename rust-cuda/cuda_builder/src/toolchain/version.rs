@@ -1,4 +1,4 @@
-//! What `rustc -vV` says, and whether kernels may be built with it.
+//! Parses `rustc -vV`, and checks that the compiler can build kernels.
 
 use std::fmt;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::{CudaBuilderError, Result, process};
 
-/// The first release whose nightlies compile kernels rightly. Two changes made it so: functions are marked convergent
-/// on GPU targets (rust#153995, April 2026), and jump threading is off there (rust#149637).
+/// The first release whose nightlies compile kernels correctly, because of two changes: functions are marked convergent on
+/// GPU targets (rust#153995, April 2026), and jump threading is off for them (rust#149637).
 const FIRST_MINOR: u32 = 97;
-/// Nightlies of that release from before the first change are told by their date.
+/// Earliest valid date of that release's nightlies; older ones lack the first change.
 const FIRST_DATE: &str = "2026-05-01";
 
 /// A compiler's version.
@@ -27,10 +27,10 @@ pub struct RustcVersion {
 }
 
 impl RustcVersion {
-    /// Asks a compiler.
+    /// Runs a compiler for its version.
     pub(super) fn of(rustc: &Path) -> Result<RustcVersion> {
         let mut command = Command::new(rustc);
-        // `rustc` may be rustup's proxy, which must neither install nor take the toolchain of our caller.
+        // `rustc` may be rustup's proxy, which must neither install a toolchain nor use that of the calling process.
         command.arg("-vV").env("RUSTUP_AUTO_INSTALL", "0").env_remove("RUSTUP_TOOLCHAIN");
         let output = process::run_ok(&mut command, Duration::from_secs(60))?;
         RustcVersion::parse(&output.stdout).ok_or_else(|| CudaBuilderError::Command {
@@ -63,7 +63,7 @@ impl RustcVersion {
         Ok(())
     }
 
-    /// The first digits of the commit, as `rustc --version` prints them.
+    /// Returns the first digits of the commit, as `rustc --version` prints them.
     pub(super) fn short_commit(&self) -> &str {
         self.commit.get(..9).unwrap_or(&self.commit)
     }

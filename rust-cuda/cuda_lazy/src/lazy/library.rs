@@ -1,4 +1,4 @@
-//! Finding and opening the driver's library, once.
+//! Finds and opens the driver's library, once.
 
 use libloading::{Error, Library};
 use std::cell::Cell;
@@ -8,13 +8,13 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// Names a file to be tried first.
+/// Environment variable with the first candidate.
 const OVERRIDE: &str = "KAURI_LIBCUDA";
 
-/// What the loader searches in its usual places. The file without `.1` belongs to toolkits and may be a stub.
+/// File name for the loader's search path. The file without `.1` belongs to toolkits and may be a stub.
 const LIBRARY: &str = "libcuda.so.1";
 
-/// Places where drivers put the library without telling the loader.
+/// Folders of drivers that are not in the loader's search path.
 const WELL_KNOWN: &[&str] = &[
     #[cfg(target_arch = "x86_64")]
     "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
@@ -30,15 +30,15 @@ const WELL_KNOWN: &[&str] = &[
     "/run/opengl-driver/lib/libcuda.so.1",
 ];
 
-/// The driver's library, open for as long as the process lives.
+/// The driver's library, open for the life of the process.
 pub(crate) struct Driver {
     library: Library,
-    /// The name or path under which it was found.
+    /// The name or path that was opened.
     pub(crate) name: String,
 }
 
 impl Driver {
-    /// The address of a function of the driver, if this driver has it.
+    /// Returns the address of a function, if this driver has it.
     pub(crate) fn symbol(&self, name: &str) -> Option<*mut c_void> {
         // SAFETY: the symbol is only read as an address; who calls it goes by the declaration of the name's
         // function.
@@ -47,11 +47,11 @@ impl Driver {
     }
 }
 
-/// Why there is no library.
+/// Reason for which there is no library.
 pub(crate) struct Missing {
-    /// What was tried, in this order.
+    /// The candidates, in order.
     pub(crate) searched: Vec<String>,
-    /// What the loader said.
+    /// The loader's message.
     pub(crate) reason: String,
 }
 
@@ -59,10 +59,10 @@ thread_local! {
     static OPENING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The driver's library. The first call opens it; an answer is final, also that it is missing.
+/// Returns the driver's library. The first call opens it; the result is final, also if the library is missing.
 ///
-/// `None` while this very thread is opening it: initializers of the library may call a trampoline, and
-/// waiting for the library would be waiting for oneself.
+/// `None` while this thread is opening it: initializers of the library may call a trampoline, and waiting for the
+/// library would be a deadlock.
 pub(crate) fn driver() -> Option<&'static Result<Driver, Missing>> {
     static DRIVER: OnceLock<Result<Driver, Missing>> = OnceLock::new();
     if OPENING.get() {
@@ -99,7 +99,7 @@ fn open_first(candidates: impl Iterator<Item = OsString>) -> Result<Driver, Miss
     Err(Missing { searched, reason })
 }
 
-/// libloading's own text of an error leaves out what the loader said.
+/// Returns an error's text with the loader's message, which libloading's `Display` omits.
 fn message(error: &Error) -> String {
     match error {
         Error::DlOpen { source } => source.to_string(),
@@ -107,10 +107,10 @@ fn message(error: &Error) -> String {
     }
 }
 
-/// Whether the program has more rights than who started it (set-user-ID, file capabilities). The environment
-/// must then not choose what code runs; the loader ignores `LD_LIBRARY_PATH` for the same reason.
+/// True if the program has more rights than its user (set-user-ID, file capabilities). The environment must then not
+/// choose the code that runs; the loader ignores `LD_LIBRARY_PATH` for this reason.
 fn runs_with_raised_rights() -> bool {
-    /// From `<elf.h>`, the same on every architecture.
+    /// From `<elf.h>`, equal on every architecture.
     const AT_SECURE: c_ulong = 23;
     unsafe extern "C" {
         safe fn getauxval(kind: c_ulong) -> c_ulong;

@@ -1,9 +1,8 @@
-//! The symbols and what stands behind them, where there is assembly for it.
+//! The trampolines, on the architectures with assembly for them.
 //!
-//! `x86_64` and `aarch64` hold the only assembly: the macro `trampoline!(cuX)`, which is what the symbol
-//! `cuX` is, and the label `kauri_cuda_lazy_first_call`. A trampoline touches neither the stack nor an
-//! argument register, so the driver's function is entered exactly as the caller meant to enter `cuX`, and it
-//! returns straight to that caller: any signature works, without being known here.
+//! `x86_64` and `aarch64` contain all assembly: the macro `trampoline!(cuX)`, which defines the symbol `cuX`, and
+//! the label `kauri_cuda_lazy_first_call`. A trampoline changes neither the stack nor an argument register, so the
+//! driver's function is entered as by a direct call, and returns to that caller: every signature works.
 
 use crate::Status;
 

@@ -1,4 +1,4 @@
-//! The slots behind the trampolines, and the resolver that fills them.
+//! The table of addresses that the trampolines jump to, and the resolver that fills it.
 
 use super::library;
 use std::ffi::c_void;
@@ -6,15 +6,15 @@ use std::panic::catch_unwind;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// `CUDA_ERROR_NO_DEVICE`: what every function returns where the driver's library is missing.
+/// `CUDA_ERROR_NO_DEVICE`: result of every function without the driver's library.
 const NO_DEVICE: i32 = 100;
 
-/// `CUDA_ERROR_NOT_FOUND`: what a function returns that this version of the driver's library does not have.
+/// `CUDA_ERROR_NOT_FOUND`: result of a function that this version of the driver's library lacks.
 const NOT_FOUND: i32 = 500;
 
 macro_rules! define_table {
     ($($name:ident)*) => {
-        /// A symbol's discriminant is its place in [`NAMES`] and [`SLOTS`].
+        /// A symbol's discriminant is its index in [`NAMES`] and [`SLOTS`].
         #[allow(non_camel_case_types, reason = "the driver's names")]
         #[derive(Clone, Copy)]
         pub(crate) enum Symbol { $($name),* }
@@ -22,16 +22,16 @@ macro_rules! define_table {
         /// The names of all symbols that have a trampoline, sorted.
         pub(crate) static NAMES: &[&str] = &[$(stringify!($name)),*];
 
-        /// How many there are.
+        /// Number of symbols.
         const COUNT: usize = [$(Symbol::$name),*].len();
 
         mod declared {
             unsafe extern "C" { $(pub(super) fn $name();)* }
         }
 
-        // `#[used]` makes every program that this crate is linked into ask for this table before any library
-        // is searched. So the object that holds the trampolines is taken whatever the order of the libraries,
-        // even by a linker that reads them once, from left to right.
+        // `#[used]` makes every program with this crate reference the table before any library is searched. The object
+        // with the trampolines is therefore linked for every order of the libraries, even by a linker that reads them
+        // once, from left to right.
         #[used]
         static TRAMPOLINES: [unsafe extern "C" fn(); COUNT] = [$(declared::$name),*];
 
@@ -41,8 +41,8 @@ macro_rules! define_table {
 
 for_all_symbols!(define_table);
 
-/// Where each symbol's trampoline jumps; null until its first call. Only ever written with an address that
-/// stays valid: the driver's library is never closed.
+/// Jump target of each symbol's trampoline; null until its first call. Every stored address remains valid, because the
+/// driver's library is never closed.
 pub(crate) static SLOTS: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(ptr::null_mut()) }; COUNT];
 
 // Never inlined, so that there is one copy of each: tests compare their addresses.
@@ -59,7 +59,7 @@ extern "C" fn not_found() -> i32 {
 /// Finds the function behind the symbol with this index and fills its slot. Called by the assembly of the
 /// first call.
 pub(crate) extern "C" fn resolve(index: usize) -> *const c_void {
-    // A panic must not leave through the assembly. None is expected, and an answer is better than an abort.
+    // A panic must not unwind through the assembly. None is expected, and an error is better than an abort.
     catch_unwind(|| resolve_or_panic(index)).unwrap_or(no_device as *const c_void)
 }
 
@@ -67,11 +67,11 @@ fn resolve_or_panic(index: usize) -> *const c_void {
     let function = match library::driver() {
         Some(Ok(driver)) => driver.symbol(NAMES[index]).unwrap_or(not_found as *mut c_void),
         Some(Err(_)) => no_device as *mut c_void,
-        // Not a final answer: the slot stays empty and the next call finds the real function.
+        // Not final: the slot stays empty, and the next call finds the real function.
         None => return no_device as *const c_void,
     };
-    // Release: whoever jumps to the address must also see the library that was mapped and relocated to make
-    // it. Threads that race here store the same address.
+    // Release: a thread that jumps to the address must also see the mapped and relocated library. Racing threads store
+    // equal addresses.
     SLOTS[index].store(function, Ordering::Release);
     function
 }

@@ -1,7 +1,7 @@
 //! Calls through the trampolines, to the fake driver and to the real one.
 //!
-//! A process opens one driver and keeps it. So what needs the fake one, or an untouched table, runs in a
-//! process of its own: this same program, started for one test, with `CHILD` set.
+//! A process opens one driver and keeps it. A test that needs the fake driver, or an untouched table, therefore runs
+//! in a separate process: this program, started for one test, with `CHILD` set.
 
 use crate::toolchain::{fake_driver, run};
 use cuda_lazy::{Status, status, symbol_available, symbols};
@@ -12,7 +12,7 @@ use std::thread;
 
 const CHILD: &str = "KAURI_LAZY_TEST_CHILD";
 
-// As the fake driver has them. Pointers that it only writes down are integers here.
+// Declarations of the fake driver's functions. Pointers that it only records are integers here.
 unsafe extern "C" {
     safe fn cuInit(flags: u32) -> i32;
     safe fn cuDriverGetVersion(version: &mut i32) -> i32;

@@ -1,4 +1,4 @@
-//! Programs that use `cust`, linked without CUDA and with a library that looks like the driver's.
+//! Links programs that use `cust`, without CUDA and with a substitute of the driver's library.
 
 use crate::toolchain::{cargo, fake_driver, package, run, scratch};
 use cuda_lazy::Status;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The comment that stands for a library.
+/// The linker script without definitions that replaces the library.
 const EMPTY_SCRIPT: &[u8] = include_bytes!("../../link/lib64/libcuda.so");
 
-/// A small workspace with a program that names `cuda_lazy` itself and one that has it through a library.
-/// `cust` is built once for all tests: they only exchange the `libcuda.so` that its build script found.
+/// A small workspace with a program that names `cuda_lazy`, and one that gets it through a library. `cust` is built once
+/// for all tests; they only replace the `libcuda.so` that its build script found.
 struct Programs {
     folder: PathBuf,
     // There is one folder for all tests.
@@ -61,8 +61,7 @@ impl Programs {
         Some(cargo)
     }
 
-    /// Links a program against what `libcuda` holds; `label` tells apart what cargo would take for the same
-    /// program.
+    /// Links a program with `libcuda` as the library; `label` distinguishes builds that cargo would take for one.
     fn link(&self, program: &str, libcuda: &[u8], label: &str, linker: Option<&str>) -> Option<PathBuf> {
         write_if_changed(&self.folder.join("cuda/lib64/libcuda.so"), libcuda);
         let mut cargo = self.cargo("rustc")?;

@@ -32,7 +32,7 @@ fn rustc_path(cargo: &Path) -> PathBuf {
     if beside.is_file() { beside } else { "rustc".into() }
 }
 
-/// A command that does not inherit what the outer build, or the machine's CUDA, set for itself.
+/// Returns a command without the environment of the outer build and of the machine's CUDA.
 fn clean(program: PathBuf) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {

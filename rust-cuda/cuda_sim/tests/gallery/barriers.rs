@@ -147,7 +147,7 @@ unsafe fn clear_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
     out.store(i, total.load(0));
 }
 
-/// The same with an accumulator that nobody clears.
+/// A sum by atomics whose accumulator nobody clears.
 #[kernel(block = N, shared = Smem)]
 unsafe fn sum_of_garbage(input: Slice<u32>, out: SliceMut<u32>) {
     let total = shared_field!(shared_mem::<Smem>(), total);
@@ -226,7 +226,7 @@ unsafe fn publish_twice(items: SharedSlice<u32>, t: usize, item: u32) {
     publish(items, t, 2 * item);
 }
 
-/// As [`divergent_barrier`], but both barriers are one place in the source: only the callers tell them apart.
+/// As [`divergent_barrier`], but both barriers have one source location: only the callers differ.
 #[kernel(block = N, shared = Smem)]
 unsafe fn divergent_helper(input: Slice<u32>, out: SliceMut<u32>) {
     let items = shared_field!(shared_mem::<Smem>(), items);
@@ -247,7 +247,7 @@ unsafe fn common_helper(input: Slice<u32>, out: SliceMut<u32>) {
     out.store(i, items.load((t + 1) % N));
 }
 
-/// Half a warp goes to a barrier, while the other half waits for it at a warp sync.
+/// Half a warp waits at a barrier, while the other half waits for it at a warp sync.
 #[kernel(block = N, shared = Smem)]
 unsafe fn barrier_against_warp(input: Slice<u32>, out: SliceMut<u32>) {
     let items = shared_field!(shared_mem::<Smem>(), items);
@@ -340,7 +340,7 @@ unsafe fn index_without_barrier(input: Slice<u32>, out: SliceMut<u32>) {
 const BLOCKS: usize = 3;
 const ITEMS: usize = BLOCKS * N;
 
-/// What each thread gives that reads its neighbor's item.
+/// Expected values: each thread's neighbor item.
 fn neighbors() -> Vec<u32> {
     (0..ITEMS).map(|i| (i / N * N + (i + 1) % N) as u32).collect()
 }

@@ -1,4 +1,4 @@
-//! What a case of the gallery is, and how it is run.
+//! Cases of the gallery, and their runner.
 
 use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo, Options, SimError};
 use cuda_std::kernel::Kernel;
@@ -9,24 +9,24 @@ use cuda_std::mem::{Slice, SliceMut};
 pub(crate) struct Case {
     /// Names the case. Lines at fault end in `// ! ` and the name or a beginning of it.
     pub(crate) name: &'static str,
-    /// What the wrong one must end with.
+    /// How the wrong kernel must be caught.
     pub(crate) caught_as: CaughtAs,
-    /// Under each of the schedules, not only under one of them.
+    /// True if every schedule must catch it, not only one.
     pub(crate) always: bool,
     pub(crate) wrong: fn(&Device) -> Result<Vec<u32>, SimError>,
     pub(crate) right: fn(&Device) -> Result<Vec<u32>, SimError>,
-    /// What the right one gives.
+    /// Expected values of the right kernel.
     pub(crate) values: fn() -> Vec<u32>,
-    /// The file that the marks are in.
+    /// Name and text of the file with the marks.
     pub(crate) source: (&'static str, &'static str),
 }
 
-/// How a wrong kernel is found out.
+/// How a wrong kernel is caught.
 #[derive(Clone, Copy)]
 pub(crate) enum CaughtAs {
     /// By an error of this kind, at marked lines only.
     Error(&'static str, fn(&Kind) -> bool),
-    /// By wrong values, since no rule of the machine is broken, or by one of these errors.
+    /// By wrong values, if the kernel violates no rule of the machine, or by one of these errors.
     WrongValues(fn(&Kind) -> bool),
 }
 
@@ -94,11 +94,11 @@ impl Case {
 
     fn check_places(&self, error: &SimError) -> Result<(), String> {
         let marked = self.marked_lines();
-        let is_marked = |place: &str| marked.iter().any(|m| place.contains(m.as_str()));
+        let is_marked = |location: &str| marked.iter().any(|m| location.contains(m.as_str()));
         let mut sites: Vec<String> =
             error.events().iter().filter_map(|e| e.site).map(|s| s.to_string()).collect();
-        if let Kind::Panic { place, .. } = error.kind() {
-            sites.push(place.clone());
+        if let Kind::Panic { location, .. } = error.kind() {
+            sites.push(location.clone());
         }
         let unknown = error.events().len() > sites.len();
         if unknown || !sites.iter().all(|s| is_marked(s)) {
@@ -164,7 +164,7 @@ impl Device {
         self.array(&vec![0u32; len])
     }
 
-    /// An array that nothing was written to.
+    /// An unwritten array.
     pub(crate) fn fresh<T>(&self, len: usize) -> Array {
         let address = self.machine.alloc((len * size_of::<T>()) as u64, "array").unwrap();
         Array { address, len }
@@ -187,7 +187,7 @@ impl Device {
         self.machine.launch(&spec).map(drop)
     }
 
-    /// Launches a kernel that takes an input and an output; gives the output. The input is 0, 1, 2 …
+    /// Launches a kernel with an input and an output; returns the output. The input is 0, 1, 2 …
     pub(crate) fn in_out<K>(&self, blocks: u32, inputs: usize, outputs: usize) -> Result<Vec<u32>, SimError>
     where
         K: for<'a> Kernel<Args<'a> = (Slice<'a, u32>, SliceMut<'a, u32>)>,

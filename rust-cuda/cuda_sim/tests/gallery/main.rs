@@ -1,5 +1,5 @@
-//! A gallery of wrong kernels, each with its right twin: the wrong ones are caught under the standard schedules, with
-//! the right kind and place, and the right ones pass under each of them.
+//! A gallery of wrong kernels, each with its correct twin: the wrong ones are caught under the standard schedules, with
+//! the correct kind and location, and the correct ones pass under each of them.
 
 // Kernels are unsafe as a whole; those here are wrong on purpose.
 #![allow(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]

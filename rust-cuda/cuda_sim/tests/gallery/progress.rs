@@ -1,4 +1,4 @@
-//! Kernels that wait for what never comes.
+//! Kernels that wait for an event that never happens.
 
 use crate::harness::{Case, Device, error, source};
 use cuda_sim::SimError;
@@ -89,8 +89,7 @@ unsafe fn grid_barrier(values: SliceMut<u32>, flags: SliceMut<u32>) {
     }
 }
 
-/// A flag that goes up and down again: who looks too late has missed it. The first block to come signals, the second
-/// waits.
+/// A flag that is set and cleared again: a late reader misses it. The first block to start signals, the second waits.
 #[kernel(block = N)]
 unsafe fn flag_up_and_down(values: SliceMut<u32>, flags: SliceMut<u32>) {
     let b = thread::block_idx_x() as usize;
@@ -124,7 +123,7 @@ unsafe fn counter_up(values: SliceMut<u32>, flags: SliceMut<u32>) {
     }
 }
 
-/// A loop whose end nobody brings about, without even a hint that it waits.
+/// An endless loop without a spin hint.
 #[kernel(block = N)]
 unsafe fn endless(values: SliceMut<u32>, flags: SliceMut<u32>) {
     let b = thread::block_idx_x() as usize;

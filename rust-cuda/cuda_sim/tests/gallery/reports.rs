@@ -1,4 +1,4 @@
-//! What errors say, that they replay, and what they leave behind.
+//! Reports of errors: their text, their replay, and the state of the device after them.
 
 use crate::all_cases;
 use crate::harness::{Device, schedule};
@@ -32,7 +32,7 @@ fn a_race_shows_both_sides() {
     assert_eq!(
         report,
         "\
-error: data race: nothing orders two accesses of one place in shared memory
+error: data race: nothing orders two accesses to the same bytes in shared memory
   in kernel `exchange_without_barrier`
   first:  block 0, thread 0: plain load of element 1 of 64 (4 bytes at byte 4 of launch-sized shared memory)
     at rust-cuda/cuda_sim/tests/gallery/barriers.rs

@@ -1,4 +1,4 @@
-//! Right kernels that a careless check would call wrong: order that comes by a long way.
+//! Correct kernels that a simpler check would reject: their accesses are ordered by a long chain of synchronization.
 
 use crate::harness::{Device, schedule};
 use cuda_sim::{LaunchSpec, Options, SimError};
@@ -84,8 +84,8 @@ fn look_back_with_aggregates_and_fences() {
     });
 }
 
-/// All threads of a block write; one of them, behind a barrier, releases for all. In the last block one acquires, and a
-/// barrier hands that on to all.
+/// All threads of a block write; after a barrier one of them releases for all. In the last block one thread acquires, and
+/// a barrier passes the order to all.
 #[kernel(block = N, shared = Smem)]
 unsafe fn one_speaks_for_all(out: SliceMut<u32>, done: SliceMut<u32>) {
     let word = shared_field!(shared_mem::<Smem>(), word);
@@ -117,7 +117,7 @@ fn one_thread_releases_and_acquires_for_its_block() {
     });
 }
 
-/// A release goes on through relaxed updates of other threads (a release sequence), and from block to block to block.
+/// A release sequence through relaxed updates of other threads, over three blocks.
 #[kernel(block = N)]
 unsafe fn through_others(data: SliceMut<u32>, flags: SliceMut<u32>, out: SliceMut<u32>) {
     if thread::thread_idx_x() != 0 {
@@ -163,7 +163,7 @@ fn order_goes_through_other_threads() {
     });
 }
 
-/// Within a block: block scope is enough, in shared memory too, and syncs of parts of a warp add up.
+/// Within a block, block scope is sufficient, also in shared memory; syncs of parts of a warp combine.
 #[kernel(block = N, shared = Smem)]
 unsafe fn within_a_block(input: Slice<u32>, out: SliceMut<u32>) {
     let smem = shared_mem::<Smem>();
@@ -177,7 +177,7 @@ unsafe fn within_a_block(input: Slice<u32>, out: SliceMut<u32>) {
         word.store(0, 0);
     }
     thread::sync_threads();
-    // Warp 0 speaks to warp 1 by a flag in shared memory.
+    // Warp 0 signals warp 1 by a flag in shared memory.
     if t < 32 {
         items.store(t, input.load(i));
         if t < 16 {
@@ -251,7 +251,7 @@ unsafe fn many_readers(input: Slice<u32>, out: SliceMut<u32>) {
     let b = thread::block_idx_x() as usize;
     out.atomic_or(2 + b, 1 << (thread::thread_idx_x() % 4), Ordering::AcqRel, Scope::Block);
     thread::sync_threads();
-    // Behind the barrier the word is the block's own again.
+    // After the barrier only this block accesses the word.
     if thread::thread_idx_x() == 7 {
         out.store(2 + b, out.load(2 + b) + 1);
     }
@@ -269,7 +269,7 @@ fn many_readers_and_atomics_of_all_kinds() {
     });
 }
 
-/// One thread looks at a flag again and again, while another works for long without writing anything.
+/// One thread polls a flag, while another works for long without writing.
 #[kernel(block = N)]
 unsafe fn long_work(flag: SliceMut<u32>, out: SliceMut<u32>) {
     let t = thread::thread_idx_x();

@@ -71,7 +71,7 @@ unsafe fn vote_of_halves(input: Slice<u32>, out: SliceMut<u32>) {
     out.store(i, warp::warp_vote_ballot(mask, item % 3 == 0).count_ones());
 }
 
-/// Some lanes name all, some only those like them.
+/// Some lanes name all lanes, others only the lanes of their branch.
 #[kernel(block = N)]
 unsafe fn masks_differ(input: Slice<u32>, out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;
@@ -119,7 +119,7 @@ unsafe fn ballot_as_fence(input: Slice<u32>, out: SliceMut<u32>) {
     out.store(i, items.load(t ^ 1)); // ! ballot as memory order
 }
 
-/// What worked when all lanes of a warp ran in step.
+/// A warp-synchronous exchange, which was correct on GPUs whose lanes run in lockstep.
 #[kernel(block = N, shared = Smem)]
 unsafe fn warp_synchronous(input: Slice<u32>, out: SliceMut<u32>) {
     let items = shared_field!(shared_mem::<Smem>(), items);
@@ -173,7 +173,7 @@ unsafe fn rounds(input: Slice<u32>, out: SliceMut<u32>) {
     out.store(i, items.load(t));
 }
 
-/// The lowest lane writes for all, and hands the place over by a shuffle, which orders nothing.
+/// The lowest lane writes for all and passes the index by a shuffle, which orders nothing.
 #[kernel(block = N)]
 unsafe fn leader_by_shuffle(input: Slice<u32>, out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;
@@ -203,7 +203,7 @@ unsafe fn leader_by_sync(input: Slice<u32>, out: SliceMut<u32>) {
     }
 }
 
-/// Takes the lanes that happen to run for those that took the branch.
+/// Assumes that the active lanes are the lanes that took the branch.
 #[kernel(block = N)]
 unsafe fn activemask_in_branch(input: Slice<u32>, out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;

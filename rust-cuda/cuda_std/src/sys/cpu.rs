@@ -201,14 +201,14 @@ pub fn check_range(begin: usize, len: usize, of: usize) {
 }
 
 /// One element of a view.
-pub struct Place<T, S> {
+pub struct Element<T, S> {
     pointer: *mut T,
     index: usize,
     len: usize,
     _space: PhantomData<S>,
 }
 
-impl<T, S: SpaceOf> Place<T, S> {
+impl<T, S: SpaceOf> Element<T, S> {
     pub fn new(pointer: *mut T, index: usize, len: usize) -> Self {
         Self { pointer, index, len, _space: PhantomData }
     }
@@ -228,7 +228,7 @@ impl<T, S: SpaceOf> Place<T, S> {
     }
 }
 
-impl<T: Copy, S: SpaceOf> Place<T, S> {
+impl<T: Copy, S: SpaceOf> Element<T, S> {
     #[track_caller]
     fn read(&self, kind: AccessKind) -> T {
         let access = self.access(kind);
@@ -259,7 +259,7 @@ impl<T: Copy, S: SpaceOf> Place<T, S> {
     }
 }
 
-impl<T: AtomicValue, S: SpaceOf> Place<T, S> {
+impl<T: AtomicValue, S: SpaceOf> Element<T, S> {
     #[track_caller]
     fn update(&self, order: Ordering, scope: Scope, op: impl Fn(T) -> T) -> T {
         let access = self.access(AccessKind::Atomic(order, scope));

@@ -1,4 +1,4 @@
-//! What differs between the targets: the one place of this crate that knows which one it is compiled for.
+//! The target-dependent part: only this module knows the target that it is compiled for.
 //!
 //! `nvptx` is instructions, `cpu` is calls to the current [`Simt`](crate::simt::Simt); both offer the same functions.
 
@@ -45,8 +45,8 @@ pub enum CacheHint {
     ReadOnly,
 }
 
-/// What a kernel of a `checked` build writes to host memory before it stops at a wrong access. The host puts the
-/// address of one into the module's global `CUDA_STD_FAULT_RECORD`.
+/// Record that a kernel of a `checked` build writes to host memory before it stops at an invalid access. The host stores
+/// the address of a record in the module's global `CUDA_STD_FAULT_RECORD`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRecord {

@@ -355,12 +355,12 @@ fn fault(index: usize, len: usize, site: &Location<'static>) -> ! {
 struct Words64([u64; 2]);
 
 /// One element of a view.
-pub struct Place<T, S> {
+pub struct Element<T, S> {
     pub(super) pointer: *mut T,
     _space: PhantomData<S>,
 }
 
-impl<T, S: SpaceOf> Place<T, S> {
+impl<T, S: SpaceOf> Element<T, S> {
     #[inline(always)]
     #[track_caller]
     pub fn new(pointer: *mut T, index: usize, len: usize) -> Self {
@@ -403,7 +403,7 @@ macro_rules! hinted_load {
     }};
 }
 
-impl<T: Copy, S: SpaceOf> Place<T, S> {
+impl<T: Copy, S: SpaceOf> Element<T, S> {
     #[inline(always)]
     pub unsafe fn load(self, hint: CacheHint) -> T {
         unsafe {

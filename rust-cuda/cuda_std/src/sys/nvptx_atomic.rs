@@ -1,6 +1,6 @@
 //! Atomics and fences of the NVPTX target.
 
-use super::{Place, SpaceOf};
+use super::{Element, SpaceOf};
 use crate::atomic::{AtomicOp, AtomicValue, Ordering, Scope};
 use core::arch::asm;
 
@@ -199,7 +199,7 @@ fn bits(x: u32) -> f32 {
     f32::from_bits(x)
 }
 
-impl<T: AtomicValue, S: SpaceOf> Place<T, S> {
+impl<T: AtomicValue, S: SpaceOf> Element<T, S> {
     #[inline(always)]
     pub unsafe fn rmw(self, op: AtomicOp, value: T, order: Ordering, scope: Scope) -> T {
         fence_before(order, scope);

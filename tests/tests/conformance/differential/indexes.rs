@@ -1,8 +1,8 @@
 //! All queries of all indexes.
 
 use super::{Run, attack_everywhere, told};
-use kauri::balanced::{BalancedBuilder, BalancedKdTree, BalancedOptions};
-use kauri::kdtree::{Builder, SplitRule};
+use kauri::balanced::{self, BalancedKdTree, BalancedOptions};
+use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
@@ -10,8 +10,12 @@ use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 use std::ops::ControlFlow::Continue;
 
-const BUILDERS: [Builder; 4] =
-    [Builder::Selection, Builder::SelectionInPlace, Builder::Tags, Builder::TagsInPlace];
+const ALGORITHMS: [BuildAlgorithm; 4] = [
+    BuildAlgorithm::Selection,
+    BuildAlgorithm::SelectionInPlace,
+    BuildAlgorithm::Tags,
+    BuildAlgorithm::TagsInPlace,
+];
 const TRAVERSALS: [Traversal; 6] = [
     Traversal::Auto,
     Traversal::Buckets,
@@ -264,7 +268,7 @@ fn check_tree<S: Nasty, const D: usize>(
     case: &Case<S, D>,
     split: SplitRule,
 ) -> Outcome {
-    let options = KdTreeOptions::default().builder(draw.choose(Choice::Builder, &BUILDERS)).split(split);
+    let options = KdTreeOptions::default().algorithm(draw.choose(Choice::Builder, &ALGORITHMS)).split(split);
     let tree = KdTree::build(device, &case.points, &options)?;
     tree.verify()?;
     let what = format!("KdTree by {options:?} on {device}");
@@ -278,10 +282,11 @@ fn check_balanced<S: Nasty, const D: usize>(
     draw: &Draw,
     case: &Case<S, D>,
 ) -> Outcome {
-    let builder = draw.choose(Choice::Builder, &[BalancedBuilder::Paths, BalancedBuilder::Robinson]);
-    let tree = BalancedKdTree::build(device, &case.points, &BalancedOptions::default().builder(builder))?;
+    let algorithms = [balanced::BuildAlgorithm::Paths, balanced::BuildAlgorithm::Robinson];
+    let algorithm = draw.choose(Choice::Builder, &algorithms);
+    let tree = BalancedKdTree::build(device, &case.points, &BalancedOptions::default().algorithm(algorithm))?;
     tree.verify()?;
-    let what = format!("BalancedKdTree by {builder:?} on {device}");
+    let what = format!("BalancedKdTree by {algorithm:?} on {device}");
     let points = case.point_numbers();
     let is_first = |id: usize| !points[..id].contains(&points[id]);
     let firsts: Vec<bool> = (0..points.len()).map(is_first).collect();

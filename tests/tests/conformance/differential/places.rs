@@ -275,9 +275,9 @@ fn check(run: &Run, draw: &Draw) -> Outcome {
 fn check_balanced(world: &World, device: &Device, draw: &Draw) -> Outcome {
     let tree = BalancedKdTree::build(device, &world.left, &BalancedOptions::default())?;
     let removed = tree.removed()?;
-    for &Removed { id, stays } in &removed {
-        let [a, b] = [id, stays].map(|id| world.left[id as usize]);
-        prop_assert!(stays < id && a.meters_to(&b) == 0.0, "{:?} was removed for {:?}", a, b);
+    for &Removed { id, kept } in &removed {
+        let [a, b] = [id, kept].map(|id| world.left[id as usize]);
+        prop_assert!(kept < id && a.meters_to(&b) == 0.0, "{:?} was removed for {:?}", a, b);
     }
     let is_in_tree = |id: u32| removed.iter().all(|removed| removed.id != id);
     check_index(world, &tree, &is_in_tree, draw, &format!("BalancedKdTree on {device}"))

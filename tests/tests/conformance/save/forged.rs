@@ -178,7 +178,7 @@ fn wrong_nodes_of_a_kd_tree() {
     let axes = |axes: &[u8]| kdtree(&POINTS, &[0, 1, 2, 3], axes).bytes();
     corrupt::<Tree>(&axes(&[0, 2]), section(&good, 2) + 1, "axis 2, but there are 2");
     corrupt::<Tree>(&axes(&[255, 0]), section(&good, 2), "axis 255");
-    corrupt::<Tree>(&axes(&[0]), FRONT as u64 + 80, "has 1 bytes, and is to have 2");
+    corrupt::<Tree>(&axes(&[0]), FRONT as u64 + 80, "has 1 bytes, but should have 2");
     corrupt::<Tree>(&axes(&[0, 1, 1, 1]), FRONT as u64 + 80, "has 4 bytes");
 
     // Trees that are in no order can be loaded and asked; to say that they are wrong is what `verify` is for.
@@ -210,16 +210,16 @@ fn wrong_nodes_of_a_balanced_tree() {
     };
     wrong(0, 3, f32::NAN.to_bits(), "NaN");
     wrong(1, 0, 4, "id 4, but there are 4 points");
-    wrong(1, 0, NONE, "points are left");
+    wrong(1, 0, NONE, "but the subtree has");
     wrong(1, 2, 2, "id 2 is also");
     wrong(1, 1, 3, "id 3, but that point was removed");
-    wrong(2, 3, 4, "not before it");
-    wrong(2, 3, NONE, "not before it");
-    wrong(2, 1, 3, "not before it");
-    wrong(2, 3, 2, "which is another");
-    // As many points stay as there are nodes.
+    wrong(2, 3, 4, "but comes later");
+    wrong(2, 3, NONE, "but comes later");
+    wrong(2, 1, 3, "but comes later");
+    wrong(2, 3, 2, "but differs from it");
+    // The number of kept points is the number of nodes.
     let (bytes, _) = changed(2, 3, 3);
-    corrupt::<Tree>(&bytes, section(&good, 2), "4 points stay, for 3 nodes");
+    corrupt::<Tree>(&bytes, section(&good, 2), "4 points were kept, but there are 3 nodes");
     // Nodes on the wrong sides are found by `verify`.
     let mut forged = some_balanced();
     put(&mut forged.sections[0].1, 0, &0.0f32.to_le_bytes());
@@ -240,20 +240,20 @@ fn numbers_that_do_not_agree() {
     }
     let mut fewer = good();
     fewer.sections.pop();
-    corrupt::<Tree>(&fewer.bytes(), entry(2), "section 2 is to be 'axes'");
+    corrupt::<Tree>(&fewer.bytes(), entry(2), "section 2 should be 'axes'");
     let mut more = good();
     more.sections.push(("more", vec![1, 2, 3]));
     corrupt::<Tree>(&more.bytes(), entry(3), "a section 'more'");
     let mut swapped = good();
     swapped.sections.swap(0, 1);
-    corrupt::<Tree>(&swapped.bytes(), entry(0), "section 0 is to be 'coords'");
+    corrupt::<Tree>(&swapped.bytes(), entry(0), "section 0 should be 'coords'");
 
     type Balanced = BalancedKdTree<[f32; 2]>;
     corrupt::<Balanced>(&Forged { num_nodes: 0, ..some_balanced() }.bytes(), 72, "0 nodes");
     corrupt::<Balanced>(&Forged { num_nodes: 5, ..some_balanced() }.bytes(), 72, "5 nodes");
     // As many levels, and fewer nodes.
     let bytes = Forged { num_nodes: 2, ..some_balanced() }.bytes();
-    corrupt::<Balanced>(&bytes, section(&bytes, 2), "3 points stay, for 2 nodes");
+    corrupt::<Balanced>(&bytes, section(&bytes, 2), "3 points were kept, but there are 2 nodes");
     corrupt::<Balanced>(
         &Forged { num_nodes: 4, ..some_balanced() }.bytes(),
         entry(1) + 16,

@@ -240,7 +240,7 @@ fn words_that_are_wrong_together() {
         short.sections[i].1.pop();
         corrupt::<Tree>(&short.bytes(), entry(i as u64) + 16, &format!("the section '{tag}' has"));
         none.sections.remove(i);
-        corrupt::<Tree>(&none.bytes(), entry(i as u64), &format!("section {i} is to be '{tag}'"));
+        corrupt::<Tree>(&none.bytes(), entry(i as u64), &format!("section {i} should be '{tag}'"));
     }
 }
 

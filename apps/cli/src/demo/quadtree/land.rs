@@ -1,4 +1,4 @@
-//! Land as its quadtree has it.
+//! A terrain in a quadtree: cells, points, and height queries.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,20 @@ const WINDOW_POINTS: usize = 3000;
 
 pub(super) struct Land<'a> {
     pub(super) tree: &'a Quadtree<[i32; 2]>,
-    /// Most points of a leaf.
+    /// Maximum number of points in a leaf.
     pub(super) leaf_points: u32,
     pub(super) nodes: Cow<'a, [Node]>,
     /// The cell of each node.
     pub(super) cells: Vec<Cell>,
     /// The points in the order of the tree, in meters.
     pub(super) points: Vec<[f64; 2]>,
-    /// What came back from them.
+    /// Laser returns of the points.
     pub(super) returns: Vec<Return>,
-    /// In meters.
+    /// Bounding box in meters.
     pub(super) bounds: [[f64; 2]; 2],
-    /// A part that shows much.
+    /// The enlarged window.
     pub(super) window: [[f64; 2]; 2],
-    /// Its middle, if the tree has it.
+    /// Query at the window's center, if it is inside the tree.
     pub(super) place: Option<Place>,
     file: ScaleOffset,
 }
@@ -37,7 +37,7 @@ pub(super) struct Cell {
     pub(super) side: f64,
 }
 
-/// A place, and what the tree has there.
+/// A position, and the tree's data there.
 pub(super) struct Place {
     pub(super) at: [f64; 2],
     pub(super) leaf: u32,
@@ -73,21 +73,21 @@ impl<'a> Land<'a> {
         Ok(Some(Place { at, leaf, around, height }))
     }
 
-    /// The leaves that places are in; [`NO_NODE`] of those that are in none.
+    /// Returns the leaves that contain the positions; [`NO_NODE`] outside of all leaves.
     pub(super) fn leaves_at(&self, places: &[[f64; 2]]) -> Result<Vec<u32>> {
         let places: kauri::Result<Vec<_>> =
             places.iter().map(|&place| self.file.to_integers(place)).collect();
         Ok(self.tree.leaves_of(&places?)?)
     }
 
-    /// The points of a leaf, in meters, and what came back from them.
+    /// Returns the points of a leaf, in meters, and their laser returns.
     pub(super) fn points_of(&self, leaf: u32) -> impl Iterator<Item = ([f64; 2], Return)> + '_ {
         let node = &self.nodes[leaf as usize];
         let range = node.start as usize..node.end as usize;
         self.points[range.clone()].iter().copied().zip(self.returns[range].iter().copied())
     }
 
-    /// The leaves whose cells reach into a window.
+    /// Returns the leaves whose cells overlap a window.
     pub(super) fn leaves_in(&self, [low, high]: [[f64; 2]; 2]) -> impl Iterator<Item = u32> + '_ {
         let reaches = move |cell: &Cell| {
             (0..2).all(|axis| cell.low[axis] < high[axis] && cell.low[axis] + cell.side > low[axis])
@@ -96,24 +96,24 @@ impl<'a> Land<'a> {
         leaves.filter(move |((_, node), cell)| node.is_leaf() && reaches(cell)).map(|((leaf, _), _)| leaf)
     }
 
-    /// Points a square meter of each node, in as much of its cell as was scanned.
+    /// Returns the points a square meter of each node, over the scanned part of its cell.
     pub(super) fn densities(&self) -> Vec<f64> {
         let [low, high] = self.bounds;
         let density = |(node, cell): (&Node, &Cell)| {
             let side =
                 |axis: usize| (cell.low[axis] + cell.side).min(high[axis]) - cell.low[axis].max(low[axis]);
-            // Of a cell that is smaller than steps of the scan, something is left.
+            // A minimum for cells smaller than the steps of the scan.
             f64::from(node.len()) / (side(0).max(1e-6) * side(1).max(1e-6))
         };
         self.nodes.iter().zip(&self.cells).map(density).collect()
     }
 
-    /// The height of the ground at a place, by inverse squared distances of the points in some leaves.
+    /// Returns the ground height at a position, weighted by inverse squared distances of the points in some leaves.
     fn ground(&self, at: [f64; 2], leaves: &[u32]) -> Option<f64> {
         let points = leaves.iter().flat_map(|&leaf| self.points_of(leaf));
         let (mut sum, mut weights) = (0.0, 0.0);
         for (point, back) in points.filter(|(_, back)| back.class == LidarClass::Ground) {
-            // A millimeter away at least, so that no weight is infinite.
+            // A distance of at least a millimeter, so that no weight is infinite.
             let weight = 1.0 / distance2(point, at).max(1e-6);
             sum += weight * f64::from(back.height);
             weights += weight;
@@ -122,15 +122,15 @@ impl<'a> Land<'a> {
     }
 }
 
-/// The squared distance of two places.
+/// Returns the squared distance of two positions.
 pub(super) fn distance2(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)
 }
 
-/// The cells of all nodes, given that of the root.
+/// Returns the cells of all nodes; `root` is the root's cell.
 fn cells(nodes: &[Node], root: Cell) -> Vec<Cell> {
     let mut cells = vec![root];
-    // Children follow each other in the order of the nodes that have them.
+    // Children are stored in the order of their parents.
     for (i, node) in nodes.iter().enumerate() {
         if !node.is_leaf() {
             let Cell { low: [x, y], side } = cells[i];
@@ -142,10 +142,10 @@ fn cells(nodes: &[Node], root: Cell) -> Vec<Cell> {
     cells
 }
 
-/// The window of the land that shows most: where of ground, trees, houses and water the one that is least is the most.
+/// Returns the most varied window: the one with the largest minimum over ground, trees, houses and water.
 fn varied_window(bounds: [[f64; 2]; 2], points: &[[f64; 2]], returns: &[Return]) -> [[f64; 2]; 2] {
     let [low, high] = bounds;
-    // So many along x, and along y.
+    // Number of windows along x, and along y.
     let windows = (points.len() / WINDOW_POINTS).max(1).isqrt();
     let side = [0, 1].map(|axis| (high[axis] - low[axis]) / windows as f64);
     let mut counts = vec![[0_u32; 4]; windows * windows];

@@ -1,4 +1,4 @@
-//! Pictures of land and its quadtree.
+//! Pictures of a terrain and its quadtree.
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -51,7 +51,7 @@ fn color_of(class: LidarClass) -> RGBColor {
 /// A map of land, with its x and y.
 type Map<'a> = DrawingArea<Canvas<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// Draws all land with cells of the tree over it, and a window of it with all its leaves and points.
+/// Draws the terrain with cells of the tree, and a window with all its leaves and points.
 pub(super) fn draw_tree(path: &Path, land: &Land<'_>) -> Result<()> {
     let raster = Raster::of(land, TREE_MAP)?;
     let returns = raster.nearest(land)?;
@@ -72,7 +72,7 @@ pub(super) fn draw_tree(path: &Path, land: &Land<'_>) -> Result<()> {
     })?)
 }
 
-/// Draws how many points a square meter the leaves have.
+/// Draws the point density of the leaves.
 pub(super) fn draw_density(path: &Path, land: &Land<'_>) -> Result<()> {
     let raster = Raster::of(land, DENSITY_MAP)?;
     let of_nodes = land.densities();
@@ -98,7 +98,7 @@ pub(super) fn draw_density(path: &Path, land: &Land<'_>) -> Result<()> {
     })?)
 }
 
-/// Colors of densities, and what they stand for.
+/// Draws the color scale of the densities.
 fn draw_scale(area: &Area<'_>, [least, most]: [f64; 2], color: impl Fn(f64) -> RGBColor) -> Drawn {
     let (left, top) = (MARGIN as i32, (MARGIN + LINE) as i32);
     let right = left + SCALE as i32;
@@ -120,17 +120,17 @@ fn draw_scale(area: &Area<'_>, [least, most]: [f64; 2], color: impl Fn(f64) -> R
     Ok(())
 }
 
-/// All land, and cells: those of leaves of the tree that would be if more points were in a leaf, since a tree with fewer has them all.
+/// Draws the terrain and the leaf cells of a coarser tree, with more points in a leaf; its nodes are among those of this tree.
 fn draw_all(area: &Area<'_>, land: &Land<'_>, colors: &[RGBColor]) -> Drawn {
     let meters = CELL / f64::from(TREE_MAP) * (land.bounds[1][0] - land.bounds[0][0]);
     let wide = land.cells.iter().rev().find(|cell| cell.side >= meters).unwrap_or(&land.cells[0]);
-    // As many as cells of this width have on average, so that about half of them split.
+    // The average number of points in cells of this width, so that about half of them split.
     let share = (wide.side / (land.bounds[1][0] - land.bounds[0][0])).powi(2);
     let most = land.leaf_points.max((land.points.len() as f64 * share) as u32);
     let title = format!("Cells of up to {} points", thousands(most as usize));
     let map = draw_map(area, &title, land.bounds)?;
     fill(&map, TREE_MAP, colors)?;
-    // Cells whose parents have more, and that have not themselves.
+    // Cells that do not exceed this number while their parents do.
     let split = |node: &Node| !node.is_leaf() && node.len() > most;
     for node in land.nodes.iter().filter(|node| split(node)) {
         for child in node.first_child..node.first_child + 4 {
@@ -142,7 +142,7 @@ fn draw_all(area: &Area<'_>, land: &Land<'_>, colors: &[RGBColor]) -> Drawn {
     draw_box(&map, land.bounds, land.window, PLACE.stroke_width(3))
 }
 
-/// All leaves and points of the window, and the place in it.
+/// Draws all leaves and points of the window, and the queried position.
 fn draw_window(area: &Area<'_>, land: &Land<'_>) -> Drawn {
     let title = format!("Leaves of up to {} points", thousands(land.leaf_points as usize));
     let window = land.window;
@@ -170,7 +170,7 @@ fn map_size(side: u32) -> [u32; 2] {
     [MARGIN + LABELS + side + RIGHT, MARGIN + LINE + side + LINE]
 }
 
-/// The axes of a map, and a title.
+/// Draws the axes and the title of a map.
 fn draw_map<'a>(area: &Area<'a>, title: &str, [low, high]: [[f64; 2]; 2]) -> Drawn<Map<'a>> {
     let text = TextStyle::from(("", LINE)).color(&INK);
     let at = (MARGIN + LABELS) as i32;
@@ -196,7 +196,7 @@ fn draw_map<'a>(area: &Area<'a>, title: &str, [low, high]: [[f64; 2]; 2]) -> Dra
     Ok(chart.plotting_area().clone())
 }
 
-/// Pixels of a map, by rows of `side`.
+/// Draws the pixels of a map, by rows of `side`.
 fn fill(map: &Map<'_>, side: u32, colors: &[RGBColor]) -> Drawn {
     let pixels = map.strip_coord_spec();
     let (width, height) = pixels.dim_in_pixel();
@@ -212,7 +212,7 @@ fn draw_cell(map: &Map<'_>, bounds: [[f64; 2]; 2], cell: &Cell, style: impl Into
     draw_box(map, bounds, [cell.low, cell.low.map(|at| at + cell.side)], style)
 }
 
-/// What of a box is within bounds.
+/// Draws the part of a box that is within bounds.
 fn draw_box(map: &Map<'_>, bounds: [[f64; 2]; 2], of: [[f64; 2]; 2], style: impl Into<ShapeStyle>) -> Drawn {
     let [low, high] = of.map(|corner| {
         let axis = |axis: usize| corner[axis].clamp(bounds[0][axis], bounds[1][axis]);
@@ -240,7 +240,7 @@ fn draw_legend(area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-/// Densities as they usually are: all but the hundredth that is least, and that which is most.
+/// Returns the range of densities without the lowest and the highest percent.
 fn usual(densities: &[f64]) -> [f64; 2] {
     let mut some: Vec<f64> = densities.iter().copied().filter(|&density| density > 0.0).collect();
     some.sort_unstable_by(f64::total_cmp);

@@ -1,27 +1,27 @@
-//! Land in pixels.
+//! A terrain as a raster.
 
 use super::land::{Land, distance2};
 use super::scan::Return;
 use crate::Result;
 
-/// To the light: from the north-west, as on maps.
+/// Direction to the light, in the north-west as on maps.
 const LIGHT: [f64; 3] = [-0.5, 0.5, 0.7];
-/// Slopes are drawn so many times as steep.
+/// Factor by which slopes are exaggerated.
 const STEEPER: f64 = 1.5;
 
-/// Squares of land, by rows from the north.
+/// Squares of a terrain, in rows from the north.
 pub(super) struct Raster {
     side: usize,
     /// Meters of a square along x and y.
     step: [f64; 2],
     /// The middles of the squares.
     places: Vec<[f64; 2]>,
-    /// The leaves that they are in.
+    /// The leaves that contain the squares' centers.
     pub(super) leaves: Vec<u32>,
 }
 
 impl Raster {
-    /// All land in `side` rows of as many squares.
+    /// Divides the terrain into `side` x `side` squares.
     pub(super) fn of(land: &Land<'_>, side: u32) -> Result<Self> {
         let side = side as usize;
         let [low, high] = land.bounds;
@@ -34,7 +34,7 @@ impl Raster {
         Ok(Self { side, step, places, leaves })
     }
 
-    /// What came back from the point of its leaf that is nearest to each place; where a leaf has no points, of the leaves around it.
+    /// Returns, for each square, the laser return of the nearest point in its leaf, or in adjacent leaves if the leaf is empty.
     pub(super) fn nearest(&self, land: &Land<'_>) -> Result<Vec<Option<Return>>> {
         let is_empty = |&leaf: &u32| land.nodes.get(leaf as usize).is_some_and(|node| node.is_empty());
         let mut empty: Vec<u32> = self.leaves.iter().copied().filter(is_empty).collect();
@@ -54,7 +54,7 @@ impl Raster {
         Ok(self.places.iter().zip(&self.leaves).map(nearest).collect())
     }
 
-    /// How bright each square is, 1 where it is level: a relief of heights, smoothed over three by three squares.
+    /// Returns the brightness of each square, 1 for level ground: a relief of heights, smoothed over three by three squares.
     pub(super) fn lights(&self, returns: &[Option<Return>]) -> Vec<f64> {
         let side = self.side as i32;
         let clamped = |at: i32| at.clamp(0, side - 1);

@@ -5,10 +5,10 @@ use crate::memory::vec_with_capacity;
 use crate::progress::Steps;
 use kauri::lidar::{Lidar, LidarClass};
 
-/// Points that are made at a time.
+/// Points that are generated at a time.
 const PART: usize = 1 << 18;
 
-/// A scan, and what the demo takes from its points.
+/// The points of a scan, and the attributes that the demo uses.
 pub(super) struct Scan {
     pub(super) lidar: Lidar,
     /// x and y as LAS files have them.
@@ -16,7 +16,7 @@ pub(super) struct Scan {
     pub(super) returns: Vec<Return>,
 }
 
-/// What came back from a place.
+/// A laser return.
 #[derive(Clone, Copy)]
 pub(super) struct Return {
     /// Meters.
@@ -25,7 +25,7 @@ pub(super) struct Return {
 }
 
 impl Scan {
-    /// Makes the points, part by part.
+    /// Generates the points, part by part.
     pub(super) fn of(lidar: Lidar, steps: Steps) -> Result<Self> {
         let (len, file) = (lidar.len() as usize, lidar.scale_offset());
         let mut points = vec_with_capacity(len, "points of a scan")?;

@@ -1,10 +1,10 @@
-//! Items of a PLY file, as far as a mesh needs them.
+//! Elements of a PLY file.
 
 use ply_rs_bw::ply::{Property, PropertyAccess, PropertyAccessResult};
 
 use super::{AXES, CORNERS};
 
-/// An item that is not asked for.
+/// An element that is skipped.
 pub(super) struct Skipped;
 
 impl PropertyAccess for Skipped {
@@ -30,7 +30,7 @@ impl PropertyAccess for Vertex {
     }
 }
 
-/// The corners of a polygon; nothing if one of them is negative.
+/// The corners of a polygon; `None` if one of them is negative.
 pub(super) struct Face(Option<Vec<u32>>);
 
 impl PropertyAccess for Face {
@@ -48,7 +48,7 @@ impl PropertyAccess for Face {
 }
 
 impl Face {
-    /// The corners, if all are vertices that are there; or why not.
+    /// Returns the corners, or an error if one of them is not a vertex.
     pub(super) fn corners(self, num_vertices: usize) -> Result<Vec<u32>, String> {
         let there = format_args!("there are {num_vertices} vertices, from 0").to_string();
         let corners = self.0.ok_or_else(|| format!("a corner is a negative vertex: {there}"))?;

@@ -1,21 +1,21 @@
-//! The items of a PLY file, one after the other, and where they are.
+//! The sequence of elements of a PLY file, with their locations.
 
 use ply_rs_bw::parser::{ParseError, Parser};
 use ply_rs_bw::ply::{ElementDef, Encoding, PropertyAccess, PropertyType, ScalarType};
 use std::io::ErrorKind;
 
-use super::super::Refused;
-use crate::error::TablePlace;
+use super::super::ReadError;
+use crate::error::FileLocation;
 
-/// Most characters of the parser's message that become part of ours: it repeats lines, which may be as long as the file.
+/// The most characters of a message of the parser, which quotes lines of any length.
 const MAX_MESSAGE: usize = 160;
 const CUT_SHORT: &str = "cut short: the file ends here";
 
-/// What is behind the header, as far as it is not read.
+/// The unread bytes behind the header.
 pub(super) struct Payload<'a> {
     pub(super) encoding: Encoding,
     pub(super) bytes: &'a [u8],
-    /// Of text the next line, from 1.
+    /// The number of the next line of a text file, from 1.
     pub(super) line: u64,
 }
 
@@ -24,42 +24,42 @@ impl Payload<'_> {
         self.encoding == Encoding::Ascii
     }
 
-    /// Where the next item of an element is.
-    pub(super) fn place(&self, what: &'static str, index: u64) -> TablePlace {
-        if self.is_text() { TablePlace::Line(self.line) } else { TablePlace::Item { what, index } }
+    /// Returns the location of the next element of a kind.
+    pub(super) fn location(&self, what: &'static str, index: u64) -> FileLocation {
+        if self.is_text() { FileLocation::Line(self.line) } else { FileLocation::Item { what, index } }
     }
 
-    /// Refuses an element with more items than there are bytes for, before there is memory for them.
-    pub(super) fn check_size(&self, element: &ElementDef) -> Result<(), Refused> {
-        let least = if self.is_text() {
+    /// Returns an error for more elements than the file has bytes for, before memory is allocated.
+    pub(super) fn check_size(&self, element: &ElementDef) -> Result<(), ReadError> {
+        let min = if self.is_text() {
             element.properties.len().max(1)
         } else {
             element.properties.values().map(|of| least_bytes(&of.data_type)).sum()
         };
-        let (name, count, left) = (&element.name, element.count, self.bytes.len());
-        if least.saturating_mul(count) > left {
-            return Err(Refused::whole(format!(
-                "cut short: the header promises {count} of the element '{name}', and {left} bytes are left for them"
+        let (name, count, remaining) = (&element.name, element.count, self.bytes.len());
+        if min.saturating_mul(count) > remaining {
+            return Err(ReadError::whole(format!(
+                "cut short: the header promises {count} of the element '{name}', and {remaining} bytes are left for them"
             )));
         }
         Ok(())
     }
 
-    /// Calls `take` with each item of an element and where it is.
+    /// Calls `visit` with each element of a kind and its location.
     pub(super) fn each<E: PropertyAccess>(
         &mut self,
         element: &ElementDef,
         what: &'static str,
-        mut take: impl FnMut(TablePlace, E) -> Result<(), Refused>,
-    ) -> Result<(), Refused> {
-        // Any number of items of no bytes would be there.
+        mut visit: impl FnMut(FileLocation, E) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        // Elements without bytes always fit, in any number.
         if element.properties.is_empty() && !self.is_text() {
             return Ok(());
         }
         for index in 0..element.count as u64 {
-            let place = self.place(what, index);
-            let item = self.next(element).map_err(|what| Refused::at(place, what))?;
-            take(place, item)?;
+            let location = self.location(what, index);
+            let item = self.next(element).map_err(|what| ReadError::at(location, what))?;
+            visit(location, item)?;
         }
         Ok(())
     }
@@ -86,23 +86,23 @@ impl Payload<'_> {
             return Err(CUT_SHORT.to_owned());
         }
         let len = self.bytes.iter().position(|&byte| byte == b'\n').map_or(self.bytes.len(), |end| end + 1);
-        let (line, left) = self.bytes.split_at(len);
-        self.bytes = left;
+        let (line, remaining) = self.bytes.split_at(len);
+        self.bytes = remaining;
         self.line += 1;
-        std::str::from_utf8(line).map_err(|_| "it is no UTF-8".to_owned())
+        std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())
     }
 }
 
-/// Where an item is so many behind another one.
-pub(super) fn after(place: TablePlace, count: u64) -> TablePlace {
-    match place {
-        TablePlace::Line(line) => TablePlace::Line(line + count),
-        TablePlace::Item { what, index } => TablePlace::Item { what, index: index + count },
+/// Returns the location `count` elements behind another one.
+pub(super) fn after(location: FileLocation, count: u64) -> FileLocation {
+    match location {
+        FileLocation::Line(line) => FileLocation::Line(line + count),
+        FileLocation::Item { what, index } => FileLocation::Item { what, index: index + count },
         other => other,
     }
 }
 
-/// Bytes that a property has at least in a binary file.
+/// Returns the least number of bytes of a property in a binary file.
 fn least_bytes(of: &PropertyType) -> usize {
     let (PropertyType::Scalar(scalar) | PropertyType::List(scalar, _)) = of;
     match scalar {
@@ -113,7 +113,7 @@ fn least_bytes(of: &PropertyType) -> usize {
     }
 }
 
-/// The parser's message in one line, without the number of the line, which is told apart.
+/// Returns the parser's message in one line, without the line number, which is reported separately.
 pub(super) fn short(error: &ParseError) -> String {
     let text = error.to_string();
     let prefix = error.line().map(|line| format!("Line {line}: ")).unwrap_or_default();

@@ -1,26 +1,27 @@
-//! What is checked of a page before the decoder gets it.
+//! Checks of a page before it is decoded.
 
 use parquet::basic::{Encoding, Type as Physical};
 use parquet::column::page::Page;
 use parquet::data_type::ByteArray;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::Failed;
+use super::DecodeError;
 use super::encodings::{check_runs, count_in_runs, count_packed, differences};
 use crate::memory;
 
-/// Largest width of an index into a dictionary.
+/// The largest width of a dictionary index.
 const MAX_INDEX_BITS: u8 = 32;
 
-/// Checks the bytes of a page: that they have as many values as its levels say, and that all lengths among them are within them.
-pub(super) fn check(column: &ColumnDescriptor, page: &Page, has_dictionary: bool) -> Result<(), Failed> {
+/// Checks the bytes of a page: they must have as many values as the levels tell, and all lengths in them must be within
+/// the page.
+pub(super) fn check(column: &ColumnDescriptor, page: &Page, has_dictionary: bool) -> Result<(), DecodeError> {
     let bytes = page.buffer().as_ref();
     let num_values = page.num_values() as usize;
     let of = column.physical_type();
     let data = |bytes, present| Data { of, width: column.type_length(), bytes, num_values, present };
     match page {
         Page::DictionaryPage { .. } => {
-            // Of the smallest values there are eight a byte; the decoder makes room for all of them.
+            // The smallest values take one bit; the decoder allocates memory for all values.
             if num_values > bytes.len().saturating_mul(8) {
                 return Err(format!("a dictionary of {num_values} values in {} bytes", bytes.len()).into());
             }
@@ -44,13 +45,13 @@ pub(super) fn check(column: &ColumnDescriptor, page: &Page, has_dictionary: bool
     }
 }
 
-/// The number of values that are not null by the levels before them, and where these end.
+/// Returns the number of non-null values according to the levels, and the end of the levels.
 fn v1_levels(
     level: i16,
     encoding: Encoding,
     num_values: usize,
     bytes: &[u8],
-) -> Result<(usize, usize), Failed> {
+) -> Result<(usize, usize), DecodeError> {
     let short = "levels are longer than their page";
     let width = bits_of(level);
     if level == 0 {
@@ -77,17 +78,17 @@ fn bits_of(level: i16) -> usize {
 /// The values of a page.
 struct Data<'a> {
     of: Physical,
-    /// Bytes of a value of fixed length.
+    /// The bytes of a value of fixed length.
     width: i32,
     bytes: &'a [u8],
-    /// With nulls.
+    /// The number of values including nulls.
     num_values: usize,
-    /// Without.
+    /// The number of values without nulls.
     present: usize,
 }
 
 impl Data<'_> {
-    fn check(&self, encoding: Encoding, has_dictionary: bool) -> Result<(), Failed> {
+    fn check(&self, encoding: Encoding, has_dictionary: bool) -> Result<(), DecodeError> {
         let Self { of, bytes, num_values, present, .. } = *self;
         match encoding {
             Encoding::PLAIN => self.check_plain(),
@@ -117,10 +118,10 @@ impl Data<'_> {
         }
     }
 
-    /// Values behind each other.
-    fn check_plain(&self) -> Result<(), Failed> {
+    /// Checks plainly encoded values.
+    fn check_plain(&self) -> Result<(), DecodeError> {
         match self.of {
-            // Eight a byte; the decoder stops where they end.
+            // Eight values per byte; the decoder stops at the end.
             Physical::BOOLEAN => Ok(()),
             Physical::BYTE_ARRAY => {
                 let mut rest = self.bytes;
@@ -135,7 +136,7 @@ impl Data<'_> {
         }
     }
 
-    /// Bytes of a value, if all have as many.
+    /// Returns the bytes of a value of fixed size, else 0.
     fn size(&self) -> usize {
         match self.of {
             Physical::BOOLEAN | Physical::BYTE_ARRAY => 0,
@@ -146,7 +147,7 @@ impl Data<'_> {
         }
     }
 
-    fn check_size(&self, size: usize) -> Result<(), Failed> {
+    fn check_size(&self, size: usize) -> Result<(), DecodeError> {
         if self.present.saturating_mul(size) > self.bytes.len() {
             let (present, bytes) = (self.present, self.bytes.len());
             return Err(format!("{present} values of {size} bytes in {bytes} bytes").into());
@@ -154,37 +155,37 @@ impl Data<'_> {
         Ok(())
     }
 
-    /// Lengths as differences, and the bytes of all values behind them, of which there are at least `least`; the lengths.
-    fn check_lengths(&self, bytes: &[u8], least: usize) -> Result<Vec<i32>, Failed> {
+    /// Checks delta-encoded lengths followed by the bytes of all values, at least `least` of them. Returns the lengths.
+    fn check_lengths(&self, bytes: &[u8], least: usize) -> Result<Vec<i32>, DecodeError> {
         let (lengths, end) = self.numbers(bytes, least)?;
         let whole = lengths.iter().try_fold(0_u64, |sum, &len| {
             Some(sum + u64::from(u32::try_from(len).ok().filter(|_| len >= 0)?))
         });
-        let there = bytes.len().checked_sub(end).ok_or("lengths of texts end too early")?;
+        let available = bytes.len().checked_sub(end).ok_or("lengths of texts end too early")?;
         match whole {
-            Some(whole) if whole <= there as u64 => Ok(lengths),
+            Some(whole) if whole <= available as u64 => Ok(lengths),
             _ => Err("a text is longer than its page".into()),
         }
     }
 
-    /// Lengths of what a value has in common with the one before, and the rest of each.
-    fn check_prefixes(&self) -> Result<(), Failed> {
+    /// Checks the lengths of the prefixes that values share with their predecessors, and the remaining suffixes.
+    fn check_prefixes(&self) -> Result<(), DecodeError> {
         let (prefixes, end) = self.numbers(self.bytes, self.present)?;
-        let rests = self.bytes.get(end..).ok_or("lengths of texts end too early")?;
-        let rests = self.check_lengths(rests, prefixes.len())?;
+        let suffixes = self.bytes.get(end..).ok_or("lengths of texts end too early")?;
+        let suffixes = self.check_lengths(suffixes, prefixes.len())?;
         let (mut before, mut whole) = (0, 0_usize);
-        for (&prefix, &rest) in prefixes.iter().zip(&rests) {
+        for (&prefix, &rest) in prefixes.iter().zip(&suffixes) {
             let prefix = usize::try_from(prefix).ok().filter(|&prefix| prefix <= before);
             before = prefix.ok_or("a text begins with more than the one before has")? + rest as usize;
             whole = whole.saturating_add(before);
         }
-        // Few bytes may stand for very long texts.
+        // Few bytes can encode very long texts.
         memory::vec_with_capacity::<u8>(whole, "texts of a column")?;
         Ok(())
     }
 
-    /// Numbers of 32 bits as differences, at least `least`, and where they end.
-    fn numbers(&self, bytes: &[u8], least: usize) -> Result<(Vec<i32>, usize), Failed> {
+    /// Decodes at least `least` delta-encoded 32-bit numbers. Returns them and the end of their bytes.
+    fn numbers(&self, bytes: &[u8], least: usize) -> Result<(Vec<i32>, usize), DecodeError> {
         let mut numbers = Vec::new();
         let mut failed = None;
         let end = differences(bytes, 32, (least, self.num_values), |number| {

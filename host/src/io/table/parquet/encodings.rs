@@ -1,11 +1,12 @@
-//! Walks over encoded numbers. The decoder asserts that they are within their bytes; here that is found out before.
+//! Iteration over encoded numbers. The decoder asserts that they are within their bytes; these functions return an
+//! error instead.
 
-/// Longest number of 7 bits a byte that the decoder takes.
+/// The most bytes of a variable-length number that the decoder accepts.
 const MAX_VARINT: usize = 10;
-/// Largest block of differences; writers make blocks of 128 or 256.
+/// The largest block of differences; writers use blocks of 128 or 256.
 const MAX_BLOCK: u64 = 1 << 20;
 
-/// A number of 7 bits a byte, the lowest first, and where it ends; nothing if the bytes end before.
+/// Decodes a number of 7 bits per byte, the lowest first, and returns its end; `None` if the bytes end before.
 fn varint(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, String> {
     let mut value = 0;
     for (i, &byte) in bytes.get(at..).unwrap_or_default().iter().enumerate() {
@@ -20,7 +21,7 @@ fn varint(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, String> {
     Ok(None)
 }
 
-/// The `width` bits from bit `at` on, all of which are there.
+/// Returns the `width` bits from bit `at` on, all of which exist.
 fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
     let mut word = [0; 16];
     let from = &bytes[at / 8..];
@@ -32,46 +33,46 @@ fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
 /// A run of levels or indices.
 enum Run<'a> {
     Repeated(u64, usize),
-    /// As many, packed in these bytes.
+    /// This many bit-packed numbers in these bytes.
     Packed(&'a [u8], usize),
 }
 
-/// Calls `each` with the runs of at most `count` numbers of `width` bits, in the hybrid of run lengths and packed bits.
+/// Calls `each` with the runs of at most `count` numbers of `width` bits, in the hybrid of run lengths and bit packing.
 fn runs(bytes: &[u8], width: usize, count: usize, mut each: impl FnMut(Run<'_>)) -> Result<(), String> {
-    let (mut at, mut left) = (0, count);
-    // The decoder looks at the first run even if there is to be none.
+    let (mut at, mut remaining) = (0, count);
+    // The decoder reads the first run even if `count` is 0.
     while let Some((head, start)) = varint(bytes, at)? {
         let len = usize::try_from(head >> 1).unwrap_or(usize::MAX);
         if head == 0 {
             break;
         }
         if head & 1 == 1 {
-            let there = bytes.len() - start;
-            let most = (8 * there).checked_div(width).unwrap_or(usize::MAX);
-            let len_here = len.saturating_mul(8).min(left).min(most);
+            let available = bytes.len() - start;
+            let most = (8 * available).checked_div(width).unwrap_or(usize::MAX);
+            let len_here = len.saturating_mul(8).min(remaining).min(most);
             each(Run::Packed(&bytes[start..], len_here));
-            left -= len_here;
-            at = start + len.saturating_mul(width).min(there);
+            remaining -= len_here;
+            at = start + len.saturating_mul(width).min(available);
         } else {
             at = start + width.div_ceil(8);
             let Some(value) = bytes.get(start..at) else { break };
             let value = value.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
-            each(Run::Repeated(value, len.min(left)));
-            left -= len.min(left);
+            each(Run::Repeated(value, len.min(remaining)));
+            remaining -= len.min(remaining);
         }
-        if left == 0 {
+        if remaining == 0 {
             break;
         }
     }
     Ok(())
 }
 
-/// Checks indices or truth values.
+/// Checks dictionary indices or booleans.
 pub(super) fn check_runs(bytes: &[u8], width: usize, count: usize) -> Result<(), String> {
     runs(bytes, width, count, |_| ())
 }
 
-/// How many of at most `count` levels are `level`.
+/// Returns how many of at most `count` levels equal `level`.
 pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64) -> Result<usize, String> {
     let mut found = 0;
     runs(bytes, width, count, |run| {
@@ -89,7 +90,7 @@ pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64
     Ok(found)
 }
 
-/// How many of the first `count` packed numbers are `level`; there are as many.
+/// Returns how many of the first `count` packed numbers, which exist, equal `level`.
 pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64) -> usize {
     if (width, level) == (1, 1) {
         let (full, rest) = (count / 8, count % 8);
@@ -100,8 +101,9 @@ pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64)
     (0..count).filter(|i| bits(bytes, i * width, width) == level).count()
 }
 
-/// Calls `each` with the numbers, of at most `width` bits, of a stream of differences (`DELTA_BINARY_PACKED`), of which there are at least
-/// `least` and at most `most`. Returns where the stream ends, which may be beyond its bytes if the last block is not filled up.
+/// Calls `each` with the numbers of a delta encoding (`DELTA_BINARY_PACKED`) of at most `width` bits. Their count must
+/// be from `least` to `most`. Returns the end of the stream, which may be beyond its bytes if the last block is not
+/// complete.
 pub(super) fn differences(
     bytes: &[u8],
     width: usize,
@@ -124,26 +126,26 @@ pub(super) fn differences(
     let (per_mini, minis) = ((block / minis) as usize, minis as usize);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count < least || count > most {
-        return Err(format!("{count} differences, where there are {least} to {most} values"));
+        return Err(format!("{count} differences; expected {least} to {most}"));
     }
-    let mut left = count;
-    if left > 0 {
+    let mut remaining = count;
+    if remaining > 0 {
         each(value)?;
-        left -= 1;
+        remaining -= 1;
     }
-    while left > 0 {
+    while remaining > 0 {
         let least = zigzag(number(&mut at)?);
         let widths = bytes.get(at..at + minis).ok_or_else(short)?;
         at += minis;
         for mini_width in widths.iter().map(|&bits| usize::from(bits)) {
-            // The widths of parts behind the last one may be anything.
-            if left == 0 {
+            // The widths of parts behind the last one are arbitrary.
+            if remaining == 0 {
                 break;
             }
             if mini_width > width {
                 return Err(format!("differences of {mini_width} bits"));
             }
-            let here = left.min(per_mini);
+            let here = remaining.min(per_mini);
             let packed = bytes.get(at..).ok_or_else(short)?;
             if here * mini_width > 8 * packed.len() {
                 return Err(short());
@@ -154,7 +156,7 @@ pub(super) fn differences(
                 each(value)?;
             }
             at += mini_width * per_mini / 8;
-            left -= here;
+            remaining -= here;
         }
     }
     Ok(at)

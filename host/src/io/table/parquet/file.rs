@@ -1,18 +1,18 @@
-//! Bytes of a file by their place, which any number of threads may read.
+//! Positional reads of a file, which several threads can do concurrently.
 
 use std::fs::File;
 use std::io;
 
-use super::Failed;
+use super::DecodeError;
 use crate::memory;
 
-/// `len` bytes, all of which the file has.
-pub(super) fn read_at(file: &File, at: u64, len: usize, label: &'static str) -> Result<Vec<u8>, Failed> {
+/// Reads `len` bytes at an offset.
+pub(super) fn read_at(file: &File, at: u64, len: usize, label: &'static str) -> Result<Vec<u8>, DecodeError> {
     let mut bytes = memory::vec_with_capacity(len, label)?;
     bytes.resize(len, 0);
     read_exact_at(file, &mut bytes, at).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => Failed::File("it has become shorter while it is read".into()),
-        _ => Failed::File(error.to_string()),
+        io::ErrorKind::UnexpectedEof => DecodeError::File("the file was truncated while it was read".into()),
+        _ => DecodeError::File(error.to_string()),
     })?;
     Ok(bytes)
 }

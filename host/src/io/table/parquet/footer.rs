@@ -1,26 +1,27 @@
-//! What is checked of a footer before and after the decoder reads it.
+//! Checks of a footer before and after it is decoded.
 
 use parquet::basic::Type as Physical;
 use parquet::file::metadata::ParquetMetaData;
 use std::fs::File;
 
-use super::Failed;
+use super::DecodeError;
 use super::file::read_at;
-use super::thrift::{I16, I64, LIST, Thrift, Wrong};
+use super::thrift::{I16, I64, LIST, Thrift, ThriftError};
 
-/// The end of a file: length of the metadata, 4 bytes, and a magic word.
+/// The bytes at the end of a file: the length of the metadata (4 bytes) and a magic word.
 const TAIL: u64 = 8;
 const MAGIC: &[u8] = b"PAR1";
-/// How deeply columns may be nested.
+/// The deepest nesting of columns.
 const MAX_DEPTH: usize = 64;
-/// Numbers of fields in Parquet's metadata.
+/// Field ids of Parquet's metadata.
 const SCHEMA: i64 = 2;
 const NUM_CHILDREN: i64 = 5;
 
-/// Checks the metadata of a file of `len` bytes: that they are within it, that each of their lengths is within them, and that the tree of
-/// columns is one. The decoder reserves memory for lengths as they are, and recurses as deeply as columns are nested.
-pub(super) fn check_bytes(file: &File, len: u64) -> Result<(), Failed> {
-    let Some(tail_at) = len.checked_sub(TAIL) else { return Err("its footer is not there".into()) };
+/// Checks the metadata of a file of `len` bytes: they must be within the file, each length in them within the metadata,
+/// and the columns must form a tree. The decoder allocates memory for lengths as they are, and recurses as deeply as
+/// columns are nested.
+pub(super) fn check_bytes(file: &File, len: u64) -> Result<(), DecodeError> {
+    let Some(tail_at) = len.checked_sub(TAIL) else { return Err("its footer is missing".into()) };
     let tail = read_at(file, tail_at, TAIL as usize, "the footer of a Parquet file")?;
     let (metadata_len, magic) = tail.split_first_chunk::<4>().expect("8 bytes");
     if magic != MAGIC {
@@ -31,15 +32,15 @@ pub(super) fn check_bytes(file: &File, len: u64) -> Result<(), Failed> {
         return Err(format!("its footer says that it has {metadata_len} bytes, the file has {len}").into());
     };
     let bytes = read_at(file, at, metadata_len as usize, "the footer of a Parquet file")?;
-    let children = children(&bytes).map_err(|wrong| match wrong {
-        Wrong::Short => "its footer ends too early",
-        Wrong::Broken => "its footer is broken",
+    let children = children(&bytes).map_err(|error| match error {
+        ThriftError::Truncated => "its footer ends too early",
+        ThriftError::Invalid => "its footer is broken",
     })?;
     if is_tree(&children) { Ok(()) } else { Err("its columns are nested too deeply, or do not end".into()) }
 }
 
-/// The number of children of each element of the schema.
-fn children(bytes: &[u8]) -> Result<Vec<i64>, Wrong> {
+/// Returns the number of children of each element of the schema.
+fn children(bytes: &[u8]) -> Result<Vec<i64>, ThriftError> {
     let mut children = Vec::new();
     Thrift::new(bytes).fields(|metadata, id, kind| {
         if (id, kind) != (SCHEMA, LIST) {
@@ -62,27 +63,27 @@ fn children(bytes: &[u8]) -> Result<Vec<i64>, Wrong> {
     Ok(children)
 }
 
-/// True if elements, each followed by its children, have as many as they say, and are not nested deeply.
+/// Returns true if the elements, each followed by its children, form a tree that is not too deep.
 fn is_tree(children: &[i64]) -> bool {
-    // Children that are still to come, from the root on.
+    // The number of remaining children per level, from the root on.
     let mut open: Vec<i64> = Vec::new();
     for &count in children {
         while open.last() == Some(&0) {
             open.pop();
         }
-        if let Some(left) = open.last_mut() {
-            *left -= 1;
+        if let Some(remaining) = open.last_mut() {
+            *remaining -= 1;
         }
         if count < 0 || count > children.len() as i64 || open.len() > MAX_DEPTH {
             return false;
         }
         open.push(count);
     }
-    open.iter().all(|&left| left == 0)
+    open.iter().all(|&remaining| remaining == 0)
 }
 
-/// Checks what decoded metadata say of where columns are in a file of `len` bytes.
-pub(super) fn check_metadata(metadata: &ParquetMetaData, len: u64) -> Result<(), Failed> {
+/// Checks that the columns of decoded metadata are within a file of `len` bytes.
+pub(super) fn check_metadata(metadata: &ParquetMetaData, len: u64) -> Result<(), DecodeError> {
     for column in metadata.file_metadata().schema_descr().columns() {
         if column.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY && column.type_length() <= 0 {
             let name = column.path().string();

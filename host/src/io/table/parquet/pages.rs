@@ -1,4 +1,4 @@
-//! The pages of a column, checked before the decoder gets them.
+//! The pages of a column, checked before they are decoded.
 
 use flate2::read::MultiGzDecoder;
 use parquet::basic::{Compression, Encoding};
@@ -10,21 +10,21 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use super::Failed;
+use super::DecodeError;
 use super::check::check;
 use super::file::read_at;
-use super::thrift::{STRUCT, Thrift, Wrong};
+use super::thrift::{STRUCT, Thrift, ThriftError};
 use crate::memory;
 
 const PAGE: &str = "a page of a Parquet file";
-/// Bytes that are read at first for a header, and that it has at most.
+/// The bytes read at first for a page header, and the most that it can have.
 const FIRST_HEADER: u64 = 1 << 8;
 const MAX_HEADER: u64 = 1 << 24;
 
-/// The pages of a column within a group of rows.
+/// The pages of a column within a row group.
 pub(super) struct Pages {
     file: Arc<File>,
-    /// What is left of the file's bytes.
+    /// The unread range of the file.
     at: u64,
     end: u64,
     compression: Compression,
@@ -32,7 +32,7 @@ pub(super) struct Pages {
     has_dictionary: bool,
 }
 
-/// A header of a page. Numbers of its kind are by their fields.
+/// A page header. The fields of each kind are indexed by field id.
 #[derive(Clone, Copy, Default)]
 struct Header {
     kind: Option<i64>,
@@ -44,21 +44,21 @@ struct Header {
 }
 
 impl Pages {
-    /// The pages of a column, which has been checked to lie within the file.
+    /// Creates the reader of a column, which has been checked to be within the file.
     pub(super) fn new(file: Arc<File>, chunk: &ColumnChunkMetaData) -> Self {
         let (start, len) = chunk.byte_range();
         let (compression, column) = (chunk.compression(), chunk.column_descr_ptr());
         Self { file, at: start, end: start + len, compression, column, has_dictionary: false }
     }
 
-    fn next_page(&mut self) -> Result<Option<Page>, Failed> {
+    fn next_page(&mut self) -> Result<Option<Page>, DecodeError> {
         while self.at < self.end {
             let header = self.header()?;
             let bytes = read_at(&self.file, self.at, size(header.compressed, self.end - self.at)?, PAGE)?;
             self.at += bytes.len() as u64;
             let page = match header.kind {
                 Some(0) => self.data(header, bytes)?,
-                // Pages of indices, which nothing writes.
+                // Index pages, which no program writes.
                 Some(1) => continue,
                 Some(2) => self.dictionary(header, bytes)?,
                 Some(3) => self.data_v2(header, bytes)?,
@@ -71,25 +71,25 @@ impl Pages {
         Ok(None)
     }
 
-    /// The header of the next page.
-    fn header(&mut self) -> Result<Header, Failed> {
+    /// Reads the header of the next page.
+    fn header(&mut self) -> Result<Header, DecodeError> {
         let mut len = FIRST_HEADER;
         loop {
-            let there = (self.end - self.at).min(len);
-            let bytes = read_at(&self.file, self.at, there as usize, PAGE)?;
+            let len_read = (self.end - self.at).min(len);
+            let bytes = read_at(&self.file, self.at, len_read as usize, PAGE)?;
             let mut thrift = Thrift::new(&bytes);
             match Header::read(&mut thrift) {
                 Ok(header) => {
-                    self.at += there - thrift.left() as u64;
+                    self.at += len_read - thrift.remaining() as u64;
                     return Ok(header);
                 }
-                Err(Wrong::Short) if there == len && len < MAX_HEADER => len *= 4,
+                Err(ThriftError::Truncated) if len_read == len && len < MAX_HEADER => len *= 4,
                 Err(_) => return Err("the header of a page is broken".into()),
             }
         }
     }
 
-    fn dictionary(&self, header: Header, bytes: Vec<u8>) -> Result<Page, Failed> {
+    fn dictionary(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
         let [_, num_values, encoding, ..] = header.dictionary.ok_or("a dictionary has no header")?;
         let buf = self.decompressed(bytes, 0, header.whole)?.into();
         let (num_values, encoding) = (number(num_values)?, encoding_of(encoding)?);
@@ -99,7 +99,7 @@ impl Pages {
         Ok(Page::DictionaryPage { buf, num_values, encoding, is_sorted: false })
     }
 
-    fn data(&self, header: Header, bytes: Vec<u8>) -> Result<Page, Failed> {
+    fn data(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
         let [_, num_values, encoding, def_level_encoding, rep_level_encoding, ..] =
             header.data.ok_or("a page has no header of its kind")?;
         Ok(Page::DataPage {
@@ -112,11 +112,11 @@ impl Pages {
         })
     }
 
-    fn data_v2(&self, header: Header, bytes: Vec<u8>) -> Result<Page, Failed> {
+    fn data_v2(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
         let [_, num_values, num_nulls, num_rows, encoding, def_levels, rep_levels, is_compressed] =
             header.data_v2.ok_or("a page has no header of its kind")?;
         let (def_levels_byte_len, rep_levels_byte_len) = (number(def_levels)?, number(rep_levels)?);
-        // Levels are before the values, and not compressed.
+        // Levels precede the values, and are not compressed.
         let levels = def_levels_byte_len as usize + rep_levels_byte_len as usize;
         let is_compressed = is_compressed != Some(0);
         let buf = if is_compressed { self.decompressed(bytes, levels, header.whole)? } else { bytes };
@@ -133,13 +133,13 @@ impl Pages {
         })
     }
 
-    /// The bytes of a page, of which the first `plain` are as they are, and all are `whole` when the others are decompressed. No more
-    /// memory is taken than for that many, and no more than what the compression can make of the bytes.
-    fn decompressed(&self, bytes: Vec<u8>, plain: usize, whole: Option<i64>) -> Result<Vec<u8>, Failed> {
+    /// Decompresses a page of `whole` bytes, whose first `plain` bytes are not compressed. Memory is limited to the
+    /// size in the header and to what the compression can produce from the bytes.
+    fn decompressed(&self, bytes: Vec<u8>, plain: usize, whole: Option<i64>) -> Result<Vec<u8>, DecodeError> {
         if self.compression == Compression::UNCOMPRESSED {
             return Ok(bytes);
         }
-        let other = || Failed::from("a page has another size than its header says");
+        let other = || DecodeError::from("a page has another size than its header says");
         let whole = size(whole, i32::MAX as u64)?;
         let (before, packed) = bytes.split_at_checked(plain).ok_or_else(other)?;
         let len = whole.checked_sub(plain).ok_or_else(other)?;
@@ -147,7 +147,7 @@ impl Pages {
         {
             return Err(other());
         }
-        // One more, to see that there is more.
+        // One byte more, to detect excess data.
         let mut to = memory::vec_with_capacity(whole + 1, PAGE)?;
         to.extend_from_slice(before);
         if len == 0 {
@@ -176,7 +176,7 @@ impl Pages {
 }
 
 impl Header {
-    fn read(thrift: &mut Thrift<'_>) -> Result<Self, Wrong> {
+    fn read(thrift: &mut Thrift<'_>) -> Result<Self, ThriftError> {
         let mut header = Self::default();
         thrift.fields(|thrift, id, kind| {
             let number = match id {
@@ -191,7 +191,7 @@ impl Header {
                         _ => return Ok(false),
                     };
                     if kind != STRUCT {
-                        return Err(Wrong::Broken);
+                        return Err(ThriftError::Invalid);
                     }
                     *numbers = Some(thrift.numbers()?);
                     return Ok(true);
@@ -204,19 +204,19 @@ impl Header {
     }
 }
 
-/// A size that is at most `most`.
-fn size(number: Option<i64>, most: u64) -> Result<usize, Failed> {
+/// Checks a size of at most `most`.
+fn size(number: Option<i64>, most: u64) -> Result<usize, DecodeError> {
     let size = number.and_then(|number| u64::try_from(number).ok()).filter(|&size| size <= most);
     Ok(size.ok_or("a page is longer than its column, or has no length")? as usize)
 }
 
-fn number(number: Option<i64>) -> Result<u32, Failed> {
+fn number(number: Option<i64>) -> Result<u32, DecodeError> {
     let number =
         number.and_then(|number| i32::try_from(number).ok()).and_then(|number| u32::try_from(number).ok());
     Ok(number.ok_or("a number is missing in the header of a page, or negative")?)
 }
 
-fn encoding_of(number: Option<i64>) -> Result<Encoding, Failed> {
+fn encoding_of(number: Option<i64>) -> Result<Encoding, DecodeError> {
     Ok(match number {
         Some(0) => Encoding::PLAIN,
         Some(2) => Encoding::PLAIN_DICTIONARY,
@@ -245,7 +245,7 @@ impl PageReader for Pages {
         Ok(self.next_page()?)
     }
 
-    // Pages are read in their order, all of them.
+    // Pages are read sequentially.
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
         Err(ParquetError::NYI("looking ahead".into()))
     }

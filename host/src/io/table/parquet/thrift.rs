@@ -1,11 +1,12 @@
-//! Thrift's compact protocol, as far as it takes to see that bytes hold together: lengths are within them, and nothing is nested deeply.
+//! Thrift's compact protocol, as far as necessary to validate bytes: lengths must be within the bytes, and nesting must
+//! be limited.
 //!
-//! The Parquet decoder believes some of the lengths that it reads: it reserves memory for them, recurses or loops by them.
+//! The Parquet decoder trusts some of the lengths that it reads: it allocates memory, recurses or loops by them.
 
-/// How deeply structs and lists may be nested. Metadata of Parquet are nested less than ten deep.
+/// The deepest nesting of structs and lists. Metadata of Parquet are nested less than ten deep.
 const MAX_DEPTH: u32 = 32;
 
-/// Kinds of fields and elements.
+/// The kinds of fields and elements.
 pub(super) const BOOL_TRUE: u8 = 1;
 pub(super) const BOOL_FALSE: u8 = 2;
 pub(super) const I16: u8 = 4;
@@ -13,16 +14,16 @@ pub(super) const I64: u8 = 6;
 pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
-/// Why bytes are not in the protocol.
+/// The error of bytes that violate the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
-    /// They end too early.
-    Short,
-    /// They could not be right with more bytes behind them.
-    Broken,
+pub(super) enum ThriftError {
+    /// The bytes end too early.
+    Truncated,
+    /// The bytes are invalid, whatever follows.
+    Invalid,
 }
 
-/// Bytes in the protocol, read from the start.
+/// A reader of the protocol.
 pub(super) struct Thrift<'a> {
     bytes: &'a [u8],
     depth: u32,
@@ -33,16 +34,17 @@ impl<'a> Thrift<'a> {
         Self { bytes, depth: 0 }
     }
 
-    /// Bytes that are not read yet.
-    pub(super) fn left(&self) -> usize {
+    /// Returns the number of unread bytes.
+    pub(super) fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Calls `take` with the number and the kind of each field of a struct. It reads the field and returns true, or the field is skipped.
+    /// Calls `visit` with the id and the kind of each field of a struct. `visit` reads the field and returns true, or
+    /// the field is skipped.
     pub(super) fn fields(
         &mut self,
-        mut take: impl FnMut(&mut Self, i64, u8) -> Result<bool, Wrong>,
-    ) -> Result<(), Wrong> {
+        mut visit: impl FnMut(&mut Self, i64, u8) -> Result<bool, ThriftError>,
+    ) -> Result<(), ThriftError> {
         self.nested(|this| {
             let mut id = 0_i64;
             loop {
@@ -52,35 +54,35 @@ impl<'a> Thrift<'a> {
                 }
                 id = match head >> 4 {
                     0 => this.zigzag()?,
-                    delta => id.checked_add(delta.into()).ok_or(Wrong::Broken)?,
+                    delta => id.checked_add(delta.into()).ok_or(ThriftError::Invalid)?,
                 };
                 let kind = head & 15;
-                if !take(this, id, kind)? {
+                if !visit(this, id, kind)? {
                     this.skip(kind)?;
                 }
             }
         })
     }
 
-    /// Calls `take` for each element of a list of structs.
+    /// Calls `visit` for each element of a list of structs.
     pub(super) fn structs(
         &mut self,
-        mut take: impl FnMut(&mut Self) -> Result<(), Wrong>,
-    ) -> Result<(), Wrong> {
+        mut visit: impl FnMut(&mut Self) -> Result<(), ThriftError>,
+    ) -> Result<(), ThriftError> {
         let (len, kind) = self.list()?;
         if kind != STRUCT {
-            return Err(Wrong::Broken);
+            return Err(ThriftError::Invalid);
         }
-        (0..len).try_for_each(|_| take(self))
+        (0..len).try_for_each(|_| visit(self))
     }
 
-    pub(super) fn zigzag(&mut self) -> Result<i64, Wrong> {
+    pub(super) fn zigzag(&mut self) -> Result<i64, ThriftError> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The integers and truth values of a struct by the numbers of their fields, which are below `N`.
-    pub(super) fn numbers<const N: usize>(&mut self) -> Result<[Option<i64>; N], Wrong> {
+    /// Returns the integers and booleans of a struct, indexed by field id below `N`.
+    pub(super) fn numbers<const N: usize>(&mut self) -> Result<[Option<i64>; N], ThriftError> {
         let mut numbers = [None; N];
         self.fields(|this, id, kind| {
             let Some(number) = usize::try_from(id).ok().and_then(|id| numbers.get_mut(id)) else {
@@ -97,17 +99,17 @@ impl<'a> Thrift<'a> {
         Ok(numbers)
     }
 
-    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<(), Wrong>) -> Result<(), Wrong> {
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<(), ThriftError>) -> Result<(), ThriftError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Wrong::Broken);
+            return Err(ThriftError::Invalid);
         }
         read(self)?;
         self.depth -= 1;
         Ok(())
     }
 
-    fn skip(&mut self, kind: u8) -> Result<(), Wrong> {
+    fn skip(&mut self, kind: u8) -> Result<(), ThriftError> {
         match kind {
             BOOL_TRUE | BOOL_FALSE => Ok(()),
             3 => self.take(1),
@@ -115,7 +117,7 @@ impl<'a> Thrift<'a> {
             7 => self.take(8),
             8 => {
                 let len = self.varint()?;
-                self.take(usize::try_from(len).map_err(|_| Wrong::Broken)?)
+                self.take(usize::try_from(len).map_err(|_| ThriftError::Invalid)?)
             }
             // Lists and sets.
             LIST | 10 => {
@@ -124,27 +126,27 @@ impl<'a> Thrift<'a> {
             }
             STRUCT => self.fields(|_, _, _| Ok(false)),
             13 => self.take(16),
-            // Maps (11) are nowhere in Parquet.
-            _ => Err(Wrong::Broken),
+            // Parquet has no maps (11).
+            _ => Err(ThriftError::Invalid),
         }
     }
 
-    /// The number of elements of a list, of which each takes a byte at least, and their kind.
-    fn list(&mut self) -> Result<(usize, u8), Wrong> {
+    /// Reads the number of elements of a list, each of which takes at least one byte, and their kind.
+    fn list(&mut self) -> Result<(usize, u8), ThriftError> {
         let head = self.byte()?;
         let len = match head >> 4 {
-            15 => usize::try_from(self.varint()?).map_err(|_| Wrong::Broken)?,
+            15 => usize::try_from(self.varint()?).map_err(|_| ThriftError::Invalid)?,
             len => len.into(),
         };
         match head & 15 {
-            // Decoders differ in how many bytes these take; Parquet has no lists of them.
-            BOOL_TRUE | BOOL_FALSE => Err(Wrong::Broken),
-            _ if len > self.bytes.len() => Err(Wrong::Short),
+            // Decoders differ in the size of these; Parquet has no lists of them.
+            BOOL_TRUE | BOOL_FALSE => Err(ThriftError::Invalid),
+            _ if len > self.bytes.len() => Err(ThriftError::Truncated),
             kind => Ok((len, kind)),
         }
     }
 
-    fn varint(&mut self) -> Result<u64, Wrong> {
+    fn varint(&mut self) -> Result<u64, ThriftError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -153,17 +155,17 @@ impl<'a> Thrift<'a> {
                 return Ok(value);
             }
         }
-        Err(Wrong::Broken)
+        Err(ThriftError::Invalid)
     }
 
-    fn byte(&mut self) -> Result<u8, Wrong> {
-        let (&byte, bytes) = self.bytes.split_first().ok_or(Wrong::Short)?;
+    fn byte(&mut self) -> Result<u8, ThriftError> {
+        let (&byte, bytes) = self.bytes.split_first().ok_or(ThriftError::Truncated)?;
         self.bytes = bytes;
         Ok(byte)
     }
 
-    fn take(&mut self, len: usize) -> Result<(), Wrong> {
-        self.bytes = self.bytes.get(len..).ok_or(Wrong::Short)?;
+    fn take(&mut self, len: usize) -> Result<(), ThriftError> {
+        self.bytes = self.bytes.get(len..).ok_or(ThriftError::Truncated)?;
         Ok(())
     }
 }
@@ -172,10 +174,10 @@ impl<'a> Thrift<'a> {
 mod tests {
     use super::*;
 
-    fn skip(bytes: &[u8]) -> Result<usize, Wrong> {
+    fn skip(bytes: &[u8]) -> Result<usize, ThriftError> {
         let mut thrift = Thrift::new(bytes);
         thrift.skip(STRUCT)?;
-        Ok(thrift.left())
+        Ok(thrift.remaining())
     }
 
     #[test]
@@ -185,8 +187,9 @@ mod tests {
         let mut thrift = Thrift::new(&bytes);
         let numbers = thrift.numbers::<8>().unwrap();
         assert_eq!(numbers, [None, Some(150), Some(1), None, None, Some(-1), None, Some(0)]);
-        assert_eq!(thrift.left(), 1);
-        (0..bytes.len() - 1).for_each(|len| assert_eq!(skip(&bytes[..len]), Err(Wrong::Short), "{len}"));
+        assert_eq!(thrift.remaining(), 1);
+        (0..bytes.len() - 1)
+            .for_each(|len| assert_eq!(skip(&bytes[..len]), Err(ThriftError::Truncated), "{len}"));
     }
 
     #[test]
@@ -195,15 +198,15 @@ mod tests {
         // A list of 2 thousand million integers, of truth values, of structs; a text as long; a map.
         let many = [0xFF, 0xFF, 0xFF, 0xFF, 0x07];
         let list = |kind: u8| skip(&[&[0x19, 0xF0 | kind][..], &many, &[0; 9]].concat());
-        assert_eq!(list(5), Err(Wrong::Short));
-        assert_eq!(list(1), Err(Wrong::Broken));
-        assert_eq!(list(STRUCT), Err(Wrong::Short));
-        assert_eq!(skip(&[&[0x18][..], &many, &[0; 9]].concat()), Err(Wrong::Short));
-        assert_eq!(skip(&[0x1B, 1, 0x55, 0, 0, 0]), Err(Wrong::Broken));
+        assert_eq!(list(5), Err(ThriftError::Truncated));
+        assert_eq!(list(1), Err(ThriftError::Invalid));
+        assert_eq!(list(STRUCT), Err(ThriftError::Truncated));
+        assert_eq!(skip(&[&[0x18][..], &many, &[0; 9]].concat()), Err(ThriftError::Truncated));
+        assert_eq!(skip(&[0x1B, 1, 0x55, 0, 0, 0]), Err(ThriftError::Invalid));
         // A number of eleven bytes, and of more bits than 64.
-        assert_eq!(skip(&[&[0x16][..], &[0xFF; 20]].concat()), Err(Wrong::Broken));
+        assert_eq!(skip(&[&[0x16][..], &[0xFF; 20]].concat()), Err(ThriftError::Invalid));
         // Structs and lists within each other.
-        assert_eq!(skip(&[0x1C; 1000]), Err(Wrong::Broken));
-        assert_eq!(skip(&[&[0x19][..], &[0x19; 1000]].concat()), Err(Wrong::Broken));
+        assert_eq!(skip(&[0x1C; 1000]), Err(ThriftError::Invalid));
+        assert_eq!(skip(&[&[0x19][..], &[0x19; 1000]].concat()), Err(ThriftError::Invalid));
     }
 }

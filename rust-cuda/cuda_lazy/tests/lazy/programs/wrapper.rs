@@ -2,7 +2,7 @@
 
 use cuda_lazy as _;
 
-/// What `cust::quick_init` says.
+/// Returns the result of `cust::quick_init` as text.
 pub fn init() -> Result<(), cust::error::CudaError> {
     cust::quick_init().map(drop)
 }

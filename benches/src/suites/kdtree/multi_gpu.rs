@@ -1,0 +1,109 @@
+//! Builds of balanced trees on several GPUs, in halves on one GPU, and on one GPU, by phase. (Robinson's two GPUs are 1.9 times as fast as
+//! one of them, with 16,777,216 points of four coordinates.)
+
+use crate::measure::Timing;
+use crate::points;
+use crate::report::{Report, Row};
+use crate::suites::{Settings, copy, unless_too_large};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::{Device, Error, Result, Stats};
+use std::time::{Duration, Instant};
+
+/// Maximum number of points for which the tree is compared with that of one device. Larger trees are only verified.
+const MAX_COMPARED: usize = 1 << 24;
+/// The phases of a build after the copy of the points to the devices.
+const PHASES: [&str; 4] = ["sort", "dedupe", "exchange", "partition"];
+
+type Points = [[f32; 4]];
+type Tree = BalancedKdTree<[f32; 4]>;
+
+/// A build to measure.
+struct Variant {
+    work: String,
+    devices: Vec<Device>,
+    /// Calls `build_over`, rather than `build` on the only device.
+    is_in_parts: bool,
+}
+
+pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+    report.push(copy(gpu, settings.effort)?);
+    for &n in &settings.sizes {
+        let points = points::uniform::<f32, 4>(n, settings.seed);
+        for variant in variants(&settings.device)? {
+            unless_too_large(builds(settings, &points, &variant, report))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the variants: one GPU as a whole and in halves; two, four and eight GPUs, as far as there are that many; and two GPUs that
+/// exchange points through host memory.
+fn variants(first: &Device) -> Result<Vec<Variant>> {
+    let alone = vec![first.clone()];
+    let mut variants = vec![
+        Variant { work: "one GPU".into(), devices: alone.clone(), is_in_parts: false },
+        Variant { work: "halves on one GPU".into(), devices: alone, is_in_parts: true },
+    ];
+    let num_gpus = Device::list_cuda().map_or(0, |list| list.len());
+    for count in [2, 4, 8].into_iter().filter(|&count| count <= num_gpus) {
+        let devices = (0..count).map(Device::cuda).collect::<Result<Vec<_>>>()?;
+        if count == 2 {
+            let apart = |device: &Device| device.gpu().map(|gpu| Device::from_gpu(gpu.without_peer_copies()));
+            let devices = devices.iter().filter_map(apart).collect();
+            variants.push(Variant { work: "2 GPUs, through host memory".into(), devices, is_in_parts: true });
+        }
+        variants.push(Variant { work: format!("{count} GPUs"), devices, is_in_parts: true });
+    }
+    Ok(variants)
+}
+
+fn build(points: &Points, variant: &Variant) -> Result<Tree> {
+    let options = BalancedOptions::default();
+    if variant.is_in_parts {
+        Tree::build_over(&variant.devices, points, &options)
+    } else {
+        Tree::build(&variant.devices[0], points, &options)
+    }
+}
+
+/// Measures the phases of a build and their sum, and checks the tree.
+fn builds(settings: &Settings, points: &Points, variant: &Variant, report: &mut Report) -> Result<()> {
+    let runs = settings.effort.repeat(|| {
+        let begin = Instant::now();
+        let tree = build(points, variant)?;
+        // The whole call, with the copies to the devices and the allocations between the phases.
+        Ok((begin.elapsed(), tree.stats().clone()))
+    })?;
+    let tree = build(points, variant)?;
+    tree.verify()?;
+    let check = if points.len() <= MAX_COMPARED {
+        let expected = Tree::build(&settings.device, points, &BalancedOptions::default())?;
+        assert!(tree.medians()? == expected.medians()?, "another tree: {}", variant.work);
+        "verify, and the nodes of one GPU"
+    } else {
+        "verify"
+    };
+    let of = |stats: &Stats, names: &[&str]| -> Duration {
+        let phases = stats.phases.iter().filter(|phase| names.contains(&phase.name));
+        phases.map(|phase| phase.duration).sum()
+    };
+    let mut push = |what: &str, times: Vec<Duration>| {
+        report.push(Row {
+            work: format!("balanced, {}: {what}", variant.work),
+            input: "f32 x 4, uniform".into(),
+            n: points.len() as u64,
+            timing: Some(Timing::of("wall", &times)),
+            items: Some(points.len() as u64),
+            temp_bytes: runs.first().map(|(_, stats)| stats.temp_bytes),
+            check: Some(check),
+            ..Row::default()
+        });
+    };
+    let times = |names: &[&str]| runs.iter().map(|(_, stats)| of(stats, names)).collect();
+    push("init", times(&["init"]));
+    PHASES.into_iter().for_each(|phase| push(phase, times(&[phase])));
+    push("all but init", times(&PHASES));
+    push("the call", runs.iter().map(|&(time, _)| time).collect());
+    Ok(())
+}

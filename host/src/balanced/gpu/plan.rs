@@ -1,0 +1,49 @@
+//! The interface of the build algorithms.
+
+use crate::device::{Buffer, Stream, Temp};
+use crate::error::Result;
+use crate::stats::Stats;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::balanced::distinct::balanced_stays;
+use kauri_kernels::thread::coord::Coord;
+
+/// The stream, scratch memory and points of a running build. There is at least one point.
+#[derive(Clone, Copy)]
+pub(crate) struct BuildContext<'a, C> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) temp: &'a Temp<'a>,
+    pub(crate) coords: Slice<'a, C>,
+    pub(crate) dims: usize,
+}
+
+impl<C: Coord> BuildContext<'_, C> {
+    /// Returns the representative of each point: the first point that equals it. `ids` is sorted on the first axis; `kept` is the
+    /// subsequence of the representatives.
+    pub(crate) fn representatives(&self, ids: Slice<'_, u32>, kept: Slice<'_, u32>) -> Result<Buffer<u32>> {
+        let label = "representatives of the points";
+        let mut representatives = Buffer::uninitialized(self.stream.gpu(), ids.len(), label)?;
+        let args = (ids, kept, self.coords, self.dims as u32, representatives.slice_mut());
+        // SAFETY: the buffer waits for the device before it is freed, and the others belong to a plan.
+        unsafe { self.stream.launch_items::<balanced_stays<C>>(ids.len() as u64, args)? };
+        Ok(representatives)
+    }
+}
+
+/// A build algorithm with its scratch memory. The arrays of a plan do not overlap, and buffers live until the stream has been synchronized.
+pub(crate) trait BuildPlan<C: Coord> {
+    /// Sorts the points on all axes and removes equal ones. Returns the number of distinct points, and the representative of each point if
+    /// some were removed.
+    fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)>;
+
+    /// Returns true if the algorithm writes the children of the nodes in addition to the medians.
+    fn writes_children(&self) -> bool;
+
+    /// Writes the nodes. Medians and children are initialized to none.
+    fn partition(
+        &self,
+        context: BuildContext<'_, C>,
+        num_nodes: usize,
+        medians: SliceMut<'_, u32>,
+        children: SliceMut<'_, u32>,
+    ) -> Result<()>;
+}

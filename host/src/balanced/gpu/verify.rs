@@ -1,0 +1,84 @@
+//! The check of a tree in device memory.
+
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::balanced::verify::{LEVELS, balanced_verify, wrong};
+use kauri_kernels::query::left_balanced::num_levels;
+use kauri_kernels::thread::coord::Coord;
+
+use crate::device::{Buffer, Stream};
+use crate::error::{Error, Result};
+
+/// Counters of the number of nodes; several, so that blocks rarely add to the same word.
+const NUM_COUNTERS: usize = 64;
+
+/// Checks the shape, the ids, the children if there are any, and every node against its ancestors. There is at least one node.
+pub(super) fn verify<C: Coord>(
+    stream: &Stream,
+    coords: Slice<'_, C>,
+    dims: usize,
+    medians: Slice<'_, u32>,
+    children: Slice<'_, u32>,
+    num_nodes: u32,
+) -> Result<()> {
+    let num_points = coords.len() / dims;
+    let num_words = num_points.div_ceil(64);
+    let mut words = Buffer::<u64>::uninitialized(stream.gpu(), 1 + NUM_COUNTERS + num_words, "seen ids")?;
+    let all = words.slice_mut();
+    // SAFETY: the parts are within the buffer, and a bit mask of u64 words is one of twice as many u32 words.
+    let (finding, counts, seen) = unsafe {
+        let seen = all.part(1 + NUM_COUNTERS, num_words);
+        (
+            all.part(0, 1),
+            all.part(1, NUM_COUNTERS),
+            SliceMut::from_raw_parts(seen.as_ptr().cast(), 2 * num_words),
+        )
+    };
+    // SAFETY: nothing else uses the words.
+    unsafe {
+        stream.fill_bytes(all, 0)?;
+        stream.fill_bytes(finding, 0xff)?;
+    }
+    // SAFETY: the view covers the same memory; the two children of a point are one word.
+    let children = unsafe { Slice::from_raw_parts(children.as_ptr().cast(), children.len() / 2) };
+    let mut end = num_levels(num_nodes);
+    while end > 0 {
+        let begin = end.saturating_sub(LEVELS);
+        let args = (
+            coords,
+            num_points as u32,
+            dims as u32,
+            medians,
+            children,
+            num_nodes,
+            begin,
+            end,
+            seen,
+            finding,
+            counts,
+        );
+        // SAFETY: the buffers live until the finding has been copied.
+        unsafe { stream.launch::<balanced_verify<C>>(1 << begin, args)? };
+        end = begin;
+    }
+    // SAFETY: the part is within the buffer.
+    let words: Vec<u64> = unsafe { stream.read(all.part(0, 1 + NUM_COUNTERS).read_only())? };
+    match words[0] {
+        u64::MAX => {}
+        found => {
+            let what = match found as u32 {
+                wrong::SHAPE => {
+                    "there is a node although its subtree is empty, or no node although it is not"
+                }
+                wrong::ID_RANGE => "its id is not the id of a point",
+                wrong::DUPLICATE_ID => "another node has the same id",
+                wrong::CHILD => "a stored child differs from the median at its address",
+                _ => "its point is on the wrong side of an ancestor, or equal to it",
+            };
+            return Err(Error::Corrupt { node: found >> 32, what: what.into() });
+        }
+    }
+    match words[1..].iter().sum::<u64>() {
+        count if count == u64::from(num_nodes) => Ok(()),
+        count => Err(Error::Corrupt { node: 0, what: format!("{count} nodes instead of {num_nodes}") }),
+    }
+}

@@ -1,0 +1,255 @@
+//! The steps of a build on several GPUs.
+
+use kauri_kernels::balanced::Run;
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::ops::Range;
+
+use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
+use crate::balanced::multi_gpu::part::{self, Part, RemovedPoint};
+use crate::balanced::multi_gpu::ranks::{compare, cuts, extend_to_equal_points};
+use crate::balanced::multi_gpu::tree::{MultiGpuTree, Nodes, Subtree, TopNode};
+use crate::balanced::options::BalancedOptions;
+use crate::device::Gpu;
+use crate::error::Result;
+use crate::memory;
+use crate::stats::Stats;
+use crate::threads::{both, each};
+
+/// The nodes that a group of parts has built.
+struct BuiltNodes<C> {
+    top_nodes: Vec<TopNode<C>>,
+    subtrees: Vec<Subtree<C>>,
+    stats: Stats,
+}
+
+/// A node by its level and its address on that level.
+#[derive(Clone, Copy)]
+struct NodeAddress {
+    level: u32,
+    address: u32,
+}
+
+impl NodeAddress {
+    const ROOT: Self = Self { level: 0, address: 0 };
+
+    fn less(self) -> Self {
+        Self { level: self.level + 1, address: 2 * self.address }
+    }
+
+    fn greater(self) -> Self {
+        Self { level: self.level + 1, address: 2 * self.address + 1 }
+    }
+}
+
+/// Returns the most points that a part holds, if all points are distinct: those of the largest subtree.
+pub(crate) fn most_points(num_points: usize, num_gpus: usize) -> usize {
+    num_points.div_ceil(1 << num_gpus.max(2).ilog2())
+}
+
+/// Returns the temporary bytes of a part of `num_points` points.
+pub(crate) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &BalancedOptions) -> u64 {
+    part::temp_bytes::<C>(num_points, dims, options)
+}
+
+impl<C: Coord> MultiGpuTree<C> {
+    /// Builds the tree on several GPUs with one part on each, or in two halves on one GPU.
+    pub(crate) fn build(
+        gpus: &[Gpu],
+        coords: &[C],
+        dims: usize,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<Self> {
+        let gpus = if let [gpu] = gpus { &[gpu.clone(), gpu.clone()] } else { gpus };
+        let num_points = coords.len() / dims;
+        let chunks = even(num_points, gpus.len());
+        let roots = subtree_roots(NodeAddress::ROOT, gpus.len());
+        let mut parts = stats.phase("init", || {
+            each(gpus.iter().zip(chunks).zip(roots), |((gpu, chunk), NodeAddress { level, address })| {
+                let chunk_coords = &coords[chunk.start * dims..chunk.end * dims];
+                // The length of the subtree if all points are distinct.
+                let subtree_len = Run::len_of(address, level, num_points as u32) as usize;
+                Part::upload(gpu, chunk_coords, chunk.start as u32, dims, subtree_len, options)
+            })
+        })?;
+        let mut representatives = Representatives { num_points, ids: Vec::new() };
+        stats.phase("sort", || {
+            each(&mut parts, Part::sort_distinct)?;
+            parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))
+        })?;
+        let pieces = stats.phase("exchange", || {
+            let pieces = ranges(&mut parts)?;
+            exchange(&mut parts, &pieces, |_, part, len| part.next_points(len))?;
+            Ok(pieces)
+        })?;
+        stats.phase("dedupe", || {
+            each(parts.iter_mut().zip(&pieces), |(part, pieces)| {
+                part.merge_distinct(pieces.iter().map(|piece| piece.range.len()))
+            })?;
+            parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))?;
+            representatives.resolve_chains()
+        })?;
+        let num_nodes = parts.iter().map(Part::len).sum();
+        let BuiltNodes { top_nodes, subtrees, stats: build_stats } =
+            build_nodes(&mut parts, NodeAddress::ROOT, options)?;
+        stats.phases.extend(build_stats.phases);
+        stats.temp_bytes = parts.iter().map(Part::temp_bytes).max().unwrap_or(0);
+        let representatives = representatives.ids;
+        Ok(Nodes { dims, num_points, num_nodes, top_nodes, subtrees, representatives }.into())
+    }
+}
+
+/// Returns the roots of the subtrees that a group of parts ends with, one per part.
+fn subtree_roots(root: NodeAddress, num_parts: usize) -> Vec<NodeAddress> {
+    if num_parts == 1 {
+        return vec![root];
+    }
+    let num_less = num_parts.div_ceil(2);
+    let less = subtree_roots(root.less(), num_less);
+    [less, subtree_roots(root.greater(), num_parts - num_less)].concat()
+}
+
+/// The representative of each point: the first point that equals it.
+struct Representatives {
+    num_points: usize,
+    /// By point; empty while no point has been removed.
+    ids: Vec<u32>,
+}
+
+impl Representatives {
+    /// Records the points that a step has removed.
+    fn record(&mut self, removed: &[RemovedPoint]) -> Result<()> {
+        if !removed.is_empty() && self.ids.is_empty() {
+            self.ids = memory::vec_with_capacity(self.num_points, "representatives of the points")?;
+            self.ids.extend(0..self.num_points as u32);
+        }
+        for &RemovedPoint { id, kept } in removed {
+            self.ids[id as usize] = kept;
+        }
+        Ok(())
+    }
+
+    /// Replaces each representative that was itself removed, in the second step, by its own representative.
+    fn resolve_chains(&mut self) -> Result<()> {
+        let mut resolved = memory::vec_with_capacity(self.ids.len(), "representatives of the points")?;
+        self.ids.par_iter().map(|&kept| self.ids[kept as usize]).collect_into_vec(&mut resolved);
+        self.ids = resolved;
+        Ok(())
+    }
+}
+
+/// Cuts the whole order into nearly equal ranges, one per part. Returns the pieces of each range in the sorted parts. Equal points are in
+/// one range.
+fn ranges<C: Coord>(parts: &mut [Part<C>]) -> Result<Vec<Vec<Piece>>> {
+    let lens: Vec<_> = parts.iter().map(Part::len).collect();
+    let ranks: Vec<_> = even(lens.iter().sum(), parts.len()).skip(1).map(|range| range.start).collect();
+    let compare = |a: &[C], b: &[C]| compare(a, b, 0);
+    let mut cuts = cuts(&lens, &ranks, &compare, |part, positions| parts[part].read_points(positions))?;
+    for cut in &mut cuts {
+        extend_to_equal_points(&lens, cut, &compare, |part, positions| parts[part].read_points(positions))?;
+    }
+    let begins = std::iter::once(vec![0; lens.len()]).chain(cuts.iter().cloned());
+    let ends = cuts.iter().cloned().chain([lens.clone()]);
+    let pieces = |(begins, ends): (Vec<usize>, Vec<usize>)| {
+        let ranges = begins.into_iter().zip(ends).map(|(begin, end)| begin..end);
+        ranges.enumerate().map(|(source, range)| Piece { source, range }).collect()
+    };
+    Ok(begins.zip(ends).map(pieces).collect())
+}
+
+/// Builds the subtree of a group of parts. The first column of its points is the split axis of its level. Exception: the points of the
+/// whole tree are already sorted, and rotated to the columns of level 1.
+fn build_nodes<C: Coord>(
+    parts: &mut [Part<C>],
+    root: NodeAddress,
+    options: &BalancedOptions,
+) -> Result<BuiltNodes<C>> {
+    let NodeAddress { level, address } = root;
+    let mut stats = Stats::default();
+    if let [part] = parts {
+        let (tree, ids) = part.build_subtree(options, &mut stats)?;
+        let subtrees = vec![Subtree { level, address, tree, ids }];
+        return Ok(BuiltNodes { top_nodes: Vec::new(), subtrees, stats });
+    }
+    if level > 0 {
+        stats.phase("sort", || each(&mut *parts, Part::sort))?;
+    }
+    let num_less = parts.len().div_ceil(2);
+    let median =
+        stats.phase("exchange", || {
+            let split = split(parts)?;
+            let (less, greater) = (split.less(), split.greater(parts));
+            let pieces =
+                [redistribute(&less, 0..num_less), redistribute(&greater, num_less..parts.len())].concat();
+            // A half of one part receives its whole subtree, in the memory that the tree will own.
+            let is_last = |i: usize| if i < num_less { num_less == 1 } else { pieces.len() - num_less == 1 };
+            exchange(parts, &pieces, |i, part, len| {
+                if is_last(i) { part.subtree_points(len) } else { part.next_points(len) }
+            })?;
+            Ok(split.median)
+        })?;
+    let (less, greater) = parts.split_at_mut(num_less);
+    let (less, greater) =
+        both(|| build_nodes(less, root.less(), options), || build_nodes(greater, root.greater(), options))?;
+    // The halves are built in parallel, so the longer time counts.
+    let longer = if less.stats.total() > greater.stats.total() { less.stats } else { greater.stats };
+    stats.phases.extend(longer.phases);
+    let top_node = median.map(|(id, mut coords)| {
+        // Rotates the columns of the next level back to the axes.
+        let dims = coords.len();
+        coords.rotate_right((level as usize + 1) % dims);
+        TopNode { level, address, id, coords }
+    });
+    let top_nodes = top_node.into_iter().chain(less.top_nodes).chain(greater.top_nodes).collect();
+    let subtrees = less.subtrees.into_iter().chain(greater.subtrees).collect();
+    Ok(BuiltNodes { top_nodes, subtrees, stats })
+}
+
+/// The cut of the sorted parts of a group at their median.
+struct Split<C> {
+    /// The number of points of each part that come before the median.
+    num_less: Vec<usize>,
+    /// The part that holds the median.
+    holder: usize,
+    /// The id and the coordinates of the median; `None` if there are no points.
+    median: Option<(u32, Vec<C>)>,
+}
+
+impl<C: Coord> Split<C> {
+    /// Returns the range of the points before the median in each part.
+    fn less(&self) -> Vec<Range<usize>> {
+        self.num_less.iter().map(|&end| 0..end).collect()
+    }
+
+    /// Returns the range of the points after the median in each part.
+    fn greater(&self, parts: &[Part<C>]) -> Vec<Range<usize>> {
+        let begin =
+            |part: usize| self.num_less[part] + usize::from(self.median.is_some() && part == self.holder);
+        parts.iter().enumerate().map(|(i, part)| begin(i)..part.len()).collect()
+    }
+}
+
+/// Finds the median of a group of sorted parts, whose columns are those of the next level.
+fn split<C: Coord>(parts: &mut [Part<C>]) -> Result<Split<C>> {
+    let lens: Vec<_> = parts.iter().map(Part::len).collect();
+    let len = lens.iter().sum::<usize>();
+    let rank = Run { begin: 0, len: len as u32 }.num_less() as usize;
+    let compare = |a: &[C], b: &[C]| compare(a, b, a.len() - 1);
+    let cut = cuts(&lens, &[rank], &compare, |part, positions| parts[part].read_points(positions))?;
+    let num_less = cut.into_iter().next().unwrap_or_default();
+    let mut median: Option<(usize, Vec<C>)> = None;
+    for (part, &position) in num_less.iter().enumerate().filter(|&(part, &end)| end < lens[part]) {
+        let point = parts[part].read_points(&[position as u32])?;
+        if median.as_ref().is_none_or(|(_, least)| compare(&point, least).is_lt()) {
+            median = Some((part, point));
+        }
+    }
+    Ok(match median {
+        None => Split { num_less, holder: 0, median: None },
+        Some((holder, coords)) => {
+            let id = parts[holder].read_id(num_less[holder])?;
+            Split { num_less, holder, median: Some((id, coords)) }
+        }
+    })
+}

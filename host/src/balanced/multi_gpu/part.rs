@@ -1,0 +1,372 @@
+//! The part of the points on one device.
+
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::balanced::multi_gpu::{balanced_first_coordinates, balanced_lay_out_points};
+use kauri_kernels::policy::BALANCED_WARPS;
+use kauri_kernels::primitives::merge_sort::primitives_super_keys;
+use kauri_kernels::thread::coord::Coord;
+
+use crate::balanced::gpu::coordinate_sort::CoordinateSort;
+use crate::balanced::gpu::distinct::Distinct;
+use crate::balanced::gpu::plan::BuildContext;
+use crate::balanced::gpu::{GpuTree, plan, temp_bytes as tree_temp_bytes};
+use crate::balanced::multi_gpu::points::Points;
+use crate::balanced::options::BalancedOptions;
+use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::primitives::generate::iota_on;
+use crate::primitives::merge::MergePoints;
+use crate::primitives::order::Lookup;
+use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::permute::{Direction, permute_parts};
+use crate::stats::Stats;
+
+/// Maximum number of parts of a tree.
+pub(crate) const MAX_PARTS: usize = 8;
+
+/// The ids of a removed point and of the equal point that was kept.
+pub(crate) struct RemovedPoint {
+    pub(crate) id: u32,
+    pub(crate) kept: u32,
+}
+
+/// The points of one device. Its stream is idle between two steps.
+pub(crate) struct Part<C> {
+    stream: Stream,
+    workspace: Workspace,
+    dims: usize,
+    points: Points<C>,
+    /// The memory of the points before the last step, for the points of the next step.
+    spare: Option<Points<C>>,
+    /// Memory for the points of the subtree, which the tree will own.
+    subtree: Option<Points<C>>,
+    /// The points that the last step removed.
+    removed: Vec<RemovedPoint>,
+    /// Peak bytes in addition to the memory of the tree.
+    temp_bytes: u64,
+}
+
+/// The output of a permutation: memory for the points, and the column that becomes the first one.
+struct Output<C> {
+    points: Points<C>,
+    rotation: u32,
+}
+
+/// Scratch memory of the first sort of a part.
+struct DistinctSort<C: Coord> {
+    sort: CoordinateSort<C>,
+    buffers: [Region<u32>; 2],
+    distinct: Distinct,
+}
+
+/// Scratch memory of the merge of the pieces that a part has received.
+struct DistinctMerge<C> {
+    merge: MergePoints,
+    buffers: [(Region<C>, Region<u32>); 2],
+    distinct: Distinct,
+}
+
+impl<C: Coord> DistinctSort<C> {
+    fn plan(layout: &mut Layout, len: usize) -> Self {
+        let sort = CoordinateSort::plan(layout, len);
+        let buffers = [layout.reserve(len), layout.reserve(len)];
+        Self { sort, buffers, distinct: Distinct::plan(layout, len, warps(len)) }
+    }
+}
+
+impl<C: Coord> DistinctMerge<C> {
+    fn plan(layout: &mut Layout, len: usize) -> Self {
+        let merge = MergePoints::plan::<C>(layout, len);
+        let buffers = [0, 1].map(|_| (layout.reserve(len), layout.reserve(len)));
+        Self { merge, buffers, distinct: Distinct::plan(layout, len, warps(len)) }
+    }
+}
+
+/// The most points that the first exchange adds to a part: one per other part that equals the last point, and one by rounding.
+const MAX_ADDED: usize = MAX_PARTS;
+
+/// Returns the temporary bytes of a part of at most `len` points: two copies of the points, in addition to the tree, and the scratch
+/// memory.
+pub(crate) fn temp_bytes<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> u64 {
+    let (len, mut sort, mut merge) = (len + MAX_ADDED, Layout::new(), Layout::new());
+    DistinctSort::<C>::plan(&mut sort, len);
+    DistinctMerge::<C>::plan(&mut merge, len);
+    let scratch = sort.bytes().max(merge.bytes()).max(tree_temp_bytes::<C>(len, dims, options));
+    scratch + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
+}
+
+impl<C: Coord> Part<C> {
+    /// Uploads consecutive points; the first one has id `first`. Allocates the memory of all steps. `subtree_len` is the maximum length of
+    /// the subtree of the part.
+    pub(crate) fn upload(
+        gpu: &Gpu,
+        coords: &[C],
+        first: u32,
+        dims: usize,
+        subtree_len: usize,
+        options: &BalancedOptions,
+    ) -> Result<Self> {
+        let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
+        // Allocates ahead of the timed steps, because an allocation takes longer than some of them.
+        let lens = [n + MAX_ADDED, n + MAX_ADDED, subtree_len];
+        let [points, spare, subtree] = lens.map(|len| Points::uninitialized(gpu, len, dims));
+        let mut points = points?.truncate(n);
+        let mut workspace = Workspace::new(gpu);
+        let (mut sort, mut merge) = (Layout::new(), Layout::new());
+        DistinctSort::<C>::plan(&mut sort, n);
+        DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
+        let mut build = Layout::new();
+        plan::<C>(&mut build, subtree_len, dims, options);
+        let largest = [sort, merge, build].into_iter().max_by_key(Layout::bytes).unwrap_or_default();
+        workspace.carve(&stream, &largest, "the work of a part")?;
+        let (to, ids) = points.write();
+        // SAFETY: nothing else uses the new memory.
+        unsafe {
+            stream.upload(to, coords)?;
+            iota_on(&stream, first, ids)?;
+        }
+        stream.synchronize()?;
+        let (spare, subtree) = (Some(spare?), Some(subtree?));
+        Ok(Self { stream, workspace, dims, points, spare, subtree, removed: Vec::new(), temp_bytes: 0 })
+    }
+
+    /// Returns memory for the points of the next step.
+    pub(crate) fn next_points(&mut self, len: usize) -> Result<Points<C>> {
+        match self.spare.take().and_then(|spare| spare.reuse(len)) {
+            Some(spare) => Ok(spare),
+            None => Points::uninitialized(self.stream.gpu(), len, self.dims),
+        }
+    }
+
+    /// Returns memory for exactly the points of the subtree.
+    pub(crate) fn subtree_points(&mut self, len: usize) -> Result<Points<C>> {
+        match self.subtree.take().filter(|points| points.len() == len) {
+            Some(points) => Ok(points),
+            None => Points::uninitialized(self.stream.gpu(), len, self.dims),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    pub(crate) fn dims(&self) -> usize {
+        self.dims
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    pub(crate) fn points(&self) -> &Points<C> {
+        &self.points
+    }
+
+    /// Returns the peak bytes in addition to the memory of the tree.
+    pub(crate) fn temp_bytes(&self) -> u64 {
+        self.temp_bytes
+    }
+
+    /// Replaces the points, and keeps their memory for the next step.
+    pub(crate) fn replace(&mut self, points: Points<C>) {
+        // Once `subtree` is taken, the new points are the memory of the tree.
+        let temporary = [Some(&self.points), self.spare.as_ref(), self.subtree.as_ref().and(Some(&points))];
+        let bytes: u64 = temporary.into_iter().flatten().map(Points::bytes).sum();
+        self.temp_bytes = self.temp_bytes.max(self.workspace.bytes() + bytes);
+        self.spare = Some(std::mem::replace(&mut self.points, points));
+    }
+
+    /// Returns the points that the last step removed.
+    pub(crate) fn take_removed(&mut self) -> Vec<RemovedPoint> {
+        std::mem::take(&mut self.removed)
+    }
+
+    /// Copies the id of the point at a position to the host.
+    pub(crate) fn read_id(&self, position: usize) -> Result<u32> {
+        // SAFETY: the last step is complete, and the position is less than the number of points.
+        let ids = unsafe { self.stream.read(self.points.ids().part(position, 1))? };
+        ids.first().copied().ok_or(Error::Shape { what: "ids of a part", expected: 1, got: 0 })
+    }
+
+    /// Copies the coordinates of the points at some positions to the host.
+    pub(crate) fn read_points(&mut self, positions: &[u32]) -> Result<Vec<C>> {
+        let (mut layout, stream, dims) = (Layout::new(), &self.stream, self.dims);
+        let regions = (layout.reserve(positions.len()), layout.reserve(positions.len() * dims));
+        let temp = self.workspace.carve(stream, &layout, "points of a part")?;
+        let (at, coords) = (temp.view::<u32>(regions.0), temp.view::<C>(regions.1));
+        temp.upload(stream, at, positions)?;
+        // SAFETY: positions are less than the number of points, and the arrays of a plan do not overlap.
+        unsafe {
+            permute_parts(stream, Direction::Gather, dims, self.points.coords(), at.read_only(), coords)?;
+            stream.read(coords.read_only())
+        }
+    }
+
+    /// Sorts the points by the super key of the first column, and rotates the columns to those of the next level.
+    pub(crate) fn sort(&mut self) -> Result<()> {
+        let n = self.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let to = Output { points: self.next_points(n)?, rotation: 1 };
+        let (dims, stream) = (self.dims, &self.stream);
+        let mut layout = Layout::new();
+        let sort = CoordinateSort::<C>::plan(&mut layout, n);
+        let buffers = [layout.reserve(n), layout.reserve(n)];
+        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
+        let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
+        let buffers = buffers.map(|buffer| temp.view::<u32>(buffer));
+        sort.by_super_key(context, buffers)?;
+        let points = context.permute(self.points.ids(), buffers[0].read_only(), to)?;
+        self.replace(points);
+        Ok(())
+    }
+
+    /// Sorts the points by the super key of the first axis, and removes equal ones.
+    pub(crate) fn sort_distinct(&mut self) -> Result<()> {
+        let n = self.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let to = Output { points: self.next_points(n)?, rotation: 0 };
+        let (dims, stream) = (self.dims, &self.stream);
+        let mut layout = Layout::new();
+        let DistinctSort { sort, buffers, distinct } = DistinctSort::<C>::plan(&mut layout, n);
+        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
+        let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
+        let [order, other] = buffers.map(|buffer| temp.view::<u32>(buffer));
+        let (_, may_be_equal) = sort.by_super_key(context, [order, other])?;
+        if !may_be_equal {
+            let points = context.permute(self.points.ids(), order.read_only(), to)?;
+            self.replace(points);
+            return Ok(());
+        }
+        let keys = temp.view(sort.keys[1].of_type::<C>());
+        let args = (context.coords, dims as u32, order.read_only(), keys);
+        // SAFETY: the arrays of a plan do not overlap, there is one key per id, and the sort has finished with its keys.
+        unsafe { stream.launch_items::<balanced_first_coordinates<C>>(n as u64, args)? };
+        let sorted = Pairs { keys, values: order }.read_only();
+        let (points, removed) = context.keep_distinct(&distinct, sorted, other, self.points.ids(), to)?;
+        self.replace(points);
+        self.removed = removed;
+        Ok(())
+    }
+
+    /// Merges consecutive runs of points, each sorted by the super key of the first axis, and removes equal points. Rotates the columns to
+    /// those of the next level. `lens` are the lengths of the runs.
+    pub(crate) fn merge_distinct(&mut self, lens: impl Iterator<Item = usize>) -> Result<()> {
+        let n = self.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let to = Output { points: self.next_points(n)?, rotation: 1 };
+        let (dims, stream) = (self.dims, &self.stream);
+        let mut layout = Layout::new();
+        let DistinctMerge { merge, buffers, distinct } = DistinctMerge::<C>::plan(&mut layout, n);
+        let temp = self.workspace.carve(stream, &layout, "a merge of a part")?;
+        let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
+        let [mut sorted, mut other] =
+            buffers.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
+        let args = (context.coords, dims as u32, 0, sorted.keys, sorted.values);
+        // SAFETY: the arrays of a plan do not overlap.
+        unsafe { stream.launch_items::<primitives_super_keys<C>>(n as u64, args)? };
+        let lookup = Lookup { coords: context.coords, dims: dims as u32, axis: 0 };
+        let mut ends: Vec<_> = lens
+            .scan(0, |sum, len| {
+                *sum += len;
+                Some(*sum)
+            })
+            .collect();
+        while ends.len() > 1 {
+            let mut begin = 0;
+            for pair in ends.chunks(2) {
+                let (middle, end) = (pair[0], pair[pair.len() - 1]);
+                // SAFETY: runs are within the arrays, which do not overlap.
+                unsafe {
+                    let run = |begin: usize, end: usize| part(sorted, begin, end).read_only();
+                    let runs = [run(begin, middle), run(middle, end)];
+                    merge.run(stream, &temp, runs, part(other, begin, end), lookup)?;
+                }
+                begin = end;
+            }
+            ends = ends.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
+            std::mem::swap(&mut sorted, &mut other);
+        }
+        let ids = self.points.ids();
+        let (points, removed) =
+            context.keep_distinct(&distinct, sorted.read_only(), other.values, ids, to)?;
+        self.replace(points);
+        self.removed = removed;
+        Ok(())
+    }
+
+    /// Builds the subtree over the points; its first level splits on the first column. Returns it with the ids of its points.
+    pub(crate) fn build_subtree(
+        &mut self,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<(GpuTree<C>, Buffer<u32>)> {
+        self.spare = None;
+        let none = Points::uninitialized(self.stream.gpu(), 0, self.dims)?;
+        let (coords, ids) = std::mem::replace(&mut self.points, none).into_buffers();
+        let tree = GpuTree::build_on(&self.stream, &mut self.workspace, coords, self.dims, options, stats)?;
+        self.temp_bytes = self.temp_bytes.max(self.workspace.bytes());
+        Ok((tree, ids))
+    }
+}
+
+/// Returns the number of warps that remove equal points; a warp takes at least 32 points.
+fn warps(len: usize) -> u32 {
+    len.div_ceil(32).clamp(1, BALANCED_WARPS as usize) as u32
+}
+
+/// Returns a range of pairs.
+///
+/// # Safety
+/// The range is within the arrays.
+unsafe fn part<'a, C>(all: Pairs<'a, C, u32>, begin: usize, end: usize) -> Pairs<'a, C, u32> {
+    // SAFETY: passed on to the caller.
+    unsafe { Pairs { keys: all.keys.part(begin, end - begin), values: all.values.part(begin, end - begin) } }
+}
+
+impl<C: Coord> BuildContext<'_, C> {
+    /// Removes equal points of a sorted list, and permutes the kept points into that order. Returns them and the removed points. `scratch`
+    /// has the length of the list.
+    fn keep_distinct(
+        self,
+        distinct: &Distinct,
+        sorted: Source<'_, C, u32>,
+        scratch: SliceMut<'_, u32>,
+        ids: Slice<'_, u32>,
+        to: Output<C>,
+    ) -> Result<(Points<C>, Vec<RemovedPoint>)> {
+        let (stream, n) = (self.stream, sorted.values.len());
+        let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
+        let num_kept = distinct.run(self, 0, sorted, scratch, &mut words)?;
+        // SAFETY: the number of kept points is at most `n`.
+        let kept = unsafe { scratch.part(0, num_kept) }.read_only();
+        let mut removed = memory::vec_with_capacity(n - num_kept, "points removed")?;
+        if num_kept < n {
+            let representatives = self.representatives(sorted.values, kept)?.to_vec(stream)?;
+            // SAFETY: the last step is complete.
+            let ids = unsafe { stream.read(ids)? };
+            let pairs = representatives.iter().enumerate().filter(|&(i, &kept)| i != kept as usize);
+            removed.extend(pairs.map(|(i, &kept)| RemovedPoint { id: ids[i], kept: ids[kept as usize] }));
+        }
+        Ok((self.permute(ids, kept, to)?, removed))
+    }
+
+    /// Permutes the points into an order and rotates their columns. Waits for the result.
+    fn permute(self, ids: Slice<'_, u32>, order: Slice<'_, u32>, to: Output<C>) -> Result<Points<C>> {
+        let BuildContext { stream, coords, dims, .. } = self;
+        let Output { points, rotation } = to;
+        let (mut points, rotation) = (points.truncate(order.len()), rotation % dims as u32);
+        let (new_coords, new_ids) = points.write();
+        let args = (coords, dims as u32, ids, order, rotation, new_coords, new_ids);
+        // SAFETY: the order has positions of points, and buffers wait for the device before they are freed.
+        unsafe { stream.launch_items::<balanced_lay_out_points<C>>((order.len() * dims) as u64, args)? };
+        stream.synchronize()?;
+        Ok(points)
+    }
+}

@@ -1,0 +1,350 @@
+//! A layer over every driver that accounts for memory, enforces a memory limit, and injects faults.
+//!
+//! Tests use it to cover exhausted memory and failing calls on any device.
+
+use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use crate::error::{Error, Result};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A kind of driver call that a [`FaultPlan`] lets fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultCall {
+    /// Allocations of device memory and of pinned host memory.
+    Alloc,
+    /// Copies and fills.
+    Copy,
+    /// Kernel launches.
+    Launch,
+    /// Waiting for a stream or an event.
+    Synchronize,
+    /// Loading the kernels of a family.
+    LoadModule,
+    /// Any of these.
+    Any,
+}
+
+/// The driver calls that fail: the `nth` call of a kind, counted from 1, and, with `repeat`, all later ones.
+///
+/// ```
+/// use kauri::device::{FaultCall, FaultPlan};
+/// let plan = FaultPlan { call: FaultCall::Alloc, nth: 3, repeat: false };
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultPlan {
+    /// The kind of calls.
+    pub call: FaultCall,
+    /// The number of the first call that fails, from 1.
+    pub nth: u64,
+    /// True if all later calls of the kind fail too.
+    pub repeat: bool,
+}
+
+/// The memory that a device handle uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// The bytes of device and pinned memory allocated now.
+    pub live_bytes: u64,
+    /// The peak of these bytes.
+    pub peak_bytes: u64,
+    /// The number of allocations so far.
+    pub allocations: u64,
+}
+
+/// The restrictions of a device handle.
+#[derive(Clone, Copy)]
+pub(super) struct Restrictions {
+    /// The most bytes of memory.
+    pub(super) memory_limit: u64,
+    /// The calls that fail.
+    pub(super) fault_plan: Option<FaultPlan>,
+    /// False to copy from other devices through host memory, even if the driver can copy directly.
+    pub(super) peer_copies: bool,
+}
+
+pub(super) struct InstrumentedDriver {
+    inner: Arc<dyn Driver>,
+    restrictions: Restrictions,
+    calls: AtomicU64,
+    account: Mutex<MemoryAccount>,
+}
+
+#[derive(Default)]
+struct MemoryAccount {
+    used: MemoryUse,
+    /// The bytes of allocations in progress, which other threads cannot use.
+    pending_bytes: u64,
+    device: HashMap<u64, u64>,
+    pinned: HashMap<usize, u64>,
+}
+
+impl InstrumentedDriver {
+    pub(super) fn new(inner: Arc<dyn Driver>, restrictions: Restrictions) -> Self {
+        Self { inner, restrictions, calls: AtomicU64::new(0), account: Mutex::default() }
+    }
+
+    /// Returns the driver without instrumentation.
+    pub(super) fn inner(&self) -> &Arc<dyn Driver> {
+        &self.inner
+    }
+
+    pub(super) fn restrictions(&self) -> Restrictions {
+        self.restrictions
+    }
+
+    pub(super) fn memory_use(&self) -> MemoryUse {
+        self.account().used
+    }
+
+    fn account(&self) -> MutexGuard<'_, MemoryAccount> {
+        // A panic elsewhere does not corrupt the counters.
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call, and returns true if the fault plan lets it fail.
+    fn fails(&self, call: FaultCall) -> bool {
+        let Some(plan) = self.restrictions.fault_plan else { return false };
+        if plan.call != call && plan.call != FaultCall::Any {
+            return false;
+        }
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        number == plan.nth || (plan.repeat && number > plan.nth)
+    }
+
+    fn inject_fault(&self, kind: FaultCall, call: &'static str) -> Result<()> {
+        if self.fails(kind) {
+            let (name, meaning, advice) =
+                ("INJECTED", "a fault plan let this call fail", "remove the fault plan");
+            return Err(Error::Driver { call, code: 999, name, meaning, advice });
+        }
+        Ok(())
+    }
+
+    /// Calls `alloc` if `bytes` more are within the limit and the fault plan lets it succeed. `record` adds the result
+    /// to the account.
+    fn allocate<A: Copy>(
+        &self,
+        memory: &'static str,
+        bytes: usize,
+        label: &'static str,
+        alloc: impl FnOnce() -> Result<A>,
+        record: impl FnOnce(&mut MemoryAccount, A),
+    ) -> Result<A> {
+        let fails = self.fails(FaultCall::Alloc);
+        {
+            let mut account = self.account();
+            let free = self
+                .restrictions
+                .memory_limit
+                .saturating_sub(account.used.live_bytes + account.pending_bytes);
+            if fails || bytes as u64 > free {
+                return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
+            }
+            account.pending_bytes += bytes as u64;
+        }
+        let allocated = alloc();
+        let mut account = self.account();
+        account.pending_bytes -= bytes as u64;
+        let address = allocated?;
+        account.add(bytes);
+        record(&mut account, address);
+        Ok(address)
+    }
+}
+
+impl MemoryAccount {
+    fn add(&mut self, bytes: usize) {
+        self.used.live_bytes += bytes as u64;
+        self.used.peak_bytes = self.used.peak_bytes.max(self.used.live_bytes);
+        self.used.allocations += 1;
+    }
+}
+
+// SAFETY: allocations are passed through from the inner driver.
+unsafe impl Driver for InstrumentedDriver {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        let allowed = self.restrictions.memory_limit.saturating_sub(self.account().used.live_bytes);
+        Ok(self.inner.free_memory()?.min(allowed))
+    }
+
+    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
+        let record = |account: &mut MemoryAccount, address| {
+            account.device.insert(address, bytes as u64);
+        };
+        self.allocate("device", bytes, label, || self.inner.alloc(bytes, label), record)
+    }
+
+    unsafe fn free(&self, address: u64) {
+        let mut account = self.account();
+        let bytes = account.device.remove(&address).unwrap_or(0);
+        account.used.live_bytes -= bytes;
+        drop(account);
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.free(address) }
+    }
+
+    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
+        let record = |account: &mut MemoryAccount, pointer| {
+            account.pinned.insert(pointer as usize, bytes as u64);
+        };
+        self.allocate("pinned host", bytes, label, || self.inner.alloc_pinned(bytes, label), record)
+    }
+
+    unsafe fn free_pinned(&self, pointer: *mut u8) {
+        let mut account = self.account();
+        let bytes = account.pinned.remove(&(pointer as usize)).unwrap_or(0);
+        account.used.live_bytes -= bytes;
+        drop(account);
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.free_pinned(pointer) }
+    }
+
+    fn create_stream(&self) -> Result<RawStream> {
+        self.inner.create_stream()
+    }
+
+    fn destroy_stream(&self, stream: RawStream) {
+        self.inner.destroy_stream(stream)
+    }
+
+    fn synchronize(&self, stream: RawStream) -> Result<()> {
+        // Waits even if the call is to fail: memory that the work uses may be freed after the error.
+        let done = self.inner.synchronize(stream);
+        self.inject_fault(FaultCall::Synchronize, "synchronize")?;
+        done
+    }
+
+    fn create_event(&self) -> Result<RawEvent> {
+        self.inner.create_event()
+    }
+
+    fn destroy_event(&self, event: RawEvent) {
+        self.inner.destroy_event(event)
+    }
+
+    fn record(&self, event: RawEvent, stream: RawStream) -> Result<()> {
+        self.inner.record(event, stream)
+    }
+
+    fn wait(&self, stream: RawStream, event: RawEvent) -> Result<()> {
+        self.inner.wait(stream, event)
+    }
+
+    fn synchronize_event(&self, event: RawEvent) -> Result<()> {
+        let done = self.inner.synchronize_event(event);
+        self.inject_fault(FaultCall::Synchronize, "synchronize")?;
+        done
+    }
+
+    fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32> {
+        self.inner.elapsed_ms(start, end)
+    }
+
+    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()> {
+        self.inject_fault(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_to_device(to, from, bytes, stream) }
+    }
+
+    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
+        self.inject_fault(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_to_host(to, from, bytes, stream) }
+    }
+
+    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
+        self.inject_fault(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_on_device(to, from, bytes, stream) }
+    }
+
+    fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
+        if self.restrictions.peer_copies { self.inner.can_reach(peer) } else { Ok(false) }
+    }
+
+    unsafe fn copy_from_peer(
+        &self,
+        to: u64,
+        peer: &dyn Driver,
+        from: u64,
+        bytes: usize,
+        stream: RawStream,
+    ) -> Result<()> {
+        self.inject_fault(FaultCall::Copy, "copy")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.copy_from_peer(to, peer, from, bytes, stream) }
+    }
+
+    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {
+        self.inject_fault(FaultCall::Copy, "fill")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.fill(to, byte, bytes, stream) }
+    }
+
+    fn has_module(&self, family: &str) -> bool {
+        self.inner.has_module(family)
+    }
+
+    fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
+        self.inject_fault(FaultCall::LoadModule, "load module")?;
+        self.inner.load_module(family, ptx)
+    }
+
+    unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()> {
+        self.inject_fault(FaultCall::Launch, "launch")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.launch(launch, stream) }
+    }
+}
+
+/// Returns the limit of the environment variable `KAURI_MEMORY_LIMIT`: bytes, optionally with a suffix K, M or G.
+pub(super) fn limit_from_env() -> Result<u64> {
+    match std::env::var("KAURI_MEMORY_LIMIT") {
+        Ok(text) => parse_bytes(&text).ok_or(Error::Environment {
+            variable: "KAURI_MEMORY_LIMIT",
+            value: text,
+            expected: "a number of bytes, such as 4G, 512M or 1000000",
+        }),
+        Err(_) => Ok(u64::MAX),
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bytes;
+
+    #[test]
+    fn sizes_are_parsed() {
+        let cases = [
+            ("0", Some(0)),
+            ("17", Some(17)),
+            ("4K", Some(4096)),
+            ("512m", Some(512 << 20)),
+            (" 4G ", Some(4 << 30)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_bytes(text), expected, "{text}");
+        }
+        for text in ["", "G", "4T", "-1", "1.5G", "99999999999999G", "4é"] {
+            assert_eq!(parse_bytes(text), None, "{text}");
+        }
+    }
+}

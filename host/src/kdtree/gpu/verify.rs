@@ -1,0 +1,48 @@
+//! The check of a tree in device memory.
+
+use crate::device::{Buffer, Layout, Workspace};
+use crate::error::{Error, Result};
+use crate::kdtree::gpu::axes::PointBounds;
+use crate::kdtree::options::SplitRule;
+use crate::primitives::pairs::empty_view;
+use crate::query::gpu::BucketIndex;
+use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+use kauri_kernels::thread::coord::Coord;
+
+/// Checks the ids, the split axes, and every node against its ancestors.
+pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Result<()> {
+    let num_points = index.num_points();
+    if num_points == 0 {
+        return Ok(());
+    }
+    let stream = index.stream()?;
+    let mut seen = Buffer::uninitialized(&index.gpu, num_points, "seen ids")?;
+    seen.fill_bytes(&stream, 0)?;
+    let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
+    let mut layout = Layout::new();
+    let bounds = PointBounds::<C>::plan(&mut layout, index.dims, rule);
+    let mut workspace = Workspace::new(&index.gpu);
+    let temp = workspace.carve(&stream, &layout, "box of the points")?;
+    let (coords, ids, axes) = (index.coords(), index.ids.slice(), index.axes.slice());
+    // SAFETY: the buffers live until the finding has been copied.
+    unsafe {
+        let corners = match &bounds {
+            Some(bounds) => bounds.run(&stream, &temp, coords, index.dims)?,
+            None => empty_view().read_only(),
+        };
+        let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), index.dims as u32);
+        stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)?;
+    }
+    match finding.to_vec(&stream)?[0] {
+        u64::MAX => Ok(()),
+        found => {
+            let what = match found as u32 {
+                wrong::ID_RANGE => "its id is not the id of a point",
+                wrong::DUPLICATE_ID => "another node has the same id",
+                wrong::AXIS => "it does not split on the widest axis of its cell",
+                _ => "its point is on the wrong side of an ancestor",
+            };
+            Err(Error::Corrupt { node: found >> 32, what: what.into() })
+        }
+    }
+}
