@@ -23,6 +23,7 @@ macro_rules! with_kernel_dims {
 mod batches;
 mod best;
 mod cells;
+mod filter;
 mod from_host;
 mod grid;
 mod heaps;

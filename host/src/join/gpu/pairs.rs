@@ -1,27 +1,17 @@
-//! All pairs of a join: their number, their rows, and the best of them.
+//! All pairs of a join: their number and their rows.
 
-use super::best::BestPairs;
 use super::cells::{PointOrder, Sets, SidesPlan, SortedSides};
-use super::grid::{PackedGrid, grid_of_device_sets};
-use super::prepared::{PreparedJoin, ScoredView};
+use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
-use crate::primitives::merge::OrderArgs;
-use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::operator::Sum;
-use crate::primitives::order::{Ascending, NoValue};
-use crate::primitives::pairs::{Pairs, empty_view};
+use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::{Scan, ScanKind};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::join::filter::join_filter;
 use kauri_kernels::join::pairs::{join_count, join_emit};
-use kauri_kernels::policy::JOIN;
 use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::radix_key::Fold;
-use kauri_kernels::thread::ranked::Ranked;
-use kauri_kernels::thread::words::Bits128;
 use kauri_kernels::warp::look_back::Decoupled;
 
 /// Counts the pairs.
@@ -79,70 +69,6 @@ pub(in crate::join) fn rows<C: Coord>(
     }
 }
 
-/// Returns the best of all pairs.
-pub(super) fn best_of_all_pairs<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
-    workspace: &mut Workspace,
-    sets: [ScoredView<'_, C>; 2],
-    grid: PackedGrid,
-) -> Result<Vec<Bits128>> {
-    let &PreparedJoin { stream, dims, params, scoring, k, .. } = prepared;
-    let num_rows = sets[1].len;
-    let mut layout = Layout::new();
-    let lens = sets.map(|set| set.len);
-    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::TwoScored, PointOrder::ByCell);
-    let counting = CountingPlan::plan(&mut layout, num_rows);
-    let offsets = layout.reserve::<u64>(num_rows + 1);
-    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
-    let coords = sets.map(|set| set.coords);
-    // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
-    let mut all = unsafe {
-        let sides = plan.run(stream, &temp, dims, &grid, params, coords, Some(sets))?;
-        let offsets = temp.view(offsets);
-        let total = counting.run(stream, &temp, &sides, offsets)?;
-        let bytes = total.saturating_mul(size_of::<Bits128>() as u64);
-        let len = usize::try_from(total).unwrap_or(usize::MAX);
-        let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
-            .map_err(|error| error.of_result(total, bytes))?;
-        let args = (sides.args(), sides.ranks(scoring), offsets.read_only(), all.slice_mut());
-        let n = num_rows as u64;
-        with_kernel_dims!(dims, D => stream.launch_items::<join_filter<C, D>>(n, args))?;
-        all
-    };
-    select_best(stream, workspace, &mut all, k)
-}
-
-/// Returns the best `k` of pairs in device memory.
-fn select_best(
-    stream: &Stream,
-    workspace: &mut Workspace,
-    all: &mut Buffer<Bits128>,
-    k: usize,
-) -> Result<Vec<Bits128>> {
-    let mut layout = Layout::new();
-    if JOIN.room(k) >= all.len() {
-        let sort = MergeSort::<Bits128, NoValue>::plan(&mut layout, all.len());
-        let temp = workspace.carve(stream, &layout, "pairs in order")?;
-        let pairs = Pairs::of_keys(all.slice_mut());
-        // SAFETY: the number of pairs is as planned, and they are borrowed.
-        unsafe {
-            sort.run::<Ascending>(
-                stream,
-                &temp,
-                pairs.read_only(),
-                pairs,
-                empty_view().read_only(),
-                OrderArgs::by_key(Fold::NONE),
-            )
-        }?;
-        return all.front_to_vec(stream, k.min(all.len()));
-    }
-    let best = BestPairs::plan(&mut layout, k);
-    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
-    // SAFETY: as above.
-    best.run(stream, &temp, Bits128::LAST, |running| unsafe { running.offer(all.slice()) })
-}
-
 /// Scratch memory of the counts of rows, from which a scan makes their offsets.
 pub(super) struct CountingPlan {
     counts: Region<u32>,
@@ -158,7 +84,7 @@ impl CountingPlan {
     ///
     /// # Safety
     /// The requirements of [`start`](Self::start).
-    unsafe fn run<C: Coord>(
+    pub(super) unsafe fn run<C: Coord>(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,

@@ -4,7 +4,7 @@ use super::grid::grid_of_device_sets;
 use super::heaps::{self, HeapMemory};
 use super::nested::{self, BestPointsJoin};
 use super::prepared::{DeviceScored, PreparedJoin};
-use super::{pairs, threshold};
+use super::{filter, threshold};
 use crate::device::Workspace;
 use crate::error::Result;
 use crate::join::scored::Score;
@@ -34,7 +34,7 @@ pub(in crate::join) fn top_k<C: Coord, S: Score>(
     match strategy {
         Strategy::RegisterHeap => heaps::best_pairs(prepared, workspace, sets, grid, HeapMemory::Registers),
         Strategy::SharedHeap => heaps::best_pairs(prepared, workspace, sets, grid, HeapMemory::Shared),
-        Strategy::Filter => pairs::best_of_all_pairs(prepared, workspace, sets, grid),
+        Strategy::Filter => filter::best_pairs(prepared, workspace, sets, grid),
         _ => threshold::best_pairs(prepared, workspace, sets, grid),
     }
 }
