@@ -1,6 +1,9 @@
 //! Results in batches on a GPU.
 
-use crate::batches::{Delivery, Input, Made, Place, Rows, Work, equal_rows, items};
+use crate::batches::{
+    BatchContext, BatchSource, Delivery, FinishedBatch, InputBuffer, RowBatches, RowLaunch, RowSplitter,
+    items, split_equal_rows,
+};
 use crate::device::{Buffer, Layout, Stream};
 use crate::error::Result;
 use crate::primitives::permute::{Direction, permute_parts};
@@ -13,7 +16,6 @@ use crate::query::gpu::within::{DeviceRangeMut, RangeLaunch, Within};
 use crate::query::item_bytes;
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResultMut;
-use cuda_std::mem::SliceMut;
 use kauri_kernels::query::nearest::ResultRows;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
@@ -37,14 +39,45 @@ impl<C: Coord> BucketIndex<C> {
                 Origin::Boxes(corners),
             ),
         };
-        let rows = Rows::new(from.num_rows(self.dims), item_bytes, delivery.limits());
-        let mut finding = Finding { tree: self, asked: &asked, from, rows, drafted: (0..0, 0) };
-        delivery.pipelined(&stream, &mut finding, |delivery, rows, [offsets, ids, dist2]| {
+        let rows = RowSplitter::new(from.num_rows(self.dims), item_bytes, delivery.limits());
+        let value_bytes = if matches!(from, Origin::Boxes(_)) { 0 } else { size_of::<C>() };
+        let mut batches =
+            RowBatches::new(rows, value_bytes, |launch| self.launch_range(&asked, &from, launch));
+        delivery.run_pipeline(&stream, &mut batches, |delivery, rows, [offsets, ids, dist2]| {
             let (offsets, ids, dist2) = (items(offsets), items(ids), items(dist2));
-            delivery.hand_over(rows.len(), ids.len(), item_bytes, || {
+            delivery.deliver(rows.len(), ids.len(), item_bytes, || {
                 show(rows.start, RangeResultMut { offsets, ids, dist2 })
             })
         })
+    }
+
+    /// Counts the points of a range of rows, and writes as many ids and distances as the arrays hold.
+    fn launch_range(
+        &self,
+        asked: &DeviceOptions<C>,
+        from: &Origin<'_, C>,
+        launch: RowLaunch<'_>,
+    ) -> Result<()> {
+        let RowLaunch { stream, workspace, input, rows, offsets, ids, values, total } = launch;
+        let (within, dist2) = match from {
+            Origin::Boxes(corners) => {
+                let corners = &corners[rows.start * 2 * self.dims..rows.end * 2 * self.dims];
+                (Within::Boxes(input.upload(corners, "corners of boxes")?, asked.mask()), None)
+            }
+            from => {
+                let queries = from.queries_on(input, &rows, self.dims)?;
+                (Within::Distance(asked, queries), Some(values.reserve("distances of points found")?))
+            }
+        };
+        let call = RangeLaunch::of(self, stream, within);
+        let (plan, temp) = call.prepare(workspace)?;
+        // SAFETY: there is one more offset than rows, and points beyond the capacity of the arrays are not written; the pipeline keeps
+        // arrays until they have been copied, and the input until the next batch.
+        unsafe {
+            let through = plan.offsets(&call, &temp, offsets)?;
+            total.send(stream, offsets)?;
+            call.emit(through, offsets.read_only(), DeviceRangeMut { ids, dist2 })
+        }
     }
 
     /// Delivers the nearest neighbors.
@@ -59,11 +92,11 @@ impl<C: Coord> BucketIndex<C> {
         let stream = self.stream()?;
         let asked = DeviceOptions::new(&stream, wanted)?;
         let from = Origin::queries(self, &stream, queries)?;
-        let rows = equal_rows(from.num_rows(self.dims), k, item_bytes::<C>(), delivery.limits())?;
+        let rows = split_equal_rows(from.num_rows(self.dims), k, item_bytes::<C>(), delivery.limits())?;
         let mut finding = FindingNearest { tree: self, asked: &asked, from, k, rows, drafted: 0..0 };
-        delivery.pipelined(&stream, &mut finding, |delivery, rows, [ids, dist2, _]| {
+        delivery.run_pipeline(&stream, &mut finding, |delivery, rows, [ids, dist2, _]| {
             let (ids, dist2) = (&*items(ids), &*items(dist2));
-            delivery.hand_over(rows.len(), ids.len(), item_bytes::<C>(), || show(rows, ids, dist2))
+            delivery.deliver(rows.len(), ids.len(), item_bytes::<C>(), || show(rows, ids, dist2))
         })
     }
 
@@ -118,7 +151,7 @@ impl<'a, C: Coord> Origin<'a, C> {
     /// Some rows on the device, as queries.
     fn queries_on<'b>(
         &'b self,
-        input: Input<'b>,
+        input: InputBuffer<'b>,
         rows: &Range<usize>,
         dims: usize,
     ) -> Result<QueryView<'b, C>> {
@@ -138,83 +171,6 @@ impl<'a, C: Coord> Origin<'a, C> {
     }
 }
 
-/// Counts the points of some rows, and finds those of as many as fit.
-struct Finding<'a, C: Coord> {
-    tree: &'a BucketIndex<C>,
-    asked: &'a DeviceOptions<C>,
-    from: Origin<'a, C>,
-    rows: Rows,
-    /// The rows of the batch that is being made, and how many of their points have room.
-    drafted: (Range<usize>, u64),
-}
-
-impl<C: Coord> Finding<'_, C> {
-    /// Counts the points of some rows, tells their number if it is not known, and finds as many as are to have room.
-    fn draft(&mut self, place: Place<'_>, part: Range<usize>, room: u64, is_known: bool) -> Result<()> {
-        let (tree, asked, dims) = (self.tree, self.asked, self.tree.dims);
-        let len = usize::try_from(room).unwrap_or(usize::MAX);
-        let most = usize::try_from(self.rows.most_items()).unwrap_or(usize::MAX);
-        let [offsets, ids, dist2] = place.parts;
-        let offsets: SliceMut<'_, u64> = offsets.of(part.len() + 1, usize::MAX, "offsets of rows")?;
-        let ids = ids.of(len, most, "ids of points found")?;
-        let (within, dist2) = match &self.from {
-            Origin::Boxes(corners) => {
-                let corners = &corners[part.start * 2 * dims..part.end * 2 * dims];
-                (Within::Boxes(place.input.upload(corners, "corners of boxes")?, asked.mask()), None)
-            }
-            from => {
-                let queries = from.queries_on(place.input, &part, dims)?;
-                let dist2 = dist2.of(len, most, "distances of points found")?;
-                (Within::Distance(asked, queries), Some(dist2))
-            }
-        };
-        let call = RangeLaunch::of(tree, place.stream, within);
-        let (plan, temp) = call.prepare(place.workspace)?;
-        // SAFETY: there is an offset more than rows, and points for which there is no room are left out; the pipeline keeps arrays
-        // until they have been copied, and what is read until the next batch.
-        unsafe {
-            let through = plan.offsets(&call, &temp, offsets)?;
-            if !is_known {
-                place.telling.tell(place.stream, offsets.read_only().part(part.len(), 1))?;
-            }
-            call.emit(through, offsets.read_only(), DeviceRangeMut { ids, dist2 })?;
-        }
-        self.drafted = (part, room);
-        Ok(())
-    }
-}
-
-impl<C: Coord> Work for Finding<'_, C> {
-    /// The rows; the arrays are their offsets, ids and distances.
-    type Batch = Range<usize>;
-
-    fn make(&mut self, place: Place<'_>) -> Result<bool> {
-        let Some(part) = self.rows.next_part() else { return Ok(false) };
-        let room = self.rows.likely_items(part.len());
-        self.draft(place, part, room, false)?;
-        Ok(true)
-    }
-
-    fn settle(&mut self, total: u64, mut place: Place<'_>) -> Result<Made<Self::Batch>> {
-        let (part, room) = self.drafted.clone();
-        let (num_rows, num_items) = self.rows.fit(part.len(), total, || {
-            let offsets = place.parts[0].reborrow().of(part.len() + 1, usize::MAX, "offsets of rows")?;
-            // SAFETY: the draft has written an offset a row and one more.
-            unsafe { place.stream.read(offsets.read_only()) }
-        })?;
-        if num_items > room {
-            // Once more, when what is read is not in use any more.
-            place.stream.synchronize()?;
-            self.draft(place, part.clone(), num_items, true)?;
-        }
-        self.rows.took(num_rows, num_items);
-        let len = num_items as usize;
-        let distance_bytes = if matches!(self.from, Origin::Boxes(_)) { 0 } else { len * size_of::<C>() };
-        let bytes = [(num_rows + 1) * size_of::<u64>(), len * size_of::<u32>(), distance_bytes];
-        Ok(Made { bytes, batch: part.start..part.start + num_rows })
-    }
-}
-
 /// Finds the nearest points of some rows.
 struct FindingNearest<'a, C: Coord, R> {
     tree: &'a BucketIndex<C>,
@@ -226,20 +182,20 @@ struct FindingNearest<'a, C: Coord, R> {
     drafted: Range<usize>,
 }
 
-impl<C: Coord, R: Iterator<Item = Range<usize>>> Work for FindingNearest<'_, C, R> {
+impl<C: Coord, R: Iterator<Item = Range<usize>>> BatchSource for FindingNearest<'_, C, R> {
     /// The rows; the arrays are ids and distances.
     type Batch = Range<usize>;
 
-    fn make(&mut self, place: Place<'_>) -> Result<bool> {
+    fn start(&mut self, context: BatchContext<'_>) -> Result<bool> {
         let Some(rows) = self.rows.next() else { return Ok(false) };
         self.drafted = rows.clone();
         let (tree, asked, k, len) = (self.tree, self.asked, self.k, rows.len() * self.k);
         if len == 0 {
             return Ok(true);
         }
-        let Place { stream, workspace, input, parts: [ids, dist2, _], .. } = place;
-        let ids = ids.of(len, len, "ids of neighbors")?;
-        let dist2 = dist2.of(len, len, "distances of neighbors")?;
+        let BatchContext { stream, workspace, input, arrays: [ids, dist2, _], .. } = context;
+        let ids = ids.reserve(len, len, "ids of neighbors")?;
+        let dist2 = dist2.reserve(len, len, "distances of neighbors")?;
         let queries = self.from.queries_on(input, &rows, tree.dims)?;
         let mut layout = Layout::new();
         let plan = Nearest::plan(&mut layout, tree, asked, queries, k);
@@ -250,9 +206,9 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> Work for FindingNearest<'_, C, 
         Ok(true)
     }
 
-    fn settle(&mut self, _: u64, _: Place<'_>) -> Result<Made<Self::Batch>> {
+    fn finish(&mut self, _: u64, _: BatchContext<'_>) -> Result<FinishedBatch<Self::Batch>> {
         let len = self.drafted.len() * self.k;
         let bytes = [len * size_of::<u32>(), len * size_of::<C>(), 0];
-        Ok(Made { bytes, batch: self.drafted.clone() })
+        Ok(FinishedBatch { bytes, batch: self.drafted.clone() })
     }
 }
