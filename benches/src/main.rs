@@ -15,9 +15,9 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "kauri-bench", version)]
 struct Arguments {
-    /// The suite: kdtree or a part of it, kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson; kdtree-multi-gpu; kdtree-wald; join; join-cpu;
-    /// join-thesis; join-thesis-once; quadtree; quadtree-host; quadtree-gluck; sah; sah-chang;
-    /// primitives or a part of these: sort, scan, select, moves, top-k, merge; or sort-shapes
+    /// The suite: kdtree, or a part of it: kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson;
+    /// kdtree-multi-gpu; kdtree-wald; join; join-cpu; join-host; join-thesis; join-thesis-once; quadtree; quadtree-host;
+    /// quadtree-gluck; sah; sah-chang; primitives, or a part of it: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,
     /// Where to run: best, cpu, cuda or cuda:N

@@ -1,7 +1,8 @@
 //! Reads any bytes as a Parquet table: the result is an error of the file, or complete data.
 //!
-//! Run `cargo +nightly fuzz run read_parquet`, preferably with seeds in `corpus/read_parquet`: the test `broken_parquet_files` of the conformance suite
-//! writes them if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test also runs without a fuzzer.
+//! Run `cargo +nightly fuzz run read_parquet`, preferably with seeds in `corpus/read_parquet`: the test
+//! `broken_parquet_files` of the conformance suite writes them if `KAURI_SEEDS` names the folder `fuzz/corpus`. That
+//! test also runs without a fuzzer.
 
 #![no_main]
 

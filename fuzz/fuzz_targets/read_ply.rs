@@ -1,7 +1,8 @@
 //! Reads any bytes as a PLY mesh: the result is an error of the file, or complete data.
 //!
-//! Run `cargo +nightly fuzz run read_ply`, preferably with seeds in `corpus/read_ply`: the test `broken_tables_and_meshes` of the conformance suite
-//! writes them if `KAURI_SEEDS` names the folder `fuzz/corpus`. That test also runs without a fuzzer.
+//! Run `cargo +nightly fuzz run read_ply`, preferably with seeds in `corpus/read_ply`: the test
+//! `broken_tables_and_meshes` of the conformance suite writes them if `KAURI_SEEDS` names the folder `fuzz/corpus`.
+//! That test also runs without a fuzzer.
 
 #![no_main]
 

@@ -316,7 +316,7 @@ pub enum Error {
         family: &'static str,
         /// The compute capability of the device.
         capability: (u32, u32),
-        /// What to do.
+        /// The recommended action.
         advice: String,
     },
     /// The driver rejected a module of kernels.
@@ -331,7 +331,7 @@ pub enum Error {
         code: i32,
         /// The code's name.
         name: &'static str,
-        /// What to do.
+        /// The recommended action.
         advice: &'static str,
         /// The log of the driver's compiler.
         log: String,
@@ -367,7 +367,7 @@ pub enum Error {
         name: &'static str,
         /// The meaning of the code.
         meaning: &'static str,
-        /// What to do.
+        /// The recommended action.
         advice: &'static str,
     },
     /// A kernel of a `checked` build accessed memory out of bounds and stopped.
@@ -410,7 +410,7 @@ pub enum Error {
     Corrupt {
         /// The node.
         node: u64,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// An index file is invalid: it is damaged, cut short, or has another format.
@@ -420,7 +420,7 @@ pub enum Error {
         path: PathBuf,
         /// The offset in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// An index file has another index or point type than the one requested.
@@ -447,7 +447,7 @@ pub enum Error {
         location: FileLocation,
         /// The name of the column, if the error is in one.
         column: Option<String>,
-        /// What is wrong, and what was expected.
+        /// The problem, and the expected content.
         what: String,
     },
     /// A file could not be read or written.

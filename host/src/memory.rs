@@ -19,9 +19,8 @@ use std::io::Read;
 /// ```
 /// use kauri::{Device, KdTree, KdTreeOptions};
 ///
-/// let plan = KdTree::<[f32; 3]>::plan(&Device::cpu(), 1_000_000, &KdTreeOptions::default())?;
+/// let plan = KdTree::<[f32; 3]>::plan(&Device::cpu(), 1_000_000, &KdTreeOptions::default());
 /// println!("{} bytes, and {} during the build", plan.tree_bytes, plan.temp_bytes);
-/// # Ok::<(), kauri::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -28,8 +28,8 @@ pub(crate) struct Ptx {
 /// The family of the kernels that test the device library.
 pub(crate) const TEST_FAMILY: &str = "test";
 
-/// Maximum entries and bytes of PTX, without line numbers, of an architecture. Types, dimensions and options multiply, and the driver of every
-/// user of a family compiles all its entries.
+/// Maximum entries and bytes of PTX, without line numbers, of an architecture. Types, dimensions and options multiply,
+/// and the driver of every user of a family compiles all its entries.
 const MAX_ENTRIES: usize = 640;
 const MAX_BYTES: u64 = 24_000_000;
 

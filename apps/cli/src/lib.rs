@@ -1,5 +1,5 @@
-//! The program `kauri`: a module per command. It is a library only so that tests can run it without a process; its interface may change in any
-//! version.
+//! The program `kauri`: a module per command. It is a library only so that tests can run it without a process; its
+//! interface may change in any version.
 
 mod data;
 mod demo;

@@ -1,6 +1,6 @@
-//! Joins of points in device memory, their grid included; by the wall clock, since the host has a part in them.
+//! Joins of points in device memory, including the computation of the grid; wall-clock times, because the host takes part.
 //!
-//! The rival is `benches/rivals/join_lovik.cu`. Of a row that names a strategy it has the time of the same join.
+//! The rival is `benches/rivals/join_lovik.cu`. A row that names a strategy is compared with the rival's time for the same join.
 
 mod from_host;
 mod on_cpu;
@@ -11,14 +11,14 @@ use crate::points::{self, noise};
 use crate::report::{Note, Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::join::{
-    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Score, ScoredPair, Strategy,
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Score, ScoredPair, SelfPairs, Strategy,
     TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// What bounds the rows that miss a goal.
+/// What limits the rows that miss a goal.
 pub const NOTES: &[Note] = &[
     Note::new(
         "pairs found by a tree built before*",
@@ -65,7 +65,7 @@ const FILTERED: &str =
     "all pairs are written, 16 bytes each, and read again, which a limit spares the other strategies";
 const SHARED: &str = "heaps in shared memory beside the rival's in registers; not profiled";
 
-/// Joins on a GPU, on the CPU, and of sets in host memory; a published experiment, and what of it needs a profiler.
+/// Joins on a GPU, on the CPU, and of sets in host memory; the published experiments, and their joins for a profiler.
 pub const SUITES: [(&str, Suite); 5] = [
     ("join", run),
     ("join-cpu", on_cpu::run),
@@ -74,14 +74,14 @@ pub const SUITES: [(&str, Suite); 5] = [
     ("join-thesis-once", thesis::run_once),
 ];
 
-/// How cells are found, and what rows call it.
+/// Lookups, and their names in rows.
 const LOOKUPS: [(&str, Lookup); 2] =
     [("by codes of points", Lookup::Points), ("by a list of cells", Lookup::Cells)];
 
-/// Pairs that a point has on average in a join with itself.
+/// Average number of pairs per point in a self join.
 const PARTNERS: f64 = 60.0;
 
-/// Strategies and what rows call them; the first is the one that is taken.
+/// Strategies, and their names in rows; the first is the one that is chosen automatically.
 const STRATEGIES: [(&str, Strategy); 5] = [
     ("", Strategy::Auto),
     (", cells", Strategy::Cells),
@@ -135,10 +135,10 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
         batches(settings, gpu, n, &left, report)?;
     }
 
-    // Where the best scores say little of the best pairs.
+    // Sets whose best-scored points say little about the best pairs.
     type Change = fn(usize, [f32; 2], u32, bool) -> u32;
     let changes: [(&str, Change); 3] = [
-        // The best of each set where the other has no good ones.
+        // The best points of each set are where the other set has no good ones.
         ("opposite scores", |_, [x, _], score, is_left| {
             let at = if is_left { x } else { 1.0 - x };
             (at * 16_000_000.0) as u32 + score % 65_536
@@ -168,7 +168,7 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     Ok(())
 }
 
-/// Nearest points within a distance: a grid against a tree, which Løvik 2020 left open. In device memory.
+/// Nearest points within a distance, in device memory: a grid against a tree, a comparison that Løvik 2020 left open.
 fn nearest(
     settings: &Settings,
     gpu: &Gpu,
@@ -210,15 +210,16 @@ fn nearest(
     Ok(())
 }
 
-/// Pairs of one set, both ways, from host memory to host memory.
+/// Pairs of one set, in both directions, from host memory to host memory.
 fn batches(settings: &Settings, gpu: &Gpu, n: usize, points: &[[f32; 2]], report: &mut Report) -> Result<()> {
     let device = Device::from_gpu(gpu.clone());
     let join = DistanceJoin::new((PARTNERS / std::f64::consts::PI / n as f64).sqrt() as f32);
     for mib in [64, 256] {
         let (mut batches, mut items) = (Batches::new().bytes(mib << 20), 0);
         let timing = settings.effort.wall(|| {
-            let delivered =
-                join.self_rows_batches(&device, points, false, &mut batches, |_| ControlFlow::Continue(()))?;
+            let delivered = join.self_rows_batches(&device, points, SelfPairs::Both, &mut batches, |_| {
+                ControlFlow::Continue(())
+            })?;
             items = delivered.items;
             Ok(())
         })?;
@@ -235,7 +236,7 @@ fn batches(settings: &Settings, gpu: &Gpu, n: usize, points: &[[f32; 2]], report
     Ok(())
 }
 
-/// What the rows of one input share.
+/// The common part of the rows of one input.
 struct Bench<'a, S> {
     settings: &'a Settings,
     stream: Stream,
@@ -243,7 +244,7 @@ struct Bench<'a, S> {
     coords: [Buffer<f32>; 2],
     scores: [Buffer<S>; 2],
     report: &'a mut Report,
-    /// The pairs of the last join and what it was, to compare with.
+    /// The pairs and the parameters of the last join, to compare with the next.
     last: Option<(u32, usize, Vec<ScoredPair>)>,
 }
 
@@ -314,7 +315,7 @@ impl<'a, S: Score> Bench<'a, S> {
         Ok(())
     }
 
-    /// Pairs of one set, both ways: their number, and their ids.
+    /// Pairs of one set, in both directions: their number, and their ids.
     fn self_join(&mut self, epsilon: f32, name: &str, lookup: Lookup) -> Result<()> {
         let (stream, mut workspace) = (&self.stream, Workspace::new(self.stream.gpu()));
         let (join, points) = (DistanceJoin::new(epsilon).lookup(lookup), &self.coords[0]);

@@ -1,6 +1,7 @@
-//! One call: hands batches over, keeps account of them, reports progress.
+//! Delivery of batches to the callback of one call, with counts, times and progress.
 
-use super::{Batches, Delivered, Limits, Pipeline, Work};
+use super::pipeline::NUM_ARRAYS;
+use super::{BatchSource, Batches, Delivered, Limits, Pipeline};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::progress::Step;
@@ -8,7 +9,7 @@ use crate::stats::{Phase, Stats};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// What a call has delivered so far.
+/// The batches that a call has delivered so far.
 pub struct Delivery<'a, 'p> {
     batches: &'a mut Batches<'p>,
     num_rows: u64,
@@ -16,16 +17,16 @@ pub struct Delivery<'a, 'p> {
     times: Times,
 }
 
-/// What the thread of the call was busy with.
+/// The time that the thread of the call spent in each phase.
 #[derive(Default)]
 struct Times {
     make: Duration,
     wait: Duration,
-    look: Duration,
+    callback: Duration,
 }
 
 impl<'a, 'p> Delivery<'a, 'p> {
-    /// Runs a call for so many rows, which delivers them and says whether it was stopped.
+    /// Runs `call`, which delivers up to `num_rows` rows and returns whether it was stopped.
     pub(crate) fn run(
         batches: &'a mut Batches<'p>,
         device: &Device,
@@ -36,35 +37,35 @@ impl<'a, 'p> Delivery<'a, 'p> {
         let delivered = Delivered { rows: 0, items: 0, bytes: 0, batches: 0, is_complete: false, stats };
         let mut delivery = Self { batches, num_rows, delivered, times: Times::default() };
         if delivery.report().is_continue() {
-            // A stop with the last batch stops nothing.
+            // A stop after the last batch does not make the result incomplete.
             let _ = call(&mut delivery)?;
         }
-        let Self { mut delivered, times: Times { make, wait, look }, .. } = delivery;
+        let Self { mut delivered, times: Times { make, wait, callback }, .. } = delivery;
         delivered.is_complete = delivered.rows == num_rows;
-        let phases = [("make", make), ("wait", wait), ("look", look)];
+        let phases = [("make", make), ("wait", wait), ("callback", callback)];
         delivered.stats.phases = phases.map(|(name, duration)| Phase { name, duration }).into();
         Ok(delivered)
     }
 
-    /// What a batch may take.
+    /// Returns the limits of a batch.
     pub(crate) fn limits(&self) -> Limits {
         self.batches.limits
     }
 
-    /// Makes a batch on the CPU.
-    pub(crate) fn make<R>(&mut self, make: impl FnOnce() -> R) -> R {
+    /// Runs `make`, which makes a batch on the CPU, and adds its time.
+    pub(crate) fn produce<R>(&mut self, make: impl FnOnce() -> R) -> R {
         timed(&mut self.times.make, make)
     }
 
-    /// Hands over the next rows, with so many items of so many bytes each, and reports them.
-    pub(crate) fn hand_over(
+    /// Calls `callback` with the next batch of `rows` rows and `items` items of `item_bytes` bytes, and reports progress.
+    pub(crate) fn deliver(
         &mut self,
         rows: usize,
         items: usize,
         item_bytes: u64,
-        look: impl FnOnce() -> ControlFlow<()>,
+        callback: impl FnOnce() -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let flow = timed(&mut self.times.look, look);
+        let flow = timed(&mut self.times.callback, callback);
         let delivered = &mut self.delivered;
         delivered.rows += rows as u64;
         delivered.items += items as u64;
@@ -82,28 +83,29 @@ impl<'a, 'p> Delivery<'a, 'p> {
         }
     }
 
-    /// Makes batches on a GPU, after all work of a stream so far, and shows them, by the pipeline that was kept if it is of that GPU.
-    pub(crate) fn pipelined<W: Work>(
+    /// Produces batches on a GPU, after the earlier work of a stream, and calls `visit` with each. Reuses the pipeline of the previous
+    /// call if it belongs to the same GPU.
+    pub(crate) fn run_pipeline<S: BatchSource>(
         &mut self,
         after: &Stream,
-        work: &mut W,
-        mut show: impl FnMut(&mut Self, W::Batch, [&mut [u8]; 3]) -> ControlFlow<()>,
+        source: &mut S,
+        mut visit: impl FnMut(&mut Self, S::Batch, [&mut [u8]; NUM_ARRAYS]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
-        // Taken out: after an error or a panic its memory is given back.
+        // Taken out, so that its memory is freed after an error or a panic.
         let kept = self.batches.pipeline.take().filter(|kept| kept.is_of(after.gpu()));
         let mut pipeline = kept.map_or_else(|| Pipeline::new(after.gpu()), Ok)?;
         let begin = Instant::now();
-        let look_before = self.times.look;
-        let (flow, waited) = pipeline.run(after, work, |batch, parts| show(self, batch, parts))?;
+        let callback_before = self.times.callback;
+        let (flow, waited) = pipeline.run(after, source, |batch, arrays| visit(self, batch, arrays))?;
         self.times.wait += waited;
-        self.times.make += begin.elapsed().saturating_sub(waited + (self.times.look - look_before));
+        self.times.make += begin.elapsed().saturating_sub(waited + (self.times.callback - callback_before));
         self.delivered.stats.temp_bytes = pipeline.bytes();
         self.batches.pipeline = Some(pipeline);
         Ok(flow)
     }
 }
 
-/// Adds to a time what some work takes.
+/// Runs `work` and adds its duration to `time`.
 fn timed<R>(time: &mut Duration, work: impl FnOnce() -> R) -> R {
     let begin = Instant::now();
     let result = work();

@@ -1,33 +1,36 @@
-//! Results that are too large for memory: batch after batch, in order, to a callback.
+//! Batches: results that are larger than memory, delivered part by part, in order, to a callback.
 //!
-//! On a GPU three things go on at the same time: the device makes a batch, the one before it is copied to pinned host memory, and
-//! the callback looks at the one before that. So a call takes little more time than the slowest of the three.
+//! On a GPU three steps overlap: the device produces a batch, the previous batch is copied to pinned host memory, and the callback
+//! reads the one before. A call therefore takes little more time than the slowest of the three.
 
-mod cut;
 mod delivery;
 mod pipeline;
+mod rows;
+mod split;
 
-pub(crate) use cut::{Limits, Rows, equal_rows};
 pub(crate) use delivery::Delivery;
-pub(crate) use pipeline::{Input, Made, Pipeline, Place, Work, items};
+pub(crate) use pipeline::{
+    ArrayBuffer, BatchContext, BatchSource, FinishedBatch, HostNotification, InputBuffer, Pipeline, items,
+};
+pub(crate) use rows::{RowBatches, RowLaunch};
+pub(crate) use split::{Limits, RowSplitter, split_equal_rows};
 
 use crate::progress::Progress;
 use crate::stats::Stats;
 use std::fmt;
 
-/// Bytes of a batch unless asked otherwise: it takes a millisecond to copy, a hundred times what its launches do.
+/// Default bytes of a batch. The copy takes much longer than the launches.
 const BYTES: u64 = 64 << 20;
-/// Rows of a batch unless asked otherwise.
+/// Default rows of a batch.
 const ROWS: usize = 1 << 22;
 
-/// How results are delivered in batches, and the memory for it, which is kept for the next call: a second call of the same size
-/// allocates nothing on a GPU.
+/// Limits of batches, and the memory for them, which the next call reuses: a second call of the same size allocates nothing on a GPU.
 ///
-/// A batch is a range of rows that follow each other, with their results; each row is whole, and in one batch. Batches come in
-/// order, on the thread of the call. Where they are cut depends on the limits and the results alone, and not on the device.
+/// A batch is a range of consecutive whole rows with their results. Batches are delivered in order, on the thread of the call. The limits
+/// and the results alone determine where one batch ends and the next begins; the device does not matter.
 ///
-/// Memory: on a GPU two batches in device memory and two in pinned host memory, and in both what the queries of as many rows take, with
-/// a quarter more to grow into; on the CPU one batch.
+/// Memory: on a GPU two batches and the queries of their rows, in device memory and again in pinned host memory, with a quarter more to
+/// grow into; on the CPU one batch.
 ///
 /// ```
 /// use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -51,29 +54,29 @@ const ROWS: usize = 1 << 22;
 pub struct Batches<'p> {
     limits: Limits,
     progress: Option<Box<dyn Progress + Send + 'p>>,
-    /// Streams and memory of the last GPU.
+    /// Streams and memory on the GPU of the previous call.
     pipeline: Option<Pipeline>,
 }
 
 impl<'p> Batches<'p> {
-    /// Batches of up to 64 MiB and 4 million rows.
+    /// Creates batches of up to 64 MiB and 4 million rows.
     pub fn new() -> Self {
         Self { limits: Limits { bytes: BYTES, rows: ROWS }, progress: None, pipeline: None }
     }
 
-    /// Batches whose items, ids and distances, take at most so many bytes.
+    /// Limits the items of a batch, its ids and distances, to `bytes` bytes.
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// Batches of at most so many rows; of 1 if that is 0.
+    /// Limits a batch to `rows` rows; 0 counts as 1.
     pub fn rows(mut self, rows: usize) -> Self {
         self.limits.rows = rows.max(1);
         self
     }
 
-    /// Calls report to `progress` how many rows have been delivered.
+    /// Reports to `progress` how many rows have been delivered.
     pub fn progress(mut self, progress: impl Progress + Send + 'p) -> Self {
         self.progress = Some(Box::new(progress));
         self
@@ -92,21 +95,21 @@ impl fmt::Debug for Batches<'_> {
     }
 }
 
-/// What a call delivered in batches.
+/// Counts of the rows that a call delivered in batches.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Delivered {
-    /// Rows, from the first on.
+    /// Delivered rows; they are the first of the result.
     pub rows: u64,
     /// Items of these rows.
     pub items: u64,
     /// Bytes of these items.
     pub bytes: u64,
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// All rows were delivered: neither the callback nor the progress stopped the call before.
+    /// True if all rows were delivered: neither the callback nor the progress stopped the call earlier.
     pub is_complete: bool,
-    /// Where it ran, and how long the thread of the call was in each phase: `make` batches, `wait` for their copies, and `look` at
-    /// them in the callback. On a GPU `temp_bytes` are of the device and of pinned memory, as much as is kept for the next call.
+    /// The device, and the time that the thread of the call spent in each phase: `make` batches, `wait` for their copies, and run the
+    /// `callback`. On a GPU `temp_bytes` is the device and pinned memory kept for the next call.
     pub stats: Stats,
 }

@@ -1,13 +1,13 @@
-//! Batches on a GPU: one is made while the one before it is copied, and the one before that is looked at.
+//! Pipeline of batches on a GPU: the device produces one batch while the previous one is copied and the one before is in the callback.
 //!
-//! Kernels are on one stream, in order. Two slots take turns: each has memory for a batch on the device and in pinned host memory, and
-//! a stream for its copies. A slot's device memory is free for the next batch once it has been copied, its pinned memory once the
-//! batch has been looked at.
+//! All kernels run on one stream, in order. Two slots alternate. Each slot has memory for a batch on the device and in pinned host
+//! memory, and a stream for its copies. The device memory of a slot is free for the next batch after its copy, the pinned memory after
+//! the callback.
 //!
-//! How large a batch is may be known only when some of its kernels have run. Then a kernel tells the host as soon as that is there, past
-//! the kernels behind it, which need not wait for the host, and past the copies of other batches.
+//! The size of a batch may be known only after its first kernels. In this case a kernel writes the size to pinned memory, which
+//! overtakes both the kernels behind it and the copies of other batches.
 //!
-//! It knows nothing of what batches are: a [`Work`] makes them, of up to three arrays.
+//! A [`BatchSource`] produces the batches, each of up to three arrays.
 
 use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
@@ -20,91 +20,90 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Arrays of a batch.
-const PARTS: usize = 3;
-/// Bytes that a thread puts in pinned memory at a time.
+pub(super) const NUM_ARRAYS: usize = 3;
+/// Bytes that one task copies to pinned memory at a time.
 const STAGED: usize = 1 << 20;
 
-/// Makes batches.
-pub(crate) trait Work {
-    /// What the host knows of a batch, beside its arrays.
+/// Produces batches.
+pub(crate) trait BatchSource {
+    /// What the host knows of a batch besides its arrays.
     type Batch;
 
-    /// Puts the work for the next batch on the stream, and does not wait for it; false if there is no other.
-    fn make(&mut self, place: Place<'_>) -> Result<bool>;
+    /// Enqueues the kernels of the next batch without waiting for them. Returns false if there are no more batches.
+    fn start(&mut self, context: BatchContext<'_>) -> Result<bool>;
 
-    /// How large that batch is, in the same place, by the word that was [told](Telling::tell). Waits, and puts more work on the stream,
-    /// if there was too little room.
-    fn settle(&mut self, word: u64, place: Place<'_>) -> Result<Made<Self::Batch>>;
+    /// Determines the size of that batch from the word sent by [`HostNotification::send`]. If the arrays were too small, waits and
+    /// enqueues the kernels again. The context is that of the same slot.
+    fn finish(&mut self, word: u64, context: BatchContext<'_>) -> Result<FinishedBatch<Self::Batch>>;
 }
 
-/// A batch that is made, or will be when the stream has done the work.
-pub(crate) struct Made<B> {
-    /// Bytes of each array, from its begin.
-    pub(crate) bytes: [usize; PARTS],
+/// A batch whose kernels are enqueued and whose size is known.
+pub(crate) struct FinishedBatch<B> {
+    /// Bytes of each array.
+    pub(crate) bytes: [usize; NUM_ARRAYS],
     pub(crate) batch: B,
 }
 
-/// Where a batch is made.
-pub(crate) struct Place<'a> {
+/// Stream and memory for one batch.
+pub(crate) struct BatchContext<'a> {
     /// The stream of all kernels.
     pub(crate) stream: &'a Stream,
-    /// Of that stream.
+    /// Scratch memory of that stream.
     pub(crate) workspace: &'a mut Workspace,
-    pub(crate) input: Input<'a>,
-    pub(crate) parts: [Room<'a>; PARTS],
-    pub(crate) telling: Telling<'a>,
+    pub(crate) input: InputBuffer<'a>,
+    pub(crate) arrays: [ArrayBuffer<'a>; NUM_ARRAYS],
+    pub(crate) notification: HostNotification<'a>,
 }
 
-/// The way of a word to the host.
-pub(crate) struct Telling<'a> {
+/// Sends one word from a kernel to the host.
+pub(crate) struct HostNotification<'a> {
     word: &'a mut PinnedBuffer<u64>,
-    told: &'a Event,
+    sent: &'a Event,
 }
 
-impl Telling<'_> {
-    /// Tells the host a word, as soon as the work of a stream so far is done.
+impl HostNotification<'_> {
+    /// Sends `word` to the host as soon as all earlier work on `stream` is done.
     ///
     /// # Safety
-    /// It is one word, which stays alive and is not changed before the batch is settled.
-    pub(crate) unsafe fn tell(self, stream: &Stream, from: Slice<'_, u64>) -> Result<()> {
-        let Self { word, told } = self;
-        // SAFETY: passed on to the caller; it is looked at when the event has come.
-        unsafe { notify_host(stream, from, word) }?;
-        stream.record(told)
+    /// `word` is one word, which stays alive and unchanged until the batch is finished.
+    pub(crate) unsafe fn send(self, stream: &Stream, word: Slice<'_, u64>) -> Result<()> {
+        // SAFETY: passed on to the caller; the host reads the pinned word after the event.
+        unsafe { notify_host(stream, word, self.word) }?;
+        stream.record(self.sent)
     }
 }
 
-/// Room for what a batch is made of.
-pub(crate) struct Input<'a> {
+/// Device memory for the input of a batch.
+pub(crate) struct InputBuffer<'a> {
     uploads: &'a Stream,
     kernels: &'a Stream,
-    memory: &'a mut Part,
-    /// The kernels that read what was there before.
-    made: &'a Event,
-    /// The copy of what is in pinned memory.
+    memory: &'a mut MirroredBuffer,
+    /// The kernels that read the previous input.
+    produced: &'a Event,
+    /// The upload of the previous input.
     uploaded: &'a Event,
 }
 
-impl<'a> Input<'a> {
-    /// Brings items to the device, by way of pinned memory, while kernels of other batches run; those to come wait for them.
+impl<'a> InputBuffer<'a> {
+    /// Copies items to the device by way of pinned memory, while kernels of other batches run. Later kernels wait for the copy.
     pub(crate) fn upload<T: DeviceCopy + NoUninit + Sync>(
         self,
         items: &[T],
         label: &'static str,
     ) -> Result<Slice<'a, T>> {
-        let Self { uploads, kernels, memory: Part { device, pinned }, made, uploaded } = self;
-        // With room for some more: the next batch may have a few queries more than this one.
-        let to = Room { memory: device }.of::<T>(items.len(), usize::MAX, label)?;
+        let Self { uploads, kernels, memory: MirroredBuffer { device, pinned }, produced, uploaded } = self;
+        let to = ArrayBuffer { memory: device }.reserve::<T>(items.len(), usize::MAX, label)?;
         let bytes = size_of_val(items);
         uploaded.synchronize()?;
+        // A quarter more: the next batch may have a few more queries.
         grow(pinned, bytes, bytes.saturating_add(bytes / 4), uploads.gpu())?;
         let staged = &mut pinned[..bytes];
         let piece = (STAGED / size_of::<T>()).max(1);
         let pieces = staged.par_chunks_mut(piece * size_of::<T>()).zip(items.par_chunks(piece));
         pieces.for_each(|(to, from)| to.copy_from_slice(bytemuck::cast_slice(from)));
-        uploads.wait(made)?;
-        // SAFETY: there is room, the kernels that read what was there before are waited for, and the next upload waits for this one, as
-        // does whoever frees.
+        uploads.wait(produced)?;
+        // SAFETY: `to` has the length of `staged`. The kernels that read the previous input have been waited for; the next upload and the
+        // release of the memory wait for this upload.
         unsafe { uploads.start_writing(to, staged) }?;
         uploads.record(uploaded)?;
         kernels.wait(uploaded)?;
@@ -112,32 +111,32 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Room for an array of a batch.
-pub(crate) struct Room<'a> {
+/// Device memory for one array of a batch.
+pub(crate) struct ArrayBuffer<'a> {
     memory: &'a mut Buffer<u8>,
 }
 
-impl<'a> Room<'a> {
-    /// The same for a while.
-    pub(crate) fn reborrow(&mut self) -> Room<'_> {
-        Room { memory: self.memory }
+impl<'a> ArrayBuffer<'a> {
+    /// Borrows the array for a shorter time.
+    pub(crate) fn reborrow(&mut self) -> ArrayBuffer<'_> {
+        ArrayBuffer { memory: self.memory }
     }
 
-    /// For `len` items; of other batches it will be for `most` at most. What is there stays there unless it has to grow.
-    pub(crate) fn of<T: DeviceCopy>(
+    /// Returns the array with `len` items; other batches need at most `max_len`. The contents stay unless the array has to grow.
+    pub(crate) fn reserve<T: DeviceCopy>(
         self,
         len: usize,
-        most: usize,
+        max_len: usize,
         label: &'static str,
     ) -> Result<SliceMut<'a, T>> {
         let bytes = len.saturating_mul(size_of::<T>());
         if self.memory.len() < bytes {
-            // A little more than that, so that it need not grow with the next. The old memory goes first, after all work that uses it.
-            let roomy = bytes.saturating_add(bytes / 4).min(most.saturating_mul(size_of::<T>()));
+            // A quarter more, so that the next batch fits too. The old memory is freed first, after all work that uses it.
+            let new_len = bytes.saturating_add(bytes / 4).min(max_len.saturating_mul(size_of::<T>()));
             *self.memory = Buffer::uninitialized(self.memory.gpu(), 0, label)?;
-            *self.memory = Buffer::uninitialized(self.memory.gpu(), roomy.max(bytes), label)?;
+            *self.memory = Buffer::uninitialized(self.memory.gpu(), new_len.max(bytes), label)?;
         }
-        // SAFETY: there are so many bytes, aligned for any item, which stay borrowed for 'a.
+        // SAFETY: the memory has at least `bytes` bytes, is aligned for any item, and stays borrowed for 'a.
         Ok(unsafe { SliceMut::from_raw_parts(self.memory.as_raw() as *mut T, len) })
     }
 }
@@ -147,91 +146,91 @@ impl<'a> Room<'a> {
 pub(crate) struct Pipeline {
     gpu: Gpu,
     kernels: Stream,
-    /// For queries to the device.
+    /// For uploads of inputs.
     uploads: Stream,
     workspace: Workspace,
     slots: [Slot; 2],
-    /// Something may be under way.
+    /// True while work may be in progress on the streams.
     is_busy: bool,
 }
 
 #[derive(Debug)]
 struct Slot {
-    input: Part,
+    input: MirroredBuffer,
     uploaded: Event,
-    made_of: [Part; PARTS],
-    /// What its kernels tell the host, and the event that it is there.
+    arrays: [MirroredBuffer; NUM_ARRAYS],
+    /// The word that kernels send to the host, and the event after it.
     word: PinnedBuffer<u64>,
-    told: Event,
-    /// For its copies.
-    stream: Stream,
-    /// Kernels have made its batch.
-    made: Event,
-    /// Its batch is in pinned memory.
+    sent: Event,
+    /// For copies to pinned memory.
+    copies: Stream,
+    /// The kernels of the batch are done.
+    produced: Event,
+    /// The batch is in pinned memory.
     copied: Event,
 }
 
-/// An array of a slot.
+/// An array on the device and in pinned host memory.
 #[derive(Debug)]
-struct Part {
+struct MirroredBuffer {
     device: Buffer<u8>,
     pinned: PinnedBuffer<u8>,
 }
 
-/// A batch in a slot.
-struct InSlot<B> {
+/// A batch that is being copied to the pinned memory of a slot.
+struct CopiedBatch<B> {
     slot: usize,
-    made: Made<B>,
+    batch: FinishedBatch<B>,
 }
 
 impl Pipeline {
-    /// Streams, and no memory so far.
+    /// Creates the streams and slots; allocates no memory yet.
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
         let (kernels, uploads) = (Stream::new(gpu)?, Stream::new(gpu)?);
         let slots = [Slot::new(gpu)?, Slot::new(gpu)?];
         Ok(Self { gpu: gpu.clone(), kernels, uploads, workspace: Workspace::new(gpu), slots, is_busy: false })
     }
 
-    /// True if it is of that GPU.
+    /// True if the pipeline belongs to this GPU.
     pub(crate) fn is_of(&self, gpu: &Gpu) -> bool {
         self.gpu.same(gpu)
     }
 
-    /// Bytes held, on the device and pinned.
+    /// Returns the bytes held, on the device and pinned.
     pub(crate) fn bytes(&self) -> u64 {
         let of_slots: usize = self.slots.iter().map(Slot::bytes).sum();
         self.workspace.bytes() + of_slots as u64
     }
 
-    /// Makes all batches, after all work of a stream so far, and shows each in its turn, until there is none or it is told to stop; then
-    /// nothing is under way any more. Returns also how long it waited for copies. Batches that were made before one failed are shown, and
-    /// then comes the error.
-    pub(crate) fn run<W: Work>(
+    /// Produces all batches, after the earlier work of a stream, and calls `visit` with each in order, until there are no more or the
+    /// callback stops. No work is in progress when it returns. Also returns how long it waited for copies. If a batch fails, the batches
+    /// before it are visited first, then the error is returned.
+    pub(crate) fn run<S: BatchSource>(
         &mut self,
         after: &Stream,
-        work: &mut W,
-        show: impl FnMut(W::Batch, [&mut [u8]; PARTS]) -> ControlFlow<()>,
+        source: &mut S,
+        visit: impl FnMut(S::Batch, [&mut [u8]; NUM_ARRAYS]) -> ControlFlow<()>,
     ) -> Result<(ControlFlow<()>, Duration)> {
         let mut waited = Duration::ZERO;
         // Once, and not with each batch: an event of a stream that has copied is queued behind the copies of others.
         self.kernels.wait_for(after)?;
         self.is_busy = true;
-        let flow = self.take_turns(work, show, &mut waited);
-        let over = self.wait();
+        let flow = self.alternate_slots(source, visit, &mut waited);
+        let finished = self.wait();
         let flow = flow?;
-        over.map(|()| (flow, waited))
+        finished.map(|()| (flow, waited))
     }
 
-    fn take_turns<W: Work>(
+    fn alternate_slots<S: BatchSource>(
         &mut self,
-        work: &mut W,
-        mut show: impl FnMut(W::Batch, [&mut [u8]; PARTS]) -> ControlFlow<()>,
+        source: &mut S,
+        mut visit: impl FnMut(S::Batch, [&mut [u8]; NUM_ARRAYS]) -> ControlFlow<()>,
         waited: &mut Duration,
     ) -> Result<ControlFlow<()>> {
         let (mut slot, mut copied, mut failed) = (0, None, Ok(()));
-        let mut is_made = self.make(work, slot);
+        let mut is_started = self.start(source, slot);
         loop {
-            let batch = match is_made.and_then(|is_made| is_made.then(|| self.copy(work, slot)).transpose()) {
+            let batch = match is_started.and_then(|is| is.then(|| self.copy(source, slot)).transpose()) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(error) => {
@@ -239,79 +238,80 @@ impl Pipeline {
                     break;
                 }
             };
-            // The next one takes the slot of the one before: its device memory, while the callback looks at the pinned one.
+            // The next batch takes the device memory of the other slot while the callback reads that slot's pinned memory.
             slot = 1 - slot;
-            is_made = self.make(work, slot);
-            if let Some(before) = copied.replace(batch)
-                && self.show(before, &mut show, waited)?.is_break()
+            is_started = self.start(source, slot);
+            if let Some(previous) = copied.replace(batch)
+                && self.visit(previous, &mut visit, waited)?.is_break()
             {
                 return Ok(ControlFlow::Break(()));
             }
         }
         if let Some(last) = copied
-            && self.show(last, &mut show, waited)?.is_break()
+            && self.visit(last, &mut visit, waited)?.is_break()
         {
             return Ok(ControlFlow::Break(()));
         }
         failed.map(|()| ControlFlow::Continue(()))
     }
 
-    /// Puts the next batch on the stream, in a slot whose batch before has been copied or is being copied; false if there is none.
-    fn make<W: Work>(&mut self, work: &mut W, slot: usize) -> Result<bool> {
+    /// Enqueues the kernels of the next batch in a slot, after the copy of the slot's previous batch. Returns false if there are no more
+    /// batches.
+    fn start<S: BatchSource>(&mut self, source: &mut S, slot: usize) -> Result<bool> {
         self.kernels.wait(&self.slots[slot].copied)?;
-        work.make(self.place(slot))
+        source.start(self.context(slot))
     }
 
-    /// Sends the batch of a slot on its way to pinned memory, as soon as it is known how large it is.
-    fn copy<W: Work>(&mut self, work: &mut W, slot: usize) -> Result<InSlot<W::Batch>> {
-        self.slots[slot].told.synchronize()?;
+    /// Starts the copy of a slot's batch to pinned memory as soon as the size of the batch is known.
+    fn copy<S: BatchSource>(&mut self, source: &mut S, slot: usize) -> Result<CopiedBatch<S::Batch>> {
+        self.slots[slot].sent.synchronize()?;
         let word = self.slots[slot].word[0];
-        let made = work.settle(word, self.place(slot))?;
-        self.kernels.record(&self.slots[slot].made)?;
-        self.slots[slot].copy(made.bytes)?;
-        Ok(InSlot { slot, made })
+        let batch = source.finish(word, self.context(slot))?;
+        self.kernels.record(&self.slots[slot].produced)?;
+        self.slots[slot].copy(batch.bytes)?;
+        Ok(CopiedBatch { slot, batch })
     }
 
-    fn place(&mut self, slot: usize) -> Place<'_> {
+    fn context(&mut self, slot: usize) -> BatchContext<'_> {
         let Self { kernels, uploads, workspace, slots, .. } = self;
-        let Slot { input, uploaded, made_of, word, told, made, .. } = &mut slots[slot];
-        Place {
+        let Slot { input, uploaded, arrays, word, sent, produced, .. } = &mut slots[slot];
+        BatchContext {
             stream: kernels,
             workspace,
-            input: Input { uploads, kernels, memory: input, made, uploaded },
-            parts: made_of.each_mut().map(|part| Room { memory: &mut part.device }),
-            telling: Telling { word, told },
+            input: InputBuffer { uploads, kernels, memory: input, produced, uploaded },
+            arrays: arrays.each_mut().map(|array| ArrayBuffer { memory: &mut array.device }),
+            notification: HostNotification { word, sent },
         }
     }
 
-    /// Waits for a batch to be in pinned memory, and shows it.
-    fn show<B>(
+    /// Waits until a batch is in pinned memory, and calls `visit` with it.
+    fn visit<B>(
         &mut self,
-        InSlot { slot, made: Made { bytes, batch } }: InSlot<B>,
-        show: &mut impl FnMut(B, [&mut [u8]; PARTS]) -> ControlFlow<()>,
+        CopiedBatch { slot, batch: FinishedBatch { bytes, batch } }: CopiedBatch<B>,
+        visit: &mut impl FnMut(B, [&mut [u8]; NUM_ARRAYS]) -> ControlFlow<()>,
         waited: &mut Duration,
     ) -> Result<ControlFlow<()>> {
-        let Slot { made_of, copied, .. } = &mut self.slots[slot];
+        let Slot { arrays, copied, .. } = &mut self.slots[slot];
         let begin = Instant::now();
         copied.synchronize()?;
         *waited += begin.elapsed();
         let mut sizes = bytes.into_iter();
-        let arrays = made_of.each_mut().map(|part| &mut part.pinned[..sizes.next().unwrap_or(0)]);
-        Ok(show(batch, arrays))
+        let arrays = arrays.each_mut().map(|array| &mut array.pinned[..sizes.next().unwrap_or(0)]);
+        Ok(visit(batch, arrays))
     }
 
-    /// Waits for all that is under way, whatever becomes of it.
+    /// Waits for all work in progress, and returns the first error.
     fn wait(&mut self) -> Result<()> {
         self.is_busy = false;
         let [a, b] = &self.slots;
-        let all = [&self.uploads, &self.kernels, &a.stream, &b.stream].map(Stream::synchronize);
+        let all = [&self.uploads, &self.kernels, &a.copies, &b.copies].map(Stream::synchronize);
         all.into_iter().collect()
     }
 }
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
-        // If a callback panics, copies to pinned memory may be under way. Their errors are of no interest any more.
+        // After a panic of the callback, copies to pinned memory may be in progress. Their errors no longer matter.
         if self.is_busy {
             let _ = self.wait();
         }
@@ -321,52 +321,52 @@ impl Drop for Pipeline {
 impl Slot {
     fn new(gpu: &Gpu) -> Result<Self> {
         let label = "a batch";
-        let part = || {
+        let buffer = || {
             let device = Buffer::uninitialized(gpu, 0, label)?;
-            Ok(Part { device, pinned: PinnedBuffer::zeroed(gpu, 0, label)? })
+            Ok(MirroredBuffer { device, pinned: PinnedBuffer::zeroed(gpu, 0, label)? })
         };
         Ok(Self {
-            input: part()?,
+            input: buffer()?,
             uploaded: Event::new(gpu)?,
-            made_of: [part()?, part()?, part()?],
+            arrays: [buffer()?, buffer()?, buffer()?],
             word: PinnedBuffer::zeroed(gpu, 1, label)?,
-            told: Event::new(gpu)?,
-            stream: Stream::new(gpu)?,
-            made: Event::new(gpu)?,
+            sent: Event::new(gpu)?,
+            copies: Stream::new(gpu)?,
+            produced: Event::new(gpu)?,
             copied: Event::new(gpu)?,
         })
     }
 
     fn bytes(&self) -> usize {
-        let parts = self.made_of.iter().chain([&self.input]);
-        size_of_val(&*self.word) + parts.map(|part| part.device.len() + part.pinned.len()).sum::<usize>()
+        let buffers = self.arrays.iter().chain([&self.input]);
+        size_of_val(&*self.word) + buffers.map(|array| array.device.len() + array.pinned.len()).sum::<usize>()
     }
 
-    /// Copies its batch to pinned memory, of which nothing is looked at any more.
-    fn copy(&mut self, bytes: [usize; PARTS]) -> Result<()> {
-        self.stream.wait(&self.made)?;
-        for (Part { device, pinned }, bytes) in self.made_of.iter_mut().zip(bytes) {
-            // As much as there may be on the device.
+    /// Starts the copy of the batch to pinned memory, whose previous contents are no longer in use.
+    fn copy(&mut self, bytes: [usize; NUM_ARRAYS]) -> Result<()> {
+        self.copies.wait(&self.produced)?;
+        for (MirroredBuffer { device, pinned }, bytes) in self.arrays.iter_mut().zip(bytes) {
             grow(pinned, bytes, device.len(), device.gpu())?;
-            // SAFETY: there is room on both sides; the next batch waits for the copy, and so does whoever looks or frees.
-            unsafe { self.stream.start_reading(device.slice().part(0, bytes), &mut pinned[..bytes]) }?;
+            // SAFETY: both sides have at least `bytes` bytes; the next batch, the callback and the release of the memory wait for the
+            // copy.
+            unsafe { self.copies.start_reading(device.slice().part(0, bytes), &mut pinned[..bytes]) }?;
         }
-        self.stream.record(&self.copied)
+        self.copies.record(&self.copied)
     }
 }
 
-/// Pinned memory for so many bytes, and for more if it has to grow. What was there is not needed any more.
-fn grow(pinned: &mut PinnedBuffer<u8>, bytes: usize, roomy: usize, gpu: &Gpu) -> Result<()> {
+/// Makes sure that pinned memory has `bytes` bytes. If it has to grow, it gets `new_len` bytes and loses its contents.
+fn grow(pinned: &mut PinnedBuffer<u8>, bytes: usize, new_len: usize, gpu: &Gpu) -> Result<()> {
     if pinned.len() < bytes {
-        // The old memory goes first.
+        // The old memory is freed first.
         *pinned = PinnedBuffer::zeroed(gpu, 0, "a batch")?;
-        *pinned = PinnedBuffer::zeroed(gpu, roomy, "a batch")?;
+        *pinned = PinnedBuffer::zeroed(gpu, new_len, "a batch")?;
     }
     Ok(())
 }
 
-/// Bytes of pinned memory, from the begin of an array of a batch on, as the items that they are.
+/// Casts the bytes of an array in pinned memory to its items.
 pub(crate) fn items<T: Pod>(bytes: &mut [u8]) -> &mut [T] {
-    // Pinned memory begins where any item may; none at all begins anywhere.
+    // Pinned memory is aligned for any item; an empty array has no alignment.
     if bytes.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(bytes) }
 }

@@ -91,8 +91,8 @@ impl<'a> PairTable<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] for a batch whose distances or scores differ in number from its pairs, for rows beyond a table,
-    /// and unless there are as many places as left rows; [`Error::OutOfMemory`]; [`Error::InvalidFile`] for a table
-    /// that cannot be read; [`Error::Io`]; and errors of `find`.
+    /// and unless `places` has one place per left row; [`Error::OutOfMemory`]; [`Error::InvalidFile`] for a table that
+    /// cannot be read; [`Error::Io`]; and errors of `find`.
     pub fn write<E: From<Error>>(
         &self,
         path: impl AsRef<Path>,

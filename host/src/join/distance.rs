@@ -1,24 +1,44 @@
-//! All pairs within a distance of each other.
+//! The distance join: all pairs of points within a distance, as a count, as rows, or in batches.
 
 use super::estimate::Sample;
-use super::top_k::check_count;
-use super::{Curve, Lookup, Near, Norm, cpu, gpu};
+use super::params::{JoinParams, Lookup};
+use super::sets::{sides_on_device, with_sides};
+use super::{cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
-use crate::point::{Point, checked_coordinates};
+use crate::point::Point;
 use crate::rows::{Rows, RowsBatch};
+use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::join::curve::Curve;
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::Norm;
 use std::ops::ControlFlow;
 
-/// Takes the rows from one on: their offsets and ids.
-pub(super) type ShowRows<'s> = dyn FnMut(usize, &[u64], &[u32]) -> ControlFlow<()> + 's;
+/// Which pairs of two points of one set a self join has. A point is never paired with itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelfPairs {
+    /// Each pair once: a point is paired with the points of smaller ids.
+    Once,
+    /// Each pair in both directions.
+    Both,
+}
 
-/// All pairs of a left and a right point within a distance of each other, or of two points of one set.
+impl SelfPairs {
+    fn pairing(self) -> Pairing {
+        match self {
+            Self::Once => Pairing::Once,
+            Self::Both => Pairing::Both,
+        }
+    }
+}
+
+/// Distance join: all pairs of a left and a right point within a distance, or of two points of one set.
 ///
 /// ```
+/// use kauri::join::SelfPairs;
 /// use kauri::{Device, DistanceJoin};
 /// let trees = [[0.0f32, 0.0], [1.0, 0.0], [5.0, 5.0]];
 /// let lamps = [[0.5f32, 0.0], [5.0, 6.0], [9.0, 9.0]];
@@ -26,8 +46,7 @@ pub(super) type ShowRows<'s> = dyn FnMut(usize, &[u64], &[u32]) -> ControlFlow<(
 /// assert_eq!(join.count(&Device::cpu(), &trees, &lamps)?, 3);
 /// let found = join.rows(&Device::cpu(), &trees, &lamps)?;
 /// assert_eq!([found.row(0), found.row(1), found.row(2)], [&[0][..], &[0], &[1]]);
-/// // Pairs of trees, each once.
-/// assert_eq!(join.self_count(&Device::cpu(), &trees, true)?, 1);
+/// assert_eq!(join.self_count(&Device::cpu(), &trees, SelfPairs::Once)?, 1);
 /// # Ok::<(), kauri::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -39,49 +58,54 @@ pub struct DistanceJoin<C> {
 }
 
 impl<C: Coord> DistanceJoin<C> {
-    /// Pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
+    /// Creates a join of pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
     pub fn new(epsilon: C) -> Self {
         Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Points }
     }
 
-    /// With distances by this norm.
+    /// Sets the norm of distances.
     pub fn norm(mut self, norm: Norm) -> Self {
         self.norm = norm;
         self
     }
 
-    /// With the cells of the grid in this order; the rows are the same, the order of ids in a row is not.
+    /// Sets the order of the cells of the grid, which determines the order of ids in a row.
     pub fn curve(mut self, curve: Curve) -> Self {
         self.curve = curve;
         self
     }
 
-    /// With the points of cells found so on a GPU; results do not depend on it.
+    /// Sets how a GPU finds the points of cells; results do not depend on it.
     pub fn lookup(mut self, lookup: Lookup) -> Self {
         self.lookup = lookup;
         self
     }
 
-    /// How many pairs there are.
+    /// Counts the pairs.
     ///
     /// # Errors
-    /// Those of points as of [`KdTree::build`](crate::KdTree::build);
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for points;
     /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn count<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<u64> {
-        self.counted(device, left, Some(right), Pairing::All)
+        self.run_count(device, left, Some(right), Pairing::All)
     }
 
-    /// How many pairs of two points of one set there are: each both ways, or `once`. A point is no pair with itself.
+    /// Counts the pairs of two points of one set.
     ///
     /// # Errors
-    /// Those of [`count`](Self::count).
-    pub fn self_count<P: Point<Coord = C>>(&self, device: &Device, points: &[P], once: bool) -> Result<u64> {
-        self.counted(device, points, None, of_one(once))
+    /// The errors of [`count`](Self::count).
+    pub fn self_count<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        points: &[P],
+        pairs: SelfPairs,
+    ) -> Result<u64> {
+        self.run_count(device, points, None, pairs.pairing())
     }
 
-    /// How many pairs there are likely to be, by the pairs of about `sample` of the left points, which are spread evenly over all; all
-    /// are counted if there are no more.
+    /// Estimates the number of pairs from the pairs of about `sample` left points, evenly spaced by id. The result is exact if there
+    /// are no more left points.
     ///
     /// ```
     /// use kauri::{Device, DistanceJoin};
@@ -93,7 +117,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`count`](Self::count).
+    /// The errors of [`count`](Self::count).
     pub fn estimate<P: Point<Coord = C>>(
         &self,
         device: &Device,
@@ -101,45 +125,51 @@ impl<C: Coord> DistanceJoin<C> {
         right: &[P],
         sample: usize,
     ) -> Result<u64> {
-        self.estimated(device, left, Some(right), Pairing::All, sample)
+        self.run_estimate(device, left, Some(right), Pairing::All, sample)
     }
 
-    /// [`estimate`](Self::estimate) of the pairs of two points of one set.
+    /// Estimates the number of pairs of two points of one set, as [`estimate`](Self::estimate).
     ///
     /// # Errors
-    /// Those of [`count`](Self::count).
+    /// The errors of [`count`](Self::count).
     pub fn self_estimate<P: Point<Coord = C>>(
         &self,
         device: &Device,
         points: &[P],
-        once: bool,
+        pairs: SelfPairs,
         sample: usize,
     ) -> Result<u64> {
-        self.estimated(device, points, None, of_one(once), sample)
+        self.run_estimate(device, points, None, pairs.pairing(), sample)
     }
 
-    /// The right points near each left point, a row of their ids each.
+    /// Finds the pairs: for each left point a row with the ids of the right points near it.
     ///
-    /// Ids of a row are in the order of cells, which is the same on every device. Memory: 4 bytes a pair, 8 a left point;
-    /// on the CPU, while it runs, up to 4 more a pair, but no more than 64 MiB or 128 bytes a left point.
+    /// The ids of a row are in the order of cells, on every device. Memory: 4 bytes per pair and 8 per left point; on the CPU, while it
+    /// runs, up to 4 more bytes per pair, limited to 64 MiB or 128 bytes per left point, whichever is larger.
     ///
     /// # Errors
-    /// Those of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
+    /// The errors of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
     pub fn rows<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Rows> {
-        self.found(device, left, Some(right), Pairing::All)
+        self.run_rows(device, left, Some(right), Pairing::All)
     }
 
-    /// The other points near each point of one set; if pairs are wanted `once`, those with a smaller id.
+    /// Finds the pairs of two points of one set: for each point a row with the ids of the other points near it.
     ///
     /// # Errors
-    /// Those of [`rows`](Self::rows).
-    pub fn self_rows<P: Point<Coord = C>>(&self, device: &Device, points: &[P], once: bool) -> Result<Rows> {
-        self.found(device, points, None, of_one(once))
+    /// The errors of [`rows`](Self::rows).
+    pub fn self_rows<P: Point<Coord = C>>(
+        &self,
+        device: &Device,
+        points: &[P],
+        pairs: SelfPairs,
+    ) -> Result<Rows> {
+        self.run_rows(device, points, None, pairs.pairing())
     }
 
-    /// The right points near each left point, as [`rows`](Self::rows), in batches, in order. There may be any number, also more than 2^32.
+    /// Finds the pairs as [`rows`](Self::rows), and delivers the rows in batches, in order. The number of pairs may exceed 2^32 and
+    /// memory.
     ///
-    /// Memory: that of [`Batches`]; of a GPU also the right points in the order of cells. The left points come and go.
+    /// Memory: that of [`Batches`]; on a GPU also the right points in the order of cells. The left points are uploaded batch by batch.
     ///
     /// ```
     /// use kauri::{Batches, Device, DistanceJoin};
@@ -156,63 +186,63 @@ impl<C: Coord> DistanceJoin<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`count`](Self::count), of points before any batch; [`Error::RowTooLarge`](crate::Error::RowTooLarge) for the first row
-    /// that a batch has no room for, when those before it have been delivered.
+    /// The errors of [`count`](Self::count), before any batch if they concern points; [`Error::RowTooLarge`](crate::Error::RowTooLarge)
+    /// for the first row that exceeds a batch, after the rows before it have been delivered.
     pub fn rows_batches<P: Point<Coord = C>>(
         &self,
         device: &Device,
         left: &[P],
         right: &[P],
         batches: &mut Batches<'_>,
-        look: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+        callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        self.delivered(device, left, Some(right), Pairing::All, batches, look)
+        self.run_batches(device, left, Some(right), Pairing::All, batches, callback)
     }
 
-    /// [`self_rows`](Self::self_rows) in batches, as [`rows_batches`](Self::rows_batches).
+    /// Finds the pairs as [`self_rows`](Self::self_rows), and delivers them in batches as [`rows_batches`](Self::rows_batches).
     ///
     /// # Errors
-    /// Those of [`rows_batches`](Self::rows_batches).
+    /// The errors of [`rows_batches`](Self::rows_batches).
     pub fn self_rows_batches<P: Point<Coord = C>>(
         &self,
         device: &Device,
         points: &[P],
-        once: bool,
+        pairs: SelfPairs,
         batches: &mut Batches<'_>,
-        look: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+        callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        self.delivered(device, points, None, of_one(once), batches, look)
+        self.run_batches(device, points, None, pairs.pairing(), batches, callback)
     }
 
-    fn delivered<P: Point<Coord = C>>(
+    fn run_batches<P: Point<Coord = C>>(
         &self,
         device: &Device,
         left: &[P],
         right: Option<&[P]>,
         pairing: Pairing,
         batches: &mut Batches<'_>,
-        mut look: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+        mut callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
         let _span = tracing::debug_span!("distance_join_batches", left = left.len()).entered();
-        let near = self.near::<P>(pairing)?;
-        with_sets(left, right, |coords| {
+        let params = self.params::<P>(pairing)?;
+        with_sides(left, right, |coords| {
             Delivery::run(batches, device, left.len(), |delivery| {
-                let show = &mut |first: usize, offsets: &[u64], ids: &[u32]| {
-                    look(RowsBatch::new(first, offsets, ids))
+                let visit = &mut |first_row: usize, offsets: &[u64], ids: &[u32]| {
+                    callback(RowsBatch::new(first_row, offsets, ids))
                 };
                 match device.gpu() {
-                    None => cpu::deliver(P::DIMS, coords, &near, delivery, show),
-                    Some(gpu) => gpu::deliver(gpu, P::DIMS, coords, &near, delivery, show),
+                    None => cpu::deliver(P::DIMS, coords, &params, delivery, visit),
+                    Some(gpu) => gpu::deliver(gpu, P::DIMS, coords, &params, delivery, visit),
                 }
             })
         })
     }
 
-    /// [`count`](Self::count) of sets of points of type `P` in the memory of a GPU, or of the left one with itself, each pair both
-    /// ways. Coordinates have to be finite, which nobody checks.
+    /// Counts the pairs of two sets of points of type `P` in the memory of a GPU, or of the left set with itself, each pair in both
+    /// directions. Coordinates must be finite; this is not checked.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and those of [`count`](Self::count) that are not of points.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`count`](Self::count) that do not concern points.
     pub fn count_on<P: Point<Coord = C>>(
         &self,
         stream: &Stream,
@@ -220,15 +250,16 @@ impl<C: Coord> DistanceJoin<C> {
         left: &Buffer<C>,
         right: Option<&Buffer<C>>,
     ) -> Result<u64> {
-        let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        let sets = sets_on(stream, P::DIMS, left, right)?;
-        gpu::count(stream, workspace, P::DIMS, sets, &near)
+        let params = self.params::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
+        let sets = sides_on_device(stream, P::DIMS, left, right)?;
+        gpu::count(stream, workspace, P::DIMS, sets, &params)
     }
 
-    /// [`rows`](Self::rows) of sets in the memory of a GPU, as offsets and ids there; as [`count_on`](Self::count_on).
+    /// Finds the pairs of sets as in [`count_on`](Self::count_on). Returns the offsets and ids of [`rows`](Self::rows) in the memory of
+    /// the GPU.
     ///
     /// # Errors
-    /// Those of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
+    /// The errors of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
     pub fn rows_on<P: Point<Coord = C>>(
         &self,
         stream: &Stream,
@@ -236,12 +267,12 @@ impl<C: Coord> DistanceJoin<C> {
         left: &Buffer<C>,
         right: Option<&Buffer<C>>,
     ) -> Result<(Buffer<u64>, Buffer<u32>)> {
-        let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        let sets = sets_on(stream, P::DIMS, left, right)?;
-        gpu::rows(stream, workspace, P::DIMS, sets, &near)
+        let params = self.params::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
+        let sets = sides_on_device(stream, P::DIMS, left, right)?;
+        gpu::rows(stream, workspace, P::DIMS, sets, &params)
     }
 
-    fn estimated<P: Point<Coord = C>>(
+    fn run_estimate<P: Point<Coord = C>>(
         &self,
         device: &Device,
         left: &[P],
@@ -249,15 +280,15 @@ impl<C: Coord> DistanceJoin<C> {
         pairing: Pairing,
         sample: usize,
     ) -> Result<u64> {
-        let near = self.near::<P>(pairing)?;
-        with_sets(left, right, |[set, rows_of]| {
-            let sample = Sample::new(P::DIMS, rows_of, sample, &near)?;
-            let count = count_in(device, P::DIMS, [set, &sample.coords], &sample.near(&near))?;
-            Ok(sample.of_all(count, left.len()))
+        let params = self.params::<P>(pairing)?;
+        with_sides(left, right, |[build, probe]| {
+            let sample = Sample::new(P::DIMS, probe, sample, &params)?;
+            let count = count_pairs(device, P::DIMS, [build, &sample.coords], &sample.params(&params))?;
+            Ok(sample.extrapolate(count, left.len()))
         })
     }
 
-    fn counted<P: Point<Coord = C>>(
+    fn run_count<P: Point<Coord = C>>(
         &self,
         device: &Device,
         left: &[P],
@@ -265,11 +296,11 @@ impl<C: Coord> DistanceJoin<C> {
         pairing: Pairing,
     ) -> Result<u64> {
         let _span = tracing::debug_span!("distance_join_count", left = left.len()).entered();
-        let near = self.near::<P>(pairing)?;
-        with_sets(left, right, |coords| count_in(device, P::DIMS, coords, &near))
+        let params = self.params::<P>(pairing)?;
+        with_sides(left, right, |coords| count_pairs(device, P::DIMS, coords, &params))
     }
 
-    fn found<P: Point<Coord = C>>(
+    fn run_rows<P: Point<Coord = C>>(
         &self,
         device: &Device,
         left: &[P],
@@ -277,14 +308,14 @@ impl<C: Coord> DistanceJoin<C> {
         pairing: Pairing,
     ) -> Result<Rows> {
         let _span = tracing::debug_span!("distance_join_rows", left = left.len()).entered();
-        let near = self.near::<P>(pairing)?;
-        with_sets(left, right, |coords| match device.gpu() {
-            None => cpu::rows(P::DIMS, coords, &near),
+        let params = self.params::<P>(pairing)?;
+        with_sides(left, right, |coords| match device.gpu() {
+            None => cpu::rows(P::DIMS, coords, &params),
             Some(gpu) => {
                 let stream = Stream::new(gpu)?;
-                let sets = Uploaded::new(&stream, coords, near.is_one())?;
+                let sets = UploadedSides::new(&stream, coords, params.is_self_join())?;
                 let mut workspace = Workspace::new(gpu);
-                let (offsets, ids) = gpu::rows(&stream, &mut workspace, P::DIMS, sets.slices(), &near)?;
+                let (offsets, ids) = gpu::rows(&stream, &mut workspace, P::DIMS, sets.slices(), &params)?;
                 let (count, bytes) = (ids.len() as u64, (ids.len() * size_of::<u32>()) as u64);
                 memory::check(bytes, "pairs of a join").map_err(|error| error.of_result(count, bytes))?;
                 Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
@@ -292,68 +323,40 @@ impl<C: Coord> DistanceJoin<C> {
         })
     }
 
-    pub(super) fn near<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<Near<C>> {
-        Ok(Near { lookup: self.lookup, ..Near::new::<P>(self.epsilon, self.norm, self.curve, pairing)? })
+    pub(super) fn params<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<JoinParams<C>> {
+        let params = JoinParams::new::<P>(self.epsilon, self.norm, self.curve, pairing)?;
+        Ok(JoinParams { lookup: self.lookup, ..params })
     }
 }
 
-/// Counts the pairs of sets in host memory.
-fn count_in<C: Coord>(device: &Device, dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Result<u64> {
-    let Some(gpu) = device.gpu() else { return cpu::count(dims, coords, near) };
-    let stream = Stream::new(gpu)?;
-    let sets = Uploaded::new(&stream, coords, near.is_one())?;
-    gpu::count(&stream, &mut Workspace::new(gpu), dims, sets.slices(), near)
-}
-
-fn of_one(once: bool) -> Pairing {
-    if once { Pairing::Once } else { Pairing::Both }
-}
-
-/// Calls `run` with the coordinates of the set that is looked in, the right one, and of the set that has the rows, the left one.
-pub(super) fn with_sets<P: Point, R>(
-    left: &[P],
-    right: Option<&[P]>,
-    run: impl FnOnce([&[P::Coord]; 2]) -> Result<R>,
-) -> Result<R> {
-    check_count(left.len())?;
-    let rows = checked_coordinates(left, if right.is_some() { "left point" } else { "point" })?;
-    match right {
-        None => run([&rows, &rows]),
-        Some(right) => {
-            check_count(right.len())?;
-            run([&checked_coordinates(right, "right point")?, &rows])
-        }
-    }
-}
-
-/// Sets that were brought to the device; one if both are the same.
-struct Uploaded<C> {
-    of_rows: Buffer<C>,
-    other: Option<Buffer<C>>,
-}
-
-impl<C: Coord> Uploaded<C> {
-    fn new(stream: &Stream, coords: [&[C]; 2], is_one: bool) -> Result<Self> {
-        let buffer = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
-        let other = if is_one { None } else { Some(buffer(coords[0])?) };
-        Ok(Self { of_rows: buffer(coords[1])?, other })
-    }
-
-    fn slices(&self) -> [cuda_std::mem::Slice<'_, C>; 2] {
-        [self.other.as_ref().unwrap_or(&self.of_rows).slice(), self.of_rows.slice()]
-    }
-}
-
-/// Sets in the memory of a GPU: the one that is looked in, and the one that has the rows.
-pub(super) fn sets_on<'a, C: Coord>(
-    stream: &Stream,
+/// Counts the pairs of sets in host memory, given as [build, probe].
+fn count_pairs<C: Coord>(
+    device: &Device,
     dims: usize,
-    left: &'a Buffer<C>,
-    right: Option<&'a Buffer<C>>,
-) -> Result<[cuda_std::mem::Slice<'a, C>; 2]> {
-    for set in [left, right.unwrap_or(left)] {
-        check_count(set.len() / dims)?;
-        set.check(stream, "coordinates of the points", set.len() / dims * dims)?;
+    coords: [&[C]; 2],
+    params: &JoinParams<C>,
+) -> Result<u64> {
+    let Some(gpu) = device.gpu() else { return cpu::count(dims, coords, params) };
+    let stream = Stream::new(gpu)?;
+    let sets = UploadedSides::new(&stream, coords, params.is_self_join())?;
+    gpu::count(&stream, &mut Workspace::new(gpu), dims, sets.slices(), params)
+}
+
+/// The two sides of a join on the device.
+struct UploadedSides<C> {
+    /// `None` if a set is joined with itself.
+    build: Option<Buffer<C>>,
+    probe: Buffer<C>,
+}
+
+impl<C: Coord> UploadedSides<C> {
+    fn new(stream: &Stream, [build, probe]: [&[C]; 2], is_self_join: bool) -> Result<Self> {
+        let buffer = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
+        let build = if is_self_join { None } else { Some(buffer(build)?) };
+        Ok(Self { build, probe: buffer(probe)? })
     }
-    Ok([right.unwrap_or(left).slice(), left.slice()])
+
+    fn slices(&self) -> [Slice<'_, C>; 2] {
+        [self.build.as_ref().unwrap_or(&self.probe).slice(), self.probe.slice()]
+    }
 }

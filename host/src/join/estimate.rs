@@ -1,54 +1,54 @@
-//! How many pairs a join is likely to have, by those of a uniform sample of its rows (Gowanlock, Karsin 2018, *GPU accelerated self-join
-//! for the distance similarity metric*).
+//! Estimates the number of pairs of a join from the pairs of a uniform sample of its rows (Gowanlock, Karsin 2018, *GPU accelerated
+//! self-join for the distance similarity metric*).
 
-use super::Near;
+use super::params::JoinParams;
 use crate::error::Result;
 use crate::memory;
 use kauri_kernels::join::cells::Pairing;
 
-/// Rows that are counted before batches are made.
+/// Rows of the sample that is counted before the first batch.
 pub(super) const ROWS: usize = 1 << 12;
 
-/// Every so many-th row of a join.
+/// A sample of the rows of a join at a fixed stride.
 pub(super) struct Sample<C> {
-    /// The coordinates of their points.
+    /// The coordinates of the points of the rows.
     pub(super) coords: Vec<C>,
     num_rows: u64,
     pairing: Pairing,
 }
 
 impl<C: Copy> Sample<C> {
-    /// About `most` rows, or all.
+    /// Takes about `max_rows` rows, or all if there are no more.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(super) fn new(dims: usize, rows_of: &[C], most: usize, near: &Near<C>) -> Result<Self> {
-        let stride = (rows_of.len() / dims).div_ceil(most.max(1)).max(1);
-        let strides = rows_of.chunks(dims * stride);
+    pub(super) fn new(dims: usize, probe: &[C], max_rows: usize, params: &JoinParams<C>) -> Result<Self> {
+        let stride = (probe.len() / dims).div_ceil(max_rows.max(1)).max(1);
+        let strides = probe.chunks(dims * stride);
         let mut coords = memory::vec_with_capacity(strides.len() * dims, "a sample of a join")?;
         strides.for_each(|points| coords.extend_from_slice(&points[..dims]));
         let num_rows = (coords.len() / dims) as u64;
-        Ok(Self { coords, num_rows, pairing: near.pairing })
+        Ok(Self { coords, num_rows, pairing: params.pairing })
     }
 
-    /// What is near the points of the sample, of which nobody knows that they are of the set.
-    pub(super) fn near(&self, near: &Near<C>) -> Near<C> {
-        Near { pairing: Pairing::All, ..*near }
+    /// Returns the parameters of the join of a set with the sample, in which ids of the sample are not those of the set.
+    pub(super) fn params(&self, params: &JoinParams<C>) -> JoinParams<C> {
+        JoinParams { pairing: Pairing::All, ..*params }
     }
 
-    /// Rows, and how many items so many are likely to have, by the pairs that were counted with all points.
+    /// Returns the number of rows of the sample and of their pairs, from the `count` of pairs with all points of the set.
     pub(super) fn rows_with_items(&self, count: u64) -> (u64, u64) {
-        // Every point is near itself, and of two points one is the lesser.
+        // In a self join every point has been counted with itself, and one half of the other pairs has the smaller id first.
         let items = match self.pairing {
-            Pairing::All | Pairing::Turned => count,
+            Pairing::All | Pairing::Swapped => count,
             Pairing::Both => count.saturating_sub(self.num_rows),
             Pairing::Once => count.saturating_sub(self.num_rows).div_ceil(2),
         };
         (self.num_rows, items)
     }
 
-    /// How many pairs all rows are likely to have.
-    pub(super) fn of_all(&self, count: u64, num_rows: usize) -> u64 {
+    /// Extrapolates the `count` of pairs of the sample to `num_rows` rows.
+    pub(super) fn extrapolate(&self, count: u64, num_rows: usize) -> u64 {
         let (rows, items) = self.rows_with_items(count);
         let all = u128::from(items) * num_rows as u128;
         u64::try_from(all.checked_div(rows.into()).unwrap_or(0)).unwrap_or(u64::MAX)

@@ -1,32 +1,33 @@
-//! The grid of two sets.
+//! Computes the grid of a join from the bounding boxes of its sets.
 
-use super::Near;
+use super::params::JoinParams;
 use kauri_kernels::join::grid::Grid;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
 
-/// A grid over what is near both sets, and whether all points are in it.
+/// A grid over the region where pairs are possible.
 pub(super) struct GridOf<const D: usize> {
     pub(super) grid: Grid<D>,
+    /// True if all points of both sets are in the grid.
     pub(super) has_all: bool,
 }
 
-/// The grid of two sets in boxes of these corners; nothing if no point of one can be near one of the other.
+/// Returns the grid for sets with these bounding boxes, or `None` if no pair is possible.
 pub(super) fn grid_of<C: Coord, const D: usize>(
     dims: usize,
     left: [[C; D]; 2],
     right: [[C; D]; 2],
-    near: &Near<C>,
+    params: &JoinParams<C>,
 ) -> Option<GridOf<D>> {
-    let reach = reach(near);
+    let reach = reach(params);
     let (mut low, mut high, mut has_all) = ([0.0; D], [0.0; D], true);
     for axis in 0..dims {
         let [lows, highs] = [0, 1].map(|corner| [left[corner][axis], right[corner][axis]].map(Coord::to_f64));
-        // A little more than the distance, for what is rounded.
+        // A little more than the distance, because of rounding.
         let beyond = reach * (1.0 + 1e-6);
         low[axis] = f64::max(lows[0], lows[1]) - beyond;
         high[axis] = f64::min(highs[0], highs[1]) + beyond;
-        // No farther than there are points.
+        // The grid ends where the points end.
         low[axis] = low[axis].next_down().max(f64::min(lows[0], lows[1]));
         high[axis] = high[axis].next_up().min(f64::max(highs[0], highs[1]));
         if low[axis] > high[axis] {
@@ -34,14 +35,14 @@ pub(super) fn grid_of<C: Coord, const D: usize>(
         }
         has_all &= low[axis] <= f64::min(lows[0], lows[1]) && high[axis] >= f64::max(highs[0], highs[1]);
     }
-    Some(GridOf { grid: Grid::new(dims, low, high, reach, near.curve), has_all })
+    Some(GridOf { grid: Grid::new(dims, low, high, reach, params.curve), has_all })
 }
 
-/// How far apart on an axis points may be that are near each other.
-pub(super) fn reach<C: Coord>(near: &Near<C>) -> f64 {
-    let bound = near.bound.to_f64();
-    match near.norm {
-        // Squares below the least normal number, 2^-126 and 2^-1022, are rounded much, or nothing.
+/// Returns the largest difference of two near points along an axis.
+pub(super) fn reach<C: Coord>(params: &JoinParams<C>) -> f64 {
+    let bound = params.bound.to_f64();
+    match params.norm {
+        // Squares below the least normal number, 2^-126 or 2^-1022, lose precision or underflow to 0.
         Norm::Euclidean => {
             bound.sqrt().max(if size_of::<C>() == 4 { 2_f64.powi(-63) } else { 2_f64.powi(-511) })
         }

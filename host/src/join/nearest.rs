@@ -1,7 +1,8 @@
-//! The nearest points of one set for each point of another.
+//! The k-nearest-neighbor join: the nearest points of one set for each point of another.
 
-use super::distance::sets_on;
-use super::{Curve, Near, Norm, checked_sets, gpu};
+use super::gpu;
+use super::params::JoinParams;
+use super::sets::{checked_sets, sides_on_device};
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
@@ -9,23 +10,25 @@ use crate::memory;
 use crate::point::Point;
 use crate::query::{DeviceQueries, Neighbors, QueryOptions, SpatialIndex};
 use kauri_kernels::join::cells::Pairing;
-use kauri_kernels::join::curve::MAX_DIMS;
+use kauri_kernels::join::curve::{Curve, MAX_DIMS};
+use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::Norm;
 
-/// What the nearest points are found by; they are the same.
+/// The index that a k-nearest-neighbor join searches. Results do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KnnIndex {
-    /// [`Grid`](Self::Grid) if there is a distance and few points are near, [`Tree`](Self::Tree) otherwise.
+    /// [`Grid`](Self::Grid) for a join within a distance that few points are within, [`Tree`](Self::Tree) otherwise.
     #[default]
     Auto,
     /// A [`KdTree`] over the left points.
     Tree,
-    /// Cells as long as the distance, on a GPU; without a distance, on the CPU and for more than 6 dimensions a tree.
+    /// On a GPU, a grid whose cells are as long as the distance. Without a distance, on the CPU and for more than 6 dimensions, a tree.
     Grid,
 }
 
-/// The `k` nearest left points of each right point, maybe only those within a distance.
+/// K-nearest-neighbor join: the `k` nearest left points of each right point, optionally within a distance.
 ///
 /// ```
 /// use kauri::join::KnnJoin;
@@ -46,53 +49,53 @@ pub struct KnnJoin<C> {
 }
 
 impl<C: Coord> KnnJoin<C> {
-    /// The `k` nearest, however far.
+    /// Creates a join with the `k` nearest points at any distance.
     pub fn new(k: usize) -> Self {
         Self { k, within: None, norm: Norm::Euclidean, index: KnnIndex::Auto }
     }
 
-    /// Only points up to this distance, inclusive; for [`LonLat`](crate::LonLat) in meters.
+    /// Limits the join to points within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
     pub fn within(mut self, epsilon: C) -> Self {
         self.within = Some(epsilon);
         self
     }
 
-    /// With distances by this norm.
+    /// Sets the norm of distances.
     pub fn norm(mut self, norm: Norm) -> Self {
         self.norm = norm;
         self
     }
 
-    /// By this index.
+    /// Sets the index to search.
     pub fn index(mut self, index: KnnIndex) -> Self {
         self.index = index;
         self
     }
 
-    /// Joins two sets: a row a right point, as [`SpatialIndex::nearest`] gives it.
+    /// Joins two sets. The result has a row for each right point, as [`SpatialIndex::nearest`] returns it.
     ///
     /// # Errors
-    /// Those of points as of [`KdTree::build`]; [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative
+    /// The errors of [`KdTree::build`] for points; [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative
     /// or NaN; [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn run<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Neighbors<P>> {
         let _span =
             tracing::debug_span!("knn_join", k = self.k, left = left.len(), right = right.len()).entered();
-        if let (Some(near), Some(gpu)) = (self.near_by_grid::<P>()?, device.gpu())
-            && let Some(found) = self.by_grid(&Stream::new(gpu)?, &near, left, right)?
+        if let (Some(params), Some(gpu)) = (self.grid_params::<P>()?, device.gpu())
+            && let Some(neighbors) = self.run_by_grid(&Stream::new(gpu)?, &params, left, right)?
         {
-            return Ok(found);
+            return Ok(neighbors);
         }
         let tree = KdTree::build(device, left, &KdTreeOptions::default())?;
         tree.nearest_with(right, self.k, &self.options())
     }
 
-    /// Joins two sets of points of type `P` in the memory of a GPU: ids, and distances as an index compares them (their squares under
-    /// the Euclidean norm), in a row of `k` a right point, padded with `u32::MAX` and infinity.
+    /// Joins two sets of points of type `P` in the memory of a GPU. Returns ids and distances (squared under the Euclidean norm), a row of
+    /// `k` for each right point, padded with `u32::MAX` and infinity.
     ///
-    /// Coordinates have to be finite, which nobody checks.
+    /// Coordinates must be finite; this is not checked.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and those of [`run`](Self::run) that are not of points.
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`run`](Self::run) that do not concern points.
     pub fn run_on<P: Point<Coord = C>>(
         &self,
         stream: &Stream,
@@ -100,12 +103,12 @@ impl<C: Coord> KnnJoin<C> {
         left: &Buffer<C>,
         right: &Buffer<C>,
     ) -> Result<(Buffer<u32>, Buffer<C>)> {
-        let sets = sets_on(stream, P::DIMS, right, Some(left))?;
-        if let Some(near) = self.near_by_grid::<P>()?
-            && let Some(found) =
-                gpu::nearest(stream, workspace, P::DIMS, sets, &near, self.k, self.is_grid())?
+        let sides = sides_on_device(stream, P::DIMS, right, Some(left))?;
+        if let Some(params) = self.grid_params::<P>()?
+            && let Some(rows) =
+                gpu::nearest(stream, workspace, P::DIMS, sides, &params, self.k, self.max_density())?
         {
-            return Ok(found);
+            return Ok(rows);
         }
         let tree = KdTree::<P>::build_on(stream, workspace, left, &KdTreeOptions::default())?;
         let prepared = tree.prepare(stream, &self.options())?;
@@ -117,28 +120,32 @@ impl<C: Coord> KnnJoin<C> {
         Ok((ids, dist2))
     }
 
-    /// What is near, if a grid may be taken.
-    fn near_by_grid<P: Point<Coord = C>>(&self) -> Result<Option<Near<C>>> {
+    /// Returns the parameters of a join by a grid, if a grid is possible.
+    fn grid_params<P: Point<Coord = C>>(&self) -> Result<Option<JoinParams<C>>> {
         // Kernels have a 32-bit k.
-        let is_k = self.k > 0 && u32::try_from(self.k).is_ok();
-        let is_asked = P::DIMS <= MAX_DIMS && is_k && self.index != KnnIndex::Tree;
-        let near = |epsilon| Near::of::<P>(epsilon, self.norm, Curve::Linear, Pairing::All);
-        self.within.filter(|_| is_asked).map(near).transpose()
+        let is_k_valid = self.k > 0 && u32::try_from(self.k).is_ok();
+        let may_use_grid = P::DIMS <= MAX_DIMS && is_k_valid && self.index != KnnIndex::Tree;
+        self.within.filter(|_| may_use_grid).map(|epsilon| self.params::<P>(epsilon)).transpose()
     }
 
-    fn is_grid(&self) -> bool {
-        self.index == KnnIndex::Grid
+    pub(super) fn params<P: Point<Coord = C>>(&self, epsilon: C) -> Result<JoinParams<C>> {
+        JoinParams::of_any_dims::<P>(epsilon, self.norm, Curve::Linear, Pairing::All)
+    }
+
+    /// Returns the largest average number of points in the cells around a point for which a grid is searched.
+    fn max_density(&self) -> f64 {
+        if self.index == KnnIndex::Grid { f64::INFINITY } else { JOIN.nearest_by_cells_to(self.k) }
     }
 
     fn options<P: Point<Coord = C>>(&self) -> QueryOptions<P> {
         QueryOptions { radius: self.within, norm: self.norm, ..QueryOptions::default() }
     }
 
-    /// By cells, unless a tree takes less.
-    fn by_grid<P: Point<Coord = C>>(
+    /// Joins sets in host memory by a grid on a GPU, or returns `None` if a tree is faster.
+    fn run_by_grid<P: Point<Coord = C>>(
         &self,
         stream: &Stream,
-        near: &Near<C>,
+        params: &JoinParams<C>,
         left: &[P],
         right: &[P],
     ) -> Result<Option<Neighbors<P>>> {
@@ -146,9 +153,9 @@ impl<C: Coord> KnnJoin<C> {
         let buffer = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
         let sets = [buffer(&coords[0])?, buffer(&coords[1])?];
         let mut workspace = Workspace::new(stream.gpu());
-        let slices = [sets[0].slice(), sets[1].slice()];
-        let found = gpu::nearest(stream, &mut workspace, P::DIMS, slices, near, self.k, self.is_grid())?;
-        let Some((ids, dist2)) = found else { return Ok(None) };
+        let sides = [sets[0].slice(), sets[1].slice()];
+        let rows = gpu::nearest(stream, &mut workspace, P::DIMS, sides, params, self.k, self.max_density())?;
+        let Some((ids, dist2)) = rows else { return Ok(None) };
         let bytes = ids.len() as u64 * (size_of::<u32>() + size_of::<C>()) as u64;
         memory::check(bytes, "nearest points").map_err(|error| error.of_result(ids.len() as u64, bytes))?;
         Ok(Some(Neighbors::new(right.len(), self.k, ids.to_vec(stream)?, dist2.to_vec(stream)?)))

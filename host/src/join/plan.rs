@@ -1,50 +1,53 @@
-//! What a join will do and the memory that it takes, before it runs.
+//! Plans of joins: method and memory, before a join runs.
 
-use super::distance::with_sets;
-use super::gpu::{Needs, Planned};
-use super::{
-    DistanceJoin, KnnIndex, KnnJoin, Near, Score, Scored, Strategy, TopKDistanceJoin, checked_sets, cpu,
-};
+use super::cpu;
+use super::distance::DistanceJoin;
+use super::gpu::{MemoryPlan, TopKPlan};
+use super::nearest::{KnnIndex, KnnJoin};
+use super::params::JoinParams;
+use super::scored::{Score, Scored};
+use super::sets::{checked_sets, with_sides};
+use super::strategy::Strategy;
+use super::top_k::TopKDistanceJoin;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::point::Point;
 use kauri_kernels::join::cells::Pairing;
-use kauri_kernels::join::curve::{Curve, MAX_DIMS};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 use std::fmt;
 
-/// What a join will do, and the memory that it takes. The text of it has a line for each.
+/// The method and the memory of a join. Its text has a line for each field.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct JoinPlan {
     /// The device, as text.
     pub device: String,
-    /// Points of the left and the right set.
+    /// Number of points of the left and the right set.
     pub num_points: [usize; 2],
-    /// Number of cells of the grid, of which many may be empty, and bits of their codes; nothing if there is no grid, or no two points can
-    /// be near each other.
+    /// Number of cells of the grid, many of which may be empty, and bits of their codes; `None` without a grid, or if no pair is possible.
     pub grid: Option<(f64, u32)>,
-    /// How pairs are found.
+    /// How the pairs are found.
     pub method: JoinMethod,
-    /// Bytes of the sets in the device's memory; on the CPU, of those whose coordinates are converted.
+    /// Bytes of the sets in device memory; on the CPU, bytes of converted coordinates.
     pub input_bytes: u64,
-    /// Most temporary bytes beside them: on a GPU no more than that, on the CPU about that.
+    /// Temporary bytes besides the sets: on a GPU an upper bound, on the CPU an estimate.
     pub temp_bytes: u64,
-    /// Bytes for each pair within the distance that come to these: how many there are is not known before.
+    /// Further bytes per pair within the distance; the number of pairs is not known in advance.
     pub pair_bytes: u64,
 }
 
-/// How pairs are found.
+/// How a join finds its pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinMethod {
-    /// The best of them, by this strategy.
+    /// A top-k distance join by this strategy.
     Best(Strategy),
-    /// By the cells of a grid.
+    /// A grid.
     Cells,
-    /// By a [`KdTree`] over the left points.
+    /// A [`KdTree`] over the left points.
     Tree,
 }
 
@@ -85,7 +88,7 @@ impl fmt::Display for JoinPlan {
     }
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes with a binary unit.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -100,66 +103,78 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Sets whose join is planned.
-struct Sets<C> {
+/// The sets of a join to plan.
+struct PlannedSets<C> {
     device: String,
     num_points: [usize; 2],
     dims: usize,
-    needs: Needs,
+    memory: MemoryPlan,
     is_on_gpu: bool,
     is_converted: bool,
     coord: std::marker::PhantomData<C>,
 }
 
-impl<C: Coord> Sets<C> {
-    fn new<P: Point<Coord = C>>(device: &Device, [left, right]: [&[P]; 2], near: &Near<C>) -> Result<Self> {
+impl<C: Coord> PlannedSets<C> {
+    fn new<P: Point<Coord = C>>(
+        device: &Device,
+        [left, right]: [&[P]; 2],
+        params: &JoinParams<C>,
+    ) -> Result<Self> {
         let [left, right] = checked_sets(left, right)?;
-        Ok(Self::of::<P>(device, [&left, &right], near))
+        Ok(Self::of_coordinates::<P>(device, [&left, &right], params))
     }
 
-    /// Of checked coordinates.
-    fn of<P: Point<Coord = C>>(device: &Device, coords: [&[C]; 2], near: &Near<C>) -> Self {
+    /// Takes validated coordinates.
+    fn of_coordinates<P: Point<Coord = C>>(
+        device: &Device,
+        coords: [&[C]; 2],
+        params: &JoinParams<C>,
+    ) -> Self {
         Self {
             device: device.to_string(),
             num_points: coords.map(|coords| coords.len() / P::DIMS),
             dims: P::DIMS,
-            needs: Needs::new(P::DIMS, coords, near),
+            memory: MemoryPlan::new(P::DIMS, coords, params),
             is_on_gpu: !device.is_cpu(),
             is_converted: P::CONVERTED,
             coord: std::marker::PhantomData,
         }
     }
 
-    /// A plan by these methods and bytes of a GPU.
-    fn plan(self, method: JoinMethod, is_one: bool, score_bytes: usize, [temp, pair]: [u64; 2]) -> JoinPlan {
-        let Self { device, num_points, dims, needs, .. } = self;
+    /// Returns the plan of a join by a method, which takes `temp_bytes` on a GPU. `num_sets` is 1 for a self join.
+    fn plan(
+        self,
+        method: JoinMethod,
+        num_sets: usize,
+        score_bytes: usize,
+        [temp_bytes, pair_bytes]: [u64; 2],
+    ) -> JoinPlan {
+        let Self { device, num_points, dims, memory, .. } = self;
         let point_bytes = dims * size_of::<C>();
-        let sets = if is_one { &num_points[..1] } else { &num_points };
         let copied = if self.is_on_gpu || self.is_converted { point_bytes } else { 0 };
         let copied = copied + if self.is_on_gpu { score_bytes } else { 0 };
         let bytes = |of_point: usize, len: usize| (len as u64).saturating_mul(of_point as u64);
-        // Code, id and coordinates of each point in the order of cells, its score; what is sorted, of one set at a time; and the trees of
-        // crowded cells, to which all left points may belong.
+        // Code, id, coordinates and score of each point in the order of cells; the pairs to sort, of one set at a time; and the trees of
+        // overfull cells, which may contain all points of the build side.
         let in_order =
             size_of::<u64>() + size_of::<u32>() + point_bytes + if score_bytes > 0 { 8 } else { 0 };
         let sorted = bytes(size_of::<(u64, u32)>(), num_points[0].max(num_points[1]));
-        let crowds = bytes(cpu::crowd_bytes::<C>(dims), num_points[0]);
-        let on_cpu = num_points.iter().map(|&len| bytes(in_order, len)).sum::<u64>() + sorted + crowds;
+        let trees = bytes(cpu::tree_bytes::<C>(dims), num_points[0]);
+        let on_cpu = num_points.iter().map(|&len| bytes(in_order, len)).sum::<u64>() + sorted + trees;
         JoinPlan {
             device,
             num_points,
-            // A nested loop has none.
-            grid: needs.grid().filter(|_| method != JoinMethod::Best(Strategy::NestedLoop)),
+            grid: memory.grid().filter(|_| method != JoinMethod::Best(Strategy::NestedLoop)),
             method: if self.is_on_gpu { method } else { JoinMethod::Cells },
-            input_bytes: sets.iter().map(|&len| bytes(copied, len)).sum(),
-            temp_bytes: if self.is_on_gpu { temp } else { on_cpu },
-            pair_bytes: pair,
+            input_bytes: num_points[..num_sets].iter().map(|&len| bytes(copied, len)).sum(),
+            temp_bytes: if self.is_on_gpu { temp_bytes } else { on_cpu },
+            pair_bytes,
         }
     }
 }
 
 impl<C: Coord> TopKDistanceJoin<C> {
-    /// What [`run`](Self::run) will do with these sets. O(n), on the CPU, nothing is allocated on the device.
+    /// Plans [`run`](Self::run) with these sets. Takes O(n) time on the CPU and no device memory.
     ///
     /// ```
     /// use kauri::join::{Scored, TopKDistanceJoin};
@@ -173,22 +188,23 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`run`](Self::run) that are of points, distance and weights.
+    /// The errors of [`run`](Self::run) that concern points, distance and weights.
     pub fn plan<P: Point<Coord = C>, S: Score>(
         &self,
         device: &Device,
         left: Scored<'_, P, S>,
         right: Scored<'_, P, S>,
     ) -> Result<JoinPlan> {
-        let (near, scoring) = (self.near::<P>()?, self.scoring::<S>()?);
-        let sets = Sets::new(device, [left.points(), right.points()], &near)?;
-        let (k, strategy, result_bytes, best_points) = self.wanted();
-        let planned = Planned { k, strategy, result_bytes, best_points, scoring: &scoring, of: S::TYPE };
-        let (strategy, temp) = sets.needs.of_best::<C>(&planned)?;
-        // All pairs, and as much again where they are sorted.
-        let has_all = sets.is_on_gpu && strategy == Strategy::Filter;
-        let pair = if has_all { 2 * size_of::<Bits128>() as u64 } else { 0 };
-        let mut plan = sets.plan(JoinMethod::Best(strategy), false, size_of::<S>(), [temp, pair]);
+        let (params, scoring) = (self.params::<P>()?, self.scoring::<S>()?);
+        let sets = PlannedSets::new(device, [left.points(), right.points()], &params)?;
+        let &Self { k, strategy, result_bytes, best_points, .. } = self;
+        let top_k =
+            TopKPlan { k, strategy, result_bytes, best_points, scoring: &scoring, score_type: S::TYPE };
+        let (strategy, temp_bytes) = sets.memory.of_top_k::<C>(&top_k)?;
+        // All pairs, and a second copy where they are sorted.
+        let has_all_pairs = sets.is_on_gpu && strategy == Strategy::Filter;
+        let pair_bytes = if has_all_pairs { 2 * size_of::<Bits128>() as u64 } else { 0 };
+        let mut plan = sets.plan(JoinMethod::Best(strategy), 2, size_of::<S>(), [temp_bytes, pair_bytes]);
         if device.is_cpu() {
             plan.temp_bytes = plan.temp_bytes.saturating_add(cpu::best_bytes(k, plan.num_points));
         }
@@ -197,47 +213,46 @@ impl<C: Coord> TopKDistanceJoin<C> {
 }
 
 impl<C: Coord> DistanceJoin<C> {
-    /// What [`rows`](Self::rows) will do with these sets, or [`self_rows`](Self::self_rows) with one; see
-    /// [`TopKDistanceJoin::plan`].
+    /// Plans [`rows`](Self::rows) with these sets, or [`self_rows`](Self::self_rows) with one; see [`TopKDistanceJoin::plan`].
     ///
     /// # Errors
-    /// Those of [`rows`](Self::rows) that are of points and distance.
+    /// The errors of [`rows`](Self::rows) that concern points and distance.
     pub fn plan<P: Point<Coord = C>>(
         &self,
         device: &Device,
         left: &[P],
         right: Option<&[P]>,
     ) -> Result<JoinPlan> {
-        let near = self.near::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        let sets = with_sets(left, right, |coords| Ok(Sets::of::<P>(device, coords, &near)))?;
-        let is_one = right.is_none();
-        let temp = sets.needs.of_pairs::<C>(is_one, true);
-        // The CPU has the ids of short rows twice for a while.
-        let pair = if device.is_cpu() { 2 } else { 1 } * size_of::<u32>() as u64;
-        let mut plan = sets.plan(JoinMethod::Cells, is_one, 0, [temp, pair]);
+        let params = self.params::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
+        let sets =
+            with_sides(left, right, |coords| Ok(PlannedSets::of_coordinates::<P>(device, coords, &params)))?;
+        let temp_bytes = sets.memory.of_rows::<C>(params.is_self_join());
+        // The CPU keeps two copies of the ids of short rows while it runs.
+        let pair_bytes = if device.is_cpu() { 2 } else { 1 } * size_of::<u32>() as u64;
+        let num_sets = if right.is_some() { 2 } else { 1 };
+        let mut plan = sets.plan(JoinMethod::Cells, num_sets, 0, [temp_bytes, pair_bytes]);
         plan.num_points.reverse();
         Ok(plan)
     }
 }
 
 impl<C: Coord> KnnJoin<C> {
-    /// What [`run`](Self::run) will do with these sets; see [`TopKDistanceJoin::plan`].
+    /// Plans [`run`](Self::run) with these sets; see [`TopKDistanceJoin::plan`].
     ///
     /// # Errors
-    /// Those of [`run`](Self::run) that are of points and distance.
+    /// The errors of [`run`](Self::run) that concern points and distance.
     pub fn plan<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<JoinPlan> {
         let result = (right.len() as u64)
             .saturating_mul(self.k as u64)
             .saturating_mul((size_of::<u32>() + size_of::<C>()) as u64);
-        // As `run` does, on every device and by every method.
-        let near = |epsilon| Near::of::<P>(epsilon, self.norm, Curve::Linear, Pairing::All);
-        let near = self.within.map(near).transpose()?;
-        let may_take_grid = P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree;
-        if let Some(near) = near.filter(|_| may_take_grid && !device.is_cpu()) {
-            let sets = Sets::new(device, [left, right], &near)?;
-            if self.index == KnnIndex::Grid || !sets.needs.is_dense(self.k) {
-                let temp = sets.needs.of_pairs::<C>(false, false).saturating_add(result);
-                return Ok(sets.plan(JoinMethod::Cells, false, 0, [temp, 0]));
+        // Validated as by `run`, on every device and by every method.
+        let params = self.within.map(|epsilon| self.params::<P>(epsilon)).transpose()?;
+        let may_use_grid = P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree;
+        if let Some(params) = params.filter(|_| may_use_grid && !device.is_cpu()) {
+            let sets = PlannedSets::new(device, [left, right], &params)?;
+            if self.index == KnnIndex::Grid || !sets.memory.is_dense(self.k) {
+                let temp_bytes = sets.memory.of_nearest::<C>().saturating_add(result);
+                return Ok(sets.plan(JoinMethod::Cells, 2, 0, [temp_bytes, 0]));
             }
         } else {
             checked_sets(left, right)?;

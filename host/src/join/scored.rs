@@ -6,15 +6,15 @@ use kauri_kernels::join::score::{ScoreType, Scoring, integer_of_rank, rank_of_in
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 
-/// Up to so many scores are checked on the calling thread.
+/// Most scores that the calling thread checks alone.
 const SEQUENTIAL: usize = 1 << 16;
 
-/// A number that points are scored by: `u32`, `i64`, `f32` or `f64`. Only kauri implements it.
+/// A type of scores: `u32`, `i64`, `f32` or `f64`. The trait is sealed.
 pub trait Score: private::Sealed + crate::primitives::top_k::RankKey {
     #[doc(hidden)]
     const TYPE: ScoreType;
 
-    /// The rank among `i64` or `f64`.
+    /// Returns the rank of the score among all `i64` or `f64`: greater scores have greater ranks.
     #[doc(hidden)]
     fn score_rank(self) -> u64;
     #[doc(hidden)]
@@ -63,10 +63,10 @@ impl<P, S> Clone for Scored<'_, P, S> {
 impl<P, S> Copy for Scored<'_, P, S> {}
 
 impl<'a, P: Point, S: Score> Scored<'a, P, S> {
-    /// Points and the score of each.
+    /// Combines points with their scores.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are not as many scores as points, [`Error::NonFiniteScore`] for the first score that is NaN or
+    /// [`Error::Shape`] if the numbers of scores and points differ, [`Error::NonFiniteScore`] for the first score that is NaN or
     /// infinite.
     pub fn new(points: &'a [P], scores: &'a [S]) -> Result<Self> {
         if points.len() != scores.len() {
@@ -80,12 +80,12 @@ impl<'a, P: Point, S: Score> Scored<'a, P, S> {
         Ok(Self { points, scores })
     }
 
-    /// The points.
+    /// Returns the points.
     pub fn points(&self) -> &'a [P] {
         self.points
     }
 
-    /// Their scores.
+    /// Returns the scores.
     pub fn scores(&self) -> &'a [S] {
         self.scores
     }
@@ -94,14 +94,14 @@ impl<'a, P: Point, S: Score> Scored<'a, P, S> {
 /// The score of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum PairScore {
-    /// Made of integers; what overflows is the least or the greatest there is.
+    /// The score of integer scores; it saturates on overflow.
     Integer(i64),
-    /// Made of floats, or weighted.
+    /// The score of float scores, or a weighted sum.
     Float(f64),
 }
 
 impl PairScore {
-    /// As a float, an integer rounded.
+    /// Returns the score as a float; integers are rounded.
     pub fn to_f64(self) -> f64 {
         match self {
             Self::Integer(score) => score as f64,
@@ -110,19 +110,20 @@ impl PairScore {
     }
 }
 
-/// A pair of points, by their ids, and its score.
+/// A pair of points and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoredPair {
-    /// Of the left set.
+    /// Id in the left set.
     pub left: u32,
-    /// Of the right set.
+    /// Id in the right set.
     pub right: u32,
-    /// What the score function makes of theirs.
+    /// The score that the score function makes from the scores of the points.
     pub score: PairScore,
 }
 
 impl ScoredPair {
-    pub(super) fn of(bits: Bits128, scoring: &Scoring) -> Self {
+    /// Unpacks a pair from its 128-bit form.
+    pub(super) fn unpack(bits: Bits128, scoring: &Scoring) -> Self {
         let rank = !bits.0;
         let score = if scoring.is_integer() {
             PairScore::Integer(integer_of_rank(rank))

@@ -1,64 +1,71 @@
 //! Strategies of the top-k distance join.
 
 use crate::error::{Error, Result};
-use kauri_kernels::join::heaps::{MOST_REGISTERS, MOST_SHARED};
+use kauri_kernels::join::heaps::{MAX_K_REGISTERS, MAX_K_SHARED};
 use kauri_kernels::join::score::{ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::JOIN;
 
-/// How a GPU finds the best pairs. All give the same result.
+/// How a GPU finds the best pairs. All strategies return the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// [`Filter`](Self::Filter) for more than a million pairs; else [`NestedLoop`](Self::NestedLoop) of few points,
-    /// [`Threshold`](Self::Threshold) if greater scores never make a lesser one, [`Cells`](Self::Cells) otherwise.
+    /// [`Filter`](Self::Filter) for more than a million pairs; otherwise [`NestedLoop`](Self::NestedLoop) for small sets,
+    /// [`Threshold`](Self::Threshold) for large sets and a monotone score function, and [`Cells`](Self::Cells) in all other cases.
     #[default]
     Auto,
-    /// All pairs, without a grid.
+    /// Scores all pairs within the distance, without a grid.
     NestedLoop,
-    /// The points with the best scores first: no pair with another one can be better than what these give, or else they say how good the
-    /// pairs have to be that [`Cells`](Self::Cells) looks for.
+    /// Joins the best-scored points of both sets first. If no pair with another point can be better, their pairs are the result. Otherwise
+    /// the last of them is the first threshold of [`Cells`](Self::Cells).
     Threshold,
-    /// All points around each right point whose score suffices for a limit, which rises from part to part of the right points. What takes
-    /// a warp long is divided among all; of sets of very different sizes the points of the larger one look in the smaller.
+    /// For each right point, scores the points of its neighbor cells that can reach the running threshold. The right points are joined in
+    /// parts, and each part raises the threshold. Long work of a warp is divided among all warps. If one set is much smaller, it becomes
+    /// the build side.
     Cells,
-    /// The best pairs of each right point in registers (Løvik 2020); up to 64.
+    /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64.
     RegisterHeap,
-    /// The same in shared memory; up to 64.
+    /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 64.
     SharedHeap,
-    /// All pairs, then the best of them (Løvik's baseline, with a selection in place of the sort).
+    /// Writes all pairs, then selects the best (Løvik's baseline, with a selection in place of the sort).
     Filter,
 }
 
 impl Strategy {
-    /// What is done for the best `k` pairs of sets of so many points, `k` no more than there are: of this strategy or, of
-    /// [`Auto`](Self::Auto), of the one that costs least.
+    /// Returns the strategy for the best `k` pairs of sets of `lens` points: for [`Auto`](Self::Auto) the cheapest one. `k` is at most the
+    /// number of all pairs.
     ///
     /// # Errors
-    /// [`Error::StrategyLimit`] if it keeps fewer pairs.
-    pub(super) fn chosen(self, scoring: &Scoring, of: ScoreType, lens: [usize; 2], k: usize) -> Result<Self> {
+    /// [`Error::StrategyLimit`] if the strategy keeps fewer than `k` pairs.
+    pub(super) fn choose(
+        self,
+        scoring: &Scoring,
+        score_type: ScoreType,
+        lens: [usize; 2],
+        k: usize,
+    ) -> Result<Self> {
         let refuse =
             |strategy, most: usize| Err(Error::StrategyLimit { strategy, k: k as u64, most: most as u64 });
         Ok(match self {
-            Self::RegisterHeap if k > MOST_REGISTERS => return refuse("RegisterHeap", MOST_REGISTERS),
-            Self::SharedHeap if k > MOST_SHARED => return refuse("SharedHeap", MOST_SHARED),
-            // First of all: others have room for k pairs, however few there are.
+            Self::RegisterHeap if k > MAX_K_REGISTERS => return refuse("RegisterHeap", MAX_K_REGISTERS),
+            Self::SharedHeap if k > MAX_K_SHARED => return refuse("SharedHeap", MAX_K_SHARED),
+            // Tested first, because all other strategies allocate memory for k pairs, however few pairs there are.
             Self::Auto if k > JOIN.most_kept => Self::Filter,
             Self::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Self::NestedLoop,
-            Self::Auto if is_monotone(scoring, of) && are_many(lens, k) => Self::Threshold,
+            Self::Auto if is_monotone(scoring, score_type) && are_many(lens, k) => Self::Threshold,
             Self::Auto => Self::Cells,
-            // Nothing is known of pairs that were left out.
-            Self::Threshold if !is_monotone(scoring, of) => Self::Cells,
+            // For other functions the best-scored points give no bound on the other pairs.
+            Self::Threshold if !is_monotone(scoring, score_type) => Self::Cells,
             strategy => strategy,
         })
     }
 }
 
-/// True if sets have so many points that the best of them are few.
+/// True if the best-scored points are a small part of both sets.
 fn are_many(lens: [usize; 2], k: usize) -> bool {
     lens.iter().all(|&len| len / JOIN.threshold_from >= JOIN.best_points(k))
 }
 
-/// True if a greater score of a point never makes a lesser one of a pair, or always does.
-fn is_monotone(scoring: &Scoring, of: ScoreType) -> bool {
-    scoring.function != ScoreFunction::Product || of == ScoreType::U32
+/// True if the score of a pair is monotone in the score of each point.
+fn is_monotone(scoring: &Scoring, score_type: ScoreType) -> bool {
+    scoring.function != ScoreFunction::Product || score_type == ScoreType::U32
 }

@@ -19,7 +19,7 @@ use kauri_kernels::thread::operator::Operator;
 use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::{Decoupled, LookBack};
 
-/// Whether the result at an item includes the item.
+/// The kind of a scan: the result at an item includes the item, or does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanKind {
     Inclusive,

@@ -4,7 +4,7 @@ use kauri_kernels::thread::coord::Coord;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
-use crate::batches::{Delivery, Rows, equal_rows};
+use crate::batches::{Delivery, RowSplitter, split_equal_rows};
 use crate::error::Result;
 use crate::memory;
 use crate::point::{LonLat, Point};
@@ -138,23 +138,23 @@ pub(crate) fn deliver_range<C: Coord>(
     visit: &mut VisitRange<'_, C>,
 ) -> Result<ControlFlow<()>> {
     let item_bytes = query.item_bytes();
-    let mut rows = Rows::new(query.num_rows(dims), item_bytes, delivery.limits());
-    while let Some(part) = rows.next_part() {
+    let mut rows = RowSplitter::new(query.num_rows(dims), item_bytes, delivery.limits());
+    while let Some(part) = rows.next_range() {
         let first = part.start;
-        let mut found = delivery.make(|| {
+        let mut found = delivery.produce(|| {
             let counts = match query.part(part, dims) {
                 RangeQuery::Within(queries, options) => backend.count_within(queries, options),
                 RangeQuery::InBoxes(corners, mask) => backend.count_in_boxes(corners, mask),
             }?;
-            let fit = rows.that_fit(&offsets(&counts)?)?;
+            let fit = rows.rows_that_fit(&offsets(&counts)?)?;
             match query.part(first..first + fit, dims) {
                 RangeQuery::Within(queries, options) => backend.within(queries, options),
                 RangeQuery::InBoxes(corners, mask) => backend.in_boxes(corners, mask),
             }
         })?;
         let (num_rows, num_items) = (found.offsets.len() - 1, found.ids.len());
-        rows.took(num_rows, num_items as u64);
-        let flow = delivery.hand_over(num_rows, num_items, item_bytes, || visit(first, found.rows_mut()));
+        rows.advance(num_rows, num_items as u64);
+        let flow = delivery.deliver(num_rows, num_items, item_bytes, || visit(first, found.rows_mut()));
         if flow.is_break() {
             return Ok(flow);
         }
@@ -186,16 +186,15 @@ pub(crate) fn deliver_nearest<C: Coord>(
 ) -> Result<ControlFlow<()>> {
     let item_bytes = item_bytes::<C>();
     let (mut ids, mut dist2) = (Vec::new(), Vec::new());
-    for rows in equal_rows(queries.len(dims, 0), k, item_bytes, delivery.limits())? {
-        (ids, dist2) = delivery.make(|| {
+    for rows in split_equal_rows(queries.len(dims, 0), k, item_bytes, delivery.limits())? {
+        (ids, dist2) = delivery.produce(|| {
             ids.clear();
             dist2.clear();
             memory::reserve(&mut ids, rows.len() * k, "ids of neighbors")?;
             memory::reserve(&mut dist2, rows.len() * k, "distances of neighbors")?;
             backend.nearest(queries.part(rows.clone(), dims), k, options.clone(), ids, dist2)
         })?;
-        let flow =
-            delivery.hand_over(rows.len(), ids.len(), item_bytes, || visit(rows.clone(), &ids, &dist2));
+        let flow = delivery.deliver(rows.len(), ids.len(), item_bytes, || visit(rows.clone(), &ids, &dist2));
         if flow.is_break() {
             return Ok(flow);
         }

@@ -1,7 +1,7 @@
-//! The best pairs so far, and what a pair has to be better than.
+//! The candidates for the best pairs, and the running threshold.
 //!
-//! Pairs are ordered by score, the greatest first, then by the left id, then by the right one, so that no two are equal. Kernels
-//! append those that may be among the best k; between launches the k best of them are kept, and the last of these is the limit.
+//! Pairs are ordered by score, the greatest first, then by left id, then by right id, so that no two pairs are equal. Kernels append
+//! pairs that may be among the best k. Between launches the best k pairs are kept, and the last of them is the threshold.
 
 use crate::block::counting_rank::{CountingRankSmem, THREADS, rank_by_counting};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
@@ -12,81 +12,80 @@ use cuda_std::prelude::*;
 
 /// Words of the state.
 pub mod state {
-    /// How many pairs there are, more than there is room for if some were lost.
+    /// Number of appended pairs; it exceeds the capacity if pairs were lost.
     pub const COUNT: usize = 0;
-    /// 1 if pairs were lost, now or before.
-    pub const LOST: usize = 1;
-    /// The limit, two words: the worst pair that may still be among the best.
-    pub const LIMIT: usize = 2;
-    /// The rank of the best score that a pair may have of which a point was left out; 0 if there is none.
-    pub const LEFT_OUT: usize = 4;
-    /// How many tasks were left to the launch after this one.
+    /// 1 if pairs were lost in this launch or before.
+    pub const OVERFLOWED: usize = 1;
+    /// The threshold, two words: the worst pair that may still be among the best.
+    pub const THRESHOLD: usize = 2;
+    /// The greatest rank of the score of a pair with an excluded point; 0 if no point was excluded.
+    pub const EXCLUDED: usize = 4;
+    /// Number of tasks that were deferred to the next launch.
     pub const TASKS: usize = 5;
     /// Number of words.
     pub const LEN: usize = 6;
 }
 
-/// A pair with its score's rank; the lesser is the better.
+/// Returns a pair with the rank of its score. Lesser values are better pairs.
 #[inline(always)]
 pub fn pair(rank: u64, left: u32, right: u32) -> Bits128 {
     Bits128(!rank, u64::from(left) << 32 | u64::from(right))
 }
 
-/// The best pairs of one launch.
+/// The candidate pairs of one launch.
 #[derive(Clone, Copy)]
-pub(super) struct Best<'a> {
+pub(super) struct CandidateList<'a> {
     pairs: SliceMut<'a, Bits128>,
     state: SliceMut<'a, u64>,
-    limit: Bits128,
+    threshold: Bits128,
 }
 
-impl<'a> Best<'a> {
-    /// With the limit as it is before the launch.
+impl<'a> CandidateList<'a> {
+    /// Takes the threshold from before the launch.
     #[inline(always)]
     pub(super) unsafe fn new(pairs: SliceMut<'a, Bits128>, state: SliceMut<'a, u64>) -> Self {
-        let limit = Bits128(state.load(state::LIMIT), state.load(state::LIMIT + 1));
-        Self { pairs, state, limit }
+        let threshold = Bits128(state.load(state::THRESHOLD), state.load(state::THRESHOLD + 1));
+        Self { pairs, state, threshold }
     }
 
-    /// The least rank of a score that may still be among the best.
+    /// Returns the least rank of a score that may still be among the best.
     #[inline(always)]
     pub(super) fn least_rank(&self) -> u64 {
-        !self.limit.0
+        !self.threshold.0
     }
 
-    /// True as long as there is room.
+    /// True until pairs are lost.
     #[inline(always)]
-    pub(super) unsafe fn has_room(&self) -> bool {
+    pub(super) unsafe fn has_capacity(&self) -> bool {
         let count = self.state.atomic_load(state::COUNT, Ordering::Relaxed, Scope::Device);
         count <= self.pairs.len() as u64
     }
 
-    /// Keeps a pair that may be among the best.
+    /// Appends a pair unless it is after the threshold.
     #[inline(always)]
     pub(super) unsafe fn offer(&self, pair: Bits128) {
-        if !self.limit.is_before(pair) {
-            let place = self.state.atomic_add(state::COUNT, 1, Ordering::Relaxed, Scope::Device);
-            if place < self.pairs.len() as u64 {
-                self.pairs.store(place as usize, pair);
+        if !self.threshold.is_before(pair) {
+            let index = self.state.atomic_add(state::COUNT, 1, Ordering::Relaxed, Scope::Device);
+            if index < self.pairs.len() as u64 {
+                self.pairs.store(index as usize, pair);
             }
         }
     }
 }
 
-/// Offers pairs in memory, a thread each.
+/// Offers pairs in memory, a thread per pair.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]
 pub unsafe fn join_offer(offered: Slice<Bits128>, pairs: SliceMut<Bits128>, state: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
     if i < offered.len() {
         let item = offered.load(i);
         if item != Bits128::LAST {
-            Best::new(pairs, state).offer(item);
+            CandidateList::new(pairs, state).offer(item);
         }
     }
 }
 
-/// Writes the best `k` pairs in order to `best`, and the state that goes with them; a block as many pairs as
-/// [`counting_rank`](crate::block::counting_rank) says.
+/// Writes the best `k` pairs in order to `best`, and their state; [`counting_rank`](crate::block::counting_rank) determines the pairs of a block.
 #[kernel(family = "join", block = THREADS, min_blocks = TOP_K.min_blocks, shared = CountingRankSmem<Bits128>, hot)]
 pub unsafe fn join_keep_best(
     pairs: Slice<Bits128>,
@@ -96,7 +95,7 @@ pub unsafe fn join_keep_best(
     best_state: SliceMut<u64>,
 ) {
     let count = settle(pairs.len(), state, k, best_state);
-    // What the pairs do not fill, for the host to read.
+    // Fill the rest, because the host reads `k` pairs.
     let mut i = count + thread::index_1d_u64() as usize;
     while (i as u64) < k {
         best.store(i, Bits128::LAST);
@@ -107,12 +106,12 @@ pub unsafe fn join_keep_best(
             best.store(place, item);
         }
         if place as u64 + 1 == k {
-            set_limit(best_state, item);
+            set_threshold(best_state, item);
         }
     });
 }
 
-/// Writes how many pairs there are, of those that had room; one thread.
+/// Writes the number of appended pairs, limited to the capacity `room`; one thread.
 #[kernel(family = "join", block = 32)]
 pub unsafe fn join_clip(state: Slice<u64>, room: u64, count: SliceMut<u64>) {
     if thread::index_1d() == 0 {
@@ -126,29 +125,32 @@ pub unsafe fn join_clip(state: Slice<u64>, room: u64, count: SliceMut<u64>) {
 pub unsafe fn join_settle(sorted: Slice<Bits128>, state: Slice<u64>, k: u64, best_state: SliceMut<u64>) {
     let count = settle(sorted.len(), state, k, best_state);
     if thread::index_1d() == 0 && count as u64 >= k {
-        set_limit(best_state, sorted.load(k as usize - 1));
+        set_threshold(best_state, sorted.load(k as usize - 1));
     }
 }
 
-/// Writes the state of the best `k` but for their limit, unless that stays as it was. Returns the number of pairs.
+/// Writes the state of the best `k` pairs, and the old threshold if there are fewer than `k`. Returns the number of pairs.
 #[inline(always)]
 unsafe fn settle(room: usize, state: Slice<'_, u64>, k: u64, best_state: SliceMut<'_, u64>) -> usize {
     let all = state.load(state::COUNT);
     let count = if all < room as u64 { all } else { room as u64 };
     if thread::index_1d() == 0 {
         best_state.store(state::COUNT, if count < k { count } else { k });
-        best_state.store(state::LOST, state.load(state::LOST) | u64::from(all > count));
-        best_state.store(state::LEFT_OUT, state.load(state::LEFT_OUT));
+        best_state.store(state::OVERFLOWED, state.load(state::OVERFLOWED) | u64::from(all > count));
+        best_state.store(state::EXCLUDED, state.load(state::EXCLUDED));
         best_state.store(state::TASKS, 0);
         if count < k {
-            set_limit(best_state, Bits128(state.load(state::LIMIT), state.load(state::LIMIT + 1)));
+            set_threshold(
+                best_state,
+                Bits128(state.load(state::THRESHOLD), state.load(state::THRESHOLD + 1)),
+            );
         }
     }
     count as usize
 }
 
 #[inline(always)]
-unsafe fn set_limit(state: SliceMut<'_, u64>, limit: Bits128) {
-    state.store(state::LIMIT, limit.0);
-    state.store(state::LIMIT + 1, limit.1);
+unsafe fn set_threshold(state: SliceMut<'_, u64>, threshold: Bits128) {
+    state.store(state::THRESHOLD, threshold.0);
+    state.store(state::THRESHOLD + 1, threshold.1);
 }

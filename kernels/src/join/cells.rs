@@ -1,6 +1,5 @@
-//! Sets of points in the order of their cells.
+//! Sorts the points of the sets of a join by the cells of a grid.
 
-use super::around::Directory;
 use super::curve::{Curve, MAX_DIMS};
 use super::grid::Grid;
 use super::score::{ScoreType, Scores};
@@ -14,10 +13,10 @@ use crate::warp::scan::reduce;
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
 
-/// The code of a point that is in no cell, behind all others.
+/// The code of a point outside the grid, which sorts after all others.
 pub const NOWHERE: u64 = u64::MAX;
 
-/// A point of a join.
+/// Loads a point.
 #[inline(always)]
 pub(super) unsafe fn load_point<C: Coord, const D: usize>(
     coords: Slice<'_, C>,
@@ -27,46 +26,46 @@ pub(super) unsafe fn load_point<C: Coord, const D: usize>(
     load_point_up_to::<C, D, MAX_DIMS>(coords, i, if D < MAX_DIMS { D } else { dims })
 }
 
-/// What is not of a set, in one word.
+/// Grid, norm and pairing of a join, packed in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bits of a cell's number.
+    /// Bits of a cell's coordinate on an axis.
     pub bits: u32,
-    /// The order of cells.
+    /// The order of the cells.
     pub curve: Curve,
-    /// How distances are measured.
+    /// The norm of distances.
     pub norm: Norm,
-    /// Which pairs of one set with itself count.
+    /// The pairs that the join has.
     pub pairing: Pairing,
 }
 
-/// Which pairs count.
+/// The pairs that a join has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// All.
+    /// All pairs of two sets.
     All = 0,
-    /// Of one set those of two points, both ways.
+    /// All pairs of two points of one set, in both directions.
     Both = 1,
-    /// Of one set those of two points, the lesser id first.
+    /// All pairs of two points of one set, once: the build point has the smaller id.
     Once = 2,
-    /// All; the sets have changed sides.
-    Turned = 3,
+    /// All pairs of two sets whose sides are swapped: the build side is the right set.
+    Swapped = 3,
 }
 
 impl Shape {
-    /// As a word.
+    /// Packs the shape in a word.
     pub const fn to_word(&self) -> u32 {
         self.bits | (self.curve as u32) << 8 | (self.norm as u32) << 16 | (self.pairing as u32) << 24
     }
 
-    /// From that word.
+    /// Unpacks a word.
     #[inline(always)]
     pub(super) const fn from_word(word: u32) -> Self {
         let pairing = match word >> 24 {
             0 => Pairing::All,
             1 => Pairing::Both,
             2 => Pairing::Once,
-            _ => Pairing::Turned,
+            _ => Pairing::Swapped,
         };
         Self {
             bits: word & 0xFF,
@@ -78,19 +77,48 @@ impl Shape {
 }
 
 impl Pairing {
-    /// True if a pair of ids counts.
+    /// True if the join has the pair of these ids.
     #[inline(always)]
-    pub const fn takes(self, left: u32, right: u32) -> bool {
+    pub const fn includes(self, left: u32, right: u32) -> bool {
         match self {
-            Self::All | Self::Turned => true,
+            Self::All | Self::Swapped => true,
             Self::Both => left != right,
             Self::Once => left < right,
         }
     }
 }
 
-/// Writes the code of each point's cell, [`NOWHERE`] if it is in none, and its id; a thread a point. And zeros to where a group ends
-/// behind the last point.
+/// Directory of the codes: entry `i` is the position of the first code whose highest bits are at least `i`. It narrows binary searches.
+/// The number of entries is a power of two plus one.
+#[derive(Clone, Copy)]
+pub(super) struct Directory<'a> {
+    begins: Slice<'a, u32>,
+    shift: u32,
+}
+
+impl<'a> Directory<'a> {
+    #[inline(always)]
+    pub(super) fn new(begins: Slice<'a, u32>, code_bits: u32) -> Self {
+        let entries = begins.len() as u64 - 1;
+        Self { begins, shift: code_bits - entries.trailing_zeros() }
+    }
+
+    /// Returns the least code of an entry.
+    #[inline(always)]
+    pub(super) fn code(&self, entry: u64) -> u64 {
+        if self.shift < u64::BITS { entry << self.shift } else { 0 }
+    }
+
+    /// Returns the range of positions to search for a code.
+    #[inline(always)]
+    pub(super) unsafe fn range(&self, code: u64) -> (usize, usize) {
+        let entry = if self.shift < u64::BITS { (code >> self.shift) as usize } else { 0 };
+        (self.begins.load(entry) as usize, self.begins.load(entry + 1) as usize)
+    }
+}
+
+/// Writes the code of each point's cell, [`NOWHERE`] for a point outside the grid, and its id; a thread per point. Also writes zeros to
+/// the padding after the last point.
 #[kernel(family = "join", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_codes<C: Coord, const D: usize>(
@@ -117,22 +145,22 @@ pub unsafe fn join_codes<C: Coord, const D: usize>(
     }
 }
 
-/// Writes where each of equal parts of the codes begins, and behind the last the number of points that are in cells: a power of two of
-/// parts and one more, a thread each.
+/// Writes the directory of sorted codes: where equal ranges of codes begin, and the number of points in the grid as the end; a thread per
+/// entry. The number of entries is a power of two plus one.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]
 pub unsafe fn join_directory(codes: Slice<u64>, code_bits: u32, begins: SliceMut<u32>) {
     let part = thread::index_1d_u64();
     if part < begins.len() as u64 {
         let directory = Directory::new(begins.read_only(), code_bits);
         let is_last = part + 1 == begins.len() as u64;
-        // All codes of cells are less than the one behind the last part; if that is not a number, than what is nowhere.
+        // All codes in the grid are less than the code after the last range. If it exceeds 64 bits, `NOWHERE` takes its place.
         let code = if is_last && code_bits == u64::BITS { NOWHERE } else { directory.code(part) };
         begins.store(part as usize, partition_point(0, codes.len(), |i| codes.load(i) < code) as u32);
     }
 }
 
-/// Writes where the points of each cell begin, of as many codes of cells as points, [`NOWHERE`] behind the last, and behind all the number
-/// of points; a thread each.
+/// Writes where the points of each cell of a list begin, and the number of points as the end; a thread per cell. The list is padded with
+/// [`NOWHERE`] to the number of points.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]
 pub unsafe fn join_cells(codes: Slice<u64>, cells: Slice<u64>, begins: SliceMut<u32>) {
     let (i, len) = (thread::index_1d_u64() as usize, codes.len());
@@ -142,8 +170,8 @@ pub unsafe fn join_cells(codes: Slice<u64>, cells: Slice<u64>, begins: SliceMut<
     }
 }
 
-/// Writes the ranks of the scores of points by their ids, zeros behind them, and to `extremes` the least and the greatest, which hold
-/// the greatest and the least number at first; threads go on to further points.
+/// Writes the ranks of the scores of points by their ids, zeros to the padding, and the least and the greatest rank to `extremes`, which
+/// must be initialized with the greatest and the least number. Grid-stride loop.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]
 pub unsafe fn join_ranks(
     words: Slice<u32>,
@@ -168,7 +196,7 @@ pub unsafe fn join_ranks(
     }
     let (least, greatest) = (reduce::<u64, Min>(least), reduce::<u64, Max>(greatest));
     if warp::lane_id() == 0 {
-        // Most warps know better than to ask for a word that all of them want.
+        // The load spares most warps an atomic operation on contended words.
         if least < extremes.atomic_load(0, Ordering::Relaxed, Scope::Device) {
             extremes.atomic_min(0, least, Ordering::Relaxed, Scope::Device);
         }

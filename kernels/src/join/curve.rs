@@ -1,22 +1,22 @@
-//! The cells of a grid in a line: row by row, or along a curve on which cells that follow each other are near each other.
+//! Orders of the cells of a grid: row-major, or along a space-filling curve.
 
 /// Most dimensions of a grid.
 pub const MAX_DIMS: usize = 6;
 
-/// How the cells of a grid are put in a line.
+/// The order of the cells of a grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Curve {
-    /// Row by row: cells beside each other on the first axis follow each other.
+    /// Row-major order: consecutive cells are adjacent on the first axis.
     #[default]
     Linear = 0,
-    /// By the bits of a cell's numbers, in turn from the highest on (Morton 1966).
+    /// Z-order: interleaves the bits of the cell coordinates (Morton 1966).
     ZOrder = 1,
-    /// From each cell to one beside it (Hilbert 1891), as Skilling 2004, *Programming the Hilbert curve*.
+    /// The Hilbert curve (Hilbert 1891): consecutive cells are adjacent. Computed as in Skilling 2004, *Programming the Hilbert curve*.
     Hilbert = 2,
 }
 
 impl Curve {
-    /// The curve of a number; of other numbers the last.
+    /// Returns the curve of a number; numbers out of range give the last curve.
     #[inline(always)]
     pub const fn of(number: u32) -> Self {
         match number {
@@ -26,8 +26,8 @@ impl Curve {
         }
     }
 
-    /// The place on the curve of a cell whose number on each of `dims` axes has `bits` bits, at most [`most_bits`]. No other
-    /// cell has it.
+    /// Returns the code of a cell, its position in the order. Each of the `dims` coordinates has `bits` bits, at most [`most_bits`]. No
+    /// two cells have equal codes.
     #[inline(always)]
     pub const fn code<const D: usize>(self, cell: [u32; D], dims: usize, bits: u32) -> u64 {
         match self {
@@ -47,12 +47,12 @@ impl Curve {
     }
 }
 
-/// Most bits of a cell's number on an axis, so that all codes have 64.
+/// Returns the most bits of a cell coordinate for which codes have at most 64 bits.
 pub const fn most_bits(dims: usize) -> u32 {
     if dims <= 2 { 32 } else { 64 / dims as u32 }
 }
 
-/// The bits of all numbers, from the highest on, those of the first axis first.
+/// Interleaves the bits of all coordinates from the highest on, the first axis first.
 #[inline(always)]
 const fn interleaved<const D: usize>(cell: [u32; D], dims: usize, bits: u32) -> u64 {
     let (mut code, mut axis) = (0, 0);
@@ -65,7 +65,7 @@ const fn interleaved<const D: usize>(cell: [u32; D], dims: usize, bits: u32) -> 
     code
 }
 
-/// The bits of a number with zeros between them, one less than there are axes.
+/// Spreads the bits of a coordinate so that the bits of the other axes fit between them.
 #[inline(always)]
 const fn spread<const D: usize>(number: u32, dims: usize, bits: u32) -> u64 {
     let x = number as u64;
@@ -95,10 +95,10 @@ const fn spread<const D: usize>(number: u32, dims: usize, bits: u32) -> u64 {
     }
 }
 
-/// The numbers whose interleaved bits are the place on Hilbert's curve.
+/// Returns the numbers whose interleaved bits are the position on the Hilbert curve (Skilling's transpose).
 #[inline(always)]
 const fn transposed<const D: usize>(mut cell: [u32; D], dims: usize, bits: u32) -> [u32; D] {
-    // From the highest bit on, turn and mirror what is below it, so that each part begins where the one before ends.
+    // From the highest bit on, swap and mirror the lower bits, so that each part begins where the previous part ends.
     let mut bit = bits;
     while bit > 1 {
         bit -= 1;
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// All cells of a small grid, each with its code.
+    /// Returns all cells of a small grid with their codes, sorted.
     fn cells<const D: usize>(curve: Curve, bits: u32) -> Vec<(u64, [u32; D])> {
         let of_axis = 1_u64 << bits;
         let all = (0..of_axis.pow(D as u32)).map(|mut i| {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_first_axis_has_the_higher_bit() {
-        // The example of Løvik.
+        // The example from Løvik.
         assert_eq!(Curve::ZOrder.code([2, 1], 2, 3), 0b001001);
         assert_eq!(Curve::Linear.code([2, 1], 2, 3), 0b001010);
     }

@@ -1,35 +1,35 @@
-//! All pairs with their scores, from the offset of each right point on: what a selection has to do with when no limit is known.
+//! All pairs with their scores, for a selection without a threshold.
 
-use super::around::CellSets;
 use super::best::pair;
+use super::neighbor_cells::JoinSides;
 use super::score::PairRanks;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
-/// Writes the pairs of each right point, whose offsets are by its id; a thread each.
+/// Writes the pairs of each probe point from the offset of its id on; a thread per probe point.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_filter<C: Coord, const D: usize>(
-    sets: CellSets<'_, C>,
+    sides: JoinSides<'_, C>,
     ranks: PairRanks<'_>,
     offsets: Slice<u64>,
     pairs: SliceMut<Bits128>,
 ) {
-    let around = sets.around::<D>();
+    let cells = sides.neighbor_cells::<D>();
     let i = thread::index_1d_u64() as usize;
-    if i < sets.right_ids.len()
-        && let Some(right) = sets.right(&around, i)
+    if i < sides.probe_ids.len()
+        && let Some(probe) = sides.probe_point(&cells, i)
     {
-        let (scoring, right_rank) = (ranks.scoring.scoring(), ranks.right.load(i));
-        let mut to = offsets.load(right.id as usize) as usize;
-        let take = |place, id| {
+        let (scoring, probe_rank) = (ranks.scoring.scoring(), ranks.probe.load(i));
+        let mut to = offsets.load(probe.id as usize) as usize;
+        let visit = |position, id| {
             if to < pairs.len() {
-                pairs.store(to, pair(scoring.rank(ranks.left.load(place), right_rank), id, right.id));
+                pairs.store(to, pair(scoring.rank(ranks.build.load(position), probe_rank), id, probe.id));
             }
             to += 1;
         };
-        around.each(&right, take);
+        cells.for_each_match(&probe, visit);
     }
 }

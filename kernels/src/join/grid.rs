@@ -1,55 +1,55 @@
-//! A grid of cells at least as long as a distance, so that points within it of each other are in cells that touch.
+//! A grid whose cells are at least as long as a distance, so that points within the distance are in the same or adjacent cells.
 
 use super::curve::{Curve, MAX_DIMS, most_bits};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// By so much a cell is longer than the distance: more than what coordinates, distances and numbers of cells are rounded by.
+/// Length of a cell relative to the distance. The margin exceeds the rounding of coordinates, distances and cell coordinates.
 const MARGIN: f64 = 1.0 + 1.0 / 32768.0;
 
-/// Powers of three: cells that touch a cell, with itself.
+/// Powers of three: the number of neighbor cells of a cell, including itself, by dimensions.
 const AROUND: [u32; MAX_DIMS + 1] = [1, 3, 9, 27, 81, 243, 729];
 
-/// Cells of the same length on all axes, between two corners; of `D` dimensions, or fewer if that is [`MAX_DIMS`].
+/// A grid of cubic cells between two corners, of `D` dimensions; if `D` is [`MAX_DIMS`], of `dims` dimensions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grid<const D: usize> {
     /// Number of dimensions.
     pub dims: usize,
-    /// The corners. Points beyond them are in no cell.
+    /// The low corner. Points outside the corners are in no cell.
     pub low: [f64; D],
-    /// The same.
+    /// The high corner.
     pub high: [f64; D],
-    /// The inverse of a cell's length.
+    /// The inverse of the length of a cell.
     pub cells_per_unit: f64,
-    /// Bits of a cell's number on an axis.
+    /// Bits of a cell's coordinate on an axis.
     pub bits: u32,
     /// The order of cells.
     pub curve: Curve,
 }
 
 impl<const D: usize> Grid<D> {
-    /// The grid with the smallest cells for a distance along an axis, of as many as codes of 64 bits allow.
+    /// Creates the grid with the smallest cells for a distance along an axis, as far as 64-bit codes allow.
     ///
-    /// `distance` is 0 or more; from the low corner to the high one it is as far or nothing.
+    /// `distance` is not negative, and the high corner is not below the low corner.
     pub fn new(dims: usize, low: [f64; D], high: [f64; D], distance: f64, curve: Curve) -> Self {
         let extent = (0..dims).map(|axis| high[axis] - low[axis]).fold(0.0, f64::max);
-        // One less than there may be, for what is rounded.
+        // One cell less than possible, because of rounding.
         let most_cells = f64::from(u32::MAX >> (32 - most_bits(dims)));
         let length = f64::max(distance * MARGIN, extent / most_cells);
-        // Points that are all in one place, or so near each other that it makes no difference.
+        // If all points are equal, or almost, the grid has one cell.
         let cells_per_unit = if length > f64::MIN_POSITIVE { 1.0 / length } else { 0.0 };
         let last = (extent * cells_per_unit) as u32;
         let bits = (32 - last.leading_zeros()).clamp(1, most_bits(dims));
         Self { dims, low, high, cells_per_unit, bits, curve }
     }
 
-    /// Number of dimensions, which the compiler knows of all but the general kernels.
+    /// Returns the number of dimensions, a constant for all kernel instances but the general one.
     #[inline(always)]
     const fn dims(&self) -> usize {
         if D < MAX_DIMS { D } else { self.dims }
     }
 
-    /// The cell of a point.
+    /// Returns the cell of a point, or `None` outside the grid.
     #[inline(always)]
     pub fn cell<C: Coord>(&self, point: [C; D]) -> Option<[u32; D]> {
         let (mut cell, mut is_inside, mut axis) = ([0; D], true, 0);
@@ -65,24 +65,24 @@ impl<const D: usize> Grid<D> {
         if is_inside { Some(cell) } else { None }
     }
 
-    /// The last number of a cell on an axis.
+    /// Returns the greatest coordinate of a cell on an axis.
     #[inline(always)]
     pub const fn last(&self) -> u32 {
         u32::MAX >> (32 - self.bits)
     }
 
-    /// The place of a cell in the order of cells.
+    /// Returns the code of a cell.
     #[inline(always)]
     pub const fn code(&self, cell: [u32; D]) -> u64 {
         self.curve.code(cell, self.dims(), self.bits)
     }
 
-    /// Bits of all codes.
+    /// Returns the number of bits of a code.
     pub const fn code_bits(&self) -> u32 {
         self.bits * self.dims as u32
     }
 
-    /// Number of runs of cells around a cell: row by row three cells follow each other.
+    /// Returns the number of runs of consecutive codes that cover the neighbor cells of a cell: in row-major order a run has three cells.
     #[inline(always)]
     pub const fn num_runs(&self) -> u32 {
         match self.curve {
@@ -91,8 +91,8 @@ impl<const D: usize> Grid<D> {
         }
     }
 
-    /// The first and the last code of one of the [`num_runs`](Self::num_runs) runs of cells around a cell, unless the grid ends
-    /// before it. No cell is in two of them.
+    /// Returns the first and the last code of run `which` of the [`num_runs`](Self::num_runs) runs of neighbor cells of a cell, or `None`
+    /// if it is outside the grid. Runs do not overlap.
     #[inline(always)]
     pub const fn run(&self, cell: [u32; D], mut which: u32) -> Option<(u64, u64)> {
         let (mut first, mut more, mut begin) = (cell, 0, 0);
@@ -105,7 +105,7 @@ impl<const D: usize> Grid<D> {
         let (mut is_inside, mut axis) = (true, 0);
         while axis < D {
             if axis >= begin && axis < self.dims() {
-                // One back, none, one on.
+                // Offset -1, 0 or 1 on each axis.
                 first[axis] = cell[axis].wrapping_add(which % 3).wrapping_sub(1);
                 is_inside &= first[axis] <= self.last();
                 which /= 3;
@@ -116,16 +116,16 @@ impl<const D: usize> Grid<D> {
         if is_inside { Some((first, first + more)) } else { None }
     }
 
-    /// Numbers of a grid in memory: the inverse of a cell's length, the low corner, the high one.
+    /// Returns the grid as numbers: cells per unit, the low corner, the high corner.
     pub fn to_words(&self) -> impl Iterator<Item = f64> {
         let corner = |of: [f64; D]| of.into_iter().take(self.dims);
         [self.cells_per_unit].into_iter().chain(corner(self.low)).chain(corner(self.high))
     }
 
-    /// The grid of such numbers.
+    /// Loads the grid from the numbers of [`to_words`](Self::to_words).
     ///
     /// # Safety
-    /// They are those of a grid of as many dimensions.
+    /// `words` are those of a grid of `dims` dimensions.
     #[inline(always)]
     pub(super) unsafe fn load(words: Slice<'_, f64>, dims: usize, bits: u32, curve: Curve) -> Self {
         let mut grid =
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Numbers from 0 to below 1.
+    /// Random numbers in 0..1.
     fn random(seed: u64) -> impl Iterator<Item = f64> {
         (seed..).map(|i| {
             let bits = crate::primitives::generate::splitmix64(i);
@@ -163,7 +163,7 @@ mod tests {
                 let grid = Grid::new(2, [low, low], [high, high], distance, Curve::Hilbert);
                 for at in random(1000 * seed as u64).take(2000) {
                     let a = f64::clamp(low + at * (high - low), low, high);
-                    // The farthest that is still as near.
+                    // The farthest point within the distance.
                     let b = f64::min(a + distance, high);
                     let b = if b - a > distance { b.next_down() } else { b };
                     let cells = [[a, low], [b, high]].map(|point| grid.cell(point).unwrap());
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(grid.cell([0.5_f32, -2.1]), None);
     }
 
-    /// All cells that touch a cell, and itself.
+    /// Returns the codes of all neighbor cells of a cell, including itself.
     fn touching<const D: usize>(grid: &Grid<D>, cell: [u32; D]) -> Vec<u64> {
         let around = (0..3_u32.pow(D as u32)).filter_map(|mut which| {
             let mut other = cell;

@@ -1,8 +1,8 @@
-//! The best pairs of each right point in a heap of its thread, in registers or in shared memory (Løvik 2020). Of a later batch of right
-//! points pairs that are worse than the best of those before are left out.
+//! The best pairs of each probe point in a heap of its thread, in registers or in shared memory (Løvik 2020). The probe points are joined
+//! in batches, and pairs after the threshold of the previous batches are skipped.
 
-use super::around::{Around, CellSets, Right};
 use super::best::{pair, state};
+use super::neighbor_cells::{JoinSides, NeighborCells, ProbePoint};
 use super::score::{PairRanks, Scoring};
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -10,20 +10,20 @@ use crate::thread::words::Bits128;
 use core::cell::Cell;
 use cuda_std::prelude::*;
 
-/// Threads of a block, as there.
+/// Threads of a block, as in Løvik's implementation.
 pub const HEAP_THREADS: usize = 64;
-/// Blocks that a multiprocessor is to hold: more find no room for their heaps.
+/// Blocks per multiprocessor; shared memory has no space for the heaps of more.
 const HEAP_MIN_BLOCKS: usize = 4;
 /// Most pairs of a heap in shared memory.
-pub const MOST_SHARED: usize = 64;
+pub const MAX_K_SHARED: usize = 64;
 /// Most pairs of a heap in registers.
-pub const MOST_REGISTERS: usize = 64;
+pub const MAX_K_REGISTERS: usize = 64;
 
-/// Writes the best `K` pairs of each right point from `first` on, in no order; a thread each.
+/// Writes the best `K` pairs of each probe point from `first` on, in no order; a thread per point.
 #[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6], K = [16, 64])]
 pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
-    sets: CellSets<'_, C>,
+    sides: JoinSides<'_, C>,
     ranks: PairRanks<'_>,
     first: u64,
     state: Slice<u64>,
@@ -34,34 +34,34 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
         return;
     }
     let i = first as usize + row;
-    let around = sets.around::<D>();
+    let cells = sides.neighbor_cells::<D>();
     let scoring = ranks.scoring.scoring();
-    let right_id = sets.right_ids.load(i);
-    if let Some(right) = sets.right(&around, i) {
-        let (right_rank, worst) = (ranks.right.load(i), state.load(state::LIMIT));
-        let first = Cell::new(least_left(&scoring, worst, right_rank));
-        let take = |place, id| {
-            let key = !scoring.rank(ranks.left.load(place), right_rank);
+    let probe_id = sides.probe_ids.load(i);
+    if let Some(probe) = sides.probe_point(&cells, i) {
+        let (probe_rank, worst) = (ranks.probe.load(i), state.load(state::THRESHOLD));
+        let first = Cell::new(least_left(&scoring, worst, probe_rank));
+        let visit = |position, id| {
+            let key = !scoring.rank(ranks.build.load(position), probe_rank);
             if key <= worst {
                 best.offer(key, id);
                 let worst = if best.keys[0] < worst { best.keys[0] } else { worst };
-                first.set(least_left(&scoring, worst, right_rank));
+                first.set(least_left(&scoring, worst, probe_rank));
             }
         };
-        look(&around, &right, &scoring, ranks.left, &first, take);
+        visit_neighbors(&cells, &probe, &scoring, ranks.build, &first, visit);
     }
     let mut entry = 0;
     while entry < K {
-        pairs.store(row * K + entry, as_pair(best.keys[entry], best.ids[entry], right_id));
+        pairs.store(row * K + entry, as_pair(best.keys[entry], best.ids[entry], probe_id));
         entry += 1;
     }
 }
 
-/// Writes the best `k` pairs of each right point from `first` on, in no order; a thread each.
+/// Writes the best `k` pairs of each probe point from `first` on, in no order; a thread per point.
 #[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(
-    sets: CellSets<'_, C>,
+    sides: JoinSides<'_, C>,
     ranks: PairRanks<'_>,
     first: u64,
     k: u32,
@@ -73,72 +73,73 @@ pub unsafe fn join_in_shared<C: Coord, const D: usize>(
         return;
     }
     let i = first as usize + row;
-    let around = sets.around::<D>();
+    let cells = sides.neighbor_cells::<D>();
     let scoring = ranks.scoring.scoring();
-    let right_id = sets.right_ids.load(i);
+    let probe_id = sides.probe_ids.load(i);
     let mut heap = Heap::new(shared_mem(), k);
-    if let Some(right) = sets.right(&around, i) {
-        let (right_rank, worst) = (ranks.right.load(i), state.load(state::LIMIT));
-        let first = Cell::new(least_left(&scoring, worst, right_rank));
-        let take = |place, id| {
-            let key = !scoring.rank(ranks.left.load(place), right_rank);
+    if let Some(probe) = sides.probe_point(&cells, i) {
+        let (probe_rank, worst) = (ranks.probe.load(i), state.load(state::THRESHOLD));
+        let first = Cell::new(least_left(&scoring, worst, probe_rank));
+        let visit = |position, id| {
+            let key = !scoring.rank(ranks.build.load(position), probe_rank);
             if key <= worst {
                 heap.offer((key, id));
                 if heap.len == k {
-                    first.set(least_left(&scoring, heap.entry(0).0, right_rank));
+                    first.set(least_left(&scoring, heap.entry(0).0, probe_rank));
                 }
             }
         };
-        look(&around, &right, &scoring, ranks.left, &first, take);
+        visit_neighbors(&cells, &probe, &scoring, ranks.build, &first, visit);
     }
     let mut entry = 0;
     while entry < k {
         let (key, id) = if entry < heap.len { heap.entry(entry) } else { (u64::MAX, u32::MAX) };
-        pairs.store(row * k + entry, as_pair(key, id, right_id));
+        pairs.store(row * k + entry, as_pair(key, id, probe_id));
         entry += 1;
     }
 }
 
-/// Goes through the left points around a right one: where it is known which scores suffice, distances are of those alone.
+/// Visits the near points of the neighbor cells. If the score function has a least sufficient rank, only points of at least this rank are
+/// tested for distance.
 #[inline(always)]
-unsafe fn look<C: Coord, const D: usize>(
-    around: &Around<'_, C, D>,
-    right: &Right<C, D>,
+unsafe fn visit_neighbors<C: Coord, const D: usize>(
+    cells: &NeighborCells<'_, C, D>,
+    probe: &ProbePoint<C, D>,
     scoring: &Scoring,
     ranks: Slice<'_, u64>,
     first: &Cell<u64>,
-    take: impl FnMut(usize, u32),
+    visit: impl FnMut(usize, u32),
 ) {
-    let is_quick = scoring.is_quick();
-    let suffices = |place| !is_quick | (ranks.load(place) >= first.get());
-    around.each_wanted(right, (0, usize::MAX), || true, suffices, take);
+    let has_closed_form = scoring.has_closed_form();
+    let suffices = |position| !has_closed_form | (ranks.load(position) >= first.get());
+    cells.for_each_match_where(probe, (0, usize::MAX), || true, suffices, visit);
 }
 
-/// The least left rank that is not worse than the worst of a heap, whose key is given.
+/// Returns the least build rank that is not worse than the worst entry of a heap, given by its key.
 #[inline(always)]
 fn least_left(scoring: &Scoring, worst: u64, right: u64) -> u64 {
-    if !scoring.is_quick() {
+    if !scoring.has_closed_form() {
         return 0;
     }
-    match scoring.lefts_for(!worst, right, [0, u64::MAX]) {
+    match scoring.left_ranks_reaching(!worst, right, [0, u64::MAX]) {
         Some((first, _)) => first,
         None => u64::MAX,
     }
 }
 
-/// An entry as a pair; [`LAST`](Ranked::LAST) if there is none.
+/// Returns an entry as a pair, or [`LAST`](Ranked::LAST) for an empty entry.
 #[inline(always)]
 fn as_pair(key: u64, id: u32, right: u32) -> Bits128 {
     if id == u32::MAX { Bits128::LAST } else { pair(!key, id, right) }
 }
 
-/// True if the first entry, the complement of a score's rank and a left id, is the better one.
+/// True if entry `a`, the complement of a score's rank and a build id, is better than `b`.
 #[inline(always)]
 fn is_before(a: (u64, u32), b: (u64, u32)) -> bool {
     (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
 }
 
-/// Entries in registers, the worst first; those without a point are the worst.
+/// Entries in registers, the worst first; empty entries count as the worst.
 struct Registers<const K: usize> {
     keys: [u64; K],
     ids: [u32; K],
@@ -147,14 +148,14 @@ struct Registers<const K: usize> {
 impl<const K: usize> Registers<K> {
     const EMPTY: Self = Self { keys: [u64::MAX; K], ids: [u32::MAX; K] };
 
-    /// Takes the place of the worst if it is better, and goes on to its own.
+    /// Replaces the worst entry by a better one, and moves it to its sorted position.
     #[inline(always)]
     fn offer(&mut self, key: u64, id: u32) {
         if !is_before((key, id), (self.keys[0], self.ids[0])) {
             return;
         }
-        // Every entry knows by itself what it becomes, so that all indices are known to the compiler: those before the new one's
-        // place move one on.
+        // Each entry decides from itself and the next one what it becomes, so that all indices are constants. Entries worse than the new
+        // one move forward by one.
         let mut entry = 0;
         while entry < K {
             if entry + 1 < K && is_before((key, id), (self.keys[entry + 1], self.ids[entry + 1])) {
@@ -167,11 +168,11 @@ impl<const K: usize> Registers<K> {
     }
 }
 
-/// Shared memory of heaps: entry `e` of thread `t` at `e` times the number of threads and `t`, so that each lane has a bank.
+/// Shared memory of heaps: entry `e` of thread `t` is at `e * HEAP_THREADS + t`, so that each lane has its bank.
 #[repr(C, align(16))]
 pub struct HeapSmem {
-    keys: [u64; HEAP_THREADS * MOST_SHARED],
-    ids: [u32; HEAP_THREADS * MOST_SHARED],
+    keys: [u64; HEAP_THREADS * MAX_K_SHARED],
+    ids: [u32; HEAP_THREADS * MAX_K_SHARED],
 }
 
 /// A binary heap of a thread, the worst entry at its root.
@@ -206,7 +207,7 @@ impl Heap<'_> {
     #[inline(always)]
     unsafe fn offer(&mut self, entry: (u64, u32)) {
         if self.len < self.k {
-            // Up from the end.
+            // Sift up from the end.
             let mut i = self.len;
             self.len += 1;
             while i > 0 {
@@ -219,7 +220,7 @@ impl Heap<'_> {
             }
             self.set(i, entry);
         } else if is_before(entry, self.entry(0)) {
-            // Down from the root.
+            // Sift down from the root.
             let mut i = 0;
             loop {
                 let mut child = 2 * i + 1;

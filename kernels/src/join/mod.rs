@@ -1,6 +1,5 @@
-//! Joins of two sets of points by the cells of a grid that is nowhere stored (Løvik 2020, *Top-k spatial distance join on the GPU*).
+//! Joins of two sets of points by the cells of an implicit grid (Løvik 2020, *Top-k spatial distance join on the GPU*).
 
-pub mod around;
 pub mod best;
 pub mod cells;
 pub mod curve;
@@ -8,7 +7,8 @@ pub mod filter;
 pub mod grid;
 pub mod heaps;
 pub mod nearest;
+pub mod neighbor_cells;
 pub mod nested;
 pub mod pairs;
-pub mod rising;
 pub mod score;
+pub mod threshold;

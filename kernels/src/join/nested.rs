@@ -1,8 +1,8 @@
-//! The best pairs of few points by a nested loop: a thread a left point, a few right points by way of shared memory.
+//! The best pairs of small sets by a nested loop: a thread per left point; tiles of right points are staged in shared memory.
 
-use super::around::near;
-use super::best::{Best, pair, state};
+use super::best::{CandidateList, pair, state};
 use super::cells::{Shape, load_point};
+use super::neighbor_cells::near;
 use super::score::{PairScores, Scores};
 use crate::policy::JOIN_THREADS;
 use crate::thread::coord::Coord;
@@ -12,10 +12,10 @@ use cuda_std::prelude::*;
 
 /// Right points of a block.
 pub const RIGHTS: usize = 32;
-/// Right points that are looked at together.
+/// Right points that are tested together.
 const GROUP: usize = 4;
 
-/// Shared memory of a nested loop: the right points.
+/// Shared memory of a nested loop: a tile of right points.
 #[repr(C, align(16))]
 pub struct NestedSmem<C, const D: usize> {
     coords: [[C; RIGHTS]; D],
@@ -23,7 +23,7 @@ pub struct NestedSmem<C, const D: usize> {
     ids: [u32; RIGHTS],
 }
 
-/// Some points of two sets, and when two points are near.
+/// Some points of two sets, and the condition for a pair.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct PointSets<'a, C> {
     /// The coordinates of the left set, by id.
@@ -38,8 +38,8 @@ pub struct PointSets<'a, C> {
     pub num_left: u32,
     /// Number of right points.
     pub num_right: u32,
-    /// Pairs of two points before this one are left out.
-    pub done: u32,
+    /// Pairs of two of the first `num_done` points were offered by a previous launch and are skipped.
+    pub num_done: u32,
     /// Number of dimensions.
     pub dims: u32,
     /// The norm and the pairing: [`Shape::to_word`].
@@ -48,8 +48,9 @@ pub struct PointSets<'a, C> {
     pub bound: f64,
 }
 
-/// Offers the pairs of some left points with some right ones: points by their ids, or in their order if there are none. Pairs of two
-/// points of the first `done` are left out. A block as many left points as it has threads, and [`RIGHTS`] right ones.
+/// Offers the pairs of some left points with some right points, which are given by ids, or are the first points if there are no ids.
+/// Pairs of two of the first `num_done` points are skipped. A block joins as many left points as it has threads with [`RIGHTS`] right
+/// points.
 #[kernel(family = "join", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_nested<C: Coord, const D: usize>(
@@ -62,7 +63,8 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let (staged, staged_ranks, staged_ids) =
         (shared_field!(smem, coords), shared_field!(smem, ranks), shared_field!(smem, ids));
     let (thread, dims) = (thread::thread_idx_x() as usize, sets.dims as usize);
-    let (num_left, num_right, done) = (sets.num_left as usize, sets.num_right as usize, sets.done as usize);
+    let (num_left, num_right, num_done) =
+        (sets.num_left as usize, sets.num_right as usize, sets.num_done as usize);
     let num_pieces = num_left.div_ceil(JOIN_THREADS);
     let block = thread::block_idx_x() as usize;
     let (i, begin) = ((block % num_pieces) * JOIN_THREADS + thread, (block / num_pieces) * RIGHTS);
@@ -71,7 +73,7 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let scores = scores.of_sets();
 
     if thread < RIGHTS {
-        // Behind the end the last point once more.
+        // Repeat the last point in the rest of the tile.
         let right = if begin + thread < num_right { begin + thread } else { num_right - 1 };
         let id = id_of(sets.right_ids, right);
         let point: [C; D] = load_point(sets.right_coords, id as usize, dims);
@@ -88,18 +90,18 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
         return;
     }
 
-    let best = Best::new(pairs, state);
+    let candidates = CandidateList::new(pairs, state);
     let Shape { norm, pairing, .. } = Shape::from_word(sets.shape);
     let bound = C::from_f64(sets.bound);
     let id = id_of(sets.ids, i);
     let point: [C; D] = load_point(sets.coords, id as usize, dims);
     let rank = scores[0].rank(id as usize);
     let end = if num_right - begin < RIGHTS { num_right - begin } else { RIGHTS };
-    // Right points from which on pairs with this one are new.
-    let skipped = if i < done { done.saturating_sub(begin) } else { 0 };
+    // Right points before this one made pairs with the left point in a previous launch.
+    let skipped = if i < num_done { num_done.saturating_sub(begin) } else { 0 };
     let mut j = 0;
     while j < end {
-        // The norm is chosen once for a group.
+        // One branch on the norm for the whole group.
         let near_by = |norm| {
             let (mut hits, mut member) = (0_u32, 0);
             while member < GROUP {
@@ -114,28 +116,28 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
             hits
         };
         let mut hits = if norm == Norm::Euclidean { near_by(Norm::Euclidean) } else { near_by(norm) };
-        // Pairs that are not new, and those behind the last point.
+        // Clear pairs of previous launches, and pairs after the last point.
         hits &= bits_from(skipped.saturating_sub(j)) & !bits_from(end - j);
         while hits != 0 {
             let at = j + hits.trailing_zeros() as usize;
             hits &= hits - 1;
             let other_id = staged_ids.load(at);
-            if pairing.takes(id, other_id) {
-                best.offer(pair(scoring.rank(rank, staged_ranks.load(at)), id, other_id));
+            if pairing.includes(id, other_id) {
+                candidates.offer(pair(scoring.rank(rank, staged_ranks.load(at)), id, other_id));
             }
         }
         j += GROUP;
     }
 }
 
-/// All bits from one on.
+/// Returns a mask of the bits from `bit` on.
 #[inline(always)]
 fn bits_from(bit: usize) -> u32 {
     if bit < 32 { u32::MAX << bit } else { 0 }
 }
 
-/// Writes to the state which score a pair may have at best of which a point is not among the first `num_left` and `num_right`, of ids
-/// that are the best in order; there are none of points that are all among them. One thread.
+/// Writes to the state the greatest rank of the score of a pair with an excluded point, that is a point that is not among the given ids;
+/// 0 if no point is excluded. The ids of each set are sorted by score, the best first. One thread.
 #[kernel(family = "join", block = 32)]
 pub unsafe fn join_left_out(
     ids: Slice<u32>,
@@ -150,14 +152,14 @@ pub unsafe fn join_left_out(
         let [left, right] = scores.of_sets();
         let rank = |scores: Scores<'_>, ids: Slice<'_, u32>, i: usize| scores.rank(ids.load(i) as usize);
         let best = [rank(left, ids, 0), rank(right, right_ids, 0)];
-        let mut left_out = 0;
+        let mut best_excluded = 0;
         if left_are_all == 0 {
-            left_out = scoring.rank(rank(left, ids, ids.len() - 1), best[1]);
+            best_excluded = scoring.rank(rank(left, ids, ids.len() - 1), best[1]);
         }
         if right_are_all == 0 {
             let other = scoring.rank(best[0], rank(right, right_ids, right_ids.len() - 1));
-            left_out = if other > left_out { other } else { left_out };
+            best_excluded = if other > best_excluded { other } else { best_excluded };
         }
-        state.store(state::LEFT_OUT, left_out);
+        state.store(state::EXCLUDED, best_excluded);
     }
 }

@@ -1,4 +1,4 @@
-//! Scores of points, and how those of two make that of a pair.
+//! Scores of points, and the functions that make the score of a pair.
 
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
@@ -6,18 +6,18 @@ use cuda_std::prelude::*;
 /// The type of scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreType {
-    /// `u32`; of two the score is computed as of `i64`.
+    /// `u32`; the scores of pairs are computed in `i64`.
     U32 = 0,
-    /// `i64`; what overflows becomes the least or the greatest.
+    /// `i64`; the scores of pairs saturate on overflow.
     I64 = 1,
-    /// `f32`; of two the score is computed as of `f64`, and is one.
+    /// `f32`; the scores of pairs are computed in `f64`.
     F32 = 2,
     /// `f64`.
     F64 = 3,
 }
 
 impl ScoreType {
-    /// The type of a number; of other numbers the last.
+    /// Returns the type of a number; numbers out of range give the last type.
     #[inline(always)]
     pub const fn of(number: u32) -> Self {
         match number {
@@ -28,30 +28,30 @@ impl ScoreType {
         }
     }
 
-    /// True if the score of two is an `i64`, and false if it is an `f64`.
+    /// True if scores of pairs are `i64`, false if they are `f64`.
     #[inline(always)]
     pub const fn is_integer(self) -> bool {
         matches!(self, Self::U32 | Self::I64)
     }
 }
 
-/// What is made of two scores.
+/// The function that makes the score of a pair from the scores of its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreFunction {
-    /// Left and right.
+    /// Left plus right.
     Sum = 0,
     /// Left times right.
     Product = 1,
-    /// The lesser.
+    /// The lesser of both.
     Min = 2,
-    /// The greater.
+    /// The greater of both.
     Max = 3,
-    /// Left and right, each times a number, as `f64`.
+    /// The weighted sum of left and right, as `f64`.
     Weighted = 4,
 }
 
 impl ScoreFunction {
-    /// The function of a number; of other numbers the last.
+    /// Returns the function of a number; numbers out of range give the last function.
     #[inline(always)]
     pub const fn of(number: u32) -> Self {
         match number {
@@ -64,18 +64,18 @@ impl ScoreFunction {
     }
 }
 
-/// A function of scores. Of these there are ranks, the order of the numbers, of an `i64` or of an `f64`; the result is one too.
+/// A score function on ranks. The rank of a score is its position in the order of all `i64`, or of all `f64`; so is the result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scoring {
-    /// Scores are integers.
+    /// True if the scores of points are integers.
     pub of_integers: bool,
-    /// The function.
+    /// The score function.
     pub function: ScoreFunction,
-    /// What [`Weighted`](ScoreFunction::Weighted) multiplies left and right by.
+    /// The weights of left and right for [`Weighted`](ScoreFunction::Weighted).
     pub weights: [f64; 2],
 }
 
-/// A [`Scoring`] as kernels take it.
+/// A [`Scoring`] as an argument of kernels.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct ScoringArgs {
     /// Type and function: [`Scoring::to_bits`].
@@ -87,25 +87,25 @@ pub struct ScoringArgs {
 }
 
 impl ScoringArgs {
-    /// The scoring.
+    /// Unpacks the scoring.
     #[inline(always)]
     pub fn scoring(&self) -> Scoring {
         Scoring::from_bits(self.bits, [self.left_weight, self.right_weight])
     }
 }
 
-/// The scores of two sets of points as ranks, and how two ranks make that of a pair.
+/// The ranks of the scores of both sides, and the score function.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct PairRanks<'a> {
-    /// The ranks of the left points, in the order of their cells.
-    pub left: Slice<'a, u64>,
-    /// The ranks of the right points, in the order of their cells.
-    pub right: Slice<'a, u64>,
-    /// How two scores make that of a pair.
+    /// The ranks of the build points, in the order of their cells.
+    pub build: Slice<'a, u64>,
+    /// The ranks of the probe points, in the order of their cells.
+    pub probe: Slice<'a, u64>,
+    /// The score function.
     pub scoring: crate::join::score::ScoringArgs,
 }
 
-/// The scores of two sets of points by id, and how two scores make that of a pair.
+/// The scores of two sets by id, and the score function.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct PairScores<'a> {
     /// The scores of the left points as words.
@@ -114,12 +114,12 @@ pub struct PairScores<'a> {
     pub right: Slice<'a, u32>,
     /// The [`ScoreType`] of both.
     pub score_type: u32,
-    /// How two scores make that of a pair.
+    /// The score function.
     pub scoring: crate::join::score::ScoringArgs,
 }
 
 impl<'a> PairScores<'a> {
-    /// The scores of both sets.
+    /// Returns the scores of both sets.
     #[inline(always)]
     pub(super) fn of_sets(&self) -> [Scores<'a>; 2] {
         let of = ScoreType::of(self.score_type);
@@ -128,35 +128,35 @@ impl<'a> PairScores<'a> {
 }
 
 impl Scoring {
-    /// The scoring as kernels take it.
+    /// Returns the scoring as an argument of kernels.
     pub const fn args(&self) -> ScoringArgs {
         ScoringArgs { bits: self.to_bits(), left_weight: self.weights[0], right_weight: self.weights[1] }
     }
 
-    /// Type and function in a word.
+    /// Packs type and function in a word.
     pub const fn to_bits(&self) -> u32 {
         self.function as u32 | (self.of_integers as u32) << 8
     }
 
-    /// From that word.
+    /// Unpacks a word.
     #[inline(always)]
     pub const fn from_bits(bits: u32, weights: [f64; 2]) -> Self {
         Self { of_integers: bits >> 8 != 0, function: ScoreFunction::of(bits & 0xFF), weights }
     }
 
-    /// True if results are integers.
+    /// True if the scores of pairs are integers.
     #[inline(always)]
     pub fn is_integer(&self) -> bool {
         self.of_integers && !matches!(self.function, ScoreFunction::Weighted)
     }
 
-    /// The rank of the score of two points, by the ranks of their own.
+    /// Returns the rank of the score of a pair from the ranks of the scores of its points.
     #[inline(always)]
     pub fn rank(&self, left: u64, right: u64) -> u64 {
         if let ScoreFunction::Weighted = self.function {
             let number =
                 |rank| if self.of_integers { integer_of_rank(rank) as f64 } else { f64::from_key(rank) };
-            // Never infinite, so that their sum is a number.
+            // Limited to finite values, so that the sum is not NaN.
             let times = |weight: f64, x: f64| Coord::max(Coord::min(weight * x, f64::MAX), f64::MIN);
             (times(self.weights[0], number(left)) + times(self.weights[1], number(right))).key()
         } else if self.of_integers {
@@ -186,7 +186,7 @@ impl Scoring {
         }
     }
 
-    /// True if a greater score of the left point makes no lesser result, false if it makes no greater one.
+    /// True if a greater left score never makes a lesser result; false if it never makes a greater one.
     #[inline(always)]
     fn grows(&self, right: u64) -> bool {
         match self.function {
@@ -196,9 +196,9 @@ impl Scoring {
         }
     }
 
-    /// True if [`lefts_for`](Self::lefts_for) takes no search.
+    /// True if [`left_ranks_reaching`](Self::left_ranks_reaching) needs no search.
     #[inline(always)]
-    pub fn is_quick(&self) -> bool {
+    pub fn has_closed_form(&self) -> bool {
         match self.function {
             ScoreFunction::Sum => self.of_integers,
             ScoreFunction::Min | ScoreFunction::Max => true,
@@ -206,11 +206,11 @@ impl Scoring {
         }
     }
 
-    /// The least left rank that suffices, if it is known without a search: nothing if none does.
+    /// Returns the least left rank that reaches `rank`, for functions that need no search; `None` if no rank reaches it.
     #[inline(always)]
     fn least_left(&self, rank: u64, right: u64) -> Option<u64> {
         match self.function {
-            // Of an integer that is more than there are, none; of one that is less, all.
+            // On overflow of the difference either no left score reaches the sum, or all do.
             ScoreFunction::Sum => {
                 let (sum, right) = (integer_of_rank(rank), integer_of_rank(right));
                 match sum.checked_sub(right) {
@@ -224,13 +224,18 @@ impl Scoring {
         }
     }
 
-    /// Of ranks of left points from the least to the greatest those that with `right` make at least `rank`: the first and the last;
-    /// nothing if none does.
+    /// Returns the range of left ranks within `least..=greatest` that with `right` make at least `rank`, as (first, last); `None` if none
+    /// do.
     ///
-    /// Every function is monotone in one of its scores, however results are rounded.
+    /// Every function is monotone in the left score, even after rounding, so that a binary search finds the end of the range.
     #[inline(always)]
-    pub fn lefts_for(&self, rank: u64, right: u64, [least, greatest]: [u64; 2]) -> Option<(u64, u64)> {
-        if self.is_quick() {
+    pub fn left_ranks_reaching(
+        &self,
+        rank: u64,
+        right: u64,
+        [least, greatest]: [u64; 2],
+    ) -> Option<(u64, u64)> {
+        if self.has_closed_form() {
             let first = self.least_left(rank, right)?;
             let first = if first > least { first } else { least };
             return (first <= greatest).then_some((first, greatest));
@@ -244,7 +249,7 @@ impl Scoring {
         if suffices(worst) {
             return Some((least, greatest));
         }
-        // The worst does not, the best does.
+        // Invariant: `without` does not reach the rank, `with` does.
         let (mut without, mut with) = (worst, best);
         loop {
             let gap = without.abs_diff(with);
@@ -261,13 +266,13 @@ impl Scoring {
     }
 }
 
-/// The rank of an integer.
+/// Returns the rank of an integer.
 #[inline(always)]
 pub const fn rank_of_integer(number: i64) -> u64 {
     number as u64 ^ 1 << 63
 }
 
-/// The integer of a rank.
+/// Returns the integer of a rank.
 #[inline(always)]
 pub const fn integer_of_rank(rank: u64) -> i64 {
     (rank ^ 1 << 63) as i64
@@ -276,17 +281,17 @@ pub const fn integer_of_rank(rank: u64) -> i64 {
 /// Scores by id, as words of 4 bytes.
 #[derive(Clone, Copy)]
 pub struct Scores<'a> {
-    /// One or two a score.
+    /// One or two words per score.
     pub words: Slice<'a, u32>,
-    /// Their type.
+    /// The type of the scores.
     pub of: ScoreType,
 }
 
 impl Scores<'_> {
-    /// The rank of a score.
+    /// Returns the rank of a score.
     ///
     /// # Safety
-    /// There is one.
+    /// There is a score with this id.
     #[inline(always)]
     pub unsafe fn rank(&self, id: usize) -> u64 {
         match self.of {
@@ -351,12 +356,12 @@ mod tests {
         assert_eq!(f64::from_key(opposite.rank(f64::MAX.key(), f64::MAX.key())), 0.0);
     }
 
-    /// Left ranks that suffice are those that [`Scoring::lefts_for`] says.
+    /// Checks that exactly the left ranks in [`Scoring::left_ranks_reaching`] reach a rank.
     fn check(scoring: Scoring, ranks: &[u64]) {
         for &rank in ranks {
             for &right in ranks {
                 let all = [ranks[0], ranks[ranks.len() - 1]];
-                let lefts = scoring.lefts_for(rank, right, all);
+                let lefts = scoring.left_ranks_reaching(rank, right, all);
                 for &left in ranks {
                     let suffices = scoring.rank(left, right) >= rank;
                     let said = lefts.is_some_and(|(first, last)| first <= left && left <= last);

@@ -72,7 +72,7 @@ impl State<'_> {
             if !releases_to_device(access.kind) {
                 // SAFETY: of the caller.
                 let bytes = unsafe { std::slice::from_raw_parts(from, access.bytes) };
-                self.store_later(at, access.address, bytes);
+                self.delay_store(at, access.address, bytes);
                 return Ok(checked.notice);
             }
             self.flush_block(at.block);
@@ -119,7 +119,7 @@ impl State<'_> {
         Ok(checked.notice)
     }
 
-    fn store_later(&mut self, at: At, address: usize, bytes: &[u8]) {
+    fn delay_store(&mut self, at: At, address: usize, bytes: &[u8]) {
         let delayed = &mut self.blocks[at.block].delayed;
         delayed.store(address, bytes);
         let full = delayed.len() > MAX_DELAYED;

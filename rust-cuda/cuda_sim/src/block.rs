@@ -71,7 +71,7 @@ pub(crate) struct Block {
 
 /// How the waiting threads of a block can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meeting {
+pub(crate) enum WaitState {
     /// Some threads still run.
     Open,
     /// All threads wait at one barrier.
@@ -124,12 +124,12 @@ impl Block {
     }
 
     /// Returns how the block's threads can continue.
-    pub(crate) fn meeting(&self) -> Meeting {
+    pub(crate) fn wait_state(&self) -> WaitState {
         if self.live == 0 || self.at_barrier + self.in_warp < self.live {
-            return Meeting::Open;
+            return WaitState::Open;
         }
         if self.in_warp > 0 {
-            return Meeting::Deadlock;
+            return WaitState::Deadlock;
         }
         let mut chain = 0;
         let mut first = None;
@@ -137,11 +137,11 @@ impl Block {
             let (Status::AtBarrier(kind, _), Some(site)) = (thread.status, thread.site) else { continue };
             let (first_kind, first_site) = *first.get_or_insert((kind, site));
             if kind != first_kind || !same_site(site, first_site) || !may_be_same(chain, thread.chain) {
-                return Meeting::Mismatch;
+                return WaitState::Mismatch;
             }
             chain = if chain == 0 { thread.chain } else { chain };
         }
-        Meeting::Barrier
+        WaitState::Barrier
     }
 
     /// Completes the barrier at which all live threads wait.

@@ -69,7 +69,7 @@ impl Clock {
     #[inline]
     pub(crate) fn knows(&self, here: Here, block: u32, thread: u32, barriers: u32, time: Time) -> bool {
         if block == here.block {
-            return barriers < here.barriers || self.own_time(here, thread) >= time;
+            return barriers < here.barriers || self.time_in_block(here, thread) >= time;
         }
         self.other_blocks
             .as_ref()
@@ -77,7 +77,7 @@ impl Clock {
             .is_some_and(|known| known.has(thread, barriers, time))
     }
 
-    fn own_time(&self, here: Here, thread: u32) -> Time {
+    fn time_in_block(&self, here: Here, thread: u32) -> Time {
         let Some(same_block) = &self.same_block else { return 0 };
         if thread / 32 == here.thread / 32 {
             same_block.lanes[thread as usize % 32]
@@ -104,7 +104,7 @@ impl Clock {
         let Some(frontier) = more else { return };
         if let Some(knowledge) = frontier.of(here.block)
             && knowledge.barriers == here.barriers
-            && knowledge.beyond.iter().any(|&(thread, time)| self.own_time(here, thread) < time)
+            && knowledge.beyond.iter().any(|&(thread, time)| self.time_in_block(here, thread) < time)
         {
             let same_block = Rc::make_mut(self.same_block.get_or_insert_default());
             let warp = here.thread / 32;

@@ -199,7 +199,7 @@ unsafe impl Simt for Engine<'_> {
             (thread.status, thread.site, thread.chain) =
                 (Status::AtBarrier(kind, predicate), Some(site), chain);
             block.at_barrier += 1;
-            state.settle(at.block);
+            state.resolve_waits(at.block);
         }
         self.suspend();
         self.state.borrow().blocks[at.block].threads[at.thread as usize].result.value as u32
@@ -223,11 +223,11 @@ unsafe impl Simt for Engine<'_> {
             let thread = &mut block.threads[at.thread as usize];
             (thread.status, thread.site, thread.chain) = (Status::InWarp(op, mask, value), Some(site), chain);
             block.in_warp += 1;
-            let meeting = warp::Meeting { op, mask, site, chain, arrived: 0 };
-            let arrival = block.warps[at.thread as usize / 32].arrive(lane, meeting);
+            let operation = warp::PendingOperation { op, mask, site, chain, arrived: 0 };
+            let arrival = block.warps[at.thread as usize / 32].arrive(lane, operation);
             let mut trouble = None;
             match arrival {
-                Arrival::Waits => state.settle(at.block),
+                Arrival::Waits => state.resolve_waits(at.block),
                 Arrival::Complete(lanes) => trouble = state.complete_warp(at, op, mask, lanes).err(),
                 Arrival::Mismatch(_) | Arrival::Exited(_) => {}
             }

@@ -190,7 +190,7 @@ impl Memory {
             .iter()
             .find_map(|r| r.broken_red_zone().map(|offset| Kind::RedZone { label: r.label.clone(), offset }));
         if broken.is_some() {
-            self.regions.iter_mut().for_each(Region::mend_red_zones);
+            self.regions.iter_mut().for_each(Region::restore_red_zones);
         }
         broken
     }

@@ -141,7 +141,7 @@ impl Region {
     }
 
     /// Poisons the red zones again.
-    pub(crate) fn mend_red_zones(&mut self) {
+    pub(crate) fn restore_red_zones(&mut self) {
         let size = Self::size(self.bytes);
         // SAFETY: the two red zones lie within the allocation.
         unsafe {
@@ -283,7 +283,7 @@ mod tests {
         // SAFETY: within the red zone.
         unsafe { *region.base.as_ptr().add(10) = 0 };
         assert_eq!(region.broken_red_zone(), Some(10));
-        region.mend_red_zones();
+        region.restore_red_zones();
         assert_eq!(region.broken_red_zone(), None);
     }
 }

@@ -176,7 +176,7 @@ fn race_help(earlier: &Event, later: &Event) -> String {
 
 fn event(f: &mut Formatter<'_>, label: &str, event: &Event) -> Result {
     write!(f, "\n  {label}{}: {}", event.thread, event.action)?;
-    places(f, event)
+    locations(f, event)
 }
 
 fn group(f: &mut Formatter<'_>, group: &Group) -> Result {
@@ -189,11 +189,11 @@ fn group(f: &mut Formatter<'_>, group: &Group) -> Result {
         let block = Index(example.thread.block);
         write!(f, "\n  block {block}: {} threads ({list}), each {verb} {}", threads.len(), example.action)?;
     }
-    places(f, example)
+    locations(f, example)
 }
 
 /// Writes the location of an event and its call chain.
-fn places(f: &mut Formatter<'_>, event: &Event) -> Result {
+fn locations(f: &mut Formatter<'_>, event: &Event) -> Result {
     if let Some(site) = event.site {
         write!(f, "\n    at {site}")?;
     }

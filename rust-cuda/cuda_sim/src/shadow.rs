@@ -159,11 +159,11 @@ impl Samples {
         }
     }
 
-    fn keep(&mut self, index: &mut u32, stamp: Stamp, knows: &impl Fn(&Stamp) -> bool) {
-        let place = self.random.below(SAMPLE);
+    fn insert_sample(&mut self, index: &mut u32, stamp: Stamp, knows: &impl Fn(&Stamp) -> bool) {
+        let slot = self.random.below(SAMPLE);
         let list = self.list(index);
         // Not each time, because memory that all threads read is common.
-        if list.len() >= SAMPLE && place < SAMPLE / 16 {
+        if list.len() >= SAMPLE && slot < SAMPLE / 16 {
             list.retain(|kept| {
                 kept.bytes & !stamp.bytes != 0 || kept.writes && !stamp.writes || !stamp.replaces(kept, knows)
             });
@@ -171,7 +171,7 @@ impl Samples {
         if list.len() < SAMPLE {
             list.push(stamp);
         } else {
-            list[place] = stamp;
+            list[slot] = stamp;
         }
     }
 }
@@ -260,7 +260,7 @@ impl Granule {
         if kept.bytes == 0 || kept.bytes & !stamp.bytes == 0 && stamp.replaces(kept, knows) {
             *kept = stamp;
         } else {
-            samples.keep(&mut self.more, stamp, knows);
+            samples.insert_sample(&mut self.more, stamp, knows);
         }
         None
     }
@@ -292,7 +292,7 @@ impl Granule {
         if self.write.bytes == 0 {
             self.write = stamp;
         } else {
-            samples.keep(&mut self.more, stamp, knows);
+            samples.insert_sample(&mut self.more, stamp, knows);
         }
         None
     }

@@ -1,6 +1,6 @@
 //! The state of a running launch, apart from the stacks of its threads.
 
-use crate::block::{Block, Meeting, Status};
+use crate::block::{Block, Status, WaitState};
 use crate::chain::{Chain, ChainIds};
 use crate::clock::Released;
 use crate::delay::Chunk;
@@ -171,11 +171,11 @@ impl State<'_> {
         }
     }
 
-    /// Acts on what the threads of a block have come to, after one of them began to wait or ended.
-    pub(crate) fn settle(&mut self, block: usize) {
-        match self.blocks[block].meeting() {
-            Meeting::Open => {}
-            Meeting::Barrier => {
+    /// Completes the barrier of a block or reports an error, after one of its threads began to wait or ended.
+    pub(crate) fn resolve_waits(&mut self, block: usize) {
+        match self.blocks[block].wait_state() {
+            WaitState::Open => {}
+            WaitState::Barrier => {
                 let first = (block * self.shape.slots()) as Slot;
                 let waiting = (first..).zip(&self.blocks[block].threads);
                 for (slot, _) in waiting.filter(|(_, t)| t.status != Status::Exited) {
@@ -183,8 +183,8 @@ impl State<'_> {
                 }
                 self.blocks[block].pass_barrier();
             }
-            Meeting::Mismatch => self.report(Kind::BarrierMismatch { groups: self.groups([block]) }),
-            Meeting::Deadlock => self.report(Kind::Deadlock { groups: self.groups([block]) }),
+            WaitState::Mismatch => self.report(Kind::BarrierMismatch { groups: self.groups([block]) }),
+            WaitState::Deadlock => self.report(Kind::Deadlock { groups: self.groups([block]) }),
         }
     }
 
@@ -216,7 +216,7 @@ impl State<'_> {
             self.report(Kind::ExitedLane { by, lane });
             return;
         }
-        self.settle(at.block);
+        self.resolve_waits(at.block);
         if self.blocks[at.block].live == 0 {
             self.flush_block(at.block);
             let broken = self.blocks[at.block].shared.broken_red_zone();

@@ -5,7 +5,7 @@ use cuda_std::simt::{ReduceOp, Site, WarpOp, WarpResult};
 
 /// A warp operation at which lanes wait: all with the same operation, mask and location.
 #[derive(Clone, Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct PendingOperation {
     pub(crate) op: WarpOp,
     pub(crate) mask: u32,
     pub(crate) site: Site,
@@ -21,7 +21,7 @@ pub(crate) struct Warp {
     pub(crate) exists: u32,
     /// Lanes that have ended.
     pub(crate) exited: u32,
-    meetings: Vec<Meeting>,
+    pending: Vec<PendingOperation>,
 }
 
 /// Result of a lane's arrival.
@@ -40,45 +40,45 @@ pub(crate) enum Arrival {
 impl Warp {
     /// Creates a warp with the first `lanes` lanes.
     pub(crate) fn new(lanes: usize) -> Self {
-        Self { exists: if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 }, exited: 0, meetings: vec![] }
+        Self { exists: if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 }, exited: 0, pending: vec![] }
     }
 
     /// Records that a lane arrives at an operation. Lanes that the block does not have are ignored.
-    pub(crate) fn arrive(&mut self, lane: u32, meeting: Meeting) -> Arrival {
-        let Meeting { op, mask, site, chain, .. } = meeting;
+    pub(crate) fn arrive(&mut self, lane: u32, operation: PendingOperation) -> Arrival {
+        let PendingOperation { op, mask, site, chain, .. } = operation;
         let dead = mask & self.exited;
         if dead != 0 {
             return Arrival::Exited(dead.trailing_zeros());
         }
-        let same = |m: &Meeting| {
+        let same = |m: &PendingOperation| {
             m.mask == mask
                 && same_operation(m.op, op)
                 && same_site(m.site, site)
                 && may_be_same(m.chain, chain)
         };
-        let index = match self.meetings.iter().position(same) {
+        let index = match self.pending.iter().position(same) {
             Some(index) => index,
             None => {
-                let waits_for_us = |m: &&Meeting| m.mask >> lane & 1 != 0 && m.arrived & mask != 0;
-                if let Some(other) = self.meetings.iter().find(waits_for_us) {
+                let waits_for_us = |m: &&PendingOperation| m.mask >> lane & 1 != 0 && m.arrived & mask != 0;
+                if let Some(other) = self.pending.iter().find(waits_for_us) {
                     return Arrival::Mismatch((other.arrived & mask).trailing_zeros());
                 }
-                self.meetings.push(meeting);
-                self.meetings.len() - 1
+                self.pending.push(operation);
+                self.pending.len() - 1
             }
         };
-        let meeting = &mut self.meetings[index];
-        meeting.arrived |= 1 << lane;
-        if meeting.arrived != mask & self.exists {
+        let operation = &mut self.pending[index];
+        operation.arrived |= 1 << lane;
+        if operation.arrived != mask & self.exists {
             return Arrival::Waits;
         }
-        Arrival::Complete(self.meetings.swap_remove(index).arrived)
+        Arrival::Complete(self.pending.swap_remove(index).arrived)
     }
 
     /// Records that a lane ends; returns a lane that waits for it.
     pub(crate) fn exit(&mut self, lane: u32) -> Option<u32> {
         self.exited |= 1 << lane;
-        self.meetings.iter().find(|m| m.mask >> lane & 1 != 0).map(|m| m.arrived.trailing_zeros())
+        self.pending.iter().find(|m| m.mask >> lane & 1 != 0).map(|m| m.arrived.trailing_zeros())
     }
 }
 
@@ -183,18 +183,18 @@ mod tests {
     #[test]
     fn meetings_need_the_same_mask_and_all_lanes() {
         let site = std::panic::Location::caller();
-        let meeting = |mask| Meeting { op: WarpOp::Ballot, mask, site, chain: 0, arrived: 0 };
+        let operation = |mask| PendingOperation { op: WarpOp::Ballot, mask, site, chain: 0, arrived: 0 };
         let mut warp = Warp::new(20);
-        assert_eq!(warp.arrive(0, meeting(0b11)), Arrival::Waits);
-        assert_eq!(warp.arrive(1, meeting(0b11)), Arrival::Complete(0b11));
-        assert_eq!(warp.arrive(0, meeting(0b11)), Arrival::Waits);
-        assert_eq!(warp.arrive(1, meeting(0b110)), Arrival::Waits, "may come to 0b11 later");
-        assert_eq!(warp.arrive(2, meeting(0b111)), Arrival::Mismatch(1));
+        assert_eq!(warp.arrive(0, operation(0b11)), Arrival::Waits);
+        assert_eq!(warp.arrive(1, operation(0b11)), Arrival::Complete(0b11));
+        assert_eq!(warp.arrive(0, operation(0b11)), Arrival::Waits);
+        assert_eq!(warp.arrive(1, operation(0b110)), Arrival::Waits, "may come to 0b11 later");
+        assert_eq!(warp.arrive(2, operation(0b111)), Arrival::Mismatch(1));
         assert_eq!(warp.exit(2), Some(1));
         let mut warp = Warp::new(2);
-        assert_eq!(warp.arrive(1, meeting(u32::MAX)), Arrival::Waits);
-        assert_eq!(warp.arrive(0, meeting(u32::MAX)), Arrival::Complete(3));
+        assert_eq!(warp.arrive(1, operation(u32::MAX)), Arrival::Waits);
+        assert_eq!(warp.arrive(0, operation(u32::MAX)), Arrival::Complete(3));
         warp.exit(0);
-        assert_eq!(warp.arrive(1, meeting(3)), Arrival::Exited(0));
+        assert_eq!(warp.arrive(1, operation(3)), Arrival::Exited(0));
     }
 }

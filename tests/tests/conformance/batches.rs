@@ -83,7 +83,7 @@ impl<C: Scalar> Whole<C> {
         assert_eq!(delivered.bytes, (4 * self.ids.len() + size_of_val(&self.dist2[..])) as u64, "{what}");
         assert_eq!(delivered.batches, self.batches.len() as u64, "{what}");
         let names: Vec<_> = delivered.stats.phases.iter().map(|phase| phase.name).collect();
-        assert_eq!(names, ["make", "wait", "look"]);
+        assert_eq!(names, ["make", "wait", "callback"]);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::build;
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
-use kauri::join::{KnnIndex, KnnJoin, Scored};
+use kauri::join::{KnnIndex, KnnJoin, Scored, SelfPairs};
 use kauri::quadtree::CartesianPoint;
 use kauri::query::{Norm, QueryOptions};
 use kauri::{
@@ -112,8 +112,8 @@ fn errors(device: &Device, wrong: &[Foreign]) -> Vec<(String, Error)> {
         add("best pairs", join.run(device, left, right).map(drop));
         add("their plan", join.plan(device, left, right).map(drop));
     }
-    add("of one set", join.self_count(device, wrong, true).map(drop));
-    add("rows of one set", join.self_rows(device, wrong, true).map(drop));
+    add("of one set", join.self_count(device, wrong, SelfPairs::Once).map(drop));
+    add("rows of one set", join.self_rows(device, wrong, SelfPairs::Once).map(drop));
     errors
 }
 

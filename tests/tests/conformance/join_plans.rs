@@ -1,17 +1,17 @@
-//! What joins say before they run, beside what they take.
+//! Plans of joins match what the joins take.
 
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::join::{JoinMethod, KnnJoin, Scored, Strategy};
 use kauri::{Device, DistanceJoin, TopKDistanceJoin};
 use kauri_tests::device_names;
 
-/// The devices of this machine, and kernels in the simulator unless that is left out everywhere.
+/// Returns the devices of this machine, and the simulator unless it is disabled everywhere.
 fn names() -> impl Iterator<Item = &'static str> {
     let is_left_out = std::env::var("KAURI_SIM_ORDERS").is_ok_and(|orders| orders == "0");
     device_names().iter().copied().chain((!is_left_out).then_some("sim"))
 }
 
-/// Points along a spiral, and scores.
+/// Returns points along a spiral, and their scores.
 fn set(len: usize, from: f32) -> (Vec<[f32; 2]>, Vec<u32>) {
     let point = |i: usize| {
         let t = i as f32 * 0.37 + from;
@@ -80,7 +80,7 @@ fn all_pairs_and_nearest_take_what_was_planned() {
             let mut workspace = Workspace::new(gpu);
             join.rows_on::<[f32; 2]>(&stream, &mut workspace, &on, other).unwrap();
             let plan = join.plan(&device, &left, other.map(|_| &right[..])).unwrap();
-            // Offsets are of the result there, and memory comes in parts of 256 bytes.
+            // Here offsets belong to the result, and memory is allocated in blocks of 256 bytes.
             let temp = workspace.bytes() + 8 * 901;
             assert!((temp..temp + 256).contains(&plan.temp_bytes), "{temp} bytes on {name}\n{plan}");
         }

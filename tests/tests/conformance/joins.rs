@@ -1,8 +1,8 @@
-//! Joins: every strategy on every device gives what a loop over all pairs gives.
+//! Every join strategy on every device gives the result of a loop over all pairs.
 
 use kauri::join::{
     Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, PairScore, Score, ScoreFunction, Scored,
-    ScoredPair, Strategy, TopKDistanceJoin,
+    ScoredPair, SelfPairs, Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_kernels::thread::coord::Coord;
@@ -25,7 +25,7 @@ const CURVES: [Curve; 3] = [Curve::Linear, Curve::ZOrder, Curve::Hilbert];
 const LOOKUPS: [Lookup; 2] = [Lookup::Points, Lookup::Cells];
 const NORMS: [Norm; 3] = [Norm::Euclidean, Norm::Manhattan, Norm::Chebyshev];
 
-/// What distances are compared with: the squares of Euclidean ones.
+/// Returns the distance as it is compared: squared under the Euclidean norm.
 fn distance<C: Coord, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D]) -> C {
     norm.put_together(D, |axis| (a[axis] - b[axis]).abs())
 }
@@ -34,7 +34,7 @@ fn is_near<C: Coord, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D], epsilon
     distance(norm, a, b) <= if norm == Norm::Euclidean { epsilon * epsilon } else { epsilon }
 }
 
-/// Scores of a pair, as the documentation has them.
+/// Computes the score of a pair as documented.
 trait TestScore: Score {
     fn random(random: &mut Random, distinct: u64) -> Self;
     fn of_pair(function: ScoreFunction, weights: Option<[f64; 2]>, left: Self, right: Self) -> PairScore;
@@ -93,7 +93,7 @@ macro_rules! float_scores {
 }
 float_scores! { f32 f64 }
 
-/// A join and what it is of.
+/// The sets of a join, and the expected result.
 struct Case<'a, C, S, const D: usize> {
     left: &'a [[C; D]],
     right: &'a [[C; D]],
@@ -108,7 +108,7 @@ impl<C: Scalar, S: TestScore, const D: usize> Case<'_, C, S, D>
 where
     [C; D]: Point<Coord = C>,
 {
-    /// All pairs, the best first.
+    /// Returns all pairs, the best first.
     fn all(&self) -> Vec<ScoredPair> {
         let mut all = Vec::new();
         for (l, a) in self.left.iter().enumerate() {
@@ -119,7 +119,7 @@ where
                 }
             }
         }
-        // Stable, and in the order of ids.
+        // The sort is stable, so ties stay in the order of ids.
         all.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap());
         all
     }
@@ -133,7 +133,7 @@ where
         }
     }
 
-    /// Compares a join's result.
+    /// Compares the result of a join with the expected result.
     fn check(&self, device: &Device, join: &TopKDistanceJoin<C>, k: usize, all: &[ScoredPair], what: &str) {
         let sets = [(self.left, self.scores[0]), (self.right, self.scores[1])];
         let [left, right] = sets.map(|(points, scores)| Scored::new(points, scores).unwrap());
@@ -159,7 +159,7 @@ where
             let (left_scores, right_scores) = (scores(left.len()), scores(right.len()));
             let turn = turn + distinct as usize % 3;
             let norm = NORMS[turn % 3];
-            // As far as two of the points are: some pairs are at that very distance.
+            // The distance of two of the points, so that some pairs are exactly at the distance.
             let epsilon = distance(Norm::Chebyshev, &left[n / 3], &right[n / 2]);
             let weights = (turn % 5 == 4).then_some([1.5, -0.25]);
             let scores = [&left_scores[..], &right_scores];
@@ -286,7 +286,7 @@ fn sets_that_the_device_has_no_room_for() {
 
 #[test]
 fn scores_that_no_threshold_helps_with() {
-    // The best of either set are far from all others.
+    // The best points of either set are far from all points of the other.
     let n = 3000;
     let mut random = Random::new(6);
     let mut place = |base: f64| [(base + random.unit()) as f32, random.unit() as f32];
@@ -322,7 +322,7 @@ fn scores_that_no_threshold_helps_with() {
 
 #[test]
 fn the_least_score_that_there_is() {
-    // Nothing is worse, and yet these are pairs.
+    // The scores are the worst possible, and yet these pairs are the result.
     let points: Vec<_> = (0..12).map(|i| [i as f32]).collect();
     let scores = vec![i64::MIN; points.len()];
     let set = Scored::new(&points, &scores).unwrap();
@@ -349,7 +349,7 @@ fn distances_of_every_kind() {
             assert_eq!(best.pairs().len() as u64, count);
             count
         };
-        // The square of 1e-170 is 0.
+        // The square of 1e-170 underflows to 0.
         assert_eq!(found(0.0), 5 + 2 + 2);
         assert_eq!(found(1e-300), 9);
         assert_eq!(found(5.0_f64.next_down()), 9);
@@ -388,7 +388,7 @@ fn what_is_refused_is_named() {
     for device in devices_for(2) {
         let error = TopKDistanceJoin::new(1.0, 1).run(&device, sets[0], sets[1]).unwrap_err();
         assert!(matches!(error, Error::NonFinite { what: "right point", index: 1, .. }), "{error}");
-        let error = DistanceJoin::new(1.0).self_rows(&device, &bad, true).unwrap_err();
+        let error = DistanceJoin::new(1.0).self_rows(&device, &bad, SelfPairs::Once).unwrap_err();
         assert!(matches!(error, Error::NonFinite { what: "point", index: 1, .. }), "{error}");
         let join = TopKDistanceJoin::new(1.0, 1).weighted(1.0, f64::INFINITY);
         let error = join.run(&device, sets[0], sets[0]).unwrap_err();
@@ -406,7 +406,7 @@ fn what_is_refused_is_named() {
     }
 }
 
-/// Pairs within a distance by a loop over all.
+/// Finds the pairs within a distance by a loop over all pairs.
 fn near_pairs<C: Scalar, const D: usize>(
     left: &[[C; D]],
     right: &[[C; D]],
@@ -441,14 +441,14 @@ where
             }
             let count = expected.iter().map(|row| row.len() as u64).sum::<u64>();
             assert_eq!(join.count(&device, &left, &right).unwrap(), count, "{what} on {device}");
-            // The order is the same on all devices.
+            // The order of ids is equal on all devices.
             if in_order.is_empty() {
                 in_order = rows.ids().to_vec();
             }
             assert!(rows.ids() == in_order, "{what} on {device}");
 
-            let once = join.self_rows(&device, &left, true).unwrap();
-            let both = join.self_rows(&device, &left, false).unwrap();
+            let once = join.self_rows(&device, &left, SelfPairs::Once).unwrap();
+            let both = join.self_rows(&device, &left, SelfPairs::Both).unwrap();
             for (row, own) in own.iter().enumerate() {
                 let row_id = row as u32;
                 let sorted = |ids: &[u32]| {
@@ -461,8 +461,8 @@ where
                 let lesser: Vec<u32> = own.iter().copied().filter(|&id| id < row_id).collect();
                 assert!(sorted(once.row(row)) == lesser, "{what}: row {row} of one set, once, on {device}");
             }
-            assert_eq!(join.self_count(&device, &left, false).unwrap(), both.ids().len() as u64);
-            assert_eq!(join.self_count(&device, &left, true).unwrap(), once.ids().len() as u64);
+            assert_eq!(join.self_count(&device, &left, SelfPairs::Both).unwrap(), both.ids().len() as u64);
+            assert_eq!(join.self_count(&device, &left, SelfPairs::Once).unwrap(), once.ids().len() as u64);
         }
     }
 }
@@ -538,7 +538,7 @@ fn places_on_the_earth() {
 
 #[test]
 fn nearly_all_points_in_one_cell() {
-    // Far points make cells as large as they can be, but for the distance.
+    // Far points make cells as large as possible, apart from the distance.
     let n = 6000;
     let mut random = Random::new(10);
     let mut points: Vec<[f32; 2]> =
@@ -556,7 +556,8 @@ fn nearly_all_points_in_one_cell() {
     }
 }
 
-/// Points at the corners of a grid with the smallest cells that codes allow: the last cell's code is that of points in no cell.
+/// Points at the corners of a grid with the smallest cells that codes allow: the code of the last cell equals that of points outside the
+/// grid.
 fn corners_of_the_finest_grid<C: Scalar, const D: usize>()
 where
     [C; D]: Point<Coord = C>,
@@ -600,14 +601,14 @@ fn estimates_are_near_the_counts() {
     for device in devices() {
         let counts = [
             join.count(&device, &left, &right).unwrap(),
-            join.self_count(&device, &left, false).unwrap(),
-            join.self_count(&device, &left, true).unwrap(),
+            join.self_count(&device, &left, SelfPairs::Both).unwrap(),
+            join.self_count(&device, &left, SelfPairs::Once).unwrap(),
         ];
         for sample in [0, 500, n, usize::MAX] {
             let estimates = [
                 join.estimate(&device, &left, &right, sample).unwrap(),
-                join.self_estimate(&device, &left, false, sample).unwrap(),
-                join.self_estimate(&device, &left, true, sample).unwrap(),
+                join.self_estimate(&device, &left, SelfPairs::Both, sample).unwrap(),
+                join.self_estimate(&device, &left, SelfPairs::Once, sample).unwrap(),
             ];
             for (estimate, count) in estimates.into_iter().zip(counts) {
                 match sample {
@@ -630,7 +631,7 @@ fn more_than_four_billion_pairs_are_counted() {
     for device in devices().into_iter().filter(|device| !device.is_cpu()) {
         let join = DistanceJoin::new(0.5);
         assert_eq!(join.count(&device, &points, &points).unwrap(), n * n);
-        assert_eq!(join.self_count(&device, &points, true).unwrap(), n * (n - 1) / 2);
+        assert_eq!(join.self_count(&device, &points, SelfPairs::Once).unwrap(), n * (n - 1) / 2);
     }
 }
 
@@ -642,14 +643,14 @@ fn pairs_in_batches_are_those_of_the_whole_result() {
     for device in devices() {
         let whole = [
             join.rows(&device, &left, &right).unwrap(),
-            join.self_rows(&device, &left, true).unwrap(),
-            join.self_rows(&device, &left, false).unwrap(),
+            join.self_rows(&device, &left, SelfPairs::Once).unwrap(),
+            join.self_rows(&device, &left, SelfPairs::Both).unwrap(),
         ];
         for (bytes, rows) in [(u64::MAX, 1000), (3000, 50), (1000, usize::MAX)] {
             for (i, whole) in whole.iter().enumerate() {
                 let (mut ids, mut next) = (Vec::new(), 0);
                 let mut batches = Batches::new().bytes(bytes).rows(rows);
-                let mut look = |batch: kauri::RowsBatch<'_>| {
+                let mut check = |batch: kauri::RowsBatch<'_>| {
                     assert!(batch.rows().start == next && batch.rows().len() <= rows);
                     for row in batch.rows() {
                         assert_eq!(batch.row(row), whole.row(row), "row {row} on {device}");
@@ -659,8 +660,9 @@ fn pairs_in_batches_are_those_of_the_whole_result() {
                     ControlFlow::Continue(())
                 };
                 let delivered = match i {
-                    0 => join.rows_batches(&device, &left, &right, &mut batches, &mut look),
-                    _ => join.self_rows_batches(&device, &left, i == 1, &mut batches, &mut look),
+                    0 => join.rows_batches(&device, &left, &right, &mut batches, &mut check),
+                    1 => join.self_rows_batches(&device, &left, SelfPairs::Once, &mut batches, &mut check),
+                    _ => join.self_rows_batches(&device, &left, SelfPairs::Both, &mut batches, &mut check),
                 };
                 let delivered = delivered.unwrap();
                 assert!(delivered.is_complete && delivered.rows == left.len() as u64);
@@ -672,14 +674,14 @@ fn pairs_in_batches_are_those_of_the_whole_result() {
             .rows_batches(&device, &left, &left, &mut batches, |_| ControlFlow::Continue(()))
             .unwrap_err();
         assert!(matches!(error, Error::RowTooLarge { most: 8, .. }), "{error}");
-        // Far from everything.
+        // Far from all points.
         let far = [[1e9_f32, 1e9]; 3];
         let mut num_rows = 0;
-        let look = |batch: kauri::RowsBatch<'_>| {
+        let check = |batch: kauri::RowsBatch<'_>| {
             num_rows += batch.rows().len();
             ControlFlow::Continue(())
         };
-        let delivered = join.rows_batches(&device, &far, &right, &mut Batches::new(), look).unwrap();
+        let delivered = join.rows_batches(&device, &far, &right, &mut Batches::new(), check).unwrap();
         assert!(delivered.is_complete && delivered.items == 0 && num_rows == 3);
     }
 }

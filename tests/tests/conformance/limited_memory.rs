@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use kauri::io::Table;
-use kauri::join::{DistanceJoin, KnnJoin, Scored, TopKDistanceJoin};
+use kauri::join::{DistanceJoin, KnnJoin, Scored, SelfPairs, TopKDistanceJoin};
 use kauri::{Batches, Device, Error};
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -55,10 +55,10 @@ fn rows_of_equal_points() {
     limited("rows_of_equal_points", 2000, || {
         let (points, n) = (equal_points(NUM_EQUAL), NUM_EQUAL as u64);
         let (device, join) = (Device::cpu(), DistanceJoin::new(1.0));
-        assert_too_large(join.self_rows(&device, &points, false), n * (n - 1));
-        assert_too_large(join.self_rows(&device, &points, true), n * (n - 1) / 2);
+        assert_too_large(join.self_rows(&device, &points, SelfPairs::Both), n * (n - 1));
+        assert_too_large(join.self_rows(&device, &points, SelfPairs::Once), n * (n - 1) / 2);
         assert_too_large(join.rows(&device, &points, &points), n * n);
-        assert_eq!(join.self_count(&device, &points, false).unwrap(), n * (n - 1));
+        assert_eq!(join.self_count(&device, &points, SelfPairs::Both).unwrap(), n * (n - 1));
         assert_eq!(join.count(&device, &points, &points).unwrap(), n * n);
         assert_eq!(join.estimate(&device, &points, &points, usize::MAX).unwrap(), n * n);
     });
@@ -105,10 +105,11 @@ fn rows_in_batches_are_never_all_there() {
         let mut pairs = 0;
         let mut batches = Batches::new().bytes(32 << 20);
         let join = DistanceJoin::new(1.0);
-        let delivered = join.self_rows_batches(&Device::cpu(), &points, false, &mut batches, |batch| {
-            pairs += batch.ids().len();
-            ControlFlow::Continue(())
-        });
+        let delivered =
+            join.self_rows_batches(&Device::cpu(), &points, SelfPairs::Both, &mut batches, |batch| {
+                pairs += batch.ids().len();
+                ControlFlow::Continue(())
+            });
         assert!(delivered.unwrap().is_complete && pairs == n * (n - 1));
     });
 }

@@ -15,7 +15,7 @@ mod foreign_points;
 mod frames;
 mod hard_cases;
 mod integers;
-mod join_crowds;
+mod join_overfull_cells;
 mod join_plans;
 mod joins;
 mod kdtree_build;

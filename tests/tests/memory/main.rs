@@ -1,7 +1,7 @@
 //! Memory on the CPU: builds and joins take at most a tenth more than their plans say.
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
-use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, TopKDistanceJoin};
+use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, SelfPairs, TopKDistanceJoin};
 use kauri::kdtree::SplitRule;
 use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
 use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point};
@@ -168,7 +168,7 @@ fn joins_of<P: Point>(what: &str, [left, right]: [&[P]; 2], epsilon: P::Coord) {
         sum(plan, found.ids().len()),
         peak,
     );
-    let (found, peak) = peak_of(|| join.self_rows(&device, left, true));
+    let (found, peak) = peak_of(|| join.self_rows(&device, left, SelfPairs::Once));
     let plan = join.plan(&device, left, None).unwrap();
     compare(&format!("DistanceJoin of one set of {what}"), sum(plan, found.ids().len()), peak);
 

@@ -1,10 +1,10 @@
-//! Joins on a GPU's own buffers: by every strategy what the CPU gives.
+//! Joins of device buffers return the result of the CPU, with every strategy.
 
 use crate::{on_each_schedule_in_turn, upload};
 use kauri::device::{Stream, Workspace};
 use kauri::join::{
     Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, Score, ScoreFunction, Scored,
-    Strategy, TopKDistanceJoin,
+    SelfPairs, Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device, Point};
 use kauri_tests::generate::{Random, Scalar, Shape};
@@ -29,7 +29,7 @@ where
         }
     }
 
-    /// Compares the results of strategies with the CPU's.
+    /// Compares the results of strategies with the result of the CPU.
     fn check(&self, stream: &Stream, join: &TopKDistanceJoin<C>, strategies: &[Strategy]) {
         let Self { points, scores } = self;
         let [left, right] = [0, 1].map(|i| Scored::new(&points[i], &scores[i]).unwrap());
@@ -55,7 +55,7 @@ const OTHERS: [Strategy; 4] = [Strategy::NestedLoop, Strategy::Threshold, Strate
 fn best_pairs() {
     on_each_schedule_in_turn(20, |_, stream, turn| {
         let curve = [Curve::Linear, Curve::ZOrder, Curve::Hilbert][turn / 2 % 3];
-        // Each strategy on three or four schedules.
+        // Three or four schedules for each strategy.
         let some = &[[HEAPS[0], HEAPS[1], OTHERS[0], OTHERS[1], OTHERS[2], OTHERS[3]][turn % 6]];
         match turn % 5 {
             0 => {
@@ -64,7 +64,7 @@ fn best_pairs() {
                 sets.check(stream, &join, some);
             }
             1 => {
-                // Few scores, and many points in few cells.
+                // Few distinct scores, and many points in few cells.
                 let sets = Sets::<f64, i64, 3>::new(Shape::Lattice, [60, 140], |bits| (bits % 5) as i64 - 2);
                 let join = TopKDistanceJoin::new(1.0, 15).curve(curve).score(ScoreFunction::Product);
                 sets.check(stream, &join, some);
@@ -92,7 +92,7 @@ fn best_pairs() {
 fn more_pairs_than_there_is_room_for() {
     on_each_schedule_in_turn(20, |_, stream, turn| {
         let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [260, 250], |bits| bits as u32);
-        // Of all pairs few, or so many that they are sorted.
+        // Few of all pairs are selected, or so many that they are sorted.
         match turn {
             0 => sets.check(stream, &TopKDistanceJoin::new(f32::INFINITY, 7), &OTHERS[2..]),
             1 => sets.check(stream, &TopKDistanceJoin::new(0.2, 1500), &OTHERS[1..]),
@@ -117,7 +117,7 @@ fn sets_of_very_different_sizes() {
     });
 }
 
-/// Many left points in the cells around, of which few are near.
+/// Many build points in the neighbor cells, few of them near.
 #[test]
 fn long_searches() {
     let few = |len: u32, every: u32, far: [f32; 2]| -> Vec<[f32; 2]> {
@@ -167,7 +167,7 @@ fn pairs_within_a_distance() {
         let mut workspace = Workspace::new(stream.gpu());
         let expected = [
             join.rows(&Device::cpu(), &points[0], &points[1]).unwrap(),
-            join.self_rows(&Device::cpu(), &points[0], false).unwrap(),
+            join.self_rows(&Device::cpu(), &points[0], SelfPairs::Both).unwrap(),
         ];
         for (expected, right) in expected.iter().zip([Some(&buffers[1]), None]) {
             let (offsets, ids) = join.rows_on::<[C; D]>(stream, &mut workspace, &buffers[0], right).unwrap();

@@ -3,31 +3,31 @@
 # `cargo xtask bundle` wrote this folder.
 #
 #   run.sh test [FILTER]       all tests; a missing GPU is a failure
-#   run.sh checked [FILTER]    the same with bounds checks in the kernels
+#   run.sh checked [FILTER]    all tests with bounds checks in the kernels
 #   run.sh sanitize [FILTER]   compute-sanitizer's four tools over tests that use the GPU
-#   run.sh large               tests of more items than 32 bits count: takes 120 GB of the GPU's memory
+#   run.sh large               tests of more than 2^32 items: take 120 GB of GPU memory
 #   run.sh demo                the demo on cpu and on cuda must write the same rows
-#   run.sh suite NAME...       benchmarks beside their rivals, which nvcc builds where it is there:
-#                              first        first calls, with the driver's cache of kernels empty and then not
+#   run.sh suite NAME...       benchmarks and their rivals, which nvcc builds if installed:
+#                              first        first calls, with an empty and then a filled cache of the driver
 #                              kdtree       trees and queries, of $KAURI_TREE_SIZES points
 #                              join         joins, of $KAURI_JOIN_SIZES points a set
-#                              thesis       the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; what needs
-#                                           a profiler by ncu where it is there, in join-thesis-ncu.csv and lovik-ncu.csv
+#                              thesis       the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
+#                                           ncu, if installed, in join-thesis-ncu.csv and lovik-ncu.csv
 #                              quadtree     quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
 #                              host         quadtrees and octrees of points in host memory, also out of core, of
 #                                           $KAURI_QUADTREE_HOST_SIZES points
 #                              gluck        the experiments that Gluck published, of $KAURI_GLUCK_SIZES points
 #                              sah          trees over the meshes in the folder `with` and over soups of $KAURI_SOUP_SIZES triangles,
 #                                           and rays through them
-#                              chang        the experiment that Chang, Seo and Ihm published, on the same
+#                              chang        the experiment that Chang, Seo and Ihm published, on these meshes
 #                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
 #                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
 #   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first, kdtree and primitives
 #   run.sh all                 test, checked, sanitize, demo and bench
 #
-# Logs and results go to $OUT, by default ./results. A part that fails does not stop the next. Seconds that one program may
-# take: $KAURI_TIMEOUT, by default 600.
+# Logs and results go to $OUT, by default ./results. A failed part does not stop the next one. $KAURI_TIMEOUT is the time
+# limit of a program in seconds, by default 600.
 set -u
 
 out=${OUT:-results}
@@ -41,7 +41,7 @@ done
 export KAURI_DATA=$PWD/data
 export KAURI_PTX_DIR=$PWD/ptx
 export KAURI_REQUIRE_CUDA=1
-# The simulator needs no GPU: where the bundle was made it has had its turn.
+# The simulator needs no GPU; its tests ran where the bundle was made.
 export KAURI_SIM_ORDERS=0
 export KAURI_GIT_REVISION=$(cat revision)
 export RUST_BACKTRACE=1
@@ -50,7 +50,7 @@ summary=$out/summary.txt
 : >"$summary"
 failed=0
 
-# note NAME STATE DETAIL...: a line of the summary
+# note NAME STATE DETAIL...: adds a line to the summary
 note() {
     local name=$1 state=$2
     shift 2
@@ -58,7 +58,7 @@ note() {
     if [ "$state" = FAILED ]; then failed=1; fi
 }
 
-# run NAME LOG COMMAND...: a part; its output goes to the log, the end of it to the terminal if it fails
+# run NAME LOG COMMAND...: runs a part; its output goes to the log, and its last lines to the terminal if it fails
 run() {
     local name=$1 log=$2 part status
     shift 2
@@ -178,7 +178,7 @@ suites() {
     done
 }
 
-# suite SUITE RIVALS SIZE...: a suite beside the rivals of that name
+# suite SUITE RIVALS SIZE...: runs a suite and the rivals of that name
 suite() {
     local suite=$1 sizes
     rivals "${@:2}"
@@ -187,7 +187,7 @@ suite() {
         --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 
-# alone SUITE DEVICE SIZE...: a suite without rivals; those of meshes have the ones that came with the bundle
+# alone SUITE DEVICE SIZE...: runs a suite without rivals; suites of meshes use the meshes in the bundle
 alone() {
     local suite=$1 sizes model models=()
     sizes=$(IFS=,; echo "${*:3}")
@@ -203,8 +203,8 @@ metrics=$metrics,launch__occupancy_limit_registers,launch__occupancy_limit_share
 metrics=$metrics,lts__t_sector_hit_rate.pct,l1tex__t_bytes_pipe_lsu_mem_global_op_ld.sum,lts__t_bytes.sum
 metrics=$metrics,dram__bytes_read.sum,dram__bytes_write.sum,smsp__inst_executed_op_local_ld.sum,smsp__inst_executed_op_local_st.sum
 
-# profile NAME COMMAND...: what a profiler says of the kernels of joins, in the order of the joins: occupancy, registers, hits of the
-# caches, bytes that go through them, local memory
+# profile NAME COMMAND...: profiles the kernels of joins, in the order of the joins: occupancy, registers, cache hits, cache
+# traffic, local memory
 profile() {
     local name=$1 ncu program
     shift
@@ -222,7 +222,7 @@ profile() {
         --metrics "$metrics" "$@"
 }
 
-# rivals NAME SIZE...: builds the rivals' programs of that name and runs them with the benchmarks' seed; their rows go to
+# rivals NAME SIZE...: builds the rivals of that name and runs them with the benchmarks' seed; writes their rows to
 # rivals.jsonl
 rivals() {
     local nvcc arch source program math name=$1

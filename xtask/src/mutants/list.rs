@@ -69,9 +69,10 @@ const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", te
 const SUBTREES: Kernel = Kernel { file: "kernels/src/kdtree/selection/subtrees.rs", tests: &["kdtree::"] };
 const SELECTION: Kernel = Kernel { file: "kernels/src/kdtree/selection.rs", tests: &["kdtree::"] };
 const JOIN_GRID: Kernel = Kernel { file: "kernels/src/join/grid.rs", tests: &["joins::"] };
-const JOIN_AROUND: Kernel = Kernel { file: "kernels/src/join/around.rs", tests: &["joins::"] };
+const JOIN_NEIGHBOR_CELLS: Kernel =
+    Kernel { file: "kernels/src/join/neighbor_cells.rs", tests: &["joins::"] };
 const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["joins::"] };
-const JOIN_RISING: Kernel = Kernel { file: "kernels/src/join/rising.rs", tests: &["joins::"] };
+const JOIN_THRESHOLD: Kernel = Kernel { file: "kernels/src/join/threshold.rs", tests: &["joins::"] };
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["joins::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
@@ -695,55 +696,55 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "let is_inside = path.a + (ITEMS as u32) < middle;",
     },
     Mutant {
-        what: "joins: of a row of cells the one behind is left out",
+        what: "joins: the last cell of a run is skipped",
         kernel: JOIN_GRID,
         from: "if cell[0] < self.last() { cell[0] + 1 } else { cell[0] }",
         to: "cell[0]",
     },
     Mutant {
-        what: "joins: points behind a run of cells are looked at",
-        kernel: JOIN_AROUND,
-        from: "hits &= if left < GROUP { (1 << left) - 1 } else { (1 << GROUP) - 1 };",
+        what: "joins: points after a run of cells are visited",
+        kernel: JOIN_NEIGHBOR_CELLS,
+        from: "hits &= if remaining < GROUP { (1 << remaining) - 1 } else { (1 << GROUP) - 1 };",
         to: "hits &= (1 << GROUP) - 1;",
     },
     Mutant {
-        what: "joins: of sets that have changed sides pairs do not",
-        kernel: JOIN_AROUND,
-        from: "if self.pairing == Pairing::Turned {",
+        what: "joins: pairs of swapped sets are not swapped back",
+        kernel: JOIN_NEIGHBOR_CELLS,
+        from: "if self.pairing == Pairing::Swapped {",
         to: "if false {",
     },
     Mutant {
-        what: "joins: of what a warp leaves the first segment is done again, and the last is not",
-        kernel: JOIN_RISING,
+        what: "joins: the deferred segments of a warp begin with the first one",
+        kernel: JOIN_THRESHOLD,
         from: "let segment = 1 + (task << shift);",
         to: "let segment = task << shift;",
     },
     Mutant {
-        what: "joins: a pair that is as good as the limit is dropped",
+        what: "joins: a pair equal to the threshold is dropped",
         kernel: JOIN_BEST,
-        from: "if !self.limit.is_before(pair) {",
-        to: "if pair.is_before(self.limit) {",
+        from: "if !self.threshold.is_before(pair) {",
+        to: "if pair.is_before(self.threshold) {",
     },
     Mutant {
-        what: "joins: pairs that were lost are forgotten",
+        what: "joins: an overflow is forgotten",
         kernel: JOIN_BEST,
-        from: "state.load(state::LOST) | u64::from(all > count)",
+        from: "state.load(state::OVERFLOWED) | u64::from(all > count)",
         to: "0",
     },
     Mutant {
-        what: "joins: nested loop: pairs of the part before come once more",
+        what: "joins: nested loop: pairs of the previous launch are offered again",
         kernel: JOIN_NESTED,
-        from: "let skipped = if i < done { done.saturating_sub(begin) } else { 0 };",
+        from: "let skipped = if i < num_done { num_done.saturating_sub(begin) } else { 0 };",
         to: "let skipped = 0;",
     },
     Mutant {
-        what: "joins: nested loop: no pair with a point that was left out is thought of",
+        what: "joins: nested loop: excluded right points are ignored",
         kernel: JOIN_NESTED,
         from: "        if right_are_all == 0 {",
         to: "        if false {",
     },
     Mutant {
-        what: "joins: a heap goes down to the better child",
+        what: "joins: a heap moves the better child up",
         kernel: JOIN_HEAPS,
         from: "if is_before(below, other) {",
         to: "if is_before(other, below) {",

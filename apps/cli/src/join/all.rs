@@ -11,7 +11,7 @@ use crate::places::Left;
 use crate::text::thousands;
 use crate::{Result, Streams};
 use kauri::io::TakePairs;
-use kauri::join::{DistanceJoin, JoinPlan};
+use kauri::join::{DistanceJoin, JoinPlan, SelfPairs};
 use kauri::{Device, LonLat};
 
 /// Number of left places whose pairs are counted to estimate the number of all pairs.
@@ -74,7 +74,7 @@ impl<'p> AllPairs<'p> {
     pub(super) fn count(&self, on: &Device) -> kauri::Result<u64> {
         match self.right {
             Some(right) => self.join.count(on, self.left, right),
-            None => self.join.self_count(on, self.left, true),
+            None => self.join.self_count(on, self.left, SelfPairs::Once),
         }
     }
 
@@ -103,7 +103,7 @@ impl Search for AllPairs<'_> {
     fn expected_pairs(&self, on: &Device) -> kauri::Result<String> {
         let count = match self.right {
             Some(right) => self.join.estimate(on, self.left, right, SAMPLE)?,
-            None => self.join.self_estimate(on, self.left, true, SAMPLE)?,
+            None => self.join.self_estimate(on, self.left, SelfPairs::Once, SAMPLE)?,
         };
         Ok(format!("about {}", thousands(usize::try_from(count).unwrap_or(usize::MAX))))
     }
@@ -127,7 +127,7 @@ impl Search for AllPairs<'_> {
         let joined = match self.right {
             Some(right) => self.join.rows_batches(on, self.left, right, &mut batches, on_batch),
             // Both directions, so that pairs are in the order of their smaller row.
-            None => self.join.self_rows_batches(on, self.left, false, &mut batches, on_batch),
+            None => self.join.self_rows_batches(on, self.left, SelfPairs::Both, &mut batches, on_batch),
         };
         stream.end(joined)
     }

@@ -1,5 +1,5 @@
-//! Top-k joins of sets in host memory, a left set and a right one of a tenth as many points, also such as the device is not to have
-//! room for: beside a copy of all of it from page-locked memory, which nothing that reads it all can be faster than.
+//! Top-k joins of sets in host memory, with a tenth as many right points as left points, also of sets that exceed the device memory. The
+//! lower bound is a copy of all input from page-locked memory.
 
 use super::super::{Settings, unless_too_large};
 use crate::points::{self, noise};
@@ -10,9 +10,9 @@ use kauri::{Device, Error, Result};
 use rayon::prelude::*;
 
 const INPUT: &str = "f32 x 2, u24, uniform, host memory, right a tenth";
-/// Bytes that are copied to know how fast copies are.
+/// Bytes of the copy that measures the bandwidth.
 const COPY_BYTES: usize = 1 << 30;
-/// Pairs that are looked for.
+/// Number of best pairs.
 const K: usize = 16;
 const EPSILON: f32 = 0.001;
 
@@ -46,7 +46,7 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     let [left, right] = [Scored::new(&points[0], &scores[0])?, Scored::new(&points[1], &scores[1])?];
     let num = (lens[0] + lens[1]) as u64;
     let mut last: Option<Vec<ScoredPair>> = None;
-    // What of it is brought to the device: scores, or everything.
+    // What is uploaded: the scores, or everything.
     let (of_scores, all) = (4 * num, 12 * num);
     let part = all / 2;
     let joins = [

@@ -1,8 +1,7 @@
-//! Joins on the CPU beside kiddo: pairs within a distance of two uniform sets, in host memory, on all threads of rayon.
+//! Joins on the CPU compared with kiddo: pairs within a distance of two uniform sets in host memory, on all threads of rayon.
 //!
-//! A join of kauri needs no index, and puts both sets in order each time. Of kiddo there is the time with its tree, which it builds on
-//! one thread, and the time of the queries alone; also of queries along a Morton curve, which is how its caller would do best: the
-//! time of that sort is not counted.
+//! A join of kauri needs no index, and sorts both sets each time. For kiddo, rows have the time with the build of its tree on one thread,
+//! the time of the queries alone, and the time of queries sorted along a Morton curve, its best case; the sort is not counted.
 
 use crate::measure::Timing;
 use crate::points;
@@ -14,12 +13,12 @@ use kiddo::immutable::float::kdtree::ImmutableKdTree;
 use kiddo::{NearestNeighbour, SquaredEuclidean};
 use rayon::prelude::*;
 
-/// Pairs a point, on average.
+/// Average number of pairs per point.
 const PARTNERS: f64 = 10.0;
 
 type Kiddo = ImmutableKdTree<f32, u32, 2, 32>;
 
-/// Rows of the same work stand beside each other, those of kiddo with what they leave out in the name of the system.
+/// Rows of the same work are next to each other. Rows of kiddo name the work that they omit.
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     settings.sizes.iter().try_for_each(|&n| of_size(settings, n, report))
 }
@@ -60,7 +59,7 @@ fn of_size(settings: &Settings, n: usize, report: &mut Report) -> Result<()> {
     let built_in_order = effort.wall(|| Ok(rows_of(&tree, &in_order, epsilon)))?;
     rows.push(IN_ORDER, found, others, built_in_order.clone());
 
-    // The index of kauri that is built once and asked often.
+    // The index of kauri that is built once and queried often.
     let within = "pairs found by a tree built before, 10 a point";
     let (index, options) =
         (KdTree::build(&device, &right, &KdTreeOptions::default())?, QueryOptions::default());
@@ -113,7 +112,7 @@ fn rows_of(tree: &Kiddo, queries: &[[f32; 2]], epsilon: f32) -> Vec<Vec<NearestN
     queries.par_iter().map(|query| within(tree, query, epsilon)).collect()
 }
 
-/// The place of a point of the unit square along a Morton curve.
+/// Returns the Morton code of a point of the unit square.
 fn morton(point: &[f32; 2]) -> u64 {
     let [x, y] = point.map(|x| (x * 65_536.0) as u64);
     (0..16).fold(0, |place, bit| place | (x >> bit & 1) << (2 * bit) | (y >> bit & 1) << (2 * bit + 1))

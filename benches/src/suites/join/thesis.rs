@@ -1,14 +1,14 @@
-//! The experiments that Løvik published (2020, chapter 7), on the axes that they have there: the best pairs over the sizes of both
-//! sets, over the distance, over their number, of real-like sets, and the memory for them. In device memory, by the wall clock.
+//! The experiments that Løvik published (2020, chapter 7), with the published axes: the best pairs as a function of the sizes of both
+//! sets, of the distance and of `k`, for real-like sets, and with limited memory. In device memory, by the wall clock.
 //!
-//! Figures 7.1, 7.2 and 7.9 are over `--n`, which both sets go through: published are 1e3 to 1e8. All other sets have the
-//! published sizes, or smaller ones if all of `--n` are. What the thesis has from a profiler (7.4, 7.7 and parts of 7.5: occupancy, traffic,
-//! hits of the cache) no program can tell of itself: the suite `join-thesis-once` makes each of those joins once, for `ncu` to look at.
+//! In figures 7.1, 7.2 and 7.9, `--n` is the size of both sets; published are 1e3 to 1e8. All other sets have the published sizes, or
+//! smaller ones if all values of `--n` are smaller. Results of a profiler (7.4, 7.7 and parts of 7.5: occupancy, traffic, cache hits) are
+//! not measured here: the suite `join-thesis-once` runs each of those joins once for `ncu`.
 //!
-//! Phases are differences, since a join is one call: of kauri's strategies `hash and sort` is the time of joins that put one set in
-//! order and look for the neighbors of two points in it, of either set, less that of four points; the filter's `final selection` is
-//! what the best pairs take longer than the ids of all pairs do (4 bytes a pair, where the filter writes 16). Heaps and cells keep the best
-//! while they filter. The rival's phases are measured by events.
+//! Phases are differences of times, because a join is one call. For kauri's strategies `hash and sort` is the time of a join that sorts
+//! one set and probes it with two points, of either set, minus that with four points. The filter's `final selection` is the time of
+//! the best pairs minus that of the ids of all pairs (4 bytes per pair; the filter writes 16). Heaps and cells select while they filter.
+//! The rival's phases are measured by events.
 //!
 //! The rival is `benches/rivals/thesis_lovik.cu`.
 
@@ -42,27 +42,27 @@ const MEMORY_OF_LEFTS: Figure =
 const FIGURES: [Figure; 9] =
     [OVER_RIGHTS, OVER_LEFTS, SHARES, OVER_DISTANCE, SHARES_OF_K, OVER_K, REAL, MEMORY, MEMORY_OF_LEFTS];
 
-/// Points of a set where the axis is another one.
+/// Points of a set in figures with another axis.
 const PUBLISHED: usize = 1_000_000;
 const DISTANCE: f32 = 0.001;
 const DISTANCES: [f32; 7] = [0.0001, 0.0003, DISTANCE, 0.003, 0.01, 0.03, 0.1];
 const K: usize = 16;
-/// The largest published one is not known.
+/// The largest published value is unknown.
 const KS: [usize; 11] = [1, 2, 4, 8, K, 32, 64, 128, 256, 512, 1024];
 /// Most pairs of a heap.
 const MOST_IN_HEAPS: usize = 64;
-/// For the best pairs of each right point: what is taken unless asked for otherwise, and what memory was published of.
+/// Default bytes for the best pairs of each right point, and the bytes of the published experiment.
 const RESULTS: u64 = 4 << 30;
 const SMALL_RESULTS: u64 = 50 << 20;
-/// A measurement ends with the runs that it has after so long.
+/// A measurement ends with the run during which this time has passed.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Makes points of that number and seed.
+/// Makes points from their number and a seed.
 type Make = fn(usize, u64) -> Vec<[f32; 2]>;
 
-/// Sets of New York by what they are made like, with the sizes of the real ones.
+/// Sets of New York by the model of their points, with the sizes of the real sets.
 const REAL_SETS: [(&str, [(usize, Make); 2]); 2] = [
-    // They touch only past a hundredth of a degree.
+    // Pairs exist only for distances beyond about a hundredth of a degree.
     ("harbours and trees", [(89_545, points::harbors), (683_788, points::inland)]),
     ("tanks and addresses", [(25_054, points::inland), (964_214, points::inland)]),
 ];
@@ -100,7 +100,7 @@ pub(super) fn run_once(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A published number of points, or the same part of less if no size is as much as a million.
+/// Returns a published number of points, scaled down in proportion if no size of the run reaches a million.
 fn published(settings: &Settings, len: usize) -> usize {
     let most = settings.sizes.iter().copied().max().unwrap_or(0).min(PUBLISHED);
     (len * most).div_ceil(PUBLISHED)
@@ -201,7 +201,7 @@ fn of_real_sets(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<(
     Ok(())
 }
 
-/// What lines are called by the end of the name of a row.
+/// Names of lines, by the end of the name of a row.
 fn line_of(name: &'static str) -> &'static str {
     name.strip_prefix(", ").unwrap_or("threshold")
 }
@@ -211,12 +211,12 @@ struct Set {
     len: usize,
     coords: Buffer<f32>,
     scores: Buffer<u32>,
-    /// Two points, between which all others lie.
+    /// Two points whose bounding box contains all other points.
     corners: Buffer<f32>,
 }
 
 impl Set {
-    /// The points of the suite `join`, which the rival makes too.
+    /// Makes the points of the suite `join`, as the rival does.
     fn uniform(stream: &Stream, len: usize, seed: u64) -> Result<Self> {
         Self::new(stream, &points::uniform(len, seed), seed + 2)
     }
@@ -244,7 +244,7 @@ impl Set {
     }
 }
 
-/// A join that is measured.
+/// A join to measure.
 #[derive(Clone, Copy)]
 struct Join {
     epsilon: f32,
@@ -271,7 +271,7 @@ impl Join {
     }
 }
 
-/// What the rows of two sets share.
+/// The common part of the rows of two sets.
 struct Bench<'a> {
     effort: Effort,
     gpu: &'a Gpu,
@@ -279,9 +279,9 @@ struct Bench<'a> {
     sets: [&'a Set; 2],
     input: String,
     report: &'a mut Report,
-    /// The pairs of joins, by distance and number, for other strategies to compare with.
+    /// The pairs of joins, by distance and number, to compare other strategies with.
     found: HashMap<(u32, usize), Vec<ScoredPair>>,
-    /// Milliseconds of phases by distance: of hash and sort, and of that and the ids of all pairs if memory holds them.
+    /// Milliseconds by distance: of hash and sort, and of hash and sort with the ids of all pairs if they fit in memory.
     phases: HashMap<u32, (f64, Option<f64>)>,
 }
 
@@ -298,7 +298,7 @@ impl<'a> Bench<'a> {
         Ok(Self { effort, gpu, stream, sets, input, report, found, phases })
     }
 
-    /// The row of a join, with more points if it was measured before.
+    /// Returns the row of a join, which is measured once, and adds the figures that show it.
     fn top_k(&mut self, join: Join, points: Vec<FigurePoint>) -> Result<&mut Row> {
         let (work, n) = (join.work(), self.sets[1].len as u64);
         let is_it = |row: &Row| row.is_kauri() && row.work == work && row.input == self.input && row.n == n;
@@ -326,7 +326,7 @@ impl<'a> Bench<'a> {
         let Join { epsilon, k, strategy, result_bytes, .. } = join;
         let [left, right] = self.sets.map(Set::scored);
         let top = TopKDistanceJoin::new(epsilon, k).strategy(strategy).result_bytes(result_bytes);
-        // With an account of its own of the memory that the join takes.
+        // A separate workspace measures the memory of the join.
         let gpu = self.gpu.with_memory_limit(u64::MAX);
         let (stream, mut workspace) = (Stream::new(&gpu)?, Workspace::new(&gpu));
         let mut found = Vec::new();
@@ -348,7 +348,7 @@ impl<'a> Bench<'a> {
         Ok(Row { timing: Some(timing), items, temp_bytes, check, ..row })
     }
 
-    /// The same with its phases, of strategies that have all points in order.
+    /// Returns the row with its phases, for strategies that sort all points.
     fn top_k_in_phases(&mut self, join: Join, points: Vec<FigurePoint>) -> Result<()> {
         let row = self.top_k(join, points)?;
         let Some(all) = row.timing.as_ref().map(|timing| timing.median_ms) else { return Ok(()) };
@@ -378,7 +378,7 @@ impl<'a> Bench<'a> {
             let count = || join.count_on::<[f32; 2]>(stream, &mut workspace, left, Some(right));
             Ok::<_, Error>(self.effort.wall(count)?.median_ms)
         };
-        // The right ones of a join of all pairs are those that are looked for.
+        // The build side of a distance join is the right set.
         let each = [counted(&left.corners, &left.coords)?, counted(&right.corners, &right.coords)?];
         let sorted = each[0] + each[1] - counted(&left.corners, &right.corners)?;
         let with_ids = self.effort.wall(|| {
@@ -410,13 +410,13 @@ mod tests {
         Settings { device, sizes: sizes.into(), effort, seed: 1, models: Vec::new() }
     }
 
-    /// In the simulator, with little memory, so that little is copied for the bandwidth.
+    /// In the simulator, with little memory, so that the bandwidth test copies little.
     fn simulated(sizes: &[usize]) -> Settings {
         let device = Device::sim(SimOptions::default()).unwrap();
         settings(Device::from_gpu(device.gpu().unwrap().with_memory_limit(64 << 20)), sizes)
     }
 
-    /// Small sets: rows of every figure, checked against each other, and their pictures.
+    /// Small sets: rows of every figure, compared with each other, and their plots.
     #[test]
     fn figures_of_small_sets() {
         let settings = simulated(&[40, 150]);

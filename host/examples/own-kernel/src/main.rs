@@ -1,4 +1,4 @@
-//! Of people near each other those who have most in common, by a kernel of one's own: on the first GPU, or in the simulator with
+//! Finds the pairs of nearby people with the most common interests by a custom kernel: on the first GPU, or in the simulator with
 //! `cargo run -- sim`.
 
 use kauri::device::{Buffer, Stream, Workspace};
@@ -43,7 +43,7 @@ fn main() -> Result<()> {
 
     let join = TopKDistanceJoin::new(epsilon, 10);
     let sets = [&coords_on, &coords_on];
-    let best = join.run_own_on::<[f32; 2]>(&stream, &mut Workspace::new(gpu), sets, |num_blocks, own| {
+    let best = join.run_custom_on::<[f32; 2]>(&stream, &mut Workspace::new(gpu), sets, |num_blocks, own| {
         let args = (own, interests_on.slice(), interests_on.slice());
         // SAFETY: there are as many words as people.
         unsafe { stream.launch::<own_shared_interests>(num_blocks, args) }

@@ -1,12 +1,12 @@
-//! The best pairs of all.
+//! Finds the best pairs on the CPU.
 //!
-//! Threads collect pairs that are before a limit, and add them to those of all threads a few at a time. Whenever these are about twice
-//! as many as are looked for, the best are kept, and the last of them is the new limit. A limit has the ids of its pair too, so that of
-//! any number of pairs with one score only few are looked at.
+//! Each thread collects pairs before the threshold and adds them to a shared list a few at a time. When the list has about `2 k` pairs,
+//! the best `k` are kept, and the last of them becomes the new threshold. The threshold includes the ids of its pair, so that few of many
+//! pairs with equal scores are visited.
 
 use super::cells::collected;
-use super::crowds::{Crowds, Item, Node, Search, Subtree, Wanted};
-use super::{Sets, Take};
+use super::overfull_cells::{NodeFilter, OverfullCells, Subtree, TreeNode, TreePoint, TreeVisitor};
+use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
 use crate::join::scored::{Score, ScoredPair};
 use crate::memory;
@@ -19,44 +19,51 @@ use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pairs that a thread adds at a time.
-const ADDED: usize = 64;
-/// At least this many pairs are collected before the best of them are selected.
-const LEAST: usize = 1 << 7;
-/// If more pairs than that are looked for, all are counted first, so that no more memory is taken than they need.
-const COUNTED: usize = 1 << 16;
+/// Pairs that a thread adds to the shared list at a time.
+const BATCH: usize = 64;
+/// The shared list has at least this many pairs before the best are selected.
+const MIN_CAPACITY: usize = 1 << 7;
+/// For a greater `k` all pairs are counted first, so that the list is no larger than needed.
+const COUNTED_FROM: usize = 1 << 16;
 
-/// Finds the `k` best pairs, at least one.
-pub(super) fn of<C: Coord, S: Score, const D: usize>(
-    sets: &Sets<'_, C, D>,
+/// Finds the best `k` pairs, in order; `k` is at least 1.
+pub(super) fn best_pairs<C: Coord, S: Score, const D: usize>(
+    sides: &JoinSides<'_, C, D>,
     scores: [&[S]; 2],
     scoring: &Scoring,
     k: usize,
 ) -> Result<Vec<Bits128>> {
-    let all = if k > COUNTED { usize::try_from(sets.count()?).unwrap_or(usize::MAX) } else { usize::MAX };
-    let best = Best::new(k.min(all), all)?;
+    let all =
+        if k > COUNTED_FROM { usize::try_from(sides.count()?).unwrap_or(usize::MAX) } else { usize::MAX };
+    let best = SharedBest::new(k.min(all), all)?;
     if best.k == 0 {
         return Ok(Vec::new());
     }
     let ranks = |ids: &[u32], scores: &[S]| {
         collected(ids.par_iter().map(|&id| scores[id as usize].score_rank()), "ranks of scores")
     };
-    let ranks = [ranks(&sets.left.ids, scores[0])?, ranks(&sets.right.ids, scores[1])?];
-    let extremes = ranks[0].par_iter().map(|&rank| [rank; 2]).reduce(|| NONE, outer);
-    let node_ranks = node_ranks(&sets.left.crowds, &ranks[0])?;
-    sets.tasks().try_for_each(|task| {
-        let mut pairs = memory::vec_with_capacity(ADDED, "best pairs")?;
-        let of_right = |right: usize| Right {
+    let ranks = [ranks(&sides.build.ids, scores[0])?, ranks(&sides.probe.ids, scores[1])?];
+    let extremes = ranks[0].par_iter().map(|&rank| [rank; 2]).reduce(|| EMPTY, union);
+    let node_ranks = node_ranks(&sides.build.overfull, &ranks[0])?;
+    sides.tasks().try_for_each(|task| {
+        let mut pairs = memory::vec_with_capacity(BATCH, "best pairs")?;
+        let probe_point = |probe: usize| ProbePoint {
             scoring,
-            id: sets.right.ids[right],
-            rank: ranks[1][right],
-            limit: best.limit(),
+            id: sides.probe.ids[probe],
+            rank: ranks[1][probe],
+            threshold: best.threshold(),
         };
-        let wanted = |right: usize| of_right(right).may_have(extremes, 0);
-        sets.try_each(task, wanted, |right, segments| {
-            let (ids, of, pairs) = (&sets.left.ids[..], of_right(right), &mut pairs);
-            let mut probe = Probe { best: &best, ids, ranks: &ranks[0], node_ranks: &node_ranks, of, pairs };
-            sets.search(right, segments, &mut probe)
+        let may_have_pairs = |probe: usize| probe_point(probe).may_have_pairs(extremes, 0);
+        sides.try_for_each(task, may_have_pairs, |probe, segments| {
+            let mut visitor = BestVisitor {
+                best: &best,
+                ids: &sides.build.ids,
+                ranks: &ranks[0],
+                node_ranks: &node_ranks,
+                point: probe_point(probe),
+                pairs: &mut pairs,
+            };
+            sides.search(probe, segments, &mut visitor)
         })?;
         best.add(&mut pairs);
         Ok(())
@@ -64,61 +71,65 @@ pub(super) fn of<C: Coord, S: Score, const D: usize>(
     Ok(best.into_pairs())
 }
 
-/// The ranks of no score: the least and the greatest.
-const NONE: [u64; 2] = [u64::MAX, 0];
+/// The range of no ranks, as [least, greatest].
+const EMPTY: [u64; 2] = [u64::MAX, 0];
 
-/// The least and the greatest rank of both.
-fn outer(a: [u64; 2], b: [u64; 2]) -> [u64; 2] {
+/// Returns the smallest range that contains both.
+fn union(a: [u64; 2], b: [u64; 2]) -> [u64; 2] {
     [a[0].min(b[0]), a[1].max(b[1])]
 }
 
-/// The least and the greatest rank below each node.
-fn node_ranks<C: Coord, const D: usize>(crowds: &Crowds<C, D>, ranks: &[u64]) -> Result<Vec<[u64; 2]>> {
+/// Returns the least and the greatest rank below each node.
+fn node_ranks<C: Coord, const D: usize>(
+    overfull: &OverfullCells<C, D>,
+    ranks: &[u64],
+) -> Result<Vec<[u64; 2]>> {
     fn set<C: Coord, const D: usize>(subtree: Subtree<'_, C, D>, ranks: &[u64], to: &mut [[u64; 2]]) {
-        to[subtree.number] = match subtree.halves() {
-            Some(halves) => {
-                let numbers = halves.map(|half| half.number);
-                halves.into_iter().for_each(|half| set(half, ranks, to));
-                outer(to[numbers[0]], to[numbers[1]])
+        to[subtree.index] = match subtree.children() {
+            Some(children) => {
+                let [left, right] = children.map(|child| child.index);
+                children.into_iter().for_each(|child| set(child, ranks, to));
+                union(to[left], to[right])
             }
             None => {
-                let ranks = subtree.items.iter().map(|item| [ranks[item.left as usize]; 2]);
-                ranks.fold(NONE, outer)
+                let ranks = subtree.items.iter().map(|item| [ranks[item.position as usize]; 2]);
+                ranks.fold(EMPTY, union)
             }
         };
     }
-    let mut to = memory::vec_with_capacity(crowds.num_nodes(), "ranks of scores")?;
-    to.resize(crowds.num_nodes(), NONE);
-    crowds.trees().for_each(|tree| set(tree, ranks, &mut to));
+    let mut to = memory::vec_with_capacity(overfull.num_nodes(), "ranks of scores")?;
+    to.resize(overfull.num_nodes(), EMPTY);
+    overfull.trees().for_each(|tree| set(tree, ranks, &mut to));
     Ok(to)
 }
 
-/// The best pairs so far, of all threads.
-struct Best {
+/// The best pairs so far, shared by all threads.
+struct SharedBest {
     k: usize,
     pairs: Mutex<Vec<Bits128>>,
-    /// The last pair that may be among the best, and all before it: what is not before it is not wanted.
-    limit: [AtomicU64; 2],
+    /// The running threshold: only pairs before it may be among the best.
+    threshold: [AtomicU64; 2],
 }
 
-impl Best {
-    /// Room for the `k` best, of at most `all` pairs.
+impl SharedBest {
+    /// Allocates the list for the best `k` of at most `all` pairs.
     fn new(k: usize, all: usize) -> Result<Self> {
-        let room = k.saturating_mul(2).min(all).max(LEAST).saturating_add(ADDED);
+        let capacity = k.saturating_mul(2).min(all).max(MIN_CAPACITY).saturating_add(BATCH);
         let bytes = (k as u64).saturating_mul((size_of::<Bits128>() + size_of::<ScoredPair>()) as u64);
-        let pairs = memory::vec_with_capacity(room, "best pairs")
+        let pairs = memory::vec_with_capacity(capacity, "best pairs")
             .map_err(|error| error.of_result(k as u64, bytes))?;
-        Ok(Self { k, pairs: Mutex::new(pairs), limit: [const { AtomicU64::new(u64::MAX) }; 2] })
+        Ok(Self { k, pairs: Mutex::new(pairs), threshold: [const { AtomicU64::new(u64::MAX) }; 2] })
     }
 
-    /// A pair that no wanted pair is behind.
-    fn limit(&self) -> Bits128 {
-        // Limits only come down. The ids are as new as the rank or newer: then both together are behind the newer limit.
-        let rank = self.limit[0].load(Ordering::Acquire);
-        Bits128(rank, self.limit[1].load(Ordering::Relaxed))
+    /// Returns a pair that is not before the current threshold.
+    fn threshold(&self) -> Bits128 {
+        // Thresholds only decrease. The ids belong to the threshold of the rank or to a later one, so that both together are never before
+        // the latest threshold.
+        let rank = self.threshold[0].load(Ordering::Acquire);
+        Bits128(rank, self.threshold[1].load(Ordering::Relaxed))
     }
 
-    /// Adds at most [`ADDED`] pairs.
+    /// Adds at most [`BATCH`] pairs.
     fn add(&self, added: &mut Vec<Bits128>) {
         if added.is_empty() {
             return;
@@ -126,8 +137,8 @@ impl Best {
         let mut pairs = self.pairs();
         if pairs.capacity() - pairs.len() < added.len() {
             let last = keep_best(&mut pairs, self.k);
-            self.limit[1].store(last.1, Ordering::Relaxed);
-            self.limit[0].store(last.0, Ordering::Release);
+            self.threshold[1].store(last.1, Ordering::Relaxed);
+            self.threshold[0].store(last.0, Ordering::Release);
         }
         pairs.append(added);
     }
@@ -136,7 +147,7 @@ impl Best {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The best, in order.
+    /// Returns the best pairs in order.
     fn into_pairs(self) -> Vec<Bits128> {
         let mut pairs = self.pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
         if pairs.len() > self.k {
@@ -147,101 +158,101 @@ impl Best {
     }
 }
 
-/// Bytes of the best `k` pairs of sets of so many points while they are looked for.
+/// Returns the bytes of the list for the best `k` pairs of sets of `num_points` points.
 pub(in crate::join) fn best_bytes(k: usize, num_points: [usize; 2]) -> u64 {
     let all = num_points[0] as u128 * num_points[1] as u128;
-    let room = (2 * k as u128).min(all).max(LEAST as u128) + ADDED as u128;
+    let room = (2 * k as u128).min(all).max(MIN_CAPACITY as u128) + BATCH as u128;
     u64::try_from(room * size_of::<Bits128>() as u128).unwrap_or(u64::MAX)
 }
 
-/// What pairs are ordered by.
+/// Returns the sort key of a pair.
 fn key(pair: &Bits128) -> (u64, u64) {
     (pair.0, pair.1)
 }
 
-/// Keeps the `k` best of more pairs and returns the last of them.
+/// Keeps the best `k` of more than `k` pairs and returns the last of them.
 fn keep_best(pairs: &mut Vec<Bits128>, k: usize) -> Bits128 {
     let (_, &mut last, _) = pairs.select_nth_unstable_by_key(k - 1, key);
     pairs.truncate(k);
     last
 }
 
-/// A right point and what its pairs have to be before.
-struct Right<'a> {
+/// A probe point and the threshold for its pairs.
+struct ProbePoint<'a> {
     scoring: &'a Scoring,
     id: u32,
     /// The rank of its score.
     rank: u64,
-    limit: Bits128,
+    threshold: Bits128,
 }
 
-impl Right<'_> {
-    /// The pair with a left point, if it is wanted.
+impl ProbePoint<'_> {
+    /// Returns the pair with a build point if it is before the threshold.
     #[inline(always)]
     fn pair(&self, rank: u64, id: u32) -> Option<Bits128> {
         let pair = pair(self.scoring.rank(rank, self.rank), id, self.id);
-        (key(&pair) < key(&self.limit)).then_some(pair)
+        (key(&pair) < key(&self.threshold)).then_some(pair)
     }
 
-    /// True if left points with scores between two ranks and ids from `least_id` on may make a pair that is wanted. Every function of
-    /// scores is monotone in one of them.
-    fn may_have(&self, ranks: [u64; 2], least_id: u32) -> bool {
+    /// True if build points with scores between two ranks and ids from `least_id` on may make a pair before the threshold. Every score
+    /// function is monotone in the score of one point.
+    fn may_have_pairs(&self, ranks: [u64; 2], least_id: u32) -> bool {
         ranks.into_iter().any(|rank| self.pair(rank, least_id).is_some())
     }
 }
 
-/// A search for the best pairs of a right point.
-struct Probe<'a> {
-    best: &'a Best,
-    /// The ids of left positions.
+/// Collects the best pairs of a probe point.
+struct BestVisitor<'a> {
+    best: &'a SharedBest,
+    /// The ids of the build points, by position.
     ids: &'a [u32],
-    /// The ranks of their scores.
+    /// The ranks of their scores, by position.
     ranks: &'a [u64],
     node_ranks: &'a [[u64; 2]],
-    of: Right<'a>,
-    /// Pairs that are to be added.
+    point: ProbePoint<'a>,
+    /// Pairs to add to the shared list.
     pairs: &'a mut Vec<Bits128>,
 }
 
-impl<C: Coord, const D: usize> Take<C, D> for Probe<'_> {
+impl<C: Coord, const D: usize> MatchVisitor<C, D> for BestVisitor<'_> {
     #[inline(always)]
-    fn take(&mut self, left: usize) {
-        if let Some(pair) = self.of.pair(self.ranks[left], self.ids[left]) {
+    fn visit(&mut self, position: usize) {
+        if let Some(pair) = self.point.pair(self.ranks[position], self.ids[position]) {
             self.pairs.push(pair);
-            if self.pairs.len() == ADDED {
+            if self.pairs.len() == BATCH {
                 self.best.add(self.pairs);
-                self.of.limit = self.best.limit();
+                self.point.threshold = self.best.threshold();
             }
         }
     }
 
-    fn take_crowd(
+    fn visit_overfull_cell(
         &mut self,
-        sets: &Sets<'_, C, D>,
-        crowd: Subtree<'_, C, D>,
+        sides: &JoinSides<'_, C, D>,
+        tree: Subtree<'_, C, D>,
         _: Range<usize>,
         point: &[C; D],
     ) -> Result<()> {
-        let _ = crowd.search(point, sets.near, self);
+        let _ = tree.search(point, sides.params, self);
         Ok(())
     }
 }
 
-impl<C: Coord, const D: usize> Search<C, D> for Probe<'_> {
-    fn wants(&self, node: &Node<C, D>, number: usize) -> Wanted {
-        match self.of.may_have(self.node_ranks[number], self.ids[node.lefts[0] as usize]) {
-            // Not all: the limit may come down meanwhile.
-            true => Wanted::Some,
-            false => Wanted::None,
+impl<C: Coord, const D: usize> TreeVisitor<C, D> for BestVisitor<'_> {
+    fn filter(&self, node: &TreeNode<C, D>, index: usize) -> NodeFilter {
+        match self.point.may_have_pairs(self.node_ranks[index], self.ids[node.positions[0] as usize]) {
+            // Never all points, because the threshold may decrease during the search.
+            true => NodeFilter::Descend,
+            false => NodeFilter::Skip,
         }
     }
 
-    fn take_all(&mut self, items: &[Item<C, D>]) -> ControlFlow<()> {
-        items.iter().try_for_each(|item| Search::<C, D>::take(self, item))
+    fn visit_all(&mut self, items: &[TreePoint<C, D>]) -> ControlFlow<()> {
+        items.iter().try_for_each(|item| TreeVisitor::<C, D>::visit(self, item))
     }
 
-    fn take(&mut self, item: &Item<C, D>) -> ControlFlow<()> {
-        Take::<C, D>::take(self, item.left as usize);
+    fn visit(&mut self, item: &TreePoint<C, D>) -> ControlFlow<()> {
+        MatchVisitor::<C, D>::visit(self, item.position as usize);
         ControlFlow::Continue(())
     }
 }

@@ -1,14 +1,13 @@
-//! A set of points in the order of their cells.
+//! The points of a set in the order of their cells, on the CPU.
 
-use super::crowds::Crowds;
+use super::overfull_cells::{OverfullCells, Segment};
 use crate::error::Result;
 use crate::memory;
 use kauri_kernels::join::grid::Grid;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
-use std::ops::Range;
 
-/// The code and id of a point outside all cells: behind every other code and id.
+/// The code and id of a point outside the grid; they sort after all others.
 const NOWHERE: (u64, u32) = (u64::MAX, u32::MAX);
 
 /// Points sorted by (code of the cell, id), without the points outside the grid.
@@ -16,20 +15,12 @@ pub(super) struct Cells<C, const D: usize> {
     pub(super) codes: Vec<u64>,
     pub(super) ids: Vec<u32>,
     pub(super) points: Vec<[C; D]>,
-    /// Trees over the points of each cell that has many.
-    pub(super) crowds: Crowds<C, D>,
-}
-
-/// Points of neighbor cells that are searched in the same way.
-pub(super) struct Segment {
-    /// Their positions.
-    pub(super) lefts: Range<usize>,
-    /// The number of the tree, if the segment is a crowded cell.
-    pub(super) crowd: Option<usize>,
+    /// Trees over the points of overfull cells.
+    pub(super) overfull: OverfullCells<C, D>,
 }
 
 impl<C: Coord, const D: usize> Cells<C, D> {
-    /// Sorts points that are only probed with, not searched: crowded cells have no trees.
+    /// Sorts the points of a probe side, which need no trees.
     pub(super) fn new(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
         let mut cells = memory::vec_with_capacity(points.len(), "cells of points")?;
         let code = |(id, point): (usize, &[C; D])| {
@@ -45,31 +36,31 @@ impl<C: Coord, const D: usize> Cells<C, D> {
                 cells.par_iter().map(|cell| points[cell.1 as usize]),
                 "points in the order of cells",
             )?,
-            crowds: Crowds::none(),
+            overfull: OverfullCells::none(),
         })
     }
 
-    /// Sorts points that are searched.
+    /// Sorts the points of a build side.
     pub(super) fn searchable(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
         let cells = Self::new(points, grid)?;
-        let crowds = Crowds::new(&cells.codes, &cells.points)?;
-        Ok(Self { crowds, ..cells })
+        let overfull = OverfullCells::new(&cells.codes, &cells.points)?;
+        Ok(Self { overfull, ..cells })
     }
 
-    /// Finds the segments of the cells around a point, in the order of the positions within each run of cells.
-    pub(super) fn around(&self, grid: &Grid<D>, point: &[C; D], segments: &mut Vec<Segment>) {
+    /// Replaces `segments` with those of the neighbor cells of a point, in the order of positions within each run of cells.
+    pub(super) fn neighbor_segments(&self, grid: &Grid<D>, point: &[C; D], segments: &mut Vec<Segment>) {
         segments.clear();
         let Some(cell) = grid.cell(*point) else { return };
-        for which in 0..grid.num_runs() {
-            let Some((first, last)) = grid.run(cell, which) else { continue };
+        for run in 0..grid.num_runs() {
+            let Some((first, last)) = grid.run(cell, run) else { continue };
             let begin = self.codes.partition_point(|&code| code < first);
             let len = self.codes[begin..].partition_point(|&code| code <= last);
-            self.crowds.cut(begin..begin + len, segments);
+            self.overfull.append_segments(begin..begin + len, segments);
         }
     }
 }
 
-/// Collects into a vector whose allocation may fail.
+/// Collects into a vector, and returns an error if the allocation fails.
 pub(super) fn collected<T: Send>(
     items: impl IndexedParallelIterator<Item = T>,
     label: &'static str,

@@ -1,11 +1,10 @@
-//! The left points near each right point, as rows of a result whose size is known before it is allocated.
+//! Finds the build points near each probe point on the CPU, as rows of a result whose size is known before it is allocated.
 //!
-//! If rows are short on average, the first search keeps what it finds, and the rows are copied. Otherwise it only counts, and a second
-//! search fills the rows.
+//! If rows are short on average, the first search keeps the ids it finds, and they are copied to the rows. Otherwise the first search
+//! only counts, and a second search fills the rows.
 
-use super::cells::Segment;
-use super::crowds::{Item, Node, Search, Subtree, Wanted};
-use super::{Sets, Take};
+use super::overfull_cells::{NodeFilter, Segment, Subtree, TreeNode, TreePoint, TreeVisitor};
+use super::sets::{IdFilter, JoinSides, MatchVisitor};
 use crate::error::Result;
 use crate::memory::{self, Parts};
 use crate::rows::Rows;
@@ -17,156 +16,156 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of an id in a row.
 pub(super) const ITEM_BYTES: u64 = size_of::<u32>() as u64;
-/// The first search keeps at most this many ids a row on average.
-const KEPT_A_ROW: usize = 32;
+/// The first search keeps at max_hits this many ids per row on average.
+const MAX_KEPT_PER_ROW: usize = 32;
 /// The first search keeps up to this many ids in any case.
-const KEPT: usize = 1 << 24;
+const MIN_KEPT: usize = 1 << 24;
 /// Most ids that a task keeps.
-const KEPT_OF_TASK: usize = 1 << 22;
-/// If one of this many points of a crowded cell is near, all points of the cell are scanned, in their order: less work than to put the
-/// near ones in order.
-const SCANNED: usize = 16;
+const MAX_KEPT_PER_TASK: usize = 1 << 22;
+/// If at least one of this many points of an overfull cell is near, all points of the cell are scanned in order, which costs less than
+/// sorting the near points.
+const SCAN_FRACTION: usize = 16;
 
-/// What the first search found.
-pub(super) struct Counted {
-    /// The number of ids of each right position.
+/// The result of the first search.
+pub(super) struct FirstSearch {
+    /// The number of ids of each probe position.
     counts: Vec<u32>,
     /// The ids of each task, if they were kept.
     kept: Option<Vec<Vec<u32>>>,
 }
 
-/// A vector of zeros.
+/// Returns a vector of zeros.
 pub(super) fn zeros(len: usize) -> Result<Vec<u64>> {
     let mut zeros = memory::vec_with_capacity(len, "offsets of rows")?;
     zeros.resize(len, 0);
     Ok(zeros)
 }
 
-/// Room for the ids of a result, or [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
+/// Allocates the ids of a result, or returns [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
 fn ids_of_result(count: u64) -> Result<Vec<u32>> {
     let len = usize::try_from(count).unwrap_or(usize::MAX);
     memory::vec_with_capacity(len, "pairs of a join")
         .map_err(|error| error.of_result(count, count.saturating_mul(ITEM_BYTES)))
 }
 
-impl<C: Coord, const D: usize> Sets<'_, C, D> {
+impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
     /// Finds all rows.
     pub(super) fn rows(&self, num_rows: usize) -> Result<Rows> {
         let first = self.keep_rows()?;
-        if first.is_none() && self.near.pairing == Pairing::Once {
-            // The number of all pairs is known sooner than that of each row.
+        if first.is_none() && self.params.pairing == Pairing::Once {
+            // The number of all pairs can be counted faster than each row.
             ids_of_result(self.count()?)?;
         }
         self.fill(first, num_rows, |_| Ok(num_rows))
     }
 
-    /// Finds as many of the rows as `that_fit` makes of their offsets.
-    pub(super) fn rows_that(
+    /// Finds the leading rows of the result. `rows_that_fit` returns their number from the offsets of all rows.
+    pub(super) fn leading_rows(
         &self,
         num_rows: usize,
-        that_fit: impl FnOnce(&[u64]) -> Result<usize>,
+        rows_that_fit: impl FnOnce(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
-        self.fill(self.keep_rows()?, num_rows, that_fit)
+        self.fill(self.keep_rows()?, num_rows, rows_that_fit)
     }
 
-    /// Finds as many of the rows as `that_fit` makes of their offsets, with what the first search found, if it kept that.
+    /// Finds the leading rows of the result, using the ids of the first search if it kept them.
     pub(super) fn fill(
         &self,
-        first: Option<Counted>,
+        first: Option<FirstSearch>,
         num_rows: usize,
-        that_fit: impl FnOnce(&[u64]) -> Result<usize>,
+        rows_that_fit: impl FnOnce(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
-        let Counted { counts, kept } = match first {
-            Some(counted) => counted,
-            None => Counted { counts: self.count_rows()?, kept: None },
+        let FirstSearch { counts, kept } = match first {
+            Some(first) => first,
+            None => FirstSearch { counts: self.count_rows()?, kept: None },
         };
         let mut offsets = zeros(num_rows + 1)?;
-        for (&id, &count) in self.right.ids.iter().zip(&counts) {
+        for (&id, &count) in self.probe.ids.iter().zip(&counts) {
             offsets[id as usize + 1] = count.into();
         }
         for row in 0..num_rows {
             offsets[row + 1] += offsets[row];
         }
-        offsets.truncate(that_fit(&offsets)? + 1);
+        offsets.truncate(rows_that_fit(&offsets)? + 1);
         let mut ids = ids_of_result(offsets.last().copied().unwrap_or(0))?;
         let len = offsets.last().map_or(0, |&len| len as usize);
         let rows = RowParts { offsets: &offsets, ids: Parts::new(&mut ids.spare_capacity_mut()[..len]) };
         match kept {
             Some(kept) => self.tasks().zip(kept).for_each(|(task, kept)| {
                 let mut kept = &kept[..];
-                for right in task {
-                    let (row, rest) = kept.split_at(counts[right] as usize);
+                for probe in task {
+                    let (row, rest) = kept.split_at(counts[probe] as usize);
                     kept = rest;
-                    rows.write(self.right.ids[right], row);
+                    rows.write(self.probe.ids[probe], row);
                 }
             }),
             None => self.tasks().try_for_each(|task| {
                 let (mut row, mut hits) = (Vec::new(), Vec::new());
-                let is_in_result = |right: usize| counts[right] > 0 && rows.has(self.right.ids[right]);
-                self.try_each(task, is_in_result, |right, segments| {
+                let is_in_result = |probe: usize| counts[probe] > 0 && rows.has(self.probe.ids[probe]);
+                self.try_for_each(task, is_in_result, |probe, segments| {
                     row.clear();
-                    memory::reserve_more(&mut row, counts[right] as usize, "a row of a join")?;
-                    self.append_row(right, segments, &mut row, &mut hits)?;
-                    rows.write(self.right.ids[right], &row);
+                    memory::reserve_more(&mut row, counts[probe] as usize, "a row of a join")?;
+                    self.append_row(probe, segments, &mut row, &mut hits)?;
+                    rows.write(self.probe.ids[probe], &row);
                     Ok(())
                 })
             })?,
         }
-        // SAFETY: each id of each row has been written: rows without a right point in a cell are empty, and each other one was written
-        // by its right point, as a whole.
+        // SAFETY: all ids of all rows have been written: rows of probe points outside the grid are empty, and every other row
+        // was written as a whole by its probe point.
         unsafe { ids.set_len(len) };
         Ok(Rows::new(offsets, ids))
     }
 
-    /// Searches and keeps the ids; nothing if these are too many.
-    pub(super) fn keep_rows(&self) -> Result<Option<Counted>> {
-        let num_rights = self.right.ids.len();
-        let mut counts = memory::vec_with_capacity(num_rights, "counts of rows")?;
-        counts.resize(num_rights, 0);
-        let left_over = AtomicUsize::new(KEPT.max(num_rights.saturating_mul(KEPT_A_ROW)));
+    /// Searches and keeps the ids, or returns `None` if there are too many.
+    pub(super) fn keep_rows(&self) -> Result<Option<FirstSearch>> {
+        let num_probes = self.probe.ids.len();
+        let mut counts = memory::vec_with_capacity(num_probes, "counts of rows")?;
+        counts.resize(num_probes, 0);
+        let budget = AtomicUsize::new(MIN_KEPT.max(num_probes.saturating_mul(MAX_KEPT_PER_ROW)));
         let tasks = self.tasks().zip(counts.par_chunks_mut(self.task_len()));
-        let kept = tasks.map(|(task, counts)| self.keep_task(task, counts, &left_over));
+        let kept = tasks.map(|(task, counts)| self.keep_task(task, counts, &budget));
         let kept = kept.collect::<Option<Vec<_>>>();
-        Ok(kept.map(|kept| Counted { counts, kept: Some(kept) }))
+        Ok(kept.map(|kept| FirstSearch { counts, kept: Some(kept) }))
     }
 
-    /// Counts the ids of each row of a task and keeps them; nothing if they are more than the others left over, or if memory is short.
-    fn keep_task(&self, task: Range<usize>, counts: &mut [u32], left_over: &AtomicUsize) -> Option<Vec<u32>> {
+    /// Counts and keeps the ids of each row of a task. Returns `None` if they exceed the remaining budget of all tasks, or without memory.
+    fn keep_task(&self, task: Range<usize>, counts: &mut [u32], budget: &AtomicUsize) -> Option<Vec<u32>> {
         let (mut ids, mut hits, first) = (Vec::new(), Vec::new(), task.start);
-        self.try_each(
+        self.try_for_each(
             task,
             |_| true,
-            |right, segments| {
-                let room = self.room_of_row(right, segments).map_err(drop)?;
-                if ids.len() + room > KEPT_OF_TASK.min(left_over.load(Ordering::Relaxed)) {
+            |probe, segments| {
+                let max_len = self.max_row_len(probe, segments).map_err(drop)?;
+                if ids.len() + max_len > MAX_KEPT_PER_TASK.min(budget.load(Ordering::Relaxed)) {
                     return Err(());
                 }
-                memory::reserve_more(&mut ids, room, "pairs of a join").map_err(drop)?;
+                memory::reserve_more(&mut ids, max_len, "pairs of a join").map_err(drop)?;
                 let before = ids.len();
-                self.append_row(right, segments, &mut ids, &mut hits).map_err(drop)?;
-                counts[right - first] = (ids.len() - before) as u32;
+                self.append_row(probe, segments, &mut ids, &mut hits).map_err(drop)?;
+                counts[probe - first] = (ids.len() - before) as u32;
                 Ok(())
             },
         )
         .ok()?;
         ids.shrink_to_fit();
-        let is_left = |left: usize| left.checked_sub(ids.len());
-        left_over.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).ok()?;
+        let spend = |budget: usize| budget.checked_sub(ids.len());
+        budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
         Some(ids)
     }
 
-    /// The number of ids of each right position.
+    /// Counts the ids of each probe position.
     fn count_rows(&self) -> Result<Vec<u32>> {
-        let num_rights = self.right.ids.len();
-        let mut counts = memory::vec_with_capacity(num_rights, "counts of rows")?;
-        counts.resize(num_rights, 0);
+        let num_probes = self.probe.ids.len();
+        let mut counts = memory::vec_with_capacity(num_probes, "counts of rows")?;
+        counts.resize(num_probes, 0);
         self.tasks().zip(counts.par_chunks_mut(self.task_len())).try_for_each(|(task, counts)| {
             let first = task.start;
-            self.try_each(
+            self.try_for_each(
                 task,
                 |_| true,
-                |right, segments| {
-                    counts[right - first] = self.count_row(right, segments)? as u32;
+                |probe, segments| {
+                    counts[probe - first] = self.count_row(probe, segments)? as u32;
                     Ok(())
                 },
             )
@@ -175,33 +174,33 @@ impl<C: Coord, const D: usize> Sets<'_, C, D> {
     }
 
     /// Counts the ids of a row.
-    fn count_row(&self, right: usize, segments: &[Segment]) -> Result<u64> {
-        match self.near.pairing {
-            Pairing::All | Pairing::Turned => self.count_around::<false>(right, segments),
+    fn count_row(&self, probe: usize, segments: &[Segment]) -> Result<u64> {
+        match self.params.pairing {
+            Pairing::All | Pairing::Swapped => self.count_near(probe, segments, IdFilter::All),
             // The point itself is near.
-            Pairing::Both => Ok(self.count_around::<false>(right, segments)? - 1),
-            Pairing::Once => self.count_around::<true>(right, segments),
+            Pairing::Both => Ok(self.count_near(probe, segments, IdFilter::All)? - 1),
+            Pairing::Once => self.count_near(probe, segments, IdFilter::Smaller),
         }
     }
 
-    /// A bound for the number of ids of a row: that of all points around it where these are few.
-    fn room_of_row(&self, right: usize, segments: &[Segment]) -> Result<usize> {
-        if segments.iter().any(|segment| segment.crowd.is_some()) {
-            return Ok(self.count_row(right, segments)? as usize);
+    /// Returns an upper bound of the number of ids of a row: the points in all neighbor cells, or the exact number if a cell is overfull.
+    fn max_row_len(&self, probe: usize, segments: &[Segment]) -> Result<usize> {
+        if segments.iter().any(|segment| segment.tree.is_some()) {
+            return Ok(self.count_row(probe, segments)? as usize);
         }
-        Ok(segments.iter().map(|segment| segment.lefts.len()).sum())
+        Ok(segments.iter().map(|segment| segment.positions.len()).sum())
     }
 
-    /// Appends the ids of a row, for which there is room.
+    /// Appends the ids of a row to `to`, which has enough capacity.
     fn append_row(
         &self,
-        right: usize,
+        probe: usize,
         segments: &[Segment],
         to: &mut Vec<u32>,
         hits: &mut Vec<u32>,
     ) -> Result<()> {
-        let (ids, pairing, own) = (&self.left.ids[..], self.near.pairing, self.right_id(right));
-        self.search(right, segments, &mut Row { ids, pairing, own, to, hits })
+        let (ids, pairing, probe_id) = (&self.build.ids[..], self.params.pairing, self.probe_id(probe));
+        self.search(probe, segments, &mut RowVisitor { ids, pairing, probe_id, to, hits })
     }
 }
 
@@ -217,57 +216,58 @@ impl RowParts<'_> {
         (row as usize) + 1 < self.offsets.len()
     }
 
-    /// Writes a row, if the result has it. Each is written once.
+    /// Writes a row if the result has it. Each row is written once.
     fn write(&self, row: u32, ids: &[u32]) {
         if self.has(row) {
             let [begin, end] = [0, 1].map(|end| self.offsets[row as usize + end] as usize);
-            // SAFETY: offsets rise to the number of ids, no two rows have an id in common, and each has one right point, which one task
-            // visits once.
+            // SAFETY: offsets increase up to the number of ids, so rows do not overlap; a row has one probe point, which one task visits
+            // once.
             unsafe { self.ids.part(begin..end) }.write_copy_of_slice(ids);
         }
     }
 }
 
-/// Appends ids to a row.
-struct Row<'a> {
+/// Appends the ids of near points to a row.
+struct RowVisitor<'a> {
     ids: &'a [u32],
     pairing: Pairing,
-    own: u32,
+    probe_id: u32,
     to: &'a mut Vec<u32>,
-    /// Positions of near points in a crowded cell.
+    /// Positions of near points in an overfull cell.
     hits: &'a mut Vec<u32>,
 }
 
-impl<C: Coord, const D: usize> Take<C, D> for Row<'_> {
+impl<C: Coord, const D: usize> MatchVisitor<C, D> for RowVisitor<'_> {
     #[inline(always)]
-    fn take(&mut self, left: usize) {
-        let id = self.ids[left];
-        if self.pairing.takes(id, self.own) {
+    fn visit(&mut self, position: usize) {
+        let id = self.ids[position];
+        if self.pairing.includes(id, self.probe_id) {
             self.to.push(id);
         }
     }
 
-    fn take_crowd(
+    fn visit_overfull_cell(
         &mut self,
-        sets: &Sets<'_, C, D>,
-        crowd: Subtree<'_, C, D>,
-        lefts: Range<usize>,
+        sides: &JoinSides<'_, C, D>,
+        tree: Subtree<'_, C, D>,
+        positions: Range<usize>,
         point: &[C; D],
     ) -> Result<()> {
-        let most = lefts.len() / SCANNED;
+        let max_hits = positions.len() / SCAN_FRACTION;
         self.hits.clear();
-        memory::reserve_more(self.hits, most, "near points of a crowded cell")?;
-        let mut hits = Hits { lefts: self.hits, most, all: lefts.len(), are_all: false };
-        let is_few = crowd.search(point, sets.near, &mut hits).is_continue();
-        if hits.are_all {
-            lefts.for_each(|left| Take::<C, D>::take(self, left));
-        } else if is_few {
+        memory::reserve_more(self.hits, max_hits, "near points of an overfull cell")?;
+        let mut hits =
+            Hits { positions: self.hits, max_hits, cell_len: positions.len(), is_whole_cell: false };
+        let are_few = tree.search(point, sides.params, &mut hits).is_continue();
+        if hits.is_whole_cell {
+            positions.for_each(|position| MatchVisitor::<C, D>::visit(self, position));
+        } else if are_few {
             self.hits.sort_unstable();
             for hit in 0..self.hits.len() {
-                Take::<C, D>::take(self, self.hits[hit] as usize);
+                MatchVisitor::<C, D>::visit(self, self.hits[hit] as usize);
             }
         } else {
-            sets.scan(lefts, point, self);
+            sides.scan(positions, point, self);
         }
         Ok(())
     }
@@ -275,28 +275,29 @@ impl<C: Coord, const D: usize> Take<C, D> for Row<'_> {
 
 /// Collects the positions of near points, until there are too many.
 struct Hits<'a> {
-    lefts: &'a mut Vec<u32>,
-    most: usize,
-    /// Points of the whole cell.
-    all: usize,
-    are_all: bool,
+    positions: &'a mut Vec<u32>,
+    max_hits: usize,
+    /// Number of points of the cell.
+    cell_len: usize,
+    /// True if all points of the cell are near.
+    is_whole_cell: bool,
 }
 
-impl<C: Coord, const D: usize> Search<C, D> for Hits<'_> {
-    fn wants(&self, _: &Node<C, D>, _: usize) -> Wanted {
-        Wanted::All
+impl<C: Coord, const D: usize> TreeVisitor<C, D> for Hits<'_> {
+    fn filter(&self, _: &TreeNode<C, D>, _: usize) -> NodeFilter {
+        NodeFilter::TakeAll
     }
 
-    fn take_all(&mut self, items: &[Item<C, D>]) -> ControlFlow<()> {
-        self.are_all = items.len() == self.all;
-        items.iter().try_for_each(|item| Search::<C, D>::take(self, item))
+    fn visit_all(&mut self, items: &[TreePoint<C, D>]) -> ControlFlow<()> {
+        self.is_whole_cell = items.len() == self.cell_len;
+        items.iter().try_for_each(|item| TreeVisitor::<C, D>::visit(self, item))
     }
 
-    fn take(&mut self, item: &Item<C, D>) -> ControlFlow<()> {
-        if self.lefts.len() == self.most {
+    fn visit(&mut self, item: &TreePoint<C, D>) -> ControlFlow<()> {
+        if self.positions.len() == self.max_hits {
             return ControlFlow::Break(());
         }
-        self.lefts.push(item.left);
+        self.positions.push(item.position);
         ControlFlow::Continue(())
     }
 }

@@ -1,11 +1,13 @@
-//! Rows in their documented order, whatever cells are like and however rows are found.
+//! Tests that rows are in their documented order for any cells and both searches.
 
 use super::*;
-use crate::join::{Curve, Lookup};
+use crate::join::params::Lookup;
+use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::join::curve::Curve;
 use kauri_kernels::primitives::generate::splitmix64;
 use kauri_kernels::thread::measure::Norm;
 
-/// Points of a family, and distances for them.
+/// Name, points and distances of a family of inputs.
 type Family<C> = (&'static str, Vec<[C; 2]>, Vec<f64>);
 
 fn families<C: Coord>() -> Vec<Family<C>> {
@@ -18,7 +20,7 @@ fn families<C: Coord>() -> Vec<Family<C>> {
     let far = if size_of::<C>() == 4 { 1e18 } else { 1e150 };
     vec![
         ("equal points", of(&|_| [0.5, -7.0]), vec![0.0, 1.0]),
-        ("two places", of(&|i| [(i * i % 7 % 2) as f64, 0.0]), vec![0.5, 1.0]),
+        ("two locations", of(&|i| [(i * i % 7 % 2) as f64, 0.0]), vec![0.5, 1.0]),
         ("one outlier", of(&|i| if i == 300 { [far; 2] } else { random(i) }), vec![0.02, 0.2, 0.7]),
         ("a line", of(&|i| if i == 0 { [-far, 3.0] } else { [unit(i), 3.0] }), vec![0.01, 0.3]),
         ("clusters", of(&|i| random(i).map(|x| (i % 3) as f64 + 1e-3 * x)), vec![1e-4, 1e-3, 1.0]),
@@ -31,36 +33,42 @@ fn families<C: Coord>() -> Vec<Family<C>> {
     ]
 }
 
-/// Rows of ids by a look at each left point of each run of cells, in the order of codes and ids.
-fn rows_in_order<C: Coord>(sets: &Sets<'_, C, 2>, [left, right]: [&[[C; 2]]; 2]) -> Vec<Vec<u32>> {
-    let coded = left.iter().zip(0_u32..);
+/// Returns the rows from a scan of all build points of each run of cells, in the order of codes and ids.
+fn rows_in_order<C: Coord>(sides: &JoinSides<'_, C, 2>, [build, probe]: [&[[C; 2]]; 2]) -> Vec<Vec<u32>> {
+    let coded = build.iter().zip(0_u32..);
     let mut coded: Vec<_> =
-        coded.filter_map(|(point, id)| Some((sets.grid.code(sets.grid.cell(*point)?), id))).collect();
+        coded.filter_map(|(point, id)| Some((sides.grid.code(sides.grid.cell(*point)?), id))).collect();
     coded.sort_unstable();
-    let row = |(right, own): (&[C; 2], u32)| {
-        let Some(cell) = sets.grid.cell(*right) else { return Vec::new() };
-        let runs = (0..sets.grid.num_runs()).filter_map(|which| sets.grid.run(cell, which));
+    let row = |(probe, probe_id): (&[C; 2], u32)| {
+        let Some(cell) = sides.grid.cell(*probe) else { return Vec::new() };
+        let runs = (0..sides.grid.num_runs()).filter_map(|run| sides.grid.run(cell, run));
         let of_run = |(first, last)| {
             let begin = coded.partition_point(|&(code, _)| code < first);
             coded[begin..].iter().take_while(move |&&(code, _)| code <= last).map(|&(_, id)| id)
         };
-        let is_taken =
-            |&id: &u32| sets.near.has(&left[id as usize], right) && sets.near.pairing.takes(id, own);
-        runs.flat_map(of_run).filter(is_taken).collect()
+        let is_pair = |&id: &u32| {
+            sides.params.is_near(&build[id as usize], probe) && sides.params.pairing.includes(id, probe_id)
+        };
+        runs.flat_map(of_run).filter(is_pair).collect()
     };
-    right.iter().zip(0..).map(row).collect()
+    probe.iter().zip(0..).map(row).collect()
 }
 
-fn check<C: Coord>(what: &str, [left, right]: [&[[C; 2]]; 2], near: &Near<C>) {
-    let what =
-        format!("{what}, {:?}, {:?}, {:?}, {}", near.norm, near.curve, near.pairing, near.bound.to_f64());
-    let right = if near.is_one() { left } else { right };
-    let sets = Sets::<C, 2>::new([left, right].map(<[_]>::as_flattened), near).unwrap().unwrap();
-    let expected = rows_in_order(&sets, [left, right]);
-    let n = right.len();
-    let first = sets.keep_rows().unwrap();
+fn check<C: Coord>(what: &str, [build, probe]: [&[[C; 2]]; 2], params: &JoinParams<C>) {
+    let what = format!(
+        "{what}, {:?}, {:?}, {:?}, {}",
+        params.norm,
+        params.curve,
+        params.pairing,
+        params.bound.to_f64()
+    );
+    let probe = if params.is_self_join() { build } else { probe };
+    let sides = JoinSides::<C, 2>::new([build, probe].map(<[_]>::as_flattened), params).unwrap().unwrap();
+    let expected = rows_in_order(&sides, [build, probe]);
+    let n = probe.len();
+    let first = sides.keep_rows().unwrap();
     assert!(first.is_some(), "{what}");
-    for found in [sets.fill(first, n, |_| Ok(n)).unwrap(), sets.fill(None, n, |_| Ok(n)).unwrap()] {
+    for found in [sides.fill(first, n, |_| Ok(n)).unwrap(), sides.fill(None, n, |_| Ok(n)).unwrap()] {
         assert_eq!(found.len(), n);
         for (row, expected) in expected.iter().enumerate() {
             assert!(
@@ -71,14 +79,14 @@ fn check<C: Coord>(what: &str, [left, right]: [&[[C; 2]]; 2], near: &Near<C>) {
         }
     }
     let total: usize = expected.iter().map(Vec::len).sum();
-    assert_eq!(sets.count().unwrap(), total as u64, "{what}");
-    // A part of the rows of the points from one on.
+    assert_eq!(sides.count().unwrap(), total as u64, "{what}");
+    // Leading rows of a part of the probe side.
     let (begin, num_rows) = (n / 3, n / 2);
-    let part = Arc::new(Cells::new(&right[begin..], &sets.grid).unwrap());
-    let sets = Sets { right: part, num_before: begin as u32, left: sets.left.clone(), ..sets };
-    let first = sets.keep_rows().unwrap();
+    let part = Arc::new(Cells::new(&probe[begin..], &sides.grid).unwrap());
+    let sides = JoinSides { probe: part, num_before: begin as u32, build: sides.build.clone(), ..sides };
+    let first = sides.keep_rows().unwrap();
     for first in [first, None] {
-        let found = sets.fill(first, n - begin, |_| Ok(num_rows)).unwrap();
+        let found = sides.fill(first, n - begin, |_| Ok(num_rows)).unwrap();
         assert_eq!(found.len(), num_rows);
         assert!((0..num_rows).all(|row| found.row(row) == expected[begin + row]), "{what}: a part");
     }
@@ -95,38 +103,38 @@ fn rows_of<C: Coord>() {
                 let norm = norms[turn % 3];
                 let bound = if norm == Norm::Euclidean { distance * distance } else { distance };
                 let (bound, curve) = (C::from_f64(bound), curves[turn / 3 % 3]);
-                let near = Near { bound, norm, curve, pairing, lookup: Lookup::Points };
-                check(what, [&points, &points[200..600]], &near);
+                let params = JoinParams { bound, norm, curve, pairing, lookup: Lookup::Points };
+                check(what, [&points, &points[200..600]], &params);
             }
         }
     }
 }
 
 #[test]
-fn rows_of_crowded_cells_f32() {
+fn rows_of_overfull_cells_f32() {
     rows_of::<f32>();
 }
 
 #[test]
-fn rows_of_crowded_cells_f64() {
+fn rows_of_overfull_cells_f64() {
     rows_of::<f64>();
 }
 
 #[test]
 fn results_that_memory_cannot_hold_are_not_begun() {
     let points = vec![[1.0_f32, 2.0]; 5000];
-    let near = |pairing| {
+    let params = |pairing| {
         let (norm, curve, lookup) = (Norm::Euclidean, Curve::Linear, Lookup::Points);
-        Near { bound: 0.0, norm, curve, pairing, lookup }
+        JoinParams { bound: 0.0, norm, curve, pairing, lookup }
     };
     for (pairing, pairs) in
         [(Pairing::All, 25_000_000), (Pairing::Both, 24_995_000), (Pairing::Once, 12_497_500)]
     {
-        let near = near(pairing);
+        let params = params(pairing);
         let coords = [points.as_flattened(); 2];
         // Enough for all but the result.
         crate::memory::LIMIT.set(4_000_000);
-        let error = rows(2, coords, &near).map(|rows| rows.len());
+        let error = rows(2, coords, &params).map(|rows| rows.len());
         crate::memory::LIMIT.set(u64::MAX);
         let Err(crate::Error::ResultTooLarge { count, bytes, .. }) = error else { panic!("{error:?}") };
         assert_eq!((count, bytes), (pairs, 4 * pairs), "{pairing:?}");

@@ -1,4 +1,4 @@
-//! The best pairs so far: those that kernels append, of which the best k are kept between launches.
+//! The best pairs so far: kernels append candidates, and the best k of them are kept between launches.
 
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
@@ -14,127 +14,127 @@ use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
-/// Pairs whose memory the state takes.
+/// Length of the state in pairs.
 const STATE: usize = state::LEN / 2;
 
-/// Temporary memory of the best pairs.
-pub(super) struct Best {
+/// Scratch memory of the best pairs.
+pub(super) struct BestPairs {
     k: usize,
-    /// The state, then pairs; of this launch, and of the one after it.
+    /// Two arrays of the state and the candidate pairs, which swap after each selection.
     pairs: [Region<Bits128>; 2],
-    /// Of many pairs.
+    /// The sort that selects the best pairs if k is large, and the number of pairs to sort.
     sort: Option<(MergeSort<Bits128, NoValue>, Region<u64>)>,
 }
 
-impl Best {
+impl BestPairs {
     pub(super) fn plan(layout: &mut Layout, k: usize) -> Self {
-        let room = JOIN.room(k);
-        let sort = (k > JOIN.counted_pairs).then(|| (MergeSort::plan(layout, room), layout.reserve(1)));
-        let mut side = || layout.reserve(STATE + room);
-        Self { k, pairs: [side(), side()], sort }
+        let capacity = JOIN.room(k);
+        let sort = (k > JOIN.counted_pairs).then(|| (MergeSort::plan(layout, capacity), layout.reserve(1)));
+        let mut array = || layout.reserve(STATE + capacity);
+        Self { k, pairs: [array(), array()], sort }
     }
 
-    /// The best pairs of those that `offer` offers, not behind a limit; it does so again, with the limit that was found, if there was no
-    /// room for all that were good until then.
-    pub(super) fn of<'p, 'a>(
+    /// Returns the best of the pairs that `offer` offers, none after `threshold`. If the candidates overflowed, calls `offer` again
+    /// with the threshold that was found, until no pair is lost.
+    pub(super) fn run<'p, 'a>(
         &'p self,
         stream: &'p Stream,
         temp: &'p Temp<'a>,
-        mut limit: Bits128,
-        mut offer: impl FnMut(&mut Keeping<'p, 'a>) -> Result<()>,
+        mut threshold: Bits128,
+        mut offer: impl FnMut(&mut RunningBest<'p, 'a>) -> Result<()>,
     ) -> Result<Vec<Bits128>> {
         loop {
-            let mut keeping = self.begin(stream, temp, limit)?;
-            offer(&mut keeping)?;
-            let kept = keeping.kept()?;
-            if !kept.has_lost {
-                return Ok(kept.pairs);
+            let mut running = self.begin(stream, temp, threshold)?;
+            offer(&mut running)?;
+            let result = running.read()?;
+            if !result.has_overflowed {
+                return Ok(result.pairs);
             }
-            // All that was lost was worse, or comes now.
-            limit = kept.limit;
+            threshold = result.threshold;
         }
     }
 
-    /// Begins with no pair and a limit.
+    /// Begins without pairs and with a threshold.
     pub(super) fn begin<'p, 'a>(
         &'p self,
         stream: &'p Stream,
         temp: &'p Temp<'a>,
-        limit: Bits128,
-    ) -> Result<Keeping<'p, 'a>> {
-        let sides = self.pairs.map(|side| {
-            let all = temp.view(side);
-            // SAFETY: the first of them are words.
+        threshold: Bits128,
+    ) -> Result<RunningBest<'p, 'a>> {
+        let arrays = self.pairs.map(|array| {
+            let all = temp.view(array);
+            // SAFETY: the first pairs of the array hold the words of the state.
             unsafe {
                 let state = SliceMut::from_raw_parts(all.as_ptr().cast(), state::LEN);
-                Side { all, state, pairs: all.part(STATE, all.len() - STATE) }
+                PairArray { all, state, pairs: all.part(STATE, all.len() - STATE) }
             }
         });
-        let keeping = Keeping { best: self, stream, temp, sides };
-        keeping.restart(limit)?;
-        Ok(keeping)
+        let running = RunningBest { plan: self, stream, temp, arrays };
+        running.reset(threshold)?;
+        Ok(running)
     }
 }
 
+/// The state and the candidate pairs in one array.
 #[derive(Clone, Copy)]
-struct Side<'a> {
+struct PairArray<'a> {
     all: SliceMut<'a, Bits128>,
     state: SliceMut<'a, u64>,
     pairs: SliceMut<'a, Bits128>,
 }
 
-/// The best pairs while they are looked for.
-pub(super) struct Keeping<'p, 'a> {
-    best: &'p Best,
+/// The best pairs and the running threshold during a join.
+pub(super) struct RunningBest<'p, 'a> {
+    plan: &'p BestPairs,
     stream: &'p Stream,
     temp: &'p Temp<'a>,
-    /// Where kernels append to, and where the best of these go.
-    sides: [Side<'a>; 2],
+    /// The array that kernels append to, and the array for the next selection.
+    arrays: [PairArray<'a>; 2],
 }
 
-/// What was found.
-pub(super) struct Kept {
-    /// The best first.
+/// The best pairs after a join.
+pub(super) struct BestPairsResult {
+    /// The pairs in order, the best first.
     pub(super) pairs: Vec<Bits128>,
-    /// Pairs were lost: nothing better than the limit is missing only with that limit from the begin.
-    pub(super) has_lost: bool,
-    /// The worst pair that may be among the best.
-    pub(super) limit: Bits128,
-    /// The rank of the best score that pairs may have of which a point was left out.
-    pub(super) left_out: u64,
+    /// True if candidates were lost. A second run that begins with `threshold` finds them.
+    pub(super) has_overflowed: bool,
+    /// The worst pair that may still be among the best.
+    pub(super) threshold: Bits128,
+    /// The greatest rank of a pair with a point that was not joined; see [`state::EXCLUDED`].
+    pub(super) best_excluded: u64,
 }
 
-impl<'a> Keeping<'_, 'a> {
-    /// Forgets all pairs.
-    pub(super) fn restart(&self, limit: Bits128) -> Result<()> {
-        let state = self.sides[0].state;
-        if limit != Bits128::LAST {
-            return self.temp.upload(self.stream, state, &[0, 0, limit.0, limit.1, 0, 0]);
+impl<'a> RunningBest<'_, 'a> {
+    /// Removes all pairs and sets the threshold.
+    fn reset(&self, threshold: Bits128) -> Result<()> {
+        let state = self.arrays[0].state;
+        if threshold != Bits128::LAST {
+            return self.temp.upload(self.stream, state, &[0, 0, threshold.0, threshold.1, 0, 0]);
         }
-        // No need to wait for a copy.
-        // SAFETY: of the plan's own memory.
+        // Without a threshold no upload is needed.
+        // SAFETY: nothing else uses the memory of the plan.
         unsafe {
             self.stream.fill_bytes(state, 0)?;
-            self.stream.fill_bytes(state.part(state::LIMIT, 2), 0xFF)
+            self.stream.fill_bytes(state.part(state::THRESHOLD, 2), 0xFF)
         }
     }
 
-    /// Where kernels append pairs, and the state.
-    pub(super) fn room(&self) -> (SliceMut<'a, Bits128>, SliceMut<'a, u64>) {
-        (self.sides[0].pairs, self.sides[0].state)
+    /// Returns the array that kernels append pairs to, and the state.
+    pub(super) fn candidates(&self) -> (SliceMut<'a, Bits128>, SliceMut<'a, u64>) {
+        (self.arrays[0].pairs, self.arrays[0].state)
     }
 
-    /// Keeps the best pairs, and the limit that they make.
+    /// Keeps the best k pairs, and updates the threshold.
     ///
     /// # Safety
-    /// The memory is used by nothing else until the stream has done the work.
-    pub(super) unsafe fn keep_best(&mut self) -> Result<()> {
-        let (stream, k) = (self.stream, self.best.k as u64);
-        let [Side { state, pairs, .. }, to] = self.sides;
+    /// Nothing else uses the memory until the stream has done the work.
+    pub(super) unsafe fn select_best(&mut self) -> Result<()> {
+        let (stream, k) = (self.stream, self.plan.k as u64);
+        let [PairArray { state, pairs, .. }, to] = self.arrays;
         let state = state.read_only();
-        // SAFETY: the plan's own memory; the rest is passed on to the caller.
+        // SAFETY: the arrays are those of the plan; the rest is passed on to the caller.
         unsafe {
-            match &self.best.sort {
+            match &self.plan.sort {
                 None => {
                     let num_blocks = pairs.len().div_ceil(BLOCK_ITEMS) as u64;
                     let args = (pairs.read_only(), state, k, to.pairs, to.state);
@@ -150,52 +150,52 @@ impl<'a> Keeping<'_, 'a> {
                 }
             }
         }
-        self.sides.swap(0, 1);
+        self.arrays.swap(0, 1);
         Ok(())
     }
 
-    /// Offers pairs in memory, in parts so that the limit rises.
+    /// Offers pairs in memory, in growing parts, so that each part raises the threshold for the next.
     ///
     /// # Safety
-    /// As [`keep_best`](Self::keep_best); the pairs too.
+    /// The requirements of [`select_best`](Self::select_best), which also apply to `offered`.
     pub(super) unsafe fn offer(&mut self, offered: Slice<'_, Bits128>) -> Result<()> {
         let (mut begin, mut len) = (0, JOIN.first_part);
         while begin < offered.len() {
             let part = len.min(offered.len() - begin);
-            let (pairs, state) = self.room();
+            let (pairs, state) = self.candidates();
             // SAFETY: passed on to the caller.
             unsafe {
                 let args = (offered.part(begin, part), pairs, state);
                 self.stream.launch_items::<join_offer>(part as u64, args)?;
-                self.keep_best()?;
+                self.select_best()?;
             }
             begin += part;
-            len = len.saturating_mul(JOIN.growth(self.best.k));
+            len = len.saturating_mul(JOIN.growth(self.plan.k));
         }
         Ok(())
     }
 
-    /// What has been kept; waits.
-    pub(super) fn kept(&self) -> Result<Kept> {
-        let all = self.sides[0].all;
-        // Few pairs are read with the state: there is something in all their places.
-        let first = STATE + if self.best.sort.is_none() { self.best.k } else { 0 };
-        // SAFETY: within the plan's memory.
+    /// Waits for the stream and reads the result.
+    pub(super) fn read(&self) -> Result<BestPairsResult> {
+        let all = self.arrays[0].all;
+        // For a small k all k pairs are read together with the state; the selection has filled the array.
+        let first = STATE + if self.plan.sort.is_none() { self.plan.k } else { 0 };
+        // SAFETY: the range is in the array.
         let mut pairs = unsafe { self.stream.read(all.part(0, first).read_only()) }?;
         let word = |word: usize| if word.is_multiple_of(2) { pairs[word / 2].0 } else { pairs[word / 2].1 };
-        let (has_lost, left_out) = (word(state::LOST) != 0, word(state::LEFT_OUT));
-        let (count, limit) = (word(state::COUNT) as usize, pairs[state::LIMIT / 2]);
+        let (has_overflowed, best_excluded) = (word(state::OVERFLOWED) != 0, word(state::EXCLUDED));
+        let (count, threshold) = (word(state::COUNT) as usize, pairs[state::THRESHOLD / 2]);
         if STATE + count > first {
             // SAFETY: as above.
             pairs.extend(unsafe { self.stream.read(all.part(first, STATE + count - first).read_only()) }?);
         }
         pairs.truncate(STATE + count);
         pairs.drain(..STATE);
-        Ok(Kept { pairs, has_lost, limit, left_out })
+        Ok(BestPairsResult { pairs, has_overflowed, threshold, best_excluded })
     }
 
-    /// Where the state is.
+    /// Returns the state.
     pub(super) fn state(&self) -> SliceMut<'a, u64> {
-        self.sides[0].state
+        self.arrays[0].state
     }
 }

@@ -1,172 +1,132 @@
-//! Sets in the order of their cells.
+//! The points of the sets of a join in the order of their cells, on a GPU.
 
-use super::{ScoredOn, for_both, with_kernel_dims};
+use super::grid::{GridPlan, GridView, PackedGrid};
+use super::prepared::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
-use crate::join::grid::GridOf;
-use crate::join::{Lookup, Near};
+use crate::join::params::{JoinParams, Lookup};
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use crate::primitives::select::Select;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::around::{CellSets, GROUP, Lefts};
-use kauri_kernels::join::cells::{Shape, join_cells, join_codes, join_directory, join_ranks};
+use kauri_kernels::join::cells::{join_cells, join_codes, join_directory, join_ranks};
+use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
 use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
 use kauri_kernels::primitives::unique::primitives_unique;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::predicate::EqualBits;
 
-/// Points of a part of the directory, on average.
-const POINTS_OF_PART: usize = 4;
+/// Average number of points of a directory entry.
+const POINTS_PER_ENTRY: usize = 4;
 
-/// A grid, as kernels are told of it.
-pub(super) struct GridOn {
-    words: Vec<f64>,
-    bits: u32,
-    /// Bits of the codes of cells, and of all codes.
-    cell_bits: u32,
-    pub(super) code_bits: u32,
-    lookup: Lookup,
+/// The side of a join.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The side that is searched.
+    Build,
+    /// The side that searches, a thread per point.
+    Probe,
 }
 
-impl GridOn {
-    pub(super) fn new<const D: usize>(of: &GridOf<D>, lookup: Lookup) -> Self {
-        let grid = &of.grid;
-        // One bit more for points that are in no cell.
-        let (bits, cell_bits) = (grid.bits, grid.code_bits());
-        let code_bits = (cell_bits + u32::from(!of.has_all)).min(u64::BITS);
-        Self { words: grid.to_words().collect(), bits, cell_bits, code_bits, lookup }
-    }
-
-    /// One that takes as much memory as any of points of so many dimensions.
-    pub(super) fn largest(dims: usize, lookup: Lookup) -> Self {
-        let bits = u64::BITS;
-        Self { words: vec![0.0; 1 + 2 * dims], bits, cell_bits: bits, code_bits: bits, lookup }
-    }
-
-    /// How many cells there are, of which many may be empty.
-    pub(super) fn num_cells(&self) -> f64 {
-        let (per_unit, corners) = (self.words[0], &self.words[1..]);
-        let (low, high) = corners.split_at(corners.len() / 2);
-        low.iter().zip(high).map(|(low, high)| ((high - low) * per_unit).floor() + 1.0).product()
-    }
-
-    /// The part of all cells that are around one.
-    pub(super) fn part_around(&self) -> f64 {
-        let (per_unit, corners) = (self.words[0], &self.words[1..]);
-        let (low, high) = corners.split_at(corners.len() / 2);
-        low.iter().zip(high).map(|(low, high)| 3.0 / ((high - low) * per_unit).max(3.0)).product()
-    }
+/// The order of the points of a probe side.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PointOrder {
+    ByCell,
+    /// The order of the input, which saves the sort.
+    ById,
 }
 
-/// Temporary memory of the grid.
-pub(super) struct GridPlan {
-    words: Region<f64>,
+/// Whether the points of a set have scores.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scores {
+    None,
+    Ranked,
 }
 
-/// The grid on the device.
-#[derive(Clone, Copy)]
-pub(super) struct GridView<'a> {
-    pub(super) words: Slice<'a, f64>,
-    pub(super) shape: u32,
-    cell_bits: u32,
-    code_bits: u32,
+/// The sets of a join.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sets {
+    /// One set, which is joined with itself.
+    One,
+    /// Two sets without scores.
+    Two,
+    /// Two sets with scores.
+    TwoScored,
 }
 
-impl GridPlan {
-    pub(super) fn plan(layout: &mut Layout, grid: &GridOn) -> Self {
-        Self { words: layout.reserve(grid.words.len()) }
-    }
-
-    pub(super) fn run<'a, C>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-        grid: &GridOn,
-        near: &Near<C>,
-    ) -> Result<GridView<'a>> {
-        let words = temp.view(self.words);
-        temp.upload(stream, words, &grid.words)?;
-        let &Near { norm, curve, pairing, .. } = near;
-        let shape = Shape { bits: grid.bits, curve, norm, pairing }.to_word();
-        let &GridOn { cell_bits, code_bits, .. } = grid;
-        Ok(GridView { words: words.read_only(), shape, cell_bits, code_bits })
+impl Sets {
+    /// Returns the sets of a join without scores.
+    pub(super) fn of<C: Coord>(params: &JoinParams<C>) -> Self {
+        if params.is_self_join() { Self::One } else { Self::Two }
     }
 }
 
-/// What a set is for.
-#[derive(Clone, Copy)]
-pub(super) struct Role {
-    /// Points are looked for in it, as among those of the left set.
-    pub(super) is_left: bool,
-    /// It stays in its order.
-    pub(super) lies: bool,
-    pub(super) has_scores: bool,
-}
-
-/// Temporary memory of a set.
-pub(super) struct Cells<C> {
-    /// Codes and ids, and where the sort moves them to.
+/// Scratch memory of a set.
+pub(super) struct SortedPointsPlan<C> {
+    /// Codes and ids; the sort needs two arrays of each.
     codes: [Region<u64>; 2],
     ids: [Region<u32>; 2],
-    /// Nothing if it stays in its order.
+    /// `None` if the points are not sorted.
     sort: Option<RadixSort>,
-    list: Option<List>,
+    list: Option<CellListPlan>,
     directory: Region<u32>,
     coords: Region<C>,
-    /// If points have scores.
+    /// Ranks of the scores, and the least and the greatest rank; empty without scores.
     ranks: Region<u64>,
     extremes: Region<u64>,
 }
 
-/// A set in the order of its cells.
+/// A set in the order of its cells. The fields are described at [`BuildSide`](kauri_kernels::join::neighbor_cells::BuildSide).
 #[derive(Clone, Copy)]
-pub(super) struct CellsOn<'a, C> {
+pub(super) struct SortedPoints<'a, C> {
     pub(super) codes: Slice<'a, u64>,
     pub(super) begins: Slice<'a, u32>,
     pub(super) directory: Slice<'a, u32>,
     pub(super) coords: Slice<'a, C>,
     pub(super) ids: Slice<'a, u32>,
-    /// Of their scores; and the least and the greatest. Nothing if there are no scores.
+    /// Ranks of the scores, and the least and the greatest rank; empty without scores.
     pub(super) ranks: Slice<'a, u64>,
     pub(super) extremes: Slice<'a, u64>,
 }
 
-impl<C: Coord> Cells<C> {
+impl<C: Coord> SortedPointsPlan<C> {
     pub(super) fn plan(
         layout: &mut Layout,
         len: usize,
         dims: usize,
-        grid: &GridOn,
-        Role { is_left, lies, has_scores }: Role,
+        grid: &PackedGrid,
+        side: Side,
+        order: PointOrder,
+        scores: Scores,
     ) -> Self {
-        let parts = (len / POINTS_OF_PART).max(1).ilog2().min(grid.cell_bits);
-        let has_list = is_left && grid.lookup == Lookup::Cells;
-        let sort = (!lies).then(|| {
+        let directory_bits = (len / POINTS_PER_ENTRY).max(1).ilog2().min(grid.cell_bits);
+        let has_list = side == Side::Build && grid.lookup == Lookup::Cells;
+        let sort = (order == PointOrder::ByCell).then(|| {
             let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
             sort
         });
-        let of_scores = |len| if has_scores { len } else { 0 };
-        let of_order = |len| if lies { 0 } else { len };
+        let if_scored = |len| if scores == Scores::Ranked { len } else { 0 };
+        let if_sorted = |len| if order == PointOrder::ByCell { len } else { 0 };
         Self {
-            codes: [layout.reserve(of_order(len)), layout.reserve(of_order(len))],
-            ids: [layout.reserve(len), layout.reserve(of_order(len))],
+            codes: [layout.reserve(if_sorted(len)), layout.reserve(if_sorted(len))],
+            ids: [layout.reserve(len), layout.reserve(if_sorted(len))],
             sort,
-            list: has_list.then(|| List::plan(layout, len)),
-            directory: layout.reserve(if is_left { (1 << parts) + 1 } else { 0 }),
-            coords: layout.reserve(of_order(len + GROUP) * dims),
-            ranks: layout.reserve(of_scores(len + GROUP)),
-            extremes: layout.reserve(of_scores(2)),
+            list: has_list.then(|| CellListPlan::plan(layout, len)),
+            directory: layout.reserve(if side == Side::Build { (1 << directory_bits) + 1 } else { 0 }),
+            coords: layout.reserve(if_sorted(len + GROUP) * dims),
+            ranks: layout.reserve(if_scored(len + GROUP)),
+            extremes: layout.reserve(if_scored(2)),
         }
     }
 
-    /// Puts points in order, and the ranks of their scores.
+    /// Sorts the points, and ranks their scores if they have any.
     ///
     /// # Safety
-    /// As many as planned, of that many dimensions; nothing else uses them and the plan's memory until the stream has done the work.
+    /// Number and dimensions of the points are as planned. Nothing else uses them and the memory of the plan until the stream has done
+    /// the work.
     pub(super) unsafe fn run<'a>(
         &self,
         stream: &Stream,
@@ -174,20 +134,21 @@ impl<C: Coord> Cells<C> {
         dims: usize,
         grid: GridView<'_>,
         coords: Slice<'a, C>,
-        scores: Option<ScoredOn<'_, C>>,
-    ) -> Result<CellsOn<'a, C>> {
+        scores: Option<ScoredView<'_, C>>,
+    ) -> Result<SortedPoints<'a, C>> {
         let Some(sort) = &self.sort else {
             // SAFETY: passed on to the caller.
-            return unsafe { self.run_as_it_lies(stream, temp, coords, scores) };
+            return unsafe { self.run_unsorted(stream, temp, coords, scores) };
         };
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
-        let room = temp.view(self.coords);
+        let padded = temp.view(self.coords);
         let len = pairs[1].keys.len();
-        // SAFETY: the array is planned for the points and a group behind them.
-        let (sorted, behind) = unsafe { (room.part(0, len * dims), room.part(len * dims, GROUP * dims)) };
-        let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values, behind);
-        let num_threads = len.max(behind.len()) as u64;
-        // SAFETY: passed on to the caller; what a sort reads may be the second of what it writes.
+        // SAFETY: the array is planned for the points and the padding of a group after them.
+        let (sorted, padding) =
+            unsafe { (padded.part(0, len * dims), padded.part(len * dims, GROUP * dims)) };
+        let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values, padding);
+        let num_threads = len.max(padding.len()) as u64;
+        // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
         unsafe {
             with_kernel_dims!(dims, D => stream.launch_items::<join_codes<C, D>>(num_threads, args))?;
             let by = SortBy::low_bits(grid.code_bits);
@@ -204,22 +165,22 @@ impl<C: Coord> Cells<C> {
                 .launch_items::<join_directory>(directory.len() as u64, (codes, grid.cell_bits, directory))?;
             self.rank(stream, temp, ids, scores)?;
             let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
-            let (directory, coords) = (directory.read_only(), room.read_only());
-            Ok(CellsOn { codes, begins, directory, coords, ids, ranks, extremes })
+            let (directory, coords) = (directory.read_only(), padded.read_only());
+            Ok(SortedPoints { codes, begins, directory, coords, ids, ranks, extremes })
         }
     }
 
-    /// The same of points that stay in their order.
+    /// Ranks the scores of points that stay in the order of the input.
     ///
     /// # Safety
-    /// As [`run`](Self::run).
-    unsafe fn run_as_it_lies<'a>(
+    /// The requirements of [`run`](Self::run).
+    unsafe fn run_unsorted<'a>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
         coords: Slice<'a, C>,
-        scores: Option<ScoredOn<'_, C>>,
-    ) -> Result<CellsOn<'a, C>> {
+        scores: Option<ScoredView<'_, C>>,
+    ) -> Result<SortedPoints<'a, C>> {
         let ids = temp.view(self.ids[0]);
         // SAFETY: passed on to the caller.
         unsafe {
@@ -229,23 +190,23 @@ impl<C: Coord> Cells<C> {
         let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
         let (codes, begins, directory) =
             (empty_view().read_only(), empty_view().read_only(), empty_view().read_only());
-        Ok(CellsOn { codes, begins, directory, coords, ids: ids.read_only(), ranks, extremes })
+        Ok(SortedPoints { codes, begins, directory, coords, ids: ids.read_only(), ranks, extremes })
     }
 
-    /// Writes the ranks of scores in the order of these ids, and the extremes, if there are scores.
+    /// Writes the ranks of the scores in the order of `ids`, and the least and the greatest rank, if there are scores.
     ///
     /// # Safety
-    /// As [`run`](Self::run).
+    /// The requirements of [`run`](Self::run).
     unsafe fn rank(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         ids: Slice<'_, u32>,
-        scores: Option<ScoredOn<'_, C>>,
+        scores: Option<ScoredView<'_, C>>,
     ) -> Result<()> {
         let Some(scored) = scores else { return Ok(()) };
         let (ranks, extremes) = (temp.view(self.ranks), temp.view(self.extremes));
-        let args = (scored.scores, scored.of as u32, ids, ranks, extremes);
+        let args = (scored.scores, scored.score_type as u32, ids, ranks, extremes);
         let num_blocks = (ranks.len().div_ceil(PER_ITEM_THREADS) as u64).min(JOIN.ranks_max_blocks);
         // SAFETY: passed on to the caller.
         unsafe {
@@ -256,24 +217,24 @@ impl<C: Coord> Cells<C> {
     }
 }
 
-/// Temporary memory of the cells that are not empty.
-struct List {
+/// Scratch memory of a list of the cells that are not empty.
+struct CellListPlan {
     cells: Region<u64>,
     begins: Region<u32>,
     count: Region<u64>,
     select: Select,
 }
 
-impl List {
+impl CellListPlan {
     fn plan(layout: &mut Layout, len: usize) -> Self {
         let select = Select::plan::<u64>(layout, len);
         Self { cells: layout.reserve(len), begins: layout.reserve(len + 1), count: layout.reserve(1), select }
     }
 
-    /// The cells of sorted codes, and where the points of each begin.
+    /// Returns the cells of sorted codes, and where the points of each cell begin.
     ///
     /// # Safety
-    /// As many codes as planned; nothing else uses the plan's memory until the stream has done the work.
+    /// The number of codes is as planned; nothing else uses the memory of the plan until the stream has done the work.
     unsafe fn run<'a>(
         &self,
         stream: &Stream,
@@ -282,7 +243,7 @@ impl List {
     ) -> Result<(Slice<'a, u64>, Slice<'a, u32>)> {
         let (cells, begins) = (temp.view(self.cells), temp.view(self.begins));
         let num_tiles = self.select.prepare::<u64>(stream, temp, codes.len())?;
-        // SAFETY: passed on to the caller; there is room for as many cells as points.
+        // SAFETY: passed on to the caller; the arrays have an element for each point.
         unsafe {
             stream.fill_bytes(cells, 0xFF)?;
             let args = (codes, cells, empty_view(), temp.view(self.count), self.select.words(temp));
@@ -294,24 +255,24 @@ impl List {
     }
 }
 
-/// Two sets in the order of their cells, and what is near: what all joins by cells begin their arguments with.
+/// The two sides of a join by a grid, in the order of cells.
 #[derive(Clone, Copy)]
-pub(super) struct Joined<'a, C> {
+pub(super) struct SortedSides<'a, C> {
     pub(super) dims: usize,
     pub(super) grid: GridView<'a>,
-    pub(super) left: CellsOn<'a, C>,
-    pub(super) right: CellsOn<'a, C>,
+    pub(super) build: SortedPoints<'a, C>,
+    pub(super) probe: SortedPoints<'a, C>,
     pub(super) bound: f64,
 }
 
-impl<'a, C: Coord> Joined<'a, C> {
-    /// The sets as kernels take them.
-    pub(super) fn sets(&self) -> CellSets<'a, C> {
-        let CellsOn { codes, begins, directory, coords, ids, .. } = self.left;
-        CellSets {
-            left: Lefts { codes, begins, directory, coords, ids },
-            right_coords: self.right.coords,
-            right_ids: self.right.ids,
+impl<'a, C: Coord> SortedSides<'a, C> {
+    /// Returns the sides as arguments of a kernel.
+    pub(super) fn args(&self) -> JoinSides<'a, C> {
+        let SortedPoints { codes, begins, directory, coords, ids, .. } = self.build;
+        JoinSides {
+            build: BuildSide { codes, begins, directory, coords, ids },
+            probe_coords: self.probe.coords,
+            probe_ids: self.probe.ids,
             dims: self.dims as u32,
             grid: self.grid.words,
             shape: self.grid.shape,
@@ -319,68 +280,81 @@ impl<'a, C: Coord> Joined<'a, C> {
         }
     }
 
-    /// The ranks of the scores of both sets as kernels take them.
+    /// Returns the ranks of the scores of both sides as arguments of a kernel.
     pub(super) fn ranks(&self, scoring: &Scoring) -> PairRanks<'a> {
-        PairRanks { left: self.left.ranks, right: self.right.ranks, scoring: scoring.args() }
+        PairRanks { build: self.build.ranks, probe: self.probe.ranks, scoring: scoring.args() }
     }
 }
 
-/// Temporary memory of two sets.
-pub(super) struct TwoSets<C> {
+/// Scratch memory of two sides.
+pub(super) struct SidesPlan<C> {
     grid: GridPlan,
-    left: Cells<C>,
-    /// Nothing if it is the same set.
-    right: Option<Cells<C>>,
+    build: SortedPointsPlan<C>,
+    /// `None` if a set is joined with itself.
+    probe: Option<SortedPointsPlan<C>>,
 }
 
-impl<C: Coord> TwoSets<C> {
+impl<C: Coord> SidesPlan<C> {
     pub(super) fn plan(
         layout: &mut Layout,
         dims: usize,
-        grid: &GridOn,
+        grid: &PackedGrid,
         lens: [usize; 2],
-        is_one: bool,
-        has_scores: bool,
-        lies: bool,
+        sets: Sets,
+        probe_order: PointOrder,
     ) -> Self {
-        let role = |is_left, lies| Role { is_left, lies, has_scores };
-        Self {
-            grid: GridPlan::plan(layout, grid),
-            left: Cells::plan(layout, lens[0], dims, grid, role(true, false)),
-            right: (!is_one).then(|| Cells::plan(layout, lens[1], dims, grid, role(false, lies))),
-        }
+        let grid_plan = GridPlan::plan(layout, grid);
+        let scores = if sets == Sets::TwoScored { Scores::Ranked } else { Scores::None };
+        let mut plan =
+            |len, side, order| SortedPointsPlan::plan(layout, len, dims, grid, side, order, scores);
+        let build = plan(lens[0], Side::Build, PointOrder::ByCell);
+        let probe = (sets != Sets::One).then(|| plan(lens[1], Side::Probe, probe_order));
+        Self { grid: grid_plan, build, probe }
     }
 
-    /// Puts both sets in order.
+    /// Sorts both sides, given as [build, probe].
     ///
     /// # Safety
-    /// As [`Cells::run`].
+    /// The requirements of [`SortedPointsPlan::run`].
     #[allow(clippy::too_many_arguments)]
     pub(super) unsafe fn run<'a>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
         dims: usize,
-        grid: &GridOn,
-        near: &Near<C>,
+        grid: &PackedGrid,
+        params: &JoinParams<C>,
         coords: [Slice<'a, C>; 2],
-        scores: Option<[ScoredOn<'_, C>; 2]>,
-    ) -> Result<Joined<'a, C>> {
-        let grid = self.grid.run(stream, temp, grid, near)?;
-        let of = |i: usize| scores.map(|scores| scores[i]);
+        scores: Option<[ScoredView<'_, C>; 2]>,
+    ) -> Result<SortedSides<'a, C>> {
+        let grid = self.grid.run(stream, temp, grid, params)?;
+        let scores = |i: usize| scores.map(|scores| scores[i]);
         // SAFETY: passed on to the caller.
         unsafe {
-            let [left, right] = match &self.right {
-                Some(right) => {
+            let [build, probe] = match &self.probe {
+                Some(probe) => {
                     let lens = coords.map(|coords| coords.len() / dims);
                     for_both(stream, lens, |i, stream| {
-                        let set = if i == 0 { &self.left } else { right };
-                        set.run(stream, temp, dims, grid, coords[i], of(i))
+                        let plan = if i == 0 { &self.build } else { probe };
+                        plan.run(stream, temp, dims, grid, coords[i], scores(i))
                     })?
                 }
-                None => [self.left.run(stream, temp, dims, grid, coords[0], of(0))?; 2],
+                None => [self.build.run(stream, temp, dims, grid, coords[0], scores(0))?; 2],
             };
-            Ok(Joined { dims, grid, left, right, bound: near.bound.to_f64() })
+            Ok(SortedSides { dims, grid, build, probe, bound: params.bound.to_f64() })
         }
     }
+}
+
+/// Enqueues the work for each of two sets. Small sets are processed concurrently, because neither fills the device.
+pub(super) fn for_both<T>(
+    stream: &Stream,
+    lens: [usize; 2],
+    work: impl Fn(usize, &Stream) -> Result<T>,
+) -> Result<[T; 2]> {
+    if lens[0].saturating_add(lens[1]) > JOIN.side_by_side_to {
+        return Ok([work(0, stream)?, work(1, stream)?]);
+    }
+    let (first, second) = stream.fork(|here| work(0, here), |side| work(1, side))?;
+    Ok([first, second])
 }

@@ -1,8 +1,9 @@
-//! The best pairs by a heap of each right point.
+//! The best pairs by way of a heap of each probe point.
 
-use super::best::Best;
-use super::cells::{GridOn, TwoSets};
-use super::{Asked, ScoredOn, with_kernel_dims};
+use super::best::BestPairs;
+use super::cells::{PointOrder, Sets, SidesPlan};
+use super::grid::PackedGrid;
+use super::prepared::{PreparedJoin, ScoredView};
 use crate::device::{Layout, Workspace};
 use crate::error::Result;
 use kauri_kernels::join::heaps::{join_in_registers, join_in_shared};
@@ -10,57 +11,70 @@ use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 
-/// Pairs of a row, and rows of a batch.
-pub(super) fn rows_of(k: usize, in_registers: bool, num_rows: usize, result_bytes: u64) -> (usize, usize) {
-    // The compiler has to know how many there are in registers.
-    let of_row = match (in_registers, k) {
-        (false, k) => k,
-        (true, ..=16) => 16,
-        (true, _) => 64,
-    };
-    let row_bytes = (of_row * size_of::<Bits128>()) as u64;
-    (of_row, usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows))
+/// The memory of the heaps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeapMemory {
+    Registers,
+    Shared,
 }
 
-/// The best pairs by way of the best of each right point, in batches of right points, of which the first is small: its limit spares the
-/// others work.
-pub(super) fn best<C: Coord>(
-    asked: &Asked<'_, C>,
+/// Returns the length of a row, the pairs of one heap, and the number of rows of a batch.
+pub(super) fn row_len_and_batch(
+    k: usize,
+    memory: HeapMemory,
+    num_rows: usize,
+    result_bytes: u64,
+) -> (usize, usize) {
+    let row_len = match (memory, k) {
+        (HeapMemory::Shared, k) => k,
+        // The length of an array in registers is a constant of the kernel.
+        (HeapMemory::Registers, ..=16) => 16,
+        (HeapMemory::Registers, _) => 64,
+    };
+    let row_bytes = (row_len * size_of::<Bits128>()) as u64;
+    (row_len, usize::try_from(result_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows))
+}
+
+/// Returns the best pairs of two sets. The probe points are joined in batches; the first batch is small, and its threshold saves work in
+/// the others.
+pub(super) fn best_pairs<C: Coord>(
+    prepared: &PreparedJoin<'_, C>,
     workspace: &mut Workspace,
-    sets: [ScoredOn<'_, C>; 2],
-    grid: GridOn,
-    in_registers: bool,
+    sets: [ScoredView<'_, C>; 2],
+    grid: PackedGrid,
+    memory: HeapMemory,
 ) -> Result<Vec<Bits128>> {
-    let &Asked { stream, dims, near, scoring, k, result_bytes, .. } = asked;
+    let &PreparedJoin { stream, dims, params, scoring, k, result_bytes, .. } = prepared;
     let num_rows = sets[1].len;
-    let (of_row, batch) = rows_of(k, in_registers, num_rows, result_bytes);
+    let (row_len, batch) = row_len_and_batch(k, memory, num_rows, result_bytes);
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, sets.map(|set| set.len), false, true, false);
-    let rows = layout.reserve::<Bits128>(batch * of_row);
-    let best = Best::plan(&mut layout, k);
+    let lens = sets.map(|set| set.len);
+    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::TwoScored, PointOrder::ByCell);
+    let rows = layout.reserve::<Bits128>(batch * row_len);
+    let best = BestPairs::plan(&mut layout, k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let coords = sets.map(|set| set.coords);
-    // SAFETY: the sets are borrowed, and the memory is the plan's own.
-    let joined = unsafe { plan.run(stream, &temp, dims, &grid, near, coords, Some(sets)) }?;
-    best.of(stream, &temp, asked.limit, |keeping| {
+    // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
+    let sides = unsafe { plan.run(stream, &temp, dims, &grid, params, coords, Some(sets)) }?;
+    best.run(stream, &temp, prepared.threshold, |running| {
         let (mut first, mut len) = (0, batch.min(num_rows.div_ceil(JOIN.first_rows)));
         while first < num_rows {
-            // SAFETY: as above; there is room for as many rows.
+            // SAFETY: as above; the array has `len` rows.
             unsafe {
-                let rows = temp.view(rows).part(0, len * of_row);
-                let (n, sets, ranks) = (len as u64, joined.sets(), joined.ranks(scoring));
-                let (first_row, state) = (first as u64, keeping.state().read_only());
-                if in_registers {
-                    let args = (sets, ranks, first_row, state, rows);
-                    with_kernel_dims!(dims, D => match of_row {
+                let rows = temp.view(rows).part(0, len * row_len);
+                let (n, args, ranks) = (len as u64, sides.args(), sides.ranks(scoring));
+                let (first_row, state) = (first as u64, running.state().read_only());
+                if memory == HeapMemory::Registers {
+                    let args = (args, ranks, first_row, state, rows);
+                    with_kernel_dims!(dims, D => match row_len {
                         16 => stream.launch_items::<join_in_registers<C, D, 16>>(n, args),
                         _ => stream.launch_items::<join_in_registers<C, D, 64>>(n, args),
                     })?;
                 } else {
-                    let args = (sets, ranks, first_row, k as u32, state, rows);
+                    let args = (args, ranks, first_row, k as u32, state, rows);
                     with_kernel_dims!(dims, D => stream.launch_items::<join_in_shared<C, D>>(n, args))?;
                 }
-                keeping.offer(rows.read_only())?;
+                running.offer(rows.read_only())?;
             }
             first += len;
             len = batch.min(num_rows - first);

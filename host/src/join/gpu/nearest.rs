@@ -1,40 +1,39 @@
-//! The nearest left points of each right point within a distance.
+//! The k nearest build points of each probe point within a distance.
 
-use super::cells::TwoSets;
-use super::{grid_on, with_kernel_dims};
+use super::cells::{PointOrder, Sets, SidesPlan};
+use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::join::Near;
+use crate::join::params::JoinParams;
 use crate::memory;
 use cuda_std::mem::Slice;
 use kauri_kernels::join::nearest::join_nearest;
-use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 
-/// Ids and distances, a row of `k` a right point.
+/// Ids and distances, a row of `k` for each probe point.
 type Rows<C> = (Buffer<u32>, Buffer<C>);
 
-/// The nearest by cells; nothing if so many points are in the cells around one that a tree takes less, unless it `is_forced`.
+/// Finds the nearest points by a grid, or returns `None` if the neighbor cells of a point have more than `max_density` points on average.
 pub(in crate::join) fn nearest<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
     dims: usize,
     sets: [Slice<'_, C>; 2],
-    near: &Near<C>,
+    params: &JoinParams<C>,
     k: usize,
-    is_forced: bool,
+    max_density: f64,
 ) -> Result<Option<Rows<C>>> {
     let lens = sets.map(|set| set.len() / dims);
-    let grid = grid_on(stream, workspace, dims, sets, near)?;
-    let around = grid.as_ref().map_or(0.0, |grid| grid.part_around() * lens[0] as f64);
-    if !is_forced && around > JOIN.nearest_by_cells_to(k) {
+    let grid = grid_of_device_sets(stream, workspace, dims, sets, params)?;
+    let density = grid.as_ref().map_or(0.0, |grid| grid.neighbor_fraction() * lens[0] as f64);
+    if density > max_density {
         return Ok(None);
     }
     let len = lens[1].saturating_mul(k);
     let mut ids = Buffer::uninitialized(stream.gpu(), len, "ids of neighbors")?;
     let mut dist2 = Buffer::uninitialized(stream.gpu(), len, "distances of neighbors")?;
     let Some(grid) = grid else {
-        // No two points are near each other.
+        // No pair is possible.
         ids.fill_bytes(stream, 0xFF)?;
         let mut none = memory::vec_with_capacity(len, "distances of neighbors")?;
         none.resize(len, C::INFINITY);
@@ -42,12 +41,12 @@ pub(in crate::join) fn nearest<C: Coord>(
         return Ok(Some((ids, dist2)));
     };
     let mut layout = Layout::new();
-    let plan = TwoSets::plan(&mut layout, dims, &grid, lens, false, false, false);
+    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::Two, PointOrder::ByCell);
     let temp = workspace.carve(stream, &layout, "nearest points")?;
-    // SAFETY: the sets are borrowed, the memory is the plan's own, and buffers wait for the device before they are freed.
+    // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
-        let joined = plan.run(stream, &temp, dims, &grid, near, sets, None)?;
-        let args = (joined.sets(), k as u32, ids.slice_mut(), dist2.slice_mut());
+        let sides = plan.run(stream, &temp, dims, &grid, params, sets, None)?;
+        let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
         with_kernel_dims!(dims, D => stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args))?;
     }
     Ok(Some((ids, dist2)))

@@ -1,7 +1,8 @@
-//! The best pairs by a nested loop: of all points, or of those with the best scores.
+//! The best pairs by a nested loop over all points, or over the best-scored points.
 
-use super::best::{Best, Keeping};
-use super::{Asked, ScoredOn, for_both, with_kernel_dims};
+use super::best::{BestPairs, RunningBest};
+use super::cells::for_both;
+use super::prepared::{PreparedJoin, ScoredView};
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::order::{Ascending, NoValue, Order};
@@ -17,139 +18,148 @@ use kauri_kernels::thread::radix_key::KeyOrder;
 use kauri_kernels::thread::ranked::RankBits;
 use kauri_kernels::thread::words::Bits128;
 
-/// What the points with the best scores say.
-pub(super) enum Found {
-    /// The best pairs of all points.
-    All(Vec<Bits128>),
-    /// A limit that the best pairs are not worse than.
-    AtLeast(Bits128),
+/// The result of a join of the best-scored points.
+pub(super) enum BestPointsJoin {
+    /// No pair with another point can be better: these are the best pairs of all points.
+    Complete(Vec<Bits128>),
+    /// The best pairs of all points are not worse than this threshold.
+    Threshold(Bits128),
 }
 
-/// The best pairs of few points.
-pub(super) fn all<C: Coord>(
-    asked: &Asked<'_, C>,
+/// Returns the best pairs of small sets.
+pub(super) fn best_pairs<C: Coord>(
+    prepared: &PreparedJoin<'_, C>,
     workspace: &mut Workspace,
-    sets: [ScoredOn<'_, C>; 2],
+    sets: [ScoredView<'_, C>; 2],
 ) -> Result<Vec<Bits128>> {
     let mut layout = Layout::new();
-    let best = Best::plan(&mut layout, asked.k);
-    let temp = workspace.carve(asked.stream, &layout, "top-k distance join")?;
+    let best = BestPairs::plan(&mut layout, prepared.k);
+    let temp = workspace.carve(prepared.stream, &layout, "top-k distance join")?;
     let ids = [empty_view().read_only(), empty_view().read_only()];
-    best.of(asked.stream, &temp, asked.limit, |keeping| {
-        // SAFETY: the sets are borrowed, and the memory is the plan's own.
-        unsafe { loops(asked, sets, ids, sets.map(|set| set.len), keeping) }
+    best.run(prepared.stream, &temp, prepared.threshold, |running| {
+        // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
+        unsafe { offer_pairs(prepared, sets, ids, sets.map(|set| set.len), running) }
     })
 }
 
-/// The best pairs where greater scores of points make greater ones of pairs, or lesser do: `of_some` is told how many of the points with
-/// the best scores to join, and a limit that is known.
-pub(super) fn of_best<C: Coord>(
-    asked: &Asked<'_, C>,
+/// Joins the best-scored points of both sets, for a monotone score function. `join_best` gets the number of points to join and the
+/// threshold so far.
+pub(super) fn join_best_points<C: Coord>(
+    prepared: &PreparedJoin<'_, C>,
     lens: [usize; 2],
-    mut of_some: impl FnMut(usize, Bits128) -> Result<Found>,
-) -> Result<Found> {
-    let (points, most) = some_points(asked.k, asked.best_points, lens);
-    match of_some(points, asked.limit)? {
-        // Of large sets more of them cost less than cells.
-        Found::AtLeast(limit) if most > points => of_some(most, limit),
+    mut join_best: impl FnMut(usize, Bits128) -> Result<BestPointsJoin>,
+) -> Result<BestPointsJoin> {
+    let (points, max_points) = num_best_points(prepared.k, prepared.best_points, lens);
+    match join_best(points, prepared.threshold)? {
+        // For large sets a join of more points costs less than a join by cells.
+        BestPointsJoin::Threshold(threshold) if max_points > points => join_best(max_points, threshold),
         found => Ok(found),
     }
 }
 
-/// How many points of each set [`of_best`] joins at first, and at most.
-pub(super) fn some_points(k: usize, asked: Option<usize>, lens: [usize; 2]) -> (usize, usize) {
-    let points = asked.unwrap_or(JOIN.best_points(k));
+/// Returns how many points of each set [`join_best_points`] joins first, and at most.
+pub(super) fn num_best_points(k: usize, best_points: Option<usize>, lens: [usize; 2]) -> (usize, usize) {
+    let points = best_points.unwrap_or(JOIN.best_points(k));
     let are_many = lens.iter().all(|&len| len >= points.saturating_mul(JOIN.more_best_points_from));
     (points, if are_many { points.saturating_mul(JOIN.more_best_points) } else { points })
 }
 
-/// [`of_best`] of sets on the device: chooses the points there.
-pub(super) fn of_best_on<C: Coord>(
-    asked: &Asked<'_, C>,
+/// [`join_best_points`] of sets in device memory.
+pub(super) fn join_best_points_on_device<C: Coord>(
+    prepared: &PreparedJoin<'_, C>,
     workspace: &mut Workspace,
-    sets: [ScoredOn<'_, C>; 2],
-) -> Result<Found> {
-    let stream = asked.stream;
-    of_best(asked, sets.map(|set| set.len), |points, limit| {
+    sets: [ScoredView<'_, C>; 2],
+) -> Result<BestPointsJoin> {
+    let stream = prepared.stream;
+    join_best_points(prepared, sets.map(|set| set.len), |points, threshold| {
         let mut layout = Layout::new();
         let lens = sets.map(|set| set.len.min(points));
-        let top = [0, 1].map(|i| Top::plan(&mut layout, sets[i].of, sets[i].len, lens[i]));
-        let best = Best::plan(&mut layout, asked.k);
+        let top = [0, 1].map(|i| TopScores::plan(&mut layout, sets[i].score_type, sets[i].len, lens[i]));
+        let best = BestPairs::plan(&mut layout, prepared.k);
         let temp = workspace.carve(stream, &layout, "top-k distance join")?;
-        // SAFETY: the sets are borrowed, and the memory is the plan's own.
+        // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe {
             let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-                top[i].run(stream, &temp, sets[i].scores, sets[i].of, best_keys(asked, i))
+                top[i].run(stream, &temp, sets[i].scores, sets[i].score_type, best_keys(prepared, i))
             })?;
             let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
-            of_chosen(asked, &temp, &best, sets, ids, are_all, limit)
+            join_chosen_points(prepared, &temp, &best, sets, ids, are_all, threshold)
         }
     })
 }
 
-/// The best pairs of the points with these ids, those with the best scores of each set first; and whether these are all points.
+/// Joins the points with these ids, which are the best-scored points in order. `are_all` says for which sets they are all points.
 ///
 /// # Safety
-/// The ids are of points; nothing else uses them, the sets and the memory until the stream has done the work.
-pub(super) unsafe fn of_chosen<C: Coord>(
-    asked: &Asked<'_, C>,
+/// The ids are valid. Nothing else uses them, the sets and the memory until the stream has done the work.
+pub(super) unsafe fn join_chosen_points<C: Coord>(
+    prepared: &PreparedJoin<'_, C>,
     temp: &Temp<'_>,
-    best: &Best,
-    sets: [ScoredOn<'_, C>; 2],
+    best: &BestPairs,
+    sets: [ScoredView<'_, C>; 2],
     ids: [Slice<'_, u32>; 2],
     are_all: [bool; 2],
-    limit: Bits128,
-) -> Result<Found> {
-    let &Asked { stream, scoring, k, .. } = asked;
-    let mut keeping = best.begin(stream, temp, limit)?;
+    threshold: Bits128,
+) -> Result<BestPointsJoin> {
+    let &PreparedJoin { stream, scoring, k, .. } = prepared;
+    let mut running = best.begin(stream, temp, threshold)?;
     // SAFETY: passed on to the caller.
-    let kept = unsafe {
-        loops(asked, sets, ids, ids.map(|ids| ids.len()), &mut keeping)?;
+    let result = unsafe {
+        offer_pairs(prepared, sets, ids, ids.map(|ids| ids.len()), &mut running)?;
         let args = (
             ids[0],
             ids[1],
             u32::from(are_all[0]),
             u32::from(are_all[1]),
             pair_scores(sets, scoring),
-            keeping.state(),
+            running.state(),
         );
         stream.launch::<join_left_out>(1, args)?;
-        keeping.kept()?
+        running.read()?
     };
-    // As good is not enough: ids decide then.
-    let is_all = are_all == [true; 2] || (kept.pairs.len() == k && !kept.limit.0 > kept.left_out);
-    Ok(if is_all && !kept.has_lost { Found::All(kept.pairs) } else { Found::AtLeast(kept.limit) })
+    // An excluded pair of an equal score could still win by its ids.
+    let is_complete =
+        are_all == [true; 2] || (result.pairs.len() == k && !result.threshold.0 > result.best_excluded);
+    Ok(if is_complete && !result.has_overflowed {
+        BestPointsJoin::Complete(result.pairs)
+    } else {
+        BestPointsJoin::Threshold(result.threshold)
+    })
 }
 
-/// The scores of both sets as kernels take them.
-fn pair_scores<'a, C>([left, right]: [ScoredOn<'a, C>; 2], scoring: &Scoring) -> PairScores<'a> {
-    PairScores { left: left.scores, right: right.scores, score_type: left.of as u32, scoring: scoring.args() }
+/// Returns the scores of both sets as arguments of a kernel.
+fn pair_scores<'a, C>([left, right]: [ScoredView<'a, C>; 2], scoring: &Scoring) -> PairScores<'a> {
+    let score_type = left.score_type as u32;
+    PairScores { left: left.scores, right: right.scores, score_type, scoring: scoring.args() }
 }
 
-/// Which scores of a set are the best.
-pub(super) fn best_keys<C>(asked: &Asked<'_, C>, set: usize) -> BestKeys {
-    let is_largest = asked.scoring.function != ScoreFunction::Weighted || asked.scoring.weights[set] >= 0.0;
+/// Returns which scores of a set are the best.
+pub(super) fn best_keys<C>(prepared: &PreparedJoin<'_, C>, set: usize) -> BestKeys {
+    let is_largest =
+        prepared.scoring.function != ScoreFunction::Weighted || prepared.scoring.weights[set] >= 0.0;
     if is_largest { BestKeys::Largest } else { BestKeys::Smallest }
 }
 
-/// Offers the pairs of the first points of both sets, of more and more of them, so that the limit rises.
+/// Offers all pairs. The first points of both sets come first, then more and more points, so that each launch raises the threshold for
+/// the next.
 ///
 /// # Safety
-/// As many ids as points, or none for points in their order; nothing else uses them and the memory until the stream has done the work.
-unsafe fn loops<C: Coord>(
-    asked: &Asked<'_, C>,
-    sets: [ScoredOn<'_, C>; 2],
+/// There is an id for each point, or none for points in the order of ids. Nothing else uses the ids and the memory until the stream has
+/// done the work.
+unsafe fn offer_pairs<C: Coord>(
+    prepared: &PreparedJoin<'_, C>,
+    sets: [ScoredView<'_, C>; 2],
     ids: [Slice<'_, u32>; 2],
     lens: [usize; 2],
-    keeping: &mut Keeping<'_, '_>,
+    running: &mut RunningBest<'_, '_>,
 ) -> Result<()> {
-    let &Asked { stream, dims, near, scoring, k, .. } = asked;
-    let shape = Shape { bits: 0, curve: near.curve, norm: near.norm, pairing: near.pairing }.to_word();
-    let (mut done, mut some) = (0, JOIN_THREADS);
-    while done < lens[0].max(lens[1]) {
-        let part = lens.map(|len| len.min(some));
+    let &PreparedJoin { stream, dims, params, scoring, k, .. } = prepared;
+    let shape = Shape { bits: 0, curve: params.curve, norm: params.norm, pairing: params.pairing }.to_word();
+    let (mut num_done, mut num_points) = (0, JOIN_THREADS);
+    while num_done < lens[0].max(lens[1]) {
+        let part = lens.map(|len| len.min(num_points));
         let num_blocks = [part[0].div_ceil(JOIN_THREADS) as u64, part[1].div_ceil(RIGHTS) as u64];
-        let (pairs, state) = keeping.room();
+        let (pairs, state) = running.candidates();
         let points = PointSets {
             coords: sets[0].coords,
             right_coords: sets[1].coords,
@@ -157,67 +167,72 @@ unsafe fn loops<C: Coord>(
             right_ids: ids[1],
             num_left: part[0] as u32,
             num_right: part[1] as u32,
-            done: done as u32,
+            num_done: num_done as u32,
             dims: dims as u32,
             shape,
-            bound: near.bound.to_f64(),
+            bound: params.bound.to_f64(),
         };
         let args = (points, pair_scores(sets, scoring), pairs, state);
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];
             with_kernel_dims!(dims, D => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
-            keeping.keep_best()?;
+            running.select_best()?;
         }
-        done = some;
-        some = some.saturating_mul(JOIN.growth_of_sides(k));
+        num_done = num_points;
+        num_points = num_points.saturating_mul(JOIN.growth_of_sides(k));
     }
     Ok(())
 }
 
-/// Temporary memory of the points of a set with the best scores.
-pub(super) enum Top {
-    Of4(TopK<u32>, Region<u32>, Region<u32>),
-    Of8(TopK<u64>, Region<u64>, Region<u32>),
+/// Scratch memory for the best-scored points of a set.
+pub(super) enum TopScores {
+    Bits32(TopK<u32>, Region<u32>, Region<u32>),
+    Bits64(TopK<u64>, Region<u64>, Region<u32>),
 }
 
-impl Top {
+impl TopScores {
     /// Plans the best `len` of `all` scores.
-    pub(super) fn plan(layout: &mut Layout, of: ScoreType, all: usize, len: usize) -> Self {
-        match of {
+    pub(super) fn plan(layout: &mut Layout, score_type: ScoreType, all: usize, len: usize) -> Self {
+        match score_type {
             ScoreType::U32 | ScoreType::F32 => {
-                Self::Of4(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
+                Self::Bits32(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
             }
             ScoreType::I64 | ScoreType::F64 => {
-                Self::Of8(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
+                Self::Bits64(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
             }
         }
     }
 
-    /// Their ids, the best first.
+    /// Returns the ids of the best-scored points, the best first.
     ///
     /// # Safety
-    /// The scores are as many as planned, and nothing else uses them and the plan's memory until the stream has done the work.
+    /// The number of scores is as planned. Nothing else uses the scores and the memory of the plan until the stream has done the work.
     pub(super) unsafe fn run<'a>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
         scores: Slice<'_, u32>,
-        of: ScoreType,
+        score_type: ScoreType,
         best: BestKeys,
     ) -> Result<Slice<'a, u32>> {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Self::Of4(top, keys, ids) => run(stream, temp, scores, top, *keys, *ids, order(of, best)),
-                Self::Of8(top, keys, ids) => run(stream, temp, scores, top, *keys, *ids, order(of, best)),
+                Self::Bits32(top, keys, ids) => {
+                    select_top(stream, temp, scores, top, *keys, *ids, key_order(score_type, best))
+                }
+                Self::Bits64(top, keys, ids) => {
+                    select_top(stream, temp, scores, top, *keys, *ids, key_order(score_type, best))
+                }
             }
         }
     }
 }
 
-fn order(of: ScoreType, best: BestKeys) -> KeyOrder {
-    match of {
+/// Returns the order of keys that puts the best scores first.
+fn key_order(score_type: ScoreType, best: BestKeys) -> KeyOrder {
+    match score_type {
         ScoreType::U32 => best.order::<u32>(),
         ScoreType::I64 => best.order::<i64>(),
         ScoreType::F32 => best.order::<f32>(),
@@ -225,9 +240,11 @@ fn order(of: ScoreType, best: BestKeys) -> KeyOrder {
     }
 }
 
+/// Returns the ids of the best-scored points.
+///
 /// # Safety
-/// As [`Top::run`].
-unsafe fn run<'a, B: RankBits>(
+/// The requirements of [`TopScores::run`].
+unsafe fn select_top<'a, B: RankBits>(
     stream: &Stream,
     temp: &Temp<'a>,
     scores: Slice<'_, u32>,
@@ -240,7 +257,7 @@ where
     Ascending: Order<B::Ranked, NoValue>,
 {
     let (keys, ids) = (temp.view(keys), temp.view(ids));
-    // SAFETY: the same memory as scores; the rest is passed on to the caller.
+    // SAFETY: the words of the scores are viewed as keys of the same bytes; the rest is passed on to the caller.
     unsafe {
         let len = scores.len() / (size_of::<B>() / size_of::<u32>());
         let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);

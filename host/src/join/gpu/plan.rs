@@ -1,138 +1,137 @@
-//! What joins will take of a GPU's memory, found without one.
+//! Computes the device memory of joins from the sets in host memory, without a GPU.
 
-use super::best::Best;
-use super::cells::{GridOn, TwoSets};
-use super::nested::{self, Top};
-use super::pairs::Counting;
-use super::{Strategy, grid_of_host, heaps, rising};
+use super::best::BestPairs;
+use super::cells::{PointOrder, Sets, SidesPlan};
+use super::grid::{PackedGrid, bounds_bytes, grid_of_host_sets};
+use super::heaps::{self, HeapMemory};
+use super::nested::{self, TopScores};
+use super::pairs::CountingPlan;
+use super::threshold;
 use crate::device::Layout;
 use crate::error::Result;
-use crate::join::{Lookup, Near};
-use crate::primitives::bounds::Bounds;
+use crate::join::params::{JoinParams, Lookup};
+use crate::join::strategy::Strategy;
 use kauri_kernels::join::score::{ScoreType, Scoring};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
 
-/// Sets in host memory, and the grid of them.
-pub(in crate::join) struct Needs {
+/// Computes the scratch memory of joins of two sets.
+pub(in crate::join) struct MemoryPlan {
     dims: usize,
+    /// Number of points of the build side and of the probe side.
     lens: [usize; 2],
-    grid: Option<GridOn>,
+    /// `None` if no pair is possible.
+    grid: Option<PackedGrid>,
 }
 
-/// What is asked for of the best pairs.
-pub(in crate::join) struct Planned<'a> {
+/// The options of a top-k distance join that determine its memory.
+pub(in crate::join) struct TopKPlan<'a> {
     pub(in crate::join) k: usize,
     pub(in crate::join) strategy: Strategy,
     pub(in crate::join) result_bytes: u64,
     pub(in crate::join) best_points: Option<usize>,
     pub(in crate::join) scoring: &'a Scoring,
-    pub(in crate::join) of: ScoreType,
+    pub(in crate::join) score_type: ScoreType,
 }
 
-impl Needs {
-    pub(in crate::join) fn new<C: Coord>(dims: usize, coords: [&[C]; 2], near: &Near<C>) -> Self {
+impl MemoryPlan {
+    pub(in crate::join) fn new<C: Coord>(dims: usize, coords: [&[C]; 2], params: &JoinParams<C>) -> Self {
         let lens = coords.map(|coords| coords.len() / dims);
-        Self { dims, lens, grid: grid_of_host(dims, coords, near) }
+        Self { dims, lens, grid: grid_of_host_sets(dims, coords, params) }
     }
 
-    /// Of sets of so many points, whatever they are.
-    pub(super) fn most(dims: usize, lens: [usize; 2], lookup: Lookup) -> Self {
-        Self { dims, lens, grid: Some(GridOn::largest(dims, lookup)) }
+    /// Plans for the largest grid of sets of `lens` points.
+    pub(super) fn upper_bound(dims: usize, lens: [usize; 2], lookup: Lookup) -> Self {
+        Self { dims, lens, grid: Some(PackedGrid::largest(dims, lookup)) }
     }
 
-    /// Number of cells, and bits of their codes; nothing if no two points can be near each other.
+    /// Returns the number of cells, and the bits of their codes; `None` if no pair is possible.
     pub(in crate::join) fn grid(&self) -> Option<(f64, u32)> {
         self.grid.as_ref().map(|grid| (grid.num_cells(), grid.code_bits))
     }
 
-    /// True if so many points are in the cells around one that a tree takes less.
+    /// True if neighbor cells have so many points that the search of a tree for `k` points is faster.
     pub(in crate::join) fn is_dense(&self, k: usize) -> bool {
-        let around = self.grid.as_ref().map_or(0.0, |grid| grid.part_around() * self.lens[0] as f64);
-        around > JOIN.nearest_by_cells_to(k)
+        let density = self.grid.as_ref().map_or(0.0, |grid| grid.neighbor_fraction() * self.lens[0] as f64);
+        density > JOIN.nearest_by_cells_to(k)
     }
 
-    /// Temporary bytes of two sets, or of one with itself; with the offsets of rows if pairs are not only counted.
-    pub(in crate::join) fn of_pairs<C: Coord>(&self, is_one: bool, has_rows: bool) -> u64 {
-        let Some(grid) = &self.grid else { return self.of_boxes::<C>() };
-        let mut layout = Layout::new();
-        TwoSets::<C>::plan(&mut layout, self.dims, grid, self.lens, is_one, false, false);
-        if has_rows {
-            Counting::plan(&mut layout, self.lens[1]);
-            layout.reserve::<u64>(self.lens[1] + 1);
-        }
-        layout.bytes().max(self.of_boxes::<C>())
+    /// Returns the scratch bytes of a join for the nearest points.
+    pub(in crate::join) fn of_nearest<C: Coord>(&self) -> u64 {
+        self.of_sides::<C>(Sets::Two, |_| {}).max(bounds_bytes::<C>(self.dims))
     }
 
-    /// The strategy of the best pairs, and most temporary bytes that it takes.
+    /// Returns the scratch bytes and the bytes of the offsets of a join for all pairs.
+    pub(in crate::join) fn of_rows<C: Coord>(&self, is_self_join: bool) -> u64 {
+        let sets = if is_self_join { Sets::One } else { Sets::Two };
+        self.of_sides::<C>(sets, |layout| self.plan_offsets(layout)).max(bounds_bytes::<C>(self.dims))
+    }
+
+    /// Returns the strategy of a top-k distance join, and an upper bound of its scratch bytes.
     ///
     /// # Errors
     /// [`Error::StrategyLimit`](crate::Error::StrategyLimit).
-    pub(in crate::join) fn of_best<C: Coord>(&self, planned: &Planned<'_>) -> Result<(Strategy, u64)> {
-        let &Planned { strategy, result_bytes, best_points, scoring, of, .. } = planned;
+    pub(in crate::join) fn of_top_k<C: Coord>(&self, plan: &TopKPlan<'_>) -> Result<(Strategy, u64)> {
+        let &TopKPlan { strategy, result_bytes, best_points, scoring, score_type, .. } = plan;
         let all_pairs = self.lens[0] as u128 * self.lens[1] as u128;
-        let k = usize::try_from(all_pairs).map_or(planned.k, |all| planned.k.min(all));
-        let strategy = strategy.chosen(scoring, of, self.lens, k)?;
+        let k = usize::try_from(all_pairs).map_or(plan.k, |all| plan.k.min(all));
+        let strategy = strategy.choose(scoring, score_type, self.lens, k)?;
         if k == 0 {
             return Ok((strategy, 0));
         }
+        let mut best = Layout::new();
+        BestPairs::plan(&mut best, k);
+        let heaps = |memory| {
+            self.of_sides::<C>(Sets::TwoScored, |layout| {
+                let (row_len, batch) = heaps::row_len_and_batch(k, memory, self.lens[1], result_bytes);
+                layout.reserve::<Bits128>(batch * row_len);
+                BestPairs::plan(layout, k);
+            })
+        };
         let bytes = match strategy {
-            Strategy::NestedLoop => {
-                let mut layout = Layout::new();
-                Best::plan(&mut layout, k);
-                return Ok((strategy, layout.bytes()));
-            }
+            Strategy::NestedLoop => return Ok((strategy, best.bytes())),
             Strategy::Threshold => {
-                let (_, points) = nested::some_points(k, best_points, self.lens);
+                let (_, points) = nested::num_best_points(k, best_points, self.lens);
                 let mut layout = Layout::new();
                 for len in self.lens {
-                    Top::plan(&mut layout, of, len, len.min(points));
+                    TopScores::plan(&mut layout, score_type, len, len.min(points));
                 }
-                Best::plan(&mut layout, k);
-                layout.bytes().max(self.of_rising::<C>(k))
+                BestPairs::plan(&mut layout, k);
+                layout.bytes().max(self.of_threshold::<C>(k))
             }
-            Strategy::RegisterHeap | Strategy::SharedHeap => self.of_cells::<C>(|layout| {
-                let in_registers = strategy == Strategy::RegisterHeap;
-                let (of_row, batch) = heaps::rows_of(k, in_registers, self.lens[1], result_bytes);
-                layout.reserve::<kauri_kernels::thread::words::Bits128>(batch * of_row);
-                Best::plan(layout, k);
-            }),
+            Strategy::RegisterHeap => heaps(HeapMemory::Registers),
+            Strategy::SharedHeap => heaps(HeapMemory::Shared),
             Strategy::Filter => {
-                let mut layout = Layout::new();
-                Best::plan(&mut layout, k);
-                layout.bytes().max(self.of_cells::<C>(|layout| {
-                    Counting::plan(layout, self.lens[1]);
-                    layout.reserve::<u64>(self.lens[1] + 1);
-                }))
+                let filter = self.of_sides::<C>(Sets::TwoScored, |layout| self.plan_offsets(layout));
+                best.bytes().max(filter)
             }
-            _ => self.of_rising::<C>(k),
+            _ => self.of_threshold::<C>(k),
         };
-        Ok((strategy, bytes.max(self.of_boxes::<C>())))
+        Ok((strategy, bytes.max(bounds_bytes::<C>(self.dims))))
     }
 
-    /// Of the best pairs under a limit that rises.
-    fn of_rising<C: Coord>(&self, k: usize) -> u64 {
+    /// Returns the scratch bytes of the best pairs by a running threshold.
+    fn of_threshold<C: Coord>(&self, k: usize) -> u64 {
         let mut layout = Layout::new();
         if let Some(grid) = &self.grid {
-            rising::plan::<C>(&mut layout, self.dims, grid, self.lens, k);
+            threshold::plan::<C>(&mut layout, self.dims, grid, self.lens, k);
         }
         layout.bytes()
     }
 
-    /// Of two sets with scores, and more.
-    fn of_cells<C: Coord>(&self, more: impl FnOnce(&mut Layout)) -> u64 {
+    /// Returns the scratch bytes of two sides, and of what `add` plans after them.
+    fn of_sides<C: Coord>(&self, sets: Sets, add: impl FnOnce(&mut Layout)) -> u64 {
         let Some(grid) = &self.grid else { return 0 };
         let mut layout = Layout::new();
-        TwoSets::<C>::plan(&mut layout, self.dims, grid, self.lens, false, true, false);
-        more(&mut layout);
+        SidesPlan::<C>::plan(&mut layout, self.dims, grid, self.lens, sets, PointOrder::ByCell);
+        add(&mut layout);
         layout.bytes()
     }
 
-    /// Of the boxes of sets, from which the grid is made.
-    fn of_boxes<C: Coord>(&self) -> u64 {
-        let mut layout = Layout::new();
-        Bounds::<C>::plan(&mut layout, self.dims);
-        layout.reserve::<C>(4 * self.dims);
-        layout.bytes()
+    /// Plans the counts and the offsets of the rows.
+    fn plan_offsets(&self, layout: &mut Layout) {
+        CountingPlan::plan(layout, self.lens[1]);
+        layout.reserve::<u64>(self.lens[1] + 1);
     }
 }

@@ -1,9 +1,9 @@
-//! All joins.
+//! Compares all joins with a loop over all pairs.
 
 use super::{Run, attack_everywhere, told};
 use kauri::join::{
-    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, PairScore, Score, ScoreFunction, Scored, Strategy,
-    TopKDistanceJoin,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, PairScore, Score, ScoreFunction, Scored, SelfPairs,
+    Strategy, TopKDistanceJoin,
 };
 use kauri::{Batches, Device};
 use kauri_tests::naive::{Number, Scores, sort_by_score};
@@ -30,7 +30,7 @@ const FUNCTIONS: [ScoreFunction; 5] = [
 const CURVES: [Curve; 3] = [Curve::Linear, Curve::ZOrder, Curve::Hilbert];
 const LOOKUPS: [Lookup; 2] = [Lookup::Points, Lookup::Cells];
 
-/// A score, of a few values or of any, up to the extremes.
+/// Draws a score: one of a few values, or any value up to the extremes.
 trait NastyScore: Score + std::fmt::Debug {
     fn of_raw(raw: u64) -> Self;
     fn with(self, right: Self) -> Scores;
@@ -65,7 +65,7 @@ struct Sets<'a, S: Nasty, const D: usize> {
 }
 
 impl<S: Nasty, const D: usize> Sets<'_, S, D> {
-    /// The points of a set within the distance of each of another that `takes` allows.
+    /// Returns for each point of a set the points of another set within the distance that `takes` accepts.
     fn near(
         &self,
         rows: &[[S::Coord; D]],
@@ -108,19 +108,20 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
 
     fn self_join(&self, device: &Device, run: &Run) -> Outcome {
         let (left, points, join) = (&self.case.points, self.case.point_numbers(), self.join());
-        for once in run.some(self.draw, Choice::Source, &[false, true]) {
-            let what = if once { "pairs once" } else { "pairs both ways" };
-            let expected = self.near(&points, &points, |row, id| if once { id < row } else { id != row });
+        for pairs in run.some(self.draw, Choice::Source, &[SelfPairs::Both, SelfPairs::Once]) {
+            let what = if pairs == SelfPairs::Once { "pairs once" } else { "pairs in both directions" };
+            let is_pair = |row, id| if pairs == SelfPairs::Once { id < row } else { id != row };
+            let expected = self.near(&points, &points, is_pair);
             let count = expected.concat().len() as u64;
-            prop_assert_eq!(join.self_count(device, left, once)?, count, "{}, {}, count", self.what, what);
-            let rows = join.self_rows(device, left, once)?;
+            prop_assert_eq!(join.self_count(device, left, pairs)?, count, "{}, {}, count", self.what, what);
+            let rows = join.self_rows(device, left, pairs)?;
             self.same_rows(&rows, expected, what)?;
             let mut found = Vec::new();
             let collect = |batch: kauri::RowsBatch<'_>| {
                 found.extend_from_slice(batch.ids());
                 Continue(())
             };
-            join.self_rows_batches(device, left, once, &mut self.batches(), collect)?;
+            join.self_rows_batches(device, left, pairs, &mut self.batches(), collect)?;
             prop_assert!(found == rows.ids(), "{}, {} in batches", self.what, what);
         }
         Ok(())
@@ -197,7 +198,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
     }
 }
 
-/// The nearest points of one set for each of another, also of more dimensions than other joins have.
+/// The nearest points of one set for each point of another, also with more dimensions than other joins support.
 fn knn<S: Nasty, const D: usize>(device: &Device, draw: &Draw, case: &Case<S, D>) -> Outcome {
     let (points, space) = (case.point_numbers(), &case.space);
     let k = draw.choose(Choice::K, &[1, 0, 3, points.len() + 2]);

@@ -2,7 +2,7 @@
 
 use super::{Run, attack_everywhere};
 use kauri::balanced::{BalancedKdTree, BalancedOptions, Removed};
-use kauri::join::{DistanceJoin, KnnJoin, Scored, TopKDistanceJoin};
+use kauri::join::{DistanceJoin, KnnJoin, Scored, SelfPairs, TopKDistanceJoin};
 use kauri::kdtree::SplitRule;
 use kauri::query::{Neighbors, PointMask, Queries, QueryOptions};
 use kauri::{Batches, Device, EARTH_RADIUS_M, KdTree, KdTreeOptions, LonLat, SpatialIndex};
@@ -202,13 +202,18 @@ fn check_joins(world: &World, device: &Device, draw: &Draw) -> Outcome {
     prop_assert_eq!(ids, found.ids(), "{}, batches", &what);
 
     let own = World { right: left.clone(), left: left.clone(), meters: great_circles(left, left), radius };
-    let both = join.self_rows(device, left, false)?;
+    let both = join.self_rows(device, left, SelfPairs::Both)?;
     let mut rows: Vec<Vec<u32>> = (0..both.len()).map(|row| both.row(row).to_vec()).collect();
     (0..).zip(&mut rows).for_each(|(id, row)| row.push(id));
     own.check_within(&rows, |_| true, &format!("{what}, one set"))?;
-    prop_assert_eq!(2 * join.self_count(device, left, true)?, both.ids().len() as u64, "{}", &what);
-    prop_assert_eq!(join.self_count(device, left, false)?, both.ids().len() as u64, "{}", &what);
-    let once = join.self_rows(device, left, true)?;
+    prop_assert_eq!(
+        2 * join.self_count(device, left, SelfPairs::Once)?,
+        both.ids().len() as u64,
+        "{}",
+        &what
+    );
+    prop_assert_eq!(join.self_count(device, left, SelfPairs::Both)?, both.ids().len() as u64, "{}", &what);
+    let once = join.self_rows(device, left, SelfPairs::Once)?;
     for row in 0..once.len() {
         let mut expected: Vec<u32> = both.row(row).iter().copied().filter(|&id| id < row as u32).collect();
         let mut ids = once.row(row).to_vec();

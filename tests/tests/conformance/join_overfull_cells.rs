@@ -1,6 +1,6 @@
-//! Joins of points that lie in few cells: the same pairs as a loop over all finds, in a time that is near that of uniform points.
+//! Joins of points in few cells find the same pairs as a loop over all pairs, in about the time of a join of uniform points.
 
-use kauri::join::{DistanceJoin, KnnJoin, Norm, Scored, TopKDistanceJoin};
+use kauri::join::{DistanceJoin, KnnJoin, Norm, Scored, SelfPairs, TopKDistanceJoin};
 use kauri::{Batches, Device, Point};
 use kauri_tests::devices;
 use kauri_tests::generate::{Random, Scalar};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 const NORMS: [Norm; 3] = [Norm::Euclidean, Norm::Manhattan, Norm::Chebyshev];
 
-/// How points lie.
+/// Families of points.
 #[derive(Clone, Copy, Debug)]
 enum Family {
     Uniform,
     Equal,
-    /// Uniform, and one point far from all.
+    /// Uniform, and one far outlier.
     Outlier,
-    /// On an axis, and one point far from all.
+    /// On an axis, and one far outlier.
     Line,
-    /// In places much smaller than a cell.
+    /// Clusters much smaller than a cell.
     Clusters,
-    /// On a lattice with equal points, and one point far from all.
+    /// On a lattice with equal points, and one far outlier.
     Lattice,
 }
 
@@ -59,7 +59,7 @@ fn is_near<C: Scalar, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D], epsilo
     }
 }
 
-/// Compares rows, whose ids may be in any order, with all pairs by (left, right).
+/// Asserts that rows, whose ids may be in any order, have exactly the pairs (left, right).
 fn check_rows(rows: impl Iterator<Item = Vec<u32>>, pairs: &[(u32, u32)], what: &str) {
     let mut found = Vec::new();
     for (left, mut row) in rows.enumerate() {
@@ -87,26 +87,26 @@ where
     for device in devices() {
         for (i, pairs) in expected.iter().enumerate() {
             let what = format!("{family:?}, {} x {D}, {epsilon:?}, {norm:?}, {i} on {device}", C::NAME);
-            let once = i == 2;
+            let self_pairs = if i == 2 { SelfPairs::Once } else { SelfPairs::Both };
             let count = match i {
                 0 => join.count(&device, &left, &right),
-                _ => join.self_count(&device, &left, once),
+                _ => join.self_count(&device, &left, self_pairs),
             };
             assert_eq!(count.unwrap(), pairs.len() as u64, "{what}");
             let rows = match i {
                 0 => join.rows(&device, &left, &right),
-                _ => join.self_rows(&device, &left, once),
+                _ => join.self_rows(&device, &left, self_pairs),
             };
             let rows = rows.unwrap();
             check_rows((0..rows.len()).map(|row| rows.row(row).to_vec()), pairs, &what);
             let (mut batched, mut batches) = (Vec::new(), Batches::new().bytes(4 * 3 * n as u64));
-            let look = |batch: kauri::RowsBatch<'_>| {
+            let check = |batch: kauri::RowsBatch<'_>| {
                 batched.extend(batch.rows().map(|row| batch.row(row).to_vec()));
                 ControlFlow::Continue(())
             };
             let delivered = match i {
-                0 => join.rows_batches(&device, &left, &right, &mut batches, look),
-                _ => join.self_rows_batches(&device, &left, once, &mut batches, look),
+                0 => join.rows_batches(&device, &left, &right, &mut batches, check),
+                _ => join.self_rows_batches(&device, &left, self_pairs, &mut batches, check),
             };
             assert!(delivered.unwrap().is_complete, "{what}");
             assert!((0..rows.len()).all(|row| rows.row(row) == batched[row]), "{what}: batches");
@@ -148,20 +148,20 @@ where
 }
 
 #[test]
-fn crowded_cells_f32() {
+fn overfull_cells_f32() {
     check_all::<f32, 1>(400);
     check_all::<f32, 2>(600);
     check_all::<f32, 3>(400);
 }
 
 #[test]
-fn crowded_cells_f64() {
+fn overfull_cells_f64() {
     check_all::<f64, 2>(600);
     check_all::<f64, 3>(400);
     check_all::<f64, 6>(350);
 }
 
-/// Asserts that `work` takes at most 20 times what it takes with uniform points, each at the best of a few runs.
+/// Asserts that `work` takes at most 20 times as long as with uniform points, each measured as the best of a few runs.
 fn check_time<T>(what: &str, uniform: &T, points: &T, work: impl Fn(&T)) {
     let mut best = [Duration::MAX; 2];
     for _ in 0..6 {
@@ -181,7 +181,7 @@ type Points = Vec<[f64; 2]>;
 
 const MANY: usize = 30_000;
 
-/// Families of points with about as many near ones as uniform points with a distance have, and their distances.
+/// Families of points, and distances with about as many near points as for uniform points.
 fn sparse() -> (Points, f64, Vec<(Family, Points, f64)>) {
     let epsilon = (1.0 / MANY as f64).sqrt();
     let families =
@@ -204,13 +204,13 @@ fn times_of_sparse_points_in_one_cell() {
             DistanceJoin::new(epsilon).count(&device, points, points).unwrap();
         });
         time("count of one set", &|&(points, epsilon)| {
-            DistanceJoin::new(epsilon).self_count(&device, points, true).unwrap();
+            DistanceJoin::new(epsilon).self_count(&device, points, SelfPairs::Once).unwrap();
         });
         time("rows", &|&(points, epsilon)| {
             DistanceJoin::new(epsilon).rows(&device, points, points).unwrap();
         });
         time("rows of one set", &|&(points, epsilon)| {
-            DistanceJoin::new(epsilon).self_rows(&device, points, true).unwrap();
+            DistanceJoin::new(epsilon).self_rows(&device, points, SelfPairs::Once).unwrap();
         });
         time("the best pairs", &|&(points, epsilon)| {
             let set = Scored::new(points, &scores).unwrap();
@@ -231,9 +231,9 @@ fn times_of_equal_points() {
     time("count", &|points| {
         DistanceJoin::new(epsilon).count(&device, points, points).unwrap();
     });
-    for once in [true, false] {
+    for pairs in [SelfPairs::Once, SelfPairs::Both] {
         time("count of one set", &|points| {
-            DistanceJoin::new(epsilon).self_count(&device, points, once).unwrap();
+            DistanceJoin::new(epsilon).self_count(&device, points, pairs).unwrap();
         });
     }
     let scores: [Vec<u32>; 2] =
@@ -246,7 +246,7 @@ fn times_of_equal_points() {
             });
         }
     }
-    // Two places in cells that touch, too far from each other.
+    // Two clusters in adjacent cells, farther apart than the distance.
     let beside: Points = vec![[0.1, 0.1 + 1.5 * epsilon]; MANY];
     time("rows of none", &|points| {
         DistanceJoin::new(epsilon).rows(&device, points, &beside).unwrap();
@@ -257,7 +257,7 @@ fn times_of_equal_points() {
 fn times_of_dense_clusters() {
     let device = Device::cpu();
     let uniform: Points = Uniform.points(MANY, 3);
-    // All points of a cluster are near each other.
+    // All points of a cluster are within the distance.
     let mut clusters: Points = Clusters.points(MANY, 3);
     clusters.push([0.5, 2.0]);
     let epsilon = (1.0 / MANY as f64).sqrt();

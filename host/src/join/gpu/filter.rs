@@ -1,0 +1,83 @@
+//! The best pairs by a selection from all pairs, without a threshold.
+
+use super::best::BestPairs;
+use super::cells::{PointOrder, Sets, SidesPlan};
+use super::grid::PackedGrid;
+use super::pairs::CountingPlan;
+use super::prepared::{PreparedJoin, ScoredView};
+use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::error::Result;
+use crate::primitives::merge::OrderArgs;
+use crate::primitives::merge_sort::MergeSort;
+use crate::primitives::order::{Ascending, NoValue};
+use crate::primitives::pairs::{Pairs, empty_view};
+use kauri_kernels::join::filter::join_filter;
+use kauri_kernels::policy::JOIN;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::radix_key::Fold;
+use kauri_kernels::thread::ranked::Ranked;
+use kauri_kernels::thread::words::Bits128;
+
+/// Returns the best pairs of two sets.
+pub(super) fn best_pairs<C: Coord>(
+    prepared: &PreparedJoin<'_, C>,
+    workspace: &mut Workspace,
+    sets: [ScoredView<'_, C>; 2],
+    grid: PackedGrid,
+) -> Result<Vec<Bits128>> {
+    let &PreparedJoin { stream, dims, params, scoring, k, .. } = prepared;
+    let num_rows = sets[1].len;
+    let mut layout = Layout::new();
+    let lens = sets.map(|set| set.len);
+    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::TwoScored, PointOrder::ByCell);
+    let counting = CountingPlan::plan(&mut layout, num_rows);
+    let offsets = layout.reserve::<u64>(num_rows + 1);
+    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    let coords = sets.map(|set| set.coords);
+    // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
+    let mut all = unsafe {
+        let sides = plan.run(stream, &temp, dims, &grid, params, coords, Some(sets))?;
+        let offsets = temp.view(offsets);
+        let total = counting.run(stream, &temp, &sides, offsets)?;
+        let bytes = total.saturating_mul(size_of::<Bits128>() as u64);
+        let len = usize::try_from(total).unwrap_or(usize::MAX);
+        let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
+            .map_err(|error| error.of_result(total, bytes))?;
+        let args = (sides.args(), sides.ranks(scoring), offsets.read_only(), all.slice_mut());
+        let n = num_rows as u64;
+        with_kernel_dims!(dims, D => stream.launch_items::<join_filter<C, D>>(n, args))?;
+        all
+    };
+    select_best(stream, workspace, &mut all, k)
+}
+
+/// Returns the best `k` of pairs in device memory.
+fn select_best(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    all: &mut Buffer<Bits128>,
+    k: usize,
+) -> Result<Vec<Bits128>> {
+    let mut layout = Layout::new();
+    if JOIN.room(k) >= all.len() {
+        let sort = MergeSort::<Bits128, NoValue>::plan(&mut layout, all.len());
+        let temp = workspace.carve(stream, &layout, "pairs in order")?;
+        let pairs = Pairs::of_keys(all.slice_mut());
+        // SAFETY: the number of pairs is as planned, and they are borrowed.
+        unsafe {
+            sort.run::<Ascending>(
+                stream,
+                &temp,
+                pairs.read_only(),
+                pairs,
+                empty_view().read_only(),
+                OrderArgs::by_key(Fold::NONE),
+            )
+        }?;
+        return all.front_to_vec(stream, k.min(all.len()));
+    }
+    let best = BestPairs::plan(&mut layout, k);
+    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    // SAFETY: as above.
+    best.run(stream, &temp, Bits128::LAST, |running| unsafe { running.offer(all.slice()) })
+}

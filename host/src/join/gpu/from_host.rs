@@ -1,0 +1,459 @@
+//! The best pairs of sets in host memory, which may exceed device memory.
+//!
+//! If the strategy begins with the best-scored points, only the scores and these points are uploaded first. Their join gives a threshold,
+//! and points that cannot be in a pair above it are not uploaded. The other points are uploaded at once if they fit. Otherwise they are
+//! uploaded [slab by slab](super::slabs), each with the threshold of the slabs before it.
+
+use super::best::BestPairs;
+use super::nested::{self, BestPointsJoin, TopScores};
+use super::plan::{MemoryPlan, TopKPlan};
+use super::prepared::{DeviceScored, PreparedJoin, score_words};
+use super::slabs::{Borders, Ids, SlabLists, Slabs};
+use super::top_k::top_k;
+use crate::device::{Buffer, Gpu, Layout, Staging, Stream, Workspace};
+use crate::error::Result;
+use crate::join::grid::reach;
+use crate::join::params::{JoinParams, Lookup};
+use crate::join::scored::Score;
+use crate::join::strategy::Strategy;
+use crate::memory::{self, vec_with_capacity};
+use crate::primitives::top_k::Best as BestKeys;
+use bytemuck::Pod;
+use cust_core::DeviceCopy;
+use kauri_kernels::join::score::Scoring;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
+use rayon::prelude::*;
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+/// Larger arrays are uploaded by way of page-locked memory.
+const STAGED: usize = 256 << 20;
+/// The memory limit is raised to what this many points of each set need.
+const MIN_POINTS: usize = 256;
+/// Least bytes for the best pairs of each right point.
+const MIN_RESULT_BYTES: u64 = 1 << 20;
+/// Most slabs of a set.
+const MAX_SLABS: u64 = 4096;
+
+/// Sets in host memory.
+struct HostSets<'a, C, S> {
+    dims: usize,
+    coords: [&'a [C]; 2],
+    scores: [&'a [S]; 2],
+    scoring: &'a Scoring,
+    /// The ranks of the least and the greatest score, computed when they are first needed.
+    extremes: [OnceLock<[u64; 2]>; 2],
+}
+
+/// Returns the best pairs of sets in host memory, with at most `bytes` bytes of device memory; all free memory if `None`.
+pub(in crate::join) fn top_k_from_host<C: Coord, S: Score>(
+    mut prepared: PreparedJoin<'_, C>,
+    workspace: &mut Workspace,
+    coords: [&[C]; 2],
+    scores: [&[S]; 2],
+    strategy: Strategy,
+    bytes: Option<u64>,
+) -> Result<Vec<Bits128>> {
+    let gpu = prepared.stream.gpu();
+    let bytes = match bytes {
+        Some(bytes) => bytes,
+        // A part is left over, because allocations are rounded up.
+        None => gpu.free_memory()? / 16 * 15,
+    };
+    prepared.result_bytes = prepared.result_bytes.min((bytes / 4).max(MIN_RESULT_BYTES));
+    let lens = scores.map(<[S]>::len);
+    let mut strategy = strategy.choose(prepared.scoring, S::TYPE, lens, prepared.k)?;
+    let mut uploader = Uploader { gpu, stream: prepared.stream, staging: None };
+    let (dims, scoring) = (prepared.dims, prepared.scoring);
+    let sets = HostSets { dims, coords, scores, scoring, extremes: Default::default() };
+    let mut ids = lens.map(Ids::First);
+    if strategy == Strategy::Threshold {
+        match sets.join_best_points(&prepared, workspace, &mut uploader, bytes)? {
+            BestPointsJoin::Complete(pairs) => return Ok(pairs),
+            BestPointsJoin::Threshold(threshold) => {
+                (strategy, prepared.threshold) = (Strategy::Cells, last_of_rank(threshold.0))
+            }
+        }
+        ids = sets.filter_by_threshold(ids, prepared.threshold)?;
+    }
+    let estimate = MemoryEstimate::new::<C, S>(&prepared, strategy);
+    let bytes = bytes.max(estimate.bytes::<C>([MIN_POINTS; 2]));
+    let parts = Parts::new(estimate, bytes, prepared.params, coords, ids)?;
+    let mut merged = MergedPairs { k: prepared.k, pairs: Vec::new(), threshold: prepared.threshold };
+    let mut join = |part: UploadedPart<C, S>| {
+        if part.ids.iter().all(|ids| ids.len() > 0) {
+            let prepared = PreparedJoin { threshold: merged.threshold, ..prepared };
+            let pairs = top_k(prepared, workspace, part.view(), strategy)?;
+            merged.add(pairs.iter().map(|&pair| part.with_global_ids(pair)))?;
+        }
+        Ok(merged.threshold)
+    };
+    let slabs = match parts {
+        Parts::Whole(ids) => {
+            join(sets.upload(&mut uploader, ids)?)?;
+            return Ok(merged.pairs);
+        }
+        Parts::Slabs(slabs) => slabs,
+    };
+    // One part is uploaded while another is joined.
+    let rank = AtomicU64::new(prepared.threshold.0);
+    thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(0);
+        let (sets, rank) = (&sets, &rank);
+        scope.spawn(move || {
+            slabs.for_each_part::<C>(|ids| {
+                let threshold = last_of_rank(rank.load(Ordering::Relaxed));
+                let part =
+                    sets.filter_by_threshold(ids, threshold).and_then(|ids| sets.upload(&mut uploader, ids));
+                let has_failed = part.is_err();
+                if sender.send(part).is_err() || has_failed {
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            })
+        });
+        for part in receiver {
+            rank.store(join(part?)?.0, Ordering::Relaxed);
+        }
+        Ok(())
+    })?;
+    Ok(merged.pairs)
+}
+
+/// The best pairs of all parts so far.
+struct MergedPairs {
+    k: usize,
+    pairs: Vec<Bits128>,
+    threshold: Bits128,
+}
+
+impl MergedPairs {
+    fn add(&mut self, pairs: impl ExactSizeIterator<Item = Bits128>) -> Result<()> {
+        memory::reserve(&mut self.pairs, pairs.len(), "best pairs")?;
+        self.pairs.extend(pairs);
+        self.pairs.sort_unstable_by_key(|pair| (pair.0, pair.1));
+        self.pairs.truncate(self.k);
+        if self.pairs.len() == self.k {
+            self.threshold = last_of_rank(self.pairs[self.k - 1].0);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the last pair of a rank: pairs of this rank with any ids are not after it. The rank is given as its complement.
+fn last_of_rank(complement: u64) -> Bits128 {
+    Bits128(complement, u64::MAX)
+}
+
+/// Returns the ranks of the least and the greatest score.
+fn extremes<S: Score>(scores: &[S]) -> [u64; 2] {
+    let ranks = scores.par_iter().map(|score| [score.score_rank(); 2]);
+    ranks.reduce(|| [u64::MAX, 0], |a, b| [a[0].min(b[0]), a[1].max(b[1])])
+}
+
+impl<C: Coord, S: Score> HostSets<'_, C, S> {
+    /// Joins the best-scored points, and uploads no other points.
+    fn join_best_points(
+        &self,
+        prepared: &PreparedJoin<'_, C>,
+        workspace: &mut Workspace,
+        uploader: &mut Uploader<'_>,
+        bytes: u64,
+    ) -> Result<BestPointsJoin> {
+        let (stream, lens) = (prepared.stream, self.scores.map(<[S]>::len));
+        let (_, max_points) = nested::num_best_points(prepared.k, prepared.best_points, lens);
+        let mut best_ids = |set| self.best_ids(prepared, workspace, uploader, set, max_points, bytes);
+        let best_ids = [best_ids(0)?, best_ids(1)?];
+        nested::join_best_points(prepared, lens, |points, threshold| {
+            let first = [0, 1].map(|set: usize| &best_ids[set][..points.min(lens[set])]);
+            // Sorted by id, so that ties among the uploaded points are decided as among all points.
+            let sorted = first.map(|ids| {
+                let mut sorted = ids.to_vec();
+                sorted.sort_unstable();
+                sorted
+            });
+            let local_ids = [0, 1].map(|set: usize| {
+                let local_id = |id| sorted[set].partition_point(|other| other < id) as u32;
+                first[set].iter().map(local_id).collect::<Vec<_>>()
+            });
+            let few = self.upload(uploader, sorted.map(Ids::List))?;
+            let mut layout = Layout::new();
+            let ids = [0, 1].map(|set: usize| layout.reserve::<u32>(local_ids[set].len()));
+            let best = BestPairs::plan(&mut layout, prepared.k);
+            let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+            let ids = ids.map(|ids| temp.view(ids));
+            for set in 0..2 {
+                temp.upload(stream, ids[set], &local_ids[set])?;
+            }
+            let are_all = [0, 1].map(|set: usize| local_ids[set].len() == lens[set]);
+            let (views, ids) = (few.view().map(|set| set.view()), ids.map(|ids| ids.read_only()));
+            // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
+            let found = unsafe {
+                nested::join_chosen_points(
+                    prepared,
+                    &temp,
+                    &best,
+                    views,
+                    ids,
+                    are_all,
+                    last_of_rank(threshold.0),
+                )
+            }?;
+            Ok(match found {
+                BestPointsJoin::Complete(pairs) => BestPointsJoin::Complete(
+                    pairs.into_iter().map(|pair| few.with_global_ids(pair)).collect(),
+                ),
+                found => found,
+            })
+        })
+    }
+
+    /// Returns the ids of the best-scored points of a set, the best first.
+    fn best_ids(
+        &self,
+        prepared: &PreparedJoin<'_, C>,
+        workspace: &mut Workspace,
+        uploader: &mut Uploader<'_>,
+        set: usize,
+        max_points: usize,
+        bytes: u64,
+    ) -> Result<Vec<u32>> {
+        let (scores, stream, order) = (self.scores[set], prepared.stream, nested::best_keys(prepared, set));
+        let plan = |len: usize| {
+            let mut layout = Layout::new();
+            let top = TopScores::plan(&mut layout, S::TYPE, len, max_points.min(len));
+            (top, layout)
+        };
+        let mut len = scores.len();
+        while len > max_points && plan(len).1.bytes() + size_of_val(&scores[..len]) as u64 > bytes {
+            len /= 2;
+        }
+        let mut ids = Vec::new();
+        for (i, scores) in scores.chunks(len).enumerate() {
+            let uploaded = uploader.items(scores, 1, &Ids::First(scores.len()), "scores of a join")?;
+            let (top, layout) = plan(scores.len());
+            let temp = workspace.carve(stream, &layout, "best scores of a join")?;
+            // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
+            let local_ids = unsafe {
+                let local_ids = top.run(stream, &temp, score_words(&uploaded), S::TYPE, order)?;
+                stream.read(local_ids)?
+            };
+            ids.extend(local_ids.into_iter().map(|id| (i * len) as u32 + id));
+        }
+        if len < scores.len() {
+            let key = |id: u32| {
+                let rank = scores[id as usize].score_rank();
+                (if order == BestKeys::Largest { !rank } else { rank }, id)
+            };
+            ids.sort_unstable_by_key(|&id| key(id));
+            ids.truncate(max_points);
+        }
+        Ok(ids)
+    }
+
+    /// Returns the points that may be in a pair that is not after the threshold.
+    fn filter_by_threshold(&self, ids: [Ids; 2], threshold: Bits128) -> Result<[Ids; 2]> {
+        if threshold.0 == u64::MAX {
+            return Ok(ids);
+        }
+        let num = ids[0].len() + ids[1].len();
+        memory::check((num * size_of::<u32>()) as u64, "points of a join that are looked at")?;
+        let extremes = [0, 1].map(|set| match self.extremes[set].get() {
+            Some(extremes) => *extremes,
+            None => {
+                // Computed outside the initializer, because a waiting thread of the pool may take up work that leads back here.
+                let extremes = extremes(self.scores[set]);
+                *self.extremes[set].get_or_init(|| extremes)
+            }
+        });
+        // Every score function is monotone, so the best partner of a point has the least or the greatest score.
+        let may_reach = |set: usize, id: usize| {
+            let own = self.scores[set][id].score_rank();
+            extremes[1 - set].iter().any(|&other| {
+                let (left, right) = if set == 0 { (own, other) } else { (other, own) };
+                self.scoring.rank(left, right) >= !threshold.0
+            })
+        };
+        Ok([0, 1].map(|set| ids[set].filter(|id| may_reach(set, id))))
+    }
+
+    /// Uploads some points of both sets.
+    fn upload(&self, uploader: &mut Uploader<'_>, ids: [Ids; 2]) -> Result<UploadedPart<C, S>> {
+        let mut coords =
+            |set: usize| uploader.items(self.coords[set], self.dims, &ids[set], "points of a join");
+        let coords = [coords(0)?, coords(1)?];
+        let mut scores = |set: usize| uploader.items(self.scores[set], 1, &ids[set], "scores of a join");
+        let scores = [scores(0)?, scores(1)?];
+        Ok(UploadedPart { ids, coords, scores })
+    }
+}
+
+/// Some points of both sets on the device.
+struct UploadedPart<C, S> {
+    ids: [Ids; 2],
+    coords: [Buffer<C>; 2],
+    scores: [Buffer<S>; 2],
+}
+
+impl<C: Coord, S: Score> UploadedPart<C, S> {
+    fn view(&self) -> [DeviceScored<'_, C, S>; 2] {
+        [0, 1].map(|set| DeviceScored { coords: &self.coords[set], scores: &self.scores[set] })
+    }
+
+    /// Replaces the local ids of a pair by the ids in the whole sets.
+    fn with_global_ids(&self, pair: Bits128) -> Bits128 {
+        let id = |set: usize, id: u64| self.ids[set].get(id as usize) as u64;
+        Bits128(pair.0, id(0, pair.1 >> 32) << 32 | id(1, pair.1 & u64::from(u32::MAX)))
+    }
+}
+
+/// Uploads arrays to the device.
+struct Uploader<'a> {
+    gpu: &'a Gpu,
+    stream: &'a Stream,
+    staging: Option<Staging>,
+}
+
+impl Uploader<'_> {
+    /// Uploads `width` items for each of some points.
+    fn items<T: DeviceCopy + Pod + Send + Sync>(
+        &mut self,
+        from: &[T],
+        width: usize,
+        ids: &Ids,
+        label: &'static str,
+    ) -> Result<Buffer<T>> {
+        let len = ids.len() * width;
+        let make = |first: usize, to: &mut [MaybeUninit<T>]| match ids {
+            Ids::First(_) => {
+                to.write_copy_of_slice(&from[first * width..][..to.len()]);
+            }
+            Ids::List(ids) => {
+                for (to, &id) in to.chunks_exact_mut(width).zip(&ids[first..]) {
+                    to.write_copy_of_slice(&from[id as usize * width..][..width]);
+                }
+            }
+        };
+        if len * size_of::<T>() >= STAGED {
+            let staging = match &mut self.staging {
+                Some(staging) => staging,
+                none => none.insert(Staging::new(self.gpu)?),
+            };
+            return staging.upload(ids.len(), width, label, make);
+        }
+        if let Ids::First(_) = ids {
+            return Buffer::from_slice(self.stream, &from[..len], label);
+        }
+        let mut items: Vec<T> = vec_with_capacity(len, label)?;
+        make(0, &mut items.spare_capacity_mut()[..len]);
+        // SAFETY: `make` has written all items.
+        unsafe { items.set_len(len) };
+        Buffer::from_slice(self.stream, &items, label)
+    }
+}
+
+/// Estimates the device memory of a join.
+struct MemoryEstimate<'a> {
+    dims: usize,
+    lookup: Lookup,
+    plan: TopKPlan<'a>,
+    point_bytes: usize,
+}
+
+impl<'a> MemoryEstimate<'a> {
+    fn new<C: Coord, S: Score>(prepared: &PreparedJoin<'a, C>, strategy: Strategy) -> Self {
+        let &PreparedJoin { dims, params, k, result_bytes, best_points, scoring, .. } = prepared;
+        let plan = TopKPlan { k, strategy, result_bytes, best_points, scoring, score_type: S::TYPE };
+        Self { dims, lookup: params.lookup, plan, point_bytes: dims * size_of::<C>() + size_of::<S>() }
+    }
+
+    /// Returns the bytes for parts of `lens` points. Two parts are on the device: one is joined while the next is uploaded.
+    fn bytes<C: Coord>(&self, lens: [usize; 2]) -> u64 {
+        let memory = MemoryPlan::upper_bound(self.dims, lens, self.lookup);
+        // The limits of the strategy have been checked before.
+        let (strategy, bytes) = memory.of_top_k::<C>(&self.plan).unwrap_or((Strategy::Auto, 0));
+        // The number of pairs to filter is not known in advance.
+        let bytes = if strategy == Strategy::Filter { bytes.saturating_mul(2) } else { bytes };
+        let points = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.point_bytes as u64);
+        bytes.saturating_add(points)
+    }
+}
+
+/// The parts in which two sets are joined.
+enum Parts<'a> {
+    /// All points at once.
+    Whole([Ids; 2]),
+    Slabs(SlabPartition<'a>),
+}
+
+/// Two sets in slabs.
+struct SlabPartition<'a> {
+    estimate: MemoryEstimate<'a>,
+    bytes: u64,
+    num: usize,
+    lists: [SlabLists; 2],
+}
+
+impl<'a> Parts<'a> {
+    fn new<C: Coord>(
+        estimate: MemoryEstimate<'a>,
+        bytes: u64,
+        params: &JoinParams<C>,
+        coords: [&[C]; 2],
+        ids: [Ids; 2],
+    ) -> Result<Self> {
+        let (dims, lens) = (estimate.dims, [ids[0].len(), ids[1].len()]);
+        let (all, none) = (estimate.bytes::<C>(lens), estimate.bytes::<C>([0, 0]));
+        if all <= bytes {
+            return Ok(Self::Whole(ids));
+        }
+        // A quarter more slabs than needed, because some left points are in several slabs.
+        let num = (all - none).saturating_mul(5) / 4 / bytes.saturating_sub(none).max(1) + 2;
+        let reach = reach(params);
+        let slabs = Slabs::new(num.min(MAX_SLABS) as usize, dims, coords, [&ids[0], &ids[1]], reach);
+        let distribute = |set: usize, borders| slabs.distribute(dims, coords[set], &ids[set], borders);
+        let lists = [distribute(0, Borders::Overlap)?, distribute(1, Borders::Disjoint)?];
+        Ok(Self::Slabs(SlabPartition { estimate, bytes, num: slabs.len(), lists }))
+    }
+}
+
+impl SlabPartition<'_> {
+    /// Calls `visit` with the points of each part. Each pair within the distance is in one part.
+    fn for_each_part<C: Coord>(&self, mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
+        for slab in 0..self.num {
+            let sets = [self.lists[0].ids(slab), self.lists[1].ids(slab)];
+            if self.split_slab::<C>(sets, &mut visit).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Calls `visit` with a slab, or with each combination of parts of both sets if the slab needs too much memory.
+    fn split_slab<C: Coord>(
+        &self,
+        sets: [Ids; 2],
+        mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let lens = [sets[0].len(), sets[1].len()];
+        let mut part = lens.map(|len| len.max(1));
+        if self.estimate.bytes::<C>(part) <= self.bytes {
+            return visit(sets);
+        }
+        while self.estimate.bytes::<C>(part) > self.bytes && part != [1, 1] {
+            let larger = usize::from(part[1] > part[0]);
+            part[larger] = part[larger].div_ceil(2);
+        }
+        for left in (0..lens[0]).step_by(part[0]) {
+            for right in (0..lens[1]).step_by(part[1]) {
+                let len = |set: usize, begin: usize| part[set].min(lens[set] - begin);
+                visit([sets[0].part(left, len(0, left)), sets[1].part(right, len(1, right))])?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,150 @@
+//! The grid of a join on a GPU.
+
+use crate::device::{Layout, Region, Stream, Temp, Workspace};
+use crate::error::Result;
+use crate::join::grid::{GridOf, grid_of};
+use crate::join::params::{JoinParams, Lookup};
+use crate::primitives::bounds::Bounds;
+use crate::primitives::cpu;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::join::cells::Shape;
+use kauri_kernels::thread::coord::Coord;
+
+/// A grid in the form that kernels load, independent of the number of dimensions.
+pub(super) struct PackedGrid {
+    words: Vec<f64>,
+    bits: u32,
+    /// Bits of the codes of cells.
+    pub(super) cell_bits: u32,
+    /// Bits of all codes, including the code of points outside the grid.
+    pub(super) code_bits: u32,
+    pub(super) lookup: Lookup,
+}
+
+impl PackedGrid {
+    fn new<const D: usize>(of: &GridOf<D>, lookup: Lookup) -> Self {
+        let grid = &of.grid;
+        // One more bit for points outside the grid.
+        let (bits, cell_bits) = (grid.bits, grid.code_bits());
+        let code_bits = (cell_bits + u32::from(!of.has_all)).min(u64::BITS);
+        Self { words: grid.to_words().collect(), bits, cell_bits, code_bits, lookup }
+    }
+
+    /// Returns a grid that takes at least as much memory as any grid of points of `dims` dimensions.
+    pub(super) fn largest(dims: usize, lookup: Lookup) -> Self {
+        let bits = u64::BITS;
+        Self { words: vec![0.0; 1 + 2 * dims], bits, cell_bits: bits, code_bits: bits, lookup }
+    }
+
+    /// Returns the number of cells, many of which may be empty.
+    pub(super) fn num_cells(&self) -> f64 {
+        let (cells_per_unit, corners) = (self.words[0], &self.words[1..]);
+        let (low, high) = corners.split_at(corners.len() / 2);
+        low.iter().zip(high).map(|(low, high)| ((high - low) * cells_per_unit).floor() + 1.0).product()
+    }
+
+    /// Returns the part of all cells that are neighbors of one cell.
+    pub(super) fn neighbor_fraction(&self) -> f64 {
+        let (cells_per_unit, corners) = (self.words[0], &self.words[1..]);
+        let (low, high) = corners.split_at(corners.len() / 2);
+        low.iter().zip(high).map(|(low, high)| 3.0 / ((high - low) * cells_per_unit).max(3.0)).product()
+    }
+}
+
+/// Computes the grid of two sets in device memory, or returns `None` if no pair is possible. Waits for the bounding boxes.
+pub(super) fn grid_of_device_sets<C: Coord>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    dims: usize,
+    coords: [Slice<'_, C>; 2],
+    params: &JoinParams<C>,
+) -> Result<Option<PackedGrid>> {
+    if coords.iter().any(|coords| coords.is_empty()) {
+        return Ok(None);
+    }
+    with_exact_dims!(dims, D => grid_of_dims::<C, D>(stream, workspace, coords, params))
+}
+
+/// Computes the grid of two sets in host memory, or returns `None` if no pair is possible.
+pub(super) fn grid_of_host_sets<C: Coord>(
+    dims: usize,
+    coords: [&[C]; 2],
+    params: &JoinParams<C>,
+) -> Option<PackedGrid> {
+    if coords.iter().any(|coords| coords.is_empty()) {
+        return None;
+    }
+    with_exact_dims!(dims, D => {
+        let [left, right] = coords.map(|coords| cpu::bounds::bounds(coords.as_chunks::<D>().0));
+        grid_of(D, left, right, params).map(|of| PackedGrid::new(&of, params.lookup))
+    })
+}
+
+fn grid_of_dims<C: Coord, const D: usize>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    coords: [Slice<'_, C>; 2],
+    params: &JoinParams<C>,
+) -> Result<Option<PackedGrid>> {
+    let (layout, bounds, corners) = plan_bounds::<C>(D);
+    let temp = workspace.carve(stream, &layout, "boxes of points")?;
+    let corners: SliceMut<'_, C> = temp.view(corners);
+    // SAFETY: each box has two corners, the coordinates are those of whole points, and nothing else uses the memory of the plan.
+    let corners = unsafe {
+        bounds.run::<D>(stream, &temp, coords[0], corners.part(0, 2 * D))?;
+        bounds.run::<D>(stream, &temp, coords[1], corners.part(2 * D, 2 * D))?;
+        stream.read(corners.read_only())?
+    };
+    let corners = corners.as_chunks::<D>().0;
+    let grid = grid_of(D, [corners[0], corners[1]], [corners[2], corners[3]], params);
+    Ok(grid.map(|of| PackedGrid::new(&of, params.lookup)))
+}
+
+/// Plans the scratch memory of the bounding boxes of two sets.
+fn plan_bounds<C: Coord>(dims: usize) -> (Layout, Bounds<C>, Region<C>) {
+    let mut layout = Layout::new();
+    let bounds = Bounds::<C>::plan(&mut layout, dims);
+    let corners = layout.reserve::<C>(4 * dims);
+    (layout, bounds, corners)
+}
+
+/// Returns the scratch bytes of [`grid_of_device_sets`].
+pub(super) fn bounds_bytes<C: Coord>(dims: usize) -> u64 {
+    plan_bounds::<C>(dims).0.bytes()
+}
+
+/// Scratch memory of the grid.
+pub(super) struct GridPlan {
+    words: Region<f64>,
+}
+
+/// The grid on the device.
+#[derive(Clone, Copy)]
+pub(super) struct GridView<'a> {
+    pub(super) words: Slice<'a, f64>,
+    pub(super) shape: u32,
+    pub(super) cell_bits: u32,
+    pub(super) code_bits: u32,
+}
+
+impl GridPlan {
+    pub(super) fn plan(layout: &mut Layout, grid: &PackedGrid) -> Self {
+        Self { words: layout.reserve(grid.words.len()) }
+    }
+
+    /// Uploads the grid.
+    pub(super) fn run<'a, C>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        grid: &PackedGrid,
+        params: &JoinParams<C>,
+    ) -> Result<GridView<'a>> {
+        let words = temp.view(self.words);
+        temp.upload(stream, words, &grid.words)?;
+        let &JoinParams { norm, curve, pairing, .. } = params;
+        let shape = Shape { bits: grid.bits, curve, norm, pairing }.to_word();
+        let &PackedGrid { cell_bits, code_bits, .. } = grid;
+        Ok(GridView { words: words.read_only(), shape, cell_bits, code_bits })
+    }
+}
