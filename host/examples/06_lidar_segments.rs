@@ -95,13 +95,13 @@ impl Segments {
         let tree = Quadtree::build(device, &places, &options)?;
         let (points, nodes) = (tree.payloads_in_order(points)?, tree.nodes()?.into_owned());
         let leaves: Vec<u32> = (0..).zip(&nodes).filter(|(_, node)| node.is_leaf()).map(|(i, _)| i).collect();
-        let around = tree.leaves_around(&leaves)?;
+        let around = tree.adjacent_leaves(&leaves)?;
         Ok(Self { tree, points, nodes, leaves, around })
     }
 
     /// The heights of places, each from the points of its leaf and maybe of those around; `None` without points there.
     fn heights(&self, places: &[[i32; 2]], with_around: bool) -> Result<Vec<Option<f64>>> {
-        let leaves = self.tree.leaves_of(places)?;
+        let leaves = self.tree.leaf_of(places)?;
         let height = |(&place, &leaf): (&[i32; 2], &u32)| {
             if leaf == NO_NODE {
                 return None;

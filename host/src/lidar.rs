@@ -1,10 +1,14 @@
-//! Points as an aircraft's laser scanner gives them, made from a seed: for tests, benchmarks and demonstrations of any size.
+//! Synthetic airborne laser scans, generated from a seed: for tests, benchmarks and demonstrations of any size.
 //!
-//! A point follows from the seed and its number, so that a set of any size is made in any order, by any number of threads, and needs no
-//! memory: what is needed next is made next. What is in it: flight strips that overlap by a fifth, scan lines to and fro, an aircraft that
-//! flies faster and slower (up to 4 x in density); relief by fractal noise (Perlin 1985; value noise, eight octaves); lakes, from which few
-//! pulses return; settlements with gabled roofs; woods whose crowns let some pulses through to the ground; classes as in the LAS format
-//! (ASPRS 2019).
+//! A point depends only on the seed and its index. Scans of any size can be generated in any order, in parts, and by any number of threads,
+//! and are never stored. A scan contains:
+//! - flight strips that overlap by a fifth, with scan lines in alternating directions; the speed of the aircraft varies, and the density
+//!   with it by up to a factor of 4;
+//! - relief from fractal noise (Perlin 1985; value noise, eight octaves);
+//! - lakes, from which few pulses return;
+//! - settlements with gabled roofs;
+//! - woods, whose crowns let some pulses through to the ground;
+//! - classes of the LAS format (ASPRS 2019).
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -14,36 +18,37 @@ use crate::random::Random;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Meters between the middles of two strips, and how wide each is.
+/// Distance between the center lines of two strips, in meters.
 const STRIP_SPACING: f64 = 400.0;
+/// Width of a strip, in meters.
 const STRIP_WIDTH: f64 = 500.0;
 /// Half the angle that a scan line covers, in radians.
 const SCAN_ANGLE: f64 = 0.35;
-/// Points of a scan line, at most.
+/// Maximum number of points of a scan line.
 const LINE_POINTS: u64 = 1000;
-/// Where the low corner is, as in a projection with meters.
+/// The low corner of a scan, in meters of a map projection.
 const ORIGIN: [f64; 3] = [450_000.0, 4_400_000.0, 0.0];
-/// Meters of a step of integer coordinates.
+/// Step of integer coordinates, in meters.
 const SCALE: f64 = 0.01;
-/// Meters from one large hill to the next.
+/// Distance between large hills, in meters.
 const HILLS: f64 = 1200.0;
-/// Water is as high as that above the lowest ground, in meters.
+/// Water level above the lowest possible ground, in meters.
 const WATER: f64 = 52.0;
-/// One of so many pulses returns from water.
+/// One in this many pulses on water returns, on average.
 const WATER_RETURNS: u64 = 8;
 
-/// What a point is of, by the numbers that LAS files have for it.
+/// The class of a point; its value is the class code of LAS files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum LidarClass {
-    /// The ground.
+    /// Bare ground.
     Ground = 2,
-    /// Up to half a meter above it.
+    /// Vegetation up to 0.5 m above the ground.
     LowVegetation = 3,
-    /// Up to two meters.
+    /// Vegetation up to 2 m above the ground.
     MediumVegetation = 4,
-    /// Trees.
+    /// High vegetation: trees.
     HighVegetation = 5,
     /// Roofs.
     Building = 6,
@@ -55,23 +60,23 @@ pub enum LidarClass {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LidarPoint {
-    /// x, y and height in meters.
+    /// x, y and height, in meters.
     pub position: [f64; 3],
-    /// How much light came back.
+    /// Intensity of the returned pulse.
     pub intensity: u16,
-    /// What it is of.
+    /// The class of the surface that it was returned from.
     pub class: LidarClass,
-    /// The flight strip, from 0.
+    /// The index of the flight strip.
     pub strip: u16,
 }
 
-/// A scan of a square of land.
+/// A laser scan of a square area.
 ///
 /// ```
 /// use kauri::lidar::Lidar;
 /// let scan = Lidar::new(1_000_000, 1);
 /// let points = scan.points(0..1000)?;
-/// // Any part of it by itself.
+/// // Any point can be generated alone.
 /// assert_eq!(scan.point(999), points[999]);
 /// assert!(points.iter().all(|point| (0..2).all(|axis| {
 ///     let [low, high] = scan.bounds();
@@ -83,51 +88,51 @@ pub struct LidarPoint {
 pub struct Lidar {
     seed: u64,
     num_points: u64,
-    /// Meters.
+    /// Side of the square, in meters.
     side: f64,
     num_strips: u64,
 }
 
 impl Lidar {
-    /// A scan of `num_points` points with an average density of 8 points a square meter.
+    /// Returns a scan of `num_points` points with an average density of 8 points per square meter.
     pub fn new(num_points: u64, seed: u64) -> Self {
         Self::with_density(num_points, 8.0, seed)
     }
 
-    /// A scan of `num_points` points with an average density in points a square meter, which is above 0.
+    /// Returns a scan of `num_points` points with this average density in points per square meter, which must be above 0.
     pub fn with_density(num_points: u64, density: f64, seed: u64) -> Self {
         let side = (num_points.max(1) as f64 / density.max(f64::MIN_POSITIVE)).sqrt();
         let num_strips = ((side / STRIP_SPACING).ceil() as u64).clamp(1, 1 << 16);
         Self { seed, num_points, side, num_strips }
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub fn len(&self) -> u64 {
         self.num_points
     }
 
-    /// True if there are no points.
+    /// Returns true if there are no points.
     pub fn is_empty(&self) -> bool {
         self.num_points == 0
     }
 
-    /// The least and the greatest x and y that points may have, in meters.
+    /// Returns the least and the greatest x and y that points may have, in meters.
     pub fn bounds(&self) -> [[f64; 2]; 2] {
         [[ORIGIN[0], ORIGIN[1]], [ORIGIN[0] + self.side, ORIGIN[1] + self.side]]
     }
 
-    /// The integers of a LAS file of this scan: centimeters from the low corner of its [`bounds`](Self::bounds).
+    /// Returns the integer coordinates of a LAS file of this scan: centimeters from the low corner of its [`bounds`](Self::bounds).
     pub fn scale_offset(&self) -> ScaleOffset {
         ScaleOffset { scale: [SCALE; 3], offset: ORIGIN }
     }
 
-    /// Some points by their numbers, which are in the order of time; made by all threads.
+    /// Generates a range of points, in the order of acquisition, on all threads.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range ends beyond the number of points.
     pub fn points(&self, range: Range<u64>) -> Result<Vec<LidarPoint>> {
         assert!(range.end <= self.num_points, "points {range:?} of {}", self.num_points);
         let len = range.end.saturating_sub(range.start) as usize;
@@ -136,25 +141,25 @@ impl Lidar {
         Ok(points)
     }
 
-    /// A point by its number.
+    /// Generates point `i`.
     pub fn point(&self, i: u64) -> LidarPoint {
         let per_strip = self.num_points.div_ceil(self.num_strips).max(1);
-        let (strip, mut of_strip) = (i / per_strip, i % per_strip);
+        let (strip, mut pulse) = (i / per_strip, i % per_strip);
         let mut random = Random::of(self.seed, i);
-        let [mut x, mut y] = self.place(strip, of_strip, per_strip, &mut random);
+        let [mut x, mut y] = self.pulse_position(strip, pulse, per_strip, &mut random);
         let mut ground = self.ground(x, y);
         for _ in 0..16 {
             if ground >= WATER || random.below(WATER_RETURNS) == 0 {
                 break;
             }
-            // The pulse was lost: one from elsewhere.
-            of_strip = random.below(per_strip);
-            [x, y] = self.place(strip, of_strip, per_strip, &mut random);
+            // This pulse does not return: take another one of the strip.
+            pulse = random.below(per_strip);
+            [x, y] = self.pulse_position(strip, pulse, per_strip, &mut random);
             ground = self.ground(x, y);
         }
         let (above, class) = self.above(x, y, ground, &mut random);
         let height = ground.max(WATER) + above + 0.03 * random.about_normal();
-        let reflects = match class {
+        let reflectance = match class {
             LidarClass::Ground => 900.0,
             LidarClass::LowVegetation => 1100.0,
             LidarClass::MediumVegetation => 1000.0,
@@ -162,30 +167,31 @@ impl Lidar {
             LidarClass::Building => 1400.0,
             LidarClass::Water => 120.0,
         };
-        let intensity = (reflects * (1.0 + 0.2 * random.about_normal())).max(0.0) as u16;
+        let intensity = (reflectance * (1.0 + 0.2 * random.about_normal())).max(0.0) as u16;
         let position = [ORIGIN[0] + x, ORIGIN[1] + y, ORIGIN[2] + height];
         LidarPoint { position, intensity, class, strip: strip as u16 }
     }
 
-    /// Where a pulse goes, from the low corner.
-    fn place(&self, strip: u64, of_strip: u64, per_strip: u64, random: &mut Random) -> [f64; 2] {
-        // Lines so long that along and across pulses are as near each other.
+    /// Returns x and y of a pulse of a strip, relative to the low corner.
+    fn pulse_position(&self, strip: u64, pulse: u64, per_strip: u64, random: &mut Random) -> [f64; 2] {
+        // The length of a line makes the spacing along and across the strip about equal.
         let width = STRIP_WIDTH.min(self.side);
         let per_line = ((per_strip as f64 * width / self.side).sqrt() as u64).clamp(1, LINE_POINTS);
-        let (line, of_line) = (of_strip / per_line, of_strip % per_line);
+        let (line, index_in_line) = (pulse / per_line, pulse % per_line);
         let num_lines = per_strip.div_ceil(per_line);
-        let part = |number: u64, of: u64, random: &mut Random| (number as f64 + random.unit()) / of as f64;
-        let mut along = part(line, num_lines, random);
-        // Faster and slower, which ends where it began.
+        // A random position in interval `i` of `num` on 0 to 1.
+        let jittered = |i: u64, num: u64, random: &mut Random| (i as f64 + random.unit()) / num as f64;
+        let mut along = jittered(line, num_lines, random);
+        // The varying speed; each term is 0 at both ends of the strip.
         for (frequency, change) in [(3.0, 0.3), (11.0, 0.2), (37.0, 0.1)] {
             let sign =
                 if splitmix64(self.seed ^ strip << 8 ^ frequency as u64) & 1 == 0 { 1.0 } else { -1.0 };
             let turns = std::f64::consts::TAU * frequency;
             along += sign * change * (turns * along).sin() / turns;
         }
-        let mut across = part(of_line, per_line, random);
+        let mut across = jittered(index_in_line, per_line, random);
         across = if line % 2 == 1 { 1.0 - across } else { across };
-        // Even steps of the mirror's angle.
+        // The mirror turns in even steps of its angle.
         let across = ((2.0 * across - 1.0) * SCAN_ANGLE).tan() / SCAN_ANGLE.tan() * 0.5 + 0.5;
         let along = if strip % 2 == 1 { 1.0 - along } else { along };
         let first = match self.num_strips {
@@ -199,12 +205,12 @@ impl Lidar {
         Noise { seed: self.seed }
     }
 
-    /// The height of the ground.
+    /// Returns the height of the ground at a position.
     fn ground(&self, x: f64, y: f64) -> f64 {
         self.noise().fractal(8, 75.0, x / HILLS, y / HILLS)
     }
 
-    /// What is above the ground: how high it is there, and its class.
+    /// Returns the height above the ground of the surface that a pulse hits, and its class.
     fn above(&self, x: f64, y: f64, ground: f64, random: &mut Random) -> (f64, LidarClass) {
         if ground < WATER {
             return (0.0, LidarClass::Water);
@@ -212,8 +218,8 @@ impl Lidar {
         if let Some(roof) = self.roof(x, y) {
             return (roof, LidarClass::Building);
         }
-        let (height, through) = (self.crown(x, y), random.unit());
-        if height > 2.0 && through < 0.7 {
+        let (height, penetration) = (self.crown(x, y), random.unit());
+        if height > 2.0 && penetration < 0.7 {
             return (height * (0.7 + 0.3 * random.unit()), LidarClass::HighVegetation);
         }
         match random.below(20) {
@@ -223,37 +229,39 @@ impl Lidar {
         }
     }
 
-    /// The height of a roof over a place: one house a lot of 40 meters in settlements.
+    /// Returns the height of the roof at a position, if there is one. A settlement has one house per lot of 40 by 40 meters.
     fn roof(&self, x: f64, y: f64) -> Option<f64> {
         let lot = [x / 40.0, y / 40.0].map(|at| at as u64);
         let house = splitmix64(self.seed ^ 0x5E77 ^ splitmix64(lot[0] << 32 | lot[1]));
-        let of_house = |bits: u32| (house >> bits & 0xFF) as f64 / 256.0;
-        let middle = [0, 1].map(|axis| (lot[axis] as f64 + 0.4 + 0.2 * of_house(8 * axis as u32)) * 40.0);
-        if self.patches(21, middle, 900.0) < 0.6 || of_house(16) > 0.8 {
+        let random_fraction = |bits: u32| (house >> bits & 0xFF) as f64 / 256.0;
+        let middle =
+            [0, 1].map(|axis| (lot[axis] as f64 + 0.4 + 0.2 * random_fraction(8 * axis as u32)) * 40.0);
+        if self.patches(21, middle, 900.0) < 0.6 || random_fraction(16) > 0.8 {
             return None;
         }
-        let half = [5.0 + 5.0 * of_house(24), 6.0 + 8.0 * of_house(32)];
+        let half = [5.0 + 5.0 * random_fraction(24), 6.0 + 8.0 * random_fraction(32)];
         let from_middle = [(x - middle[0]).abs(), (y - middle[1]).abs()];
         let is_inside = from_middle[0] <= half[0] && from_middle[1] <= half[1];
-        // Highest along its middle.
-        is_inside.then(|| 3.0 + 9.0 * of_house(40) + 0.6 * (half[0] - from_middle[0]))
+        // The ridge runs along the middle.
+        is_inside.then(|| 3.0 + 9.0 * random_fraction(40) + 0.6 * (half[0] - from_middle[0]))
     }
 
-    /// The height of a tree's crown over a place: one tree each 6 meters in woods.
+    /// Returns the height of the crown at a position, or 0. Woods have one tree per square of 6 by 6 meters.
     fn crown(&self, x: f64, y: f64) -> f64 {
         let cell = [x / 6.0, y / 6.0].map(|at| at as u64);
         let tree = splitmix64(self.seed ^ 0x7E3E ^ splitmix64(cell[0] << 32 | cell[1]));
-        let of_tree = |bits: u32| (tree >> bits & 0xFF) as f64 / 256.0;
-        let middle = [0, 1].map(|axis| (cell[axis] as f64 + 0.35 + 0.3 * of_tree(8 * axis as u32)) * 6.0);
+        let random_fraction = |bits: u32| (tree >> bits & 0xFF) as f64 / 256.0;
+        let middle =
+            [0, 1].map(|axis| (cell[axis] as f64 + 0.35 + 0.3 * random_fraction(8 * axis as u32)) * 6.0);
         if self.patches(22, middle, 700.0) < 0.5 {
             return 0.0;
         }
-        let (radius, height) = (2.0 + 1.8 * of_tree(16), 8.0 + 20.0 * of_tree(24));
+        let (radius, height) = (2.0 + 1.8 * random_fraction(16), 8.0 + 20.0 * random_fraction(24));
         let from_middle = ((x - middle[0]).powi(2) + (y - middle[1]).powi(2)) / radius.powi(2);
         height * (1.0 - from_middle).max(0.0)
     }
 
-    /// Numbers from 0 to 1 in patches of some meters with frayed borders.
+    /// Returns noise from 0 to 1: patches of about `meters` meters with ragged borders. `which` selects independent noise.
     fn patches(&self, which: u64, [x, y]: [f64; 2], meters: f64) -> f64 {
         let [broad, fine] = [(0, 1.0), (64, 5.0)]
             .map(|(more, parts)| self.noise().value(which + more, x * parts / meters, y * parts / meters));
@@ -261,9 +269,9 @@ impl Lidar {
     }
 }
 
-/// Positions as LAS files store them: 32-bit integers, in steps of a scale in meters from an offset.
+/// The conversion between positions in meters and the 32-bit integers of LAS files: integers are steps of `scale` from `offset`.
 ///
-/// A tree over the integers is exact: its cells are cut in them.
+/// A tree over the integers is exact.
 ///
 /// ```
 /// use kauri::lidar::Lidar;
@@ -278,8 +286,8 @@ impl Lidar {
 /// }
 /// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
 ///
-/// // The cell of the leaf that the first point is in, in meters.
-/// let leaf = tree.leaves_of(&points[..1])?[0];
+/// // The cell, in meters, of the leaf that contains the first point.
+/// let leaf = tree.leaf_of(&points[..1])?[0];
 /// let [low, high] = tree.bounds(leaf)?.map(|corner| file.to_meters(corner));
 /// let point = file.to_meters(points[0]);
 /// assert!((0..2).all(|axis| low[axis] <= point[axis] && point[axis] < high[axis]));
@@ -287,23 +295,23 @@ impl Lidar {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScaleOffset {
-    /// Meters of a step on each axis.
+    /// Step on each axis, in meters.
     pub scale: [f64; 3],
-    /// Where the integers are 0, in meters.
+    /// The position of the integers 0, in meters.
     pub offset: [f64; 3],
 }
 
 impl ScaleOffset {
-    /// The integers nearest to a position in meters, or to its x and y alone.
+    /// Returns the integers nearest to a position in meters. A position may have x and y only.
     ///
     /// # Errors
-    /// [`Error::LasOverflow`] for the first axis on which 32 bits do not reach that far, or the position is not a number.
+    /// [`Error::LasOverflow`] for the first axis on which the integer would exceed 32 bits, or the position is NaN.
     pub fn to_integers<const D: usize>(&self, position: [f64; D]) -> Result<[i32; D]> {
         const { assert!(D <= 3, "LAS files have three coordinates") };
         let mut integers = [0; D];
         for axis in 0..D {
             let steps = ((position[axis] - self.offset[axis]) / self.scale[axis]).round();
-            // Written so that what is not a number is refused.
+            // The negated comparison refuses NaN as well.
             if !(steps >= i32::MIN.into() && steps <= i32::MAX.into()) {
                 return Err(Error::LasOverflow { axis, value: position[axis] });
             }
@@ -312,8 +320,8 @@ impl ScaleOffset {
         Ok(integers)
     }
 
-    /// The position in meters of integers, or of their x and y alone: as [`i32`], or as [`f64`] like corners of cells, which may be beyond
-    /// 32 bits.
+    /// Returns the position of integers in meters. The integers are [`i32`], or whole [`f64`] as the corners of cells, which may exceed
+    /// 32 bits. There may be x and y only.
     pub fn to_meters<T: Into<f64>, const D: usize>(&self, integers: [T; D]) -> [f64; D] {
         const { assert!(D <= 3, "LAS files have three coordinates") };
         let mut axis = 0..D;
@@ -329,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_classes_are_there_and_heights_are_in_order() {
+    fn all_classes_occur_and_heights_are_plausible() {
         let scan = Lidar::with_density(400_000, 0.05, 3);
         let points = scan.points(0..scan.len()).unwrap();
         let of = |class| points.iter().filter(|point| point.class == class).collect::<Vec<_>>();
@@ -367,13 +375,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_those_of_the_whole() {
+    fn parts_equal_the_whole() {
         let scan = Lidar::new(10_000, 7);
         let whole = scan.points(0..10_000).unwrap();
         assert_eq!(scan.points(4000..4100).unwrap(), whole[4000..4100]);
         assert_ne!(Lidar::new(10_000, 8).point(5), whole[5]);
         assert!(Lidar::new(0, 1).points(0..0).unwrap().is_empty());
     }
+
     #[test]
     fn any_part_by_any_number_of_threads() {
         let scan = Lidar::with_density(20_000, 0.02, 11);

@@ -1,4 +1,4 @@
-//! Frames that stay on the device against pictures that are made on the host.
+//! Frames in device memory against pictures of the host.
 
 use kauri::Device;
 use kauri::device::{Gpu, Stream};
@@ -6,8 +6,8 @@ use kauri::mesh::Mesh;
 use kauri::render::{self, Camera, Frames, RenderOptions};
 use kauri::sah::{SahOptions, SahTree};
 
-/// Draws a mesh that fills the frame, with shadows and without, and checks that the frames are nearly the pictures; how many bytes
-/// shadows make darker.
+/// Renders a mesh that fills the frame, with and without shadows, and checks that the frames nearly equal the pictures.
+/// Returns the number of bytes that shadows make darker.
 pub fn check(gpu: &Gpu, mesh: &Mesh, [width, height]: [u32; 2]) -> usize {
     let camera = Camera::new([0.6, -1.0, 0.5], [0.0; 3]).framing(mesh.vertices(), 1.5);
     let device = Device::from_gpu(gpu.clone());
@@ -18,7 +18,7 @@ pub fn check(gpu: &Gpu, mesh: &Mesh, [width, height]: [u32; 2]) -> usize {
         let options = RenderOptions::default().size(width, height).occlusion_rays(0).shadows(shadows);
         let expected = render::image(&on_host, mesh, &camera, &options).unwrap();
         let mut frames = Frames::new(gpu, &options).unwrap();
-        // The second is made with what the first left.
+        // The second frame reuses the memory of the first.
         for _ in 0..2 {
             frames.draw(&stream, &tree, &camera).unwrap();
         }
@@ -26,7 +26,7 @@ pub fn check(gpu: &Gpu, mesh: &Mesh, [width, height]: [u32; 2]) -> usize {
         assert_eq!((frame.width, frame.height), (expected.width, expected.height));
         let differ = |&(a, b): &(&u8, &u8)| a.abs_diff(*b) > 2;
         let others = frame.pixels.iter().zip(&expected.pixels).filter(differ).count();
-        // At the edges of shadows.
+        // Pixels may differ at the edges of shadows.
         assert!(others <= frame.pixels.len() / 100, "{others} bytes on {device}");
         let bright = frame.pixels.iter().map(|&byte| u64::from(byte)).sum::<u64>();
         assert!(bright > 40 * frame.pixels.len() as u64, "a dark frame on {device}");

@@ -2,9 +2,9 @@
 //! target and its twin in the conformance suite share it.
 
 use kauri::balanced::BalancedKdTree;
-use kauri::quadtree::{NO_NODE, Quadtree};
+use kauri::quadtree::{CartesianPoint, CellTree, NO_NODE};
 use kauri::query::{Queries, QueryOptions};
-use kauri::{Cartesian, Device, KdTree, LonLat, Point, SpatialIndex};
+use kauri::{Device, KdTree, LonLat, Point, SpatialIndex};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Loads the bytes as many indexes; true if one of them was in there.
@@ -29,8 +29,8 @@ pub fn load_any(bytes: &[u8]) -> bool {
         balanced::<[f32; 2]>(&device, bytes),
         balanced::<[f32; 3]>(&device, bytes),
         balanced::<[f64; 2]>(&device, bytes),
-        quadtree::<[f32; 2]>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]]),
-        quadtree::<[f64; 3]>(&device, bytes, &[[0.0; 3], [-1e150, 5.0, 1e150]]),
+        quadtree::<[f32; 2], 2>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]]),
+        quadtree::<[f64; 3], 3>(&device, bytes, &[[0.0; 3], [-1e150, 5.0, 1e150]]),
     ];
     found.contains(&true)
 }
@@ -96,14 +96,14 @@ fn balanced<P: Point>(device: &Device, bytes: &[u8]) -> bool {
     true
 }
 
-fn quadtree<P: Cartesian>(device: &Device, bytes: &[u8], queries: &[P]) -> bool {
-    let Ok(tree) = Quadtree::<P>::read_from(device, bytes) else { return false };
+fn quadtree<P: CartesianPoint<D>, const D: usize>(device: &Device, bytes: &[u8], queries: &[P]) -> bool {
+    let Ok(tree) = CellTree::<P, D>::read_from(device, bytes) else { return false };
     tree.verify().expect("all that it checks has been checked");
     let num_nodes = tree.num_nodes() as u32;
-    let leaves = tree.leaves_of(queries).expect("queries are answered");
+    let leaves = tree.leaf_of(queries).expect("queries are answered");
     assert!(leaves.iter().all(|&leaf| leaf == NO_NODE || leaf < num_nodes));
     let all: Vec<u32> = (0..num_nodes).collect();
-    let around = tree.leaves_around(&all).expect("there is memory for them");
+    let around = tree.adjacent_leaves(&all).expect("there is memory for them");
     assert!(around.leaves().iter().all(|&leaf| leaf < num_nodes));
     for level in 0..=tree.depth() {
         assert!(tree.level_of_detail(level).expect("there is memory for them").len() <= tree.len());

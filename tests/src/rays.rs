@@ -1,41 +1,41 @@
-//! Meshes, and rays through them, for tests of SAH k-d trees.
+//! Meshes and rays for tests of SAH k-d trees.
 
 use crate::generate::Random;
 use kauri::Device;
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::sah::{Hit, HitRows, Hits, Ray, RayOptions, SahOptions, SahTree};
 
-/// A place in the cube from -1 to 1.
+/// Returns a random point of the cube from -1 to 1.
 fn vector(random: &mut Random) -> [f32; 3] {
     [0; 3].map(|_| 2.0 * random.unit() as f32 - 1.0)
 }
 
-/// Kinds of meshes, the degenerate ones too.
+/// Kinds of meshes, including degenerate ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// Small triangles anywhere.
+    /// Small random triangles.
     Soup,
-    /// Triangles as large as everything, which planes hardly separate.
+    /// Triangles as large as the scene, which planes hardly separate.
     LargeSoup,
     /// A closed surface.
     Knot,
-    /// Squares of two triangles in a plane across an axis.
+    /// A grid of squares in an axis-aligned plane.
     Grid,
-    /// Axis-aligned squares in several planes: every plane of the tree goes along some.
+    /// Axis-aligned squares: every split plane contains some.
     Boxes,
-    /// Long and thin.
+    /// Long, thin triangles.
     Slivers,
-    /// Lines, and points.
+    /// Triangles without area: lines and points.
     NoArea,
-    /// The same few triangles again and again.
+    /// Copies of three triangles.
     Copies,
-    /// Many side by side that all reach from one end to the other.
+    /// Parallel thin triangles that span the scene.
     Hairs,
     /// A soup with coordinates up to 1e18.
     Huge,
-    /// The same down to 1e-38.
+    /// A soup with coordinates down to 1e-38.
     Tiny,
-    /// Far away from 0.
+    /// A soup far from the origin.
     Far,
     /// A soup with a few small outliers at a million times its size.
     Outliers,
@@ -59,7 +59,7 @@ impl Scene {
         Self::Outliers,
     ];
 
-    /// A mesh of about so many triangles.
+    /// Returns a mesh of about `len` triangles.
     pub fn mesh(self, len: usize, seed: u64) -> Mesh {
         let mut random = Random::new(seed ^ 0xA5A5);
         let side = ((len / 2) as f64).sqrt().ceil().max(1.0) as u32;
@@ -109,7 +109,7 @@ fn of_corners(len: usize, corners: impl FnMut(usize) -> [[f32; 3]; 3]) -> Mesh {
     Mesh::new(vertices, triangles).unwrap()
 }
 
-/// Triangles with a place and a size.
+/// Random triangles. `scales` gives the range of positions and of sizes.
 fn soup(len: usize, scales: impl Fn(usize) -> (f32, f32), random: &mut Random) -> Mesh {
     of_corners(len, |i| {
         let (place, size) = scales(i);
@@ -118,7 +118,7 @@ fn soup(len: usize, scales: impl Fn(usize) -> (f32, f32), random: &mut Random) -
     })
 }
 
-/// Squares across all axes, with corners in a lattice.
+/// Axis-aligned squares with corners on a lattice.
 fn boxes(len: usize) -> Mesh {
     of_corners(len, |i| {
         let mut random = Random::new(i as u64 / 2);
@@ -134,8 +134,8 @@ fn boxes(len: usize) -> Mesh {
     })
 }
 
-/// Rays that look for trouble: from anywhere to anywhere, to vertices and middles of edges, along axes and in planes of vertices, from
-/// places on triangles, with ends; and some that are no rays.
+/// Rays for hard cases: between random points, to vertices and midpoints of edges, along axes and in planes of vertices,
+/// from points on triangles, with bounds of `t`; and some invalid rays.
 pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
     let mut random = Random::new(seed);
     let [low, high] = mesh.bounds().unwrap_or([[-1.0; 3], [1.0; 3]]);
@@ -162,7 +162,7 @@ pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
                 2 => to(from, a),
                 3 => to(from, middle),
                 4 => to(from, within),
-                // Along an axis through a vertex, and through a triangle.
+                // Along an axis through a vertex, and through the interior of a triangle.
                 5 => {
                     let direction = along(&mut random);
                     Ray::new([0, 1, 2].map(|axis| a[axis] - 2.0 * direction[axis]), direction)
@@ -171,7 +171,7 @@ pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
                     let direction = along(&mut random);
                     Ray::new([0, 1, 2].map(|axis| within[axis] - direction[axis]), direction)
                 }
-                // In the plane of a vertex across an axis.
+                // In the axis-aligned plane of a vertex.
                 7 => {
                     let (mut from, axis) = (from, random.below(3) as usize);
                     from[axis] = a[axis];
@@ -192,7 +192,7 @@ pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
                     3 => Ray { t_min: -1.0, t_max: 0.0, ..to(within, from) },
                     4 => Ray { t_min: 1.0, t_max: 0.0, ..to(from, within) },
                     5 => Ray { t_max: f32::NAN, ..to(from, within) },
-                    // Directions of subnormal numbers.
+                    // Subnormal directions.
                     7 => {
                         let Ray { direction, .. } = to(from, within);
                         Ray::new(from, direction.map(|x| x / size * 1e-41))
@@ -205,7 +205,7 @@ pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
         .collect()
 }
 
-/// The hits of each ray with every triangle.
+/// Returns the hits of each ray with all triangles, by brute force.
 fn all_hits(mesh: &Mesh, rays: &[Ray]) -> Vec<Vec<Hit>> {
     let of_ray = |ray: &Ray| {
         let mut hits: Vec<Hit> = (0..mesh.len()).filter_map(|i| ray.hit(i as u32, mesh.corners(i))).collect();
@@ -215,7 +215,7 @@ fn all_hits(mesh: &Mesh, rays: &[Ray]) -> Vec<Vec<Hit>> {
     rays.iter().map(of_ray).collect()
 }
 
-/// Builds a tree over a mesh of a kind, checks it, compares it with the CPU's, and all its answers with every triangle's.
+/// Builds a tree over a mesh, verifies it, compares it with the CPU's, and compares all query results with brute force.
 pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options: &SahOptions) {
     let (mesh, seed) = (scene.mesh(len, len as u64), len as u64 + 1);
     let rays = rays(&mesh, num_rays, seed);
@@ -228,7 +228,7 @@ pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options
         assert!(lists[0] == lists[1], "{what}: another tree than the CPU's");
     }
     let expected = all_hits(&mesh, &rays);
-    for by in ways(len) {
+    for by in ray_options(len) {
         let (closest, any) = (tree.closest_hits_with(&rays, &by), tree.any_hits_with(&rays, &by));
         let all = tree.all_hits_with(&rays, &by).unwrap();
         if let Some(difference) = difference(&expected, &closest.unwrap(), &any.unwrap(), &all) {
@@ -237,14 +237,15 @@ pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options
     }
 }
 
-/// The usual way through trees, and another one in turn.
-fn ways(turn: usize) -> [RayOptions; 2] {
-    let usual = RayOptions::default();
-    let others = [usual.clone().stack(0), usual.clone().stack(0).sorted(true), usual.clone().sorted(true)];
-    [usual, others[turn % others.len()].clone()]
+/// Returns the default ray options, and others in turn.
+fn ray_options(turn: usize) -> [RayOptions; 2] {
+    let default = RayOptions::default();
+    let others =
+        [default.clone().stack(0), default.clone().stack(0).sorted(true), default.clone().sorted(true)];
+    [default, others[turn % others.len()].clone()]
 }
 
-/// Moves a mesh and its tree, refitted and built anew, and checks what rays hit; the tree of the CPU is the same.
+/// Moves a mesh, refits and rebuilds its tree, and compares hits with brute force and the tree with the CPU's.
 pub fn check_moved(device: &Device, scene: Scene, len: usize, num_rays: usize, options: &SahOptions) {
     let mesh = scene.mesh(len, len as u64);
     let mut moved = mesh.clone();
@@ -268,7 +269,7 @@ pub fn check_moved(device: &Device, scene: Scene, len: usize, num_rays: usize, o
     }
 }
 
-/// The first difference between what was found and what there is, in words.
+/// Describes the first difference between results and expected hits.
 fn difference(expected: &[Vec<Hit>], closest: &Hits, any: &[bool], all: &HitRows) -> Option<String> {
     expected.iter().enumerate().find_map(|(i, expected)| {
         let first = expected.first().copied().unwrap_or(Hit::NONE);

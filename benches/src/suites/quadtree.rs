@@ -1,7 +1,6 @@
-//! Quadtrees and octrees: builds from device memory to device memory, by the wall clock, since the host waits for numbers of nodes; from
-//! codes and level by level.
+//! Builds of quadtrees and octrees in device memory, from codes and level by level. Wall-clock times, since the host waits for node counts.
 //!
-//! The rival is `benches/rivals/quadtree_cub.cu`: CUB's sort of codes of 64 bits alone, which is a part of a build.
+//! The baseline is `benches/rivals/quadtree_cub.cu`: CUB's sort of 64-bit codes, which is one step of a build.
 
 mod gluck;
 mod host;
@@ -10,15 +9,15 @@ use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, Number, noise};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Error, Result};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
+use kauri::{Error, Result};
 use rayon::prelude::*;
 
-/// The builds.
+/// The suites of this module.
 pub const SUITES: [(&str, Suite); 3] =
     [("quadtree", run), ("quadtree-host", host::run), ("quadtree-gluck", gluck::run)];
 
-/// Most points of a leaf, Gluck's z.
+/// Maximum numbers of points of a leaf (Gluck's z).
 const LEAF_POINTS: [u32; 3] = [20, 200, 2000];
 
 fn run(settings: &Settings, report: &mut Report) -> Result<()> {
@@ -46,10 +45,10 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Of a point's number and a random one.
+/// Returns a point, given its index and a random point.
 type Skew = fn(u64, [f32; 2]) -> [f32; 2];
 
-/// Where points are not even.
+/// Uneven distributions of points.
 const SKEWED: [(&str, Skew); 3] = [
     ("on a line", |_, [x, _]| [x, x]),
     ("90 % in one cell", |i, [x, y]| if i % 10 > 0 { [x / 16384.0, y / 16384.0] } else { [x, y] }),
@@ -67,17 +66,19 @@ fn builds<C: Number, const D: usize>(
     leaf_points: &[u32],
 ) -> Result<()>
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     for &z in leaf_points {
-        for (builder, how) in [(Builder::Codes, "build"), (Builder::Levels, "build level by level")] {
+        for (algorithm, how) in
+            [(BuildAlgorithm::Codes, "build"), (BuildAlgorithm::Levels, "build level by level")]
+        {
             unless_too_large((|| {
                 let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
                 let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
-                let options = QuadtreeOptions::default().leaf_points(z).builder(builder);
+                let options = QuadtreeOptions::default().leaf_points(z).algorithm(algorithm);
                 let timing = settings.effort.wall(|| {
-                    let tree = Quadtree::<[C; D]>::build_on(&stream, &mut workspace, &coords, &options)?;
+                    let tree = CellTree::<[C; D], D>::build_on(&stream, &mut workspace, &coords, &options)?;
                     stream.synchronize()?;
                     Ok(tree)
                 })?;

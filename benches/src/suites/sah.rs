@@ -1,7 +1,7 @@
-//! SAH k-d trees: builds from device memory to device memory, by the wall clock, since the host waits for numbers of nodes; and rays, which are
-//! in device memory, as their hits.
+//! SAH k-d trees. Builds are from device memory to device memory, by wall clock, since the host waits for node counts. Rays
+//! and their hits are in device memory.
 //!
-//! Meshes are those of the command line (`--model`), and soups of as many triangles as sizes say.
+//! Meshes are the files of the command line (`--model`), and a soup of each size.
 
 mod chang;
 
@@ -19,14 +19,14 @@ use rayon::prelude::*;
 /// The suites.
 pub const SUITES: [(&str, Suite); 2] = [("sah", run), ("sah-chang", chang::run)];
 
-/// Pixels of pictures.
+/// Size of pictures in pixels.
 const SIZE: [u32; 2] = [1920, 1080];
 
-/// Where the sun is.
+/// Direction towards the sun.
 const SUN: [f32; 3] = [0.4, -0.5, 0.8];
 
-/// Trees above so many triangles are not compared with the best one, which a CPU needs minutes for.
-const MOST_EXACT: usize = 1_000_000;
+/// Maximum triangles for a comparison with the exact tree, which a CPU builds in minutes.
+const MAX_EXACT_TRIANGLES: usize = 1_000_000;
 
 fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
@@ -39,7 +39,7 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The meshes of a run by their names.
+/// Returns the meshes of a run with their names.
 fn meshes(settings: &Settings) -> Result<Vec<(String, Mesh)>> {
     let mut meshes = Vec::new();
     for path in &settings.models {
@@ -47,7 +47,7 @@ fn meshes(settings: &Settings) -> Result<Vec<(String, Mesh)>> {
         meshes.push((name, read_mesh(path)?));
     }
     for &n in &settings.sizes {
-        // As dense as a mesh: a ray passes some tens of triangles.
+        // Sized so that a ray passes some tens of triangles, as in a surface mesh.
         let size = 2.0 / (n as f64).cbrt();
         meshes.push(("soup".to_owned(), shapes::soup(n as u32, size, settings.seed)?));
     }
@@ -73,15 +73,15 @@ impl Resident {
     }
 }
 
-/// What is measured on a mesh.
+/// The measurements on a mesh.
 struct Bench<'a> {
     settings: &'a Settings,
     stream: Stream,
     name: &'a str,
     mesh: &'a Mesh,
     resident: Resident,
-    /// How far off surfaces rays begin.
-    off: f32,
+    /// Offset of secondary rays from their surface.
+    offset: f32,
 }
 
 impl<'a> Bench<'a> {
@@ -90,8 +90,8 @@ impl<'a> Bench<'a> {
         let stream = Stream::new(gpu)?;
         let resident = Resident::new(&stream, mesh)?;
         let [low, high] = mesh.bounds().unwrap_or_default();
-        let off = (0..3).map(|axis| 1e-4 * (high[axis] - low[axis])).fold(0.0, f32::max);
-        Ok(Self { settings, stream, name, mesh, resident, off })
+        let offset = (0..3).map(|axis| 1e-4 * (high[axis] - low[axis])).fold(0.0, f32::max);
+        Ok(Self { settings, stream, name, mesh, resident, offset })
     }
 
     fn row(&self, work: String, items: usize) -> Row {
@@ -111,7 +111,7 @@ impl<'a> Bench<'a> {
     fn builds(&self, report: &mut Report) -> Result<()> {
         let (effort, num) = (self.settings.effort, self.mesh.len());
         let fast = SahOptions::default();
-        let exact = if num > MOST_EXACT {
+        let exact = if num > MAX_EXACT_TRIANGLES {
             None
         } else {
             let tree = SahTree::build(&Device::cpu(), self.mesh, &fast.clone().quality(Quality::Exact))?;
@@ -119,12 +119,12 @@ impl<'a> Bench<'a> {
         };
         let mut by_levels = fast.clone();
         by_levels.stages.small_by_levels = true;
-        let ways = [
+        let variants = [
             ("rebuild", fast.clone()),
             ("rebuild, clipped", fast.clone().clip(true)),
             ("rebuild, small nodes by levels", by_levels),
         ];
-        for (work, options) in ways {
+        for (work, options) in variants {
             let mut tree = self.tree(&options)?;
             let timing = effort.wall(|| tree.rebuild_on(&self.stream, self.resident.mesh()))?;
             let phases = tree.stats().phases.iter();
@@ -161,7 +161,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// A frame of a mesh that moves: its tree built anew, a ray a pixel, and one to the sun from all that is seen.
+    /// Measures a frame of an animated mesh: a rebuild, a camera ray per pixel, and a ray to the sun from each surface
+    /// point.
     fn frame(&self, report: &mut Report, tree: &mut SahTree) -> Result<()> {
         let (stream, effort) = (&self.stream, self.settings.effort);
         let options = RenderOptions::default().size(SIZE[0], SIZE[1]);
@@ -187,16 +188,16 @@ impl<'a> Bench<'a> {
         let fast = self.tree(&SahOptions::default())?;
         let primary = self.camera().rays(SIZE)?;
         let hits = fast.closest_hits(&primary)?;
-        let off = (0..hits.len()).into_par_iter();
+        let indices = (0..hits.len()).into_par_iter();
         let seen: Vec<(usize, Hit)> =
-            off.map(|i| (i, hits.get(i))).filter(|(_, hit)| hit.triangle != Hit::NO_TRIANGLE).collect();
+            indices.map(|i| (i, hits.get(i))).filter(|(_, hit)| hit.triangle != Hit::NO_TRIANGLE).collect();
         let to_sun = |(i, hit): &(usize, Hit)| self.away(&primary[*i], *hit, Some(SUN), *i);
         let shadow: Vec<Ray> = seen.par_iter().filter_map(to_sun).collect();
         let occlusion: Vec<Ray> =
             seen.par_iter().filter_map(|(i, hit)| self.away(&primary[*i], *hit, None, *i)).collect();
         let random = self.random(primary.len());
-        let usual = RayOptions::default();
-        let best = if self.mesh.len() > MOST_EXACT {
+        let default = RayOptions::default();
+        let best = if self.mesh.len() > MAX_EXACT_TRIANGLES {
             None
         } else {
             Some(SahTree::build(&self.settings.device, self.mesh, &exact)?)
@@ -215,13 +216,13 @@ impl<'a> Bench<'a> {
                 if sorted && stack != 4 {
                     continue;
                 }
-                let options = usual.clone().sorted(sorted).stack(stack);
+                let options = default.clone().sorted(sorted).stack(stack);
                 let how = if sorted { ", sorted" } else { "" };
-                let places = if stack == 4 { String::new() } else { format!(", stack of {stack}") };
-                self.trace(report, &fast, format!("{kind}{how}{places}"), &on_device, closest, &options)?;
+                let stack_name = if stack == 4 { String::new() } else { format!(", stack of {stack}") };
+                self.trace(report, &fast, format!("{kind}{how}{stack_name}"), &on_device, closest, &options)?;
             }
             if let Some(best) = best.as_ref().filter(|_| closest) {
-                self.trace(report, best, format!("{kind}, the best tree"), &on_device, closest, &usual)?;
+                self.trace(report, best, format!("{kind}, the best tree"), &on_device, closest, &default)?;
             }
         }
         Ok(())
@@ -268,7 +269,7 @@ impl<'a> Bench<'a> {
         Camera::new([0.6, -1.0, 0.5], [0.0; 3]).framing(self.mesh.vertices(), aspect)
     }
 
-    /// From anywhere in the mesh's box to anywhere.
+    /// Returns rays from random points of the mesh's box in random directions.
     fn random(&self, num: usize) -> Vec<Ray> {
         let [low, high] = self.mesh.bounds().unwrap_or_default();
         let unit = |i: usize| (noise(self.settings.seed, i as u64) >> 40) as f32 / (1 << 24) as f32;
@@ -279,7 +280,7 @@ impl<'a> Bench<'a> {
         (0..num).into_par_iter().map(ray).collect()
     }
 
-    /// From where a ray has hit, in a direction if that is away from the surface, or in one of all on that side: as dense as the cosine.
+    /// Returns a ray from a hit in a direction that leaves the surface, or a cosine-weighted random direction.
     fn away(&self, ray: &Ray, hit: Hit, direction: Option<[f32; 3]>, i: usize) -> Option<Ray> {
         let [a, b, c] = self.mesh.corners(hit.triangle as usize);
         let minus = |p: [f32; 3], q: [f32; 3]| [p[0] - q[0], p[1] - q[1], p[2] - q[2]];
@@ -289,7 +290,7 @@ impl<'a> Bench<'a> {
         let length = dot(normal, normal).sqrt().max(f32::MIN_POSITIVE);
         let side = if dot(normal, ray.direction) > 0.0 { -1.0 } else { 1.0 };
         let normal = normal.map(|x| x * side / length);
-        let place = [0, 1, 2].map(|k| ray.origin[k] + hit.t * ray.direction[k] + self.off * normal[k]);
+        let place = [0, 1, 2].map(|k| ray.origin[k] + hit.t * ray.direction[k] + self.offset * normal[k]);
         let unit = |k: u64| (noise(self.settings.seed, 4 * i as u64 + k) >> 40) as f32 / (1 << 24) as f32;
         let towards = direction.unwrap_or_else(|| {
             // A point of the sphere around the normal's end.

@@ -1,32 +1,32 @@
-//! Surfaces of squares, each of two triangles.
+//! Surfaces of quads, two triangles each.
 
 use rayon::prelude::*;
 
-use super::{Mesh, check_count};
+use super::triangle_mesh::{Mesh, check_count};
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// Squares in columns and rows, whose last meet the first where they are closed.
+/// A grid of quads. A closed axis wraps around: its last quad meets the first.
 pub(super) struct Lattice {
-    /// Numbers of squares along a row and along a column.
+    /// Number of quads along a row and along a column.
     pub(super) squares: [u32; 2],
-    /// True if rows, or columns, are closed.
+    /// Whether rows, and columns, are closed.
     pub(super) closed: [bool; 2],
 }
 
 impl Lattice {
-    /// Numbers of vertices along a row and along a column.
+    /// Returns the number of vertices along a row and along a column.
     fn sides(&self) -> [u64; 2] {
         [0, 1].map(|axis| u64::from(self.squares[axis]) + u64::from(!self.closed[axis]))
     }
 
-    /// The number of a vertex.
+    /// Returns the index of a vertex.
     pub(super) fn vertex(&self, i: u32, j: u32) -> u32 {
         let sides = self.sides();
         (u64::from(j) % sides[1] * sides[0] + u64::from(i) % sides[0]) as u32
     }
 
-    /// The vertices, row by row, each where `at` says by its numbers along the row and the column.
+    /// Returns the vertices, row by row. `position` maps column and row to a position.
     pub(super) fn vertices(&self, at: impl Fn(u32, u32) -> [f64; 3] + Sync) -> Result<Vec<[f32; 3]>> {
         let sides = self.sides();
         let count = vertex_count(sides[0].saturating_mul(sides[1]))?;
@@ -39,7 +39,7 @@ impl Lattice {
         Ok(vertices)
     }
 
-    /// Two triangles a square, row by row; neighbors have their common edge in opposite directions.
+    /// Returns two triangles per quad, row by row. Neighbors use their common edge in opposite directions.
     pub(super) fn triangles(&self) -> Result<Vec<[u32; 3]>> {
         let [columns, rows] = self.squares;
         let count = 2_u64.saturating_mul(columns.into()).saturating_mul(rows.into());
@@ -54,14 +54,14 @@ impl Lattice {
         Ok(triangles)
     }
 
-    /// The mesh of [`vertices`](Self::vertices) and [`triangles`](Self::triangles).
+    /// Returns the mesh of [`vertices`](Self::vertices) and [`triangles`](Self::triangles).
     pub(super) fn mesh(&self, at: impl Fn(u32, u32) -> [f64; 3] + Sync) -> Result<Mesh> {
         let triangles = self.triangles()?;
         Mesh::new(self.vertices(at)?, triangles)
     }
 }
 
-/// The number itself, if the vertices of a mesh that is made may be so many.
+/// Checks the number of vertices of a generated mesh, and returns it.
 pub(super) fn vertex_count(count: u64) -> Result<usize> {
     let max = u32::MAX.into();
     if count > max {

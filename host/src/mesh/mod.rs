@@ -1,7 +1,8 @@
-//! Meshes of triangles: what k-d trees for rays are built over.
+//! Triangle meshes, the input of [`SahTree`](crate::SahTree).
 //!
-//! They come from files (`kauri::io::read_mesh`, with the feature `mesh`), from memory ([`Mesh::new`]), or are made: [`shapes`] of any
-//! number of triangles, the same on every machine, for tests, benchmarks and demonstrations. A [`Motion`] moves their vertices.
+//! Meshes come from files (`kauri::io::read_mesh`, with the feature `mesh`), from memory ([`Mesh::new`]), or from
+//! generators: [`shapes`] have any number of triangles and are the same on every machine, for tests, benchmarks and
+//! demonstrations. A [`Motion`] moves their vertices.
 //!
 //! ```
 //! use kauri::mesh::{Mesh, Motion, shapes};
@@ -22,132 +23,7 @@
 mod lattice;
 mod motion;
 pub mod shapes;
+mod triangle_mesh;
 
 pub use motion::Motion;
-
-use rayon::prelude::*;
-
-use crate::error::{Error, Result};
-use crate::point::{Point, check_each};
-
-/// Most triangles of a mesh: their numbers, and one more that stands for none, have 32 bits.
-const MAX_TRIANGLES: u64 = u32::MAX as u64 - 1;
-/// Triangles that are looked at by one task.
-const SEQUENTIAL: usize = 1 << 14;
-
-/// Triangles that share vertices.
-///
-/// Triangles may be degenerate, of no area or there twice, and vertices may be in no triangle. Nothing is assumed of how triangles meet,
-/// or of the side that they face.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mesh {
-    vertices: Vec<[f32; 3]>,
-    triangles: Vec<[u32; 3]>,
-}
-
-impl Mesh {
-    /// A mesh of vertices, and of triangles by the numbers of their three vertices.
-    ///
-    /// # Errors
-    /// [`Error::NonFinite`] or [`Error::CoordinateTooLarge`] for the first vertex with a coordinate that is no number, infinite, or so
-    /// large that areas could overflow; [`Error::NoSuchVertex`] for the first triangle with a vertex that is not there;
-    /// [`Error::TooManyItems`] for more than `u32::MAX - 1` triangles.
-    pub fn new(vertices: Vec<[f32; 3]>, triangles: Vec<[u32; 3]>) -> Result<Self> {
-        check_count(triangles.len() as u64)?;
-        Point::coordinates(&vertices, "vertex")?;
-        check_each(&triangles, SEQUENTIAL, |triangle, corners: &[u32; 3]| {
-            let corner = corners.iter().position(|&index| index as usize >= vertices.len())?;
-            let (triangle, index) = (triangle as u64, corners[corner]);
-            Some(Error::NoSuchVertex { triangle, corner, index, vertices: vertices.len() as u64 })
-        })?;
-        Ok(Self { vertices, triangles })
-    }
-
-    /// Where the vertices are.
-    pub fn vertices(&self) -> &[[f32; 3]] {
-        &self.vertices
-    }
-
-    /// The vertices of each triangle, by their numbers.
-    pub fn triangles(&self) -> &[[u32; 3]] {
-        &self.triangles
-    }
-
-    /// Number of triangles.
-    pub fn len(&self) -> usize {
-        self.triangles.len()
-    }
-
-    /// True if there are no triangles.
-    pub fn is_empty(&self) -> bool {
-        self.triangles.is_empty()
-    }
-
-    /// Where the corners of a triangle are.
-    ///
-    /// # Panics
-    /// If there are not so many triangles.
-    pub fn corners(&self, triangle: usize) -> [[f32; 3]; 3] {
-        self.triangles[triangle].map(|vertex| self.vertices[vertex as usize])
-    }
-
-    /// The low and the high corner of the smallest box around all triangles; nothing if there are none. Vertices in no triangle do not
-    /// count.
-    pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
-        let vertex = |triangle: &[u32; 3]| triangle.map(|vertex| self.vertices[vertex as usize]);
-        let of_part = |part: &[[u32; 3]]| {
-            part.iter().flat_map(vertex).map(|at| [at; 2]).reduce(around).expect("chunks have triangles")
-        };
-        self.triangles.par_chunks(SEQUENTIAL).map(of_part).reduce_with(around)
-    }
-}
-
-/// The box around two boxes.
-fn around([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
-    let each = |of: fn(f32, f32) -> f32, a: [f32; 3], b: [f32; 3]| [0, 1, 2].map(|axis| of(a[axis], b[axis]));
-    [each(f32::min, low, other_low), each(f32::max, high, other_high)]
-}
-
-/// The number itself, if a mesh may have so many triangles.
-fn check_count(count: u64) -> Result<usize> {
-    if count > MAX_TRIANGLES {
-        return Err(Error::TooManyItems { what: "triangles", count, max: MAX_TRIANGLES });
-    }
-    Ok(count as usize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SQUARE: [[f32; 3]; 4] = [[0.0, 0.0, 5.0], [1.0, 0.0, 5.0], [1.0, 2.0, 5.0], [9.0, 9.0, 9.0]];
-
-    #[test]
-    fn degenerate_triangles_are_meshes() {
-        let mesh = Mesh::new(SQUARE.to_vec(), vec![[0, 1, 2], [0, 1, 2], [1, 1, 1]]).unwrap();
-        assert_eq!((mesh.len(), mesh.corners(2)), (3, [SQUARE[1]; 3]));
-        assert_eq!(mesh.bounds(), Some([[0.0, 0.0, 5.0], [1.0, 2.0, 5.0]]));
-        let empty = Mesh::new(SQUARE.to_vec(), vec![]).unwrap();
-        assert!(empty.is_empty() && empty.bounds().is_none());
-        assert_eq!(Mesh::default(), Mesh::new(vec![], vec![]).unwrap());
-    }
-
-    #[test]
-    fn what_is_refused_is_named() {
-        let mut triangles = vec![[0, 1, 2]; 40_000];
-        (triangles[20_001], triangles[30_000]) = ([3, 2, 4], [7, 7, 7]);
-        let error = Mesh::new(SQUARE.to_vec(), triangles).unwrap_err();
-        assert_eq!(error.to_string(), "corner 2 of triangle 20001 is vertex 4: there are 4 vertices, from 0");
-        let with = |value: f32| {
-            let mut vertices = SQUARE.to_vec();
-            vertices[2][1] = value;
-            Mesh::new(vertices, vec![]).unwrap_err()
-        };
-        for value in [f32::NAN, f32::INFINITY] {
-            assert!(matches!(with(value), Error::NonFinite { what: "vertex", index: 2, axis: 1, .. }));
-        }
-        assert!(matches!(with(f32::MAX), Error::CoordinateTooLarge { index: 2, axis: 1, .. }));
-        assert!(matches!(check_count(u32::MAX.into()), Err(Error::TooManyItems { .. })));
-        assert!(check_count(u64::from(u32::MAX) - 1).is_ok());
-    }
-}
+pub use triangle_mesh::Mesh;

@@ -1,39 +1,39 @@
-//! Motions of meshes, for trees that are built anew for every frame.
+//! Motions of meshes, for trees that are rebuilt for every frame.
 
 use libm::{sin, sincos};
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
-use super::{Mesh, SEQUENTIAL};
+use super::triangle_mesh::{Mesh, TASK_TRIANGLES};
 use crate::error::{Error, Result};
 use kauri_kernels::thread::coord::Coord;
 
-/// How high [`Motion::Waves`] are, as a part of the longest side, and how many there are along it.
+/// Amplitude of [`Motion::Waves`] relative to the longest side, and number of waves along it.
 const WAVE_HEIGHT: f64 = 0.05;
 const NUM_WAVES: f64 = 3.0;
-/// How far [`Motion::Twist`] turns each end at most, in turns.
+/// Maximum rotation of each end by [`Motion::Twist`], in turns.
 const TWIST: f64 = 0.25;
 
-/// A motion that ends where it began, the same to the last bit on every machine.
+/// A periodic motion, the same to the last bit on every machine.
 ///
-/// It takes its measures from the [`bounds`](Mesh::bounds) of the mesh at rest. Vertices move, triangles keep their vertices.
+/// It depends on the [`bounds`](Mesh::bounds) of the mesh at rest. Vertices move, triangles keep their vertex indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Motion {
-    /// Three waves run along the longest axis and lift the shortest one by up to a twentieth of the longest side. Neighboring triangles
-    /// stay neighbors, and boxes around them hardly grow.
+    /// Three waves run along the longest axis. They displace vertices on the shortest axis by up to a twentieth of the
+    /// longest side. Neighboring triangles stay neighbors, and their bounding boxes hardly grow.
     Waves,
-    /// The ends of the longest axis are turned around it against each other, each by up to a quarter of a turn, to one side and then to
-    /// the other. Few triangles keep the axes that they lay along.
+    /// The ends of the longest axis rotate around it in opposite directions, by up to a quarter of a turn each, back and
+    /// forth. Few triangles stay axis-aligned.
     Twist,
 }
 
 impl Motion {
-    /// Puts the vertices of `mesh` into `moved` as they are at a time from 0 to 1; other times are those that as much of them is beyond
-    /// a whole number, and one that is not finite is 0. `moved` begins as a clone of the mesh.
+    /// Writes the vertices of `mesh` at a time from 0 to 1 to `moved`, which must start as a clone of the mesh. Of other
+    /// times the fractional part counts; a non-finite time counts as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the two have not the same number of vertices.
+    /// [`Error::Shape`] if the meshes have different numbers of vertices.
     pub fn apply(self, mesh: &Mesh, time: f64, moved: &mut Mesh) -> Result<()> {
         let (expected, got) = (mesh.vertices.len() as u64, moved.vertices.len() as u64);
         if expected != got {
@@ -41,13 +41,13 @@ impl Motion {
         }
         let Some(frame) = Frame::of(mesh) else { return Ok(()) };
         let time = if time.is_finite() { time - time.floor() } else { 0.0 };
-        let place = |(moved, &at): (&mut [f32; 3], &[f32; 3])| *moved = self.place(&frame, time, at);
-        moved.vertices.par_iter_mut().with_min_len(SEQUENTIAL).zip(&mesh.vertices).for_each(place);
+        let displace = |(moved, &at): (&mut [f32; 3], &[f32; 3])| *moved = self.displaced(&frame, time, at);
+        moved.vertices.par_iter_mut().with_min_len(TASK_TRIANGLES).zip(&mesh.vertices).for_each(displace);
         Ok(())
     }
 
-    /// Where a vertex is at a time from 0 to below 1.
-    fn place(self, frame: &Frame, time: f64, at: [f32; 3]) -> [f32; 3] {
+    /// Returns the position of a vertex at a time in [0, 1).
+    fn displaced(self, frame: &Frame, time: f64, at: [f32; 3]) -> [f32; 3] {
         let mut moved = at.map(f64::from);
         let [shortest, middle, longest] = frame.axes;
         // From -1 to 1.
@@ -65,22 +65,22 @@ impl Motion {
                 moved[middle] = frame.center[middle] + sin * x + cos * y;
             }
         }
-        // A mesh of the largest coordinates stays one.
+        // Clamped, so that a mesh with the largest coordinates stays valid.
         moved.map(|x| (x as f32).clamp(-f32::LIMIT, f32::LIMIT))
     }
 }
 
-/// The measures of a mesh at rest.
+/// The dimensions of a mesh at rest.
 struct Frame {
     center: [f64; 3],
-    /// Axes from the shortest to the longest.
+    /// The axes from the shortest side to the longest.
     axes: [usize; 3],
-    /// Half of the longest side.
+    /// Half the longest side.
     half: f64,
 }
 
 impl Frame {
-    /// Nothing if no vertex is in a triangle.
+    /// Returns `None` if there are no triangles.
     fn of(mesh: &Mesh) -> Option<Self> {
         let [low, high] = mesh.bounds()?.map(|corner| corner.map(f64::from));
         let side = |axis: usize| high[axis] - low[axis];
@@ -102,7 +102,7 @@ mod tests {
         moved
     }
 
-    /// The farthest that a vertex of one is from that of the other.
+    /// Returns the largest coordinate difference of corresponding vertices.
     fn distance(one: &Mesh, other: &Mesh) -> f32 {
         let pairs = one.vertices().as_flattened().iter().zip(other.vertices().as_flattened());
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
@@ -119,7 +119,7 @@ mod tests {
                 let soon = moved(motion, &mesh, time + 1.0 / 64.0);
                 assert!(distance(&now, &soon) < 0.6, "{motion:?} {time}");
                 assert!(now != soon && now.triangles() == mesh.triangles());
-                // It is a mesh.
+                // The result is a valid mesh.
                 Mesh::new(now.vertices, now.triangles).unwrap();
             }
             assert_eq!(moved(motion, &mesh, f64::NAN), moved(motion, &mesh, 0.0));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn land_is_lifted_and_the_rest_stays() {
+    fn waves_displace_only_the_shortest_axis() {
         let mesh = shapes::terrain(16, 1).unwrap();
         let waves = moved(Motion::Waves, &mesh, 0.3);
         let mut lifted = 0;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn meshes_of_no_size_stay_meshes() {
+    fn meshes_without_extent_stay_valid() {
         let mut frame = Mesh::default();
         for motion in [Motion::Waves, Motion::Twist] {
             motion.apply(&Mesh::default(), 0.3, &mut frame).unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_meshes_stay_meshes() {
+    fn the_largest_meshes_stay_valid() {
         let most = f32::LIMIT;
         let corners = vec![[most, most, most], [-most, most, -most], [most, -most, most], [0.0, 0.0, most]];
         let mesh = Mesh::new(corners, vec![[0, 1, 2], [1, 2, 3]]).unwrap();

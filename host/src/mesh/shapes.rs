@@ -1,41 +1,44 @@
-//! Meshes that are made, of any number of triangles and the same to the last bit on every machine.
+//! Generated meshes with any number of triangles, the same to the last bit on every machine.
 //!
-//! | shape | what of it is hard for a tree |
+//! | shape | why it is hard for a tree |
 //! |---|---|
-//! | [`grid`] | triangles that lie in a plane across an axis, and in each other's planes |
+//! | [`grid`] | axis-aligned, coplanar triangles |
 //! | [`sphere`] | thin triangles at the poles |
 //! | [`torus_knot`] | a closed surface around much empty space |
 //! | [`terrain`] | a surface that fills its box on two axes |
-//! | [`soup`] | triangles that do not meet, everywhere |
+//! | [`soup`] | unconnected triangles that fill the scene |
 //!
-//! All give [`Error::TooManyItems`] for more than `u32::MAX - 1` triangles or `u32::MAX` vertices, and [`Error::OutOfMemory`].
+//! All return [`Error::TooManyItems`] for more than `u32::MAX - 1` triangles or `u32::MAX` vertices, and
+//! [`Error::OutOfMemory`].
 
 use libm::sincos;
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
 use super::lattice::{Lattice, vertex_count};
-use super::{Mesh, check_count};
+use super::triangle_mesh::{Mesh, check_count};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::noise::Noise;
 use crate::random::Random;
 
-/// Hills along the side of a [`terrain`], the octaves of its relief, and half of how high that may be.
+/// Hills along the side of a [`terrain`], octaves of its noise, and half of its maximum height.
 const HILLS: f64 = 4.0;
 const OCTAVES: u32 = 8;
 const RELIEF: f64 = 0.1;
-/// Radii of a [`torus_knot`]: of the circle, of the torus around it that the knot lies on, and of the knot's tube.
+/// Radii of a [`torus_knot`]: of the torus' center circle, of the torus' tube on which the knot lies, and of the knot's
+/// tube.
 const CIRCLE: f64 = 2.0;
 const TORUS: f64 = 1.0;
 const TUBE: f64 = 0.4;
 
-/// A grid of squares with sides of 1, from 0, in the plane across an axis (0 to 2) where that is 0; two triangles a square.
+/// A grid of unit squares with a corner at 0, in the plane where the coordinate `axis` (0 to 2) is 0; two triangles per
+/// square.
 ///
-/// `2 squares[0] squares[1]` triangles, row by row. The first number counts along the axis behind the plane's, with x behind z.
+/// `2 squares[0] squares[1]` triangles, row by row. `squares[0]` counts along the axis after `axis`, with x after z.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for another axis; those of all [shapes](self).
+/// [`Error::OutOfRange`] for another axis; the errors of all [shapes](self).
 pub fn grid(axis: usize, squares: [u32; 2]) -> Result<Mesh> {
     if axis > 2 {
         return Err(Error::OutOfRange { what: "axis", value: axis as u64, least: 0, most: 2 });
@@ -47,12 +50,13 @@ pub fn grid(axis: usize, squares: [u32; 2]) -> Result<Mesh> {
     })
 }
 
-/// Land over the unit square in x and y, with heights z from 0 to below 0.2 by fractal noise (Perlin 1985; value noise, eight octaves).
+/// A terrain over the unit square in x and y, with heights z from 0 to below 0.2 by fractal noise (Perlin 1985; value noise,
+/// eight octaves).
 ///
-/// `2 side²` triangles over `side` x `side` squares: more of them are the same land in more detail.
+/// `2 side²` triangles over `side` x `side` squares. A larger side gives the same terrain in more detail.
 ///
 /// # Errors
-/// Those of all [shapes](self).
+/// The errors of all [shapes](self).
 pub fn terrain(side: u32, seed: u64) -> Result<Mesh> {
     let noise = Noise { seed };
     Lattice { squares: [side; 2], closed: [false; 2] }.mesh(|i, j| {
@@ -61,12 +65,13 @@ pub fn terrain(side: u32, seed: u64) -> Result<Mesh> {
     })
 }
 
-/// A sphere of radius 1 around 0, with poles on the z axis, of so many slices around it and stacks along it.
+/// The unit sphere with poles on the z axis, in `slices` around the axis and `stacks` along it.
 ///
-/// `2 slices (stacks - 1)` triangles; it is closed, each edge is in two triangles. Fewer than 3 slices or 2 stacks are taken for these.
+/// `2 slices (stacks - 1)` triangles. The surface is closed: each edge is in two triangles. At least 3 slices and 2 stacks
+/// are used.
 ///
 /// # Errors
-/// Those of all [shapes](self).
+/// The errors of all [shapes](self).
 pub fn sphere(slices: u32, stacks: u32) -> Result<Mesh> {
     let (slices, stacks) = (slices.max(3), stacks.max(2));
     check_count(2_u64.saturating_mul(slices.into()).saturating_mul(u64::from(stacks) - 1))?;
@@ -87,22 +92,22 @@ pub fn sphere(slices: u32, stacks: u32) -> Result<Mesh> {
     Mesh::new(vertices, triangles)
 }
 
-/// The tube around a knot on a torus, which winds `windings[0]` times around the torus' axis, z, and `windings[1]` times around its inside;
-/// `[2, 3]` is the trefoil. It is within 3.4 of 0 on x and y and 1.4 on z.
+/// A tube around a knot on a torus. The knot winds `windings[0]` times around the torus' axis, z, and `windings[1]` times
+/// around its tube; `[2, 3]` is the trefoil. The mesh is within 3.4 of 0 on x and y, and within 1.4 on z.
 ///
-/// `2 rings sides` triangles; it is closed, each edge is in two triangles. Fewer than 3 rings or sides are taken for these. Windings with
-/// a common divisor give a tube that runs through itself as often.
+/// `2 rings sides` triangles. The surface is closed: each edge is in two triangles. At least 3 rings and sides are used.
+/// Windings with a common divisor give a tube that overlaps itself that many times.
 ///
 /// # Errors
-/// Those of all [shapes](self).
+/// The errors of all [shapes](self).
 pub fn torus_knot(windings: [u32; 2], rings: u32, sides: u32) -> Result<Mesh> {
     let (rings, sides) = (rings.max(3), sides.max(3));
     Lattice { squares: [rings, sides], closed: [true; 2] }.mesh(|i, j| {
         let wound =
             |windings: u32| turn((u64::from(i) * u64::from(windings) % u64::from(rings)) as u32, rings);
         let [(sin_u, cos_u), (sin_v, cos_v)] = windings.map(wound);
-        // The knot runs on the torus, so that one direction of its tube is the torus' normal, and the other is that along the torus
-        // across the knot's tangent.
+        // The knot lies on the torus. One direction of its cross section is the torus' normal, the other is tangent to the
+        // torus and perpendicular to the knot's tangent.
         let from_axis = CIRCLE + TORUS * cos_v;
         let normal = [cos_v * cos_u, cos_v * sin_u, sin_v];
         let along_u = [-sin_u, cos_u, 0.0];
@@ -118,11 +123,11 @@ pub fn torus_knot(windings: [u32; 2], rings: u32, sides: u32) -> Result<Mesh> {
     })
 }
 
-/// So many triangles anywhere in the unit cube, each with its three corners in a cube with sides of `size`; a size below 0 is taken for
-/// 0, which gives points, and one above 1 for 1.
+/// Random triangles in the unit cube, each with its corners in a cube with sides of `size`. The size is clamped to [0, 1];
+/// size 0 gives points.
 ///
 /// # Errors
-/// Those of all [shapes](self); [`Error::NonFinite`] if the size is not a number.
+/// The errors of all [shapes](self); [`Error::NonFinite`] if the size is not a number.
 pub fn soup(triangles: u32, size: f64, seed: u64) -> Result<Mesh> {
     let num_vertices = vertex_count(3 * u64::from(triangles))?;
     let size = size.clamp(0.0, 1.0);
@@ -138,7 +143,7 @@ pub fn soup(triangles: u32, size: f64, seed: u64) -> Result<Mesh> {
     Mesh::new(vertices, corners)
 }
 
-/// Sine and cosine of i of n parts of a turn. Those of the standard library are the machine's, which round as they like.
+/// Returns sine and cosine of `i / n` turns. The standard library's results depend on the machine.
 fn turn(i: u32, n: u32) -> (f64, f64) {
     sincos(TAU * f64::from(i) / f64::from(n))
 }
@@ -152,7 +157,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// True if each edge is in two triangles, which have it in opposite directions.
+    /// True if each edge is in two triangles that use it in opposite directions.
     fn is_closed(mesh: &Mesh) -> bool {
         let mut edges = HashMap::new();
         for &[a, b, c] in mesh.triangles() {
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_lie_across_their_axis() {
+    fn grids_are_perpendicular_to_their_axis() {
         for axis in 0..3 {
             let mesh = grid(axis, [3, 5]).unwrap();
             assert_eq!((mesh.len(), mesh.vertices().len()), (30, 24));
@@ -237,7 +242,7 @@ mod tests {
         assert!(terrain(0, 7).unwrap().is_empty());
     }
 
-    /// What they are on any machine.
+    /// Hashes that hold on every machine.
     #[test]
     fn shapes_are_the_same_everywhere() {
         let hash = |mesh: Result<Mesh>| {

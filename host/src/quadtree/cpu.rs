@@ -1,15 +1,15 @@
-//! The tree on the CPU.
+//! Builds on the CPU.
 
 mod codes;
 pub(crate) mod levels;
-pub(crate) mod traversal;
 
 use crate::error::Result;
-use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
-use crate::quadtree::host::{HostTree, NodeWords, Part};
-use crate::quadtree::{Builder, QuadtreeOptions, frame_over, level_begins};
-use crate::query::cpu::Corners;
+use crate::quadtree::frame::frame_of_bounds;
+use crate::quadtree::host::HostTree;
+use crate::quadtree::node::{level_begins, node_bytes};
+use crate::quadtree::options::{BuildAlgorithm, QuadtreeOptions};
+use crate::quadtree::part::OrderedPoints;
 use crate::stats::Stats;
 use kauri_kernels::thread::coord::Coord;
 
@@ -19,35 +19,36 @@ pub(crate) fn build<C: Coord, const D: usize>(
     options: &QuadtreeOptions,
     stats: &mut Stats,
 ) -> Result<HostTree<C>> {
-    let frame = stats.phase("bounds", || frame_over(bounds(points), points.is_empty(), options.max_depth))?;
+    let frame =
+        stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
     let depth = frame.levels.min(options.max_depth);
-    let most = options.leaf_points;
-    let ((tree, splits), Points { coords, ids }) = match options.builder {
-        Builder::Codes if D as u32 * depth <= u64::BITS => {
-            codes::build::<C, u64, D>(points, &frame, depth, most, stats)
+    let leaf_points = options.leaf_points;
+    let ((part, splits), OrderedPoints { coords, ids }) = match options.algorithm {
+        BuildAlgorithm::Codes if D as u32 * depth <= u64::BITS => {
+            codes::build::<C, u64, D>(points, &frame, depth, leaf_points, stats)
         }
-        Builder::Codes => codes::build::<C, u128, D>(points, &frame, depth, most, stats),
-        Builder::Levels => stats.phase("levels", || levels::build(points, &frame, depth, most, 0)),
+        BuildAlgorithm::Codes => codes::build::<C, u128, D>(points, &frame, depth, leaf_points, stats),
+        BuildAlgorithm::Levels => {
+            stats.phase("levels", || levels::build(points, &frame, depth, leaf_points, 0))
+        }
     }?;
-    Ok(HostTree {
-        frame: frame.to_words().collect(),
-        dims: D,
-        options: options.clone(),
-        level_begins: level_begins(&splits, D),
-        nodes: NodeWords::of_nodes(tree.nodes),
-        cells: tree.corners.into_flattened(),
-        coords: coords.into(),
-        ids: ids.into(),
-        corners: Corners::new(),
-        deep_leaves: Once::new(),
-    })
+    let level_begins = level_begins(&splits, D);
+    Ok(HostTree::new(&frame, options, part.nodes, part.corners.into_flattened(), level_begins, coords, ids))
 }
 
-/// Nodes, and how many split on each level.
-pub(crate) type Cut<const D: usize> = (Part<D>, Vec<u32>);
-
-/// Points in the order of the tree.
-pub(crate) struct Points<C> {
-    pub(crate) coords: Vec<C>,
-    pub(crate) ids: Vec<u32>,
+/// Returns an upper bound of the temporary bytes of a build of `num_points` points and `num_nodes` nodes.
+pub(crate) fn temp_bytes<C: Coord>(
+    num_points: u64,
+    num_nodes: u64,
+    dims: usize,
+    options: &QuadtreeOptions,
+) -> u64 {
+    let point_bytes = match options.algorithm {
+        BuildAlgorithm::Codes if dims as u32 * options.max_depth <= u64::BITS => size_of::<(u64, u32)>(),
+        BuildAlgorithm::Codes => size_of::<(u128, u32)>(),
+        BuildAlgorithm::Levels => levels::temp_point_bytes::<C>(dims),
+    };
+    // While vectors of nodes grow, and for the children of one level.
+    let temp_node_bytes = 2 * node_bytes(dims) + size_of::<usize>() as u64;
+    num_points * point_bytes as u64 + num_nodes * temp_node_bytes
 }

@@ -21,7 +21,7 @@ pub(crate) mod sealed {
 type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 
 /// An index that answers queries for points: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
-/// [`Quadtree`](crate::quadtree::Quadtree).
+/// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
 ///
 /// Results do not depend on the index, but for the order of points found within a distance or in boxes. Queries only read, so threads
 /// may share one index.

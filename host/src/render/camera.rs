@@ -1,19 +1,19 @@
-//! Where a picture is taken from.
+//! The camera of a picture.
 
 use libm::tan;
 use rayon::prelude::*;
 
 use super::options::check_size;
-use super::vector::{V3, across, cross, dot, minus, sum, unit};
+use super::vector::{V3, cross, dot, minus, perpendicular, sum, unit};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::Point;
 use crate::sah::Ray;
 
-/// Fields of view in degrees.
+/// Range of the field of view in degrees.
 const LEAST_FIELD: u64 = 1;
 const GREATEST_FIELD: u64 = 179;
-/// How much farther away a camera stands than it must, to see all of a box.
+/// Distance of the camera relative to the smallest that shows all points.
 const MARGIN: f64 = 1.02;
 
 /// A pinhole camera.
@@ -28,46 +28,46 @@ const MARGIN: f64 = 1.02;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Camera {
-    /// Where it is.
+    /// Position of the eye.
     pub position: [f32; 3],
-    /// What it looks at: the center of the picture. A camera that is there itself looks down the z axis.
+    /// The point at the center of the picture. If it equals the position, the camera looks down the z axis.
     pub target: [f32; 3],
-    /// What is up in the picture, z by default. It has any length, and need not be across the line of sight; if it is along that, or 0, an
-    /// axis stands in for it.
+    /// The direction that is up in the picture; z by default. It may have any length and any angle to the line of sight. If
+    /// it is parallel to the line of sight or 0, an axis replaces it.
     pub up: [f32; 3],
-    /// Degrees between the upper and the lower edge of the picture, from 1 to 179; 40 by default.
+    /// Vertical field of view in degrees, from 1 to 179; 40 by default.
     pub field_of_view: f32,
 }
 
 impl Camera {
-    /// At `position`, looking at `target`.
+    /// Creates a camera at `position` that looks at `target`.
     pub const fn new(position: [f32; 3], target: [f32; 3]) -> Self {
         Self { position, target, up: [0.0, 0.0, 1.0], field_of_view: 40.0 }
     }
 
-    /// Looking at all of a box from the direction `from`, for a picture that is `aspect` times as wide as it is high.
-    /// What does not fill its box is seen from nearer by with [`framing`](Self::framing).
+    /// Creates a camera that shows all of a box from the direction `from`, for a picture with this aspect ratio (width /
+    /// height). An object that does not fill its box can be shown larger with [`framing`](Self::framing).
     pub fn around(bounds: [[f32; 3]; 2], from: [f32; 3], aspect: f64) -> Self {
         let corner = |i: usize| [0, 1, 2].map(|axis| bounds[i >> axis & 1][axis]);
         Self::new(from, [0.0; 3]).framing(&[0, 1, 2, 3, 4, 5, 6, 7].map(corner), aspect)
     }
 
-    /// With this as up.
+    /// Sets the up direction.
     pub fn up(mut self, up: [f32; 3]) -> Self {
         self.up = up;
         self
     }
 
-    /// With this field of view, in degrees.
+    /// Sets the field of view in degrees.
     pub fn field_of_view(mut self, degrees: f32) -> Self {
         self.field_of_view = degrees;
         self
     }
 
-    /// The ray through the middle of each pixel of a picture so wide and so high, row by row from the left upper corner. Directions have length 1.
+    /// Returns the ray through the center of each pixel, row by row from the upper left corner. Directions have length 1.
     ///
     /// # Errors
-    /// Those of [`image`](super::image) that concern size and camera; [`Error::OutOfMemory`].
+    /// The errors of [`image`](super::image) that concern size and camera; [`Error::OutOfMemory`].
     pub fn rays(&self, [width, height]: [u32; 2]) -> Result<Vec<Ray>> {
         check_size([width, height])?;
         let (view, num) = (View::of(self, [width, height])?, width as usize * height as usize);
@@ -76,22 +76,23 @@ impl Camera {
         Ok(rays)
     }
 
-    /// Looking the same way at the middle of these points, the vertices of a mesh for instance, from as near as it may be to see all of them and a
-    /// little around, in a picture that is `aspect` times as wide as it is high.
+    /// Moves the camera so that it shows all of these points, for example the vertices of a mesh, as large as possible with
+    /// a small margin. The direction of view stays; the target is the center of the points' bounding box. `aspect` is width
+    /// / height of the picture.
     ///
-    /// Points in one place are seen from beside it; without any, the camera stays as it is.
+    /// If all points are equal the camera is placed next to them. Without points it stays as it is.
     pub fn framing(self, points: &[[f32; 3]], aspect: f64) -> Self {
         let Some([low, high]) = bounds(points) else { return self };
         let center = sum([(0.5, low), (0.5, high)]);
         let axes = Axes::of(&self);
-        // How far the eye is from the center that has a point just within both pairs of edges.
+        // Distance of the eye from the center at which a point is just inside the picture.
         let away = |&point: &[f32; 3]| {
             let at = minus(point.map(f64::from), center);
             let beside = (dot(at, axes.right).abs() / aspect).max(dot(at, axes.up).abs());
             beside / axes.slope - dot(at, axes.ahead)
         };
         let distance = MARGIN * points.iter().map(away).fold(0.0, f64::max);
-        // Not so near that the position is rounded to the target.
+        // The minimum keeps the position from being rounded to the target.
         let greatest = center.iter().fold(0.0, |greatest: f64, x| greatest.max(x.abs()));
         let least = if greatest > 0.0 { greatest * 1e-3 } else { 1e-3 };
         let position = sum([(1.0, center), (-distance.max(least), axes.ahead)]);
@@ -111,19 +112,19 @@ impl Camera {
     }
 }
 
-/// The low and the high corner of the box around points.
+/// Returns the low and the high corner of the bounding box of points.
 fn bounds(points: &[[f32; 3]]) -> Option<[V3; 2]> {
     let corners = points.iter().map(|point| [point.map(f64::from); 2]);
     let each = |of: fn(f64, f64) -> f64, a: V3, b: V3| [0, 1, 2].map(|axis| of(a[axis], b[axis]));
     corners.reduce(|[low, high], [a, b]| [each(f64::min, low, a), each(f64::max, high, b)])
 }
 
-/// The directions of a camera, of length 1.
+/// The unit vectors of a camera.
 struct Axes {
     right: V3,
     up: V3,
     ahead: V3,
-    /// Half the picture's height, at a distance of 1.
+    /// Half the height of the picture at distance 1.
     slope: f64,
 }
 
@@ -131,13 +132,13 @@ impl Axes {
     fn of(camera: &Camera) -> Self {
         let [position, target, up] = [camera.position, camera.target, camera.up].map(|at| at.map(f64::from));
         let ahead = if position == target { [0.0, 0.0, -1.0] } else { unit(minus(target, position)) };
-        let up = across(ahead, up);
+        let up = perpendicular(ahead, up);
         let slope = tan(0.5 * f64::from(camera.field_of_view).to_radians());
         Self { right: cross(ahead, up), up, ahead, slope }
     }
 }
 
-/// A camera with a picture of so many square pixels before it.
+/// A camera with the size of its picture in pixels.
 pub(super) struct View {
     eye: [f32; 3],
     axes: Axes,
@@ -150,13 +151,14 @@ impl View {
         Ok(Self { eye: camera.position, axes: Axes::of(camera), size: size.map(f64::from) })
     }
 
-    /// What is up in the picture.
+    /// Returns the up vector of the picture.
     pub(super) fn up(&self) -> V3 {
         self.axes.up
     }
 
-    /// The way from the eye to the middle of the first pixel, and from a pixel to the next of its row and to that below.
-    pub(super) fn ways(&self) -> [V3; 3] {
+    /// Returns the vector from the eye to the center of the first pixel, and the steps to the next pixel of a row and to the
+    /// next row.
+    pub(super) fn pixel_steps(&self) -> [V3; 3] {
         let Axes { right, up, ahead, slope } = self.axes;
         let [width, height] = self.size;
         let pixel = 2.0 * slope / height;
@@ -165,13 +167,14 @@ impl View {
         [first, right.map(|x| x * pixel), up.map(|x| -x * pixel)]
     }
 
-    /// The ray through the middle of a pixel, counted row by row.
+    /// Returns the ray through the center of a pixel, indexed row by row.
     pub(super) fn center(&self, pixel: usize) -> Ray {
         let width = self.size[0] as usize;
         self.ray([pixel % width, pixel / width].map(|at| at as f64 + 0.5))
     }
 
-    /// The ray through a place of the picture, in pixels to the right and down from its left upper corner. Its direction is 1 long.
+    /// Returns the ray through a point of the picture, in pixels right and down from the upper left corner. Its direction
+    /// has length 1.
     pub(super) fn ray(&self, [x, y]: [f64; 2]) -> Ray {
         let Axes { right, up, ahead, slope } = self.axes;
         let [width, height] = self.size;
@@ -213,7 +216,7 @@ mod tests {
             let [top, bottom] = [0.0, 32.0].map(|y| direction(&view, [32.0, y]));
             assert!((degrees(top, bottom) - f64::from(field)).abs() < 1e-2, "{field}");
             assert!(top[2] > 0.0 && bottom[2] < 0.0);
-            // Pixels are square: as much picture to the side spans the same angle.
+            // Pixels are square: the same number of pixels sideways spans the same angle.
             let [left, right] = [16.0, 48.0].map(|x| direction(&view, [x, 16.0]));
             assert!((degrees(left, right) - f64::from(field)).abs() < 1e-2, "{field}");
             assert!(left[0] < 0.0 && right[0] > 0.0);
@@ -241,7 +244,7 @@ mod tests {
         let point = Camera::around([[7.0; 3]; 2], [1.0, 0.0, 0.0], 1.0);
         assert!(point.target == [7.0; 3] && point.position[0] > 7.0);
         assert_eq!(point.framing(&[], 1.0), point);
-        // A triangle that leaves a part of its box empty may be seen from nearer by.
+        // A triangle that leaves part of its box empty can be seen from nearer.
         let nearer = point.framing(&[[0.0; 3], [0.0, 2.0, 0.0], [0.0, 1.0, 2.0]], 1.0);
         assert!(nearer.target == [0.0, 1.0, 1.0] && nearer.position[0] > 1.0);
     }
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn cameras_that_are_refused() {
+    fn invalid_cameras_are_errors() {
         let error = |camera: Camera| View::of(&camera, SIZE).err().unwrap();
         let camera = Camera::new([1.0; 3], [0.0; 3]);
         assert!(matches!(error(camera.up([0.0, f32::NAN, 0.0])), Error::NonFinite { index: 2, axis: 1, .. }));

@@ -1,22 +1,23 @@
-//! Frames that stay on the device.
+//! Frames in device memory.
 
 use super::camera::{Camera, View};
-use super::light::{GROUND, SUN, ZENITH, byte};
+use super::light::{ALBEDO, GROUND, SUN, ZENITH, byte};
 use super::options::RenderOptions;
-use super::surface::off;
+use super::picture::Image;
+use super::surface::ray_offset;
 use super::vector::{V3, unit};
-use super::{COLOR, Image};
 use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
 use crate::sah::{DeviceHits, Ray, RayOptions, SahTree};
 use kauri_kernels::render::frame::{render_rays, render_shade, render_shadow_rays};
-use kauri_kernels::render::look::{BYTES, Look};
+use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 
-/// Makes frames of meshes whose trees are on a GPU, and leaves them there: pictures as [`image`](super::image) makes them, with one ray a pixel and one to the sun,
-/// in single precision, without occlusion by what is near by, and without noise between two bytes.
+/// Renders frames of meshes whose trees are on a GPU, and leaves the pixels in device memory. Compared with
+/// [`image`](super::image), frames have one ray per pixel and one to the sun, are computed in single precision, and have no
+/// ambient occlusion and no dithering.
 ///
-/// Memory: 84 bytes a pixel, 51 without shadows. Frames may be drawn on any streams of the device, one after the other.
+/// Memory: 84 bytes per pixel, 51 without shadows. Each frame may use another stream of the device.
 ///
 /// ```no_run
 /// use kauri::device::{Buffer, Device, Stream};
@@ -35,7 +36,7 @@ use kauri_kernels::render::look::{BYTES, Look};
 /// let camera = Camera::around(knot.bounds().unwrap(), [1.0, -2.0, 1.0], 16.0 / 9.0);
 /// let mut frames = Frames::new(gpu, &options)?;
 /// for _ in 0..120 {
-///     // Here the vertices move, by a kernel of yours.
+///     // Move the vertices here, with a kernel of your own.
 ///     tree.rebuild_on(&stream, mesh)?;
 ///     let pixels: &Buffer<u8> = frames.draw(&stream, &tree, &camera)?;
 /// }
@@ -46,8 +47,8 @@ pub struct Frames {
     rays: Buffer<Ray>,
     hits: DeviceHits,
     shadow_rays: Buffer<Ray>,
-    are_hidden: Buffer<u8>,
-    look: Buffer<Look>,
+    are_occluded: Buffer<u8>,
+    params: Buffer<FrameParams>,
     bytes: Option<Buffer<u8>>,
     pixels: Buffer<u8>,
     workspace: Workspace,
@@ -56,10 +57,11 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// For frames of that size, in that light, with shadows or without; the other options are not looked at.
+    /// Allocates the memory of frames. Size, light and shadows of the options count; the others are ignored.
     ///
     /// # Errors
-    /// Those of [`image`](super::image) for options; [`Error::OutOfMemory`](crate::Error::OutOfMemory); the driver's.
+    /// The errors of [`image`](super::image) for options; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the
+    /// driver.
     pub fn new(gpu: &Gpu, options: &RenderOptions) -> Result<Self> {
         options.check()?;
         let num = options.width as usize * options.height as usize;
@@ -69,8 +71,8 @@ impl Frames {
             rays: Buffer::uninitialized(gpu, num, "rays of a frame")?,
             hits: DeviceHits::uninitialized(gpu, num)?,
             shadow_rays: Buffer::uninitialized(gpu, num_shadows, "rays of a frame")?,
-            are_hidden: Buffer::uninitialized(gpu, num_shadows, "shadows of a frame")?,
-            look: Buffer::uninitialized(gpu, 1, "look of a frame")?,
+            are_occluded: Buffer::uninitialized(gpu, num_shadows, "shadows of a frame")?,
+            params: Buffer::uninitialized(gpu, 1, "parameters of a frame")?,
             bytes: None,
             pixels: Buffer::uninitialized(gpu, 3 * num, "pixels of a frame")?,
             workspace: Workspace::new(gpu),
@@ -78,49 +80,51 @@ impl Frames {
         })
     }
 
-    /// The frame that a camera takes: red, green and blue of each pixel in sRGB, row by row from the left upper corner. They are there when the
-    /// stream has done the work. Waits for work of the stream before this.
+    /// Renders a frame: red, green and blue of each pixel in sRGB, row by row from the upper left corner. The pixels are
+    /// ready when the stream has done the work. Waits for earlier work of the stream.
     ///
     /// # Errors
-    /// Those of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
+    /// The errors of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
     pub fn draw(&mut self, stream: &Stream, tree: &SahTree, camera: &Camera) -> Result<&Buffer<u8>> {
-        self.look.check_device(stream)?;
-        let look = self.look(tree, camera)?;
-        let by = RayOptions::default();
+        self.params.check_device(stream)?;
+        let params = self.params(tree, camera)?;
+        let ray_options = RayOptions::default();
         if let Some(last) = &self.last {
             stream.wait_for(last)?;
         }
         self.last = Some(stream.clone());
-        self.look.copy_from_slice(stream, &[look])?;
+        self.params.copy_from_slice(stream, &[params])?;
         if self.bytes.is_none() {
-            let of = |entry: usize| byte(entry as f64 / (BYTES - 1) as f64, 0.5);
-            let table: Vec<u8> = (0..BYTES).map(of).collect();
+            let byte_of = |entry: usize| byte(entry as f64 / (BYTE_ENTRIES - 1) as f64, 0.5);
+            let table: Vec<u8> = (0..BYTE_ENTRIES).map(byte_of).collect();
             self.bytes = Some(Buffer::from_slice(stream, &table, "bytes of light")?);
         }
-        let Self { rays, hits, shadow_rays, are_hidden, look, bytes, pixels, workspace, .. } = self;
-        let bytes = bytes.as_ref().expect("it has been made").slice();
-        let (look, num) = (look.slice(), rays.len() as u64);
+        let Self { rays, hits, shadow_rays, are_occluded, params, bytes, pixels, workspace, .. } = self;
+        let bytes = bytes.as_ref().expect("the table was uploaded").slice();
+        let (params, num) = (params.slice(), rays.len() as u64);
         // SAFETY: of the lengths that the kernels take, and they wait for the device before they are freed.
         unsafe {
-            stream.launch_items::<render_rays>(num, (look, rays.slice_mut()))?;
-            tree.closest_hits_on(stream, workspace, rays, &by, hits)?;
+            stream.launch_items::<render_rays>(num, (params, rays.slice_mut()))?;
+            tree.closest_hits_on(stream, workspace, rays, &ray_options, hits)?;
             tree.read_corners(stream, |corners| {
                 let (triangles, u, v) = (hits.triangles.slice(), hits.u.slice(), hits.v.slice());
-                let mut hidden = empty_view().read_only();
+                let mut occluded = empty_view().read_only();
                 if self.options.shadows {
-                    let args = (look, rays.slice(), corners, triangles, u, v, shadow_rays.slice_mut());
+                    let args = (params, rays.slice(), corners, triangles, u, v, shadow_rays.slice_mut());
                     stream.launch_items::<render_shadow_rays>(num, args)?;
-                    tree.any_hits_on(stream, workspace, shadow_rays, &by, are_hidden)?;
-                    hidden = are_hidden.slice();
+                    tree.any_hits_on(stream, workspace, shadow_rays, &ray_options, are_occluded)?;
+                    occluded = are_occluded.slice();
                 }
-                let args = (look, bytes, rays.slice(), corners, triangles, u, v, hidden, pixels.slice_mut());
+                let args =
+                    (params, bytes, rays.slice(), corners, triangles, u, v, occluded, pixels.slice_mut());
                 stream.launch_items::<render_shade>(num, args)
             })?;
         }
         Ok(&self.pixels)
     }
 
-    /// The last frame, in host memory. Of rays to the sun as many are counted as there are pixels.
+    /// Copies the last frame to host memory. The image's ray count includes one ray to the sun per pixel.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
@@ -134,26 +138,26 @@ impl Frames {
         Ok(Image { width, height, pixels: self.pixels.to_vec(stream)?, num_rays })
     }
 
-    fn look(&self, tree: &SahTree, camera: &Camera) -> Result<Look> {
+    fn params(&self, tree: &SahTree, camera: &Camera) -> Result<FrameParams> {
         let size = [self.options.width, self.options.height];
         let view = View::of(camera, size)?;
-        let [first, right, down] = view.ways();
+        let [first, right, down] = view.pixel_steps();
         let bounds = tree.bounds();
-        let small = |v: V3| v.map(|x| x as f32);
-        Ok(Look {
+        let single = |v: V3| v.map(|x| x as f32);
+        Ok(FrameParams {
             eye: camera.position,
-            first: small(first),
-            right: small(right),
-            down: small(down),
-            up: small(view.up()),
-            light: small(unit(self.options.light.map(f64::from))),
-            // What is rounded here is rounded more often than there.
-            off: (2.0 * off([bounds.low, bounds.high])) as f32,
+            first: single(first),
+            right: single(right),
+            down: single(down),
+            up: single(view.up()),
+            light: single(unit(self.options.light.map(f64::from))),
+            // Twice the CPU's offset, since single precision rounds more often.
+            ray_offset: (2.0 * ray_offset([bounds.low, bounds.high])) as f32,
             width: size[0],
-            sun: small(SUN),
-            zenith: small(ZENITH),
-            ground: small(GROUND),
-            color: COLOR,
+            sun: single(SUN),
+            zenith: single(ZENITH),
+            ground: single(GROUND),
+            albedo: ALBEDO,
         })
     }
 }

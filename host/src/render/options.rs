@@ -1,35 +1,35 @@
-//! What a picture is to look like.
+//! Options of a picture.
 
 use crate::error::{Error, Result};
 use crate::point::Point;
 
-/// Pixels along a side.
+/// Maximum pixels along a side.
 const MAX_SIDE: u32 = 1 << 15;
-/// Rays for a pixel, and from a place that it sees.
+/// Maximum samples per pixel, and maximum occlusion rays per surface point.
 const MAX_RAYS: u32 = 1 << 12;
 
-/// How large a picture is, and how it is lit.
+/// Size and light of a picture.
 ///
-/// A picture of `width * height` pixels takes `width * height * samples` rays from the camera, and for each of them that hits something one to
-/// the light and `occlusion_rays` around.
+/// A picture takes `width * height * samples` camera rays. Each that hits the mesh adds a ray to the light and
+/// `occlusion_rays` rays around.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RenderOptions {
-    /// Pixels of a row, from 1 to 32768; 640 by default.
+    /// Width in pixels, from 1 to 32768; 640 by default.
     pub width: u32,
-    /// Rows, from 1 to 32768; 480 by default.
+    /// Height in pixels, from 1 to 32768; 480 by default.
     pub height: u32,
-    /// Where the light comes from, of any length; if it is 0, only the sky shines.
+    /// Direction towards the sun, of any length. If it is 0, only the sky shines.
     pub light: [f32; 3],
-    /// Whether what stands before the light casts a shadow. True by default.
+    /// Whether triangles cast shadows. True by default.
     pub shadows: bool,
-    /// Rays that look for the sky from a place, up to 4096; 8 by default. Without any, all of the sky lights every place.
+    /// Occlusion rays per surface point, up to 4096; 8 by default. With 0, every point gets all of the sky's light.
     pub occlusion_rays: u32,
-    /// How far away things hide the sky, in diagonals of the box around the mesh; 0.25 by default.
+    /// Maximum distance at which triangles occlude the sky, in diagonals of the mesh's bounding box; 0.25 by default.
     pub occlusion_reach: f32,
-    /// Rays from the camera for a pixel, from 1 to 4096; more make smoother edges. 1 by default.
+    /// Camera rays per pixel, from 1 to 4096; more give smoother edges. 1 by default.
     pub samples: u32,
-    /// Another number, other directions of rays.
+    /// Seed of the directions of occlusion rays, and of the dithering.
     pub seed: u64,
 }
 
@@ -49,58 +49,59 @@ impl Default for RenderOptions {
 }
 
 impl RenderOptions {
-    /// Of so many pixels.
+    /// Sets width and height in pixels.
     pub fn size(mut self, width: u32, height: u32) -> Self {
         (self.width, self.height) = (width, height);
         self
     }
 
-    /// With light from this direction.
+    /// Sets the direction towards the light.
     pub fn light(mut self, light: [f32; 3]) -> Self {
         self.light = light;
         self
     }
 
-    /// With shadows, or without.
+    /// Sets whether triangles cast shadows.
     pub fn shadows(mut self, shadows: bool) -> Self {
         self.shadows = shadows;
         self
     }
 
-    /// With so many rays from a place that look for the sky.
+    /// Sets the number of occlusion rays.
     pub fn occlusion_rays(mut self, rays: u32) -> Self {
         self.occlusion_rays = rays;
         self
     }
 
-    /// With a sky that things hide up to this distance, in diagonals of the box around the mesh.
+    /// Sets the reach of occlusion.
     pub fn occlusion_reach(mut self, reach: f32) -> Self {
         self.occlusion_reach = reach;
         self
     }
 
-    /// With so many rays from the camera for a pixel.
+    /// Sets the number of samples per pixel.
     pub fn samples(mut self, samples: u32) -> Self {
         self.samples = samples;
         self
     }
 
-    /// With directions that follow from this number.
+    /// Sets the seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// The largest number of rays of a picture: that of a camera whose every ray hits something.
+    /// Returns the maximum number of rays of a picture: every camera ray hits something.
     pub fn max_rays(&self) -> f64 {
-        let of_sample = 1.0 + f64::from(self.occlusion_rays) + f64::from(u8::from(self.shadows));
-        f64::from(self.width) * f64::from(self.height) * f64::from(self.samples) * of_sample
+        let rays_per_sample = 1.0 + f64::from(self.occlusion_rays) + f64::from(u8::from(self.shadows));
+        f64::from(self.width) * f64::from(self.height) * f64::from(self.samples) * rays_per_sample
     }
 
-    /// Checks that a picture can be rendered.
+    /// Checks the options.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange), [`Error::InvalidLength`](crate::Error::InvalidLength) or an error of the direction of the light.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange), [`Error::InvalidLength`](crate::Error::InvalidLength) or an error of
+    /// the direction of the light.
     pub fn check(&self) -> Result<()> {
         check_size([self.width, self.height])?;
         check_range("samples of a pixel", self.samples, 1, MAX_RAYS)?;
@@ -114,7 +115,7 @@ impl RenderOptions {
     }
 }
 
-/// Refuses pictures without pixels, and such that are too large.
+/// Checks the size of a picture.
 pub(super) fn check_size([width, height]: [u32; 2]) -> Result<()> {
     check_range("width of a picture", width, 1, MAX_SIDE)?;
     check_range("height of a picture", height, 1, MAX_SIDE)
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_are_refused() {
+    fn invalid_options_are_errors() {
         let options = RenderOptions::default();
         assert!(options.check().is_ok());
         assert!(options.clone().light([0.0; 3]).occlusion_rays(0).occlusion_reach(0.0).check().is_ok());

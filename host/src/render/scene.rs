@@ -1,4 +1,4 @@
-//! A picture in the making: rays, and the light that they bring.
+//! Light of a picture's samples, by rays.
 
 use rayon::prelude::*;
 use std::ops::Range;
@@ -6,33 +6,33 @@ use std::ops::Range;
 use super::camera::View;
 use super::light::{SUN, sky};
 use super::options::RenderOptions;
-use super::spread::{Spread, around};
-use super::surface::{Surface, off};
+use super::r2_sequence::{R2Sequence, cosine_direction};
+use super::surface::{Surface, ray_offset};
 use super::vector::{V3, dot, minus, sum, unit};
 use crate::error::Result;
 use crate::mesh::Mesh;
 use crate::sah::{Hit, Ray, SahTree};
 
-/// Rays that are on their way at a time.
+/// Maximum rays of a batch.
 pub(super) const MAX_RAYS: usize = 1 << 20;
 
-/// What is seen, from where, and in which light.
+/// A mesh with its tree, a view and lights.
 pub(super) struct Scene<'a, C> {
     pub(super) tree: &'a SahTree,
     pub(super) mesh: &'a Mesh,
     pub(super) options: &'a RenderOptions,
     pub(super) view: View,
-    /// How much of red, green and blue light a triangle sends back.
+    /// Albedo of a triangle: the reflected fraction of red, green and blue light.
     pub(super) color: C,
     light: V3,
     reach: f32,
-    off: f64,
+    ray_offset: f64,
     num_rays: u64,
 }
 
-/// The place that a sample of the picture shows.
-struct Seen {
-    /// The sample's number.
+/// The surface point of a sample.
+struct SampleHit {
+    /// Index of the sample.
     sample: usize,
     surface: Surface,
 }
@@ -57,93 +57,96 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
             color,
             light: unit(options.light.map(f64::from)),
             reach: reach as f32,
-            off: off(bounds),
+            ray_offset: ray_offset(bounds),
             num_rays: 0,
         }
     }
 
-    /// How many rays there were.
+    /// Returns the number of rays traced so far.
     pub(super) fn num_rays(&self) -> u64 {
         self.num_rays
     }
 
-    /// The light of samples, which are numbered pixel by pixel; not more than [`MAX_RAYS`].
-    pub(super) fn light_of(&mut self, samples: Range<usize>) -> Result<Vec<V3>> {
+    /// Returns the light of at most [`MAX_RAYS`] samples, which are indexed pixel by pixel.
+    pub(super) fn sample_light(&mut self, samples: Range<usize>) -> Result<Vec<V3>> {
         let rays: Vec<Ray> = samples.clone().into_par_iter().map(|sample| self.ray(sample)).collect();
         self.num_rays += rays.len() as u64;
         let hits = self.tree.closest_hits(&rays)?;
 
         let up = self.view.up();
         let mut light: Vec<V3> = rays.par_iter().map(|ray| sky(up, ray.direction.map(f64::from))).collect();
-        let seen = |i: usize| {
+        let visible = |i: usize| {
             let hit = hits.get(i);
             let surface = || Surface::of(self.mesh, &rays[i], hit);
-            (hit.triangle != Hit::NO_TRIANGLE).then(|| Seen { sample: samples.start + i, surface: surface() })
+            (hit.triangle != Hit::NO_TRIANGLE)
+                .then(|| SampleHit { sample: samples.start + i, surface: surface() })
         };
-        let seen: Vec<Seen> = (0..rays.len()).into_par_iter().filter_map(seen).collect();
-        let (sun, sky) = (self.sun_on(&seen)?, self.sky_on(&seen)?);
-        for ((seen, sun), sky) in seen.iter().zip(sun).zip(sky) {
-            let color = (self.color)(seen.surface.triangle).map(f64::from);
-            let falls = sum([(sun, SUN), (1.0, sky)]);
-            light[seen.sample - samples.start] = [0, 1, 2].map(|channel| color[channel] * falls[channel]);
+        let visible: Vec<SampleHit> = (0..rays.len()).into_par_iter().filter_map(visible).collect();
+        let (sun, sky) = (self.sunlight(&visible)?, self.skylight(&visible)?);
+        for ((visible, sun), sky) in visible.iter().zip(sun).zip(sky) {
+            let color = (self.color)(visible.surface.triangle).map(f64::from);
+            let received = sum([(sun, SUN), (1.0, sky)]);
+            light[visible.sample - samples.start] =
+                [0, 1, 2].map(|channel| color[channel] * received[channel]);
         }
         Ok(light)
     }
 
-    /// The ray of a sample.
+    /// Returns the camera ray of a sample.
     fn ray(&self, sample: usize) -> Ray {
         let per_pixel = self.options.samples as usize;
         let (pixel, i) = (sample / per_pixel, sample % per_pixel);
         let width = self.options.width as usize;
-        let within = Spread::CENTERED.place(i as u32);
+        let within = R2Sequence::CENTERED.point(i as u32);
         self.view.ray([(pixel % width) as f64 + within[0], (pixel / width) as f64 + within[1]])
     }
 
-    /// How much of the sun falls on each place.
-    fn sun_on(&mut self, seen: &[Seen]) -> Result<Vec<f64>> {
-        let mut falls: Vec<f64> =
-            seen.par_iter().map(|seen| dot(seen.surface.normal, self.light).max(0.0)).collect();
+    /// Returns the fraction of sunlight at each surface point.
+    fn sunlight(&mut self, visible: &[SampleHit]) -> Result<Vec<f64>> {
+        let mut received: Vec<f64> =
+            visible.par_iter().map(|visible| dot(visible.surface.normal, self.light).max(0.0)).collect();
         if self.options.shadows {
-            let facing: Vec<usize> = (0..seen.len()).filter(|&i| falls[i] > 0.0).collect();
-            let ray = |&i: &usize| seen[i].surface.ray(self.light, self.off, f32::INFINITY);
-            let is_hidden = self.are_hidden(&facing.par_iter().map(ray).collect::<Vec<_>>())?;
-            let hidden = facing.iter().zip(is_hidden).filter(|&(_, is_hidden)| is_hidden);
-            hidden.for_each(|(&i, _)| falls[i] = 0.0);
+            let facing: Vec<usize> = (0..visible.len()).filter(|&i| received[i] > 0.0).collect();
+            let ray = |&i: &usize| visible[i].surface.ray(self.light, self.ray_offset, f32::INFINITY);
+            let is_occluded = self.are_occluded(&facing.par_iter().map(ray).collect::<Vec<_>>())?;
+            let hidden = facing.iter().zip(is_occluded).filter(|&(_, is_occluded)| is_occluded);
+            hidden.for_each(|(&i, _)| received[i] = 0.0);
         }
-        Ok(falls)
+        Ok(received)
     }
 
-    /// The light of the sky on each place, as far as things near by do not hide it.
-    fn sky_on(&mut self, seen: &[Seen]) -> Result<Vec<V3>> {
-        let (up, per_place) = (self.view.up(), self.options.occlusion_rays as usize);
-        if per_place == 0 {
-            return Ok(seen.par_iter().map(|seen| sky(up, seen.surface.normal)).collect());
+    /// Returns the light of the sky at each surface point, without directions that nearby triangles occlude.
+    fn skylight(&mut self, visible: &[SampleHit]) -> Result<Vec<V3>> {
+        let (up, per_point) = (self.view.up(), self.options.occlusion_rays as usize);
+        if per_point == 0 {
+            return Ok(visible.par_iter().map(|visible| sky(up, visible.surface.normal)).collect());
         }
-        let mut falls = Vec::with_capacity(seen.len());
-        for places in seen.chunks(MAX_RAYS / per_place) {
-            let ray = |i: usize| self.occlusion_ray(&places[i / per_place], i % per_place);
-            let rays: Vec<Ray> = (0..places.len() * per_place).into_par_iter().map(ray).collect();
-            let is_hidden = self.are_hidden(&rays)?;
-            let fall = |(rays, is_hidden): (&[Ray], &[bool])| {
-                let open = rays.iter().zip(is_hidden).filter(|&(_, &is_hidden)| !is_hidden);
+        let mut received = Vec::with_capacity(visible.len());
+        for points in visible.chunks(MAX_RAYS / per_point) {
+            let ray = |i: usize| self.occlusion_ray(&points[i / per_point], i % per_point);
+            let rays: Vec<Ray> = (0..points.len() * per_point).into_par_iter().map(ray).collect();
+            let is_occluded = self.are_occluded(&rays)?;
+            let open_sky = |(rays, is_occluded): (&[Ray], &[bool])| {
+                let open = rays.iter().zip(is_occluded).filter(|&(_, &is_occluded)| !is_occluded);
                 let light = open.map(|(ray, _)| sky(up, ray.direction.map(f64::from)));
-                light.fold([0.0; 3], |all, one| sum([(1.0, all), (1.0 / per_place as f64, one)]))
+                light.fold([0.0; 3], |all, one| sum([(1.0, all), (1.0 / per_point as f64, one)]))
             };
-            falls.par_extend(rays.par_chunks(per_place).zip(is_hidden.par_chunks(per_place)).map(fall));
+            received
+                .par_extend(rays.par_chunks(per_point).zip(is_occluded.par_chunks(per_point)).map(open_sky));
         }
-        Ok(falls)
+        Ok(received)
     }
 
-    /// One of the rays from a place that look for the sky. The samples of a pixel share one sequence of directions.
-    fn occlusion_ray(&self, seen: &Seen, i: usize) -> Ray {
+    /// Returns an occlusion ray of a surface point. The samples of a pixel share one sequence of directions.
+    fn occlusion_ray(&self, hit: &SampleHit, i: usize) -> Ray {
         let per_pixel = self.options.samples as usize;
-        let (pixel, sample) = (seen.sample / per_pixel, seen.sample % per_pixel);
-        let spread = Spread::of(self.options.seed, pixel as u64);
-        let place = spread.place((sample * self.options.occlusion_rays as usize + i) as u32);
-        seen.surface.ray(around(seen.surface.normal, place), self.off, self.reach)
+        let (pixel, sample) = (hit.sample / per_pixel, hit.sample % per_pixel);
+        let sequence = R2Sequence::of(self.options.seed, pixel as u64);
+        let point = sequence.point((sample * self.options.occlusion_rays as usize + i) as u32);
+        hit.surface.ray(cosine_direction(hit.surface.normal, point), self.ray_offset, self.reach)
     }
 
-    fn are_hidden(&mut self, rays: &[Ray]) -> Result<Vec<bool>> {
+    fn are_occluded(&mut self, rays: &[Ray]) -> Result<Vec<bool>> {
         self.num_rays += rays.len() as u64;
         self.tree.any_hits(rays)
     }

@@ -1,25 +1,26 @@
-//! What rays hit.
+//! Hits of rays, in host and in device memory.
 
+use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use crate::memory;
 pub use kauri_kernels::sah::triangle::Hit;
 
-/// Hits, an array for each of their parts.
+/// Hits as a structure of arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Hits {
-    /// The triangles; [`Hit::NO_TRIANGLE`] where there is none.
+    /// Triangle ids; [`Hit::NO_TRIANGLE`] for rays without a hit.
     pub triangles: Vec<u32>,
-    /// How far the rays go, in their directions; infinite where they hit nothing.
+    /// Parameters of the hit points on the rays; infinite for rays without a hit.
     pub t: Vec<f32>,
-    /// How much of the second corner is in the place: `(1 - u - v) * a + u * b + v * c`.
+    /// Barycentric weights of the second corners: a hit point is `(1 - u - v) * a + u * b + v * c`.
     pub u: Vec<f32>,
-    /// How much of the third.
+    /// Barycentric weights of the third corners.
     pub v: Vec<f32>,
 }
 
 impl Hits {
-    /// No hits, with room for some.
+    /// Allocates memory for hits.
     pub(super) fn with_capacity(len: usize) -> Result<Self> {
         let part = || memory::vec_with_capacity(len, "hits of rays");
         let triangles = memory::vec_with_capacity(len, "hits of rays")?;
@@ -49,26 +50,26 @@ impl Hits {
         self.triangles.len()
     }
 
-    /// True if there are none.
+    /// True if there are no hits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A hit.
+    /// Returns a hit.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If `i` is out of range.
     pub fn get(&self, i: usize) -> Hit {
         Hit { triangle: self.triangles[i], t: self.t[i], u: self.u[i], v: self.v[i] }
     }
 
-    /// The hits in their order.
+    /// Iterates over the hits.
     pub fn iter(&self) -> impl Iterator<Item = Hit> + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 }
 
-/// All hits of rays, a row a ray, one behind the other.
+/// All hits of rays, one row per ray (CSR).
 #[derive(Clone, Debug, PartialEq)]
 pub struct HitRows {
     pub(super) offsets: Vec<u64>,
@@ -76,14 +77,14 @@ pub struct HitRows {
 }
 
 impl HitRows {
-    /// No rows, with room for the offsets of some.
+    /// Allocates memory for the offsets of rows.
     pub(super) fn with_capacity(num_rows: usize) -> Result<Self> {
         let mut offsets = memory::vec_with_capacity(num_rows + 1, "hits of rays")?;
         offsets.push(0);
         Ok(Self { offsets, hits: Hits::default() })
     }
 
-    /// Adds a row, for which there is room.
+    /// Appends a row. Memory for its offset must be reserved.
     pub(super) fn push(&mut self, row: &[Hit]) -> Result<()> {
         self.hits.extend(row)?;
         self.offsets.push(self.hits.len() as u64);
@@ -100,7 +101,7 @@ impl HitRows {
         self.len() == 0
     }
 
-    /// Where each row begins in [`hits`](Self::hits), and where the last ends: one more than rows.
+    /// The start of each row in [`hits`](Self::hits), and the end of the last row.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
@@ -110,12 +111,58 @@ impl HitRows {
         &self.hits
     }
 
-    /// The hits of a ray, from the first on; of several in one place that of the smallest triangle comes first.
+    /// Returns the hits of a ray, sorted by `t` and triangle id.
     ///
     /// # Panics
-    /// If there is no such ray.
+    /// If `ray` is out of range.
     pub fn row(&self, ray: usize) -> impl Iterator<Item = Hit> + '_ {
         let (begin, end) = (self.offsets[ray] as usize, self.offsets[ray + 1] as usize);
         (begin..end).map(|i| self.hits.get(i))
+    }
+}
+
+/// Hits in device memory as a structure of arrays, like [`Hits`].
+#[derive(Debug)]
+pub struct DeviceHits {
+    /// Triangle ids; [`Hit::NO_TRIANGLE`] for rays without a hit.
+    pub triangles: Buffer<u32>,
+    /// Parameters of the hit points on the rays; infinite for rays without a hit.
+    pub t: Buffer<f32>,
+    /// Barycentric weights of the second corners.
+    pub u: Buffer<f32>,
+    /// Barycentric weights of the third corners.
+    pub v: Buffer<f32>,
+}
+
+impl DeviceHits {
+    /// Allocates memory for the hits of `len` rays, 16 bytes each, with undefined contents.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or the driver's.
+    pub fn uninitialized(gpu: &Gpu, len: usize) -> Result<Self> {
+        let part = || Buffer::uninitialized(gpu, len, "hits of rays");
+        let triangles = Buffer::uninitialized(gpu, len, "hits of rays")?;
+        Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
+    }
+
+    /// Copies the hits to host memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or the driver's.
+    pub fn to_host(&self, stream: &Stream) -> Result<Hits> {
+        Ok(Hits {
+            triangles: self.triangles.to_vec(stream)?,
+            t: self.t.to_vec(stream)?,
+            u: self.u.to_vec(stream)?,
+            v: self.v.to_vec(stream)?,
+        })
+    }
+
+    /// Checks devices, and that there is one element per ray.
+    pub(super) fn check(&self, stream: &Stream, num_rays: usize) -> Result<()> {
+        self.triangles.check(stream, "hits of rays", num_rays)?;
+        [&self.t, &self.u, &self.v]
+            .into_iter()
+            .try_for_each(|part| part.check(stream, "hits of rays", num_rays))
     }
 }

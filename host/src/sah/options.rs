@@ -1,40 +1,41 @@
-//! How trees are built, and how rays go through them.
+//! Options of builds and of ray queries.
 
 use crate::error::{Error, Result};
 
-/// How a tree is built.
+/// Options of a build.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SahOptions {
-    /// How much time a build may take for a better tree.
+    /// Quality of the tree, against build time.
     pub quality: Quality,
-    /// What a step through a node costs, in tests of a triangle: Zhou's C_ts. Not negative; 1 by default.
+    /// Cost of a traversal step, in intersection tests: Zhou's C_ts. Not negative; 1 by default.
     pub step_cost: f32,
-    /// Empty space at a side of a large node is cut off if it is longer than this fraction of the node: 0.25 by default; none is from 1 on.
+    /// Empty space at a side of a large node is cut off if it is more than this fraction of the node's extent. 0.25 by
+    /// default; from 1 on nothing is cut off.
     pub empty_space: f32,
-    /// Whether a triangle that a plane cuts has on each side the box of its part there, so that fewer leaves have it: the tree is better, and takes
-    /// longer. False by default.
+    /// Whether triangles are clipped at split planes, so that fewer leaves refer to them. The tree is better, and the build
+    /// takes longer. False by default.
     pub clip: bool,
-    /// How a GPU does it, to compare.
+    /// Variants of the GPU's stages.
     #[doc(hidden)]
     pub stages: StagesOptions,
 }
 
-/// Ways through the stages of a GPU's build, to compare; the tree is the same.
+/// Variants of the stages of a GPU build, for comparison. The tree does not depend on them.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StagesOptions {
-    /// Triangles find their places by segmented scans of what chunks count, not by atomics.
+    /// Partition references by segmented scans of the chunks' counts instead of atomics.
     pub sort_by_scans: bool,
-    /// Boxes of nodes are made by segmented reductions of those of chunks, not by atomics.
+    /// Compute the boxes of nodes by segmented reductions of the chunks' boxes instead of atomics.
     pub boxes_by_reductions: bool,
-    /// Blocks put values together in shared memory, not from lane to lane.
+    /// Exchange values of a block through shared memory instead of shuffles.
     pub by_shared_memory: bool,
-    /// Small nodes split level by level with masks in device memory, as in the paper, not a root at a time in shared memory.
+    /// Split small nodes level by level with masks in device memory, as in the paper, instead of one warp per root.
     pub small_by_levels: bool,
-    /// There candidates are records of 20 bytes, not an array of planes and one of masks.
+    /// Store the candidates of that variant as records of 20 bytes instead of separate arrays.
     pub records: bool,
-    /// Most bytes of these candidates at a time.
+    /// Maximum bytes of these candidates at a time.
     pub candidate_bytes: usize,
 }
 
@@ -51,14 +52,14 @@ impl Default for StagesOptions {
     }
 }
 
-/// How good a tree is, and how long it takes.
+/// Quality of a tree, against build time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quality {
-    /// Large nodes split in the middle, small ones where it costs least: for trees that are built anew for every frame.
+    /// Large nodes split in the middle, small nodes at the cheapest plane: for trees that are rebuilt for every frame.
     #[default]
     Fast,
-    /// Every node splits where it costs least. Built by the CPU, for a GPU too.
+    /// Every node splits at the cheapest plane. The CPU builds the tree, also for a GPU.
     Exact,
 }
 
@@ -75,25 +76,25 @@ impl Default for SahOptions {
 }
 
 impl SahOptions {
-    /// With this quality.
+    /// Sets the quality.
     pub fn quality(mut self, quality: Quality) -> Self {
         self.quality = quality;
         self
     }
 
-    /// With a step that costs so much.
+    /// Sets the cost of a step.
     pub fn step_cost(mut self, step_cost: f32) -> Self {
         self.step_cost = step_cost;
         self
     }
 
-    /// With empty space cut off from this fraction on.
+    /// Sets the fraction of empty space that is cut off.
     pub fn empty_space(mut self, empty_space: f32) -> Self {
         self.empty_space = empty_space;
         self
     }
 
-    /// With boxes of parts of triangles.
+    /// Sets whether triangles are clipped.
     pub fn clip(mut self, clip: bool) -> Self {
         self.clip = clip;
         self
@@ -108,15 +109,16 @@ impl SahOptions {
     }
 }
 
-/// How rays go through a tree: hits are the same.
+/// Options of ray queries. Hits do not depend on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RayOptions {
-    /// Whether a GPU takes them in the order of where they begin and where they go, which it finds out first. That is faster for rays that lie in no order
-    /// and go deep into a tree, as from anywhere to anywhere, and for shadows; rays of a picture, and short ones from places that follow each
-    /// other, are in a good order as they are. False by default; a CPU takes rays as they come.
+    /// Whether a GPU sorts rays by origin and direction before it traces them. That is faster for incoherent rays that go
+    /// deep into a tree, and for shadow rays. The rays of a picture, and short rays from neighboring points, are coherent as
+    /// they are. False by default; the CPU does not sort.
     pub sorted: bool,
-    /// Entries of the short stack of a ray: 0, or 4 by default. On overflow, traversal restarts from the root. The CPU has 32 entries in place of 4.
+    /// Entries of the short stack of a ray: 0 or 4; 4 by default. On overflow, traversal restarts from the root. The CPU
+    /// uses 32 entries instead of 4.
     pub stack: u32,
 }
 
@@ -127,13 +129,13 @@ impl Default for RayOptions {
 }
 
 impl RayOptions {
-    /// With rays in another order, or not.
+    /// Sets whether rays are sorted.
     pub fn sorted(mut self, sorted: bool) -> Self {
         self.sorted = sorted;
         self
     }
 
-    /// With a short stack of this many entries.
+    /// Sets the number of stack entries.
     pub fn stack(mut self, entries: u32) -> Self {
         self.stack = entries;
         self

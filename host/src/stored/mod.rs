@@ -205,12 +205,12 @@ fn opened<I: Stored>(device: &Device, open: impl FnOnce() -> Result<IndexFile>) 
 /// differ: the checks beyond the points, the memory that loading takes beyond the file, and an example.
 macro_rules! files_of_index {
     (
-        $Index:ident<P: $Points:path>;
+        $Index:ident<P: $Points:path $(, const $D:ident: usize)?>;
         checks: $checks:literal;
         memory: $memory:literal;
         $(example: $example:literal;)?
     ) => {
-        impl<P: $Points> $Index<P> {
+        impl<P: $Points $(, const $D: usize)?> $Index<P $(, $D)?> {
             /// Writes the index to a file. [`load`](Self::load) and [`map`](Self::map) read it on any device.
             ///
             /// The file has the same bytes whichever device built the index; the [format] is documented. It is written

@@ -97,10 +97,12 @@ impl<C: Coord> Points<'_, C> {
 }
 
 /// Memory for points, or for their ids alone.
-#[derive(Clone, Copy)]
-struct PointsMut<'a, C> {
-    coords: SliceMut<'a, C>,
-    ids: SliceMut<'a, u32>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct PointsMut<'a, C> {
+    /// The coordinates of one point after another; empty for ids alone.
+    pub coords: SliceMut<'a, C>,
+    /// The ids of the points.
+    pub ids: SliceMut<'a, u32>,
 }
 
 impl<C: Coord> PointsMut<'_, C> {
@@ -118,6 +120,59 @@ impl<C: Coord> PointsMut<'_, C> {
     }
 }
 
+/// The runs of one level at one stage: what its kernels share.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct LevelRuns<'a, C> {
+    /// The coordinates, in the order of the points, or in the order of ids if `by_id`.
+    pub coords: Slice<'a, C>,
+    /// The ids of the points; empty if the point at position `i` has id `i`.
+    pub ids: Slice<'a, u32>,
+    /// 1 if only ids are moved, otherwise 0.
+    pub by_id: u32,
+    /// Number of dimensions.
+    pub dims: u32,
+    /// The split axis of each node.
+    pub axes: Slice<'a, u8>,
+    /// The first node of the level.
+    pub first_node: u32,
+    /// Number of the stage.
+    pub stage: u32,
+    /// The positions of the points inside the brackets of the stage before, `capacity` per run.
+    pub positions: Slice<'a, u32>,
+    /// Number of positions that a run can store.
+    pub capacity: u32,
+}
+
+impl<'a, C: Coord> LevelRuns<'a, C> {
+    #[inline(always)]
+    fn points(&self) -> Points<'a, C> {
+        Points { coords: self.coords, ids: self.ids, dims: self.dims as usize, by_id: self.by_id != 0 }
+    }
+
+    /// Returns run `i` of the level.
+    #[inline(always)]
+    fn run(&self, i: u32) -> Run {
+        Run::of(self.first_node + i, (self.coords.len() / self.dims as usize) as u32)
+    }
+
+    #[inline(always)]
+    unsafe fn axis(&self, run: Run) -> usize {
+        self.axes.load(run.node as usize) as usize
+    }
+
+    /// Returns the points of run `i` that are not split yet. `counts` are the counters of all runs.
+    #[inline(always)]
+    unsafe fn remaining(&self, run: Run, i: usize, counts: Slice<'_, u32>) -> Remaining<'a> {
+        if self.stage == 0 {
+            return Remaining { positions: self.positions, begin: run.begin, len: run.len };
+        }
+        let inside = counts.load(i * COUNTS + INSIDE + self.stage as usize - 1);
+        let len = if inside < self.capacity { inside } else { self.capacity };
+        let positions = self.positions.part(i * self.capacity as usize, len as usize);
+        Remaining { positions, begin: 0, len }
+    }
+}
+
 /// The points of a run that are not split yet: all points, or those inside the bracket of the stage before.
 #[derive(Clone, Copy)]
 struct Remaining<'a> {
@@ -127,25 +182,7 @@ struct Remaining<'a> {
     len: u32,
 }
 
-impl<'a> Remaining<'a> {
-    /// Returns the remaining points of run `i` of its level before a stage. Each run has a list of `capacity` positions.
-    #[inline(always)]
-    unsafe fn new(
-        run: Run,
-        i: usize,
-        positions: Slice<'a, u32>,
-        counts: Slice<'_, u32>,
-        stage: u32,
-        capacity: u32,
-    ) -> Self {
-        if stage == 0 {
-            return Self { positions, begin: run.begin, len: run.len };
-        }
-        let inside = counts.load(i * COUNTS + INSIDE + stage as usize - 1);
-        let len = if inside < capacity { inside } else { capacity };
-        Self { positions: positions.part(i * capacity as usize, len as usize), begin: 0, len }
-    }
-
+impl Remaining<'_> {
     /// Returns the position of remaining point `i`.
     #[inline(always)]
     unsafe fn position(&self, i: u32) -> usize {

@@ -1,7 +1,11 @@
-//! Keys of points: the ways to their units.
+//! Sort keys of points.
 //!
-//! Trees are built in rounds of some levels each. A round has roots, which are nodes with too many points (in the first round the root of
-//! the tree), and the points of these. A key is the number of the root that a point is in, then its [code](Frame::code) from there.
+//! A tree is built in rounds of several levels. The roots of a round are nodes with too many points; the first round has one, the root of
+//! the tree. The key of a point consists of the index of its root and its [code](Frame::code) below that root.
+
+pub mod children;
+pub mod order;
+pub mod splits;
 
 use super::frame::Frame;
 use crate::policy::PER_ITEM_THREADS;
@@ -10,7 +14,7 @@ use crate::thread::point::load_point;
 use crate::thread::search::partition_point;
 use cuda_std::prelude::*;
 
-/// Writes the keys of the first round, where there is one root, and ids; a thread a point.
+/// Writes the keys and ids of the points in the first round, whose only root has index 0. One thread per point.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_codes<C: Coord, const D: usize>(
@@ -31,31 +35,32 @@ pub unsafe fn quadtree_codes<C: Coord, const D: usize>(
 /// The roots of a round.
 #[derive(Clone, Copy)]
 pub(super) struct Roots<'a> {
-    /// Where the points of each begin among all points.
+    /// The first point of each root in tree order.
     pub(super) starts: Slice<'a, u32>,
-    /// Where they begin among the points of the round, and the number of these.
+    /// The offset of each root's points among the points of the round.
     pub(super) offsets: Slice<'a, u64>,
 }
 
 impl Roots<'_> {
-    /// The root of a place among the points of the round.
+    /// Returns the index of the root of point `i` of the round.
     #[inline(always)]
-    unsafe fn root(&self, at: usize) -> usize {
-        // Of the warp's first place all lanes look at the same offsets; and each root has two points or more.
-        let begins = |place: usize| move |root| self.offsets.load(root) as usize <= place;
-        let first = partition_point(1, self.starts.len(), begins(at & !31));
+    unsafe fn root(&self, i: usize) -> usize {
+        // The search for the warp's first point loads the same offsets in all lanes. At most 16 roots begin among the warp's other
+        // points, since each root has at least two points.
+        let begins_by = |i: usize| move |root| self.offsets.load(root) as usize <= i;
+        let first = partition_point(1, self.starts.len(), begins_by(i & !31));
         let end = if first + 16 < self.starts.len() { first + 16 } else { self.starts.len() };
-        partition_point(first, end, begins(at)) - 1
+        partition_point(first, end, begins_by(i)) - 1
     }
 
-    /// The place among all points of a place among those of the round, which are of this root.
+    /// Returns the index in tree order of point `i` of the round, which belongs to this root.
     #[inline(always)]
-    pub(super) unsafe fn place(&self, root: usize, at: usize) -> u32 {
-        (at as u32).wrapping_sub(self.offsets.load(root) as u32).wrapping_add(self.starts.load(root))
+    pub(super) unsafe fn tree_index(&self, root: usize, i: usize) -> u32 {
+        (i as u32).wrapping_sub(self.offsets.load(root) as u32).wrapping_add(self.starts.load(root))
     }
 }
 
-/// Writes the keys of a later round, from level `level` on, and ids; a thread a point of the round.
+/// Writes the keys and ids of the points of a later round, from level `level` on. One thread per point of the round.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
@@ -69,20 +74,20 @@ pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
     keys: SliceMut<u64>,
     round_ids: SliceMut<u32>,
 ) {
-    let at = thread::index_1d_u64() as usize;
-    if at < keys.len() {
+    let i = thread::index_1d_u64() as usize;
+    if i < keys.len() {
         let (frame, roots) = (Frame::<D>::load(frame), Roots { starts, offsets });
-        let root = roots.root(at);
-        let id = ids.load(roots.place(root, at) as usize);
+        let root = roots.root(i);
+        let id = ids.load(roots.tree_index(root, i) as usize);
         let unit = frame.unit(load_point::<C, D>(coords, id as usize, D));
         let code = frame.long_code(unit, level, num_levels);
-        keys.store(at, (root as u64) << (num_levels * D as u32) | code);
-        round_ids.store(at, id);
+        keys.store(i, (root as u64) << (num_levels * D as u32) | code);
+        round_ids.store(i, id);
     }
 }
 
-/// Puts the ids of a later round, which have been sorted, where the points of their roots are; a thread an id. Keys have `code_bits`
-/// bits of codes.
+/// Writes the sorted ids of a later round to their root's range in tree order. One thread per id. The low `code_bits` bits of a key are its
+/// code.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
 pub unsafe fn quadtree_place(
     keys: Slice<u64>,
@@ -92,9 +97,9 @@ pub unsafe fn quadtree_place(
     offsets: Slice<u64>,
     ids: SliceMut<u32>,
 ) {
-    let at = thread::index_1d_u64() as usize;
-    if at < keys.len() {
-        let root = (keys.load(at) >> code_bits) as usize;
-        ids.store(Roots { starts, offsets }.place(root, at) as usize, round_ids.load(at));
+    let i = thread::index_1d_u64() as usize;
+    if i < keys.len() {
+        let root = (keys.load(i) >> code_bits) as usize;
+        ids.store(Roots { starts, offsets }.tree_index(root, i) as usize, round_ids.load(i));
     }
 }

@@ -1,10 +1,8 @@
-//! Quadtrees and octrees: nodes cut from sorted codes, or level by level.
+//! Quadtrees and octrees: build from sorted Morton codes, build level by level, and queries.
 
-pub mod batches;
 pub mod codes;
 pub mod frame;
 pub mod levels;
 pub mod node;
-pub mod order;
 pub mod queries;
-pub mod splits;
+pub mod streamed;

@@ -1,7 +1,7 @@
-//! Queries: the leaf of a point, the leaves around a node, a sample of each node; and where other queries are in the order of points.
+//! Queries: the leaf of a point, the leaves adjacent to a node, a sample of each node, and the start bucket of nearest-neighbor queries.
 //!
-//! A walk goes through nodes in the order of depth first without a stack: the children of a node follow each other, and from the last of
-//! them the next node is found by way of its parents.
+//! The traversal is depth first and needs no stack: the children of a node have consecutive numbers, and after the last of them it returns
+//! through the parents.
 
 use super::frame::Frame;
 use super::node::Node;
@@ -12,10 +12,10 @@ use crate::thread::point::load_point;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
-/// The number of no node.
+/// Stands for no node where a node number is expected.
 pub const NO_NODE: u32 = u32::MAX;
 
-/// Writes the node that each family of children has, family after family; a thread a node.
+/// Writes the parent of each group of siblings, in the order of the groups. One thread per node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
 pub unsafe fn quadtree_parents(nodes: Slice<Bits128>, dims: u32, parents: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
@@ -27,7 +27,7 @@ pub unsafe fn quadtree_parents(nodes: Slice<Bits128>, dims: u32, parents: SliceM
     }
 }
 
-/// The number of the leaf that a unit is in, and the leaf.
+/// Returns the number of the leaf that contains a unit, and the leaf.
 #[inline(always)]
 unsafe fn leaf_of<const D: usize>(
     frame: &Frame<D>,
@@ -42,7 +42,7 @@ unsafe fn leaf_of<const D: usize>(
     (leaf, node)
 }
 
-/// Writes the leaf that each query is in, [`NO_NODE`] for one that is not in the root; a thread a query.
+/// Writes the leaf that contains each query; [`NO_NODE`] for a query outside of the root. One thread per query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
@@ -54,13 +54,13 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     let i = thread::index_1d_u64() as usize;
     if i < leaves.len() {
         let (frame, query) = (Frame::<D>::load(frame), load_point::<C, D>(queries, i, D));
-        let leaf = if frame.has(query) { leaf_of(&frame, nodes, frame.unit(query)).0 } else { NO_NODE };
+        let leaf = if frame.contains(query) { leaf_of(&frame, nodes, frame.unit(query)).0 } else { NO_NODE };
         leaves.store(i, leaf);
     }
 }
 
-/// Writes the [bucket](crate::query::buckets) that has the first point of each query's leaf, of the points in their order, and the query's
-/// number; of a query outside of the root that of the leaf next to it. A thread a query.
+/// Writes the start [bucket](crate::query::buckets) of each query, and the query's index. The start bucket has the first point of the
+/// query's leaf; a query outside of the root takes the leaf nearest to it on each axis. One thread per query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
@@ -80,83 +80,89 @@ pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
             axis += 1;
         }
         let (_, leaf) = leaf_of(&frame, nodes, unit);
-        // An empty leaf may be behind all points.
-        let place = if leaf.start < num_points { leaf.start } else { num_points - 1 };
-        buckets.store(i, Cut::left_balanced(num_points).bucket_of(place));
+        // An empty leaf may begin after the last point.
+        let point = if leaf.start < num_points { leaf.start } else { num_points - 1 };
+        buckets.store(i, Cut::left_balanced(num_points).bucket_of(point));
         numbers.store(i, i as u32);
     }
 }
 
-/// The tree.
+/// A tree with parents, for traversals.
 struct Tree<'a, const D: usize> {
     frame: Frame<D>,
     nodes: Slice<'a, Bits128>,
     cells: Slice<'a, u32>,
+    /// The parent of each group of siblings.
     parents: Slice<'a, u32>,
 }
 
 impl<const D: usize> Tree<'_, D> {
-    /// Goes to every node that `goes_into` says, and to the children of those that it does; `leaf` is called with the leaves among them.
+    /// Traverses the tree depth first, and skips the subtrees of nodes for which `enters` returns false. Calls `visit_leaf` for each leaf
+    /// that is entered.
     #[inline(always)]
-    unsafe fn walk(&self, mut goes_into: impl FnMut(u32, &Node) -> bool, mut leaf: impl FnMut(u32, &Node)) {
-        let mut at = 0;
-        while at != NO_NODE {
-            let node = Node::from_bits(self.nodes.load(at as usize));
-            if goes_into(at, &node) {
+    unsafe fn traverse(
+        &self,
+        mut enters: impl FnMut(u32, &Node) -> bool,
+        mut visit_leaf: impl FnMut(u32, &Node),
+    ) {
+        let mut number = 0;
+        while number != NO_NODE {
+            let node = Node::from_bits(self.nodes.load(number as usize));
+            if enters(number, &node) {
                 if !node.is_leaf() {
-                    at = node.first_child;
+                    number = node.first_child;
                     continue;
                 }
-                leaf(at, &node);
+                visit_leaf(number, &node);
             }
-            at = self.next(at);
+            number = self.next_after(number);
         }
     }
 
-    /// The first and the last unit of a node's cell on each axis.
+    /// Returns the first and the last unit of a node's cell on each axis.
     #[inline(always)]
-    unsafe fn units(&self, at: u32, node: &Node) -> [[i64; D]; 2] {
+    unsafe fn units(&self, number: u32, node: &Node) -> [[i64; D]; 2] {
         let (mut ends, more, mut axis) = ([[0; D]; 2], (1 << (self.frame.levels - node.level)) - 1, 0);
         while axis < D {
-            ends[0][axis] = self.cells.load(at as usize * D + axis).into();
+            ends[0][axis] = self.cells.load(number as usize * D + axis).into();
             ends[1][axis] = ends[0][axis] + more;
             axis += 1;
         }
         ends
     }
 
-    /// Calls `take` with the leaves outside of a node's cell that touch it, be it with a corner.
+    /// Calls `visit` for each leaf outside of a node's cell that touches it, even at a corner only.
     #[inline(always)]
-    unsafe fn each_around(&self, of: u32, mut take: impl FnMut(u32)) {
-        let [first, last] = self.units(of, &Node::from_bits(self.nodes.load(of as usize)));
-        self.walk(
-            |at, node| {
-                let ([from, to], mut touches, mut axis) = (self.units(at, node), true, 0);
+    unsafe fn for_each_adjacent_leaf(&self, target: u32, mut visit: impl FnMut(u32)) {
+        let [first, last] = self.units(target, &Node::from_bits(self.nodes.load(target as usize)));
+        self.traverse(
+            |number, node| {
+                let ([from, to], mut touches, mut axis) = (self.units(number, node), true, 0);
                 while axis < D {
                     touches &= from[axis] <= last[axis] + 1 && to[axis] + 1 >= first[axis];
                     axis += 1;
                 }
-                touches && at != of
+                touches && number != target
             },
-            |at, _| take(at),
+            |number, _| visit(number),
         );
     }
 
-    /// The node behind all below a node.
+    /// Returns the node that follows a node's subtree in depth-first order.
     #[inline(always)]
-    unsafe fn next(&self, mut at: u32) -> u32 {
-        while at != 0 {
-            let of_family = (at - 1) & ((1 << D) - 1);
-            if of_family + 1 < 1 << D {
-                return at + 1;
+    unsafe fn next_after(&self, mut number: u32) -> u32 {
+        while number != 0 {
+            let child = (number - 1) & ((1 << D) - 1);
+            if child + 1 < 1 << D {
+                return number + 1;
             }
-            at = self.parents.load(((at - 1) >> D) as usize);
+            number = self.parents.load(((number - 1) >> D) as usize);
         }
         NO_NODE
     }
 }
 
-/// Writes how many leaves there are around each node; a thread a node.
+/// Counts the leaves adjacent to each node. One thread per node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_count_around<const D: usize>(
@@ -171,12 +177,12 @@ pub unsafe fn quadtree_count_around<const D: usize>(
     if i < counts.len() {
         let tree = Tree::<D> { frame: Frame::load(frame), nodes, cells, parents };
         let mut count = 0;
-        tree.each_around(of.load(i), |_| count += 1);
+        tree.for_each_adjacent_leaf(of.load(i), |_| count += 1);
         counts.store(i, count);
     }
 }
 
-/// Writes the leaves around each node in the order of depth first, from the node's offset on; a thread a node.
+/// Writes the leaves adjacent to each node in depth-first order, from the node's offset on. One thread per node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_emit_around<const D: usize>(
@@ -192,16 +198,19 @@ pub unsafe fn quadtree_emit_around<const D: usize>(
     if i + 1 < offsets.len() {
         let tree = Tree::<D> { frame: Frame::load(frame), nodes, cells, parents };
         let mut to = offsets.load(i) as usize;
-        tree.each_around(of.load(i), |leaf| {
+        tree.for_each_adjacent_leaf(of.load(i), |leaf| {
             found.store(to, leaf);
             to += 1;
         });
     }
 }
 
-/// Writes the sample of each node of a level, from node `first` on: of a leaf the point that is nearest to the middle of its cell, or its
-/// first point if it has more than `most`, which are all in one unit; of another node of its children's samples the one that is nearest to
-/// its own. Of equally near ones the first, by its place; [`NO_NODE`] where there is no point. A thread a node.
+/// Writes the sample of each node of a level, from node `first` on, as an index in tree order; [`NO_NODE`] for a node without points. One
+/// thread per node.
+///
+/// The sample of a leaf is the point nearest to the center of its cell, or its first point if it has more than `most` points, which then
+/// share one unit. The sample of an inner node is the sample of a child that is nearest to its own center. A tie goes to the first in
+/// tree order.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
@@ -214,20 +223,20 @@ pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
     end: u32,
     samples: SliceMut<u32>,
 ) {
-    let at = u64::from(first) + thread::index_1d_u64();
-    if at < end.into() {
-        let (frame, node) = (Frame::<D>::load(frame), Node::from_bits(nodes.load(at as usize)));
-        let (mut middle, mut axis) = ([0.0; D], 0);
+    let number = u64::from(first) + thread::index_1d_u64();
+    if number < end.into() {
+        let (frame, node) = (Frame::<D>::load(frame), Node::from_bits(nodes.load(number as usize)));
+        let (mut center, mut axis) = ([0.0; D], 0);
         while axis < D {
             let half = 0.5 * (1_u64 << (frame.levels - node.level)) as f64;
-            middle[axis] = f64::from(cells.load(at as usize * D + axis)) + half;
+            center[axis] = f64::from(cells.load(number as usize * D + axis)) + half;
             axis += 1;
         }
         let (mut best, mut best_distance) = (NO_NODE, f64::INFINITY);
-        let mut look = |place: u32| {
-            let distance = frame.units_from(load_point::<C, D>(coords, place as usize, D), middle);
+        let mut consider = |candidate: u32| {
+            let distance = frame.dist2_in_units(load_point::<C, D>(coords, candidate as usize, D), center);
             if distance < best_distance {
-                (best, best_distance) = (place, distance);
+                (best, best_distance) = (candidate, distance);
             }
         };
         if !node.is_leaf() {
@@ -235,19 +244,19 @@ pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
             while child < 1 << D {
                 let sample = samples.load((node.first_child + child) as usize);
                 if sample != NO_NODE {
-                    look(sample);
+                    consider(sample);
                 }
                 child += 1;
             }
         } else if node.len() > most {
             best = node.start;
         } else {
-            let mut place = node.start;
-            while place < node.end {
-                look(place);
-                place += 1;
+            let mut point = node.start;
+            while point < node.end {
+                consider(point);
+                point += 1;
             }
         }
-        samples.store(at as usize, best);
+        samples.store(number as usize, best);
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures of meshes.
+//! Frames of meshes.
 
 pub mod frame;
-pub mod look;
+pub mod shading;

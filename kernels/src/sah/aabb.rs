@@ -1,22 +1,50 @@
-//! Boxes along the axes.
+//! Axis-aligned bounding boxes.
 
 use crate::plain::plain;
+use cuda_std::float::{f32_from_key, f32_to_key};
 
-/// A box: what lies from its low corner to its high one, both with it.
+/// An axis-aligned box, which includes its faces. It is empty if a low coordinate exceeds the high one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aabb {
-    /// The least coordinates.
+    /// The lowest coordinate on each axis.
     pub low: [f32; 3],
-    /// The greatest.
+    /// The highest coordinate on each axis.
     pub high: [f32; 3],
 }
 
 plain! { Aabb { [f32; 3], [f32; 3] } }
 
-/// The value of an axis. With axes that only the run knows an index would put the array into memory.
+/// A side of a split plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Coordinates up to the plane.
+    Below,
+    /// Coordinates from the plane on.
+    Above,
+}
+
+/// Number of keys of a box.
+pub const BOX_WORDS: usize = 6;
+
+/// Returns order-preserving keys: the minimum of each key over several boxes is the key of their bounding box. Keys of the
+/// high corner are inverted.
 #[inline(always)]
-pub fn of_axis<T: Copy>(values: [T; 3], axis: u32) -> T {
+pub fn to_keys(bounds: Aabb) -> [u32; BOX_WORDS] {
+    let [a, b, c, d, e, f] = bounds.to_words().map(f32_to_key);
+    [a, b, c, !d, !e, !f]
+}
+
+/// The inverse of [`to_keys`].
+#[inline(always)]
+pub fn from_keys([a, b, c, d, e, f]: [u32; BOX_WORDS]) -> Aabb {
+    Aabb::from_words([a, b, c, !d, !e, !f].map(f32_from_key))
+}
+
+/// Returns the component of an axis. Selects it by comparisons: an index that is known only at run time would move the array
+/// to local memory.
+#[inline(always)]
+pub fn component<T: Copy>(values: [T; 3], axis: u32) -> T {
     let [x, y, z] = values;
     if axis == 0 {
         x
@@ -27,9 +55,9 @@ pub fn of_axis<T: Copy>(values: [T; 3], axis: u32) -> T {
     }
 }
 
-/// The axis of the greatest value, the first one of several.
+/// Returns the axis of the largest component, the first of equal ones.
 #[inline(always)]
-pub fn greatest_axis(values: [f32; 3]) -> u32 {
+pub fn largest_axis(values: [f32; 3]) -> u32 {
     let [x, y, z] = values;
     if x >= y && x >= z {
         0
@@ -41,10 +69,10 @@ pub fn greatest_axis(values: [f32; 3]) -> u32 {
 }
 
 impl Aabb {
-    /// The box of nothing: every other one is around it.
+    /// The empty box, the neutral element of [`union`](Self::union).
     pub const EMPTY: Self = Self { low: [f32::INFINITY; 3], high: [f32::NEG_INFINITY; 3] };
 
-    /// The box of a triangle.
+    /// Returns the bounding box of a triangle.
     #[inline(always)]
     pub fn of_corners(corners: [[f32; 3]; 3]) -> Self {
         let [a, b, c] = corners;
@@ -58,48 +86,48 @@ impl Aabb {
         of
     }
 
-    /// The box around both.
+    /// Returns the bounding box of both boxes.
     #[inline(always)]
-    pub fn around(self, other: Self) -> Self {
-        let mut around = self;
+    pub fn union(self, other: Self) -> Self {
+        let mut union = self;
         let mut axis = 0;
         while axis < 3 {
-            around.low[axis] = self.low[axis].min(other.low[axis]);
-            around.high[axis] = self.high[axis].max(other.high[axis]);
+            union.low[axis] = self.low[axis].min(other.low[axis]);
+            union.high[axis] = self.high[axis].max(other.high[axis]);
             axis += 1;
         }
-        around
+        union
     }
 
-    /// What both have.
+    /// Returns the box that both boxes contain.
     #[inline(always)]
-    pub fn within(self, other: Self) -> Self {
-        let mut within = self;
+    pub fn intersection(self, other: Self) -> Self {
+        let mut intersection = self;
         let mut axis = 0;
         while axis < 3 {
-            within.low[axis] = self.low[axis].max(other.low[axis]);
-            within.high[axis] = self.high[axis].min(other.high[axis]);
+            intersection.low[axis] = self.low[axis].max(other.low[axis]);
+            intersection.high[axis] = self.high[axis].min(other.high[axis]);
             axis += 1;
         }
-        within
+        intersection
     }
 
-    /// True if there is nothing in it.
+    /// True if the box contains no point.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.low[0] > self.high[0] || self.low[1] > self.high[1] || self.low[2] > self.high[2]
     }
 
-    /// Its length on each axis.
+    /// Returns the length of each side.
     #[inline(always)]
     pub fn extents(self) -> [f32; 3] {
         let ([a, b, c], [d, e, f]) = (self.low, self.high);
         [d - a, e - b, f - c]
     }
 
-    /// The parts below and above a plane.
+    /// Splits the box at a plane, and returns the parts below and above it.
     #[inline(always)]
-    pub fn halves(self, axis: u32, plane: f32) -> [Self; 2] {
+    pub fn split_at(self, axis: u32, plane: f32) -> [Self; 2] {
         let (mut below, mut above) = (self, self);
         let mut i = 0;
         while i < 3 {
@@ -112,14 +140,14 @@ impl Aabb {
         [below, above]
     }
 
-    /// Its six numbers, the low corner first.
+    /// Returns the six coordinates, the low corner first.
     #[inline(always)]
     pub fn to_words(self) -> [f32; 6] {
         let ([a, b, c], [d, e, f]) = (self.low, self.high);
         [a, b, c, d, e, f]
     }
 
-    /// Of those.
+    /// The inverse of [`to_words`](Self::to_words).
     #[inline(always)]
     pub fn from_words([a, b, c, d, e, f]: [f32; 6]) -> Self {
         Self { low: [a, b, c], high: [d, e, f] }

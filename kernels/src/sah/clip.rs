@@ -1,14 +1,15 @@
-//! What a plane leaves of a triangle's box.
+//! Clipping a triangle at a split plane.
 
-use super::aabb::{Aabb, of_axis};
+use super::aabb::{Aabb, Side, component};
 
-/// The part of a triangle below a plane, or above it, as a box: that of its corners there and of its edges' places in the plane, within the
-/// box that was known. It may be empty: then the triangle has nothing there, only its box had.
+/// Returns the bounding box of the part of a triangle on one side of a plane, intersected with `known`, a box that contains
+/// the part considered so far. The result is empty if only the box, not the triangle, reaches that side.
 ///
-/// Places on edges are made in `f64` and rounded away from each other, so that nothing of the triangle is lost.
+/// Intersections of edges and plane are computed in `f64` and rounded outwards, so that the box contains every point of the
+/// part.
 #[inline(always)]
-pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, is_above: bool) -> Aabb {
-    let half = known.halves(axis, plane)[is_above as usize];
+pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, side: Side) -> Aabb {
+    let half = known.split_at(axis, plane)[side as usize];
     let mut part = Aabb::EMPTY;
     let mut i = 0;
     while i < 3 {
@@ -17,43 +18,44 @@ pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, is_ab
             1 => (corners[1], corners[2]),
             _ => (corners[2], corners[0]),
         };
-        let (from, to) = (of_axis(p, axis), of_axis(q, axis));
+        let (from, to) = (component(p, axis), component(q, axis));
+        let is_above = side == Side::Above;
         if (is_above && from >= plane) || (!is_above && from <= plane) {
-            part = part.around(Aabb { low: p, high: p });
+            part = part.union(Aabb { low: p, high: p });
         }
         if (from < plane) != (to < plane) && from != to {
             let part_of_edge = (f64::from(plane) - f64::from(from)) / (f64::from(to) - f64::from(from));
-            part = part.around(place_on(p, q, part_of_edge));
+            part = part.union(place_on(p, q, part_of_edge));
         }
         i += 1;
     }
-    part.within(half)
+    part.intersection(half)
 }
 
-/// A box around a place on an edge.
+/// Returns a box that contains the point at `part` of an edge.
 #[inline(always)]
 fn place_on(p: [f32; 3], q: [f32; 3], part: f64) -> Aabb {
-    let mut around = Aabb::EMPTY;
+    let mut union = Aabb::EMPTY;
     let mut axis = 0;
     while axis < 3 {
         let (from, to) = (f64::from(p[axis]), f64::from(q[axis]));
         let at = from + (to - from) * part;
-        // More than four roundings of a `f64` may take away.
+        // More than four rounding errors of an `f64`.
         let slack = (from.abs() + to.abs()) * (f64::EPSILON * 4.0);
-        (around.low[axis], around.high[axis]) = (not_above(at - slack), not_below(at + slack));
+        (union.low[axis], union.high[axis]) = (not_above(at - slack), not_below(at + slack));
         axis += 1;
     }
-    around
+    union
 }
 
-/// A `f32` that is not greater.
+/// Rounds down to an `f32`.
 #[inline(always)]
 fn not_above(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) > x { near.next_down() } else { near }
 }
 
-/// A `f32` that is not less.
+/// Rounds up to an `f32`.
 #[inline(always)]
 fn not_below(x: f64) -> f32 {
     let near = x as f32;

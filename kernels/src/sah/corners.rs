@@ -1,27 +1,28 @@
-//! The corners of a mesh's triangles, as rays and builds read them: checked, and with the extent of the scene.
+//! The corners of a mesh's triangles in the layout of rays and builds: gathered, validated, with the extent of the scene.
 
 use super::aabb::Aabb;
-use super::chunks::{ChunkSmem, least_keys};
+use super::chunk_boxes::block_min_keys;
+use super::chunks::ChunkSmem;
 use super::extent::{EXTENT_WORDS, Extent};
-use super::large::Large;
+use super::large_nodes::LargeNode;
 use super::triangle::Corners;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Where what is known of a mesh is, in words that begin as the greatest: the extent of everything as keys, and the first corner that is wrong, as three
-/// times its triangle and which of the three it is.
-pub mod found {
-    /// One that is a vertex that is not there.
-    pub const NO_VERTEX: usize = super::EXTENT_WORDS;
-    /// One that is where no corner may be.
-    pub const NO_PLACE: usize = NO_VERTEX + 1;
-    /// Words.
-    pub const WORDS: usize = NO_PLACE + 1;
+/// Layout of the mesh summary, whose words start at the maximum: the keys of the scene's extent, then the first invalid
+/// corners. A corner is numbered `3 * triangle + corner`.
+pub mod summary {
+    /// The first corner whose vertex index is out of range.
+    pub const BAD_INDEX: usize = super::EXTENT_WORDS;
+    /// The first corner with a coordinate that is not finite or too large.
+    pub const BAD_POSITION: usize = BAD_INDEX + 1;
+    /// Number of words.
+    pub const WORDS: usize = BAD_POSITION + 1;
 }
 
-/// Writes the corners of triangles, given vertices, their boxes, their numbers if there is room for them, and what is known of all ([`found`]); a thread a
-/// triangle. Corners that are wrong are told of, and stand where a box may be made of them.
+/// Writes the corners and the bounding box of each triangle, its id unless `listed` is empty, and the [summary] of
+/// the mesh; one thread per triangle. Invalid corners are recorded in the summary and replaced by the origin.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 pub unsafe fn sah_corners(
     vertices: Slice<f32>,
@@ -36,34 +37,38 @@ pub unsafe fn sah_corners(
     if i < corners.len() {
         let corner = |k: usize| {
             let vertex = triangles.load(3 * i + k) as usize;
-            let tell = |what: usize| {
-                found.atomic_min(what, (3 * i + k) as u32, Ordering::Relaxed, Scope::Device);
+            let report = |word: usize| {
+                found.atomic_min(word, (3 * i + k) as u32, Ordering::Relaxed, Scope::Device);
                 [0.0; 3]
             };
             if vertex >= vertices.len() / 3 {
-                return tell(found::NO_VERTEX);
+                return report(summary::BAD_INDEX);
             }
             let at = |axis: usize| vertices.load(3 * vertex + axis);
             let (x, y, z) = (at(0), at(1), at(2));
-            if is_usable(x) && is_usable(y) && is_usable(z) { [x, y, z] } else { tell(found::NO_PLACE) }
+            if is_usable(x) && is_usable(y) && is_usable(z) {
+                [x, y, z]
+            } else {
+                report(summary::BAD_POSITION)
+            }
         };
-        let own = Corners::new([corner(0), corner(1), corner(2)]);
-        let bounds = Aabb::of_corners(own.places());
+        let packed = Corners::new([corner(0), corner(1), corner(2)]);
+        let bounds = Aabb::of_corners(packed.positions());
         extent = Extent::of(bounds);
-        corners.store(i, own);
+        corners.store(i, packed);
         boxes.store(i, Aabb::from_words(bounds.to_words()));
         if !listed.is_empty() {
             listed.store(i, i as u32);
         }
     }
-    let least = least_keys::<32, _>(extent.to_keys(), shared_mem::<ChunkSmem>());
+    let least = block_min_keys::<32, _>(extent.to_keys(), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < EXTENT_WORDS {
         found.atomic_min(word, least, Ordering::Relaxed, Scope::Device);
     }
 }
 
-/// True for a coordinate that is a number, and so small that areas are.
+/// True for a coordinate that is finite and small enough for areas not to overflow.
 #[inline(always)]
 fn is_usable(x: f32) -> bool {
     x.abs() <= <f32 as Coord>::LIMIT
@@ -75,17 +80,24 @@ pub unsafe fn sah_root(
     num_triangles: u32,
     found: Slice<u32>,
     extent: SliceMut<Extent>,
-    root: SliceMut<Large>,
+    root: SliceMut<LargeNode>,
 ) {
     if thread::index_1d_u64() != 0 {
         return;
     }
-    let of_all = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| found.load(i)));
-    extent.store(0, of_all);
+    let scene = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| found.load(i)));
+    extent.store(0, scene);
     if !root.is_empty() {
         root.store(
             0,
-            Large { bounds: of_all.bounds, depth: 0, tried: 0, len: num_triangles, chunk: 0, begin: 0 },
+            LargeNode {
+                bounds: scene.bounds,
+                depth: 0,
+                tried_axes: 0,
+                len: num_triangles,
+                first_chunk: 0,
+                begin_chunk: 0,
+            },
         );
     }
 }

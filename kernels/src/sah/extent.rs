@@ -1,7 +1,6 @@
 //! The extent of a scene: the bounding box of all triangles, and the longest side of one. Rays derive their error bounds from it.
 
-use super::aabb::{Aabb, greatest_axis, of_axis};
-use super::chunks::{BOX_WORDS, from_keys, to_keys};
+use super::aabb::{Aabb, BOX_WORDS, component, from_keys, largest_axis, to_keys};
 use crate::plain::plain;
 use cuda_std::float::{f32_from_key, f32_to_key};
 
@@ -21,7 +20,7 @@ plain! { Extent { Aabb, f32 } }
 pub const EXTENT_WORDS: usize = BOX_WORDS + 1;
 
 impl Extent {
-    /// The extent of no triangles, the neutral element of [`around`](Self::around).
+    /// The extent of no triangles, the neutral element of [`union`](Self::union).
     pub const EMPTY: Self = Self { bounds: Aabb::EMPTY, longest: 0.0 };
 
     /// The extent that a tree without triangles reports.
@@ -31,13 +30,13 @@ impl Extent {
     #[inline(always)]
     pub fn of(bounds: Aabb) -> Self {
         let sides = bounds.extents();
-        Self { bounds, longest: of_axis(sides, greatest_axis(sides)).max(0.0) }
+        Self { bounds, longest: component(sides, largest_axis(sides)).max(0.0) }
     }
 
     /// The extent of both sets of triangles.
     #[inline(always)]
-    pub fn around(self, other: Self) -> Self {
-        Self { bounds: self.bounds.around(other.bounds), longest: self.longest.max(other.longest) }
+    pub fn union(self, other: Self) -> Self {
+        Self { bounds: self.bounds.union(other.bounds), longest: self.longest.max(other.longest) }
     }
 
     /// Order-preserving keys: the minimum of each key over several extents is the key of their common extent.

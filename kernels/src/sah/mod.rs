@@ -1,21 +1,26 @@
-//! SAH k-d trees over triangles, and rays through them.
+//! SAH k-d trees over triangles: construction, refit and ray traversal.
 
 pub mod aabb;
+pub mod all_hits;
+pub mod candidates;
+pub mod chunk_boxes;
 pub mod chunks;
 pub mod clip;
 pub mod corners;
+pub mod cost;
 pub mod extent;
-pub mod large;
-pub mod levels;
-pub mod model;
+pub mod large_levels;
+pub mod large_nodes;
 pub mod node;
-pub mod order;
+pub mod partition;
+pub mod preorder;
 pub mod ray;
+pub mod ray_order;
 pub mod refit;
-pub mod small;
-pub mod subtrees;
+pub mod small_levels;
+pub mod small_roots;
+pub mod small_warps;
+pub mod top_nodes;
 pub mod trace;
-pub mod tree;
+pub mod traversal;
 pub mod triangle;
-pub mod walk;
-pub mod warps;

@@ -1,45 +1,45 @@
-//! A tree for triangles that have moved: planes go with the box of everything, and leaves are filled anew.
+//! Refit: split planes move with the scene's bounding box, and leaves are filled again.
 
-use super::aabb::{Aabb, of_axis};
+use super::aabb::{Aabb, component};
+use super::cost::{reaches_above, reaches_below};
 use super::extent::Extent;
-use super::model::{is_above, is_below};
 use super::node::Node;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
-/// The node with its plane as far in the new box as it was in the old one. Planes never change places: what is rounded here goes up or stays where
-/// planes do.
+/// Moves the plane of a node to the same relative position in the new box. Rounding is monotonic, so planes never change
+/// order.
 #[inline(always)]
-pub fn moved(node: Node, old: Aabb, new: Aabb) -> Node {
+pub fn refit_node(node: Node, old: Aabb, new: Aabb) -> Node {
     if node.is_leaf() {
         return node;
     }
     let axis = node.axis();
-    let (from, to) = (of_axis(old.extents(), axis), of_axis(new.extents(), axis));
+    let (from, to) = (component(old.extents(), axis), component(new.extents(), axis));
     let scale = if from > 0.0 { to / from } else { 0.0 };
-    let plane = of_axis(new.low, axis) + (node.plane() - of_axis(old.low, axis)) * scale;
-    Node::inner(axis, plane.min(of_axis(new.high, axis)), node.above())
+    let plane = component(new.low, axis) + (node.plane() - component(old.low, axis)) * scale;
+    Node::inner(axis, plane.min(component(new.high, axis)), node.above())
 }
 
-/// Finds the leaves that a triangle's box reaches into, in preorder; from the root down for each of them.
+/// Visits the leaves that a triangle's bounding box reaches, in preorder. Each leaf takes a descent from the root.
 #[inline(always)]
-pub fn each_leaf(node: impl Fn(u32) -> Node, bounds: Aabb, mut found: impl FnMut(u32)) {
-    // Of each level: 1 if nothing is left to do above the plane. The highest bit is the root's.
+pub fn each_leaf(node: impl Fn(u32) -> Node, bounds: Aabb, mut visit: impl FnMut(u32)) {
+    // One bit per level, the root's the highest: 1 if the subtree above the plane is done.
     let mut trail = 0u64;
     loop {
-        let (mut place, mut level) = (0, 1u64 << 63);
-        let mut own = node(place);
-        while !own.is_leaf() {
-            let (axis, plane) = (own.axis(), own.plane());
-            let (low, high) = (of_axis(bounds.low, axis), of_axis(bounds.high, axis));
-            let (below, above) = (is_below(low, high, plane), is_above(high, plane));
+        let (mut index, mut level) = (0, 1u64 << 63);
+        let mut current = node(index);
+        while !current.is_leaf() {
+            let (axis, plane) = (current.axis(), current.plane());
+            let (low, high) = (component(bounds.low, axis), component(bounds.high, axis));
+            let (below, above) = (reaches_below(low, high, plane), reaches_above(high, plane));
             let goes_above = above && (!below || trail & level != 0);
             trail |= if below && above { 0 } else { level };
-            place = if goes_above { own.above() } else { place + 1 };
+            index = if goes_above { current.above() } else { index + 1 };
             level >>= 1;
-            own = node(place);
+            current = node(index);
         }
-        found(place);
+        visit(index);
         let parent = level << 1;
         match trail.checked_add(parent) {
             Some(next) if parent != 0 => trail = next,
@@ -48,16 +48,16 @@ pub fn each_leaf(node: impl Fn(u32) -> Node, bounds: Aabb, mut found: impl FnMut
     }
 }
 
-/// Writes nodes with their planes where they are in the new box; a thread a node.
+/// Writes the nodes with their planes moved to the new box; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_move_planes(nodes: Slice<u64>, old: Slice<Extent>, new: Slice<Extent>, to: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
     if i < to.len() {
-        to.store(i, moved(Node(nodes.load(i)), old.load(0).bounds, new.load(0).bounds).0);
+        to.store(i, refit_node(Node(nodes.load(i)), old.load(0).bounds, new.load(0).bounds).0);
     }
 }
 
-/// Counts the triangles of each leaf; a thread a triangle. There is a count for each node.
+/// Counts the references of each leaf; one thread per triangle. `counts` has an element for each node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn sah_count_listed(nodes: Slice<u64>, boxes: Slice<Aabb>, counts: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;
@@ -72,7 +72,8 @@ pub unsafe fn sah_count_listed(nodes: Slice<u64>, boxes: Slice<Aabb>, counts: Sl
     }
 }
 
-/// Lists the triangles of each leaf from its offset on, in any order; a thread a triangle. `counts` are zeros.
+/// Writes the references of each leaf from its offset on, in nondeterministic order; one thread per triangle. `counts` must
+/// be zero.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn sah_list(
     nodes: Slice<u64>,
@@ -94,7 +95,7 @@ pub unsafe fn sah_list(
     }
 }
 
-/// Writes what leaves have, given where the triangles of each begin; a thread a node.
+/// Writes first reference and length of each leaf, given the offsets; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_fill_leaves(offsets: Slice<u64>, nodes: SliceMut<u64>) {
     let i = thread::index_1d_u64() as usize;

@@ -1,23 +1,21 @@
-//! Rays through a tree in device memory, a thread a ray.
+//! Ray queries on a tree in device memory, one thread per ray.
 
 use super::extent::Extent;
 use super::node::Node;
 use super::ray::Ray;
+use super::traversal::{HitVisitor, Scene, traverse};
 use super::triangle::{Corners, Hit};
-use super::walk::{Scene, Visitor, walk};
-use crate::policy::{PER_ITEM_THREADS, SAH_RAY_THREADS};
-use crate::thread::words::{join, split};
-use cuda_std::float::{f32_from_key, f32_to_key};
+use crate::policy::SAH_RAY_THREADS;
 use cuda_std::prelude::*;
 
-/// Keeps the hit that comes first.
-pub struct Closest {
-    /// It, so far.
+/// Finds the first hit.
+pub struct ClosestHit {
+    /// The first hit so far.
     pub hit: Hit,
 }
 
-impl Closest {
-    /// None so far.
+impl ClosestHit {
+    /// Starts without a hit.
     #[inline(always)]
     #[expect(clippy::new_without_default, reason = "there is no use for one")]
     pub const fn new() -> Self {
@@ -25,9 +23,9 @@ impl Closest {
     }
 }
 
-impl Visitor for Closest {
+impl HitVisitor for ClosestHit {
     #[inline(always)]
-    fn limit(&self) -> f32 {
+    fn t_limit(&self) -> f32 {
         self.hit.t
     }
     #[inline(always)]
@@ -38,14 +36,14 @@ impl Visitor for Closest {
     }
 }
 
-/// Looks for any hit.
-pub struct Any {
-    /// True if there was one.
+/// Finds out whether there is a hit.
+pub struct AnyHit {
+    /// True if there was a hit.
     pub is_hit: bool,
 }
 
-impl Any {
-    /// None so far.
+impl AnyHit {
+    /// Starts without a hit.
     #[inline(always)]
     #[expect(clippy::new_without_default, reason = "there is no use for one")]
     pub const fn new() -> Self {
@@ -53,9 +51,9 @@ impl Any {
     }
 }
 
-impl Visitor for Any {
+impl HitVisitor for AnyHit {
     #[inline(always)]
-    fn limit(&self) -> f32 {
+    fn t_limit(&self) -> f32 {
         if self.is_hit { f32::NEG_INFINITY } else { f32::INFINITY }
     }
     #[inline(always)]
@@ -64,67 +62,18 @@ impl Visitor for Any {
     }
 }
 
-/// Counts the hits: as often as a triangle is in leaves on the way.
-struct Count {
-    num: u32,
-}
-
-impl Visitor for Count {
-    #[inline(always)]
-    fn limit(&self) -> f32 {
-        f32::INFINITY
-    }
-    #[inline(always)]
-    unsafe fn visit(&mut self, _: Hit) {
-        self.num += 1;
-    }
-}
-
-/// Writes the hits behind each other.
-struct Write<'a> {
-    keys: SliceMut<'a, u64>,
-    weights: SliceMut<'a, u64>,
-    place: usize,
-}
-
-impl Visitor for Write<'_> {
-    #[inline(always)]
-    fn limit(&self) -> f32 {
-        f32::INFINITY
-    }
-    #[inline(always)]
-    unsafe fn visit(&mut self, hit: Hit) {
-        self.keys.store(self.place, key(hit));
-        self.weights.store(self.place, join([hit.u.to_bits(), hit.v.to_bits(), 0, 0]));
-        self.place += 1;
-    }
-}
-
-/// What the hits of a ray are sorted by: where they are, then their triangles.
-#[inline(always)]
-fn key(hit: Hit) -> u64 {
-    join([hit.triangle, f32_to_key(hit.t), 0, 0])
-}
-
-/// The hit that has a key, and these weights of corners.
-#[inline(always)]
-fn hit_of(key: u64, weights: u64) -> Hit {
-    let ([triangle, t, ..], [u, v, ..]) = (split(key), split(weights));
-    Hit { triangle, t: f32_from_key(t), u: f32::from_bits(u), v: f32::from_bits(v) }
-}
-
-/// Hits, an array for each of their parts.
+/// Hits as a structure of arrays.
 #[derive(Clone, Copy)]
-struct HitsMut<'a> {
-    triangles: SliceMut<'a, u32>,
-    t: SliceMut<'a, f32>,
-    u: SliceMut<'a, f32>,
-    v: SliceMut<'a, f32>,
+pub(super) struct HitsMut<'a> {
+    pub(super) triangles: SliceMut<'a, u32>,
+    pub(super) t: SliceMut<'a, f32>,
+    pub(super) u: SliceMut<'a, f32>,
+    pub(super) v: SliceMut<'a, f32>,
 }
 
 impl HitsMut<'_> {
     #[inline(always)]
-    unsafe fn store(&self, i: usize, hit: Hit) {
+    pub(super) unsafe fn store(&self, i: usize, hit: Hit) {
         self.triangles.store(i, hit.triangle);
         self.t.store(i, hit.t);
         self.u.store(i, hit.u);
@@ -134,14 +83,14 @@ impl HitsMut<'_> {
 
 /// A tree in device memory.
 #[derive(Clone, Copy)]
-struct Tree<'a> {
-    nodes: Slice<'a, u64>,
-    listed: Slice<'a, u32>,
-    corners: Slice<'a, Corners>,
-    extent: Slice<'a, Extent>,
+pub(super) struct DeviceTree<'a> {
+    pub(super) nodes: Slice<'a, u64>,
+    pub(super) references: Slice<'a, u32>,
+    pub(super) corners: Slice<'a, Corners>,
+    pub(super) extent: Slice<'a, Extent>,
 }
 
-impl Scene for Tree<'_> {
+impl Scene for DeviceTree<'_> {
     #[inline(always)]
     unsafe fn extent(&self) -> Extent {
         self.extent.load(0)
@@ -151,18 +100,18 @@ impl Scene for Tree<'_> {
         Node(self.nodes.load_readonly(node as usize))
     }
     #[inline(always)]
-    unsafe fn listed(&self, place: u32) -> u32 {
-        self.listed.load_readonly(place as usize)
+    unsafe fn reference(&self, index: u32) -> u32 {
+        self.references.load_readonly(index as usize)
     }
     #[inline(always)]
     unsafe fn corners(&self, triangle: u32) -> [[f32; 3]; 3] {
-        self.corners.load(triangle as usize).places()
+        self.corners.load(triangle as usize).positions()
     }
 }
 
-/// The ray that a thread has: in the order given, or that of the rays.
+/// Returns the ray of the thread: in sorted order, or in input order if `order` is empty.
 #[inline(always)]
-unsafe fn own(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
+pub(super) unsafe fn ray_of_thread(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
     let i = thread::index_1d_u64() as usize;
     if i >= rays.len() {
         None
@@ -173,7 +122,7 @@ unsafe fn own(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
     }
 }
 
-/// Writes the hit of each ray that comes first.
+/// Writes the first hit of each ray.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instances(PLACES = [0, 4])]
 pub unsafe fn sah_closest<const PLACES: usize>(
@@ -188,15 +137,15 @@ pub unsafe fn sah_closest<const PLACES: usize>(
     u: SliceMut<f32>,
     v: SliceMut<f32>,
 ) {
-    let tree = Tree { nodes, listed, corners, extent };
-    if let Some(ray) = own(rays, order) {
-        let mut closest = Closest::new();
-        walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut closest);
+    let tree = DeviceTree { nodes, references: listed, corners, extent };
+    if let Some(ray) = ray_of_thread(rays, order) {
+        let mut closest = ClosestHit::new();
+        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut closest);
         HitsMut { triangles, t, u, v }.store(ray, closest.hit);
     }
 }
 
-/// Writes 1 for each ray that hits something, 0 for the others.
+/// Writes 1 for each ray that has a hit, 0 for the others.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
 #[instances(PLACES = [0, 4])]
 pub unsafe fn sah_any<const PLACES: usize>(
@@ -208,98 +157,10 @@ pub unsafe fn sah_any<const PLACES: usize>(
     order: Slice<u32>,
     hits: SliceMut<u8>,
 ) {
-    let tree = Tree { nodes, listed, corners, extent };
-    if let Some(ray) = own(rays, order) {
-        let mut any = Any::new();
-        walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut any);
+    let tree = DeviceTree { nodes, references: listed, corners, extent };
+    if let Some(ray) = ray_of_thread(rays, order) {
+        let mut any = AnyHit::new();
+        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut any);
         hits.store(ray, any.is_hit as u8);
-    }
-}
-
-/// Writes how many hits each ray has, with those that come several times.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instances(PLACES = [0, 4])]
-pub unsafe fn sah_count_hits<const PLACES: usize>(
-    nodes: Slice<u64>,
-    listed: Slice<u32>,
-    corners: Slice<Corners>,
-    extent: Slice<Extent>,
-    rays: Slice<Ray>,
-    order: Slice<u32>,
-    counts: SliceMut<u64>,
-) {
-    let tree = Tree { nodes, listed, corners, extent };
-    if let Some(ray) = own(rays, order) {
-        let mut count = Count { num: 0 };
-        walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut count);
-        counts.store(ray, count.num.into());
-    }
-}
-
-/// Writes the hits of each ray from its offset on, as they come: keys to sort them by, and what else there is of them.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instances(PLACES = [0, 4])]
-pub unsafe fn sah_write_hits<const PLACES: usize>(
-    nodes: Slice<u64>,
-    listed: Slice<u32>,
-    corners: Slice<Corners>,
-    extent: Slice<Extent>,
-    rays: Slice<Ray>,
-    order: Slice<u32>,
-    offsets: Slice<u64>,
-    keys: SliceMut<u64>,
-    weights: SliceMut<u64>,
-) {
-    let tree = Tree { nodes, listed, corners, extent };
-    if let Some(ray) = own(rays, order) {
-        let mut write = Write { keys, weights, place: offsets.load(ray) as usize };
-        walk::<_, _, PLACES>(&tree, &rays.load(ray), &mut write);
-    }
-}
-
-/// Goes through the sorted keys of a ray's hits, and visits each hit once: the same triangle is hit in the same place.
-#[inline(always)]
-unsafe fn each_once(keys: Slice<'_, u64>, begin: usize, end: usize, mut visit: impl FnMut(usize, u64)) {
-    let (mut i, mut last) = (begin, u64::MAX);
-    while i < end {
-        let key = keys.load(i);
-        if key != last {
-            visit(i, key);
-        }
-        last = key;
-        i += 1;
-    }
-}
-
-/// Writes how many hits each ray has, of which these are the sorted keys; a thread a ray.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: SliceMut<u64>) {
-    let ray = thread::index_1d_u64() as usize;
-    if ray + 1 < offsets.len() {
-        let mut num = 0;
-        each_once(keys, offsets.load(ray) as usize, offsets.load(ray + 1) as usize, |_, _| num += 1);
-        counts.store(ray, num);
-    }
-}
-
-/// Writes the hits of each ray once, given the sorted ones, where they begin, and where they are to; a thread a ray.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_move_hits(
-    from: Slice<u64>,
-    to: Slice<u64>,
-    keys: Slice<u64>,
-    weights: Slice<u64>,
-    triangles: SliceMut<u32>,
-    t: SliceMut<f32>,
-    u: SliceMut<f32>,
-    v: SliceMut<f32>,
-) {
-    let ray = thread::index_1d_u64() as usize;
-    if ray + 1 < from.len() {
-        let (hits, mut place) = (HitsMut { triangles, t, u, v }, to.load(ray) as usize);
-        each_once(keys, from.load(ray) as usize, from.load(ray + 1) as usize, |i, key| {
-            hits.store(place, hit_of(key, weights.load(i)));
-            place += 1;
-        });
     }
 }

@@ -2,7 +2,7 @@
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::SplitRule;
-use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, QuadtreeOptions};
 use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::{Cartesian, Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::devices;
@@ -109,7 +109,7 @@ fn check<C: Scalar, const D: usize>(
 
 fn check_all<C: Scalar, const D: usize>(device: &Device)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     for (name, points) in points::<C, D>() {
         let what = format!("{name}, {D}-D {} on {device}", C::NAME);
@@ -122,7 +122,7 @@ where
         let is_first = |&id: &u32| !points[..id as usize].contains(&points[id as usize]);
         let distinct: Vec<u32> = all.iter().copied().filter(is_first).collect();
         check(&tree, &points, &distinct, &format!("{what}, balanced"));
-        let tree = Quadtree::build(device, &points, &QuadtreeOptions::default()).unwrap();
+        let tree = CellTree::build(device, &points, &QuadtreeOptions::default()).unwrap();
         tree.verify().unwrap();
         check(&tree, &points, &all, &format!("{what}, quadtree"));
     }

@@ -3,6 +3,7 @@
 use crate::build;
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{KnnIndex, KnnJoin, Scored};
+use kauri::quadtree::CartesianPoint;
 use kauri::query::{Norm, QueryOptions};
 use kauri::{
     Cartesian, Device, DistanceJoin, Error, KdTree, KdTreeOptions, Point, Quadtree, QuadtreeOptions, Result,
@@ -44,6 +45,8 @@ impl Point for Foreign {
 
 impl Cartesian for Foreign {}
 
+impl CartesianPoint<2> for Foreign {}
+
 thread_local! {
     /// What the bound of every radius is, if it is not what it should be.
     static BOUND: std::cell::Cell<Option<f64>> = const { std::cell::Cell::new(None) };
@@ -72,7 +75,7 @@ fn errors(device: &Device, wrong: &[Foreign]) -> Vec<(String, Error)> {
     add("quadtree", Quadtree::build(device, wrong, &quadtree).map(drop));
 
     let tree = Quadtree::build(device, &good, &quadtree).unwrap();
-    add("leaves", tree.leaves_of(wrong).map(drop));
+    add("leaves", tree.leaf_of(wrong).map(drop));
     fn ask(
         index: &impl SpatialIndex<Point = Foreign>,
         wrong: &[Foreign],

@@ -1,4 +1,4 @@
-//! Frames that stay on the device: nearly the pictures that are made on the host.
+//! Frames in device memory nearly equal the pictures of the host.
 
 use kauri::device::Stream;
 use kauri::mesh::{Mesh, shapes};
@@ -11,20 +11,20 @@ use kauri_tests::frames::check;
 const SIZE: [u32; 2] = [60, 40];
 
 #[test]
-fn frames_are_nearly_pictures() {
+fn frames_nearly_equal_pictures() {
     let knot = shapes::torus_knot([2, 3], 60, 8).unwrap();
     let scaled = |by: f32| {
         let vertices = knot.vertices().iter().map(|vertex| vertex.map(|x| x * by)).collect();
         Mesh::new(vertices, knot.triangles().to_vec()).unwrap()
     };
-    let (land, nothing) = (shapes::terrain(20, 3).unwrap(), shapes::soup(0, 0.1, 1).unwrap());
+    let (land, empty) = (shapes::terrain(20, 3).unwrap(), shapes::soup(0, 0.1, 1).unwrap());
     let meshes =
-        [(&knot, true), (&scaled(1e-15), true), (&scaled(1e15), true), (&land, false), (&nothing, false)];
+        [(&knot, true), (&scaled(1e-15), true), (&scaled(1e15), true), (&land, false), (&empty, false)];
     for (mesh, has_shadows) in meshes {
         for device in devices_for(mesh.len()) {
             let Some(gpu) = device.gpu() else { continue };
             let darker = check(gpu, mesh, SIZE);
-            // Some of the knot lies in its own shadow.
+            // Parts of the knot are in the shadow of others.
             assert!(
                 !has_shadows || darker > (3 * SIZE[0] * SIZE[1] / 50) as usize,
                 "{darker} bytes on {device}"
@@ -34,7 +34,7 @@ fn frames_are_nearly_pictures() {
 }
 
 #[test]
-fn frames_that_cannot_be() {
+fn invalid_frames_are_errors() {
     let mesh = shapes::grid(2, [2, 2]).unwrap();
     let camera = Camera::new([0.0, -1.0, 1.0], [0.0; 3]);
     let on_cpu = SahTree::build(&Device::cpu(), &mesh, &SahOptions::default()).unwrap();

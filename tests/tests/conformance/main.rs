@@ -30,6 +30,7 @@ mod primitives_ordered;
 mod properties;
 mod quadtree;
 mod quadtree_large;
+mod quadtree_plan;
 mod readers;
 mod refusals;
 mod sah;

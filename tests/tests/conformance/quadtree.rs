@@ -1,15 +1,17 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
-use kauri::quadtree::{Builder, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{
+    BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
+};
 use kauri::query::{Neighbors, Norm, PointMask, Queries, QueryOptions};
-use kauri::{Cartesian, Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
+use kauri::{Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
 use std::ops::ControlFlow;
 
 const SIZES: [usize; 9] = [0, 1, 2, 21, 33, 100, 1025, 3000, 5000];
 
-/// A tree as lists.
+/// The contents of a tree.
 #[derive(Debug, PartialEq)]
 struct Lists<const D: usize> {
     nodes: Vec<Node>,
@@ -18,14 +20,17 @@ struct Lists<const D: usize> {
 }
 
 impl<const D: usize> Lists<D> {
-    fn of<C: Scalar>(tree: &Quadtree<[C; D]>) -> Self {
+    fn of<C: Scalar>(tree: &CellTree<[C; D], D>) -> Self
+    where
+        [C; D]: CartesianPoint<D>,
+    {
         let nodes = tree.nodes().unwrap().into_owned();
         let cells = (0..nodes.len()).map(|i| tree.bounds(i as u32).unwrap()).collect();
         Self { nodes, cells, ids: tree.ids().unwrap().into_owned() }
     }
 }
 
-/// Cuts cells in halves that are exact, and moves ids to one or the other, until few are left.
+/// Reference build: splits cells at their exact centers and distributes ids to the children, until a cell has few points.
 fn naive<C: Scalar, const D: usize>(
     points: &[[C; D]],
     root: [[f64; D]; 2],
@@ -80,7 +85,7 @@ fn naive<C: Scalar, const D: usize>(
     lists
 }
 
-/// Levels that there are before cells are too small for an `f64`.
+/// Returns the number of levels before cells are too small for an `f64`.
 fn depth<C: Scalar, const D: usize>(points: &[[C; D]], side: f64, options: &QuadtreeOptions) -> u32 {
     let exponent = |x: f64| (x.to_bits() >> 52 & 0x7FF) as i32 - 1023;
     let largest = points.iter().flatten().map(|x| x.to_f64().abs()).fold(0.0, f64::max);
@@ -90,17 +95,19 @@ fn depth<C: Scalar, const D: usize>(points: &[[C; D]], side: f64, options: &Quad
 
 fn check<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let mut expected = None;
-    let builders = [Builder::Codes, Builder::Levels];
+    let algorithms = [BuildAlgorithm::Codes, BuildAlgorithm::Levels];
     let devices = devices_for_shape(shape, points.len());
-    for (device, builder) in devices.iter().flat_map(|device| builders.map(|builder| (device, builder))) {
-        let options = &options.clone().builder(builder);
+    for (device, algorithm) in
+        devices.iter().flat_map(|device| algorithms.map(|algorithm| (device, algorithm)))
+    {
+        let options = &options.clone().algorithm(algorithm);
         let what =
             || format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
         let tree =
-            Quadtree::build(device, points, options).unwrap_or_else(|error| panic!("{}: {error}", what()));
+            CellTree::build(device, points, options).unwrap_or_else(|error| panic!("{}: {error}", what()));
         tree.verify().unwrap_or_else(|error| panic!("{}: {error}", what()));
         let expected = expected.get_or_insert_with(|| {
             let root = tree.bounds(0).unwrap();
@@ -111,15 +118,15 @@ where
         let coords: Vec<C> = lists.ids.iter().flat_map(|&id| points[id as usize]).collect();
         assert!(*tree.coords().unwrap() == coords, "{}", what());
         assert_eq!(tree.depth(), lists.nodes.last().unwrap().level, "{}", what());
-        let is_crowded = |node: &Node| node.is_leaf() && node.len() > options.leaf_points;
-        let crowded = (0..lists.nodes.len()).filter(|&i| is_crowded(&lists.nodes[i])).map(|i| i as u32);
-        assert!(tree.crowded_leaves().unwrap().into_iter().eq(crowded), "{}", what());
+        let is_overfull = |node: &Node| node.is_leaf() && node.len() > options.leaf_points;
+        let overfull = (0..lists.nodes.len()).filter(|&i| is_overfull(&lists.nodes[i])).map(|i| i as u32);
+        assert!(tree.overfull_leaves().unwrap().into_iter().eq(overfull), "{}", what());
     }
 }
 
 fn equal_to_the_naive_build<C: Scalar, const D: usize>()
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     for (i, n) in SIZES.into_iter().enumerate() {
         for shape in Shape::ALL {
@@ -155,16 +162,16 @@ fn octrees_equal_the_naive_build_f64() {
     equal_to_the_naive_build::<f64, 3>();
 }
 
-/// Rows of the table of degenerate input: what is deep, what is at one place, what is on borders.
+/// Degenerate input: deep trees, points at one place, points on borders of cells.
 #[test]
 fn degenerate_points() {
     let options = QuadtreeOptions::default().leaf_points(3);
     let depths = [0, 1, 2, 3, 11, 16, 17, 31, 32].map(|depth| options.clone().max_depth(depth));
-    // Two places as near each other as can be, and one far away.
+    // Two adjacent coordinates, and one far away.
     let near = [1.0_f32, 1.0_f32.next_up(), -7.5];
     let points: Vec<[f32; 2]> = (0..40).map(|i| [near[i * i % 3], near[i % 2]]).collect();
     depths.iter().for_each(|options| check(&points, Shape::FewDistinct, options));
-    // Borders of cells, and just below them.
+    // Points on borders of cells, and just below.
     let borders: Vec<[f64; 3]> = (0..200)
         .map(|i| {
             [i % 8, i / 8 % 8, i % 5]
@@ -172,20 +179,20 @@ fn degenerate_points() {
         })
         .collect();
     depths.iter().for_each(|options| check(&borders, Shape::Lattice, options));
-    // Powers of two: a level each.
+    // Powers of two: one point per level.
     let powers: Vec<[f64; 2]> = (0..60).map(|i| [0.5_f64.powi(i), -0.5_f64.powi(2 * i)]).collect();
     depths.iter().for_each(|options| check(&powers, Shape::Scales, options));
 }
 
-/// Blocks with whole nodes, of whatever number of threads, and nodes that are too small for them.
+/// Level-by-level builds with blocks of every size, and with nodes that threads split.
 #[test]
-fn shapes_of_the_builder_level_by_level() {
+fn launch_parameters_of_level_by_level_builds() {
     let points = Shape::Clustered.points::<f32, 2>(3000, 1);
     let in_space = Shape::Clustered.points::<f64, 3>(3000, 1);
     let expected = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
     for device in devices_for_shape(Shape::Clustered, 1000) {
         for (i, threads) in [4, 8, 16, 32, 64, 128, 256, 512].into_iter().enumerate() {
-            let mut options = QuadtreeOptions::default().builder(Builder::Levels);
+            let mut options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
             options.levels.threads = Some(threads);
             options.levels.block_points = [u32::MAX, 200][i % 2];
             options.levels.thread_points = [0, 30, 100, u32::MAX][i % 4];
@@ -204,7 +211,7 @@ fn shapes_of_the_builder_level_by_level() {
     }
 }
 
-/// Leaves that are counted out, sorted in one tile, or by more.
+/// Leaves whose points are ranked by counting, sorted in one tile, or sorted in several.
 #[test]
 fn leaves_of_many_points() {
     for (n, most) in [(3000, 256), (3000, 257), (9000, 700), (9000, 2049), (30_000, 5000)] {
@@ -218,59 +225,62 @@ fn leaves_of_many_points() {
 
 fn queries<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     for device in devices_for_shape(shape, points.len()) {
         let what = format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
-        let tree = Quadtree::build(&device, points, options).unwrap();
+        let tree = CellTree::build(&device, points, options).unwrap();
         let Lists { nodes, cells, ids } = Lists::of(&tree);
         let leaves = (0..nodes.len() as u32).filter(|&i| nodes[i as usize].is_leaf()).collect::<Vec<_>>();
-        // Points of the tree, and others.
-        let mut asked = kauri_tests::generate::queries(points, 50, 3);
-        asked.extend(&points[..points.len().min(50)]);
-        asked.push([C::LIMIT; D]);
-        for (query, found) in asked.iter().zip(tree.leaves_of(&asked).unwrap()) {
+        // Points of the tree, and other points.
+        let mut queries = kauri_tests::generate::queries(points, 50, 3);
+        queries.extend(&points[..points.len().min(50)]);
+        queries.push([C::LIMIT; D]);
+        for (query, found) in queries.iter().zip(tree.leaf_of(&queries).unwrap()) {
             let has = |&&leaf: &&u32| {
                 let [low, high] = cells[leaf as usize];
                 (0..D).all(|axis| (low[axis]..high[axis]).contains(&query[axis].to_f64()))
             };
             assert_eq!(leaves.iter().find(has).copied().unwrap_or(NO_NODE), found, "{query:?}, {what}");
         }
-        let of: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 60).collect();
-        let around = tree.leaves_around(&of).unwrap();
-        assert_eq!(around.len(), of.len());
-        for (row, &of) in of.iter().enumerate() {
-            let own = cells[of as usize];
+        let targets: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 60).collect();
+        let adjacent = tree.adjacent_leaves(&targets).unwrap();
+        assert_eq!(adjacent.len(), targets.len());
+        for (row, &target) in targets.iter().enumerate() {
+            let cell = cells[target as usize];
             let overlaps = |leaf: u32, with_border: bool| {
                 let other = cells[leaf as usize];
                 (0..D).all(|axis| {
-                    let (begin, end) = (own[0][axis].max(other[0][axis]), own[1][axis].min(other[1][axis]));
+                    let (begin, end) = (cell[0][axis].max(other[0][axis]), cell[1][axis].min(other[1][axis]));
                     if with_border { begin <= end } else { begin < end }
                 })
             };
             let touch = leaves.iter().copied().filter(|&leaf| overlaps(leaf, true) && !overlaps(leaf, false));
-            let mut found = around.row(row).to_vec();
+            let mut found = adjacent.row(row).to_vec();
             found.sort_unstable();
-            assert_eq!(found, touch.collect::<Vec<_>>(), "around {of}, {what}");
+            assert_eq!(found, touch.collect::<Vec<_>>(), "adjacent to {target}, {what}");
         }
         let mut above: Vec<u32> = Vec::new();
         for level in 0..=tree.depth() + 1 {
             let mut sample = tree.level_of_detail(level).unwrap();
             let ends = |node: &Node| node.level == level || node.is_leaf() && node.level < level;
             let with_points = nodes.iter().filter(|node| ends(node) && !node.is_empty());
-            let mut stand =
+            let mut represented =
                 with_points.map(|node| &ids[node.start as usize..node.end as usize]).collect::<Vec<_>>();
-            assert_eq!(sample.len(), stand.len(), "level {level}, {what}");
+            assert_eq!(sample.len(), represented.len(), "level {level}, {what}");
             sample.sort_unstable();
-            // Each part of the points has one of them, and what stood for all above is among them.
-            stand.retain(|ids| ids.iter().filter(|id| sample.binary_search(id).is_ok()).count() != 1);
-            assert!(stand.is_empty() && above.iter().all(|id| sample.binary_search(id).is_ok()), "{what}");
+            // Each represented node has exactly one sample, and the samples of the level above are among them.
+            represented.retain(|ids| ids.iter().filter(|id| sample.binary_search(id).is_ok()).count() != 1);
+            assert!(
+                represented.is_empty() && above.iter().all(|id| sample.binary_search(id).is_ok()),
+                "{what}"
+            );
             above = sample;
         }
         let first = devices_for_shape(Shape::Uniform, points.len())[0].clone();
-        let other = Quadtree::build(&first, points, options).unwrap();
+        let other = CellTree::build(&first, points, options).unwrap();
         assert_eq!(tree.level_of_detail(3).unwrap(), other.level_of_detail(3).unwrap(), "{what}");
-        assert_eq!(around, other.leaves_around(&of).unwrap(), "{what}");
+        assert_eq!(adjacent, other.adjacent_leaves(&targets).unwrap(), "{what}");
     }
 }
 
@@ -288,15 +298,15 @@ fn leaves_and_samples() {
 
 fn answers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let index = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let rows = |rows: kauri::Result<Neighbors<[C; D]>>| match rows {
         Ok(rows) => Ok((rows.ids().to_vec(), rows.dist2().to_vec())),
         Err(error) => Err(error.to_string()),
     };
-    let mut asked = kauri_tests::generate::queries(points, 60, 3);
-    asked.extend(&points[..points.len().min(20)]);
+    let mut queries = kauri_tests::generate::queries(points, 60, 3);
+    queries.extend(&points[..points.len().min(20)]);
     let mask = PointMask::from_fn(points.len(), |id| id % 3 > 0).unwrap();
     let extent = |axis: usize| {
         let of_axis = points.iter().map(|point| point[axis].to_f64());
@@ -308,7 +318,7 @@ where
         plain.clone().norm(Norm::Manhattan).mask(mask.clone()).radius(C::from_f64(0.6 * extent(0)));
     let periods: Vec<C> = (0..D).map(|axis| C::from_f64(1.25 * extent(axis))).collect();
     let periodic = plain.clone().periods(periods);
-    let boxes: Vec<[[C; D]; 2]> = asked
+    let boxes: Vec<[[C; D]; 2]> = queries
         .windows(2)
         .map(|pair| {
             [
@@ -320,26 +330,26 @@ where
     for device in devices_for_shape(shape, points.len()) {
         let what =
             || format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
-        let tree = Quadtree::build(&device, points, options).unwrap();
+        let tree = CellTree::build(&device, points, options).unwrap();
         for (k, options) in [(1, &plain), (7, &plain), (40, &all_rules), (100, &plain)] {
             let [found, expected] =
-                [tree.nearest_with(&asked, k, options), index.nearest_with(&asked, k, options)];
+                [tree.nearest_with(&queries, k, options), index.nearest_with(&queries, k, options)];
             let [found, expected] = [found, expected].map(rows);
             assert!(found == expected, "{k} nearest, {}", what());
         }
         for options in [&plain, &periodic] {
             let own = Queries::Own { itself: false };
             let [found, expected] = [tree.nearest_with(own, 3, options), index.nearest_with(own, 3, options)];
-            // What cannot repeat is refused by both.
+            // Both refuse periods shorter than the points reach.
             let [found, expected] = [found, expected].map(rows);
             assert!(found == expected, "nearest of their own, {}", what());
         }
         for options in [&plain, &all_rules] {
-            let counts = tree.count_within(&asked, radius, options).unwrap();
-            assert_eq!(counts, index.count_within(&asked, radius, options).unwrap(), "{}", what());
+            let counts = tree.count_within(&queries, radius, options).unwrap();
+            assert_eq!(counts, index.count_within(&queries, radius, options).unwrap(), "{}", what());
             let sorted = options.clone().sorted();
             let [found, expected] =
-                [tree.within(&asked, radius, &sorted), index.within(&asked, radius, &sorted)];
+                [tree.within(&queries, radius, &sorted), index.within(&queries, radius, &sorted)];
             let [found, expected] = [found, expected].map(|found| {
                 let found = found.unwrap();
                 (found.offsets().to_vec(), found.ids().to_vec(), found.dist2().to_vec())
@@ -351,11 +361,11 @@ where
             assert_eq!(counts, index.count_in_boxes(&boxes, mask).unwrap(), "{}", what());
             let [found, expected] =
                 [tree.in_boxes(&boxes, mask), index.in_boxes(&boxes, mask)].map(Result::unwrap);
-            let places = tree.ids().unwrap();
+            let in_tree_order = tree.ids().unwrap();
             for row in 0..boxes.len() {
                 let (mut ids, mut others) = (found.row(row).to_vec(), expected.row(row).to_vec());
-                let place = |id: &u32| places.iter().position(|other| other == id);
-                assert!(ids.is_sorted_by_key(place), "not in the order of the tree, {}", what());
+                let tree_index = |id: &u32| in_tree_order.iter().position(|other| other == id);
+                assert!(ids.is_sorted_by_key(tree_index), "not in tree order, {}", what());
                 ids.sort_unstable();
                 others.sort_unstable();
                 assert_eq!(ids, others, "box {row}, {}", what());
@@ -374,24 +384,29 @@ fn answers_are_those_of_a_kd_tree() {
         answers(&shape.points::<f32, 3>(70, 4), shape, &options.clone().leaf_points(2));
         answers(&shape.points::<f32, 2>(0, 5), shape, &options);
     }
-    // Enough to be put in order.
+    // Enough queries for a GPU to sort them.
     answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
 }
 
 fn out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
-    let expected = Lists::of(&Quadtree::build(&Device::cpu(), points, options).unwrap());
+    let expected = Lists::of(&CellTree::build(&Device::cpu(), points, options).unwrap());
     for gpu in devices_for_shape(shape, points.len()).iter().filter_map(Device::gpu) {
-        for (limit, builder) in
-            [(300_000, Builder::Codes), (400_000, Builder::Levels), (1 << 30, Builder::Codes)]
-        {
+        for (limit, algorithm) in [
+            (300_000, BuildAlgorithm::Codes),
+            (400_000, BuildAlgorithm::Levels),
+            (1 << 30, BuildAlgorithm::Codes),
+        ] {
             for out_of_core in [OutOfCore::Streamed, OutOfCore::CpuTop] {
                 let what = || {
-                    format!("{} {shape:?} points, {out_of_core:?}, {limit} bytes, {builder:?}", points.len())
+                    format!(
+                        "{} {shape:?} points, {out_of_core:?}, {limit} bytes, {algorithm:?}",
+                        points.len()
+                    )
                 };
-                let options = &options.clone().builder(builder).out_of_core(out_of_core);
+                let options = &options.clone().algorithm(algorithm).out_of_core(out_of_core);
                 let device = Device::from_gpu(gpu.with_memory_limit(limit));
                 let mut phases: Vec<&str> = Vec::new();
                 let mut progress = |step: Step| {
@@ -401,7 +416,7 @@ where
                     }
                     ControlFlow::Continue(())
                 };
-                let tree = Quadtree::build_with(&device, points, options, &mut progress)
+                let tree = CellTree::build_with(&device, points, options, &mut progress)
                     .unwrap_or_else(|error| panic!("{}: {error}", what()));
                 assert!(
                     out_of_core == OutOfCore::CpuTop
@@ -445,15 +460,15 @@ fn bad_input_is_named() {
         assert_eq!(build(&[], &options.clone().max_depth(33)), "levels of a quadtree 33: expected 0 to 32");
         let tree = Quadtree::build(&device, &[[1.0_f32, 2.0]], &options).unwrap();
         assert_eq!(tree.bounds(1).unwrap_err().to_string(), "node 1: expected 0 to 0");
-        assert_eq!(tree.leaves_around(&[0, 1]).unwrap_err().to_string(), "node 1: expected 0 to 0");
-        let error = tree.leaves_of(&[[0.0, f32::INFINITY]]).unwrap_err();
+        assert_eq!(tree.adjacent_leaves(&[0, 1]).unwrap_err().to_string(), "node 1: expected 0 to 0");
+        let error = tree.leaf_of(&[[0.0, f32::INFINITY]]).unwrap_err();
         assert!(matches!(error, Error::NonFinite { what: "query", index: 0, axis: 1, .. }), "{error}");
         assert!(matches!(tree.payloads_in_order(&[1, 2]), Err(Error::Shape { .. })));
         assert_eq!(tree.payloads_in_order(&["a"]).unwrap(), ["a"]);
     }
 }
 
-/// Integers are cut as they are.
+/// Cells over integers have integer corners.
 #[test]
 fn integers() {
     let points: Vec<[i32; 2]> = (0..500).map(|i| [i % 23 - 11, i32::MAX - i / 23]).collect();
@@ -466,7 +481,7 @@ fn integers() {
     }
 }
 
-/// The root begins a part of a unit below the least point, so that the cell of the points below 0 overlaps its image a period away.
+/// The root begins a fraction of a unit below the least point, so the cell of the points below 0 overlaps its image one period away.
 #[test]
 fn cells_that_reach_beyond_the_period() {
     const FAR: f64 = 1e150;
@@ -475,23 +490,23 @@ fn cells_that_reach_beyond_the_period() {
     let options = QueryOptions::default().periods([0.0, 2.0 * FAR]);
     let queries = [[0.0, FAR], [0.0, -FAR]];
     for device in kauri_tests::devices_for(points.len()) {
-        for builder in [Builder::Codes, Builder::Levels] {
+        for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
             let tree =
-                Quadtree::build(&device, &points, &QuadtreeOptions::default().builder(builder)).unwrap();
+                Quadtree::build(&device, &points, &QuadtreeOptions::default().algorithm(algorithm)).unwrap();
             let counts = tree.count_within(Queries::Points(&queries), 0.5, &options).unwrap();
-            assert_eq!(counts, [2, 2], "on {device}, {builder:?}");
+            assert_eq!(counts, [2, 2], "on {device}, {algorithm:?}");
             let near = tree.nearest_with(Queries::Points(&queries), 2, &options).unwrap();
-            assert_eq!(near.row(0), (&[100, 101][..], &[0.0, 0.0][..]), "on {device}, {builder:?}");
+            assert_eq!(near.row(0), (&[100, 101][..], &[0.0, 0.0][..]), "on {device}, {algorithm:?}");
         }
     }
 }
 
-/// Coordinates that are tiny beside the cells of a tree: they are on their side of 0, for queries and for the check.
+/// Coordinates that are tiny compared with the cells: queries and `verify` agree that they are on their side of 0.
 #[test]
 fn tiny_coordinates_are_on_their_side_of_zero() {
     fn check<C: Scalar, const D: usize>(tiny: f64, far: f64)
     where
-        [C; D]: Cartesian<Coord = C>,
+        [C; D]: CartesianPoint<D, Coord = C>,
     {
         let at = |x: f64, y: f64| std::array::from_fn(|axis| C::from_f64([x, y, 0.0][axis]));
         let mut points: Vec<[C; D]> = (0..25).map(|i| at(-tiny, f64::from(i))).collect();
@@ -507,18 +522,18 @@ fn tiny_coordinates_are_on_their_side_of_zero() {
             [low, high]
         });
         for device in kauri_tests::devices_for(points.len()) {
-            for builder in [Builder::Codes, Builder::Levels] {
+            for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
                 for leaf_points in [1, 4] {
-                    let what = format!("{tiny:e} and {far:e}, {D}-D {} on {device}, {builder:?}", C::NAME);
-                    let options = QuadtreeOptions::default().leaf_points(leaf_points).builder(builder);
-                    let tree = Quadtree::build(&device, &points, &options).unwrap();
+                    let what = format!("{tiny:e} and {far:e}, {D}-D {} on {device}, {algorithm:?}", C::NAME);
+                    let options = QuadtreeOptions::default().leaf_points(leaf_points).algorithm(algorithm);
+                    let tree = CellTree::build(&device, &points, &options).unwrap();
                     tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert_eq!(tree.count_in_boxes(&boxes, None).unwrap(), [25, 27, 3, 1], "{what}");
                     let near = tree.nearest(&points, 1).unwrap();
                     assert!(near.dist2().iter().all(|&distance| distance == C::ZERO), "{what}");
-                    // Each point is in the leaf that says so.
+                    // `leaf_of` returns the leaf that lists the point.
                     let (leaves, nodes, ids) =
-                        (tree.leaves_of(&points).unwrap(), tree.nodes().unwrap(), tree.ids().unwrap());
+                        (tree.leaf_of(&points).unwrap(), tree.nodes().unwrap(), tree.ids().unwrap());
                     for (id, &leaf) in leaves.iter().enumerate() {
                         let node = nodes[leaf as usize];
                         let of_leaf = &ids[node.start as usize..node.end as usize];

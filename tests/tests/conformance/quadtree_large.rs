@@ -1,6 +1,6 @@
-//! Quadtrees of more points than 31 bits count; for a GPU with 120 GB of memory that are free, and a host with 110.
+//! Quadtrees of more than 2^31 points. Needs a GPU with 120 GB of free memory, and 110 GB on the host.
 
-use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{BuildAlgorithm, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::{Device, Result};
 use kauri_tests::generate::Random;
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ fn more_than_31_bits_of_points_in_a_quadtree() -> Result<()> {
     tree.verify()?;
     let (nodes, ids) = (tree.nodes()?.into_owned(), tree.ids()?.into_owned());
     drop(tree);
-    let tree = Quadtree::build(&device, &points, &options.clone().builder(Builder::Levels))?;
+    let tree = Quadtree::build(&device, &points, &options.clone().algorithm(BuildAlgorithm::Levels))?;
     assert!(*tree.nodes()? == nodes && *tree.ids()? == ids);
     drop(tree);
     // Neither points nor nodes fit.

@@ -20,7 +20,7 @@ fn options() -> [SahOptions; 5] {
 }
 
 #[test]
-fn rays_hit_what_they_hit() {
+fn hits_equal_brute_force() {
     for (i, len) in [0, 1, 2, 65, 400, 1500].into_iter().enumerate() {
         for scene in Scene::ALL {
             let some = options().into_iter().skip(i % 2).step_by(if len < 400 { 1 } else { 2 });
@@ -32,7 +32,7 @@ fn rays_hit_what_they_hit() {
 }
 
 #[test]
-fn trees_of_meshes_that_move() {
+fn trees_of_moving_meshes() {
     for scene in Scene::ALL {
         for (len, options) in [2, 100, 900].into_iter().zip(options()) {
             devices().iter().for_each(|device| check_moved(device, scene, len, 240, &options));
@@ -44,25 +44,25 @@ fn trees_of_meshes_that_move() {
     tree.verify().unwrap();
 }
 
-/// All ways through the stages make one tree.
+/// All variants of the GPU's stages build one tree.
 #[test]
-fn all_ways_are_one() {
+fn all_variants_build_one_tree() {
     for device in devices().iter().filter(|device| !device.is_cpu()) {
-        for way in 0..24 {
-            let mut options = SahOptions::default().clip(way % 3 == 0);
-            let [a, b, c, d] = [0, 1, 2, 3].map(|bit| way >> bit & 1 == 1);
+        for variant in 0..24 {
+            let mut options = SahOptions::default().clip(variant % 3 == 0);
+            let [a, b, c, d] = [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
             let stages = &mut options.stages;
             (stages.sort_by_scans, stages.boxes_by_reductions) = (a, b);
-            // Small nodes a root at a time, then by levels with masks apart and in records.
-            (stages.by_shared_memory, stages.small_by_levels, stages.records) = (c, way >= 8, d);
-            stages.candidate_bytes = if way % 5 == 0 { 1 << 20 } else { 1 << 29 };
+            // Small nodes with a warp per root, then level by level with candidates in arrays and in records.
+            (stages.by_shared_memory, stages.small_by_levels, stages.records) = (c, variant >= 8, d);
+            stages.candidate_bytes = if variant % 5 == 0 { 1 << 20 } else { 1 << 29 };
             check(device, Scene::Knot, 20_000, 100, &options);
             check(device, Scene::Soup, 5_000, 100, &options);
         }
     }
 }
 
-/// A tree of nearly the best cost, by the same model: on surfaces within 15 %.
+/// The cost of the fast tree is within 15 % of the exact tree's, by one cost model.
 #[test]
 fn fast_trees_are_nearly_exact() {
     let meshes = [
@@ -80,7 +80,44 @@ fn fast_trees_are_nearly_exact() {
     }
 }
 
-/// The nearest of two squares, both of them, and what is between.
+/// A tree with one reference per triangle and one node takes exactly the plan; others take more.
+#[test]
+fn builds_take_at_least_the_plan() {
+    for len in [0, 1, 2, 64, 65, 400] {
+        let mesh = Scene::Soup.mesh(len, 1);
+        for (device, options) in
+            devices_for(len).iter().flat_map(|device| options().map(|options| (device, options)))
+        {
+            let plan = SahTree::plan(device, mesh.len(), &options);
+            let tree = SahTree::build(device, &mesh, &options).unwrap();
+            let (num_nodes, num_references) =
+                (tree.nodes().unwrap().len(), tree.leaf_triangles().unwrap().len());
+            // Corners, extent, nodes, references.
+            let tree_bytes = (48 * len + 28 + 8 * num_nodes + 4 * num_references) as u64;
+            let what = format!("{len} triangles, {options:?} on {device}: {plan:?}");
+            assert!(tree_bytes >= plan.tree_bytes, "{what}, {tree_bytes} bytes");
+            if num_nodes == 1 && num_references == len {
+                assert_eq!(tree_bytes, plan.tree_bytes, "{what}");
+            }
+            if !device.is_cpu() && options.quality == Quality::Fast {
+                assert!(
+                    tree.stats().temp_bytes >= plan.temp_bytes,
+                    "{what}, {} bytes",
+                    tree.stats().temp_bytes
+                );
+            }
+            assert_eq!(
+                plan.temp_bytes == 0,
+                len == 0 && !(options.quality == Quality::Exact && !device.is_cpu()),
+                "{what}"
+            );
+        }
+    }
+    let plan = |num_triangles| SahTree::plan(&Device::cpu(), num_triangles, &SahOptions::default());
+    assert_eq!(plan(usize::MAX), plan((1 << 30) - 1));
+}
+
+/// Squares at two distances: first hits, all hits, and hits within an interval.
 #[test]
 fn hits_in_order() {
     let square = |z: f32| [[0.0, 0.0, z], [4.0, 0.0, z], [4.0, 4.0, z], [0.0, 4.0, z]];
@@ -93,9 +130,9 @@ fn hits_in_order() {
             Ray::new([3.0, 1.0, 0.0], [0.0, 0.0, 0.5]),
             Ray { t_min: 2.5, ..Ray::new([3.0, 1.0, 0.0], [0.0, 0.0, 0.5]) },
             Ray { t_max: 1.9, ..Ray::new([3.0, 1.0, 0.0], [0.0, 0.0, 0.5]) },
-            // From a surface: where a ray begins it hits.
+            // A ray that starts on a surface hits it.
             Ray::new([3.0, 1.0, 1.0], [0.0, 0.0, -1.0]),
-            // Along the diagonal, which two triangles of each square share.
+            // Through the diagonal, which two triangles of each square share.
             Ray::new([1.0, 1.0, 3.0], [0.0, 0.0, -1.0]),
         ];
         let hits = tree.closest_hits(&rays).unwrap();
@@ -111,7 +148,7 @@ fn hits_in_order() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_options_are_errors() {
     let mesh = shapes::grid(2, [3, 3]).unwrap();
     for device in devices_for(18) {
         let build = |options: SahOptions| SahTree::build(&device, &mesh, &options).map(|_| ());
@@ -130,56 +167,56 @@ fn what_is_refused() {
     }
 }
 
-/// Trees over meshes in device memory, and hits there.
+/// Trees over meshes in device memory, and hits in device memory.
 #[test]
-fn on_the_device() {
+fn meshes_and_hits_in_device_memory() {
     let cases = [
         ([Scene::Soup.mesh(30, 1), Scene::Soup.mesh(12, 2)], 1),
-        // So many rays that they are under way for some time.
+        // Enough rays that the work takes some time.
         ([Scene::Knot.mesh(3000, 1), Scene::Soup.mesh(700, 2)], 2000),
     ];
     for ([mesh, other], times) in cases {
         for device in devices_for(mesh.len()) {
             let Some(gpu) = device.gpu() else { continue };
             let on = OnDevice { device: &device, gpu, stream: &Stream::new(gpu).unwrap() };
-            let (own, others) = (on.put(&mesh), on.put(&other));
+            let (own, others) = (on.upload(&mesh), on.upload(&other));
             on.rebuild_and_refit([&mesh, &other], [own.mesh(), others.mesh()]);
             on.wait_for_rays([&mesh, &other], [own.mesh(), others.mesh()], times);
-            on.name_what_is_wrong(&mesh, own.mesh());
+            on.invalid_meshes_are_errors(&mesh, own.mesh());
         }
     }
 }
 
-/// A device that has meshes in its memory.
+/// A device with a stream.
 struct OnDevice<'a> {
     device: &'a Device,
     gpu: &'a Gpu,
     stream: &'a Stream,
 }
 
-/// A mesh there.
-struct Put {
+/// A mesh in device memory.
+struct ResidentMesh {
     vertices: Buffer<f32>,
     triangles: Buffer<u32>,
 }
 
-impl Put {
+impl ResidentMesh {
     fn mesh(&self) -> DeviceMesh<'_> {
         DeviceMesh { vertices: &self.vertices, triangles: &self.triangles }
     }
 }
 
 impl OnDevice<'_> {
-    fn put(&self, mesh: &Mesh) -> Put {
-        self.put_parts(mesh.vertices().as_flattened(), mesh.triangles().as_flattened())
+    fn upload(&self, mesh: &Mesh) -> ResidentMesh {
+        self.upload_parts(mesh.vertices().as_flattened(), mesh.triangles().as_flattened())
     }
 
-    fn put_parts(&self, vertices: &[f32], triangles: &[u32]) -> Put {
+    fn upload_parts(&self, vertices: &[f32], triangles: &[u32]) -> ResidentMesh {
         let vertices = Buffer::from_slice(self.stream, vertices, "vertices").unwrap();
-        Put { vertices, triangles: Buffer::from_slice(self.stream, triangles, "triangles").unwrap() }
+        ResidentMesh { vertices, triangles: Buffer::from_slice(self.stream, triangles, "triangles").unwrap() }
     }
 
-    /// Checks that a tree is that of a mesh.
+    /// Checks that a tree equals the CPU's over a mesh.
     fn check(&self, tree: &SahTree, mesh: &Mesh) {
         let expected = SahTree::build(&Device::cpu(), mesh, tree.options()).unwrap();
         assert!(tree.nodes().unwrap() == expected.nodes().unwrap(), "{}", self.device);
@@ -187,7 +224,7 @@ impl OnDevice<'_> {
         assert_eq!((tree.len(), tree.bounds()), (mesh.len(), expected.bounds()), "{}", self.device);
     }
 
-    /// With the memory of larger and smaller trees.
+    /// Rebuilds and refits with the memory of larger and smaller trees.
     fn rebuild_and_refit(&self, [mesh, other]: [&Mesh; 2], [own, others]: [DeviceMesh<'_>; 2]) {
         for options in [SahOptions::default(), SahOptions::default().quality(Quality::Exact)] {
             let mut tree = SahTree::build_on(self.stream, own, &options).unwrap();
@@ -198,7 +235,7 @@ impl OnDevice<'_> {
             }
             let mut moved = other.clone();
             Motion::Twist.apply(other, 0.2, &mut moved).unwrap();
-            tree.refit_on(self.stream, self.put(&moved).mesh()).unwrap();
+            tree.refit_on(self.stream, self.upload(&moved).mesh()).unwrap();
             tree.verify().unwrap();
             let rays = rays(&moved, 48, 7);
             let expected = SahTree::build(&Device::cpu(), &moved, &options).unwrap();
@@ -208,7 +245,7 @@ impl OnDevice<'_> {
         }
     }
 
-    /// A program may have a stream for each call: a tree that is made over this one's memory waits for them.
+    /// A rebuild waits for rays on other streams before it writes the memory that they read.
     fn wait_for_rays(&self, [mesh, other]: [&Mesh; 2], [own, others]: [DeviceMesh<'_>; 2], times: usize) {
         let rays = rays(mesh, 500, 3).repeat(times);
         let expected = SahTree::build(&Device::cpu(), mesh, &SahOptions::default()).unwrap();
@@ -222,7 +259,7 @@ impl OnDevice<'_> {
             tree.closest_hits_on(stream, &mut workspace, &on_device, &by, &mut hits).unwrap();
             tree.any_hits_on(stream, &mut workspace, &on_device, &by, &mut any).unwrap();
         }
-        // The second is written where the first was.
+        // The second rebuild writes to the memory of the first tree.
         (0..2).for_each(|_| tree.rebuild_on(self.stream, others).unwrap());
         streams.iter().for_each(|stream| stream.synchronize().unwrap());
         assert!(
@@ -235,11 +272,11 @@ impl OnDevice<'_> {
         self.check(&tree, other);
     }
 
-    /// And the tree stays as it was.
-    fn name_what_is_wrong(&self, mesh: &Mesh, own: DeviceMesh<'_>) {
+    /// Invalid meshes are errors that name the vertex, and the tree stays as it was.
+    fn invalid_meshes_are_errors(&self, mesh: &Mesh, own: DeviceMesh<'_>) {
         let (stream, options) = (self.stream, SahOptions::default());
         let with = |vertices: &[f32], triangles: &[u32]| {
-            SahTree::build_on(stream, self.put_parts(vertices, triangles).mesh(), &options).unwrap_err()
+            SahTree::build_on(stream, self.upload_parts(vertices, triangles).mesh(), &options).unwrap_err()
         };
         let corner = |x: f32| [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, x];
         let error = with(&corner(1.0), &[0, 1, 2, 2, 1, 0, 2, 3, 1]);
@@ -259,7 +296,7 @@ impl OnDevice<'_> {
         for wrong in [f32::NAN, f32::INFINITY] {
             let mut vertices = mesh.vertices().as_flattened().to_vec();
             vertices[3 * mesh.triangles()[mesh.len() / 2][1] as usize] = wrong;
-            let wrong = self.put_parts(&vertices, mesh.triangles().as_flattened());
+            let wrong = self.upload_parts(&vertices, mesh.triangles().as_flattened());
             for error in [
                 tree.rebuild_on(stream, wrong.mesh()).unwrap_err(),
                 tree.refit_on(stream, wrong.mesh()).unwrap_err(),
@@ -273,11 +310,11 @@ impl OnDevice<'_> {
     }
 }
 
-/// A ray through many triangles that lie in no order, in few leaves: all reach from one end to the other.
+/// A ray through many unordered triangles in few leaves: all triangles span the mesh.
 #[test]
 fn a_ray_through_thousands() {
     for len in [33, 5000] {
-        // Each height once, and so far from the next that no two `t` are one.
+        // Heights are distinct, and far enough apart that no two `t` are equal.
         let heights: Vec<f32> = (0..len).map(|i| (2741 * i % len) as f32 / 8192.0).collect();
         let corners = |z: &f32| [[-1.0, -1.0, *z], [3.0, -1.0, *z], [-1.0, 3.0, *z]];
         let vertices = heights.iter().flat_map(corners).collect();
@@ -299,7 +336,7 @@ fn a_ray_through_thousands() {
     }
 }
 
-/// Rays with the smallest and the greatest directions.
+/// Rays with the smallest and the largest directions.
 #[test]
 fn directions_at_the_ends_of_numbers() {
     let triangle = |z: f32| [[-8.0, -8.0, z], [8.0, -8.0, z], [0.0, 8.0, z]];
@@ -318,7 +355,7 @@ fn directions_at_the_ends_of_numbers() {
         let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
         let hits = tree.closest_hits(&rays).unwrap();
         const NONE: u32 = Hit::NO_TRIANGLE;
-        // Both are too far for `t` of the first, one for that of the second.
+        // The `t` of both triangles overflows for the first ray, that of one triangle for the second.
         assert_eq!(hits.triangles, [NONE, 1, 1, 1, NONE, NONE], "{device}");
         assert_eq!(hits.t[1], (50.0 / f64::from(2.5e-37f32)) as f32, "{device}");
         let all = tree.all_hits(&rays).unwrap();
@@ -326,7 +363,7 @@ fn directions_at_the_ends_of_numbers() {
     }
 }
 
-/// A hit is where a ray goes for a finite `t`, whatever its bounds; these may be infinite, and nothing is within what is no number.
+/// Only a finite `t` within the bounds is a hit. Bounds may be infinite; a NaN bound excludes every hit.
 #[test]
 fn hits_are_at_a_finite_t() {
     let triangle = |z: f32| [[-8.0, -8.0, z], [8.0, -8.0, z], [0.0, 8.0, z]];
@@ -341,7 +378,7 @@ fn hits_are_at_a_finite_t() {
             rays.push(Ray { origin: [0.0; 3], t_min, direction: [0.0, 0.0, z], t_max });
         }
     }
-    // By the arithmetic of `f64`, rounded.
+    // Expected hits in `f64` arithmetic, rounded.
     let hits_of = |ray: &Ray| -> Vec<(u32, f32)> {
         let of = |z: f64| (z / f64::from(ray.direction[2])) as f32;
         let all = [-100.0, -50.0, 50.0, 100.0, f64::from(1e17_f32)].map(of).into_iter().zip(0..);
@@ -369,7 +406,7 @@ fn hits_are_at_a_finite_t() {
     }
 }
 
-/// What is on one device is not asked on another.
+/// A tree on one device refuses buffers and streams of another.
 #[test]
 fn trees_are_on_their_device() {
     let mut simulated = kauri_tests::simulated();
@@ -407,7 +444,7 @@ fn trees_are_on_their_device() {
     assert_eq!(frames.to_image(&stream).unwrap().pixels.len(), 36);
 }
 
-/// Hits against arithmetic of their own: in `f64`, where rays do not come near edges.
+/// Hits against an independent computation in `f64`, for rays that do not pass near edges.
 #[test]
 fn hits_are_where_rays_meet_triangles() {
     let mesh = Scene::Soup.mesh(300, 5);
@@ -419,7 +456,7 @@ fn hits_are_where_rays_meet_triangles() {
         for triangle in 0..mesh.len() {
             let [a, b, c] = mesh.corners(triangle).map(|corner| corner.map(f64::from));
             let (origin, direction) = (ray.origin.map(f64::from), ray.direction.map(f64::from));
-            // The place is a + u (b - a) + v (c - a) = origin + t direction; Cramer's rule.
+            // The hit point is a + u (b - a) + v (c - a) = origin + t direction; Cramer's rule.
             let minus = |p: [f64; 3], q: [f64; 3]| [p[0] - q[0], p[1] - q[1], p[2] - q[2]];
             let determinant = |p: [f64; 3], q: [f64; 3], r: [f64; 3]| {
                 p[0] * (q[1] * r[2] - q[2] * r[1]) - p[1] * (q[0] * r[2] - q[2] * r[0])
@@ -427,10 +464,10 @@ fn hits_are_where_rays_meet_triangles() {
             };
             let (e, f, back) = (minus(b, a), minus(c, a), direction.map(|x| -x));
             let from = minus(origin, a);
-            let all_of_it = determinant(e, f, back);
-            let u = determinant(from, f, back) / all_of_it;
-            let v = determinant(e, from, back) / all_of_it;
-            let t = determinant(e, f, from) / all_of_it;
+            let scale = determinant(e, f, back);
+            let u = determinant(from, f, back) / scale;
+            let v = determinant(e, from, back) / scale;
+            let t = determinant(e, f, from) / scale;
             let found = all.row(i).find(|hit| hit.triangle == triangle as u32);
             let inside = u.min(v).min(1.0 - u - v).min(t);
             if inside > 1e-4 {

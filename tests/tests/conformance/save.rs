@@ -7,9 +7,9 @@ mod quadtrees;
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
-use kauri::quadtree::{Quadtree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, Quadtree, QuadtreeOptions};
 use kauri::query::{Queries, QueryOptions};
-use kauri::{Cartesian, Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, for_each_dims, simulated};
 use std::path::Path;
@@ -148,7 +148,7 @@ impl<P: Point> Saved for BalancedKdTree<P> {
     }
 }
 
-impl<P: Cartesian> Saved for Quadtree<P> {
+impl<P: CartesianPoint<D>, const D: usize> Saved for CellTree<P, D> {
     type Points = P;
     files!();
 
@@ -164,7 +164,7 @@ impl<P: Cartesian> Saved for Quadtree<P> {
         answers.extend(self.ids().unwrap().iter().map(|&id| u64::from(id)));
         answers.extend(self.coords().unwrap().iter().map(|&x| bits(x)));
         let some: Vec<u32> = (0..nodes.len() as u32).step_by(1 + nodes.len() / 50).collect();
-        let around = self.leaves_around(&some).unwrap();
+        let around = self.adjacent_leaves(&some).unwrap();
         answers.extend(around.offsets());
         answers.extend(around.leaves().iter().map(|&leaf| u64::from(leaf)));
         answers.extend(self.level_of_detail(self.depth() / 2).unwrap().into_iter().map(u64::from));

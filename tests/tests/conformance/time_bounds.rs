@@ -3,7 +3,7 @@
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::SplitRule;
 use kauri::mesh::Mesh;
-use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
 use kauri::query::{Queries, QueryOptions};
 use kauri::sah::{Quality, Ray, SahOptions, SahTree};
 use kauri::{Cartesian, Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -194,13 +194,13 @@ where
 
 fn check_quadtrees<C: Scalar, const D: usize>()
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let device = Device::cpu();
-    for builder in [Builder::Codes, Builder::Levels] {
-        let options = QuadtreeOptions::default().builder(builder);
-        let what = format!("quadtree by {builder:?}");
-        check(&what, |_| FACTOR, |points: &[[C; D]]| Quadtree::build(&device, points, &options).unwrap());
+    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+        let options = QuadtreeOptions::default().algorithm(algorithm);
+        let what = format!("quadtree by {algorithm:?}");
+        check(&what, |_| FACTOR, |points: &[[C; D]]| CellTree::build(&device, points, &options).unwrap());
     }
 }
 

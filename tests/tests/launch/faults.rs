@@ -411,8 +411,8 @@ fn quadtree_survives(gpu: &Gpu, points: &Points, options: &QuadtreeOptions, plan
             tree.nodes()?[..] == expected.nodes()?[..] && tree.ids()?[..] == expected.ids()?[..],
             "{plan:?}"
         );
-        assert!(tree.leaves_of(points)? == expected.leaves_of(points)?, "{plan:?}");
-        assert!(tree.leaves_around(&[1])? == expected.leaves_around(&[1])?, "{plan:?}");
+        assert!(tree.leaf_of(points)? == expected.leaf_of(points)?, "{plan:?}");
+        assert!(tree.adjacent_leaves(&[1])? == expected.adjacent_leaves(&[1])?, "{plan:?}");
         assert!(tree.level_of_detail(2)? == expected.level_of_detail(2)?, "{plan:?}");
         let [found, expected] = [&tree, &expected].map(|tree| tree.nearest(&points[..5], 3));
         assert!(found?.ids() == expected?.ids(), "{plan:?}");
@@ -437,8 +437,8 @@ fn every_call_of_a_quadtree_may_fail() {
         });
     };
     for out_of_core in [OutOfCore::WhereNeeded, OutOfCore::Streamed, OutOfCore::CpuTop] {
-        for builder in [quadtree::Builder::Codes, quadtree::Builder::Levels] {
-            let options = QuadtreeOptions::default().out_of_core(out_of_core).builder(builder);
+        for algorithm in [quadtree::BuildAlgorithm::Codes, quadtree::BuildAlgorithm::Levels] {
+            let options = QuadtreeOptions::default().out_of_core(out_of_core).algorithm(algorithm);
             simulated(&options);
             on_cuda(|gpu, _| {
                 each_call_but_any_fails(|plan| quadtree_survives(gpu, &points(3000), &options, plan));

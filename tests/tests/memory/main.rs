@@ -3,6 +3,7 @@
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, TopKDistanceJoin};
 use kauri::kdtree::SplitRule;
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
 use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point};
 use kauri_tests::generate::{Random, Shape};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -92,12 +93,16 @@ fn warm_up() {
     let device = Device::cpu();
     KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
     BalancedKdTree::build(&device, &points, &BalancedOptions::default()).unwrap();
+    CellTree::build(&device, &points, &QuadtreeOptions::default()).unwrap();
     DistanceJoin::new(1e-3).count(&device, &points, &points).unwrap();
+}
+
+fn sum(plan: MemoryPlan) -> u64 {
+    plan.tree_bytes + plan.temp_bytes
 }
 
 fn trees_of<P: Point>(what: &str, points: &[P]) {
     let device = Device::cpu();
-    let sum = |plan: MemoryPlan| plan.tree_bytes + plan.temp_bytes;
     for split in [SplitRule::RoundRobin, SplitRule::Widest] {
         let options = KdTreeOptions::default().split(split);
         let plan = KdTree::<P>::plan(&device, points.len(), &options);
@@ -112,6 +117,18 @@ fn trees_of<P: Point>(what: &str, points: &[P]) {
     assert_eq!(tree.num_points(), points.len());
 }
 
+/// As [`trees_of`], of quadtrees or octrees.
+fn cell_trees_of<P: CartesianPoint<D>, const D: usize>(what: &str, points: &[P]) {
+    let device = Device::cpu();
+    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+        let options = QuadtreeOptions::default().algorithm(algorithm);
+        let plan = CellTree::<P, D>::plan(&device, points.len(), &options);
+        let (tree, peak) = peak_of(|| CellTree::<P, D>::build(&device, points, &options));
+        compare_build(&format!("CellTree of {what}, {algorithm:?}"), sum(plan), peak);
+        assert_eq!(tree.len(), points.len());
+    }
+}
+
 /// Places that are spread evenly.
 fn places(num: usize, seed: u64) -> Vec<LonLat> {
     let mut random = Random::new(seed);
@@ -123,12 +140,19 @@ fn places(num: usize, seed: u64) -> Vec<LonLat> {
 fn trees(num: usize) {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     warm_up();
-    trees_of("3 x f32", &Shape::Uniform.points::<f32, 3>(num, 1));
-    trees_of("2 x f64", &Shape::Uniform.points::<f64, 2>(num, 1));
+    let points = Shape::Uniform.points::<f32, 3>(num, 1);
+    trees_of("3 x f32", &points);
+    cell_trees_of("3 x f32", &points);
+    drop(points);
+    let points = Shape::Uniform.points::<f64, 2>(num, 1);
+    trees_of("2 x f64", &points);
+    cell_trees_of("2 x f64", &points);
+    drop(points);
     trees_of("places", &places(num, 1));
     let integers = Shape::Uniform.points::<f64, 2>(num, 2);
     let integers: Vec<_> = integers.iter().map(|point| point.map(|x| (x * 1e9) as i32)).collect();
     trees_of("2 x i32", &integers);
+    cell_trees_of("2 x i32", &integers);
 }
 
 fn joins_of<P: Point>(what: &str, [left, right]: [&[P]; 2], epsilon: P::Coord) {

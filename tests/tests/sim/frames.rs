@@ -1,4 +1,4 @@
-//! Frames: the host's pictures.
+//! Frames against the host's pictures.
 
 use crate::on_each_schedule_in_turn;
 use kauri::mesh::shapes;

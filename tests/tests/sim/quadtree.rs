@@ -1,29 +1,29 @@
-//! Quadtrees and octrees on a GPU: what the CPU builds.
+//! Quadtrees and octrees in the simulator: equal to those that the CPU builds.
 
 use crate::on_each_schedule_in_turn;
 use kauri::device::Gpu;
-use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Device, SpatialIndex};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use kauri::{Device, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 
 fn check<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
-    let cpu = Quadtree::build(&Device::cpu(), points, options).unwrap();
-    for builder in [Builder::Codes, Builder::Levels] {
-        let options = options.clone().builder(builder);
-        let sim = Quadtree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap();
+    let cpu = CellTree::build(&Device::cpu(), points, options).unwrap();
+    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+        let options = options.clone().algorithm(algorithm);
+        let sim = CellTree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap();
         sim.verify().unwrap();
-        assert_eq!(sim.nodes().unwrap(), cpu.nodes().unwrap(), "{builder:?}");
-        assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap(), "{builder:?}");
-        assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap(), "{builder:?}");
-        assert_eq!(sim.level_begins(), cpu.level_begins(), "{builder:?}");
-        if builder == Builder::Codes {
+        assert_eq!(sim.nodes().unwrap(), cpu.nodes().unwrap(), "{algorithm:?}");
+        assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap(), "{algorithm:?}");
+        assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap(), "{algorithm:?}");
+        assert_eq!(sim.level_begins(), cpu.level_begins(), "{algorithm:?}");
+        if algorithm == BuildAlgorithm::Codes {
             let nodes: Vec<u32> = (0..cpu.num_nodes() as u32).step_by(1 + cpu.num_nodes() / 40).collect();
-            assert_eq!(sim.leaves_around(&nodes).unwrap(), cpu.leaves_around(&nodes).unwrap());
+            assert_eq!(sim.adjacent_leaves(&nodes).unwrap(), cpu.adjacent_leaves(&nodes).unwrap());
             let few = &points[..points.len().min(40)];
-            assert_eq!(sim.leaves_of(few).unwrap(), cpu.leaves_of(few).unwrap());
+            assert_eq!(sim.leaf_of(few).unwrap(), cpu.leaf_of(few).unwrap());
             let [found, expected] = [&sim, &cpu].map(|tree| tree.nearest(few, 3).unwrap().into_parts());
             assert!(found == expected);
             let boxes: Vec<_> = few.windows(2).map(|pair| [pair[0], pair[1]]).collect();
@@ -54,7 +54,7 @@ fn trees_of_every_shape() {
     });
 }
 
-/// With less memory than the tree takes, so that there are several batches, and nodes that do not fit.
+/// With less memory than the tree takes: several batches, and batches whose nodes do not fit.
 #[test]
 fn trees_out_of_core() {
     on_each_schedule_in_turn(6, |gpu, _, turn| {
@@ -64,9 +64,9 @@ fn trees_out_of_core() {
             (Shape::AllEqual, 1100, 200_000),
             (Shape::Scales, 1200, 200_000),
         ][turn % 4];
-        let builder = [Builder::Codes, Builder::Levels][turn % 2];
+        let algorithm = [BuildAlgorithm::Codes, BuildAlgorithm::Levels][turn % 2];
         let out_of_core = if turn % 3 == 0 { OutOfCore::CpuTop } else { OutOfCore::Streamed };
-        let options = QuadtreeOptions::default().builder(builder).out_of_core(out_of_core);
+        let options = QuadtreeOptions::default().algorithm(algorithm).out_of_core(out_of_core);
         check_out_of_core(gpu, &shape.points::<f32, 2>(n, 1), &options, limit);
         check_out_of_core(gpu, &shape.points::<f64, 3>(n / 4, 2), &options.leaf_points(3), limit);
     });
@@ -75,7 +75,7 @@ fn trees_out_of_core() {
 /// With batches of several roots that have to be cut: the kernels of the trees above, and many launches.
 #[test]
 fn batches_without_room() {
-    let options = QuadtreeOptions::default().builder(Builder::Levels).leaf_points(3);
+    let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels).leaf_points(3);
     let options = options.out_of_core(OutOfCore::Streamed);
     let points = Shape::Lattice.points::<f64, 3>(2500, 2);
     on_each_schedule_in_turn(4, |gpu, _, turn| {
@@ -91,11 +91,11 @@ fn check_out_of_core<C: Scalar, const D: usize>(
     options: &QuadtreeOptions,
     limit: u64,
 ) where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
-    let cpu = Quadtree::build(&Device::cpu(), points, options).unwrap();
+    let cpu = CellTree::build(&Device::cpu(), points, options).unwrap();
     let device = Device::from_gpu(gpu.with_memory_limit(limit));
-    let sim = Quadtree::build(&device, points, options).unwrap();
+    let sim = CellTree::build(&device, points, options).unwrap();
     sim.verify().unwrap();
     assert_eq!(sim.nodes().unwrap(), cpu.nodes().unwrap(), "{options:?}");
     assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap(), "{options:?}");

@@ -1,4 +1,4 @@
-//! SAH k-d trees on a GPU: the CPU's trees, and what rays hit.
+//! SAH k-d trees in the simulator: trees equal the CPU's, and rays hit the right triangles.
 
 use crate::on_each_schedule_in_turn;
 use kauri::Device;
@@ -6,7 +6,7 @@ use kauri::sah::SahOptions;
 use kauri_tests::rays::{Scene, check, check_moved};
 
 #[test]
-fn trees_by_every_way() {
+fn trees_by_every_variant() {
     on_each_schedule_in_turn(16, |gpu, _, turn| {
         let mut options = SahOptions::default().clip(turn % 3 == 0);
         let [a, b, c, d] = [0, 1, 2, 3].map(|bit| turn >> bit & 1 == 1);
@@ -31,7 +31,7 @@ fn small_trees() {
 }
 
 #[test]
-fn trees_of_meshes_that_move() {
+fn trees_of_moving_meshes() {
     on_each_schedule_in_turn(12, |gpu, _, turn| {
         let options = SahOptions::default().clip(turn % 2 == 0);
         check_moved(&Device::from_gpu(gpu.clone()), Scene::ALL[turn], 90 + turn, 24, &options);

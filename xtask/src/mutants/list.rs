@@ -75,19 +75,23 @@ const JOIN_RISING: Kernel = Kernel { file: "kernels/src/join/rising.rs", tests: 
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["joins::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["joins::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
-const QUADTREE_SPLITS: Kernel = Kernel { file: "kernels/src/quadtree/splits.rs", tests: &["quadtree::"] };
-const QUADTREE_LEVELS: Kernel = Kernel { file: "kernels/src/quadtree/levels.rs", tests: &["quadtree::"] };
-const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/order.rs", tests: &["quadtree::"] };
-const QUADTREE_BATCHES: Kernel = Kernel { file: "kernels/src/quadtree/batches.rs", tests: &["quadtree::"] };
-const SAH_CHUNKS: Kernel = Kernel { file: "kernels/src/sah/chunks.rs", tests: &["sah::"] };
-const SAH_LEVELS: Kernel = Kernel { file: "kernels/src/sah/levels.rs", tests: &["sah::"] };
-const SAH_SUBTREES: Kernel = Kernel { file: "kernels/src/sah/subtrees.rs", tests: &["sah::"] };
-const SAH_WARPS: Kernel = Kernel { file: "kernels/src/sah/warps.rs", tests: &["sah::"] };
-const SAH_TREE: Kernel = Kernel { file: "kernels/src/sah/tree.rs", tests: &["sah::"] };
-const SAH_WALK: Kernel = Kernel { file: "kernels/src/sah/walk.rs", tests: &["sah::"] };
+const QUADTREE_SPLITS: Kernel =
+    Kernel { file: "kernels/src/quadtree/codes/splits.rs", tests: &["quadtree::"] };
+const QUADTREE_CHILDREN: Kernel =
+    Kernel { file: "kernels/src/quadtree/codes/children.rs", tests: &["quadtree::"] };
+const QUADTREE_LEVELS: Kernel =
+    Kernel { file: "kernels/src/quadtree/levels/chunk.rs", tests: &["quadtree::"] };
+const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/codes/order.rs", tests: &["quadtree::"] };
+const QUADTREE_STREAMED: Kernel = Kernel { file: "kernels/src/quadtree/streamed.rs", tests: &["quadtree::"] };
+const SAH_PARTITION: Kernel = Kernel { file: "kernels/src/sah/partition.rs", tests: &["sah::"] };
+const SAH_LARGE_LEVELS: Kernel = Kernel { file: "kernels/src/sah/large_levels.rs", tests: &["sah::"] };
+const SAH_SMALL_LEVELS: Kernel = Kernel { file: "kernels/src/sah/small_levels.rs", tests: &["sah::"] };
+const SAH_SMALL_WARPS: Kernel = Kernel { file: "kernels/src/sah/small_warps.rs", tests: &["sah::"] };
+const SAH_PREORDER: Kernel = Kernel { file: "kernels/src/sah/preorder.rs", tests: &["sah::"] };
+const SAH_TRAVERSAL: Kernel = Kernel { file: "kernels/src/sah/traversal.rs", tests: &["sah::"] };
 const SAH_RAY: Kernel = Kernel { file: "kernels/src/sah/ray.rs", tests: &["sah::"] };
-const SAH_TRACE: Kernel = Kernel { file: "kernels/src/sah/trace.rs", tests: &["sah::"] };
-const LOOK: Kernel = Kernel { file: "kernels/src/render/look.rs", tests: &["frames::"] };
+const SAH_ALL_HITS: Kernel = Kernel { file: "kernels/src/sah/all_hits.rs", tests: &["sah::"] };
+const SHADING: Kernel = Kernel { file: "kernels/src/render/shading.rs", tests: &["frames::"] };
 const FRAME: Kernel = Kernel { file: "kernels/src/render/frame.rs", tests: &["frames::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
 const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
@@ -747,25 +751,25 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: the point behind the last is looked at",
         kernel: QUADTREE_SPLITS,
-        from: "len - place <= self.most {",
-        to: "len - place < self.most {",
+        from: "len - i <= self.leaf_points {",
+        to: "len - i < self.leaf_points {",
     },
     Mutant {
         what: "quadtree: a parent that begins before its child is not found",
-        kernel: QUADTREE_SPLITS,
+        kernel: QUADTREE_CHILDREN,
         from: "self.num_before(level - 1, begin + 1) - 1",
         to: "self.num_before(level - 1, begin)",
     },
     Mutant {
         what: "quadtree: a child with as many points as a leaf may have splits",
-        kernel: QUADTREE_SPLITS,
-        from: "if end - begin > self.keys.most && level",
-        to: "if end - begin >= self.keys.most && level",
+        kernel: QUADTREE_CHILDREN,
+        from: "if end - begin > self.keys.leaf_points && level",
+        to: "if end - begin >= self.keys.leaf_points && level",
     },
     Mutant {
         what: "quadtree: roots that begin within a warp are not found",
         kernel: QUADTREE_CODES,
-        from: "partition_point(first, end, begins(at)) - 1",
+        from: "partition_point(first, end, begins_by(i)) - 1",
         to: "first - 1",
     },
     Mutant {
@@ -776,15 +780,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "quadtree: points in one cell are counted once",
-        kernel: QUADTREE_BATCHES,
-        from: "with_first.count_ones() } else { 1 };",
+        kernel: QUADTREE_STREAMED,
+        from: "same_cell.count_ones() } else { 1 };",
         to: "1 } else { 1 };",
     },
     Mutant {
         what: "quadtree: level by level, no barrier before sorted points are stored",
         kernel: QUADTREE_LEVELS,
-        from: "                places.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
-        to: "                places.add(child);\n            }\n            j += 1;\n        }",
+        from: "                ranks.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
+        to: "                ranks.add(child);\n            }\n            j += 1;\n        }",
     },
     Mutant {
         what: "quadtree: level by level, the threads before have no points",
@@ -795,116 +799,116 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before points are with their threads",
         kernel: QUADTREE_LEVELS,
-        from: "        thread::sync_threads();\n        let (first, mut own, mut j) =",
-        to: "        let (first, mut own, mut j) =",
+        from: "        thread::sync_threads();\n        let (first, mut counts, mut j) =",
+        to: "        let (first, mut counts, mut j) =",
     },
     Mutant {
-        what: "SAH: triangles above a plane go where those below do",
-        kernel: SAH_CHUNKS,
-        from: "let room = sides.own.large.room(side == 1) as usize",
-        to: "let room = sides.own.large.room(false) as usize",
+        what: "SAH: references above a plane overwrite those below",
+        kernel: SAH_PARTITION,
+        from: "large.child_chunk(child) as usize",
+        to: "large.child_chunk(Side::Below) as usize",
     },
     Mutant {
-        what: "SAH: no barrier before the block's places are known",
-        kernel: SAH_CHUNKS,
-        from: "    thread::sync_threads();\n    next.store(&sides, [bases",
-        to: "    next.store(&sides, [bases",
+        what: "SAH: no barrier before the block's output slots are known",
+        kernel: SAH_PARTITION,
+        from: "    thread::sync_threads();\n    next.store(&split, [bases",
+        to: "    next.store(&split, [bases",
     },
     Mutant {
         what: "SAH: sums by shared memory, no barrier before they are stored",
-        kernel: SAH_CHUNKS,
+        kernel: SAH_PARTITION,
         from: "        thread::sync_threads();\n        sum += below;",
         to: "        sum += below;",
     },
     Mutant {
-        what: "SAH: a node that stays is moved as far as its children would be",
-        kernel: SAH_CHUNKS,
-        from: "own.large.chunk + own.large.room(false);",
-        to: "own.large.chunk + own.large.room(true);",
+        what: "SAH: references of a retried node are copied to the slots of the child above",
+        kernel: SAH_PARTITION,
+        from: "reference.large.first_chunk + reference.large.child_chunk(Side::Below);",
+        to: "reference.large.first_chunk + reference.large.child_chunk(Side::Above);",
     },
     Mutant {
-        what: "SAH: triangles of leaves are taken from the next level",
-        kernel: SAH_LEVELS,
-        from: "let is_old = outcome == Outcome::Leaf;",
-        to: "let is_old = false;",
+        what: "SAH: references of leaves are copied from the next level",
+        kernel: SAH_LARGE_LEVELS,
+        from: "let from_current_level = outcome == Outcome::Leaf;",
+        to: "let from_current_level = false;",
     },
     Mutant {
-        what: "SAH: small roots of one level have the same triangles",
-        kernel: SAH_LEVELS,
-        from: "            small_number += 1;\n            of_small += len;\n",
+        what: "SAH: small roots of one level have the same references",
+        kernel: SAH_LARGE_LEVELS,
+        from: "            small_number += 1;\n            small_references += len;\n",
         to: "            small_number += 1;\n",
     },
     Mutant {
-        what: "SAH: a child is behind the other's sibling",
-        kernel: SAH_SUBTREES,
+        what: "SAH: the child above is placed by the wrong subtree size",
+        kernel: SAH_SMALL_LEVELS,
         from: "let above = below.plus(sizes.load(children));",
         to: "let above = below.plus(sizes.load(children + 1));",
     },
     Mutant {
-        what: "SAH: batches of small roots have the candidates of the first",
-        kernel: SAH_SUBTREES,
+        what: "SAH: every batch of small roots uses the candidates of the first",
+        kernel: SAH_SMALL_LEVELS,
         from: "let root = roots.load((first_root + block) as usize);",
         to: "let root = roots.load(block as usize);",
     },
     Mutant {
-        what: "SAH: a cut above is written where that below it would be",
-        kernel: SAH_TREE,
-        from: "                    place.nodes += 1;",
-        to: "                    place.nodes += 2;",
+        what: "SAH: a cut above is written as wide as a cut below",
+        kernel: SAH_PREORDER,
+        from: "                    position.nodes += 1;",
+        to: "                    position.nodes += 2;",
     },
     Mutant {
         what: "SAH: a root's subtree, no barrier before the triangles of a node are known",
-        kernel: SAH_WARPS,
+        kernel: SAH_SMALL_WARPS,
         from: "        warp::sync_warp(warp::FULL_MASK);\n        let (model, mut best, mut i)",
         to: "        let (model, mut best, mut i)",
     },
     Mutant {
         what: "SAH: a root's subtree, no barrier before a node is taken from the stack",
-        kernel: SAH_WARPS,
+        kernel: SAH_SMALL_WARPS,
         from: "            put(9, word);\n        }\n        warp::sync_warp(warp::FULL_MASK);",
         to: "            put(9, word);\n        }",
     },
     Mutant {
-        what: "SAH: a root's subtree, what is decided late is not decided again",
-        kernel: SAH_WARPS,
+        what: "SAH: a root's subtree, unrecorded decisions are not computed again",
+        kernel: SAH_SMALL_WARPS,
         from: "if sizes.load(number).nodes as usize > DECISIONS {",
         to: "if false {",
     },
     Mutant {
-        what: "SAH: a root's subtree, triangles of a leaf are numbered from behind",
-        kernel: SAH_WARPS,
+        what: "SAH: a root's subtree, references of a leaf are in reverse order",
+        kernel: SAH_SMALL_WARPS,
         from: "let rank = (mask & ((1 << triangle) - 1)).count_ones();",
         to: "let rank = (mask >> triangle).count_ones() - 1;",
     },
     Mutant {
-        what: "rays: where only the near side is met, the far one is waited for",
-        kernel: SAH_WALK,
-        from: "                place = near;\n                trail |= level;",
-        to: "                place = near;",
+        what: "rays: a far side that the ray does not meet counts as deferred",
+        kernel: SAH_TRAVERSAL,
+        from: "                current = near;\n                trail |= level;",
+        to: "                current = near;",
     },
     Mutant {
-        what: "rays: planes are as if nothing were rounded",
+        what: "rays: planes are not widened by rounding errors",
         kernel: SAH_RAY,
         from: "let slack = error * inverse.abs();",
         to: "let slack = 0.0 * inverse.abs();",
     },
     Mutant {
-        what: "rays: a hit in two leaves comes twice",
-        kernel: SAH_TRACE,
+        what: "rays: duplicates of hits from several leaves are kept",
+        kernel: SAH_ALL_HITS,
         from: "if key != last {",
         to: "if key != u64::MAX {",
     },
     Mutant {
-        what: "rays: hits are sorted by their triangles",
-        kernel: SAH_TRACE,
+        what: "rays: hits are sorted by triangle id",
+        kernel: SAH_ALL_HITS,
         from: "join([hit.triangle, f32_to_key(hit.t), 0, 0])",
         to: "join([f32_to_key(hit.t), hit.triangle, 0, 0])",
     },
     Mutant {
         what: "frames: rays to the sun begin where triangles do",
-        kernel: LOOK,
-        from: "let place = plus(plus(a, hit.u, to_b), hit.v, to_c);",
-        to: "let place = a;",
+        kernel: SHADING,
+        from: "let position = plus(plus(a, hit.u, to_b), hit.v, to_c);",
+        to: "let position = a;",
     },
     Mutant {
         what: "frames: what is hidden is lit",

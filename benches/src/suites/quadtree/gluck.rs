@@ -1,14 +1,14 @@
-//! The experiments of Gluck 2014, figures 5 to 10: a GPU beside one core of the CPU, from host memory, over the number of points; with
-//! less memory on the device than the largest need, where the CPU splits upper levels; threads of a block; points of a leaf.
+//! The experiments of Gluck 2014, figures 5 to 10: builds from host memory on a GPU compared with one core of the CPU, by the number of points;
+//! builds with less device memory than needed, where the CPU splits the upper levels; threads per block; points per leaf.
 //!
-//! His points are of a laser scanner, as are these.
+//! The points are those of a laser scan, as in the paper.
 
 use crate::figures::{Figure, FigurePoint, Quantity};
 use crate::report::{Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::lidar::Lidar;
-use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{BuildAlgorithm, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::{Device, Error, Result};
 use std::time::Duration;
 
@@ -25,16 +25,16 @@ const FIGURES: [Figure; 6] = [
     figure("figure 10", Quantity::Milliseconds),
 ];
 
-/// Gluck's z, and those of figure 10.
+/// Maximum numbers of points of a leaf (Gluck's z) in figure 10.
 const LEAF_POINTS: [u32; 3] = [20, 200, 2000];
-/// Threads of a block, of which he had up to 128.
+/// Threads per block; the paper has up to 128.
 const THREADS: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
-/// More points take blocks of few threads minutes, since the root has one block.
+/// With more points, blocks of few threads take minutes, since one block splits the root.
 const MOST_OF_ONE_BLOCK: usize = 10_000_000;
-/// What he ran out of at 40M points, in bytes that a build takes here for so many.
+/// The memory that a build of 40M points takes here: at that number the device of the paper ran out of memory.
 const CAP: u64 = 40_000_000 * 52;
 
-/// A point's x and y, from the lowest on.
+/// x and y of each point, relative to the low corner of the scan.
 type Points = Vec<[f32; 2]>;
 
 fn scan(n: usize, seed: u64) -> Result<Points> {
@@ -64,7 +64,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             })?;
             Ok((row(work, n, Some(timing)), by_cpu))
         };
-        let levels = QuadtreeOptions::default().builder(Builder::Levels);
+        let levels = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
         let (mut one_core, _) = build(&Device::cpu(), &levels, "level by level, one core")?;
         let one_core_ms = median(&one_core);
         one_core.figure_points.push(FigurePoint::new("figure 5", "", "one core", across));
@@ -79,7 +79,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         by_codes.figure_points =
             figure_points(["figure 5", "figure 6"], "by codes", across, one_core_ms / median(&by_codes));
         let mut rows = vec![whole, by_codes];
-        // The CPU splits what does not fit; without its part, on either side, the GPU does as well as before.
+        // Where the points do not fit, the CPU splits the upper levels. Without that time on either side, the GPU's speedup is as before.
         let top = levels.clone().out_of_core(if n > 40_000_000 {
             OutOfCore::CpuTop
         } else {
@@ -130,7 +130,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Figures 9 and 10: from device memory, with blocks that have whole nodes, as his.
+/// Figures 9 and 10: builds from device memory in which a block splits a whole node, as in the paper.
 fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Result<()> {
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     let (n, stream, mut workspace) = (points.len(), Stream::new(gpu)?, Workspace::new(gpu));
@@ -144,14 +144,14 @@ fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resu
         Ok(())
     };
     for threads in THREADS.into_iter().filter(|_| n <= MOST_OF_ONE_BLOCK) {
-        let mut options = QuadtreeOptions::default().builder(Builder::Levels);
+        let mut options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
         options.levels.threads = Some(threads);
         options.levels.block_points = u32::MAX;
         let point = FigurePoint::new("figure 9", "", &format!("{threads} threads"), n as f64);
         build(&options, &format!("level by level, a block of {threads} threads a node"), point)?;
     }
     for z in LEAF_POINTS {
-        let options = QuadtreeOptions::default().builder(Builder::Levels).leaf_points(z);
+        let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels).leaf_points(z);
         let point = FigurePoint::new("figure 10", "", &format!("{z} points a leaf"), n as f64);
         build(&options, &format!("level by level, {z} points a leaf"), point)?;
     }
@@ -167,7 +167,7 @@ fn median(row: &Row) -> f64 {
     row.timing.as_ref().map_or(f64::NAN, |timing| timing.median_ms)
 }
 
-/// In a figure of times, and in one of how many times as fast that is as one core.
+/// Returns the places of a row in a figure of times and in a figure of speedups over one core.
 fn figure_points(
     [times, factors]: [&'static str; 2],
     line: &str,

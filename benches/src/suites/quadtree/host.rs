@@ -1,15 +1,15 @@
-//! Builds of points in host memory, by the wall clock: in the device's memory, out of core, by all cores and by one.
+//! Wall-clock times of builds from host memory: in device memory, out of core, on all cores and on one core.
 
 use crate::points::{self, Number};
 use crate::report::{Phase, Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream};
-use kauri::quadtree::{Builder, OutOfCore, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Device, Error, Result};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use kauri::{Device, Error, Result};
 
-/// Bytes of the device that a build out of core has.
+/// Device memory of out-of-core builds, in bytes.
 const CAP: u64 = 4 << 30;
-/// The CPU takes half a minute for more.
+/// Most points that the CPU builds with; more take half a minute.
 const MOST_OF_CPU: usize = 100_000_000;
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
@@ -28,7 +28,7 @@ fn builds<C: Number, const D: usize>(
     points: &[[C; D]],
 ) -> Result<()>
 where
-    [C; D]: Cartesian<Coord = C>,
+    [C; D]: CartesianPoint<D, Coord = C>,
 {
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     let n = points.len() as u64;
@@ -62,7 +62,7 @@ where
             options.clone().out_of_core(OutOfCore::CpuTop),
         ),
         ("build by all cores", of_cpu, &Device::cpu(), options.clone()),
-        ("build by one core", of_cpu, &Device::cpu(), options.builder(Builder::Levels)),
+        ("build by one core", of_cpu, &Device::cpu(), options.algorithm(BuildAlgorithm::Levels)),
     ];
     for (work, most, device, options) in cases {
         if points.len() > most {
@@ -71,7 +71,7 @@ where
         unless_too_large((|| {
             let (mut phases, mut temp_bytes) = (Vec::new(), 0);
             let timing = settings.effort.wall(|| {
-                let tree = Quadtree::build(device, points, &options)?;
+                let tree = CellTree::build(device, points, &options)?;
                 let of = |phase: &kauri::Phase| Phase {
                     name: phase.name.to_owned(),
                     ms: phase.duration.as_secs_f64() * 1e3,

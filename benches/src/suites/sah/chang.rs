@@ -1,5 +1,5 @@
-//! The experiment of Chang, Seo and Ihm: a mesh that moves, the tree built anew for each frame, and the time of each stage for all combinations of
-//! the three choices of large nodes, and of the layout of masks.
+//! The experiment of Chang, Seo and Ihm: an animated mesh, whose tree is rebuilt for each frame. Measures each stage for all
+//! combinations of the three variants of large nodes and the layout of masks.
 
 use super::{Resident, Settings, meshes};
 use crate::measure::Timing;
@@ -23,12 +23,12 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             Motion::Waves.apply(&mesh, frame as f64 / FRAMES as f64, &mut moved)?;
             frames.push(Resident::new(&stream, &moved)?);
         }
-        for way in 0..17 {
+        for variant in 0..17 {
             let mut options = SahOptions::default();
             let stages = &mut options.stages;
-            let [scans, reductions, shared, records] = [0, 1, 2, 3].map(|bit| way >> bit & 1 == 1);
+            let [scans, reductions, shared, records] = [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
             let which = |no: &'static str, yes: &'static str, is: bool| if is { yes } else { no };
-            let work = if way == 16 {
+            let work = if variant == 16 {
                 "all atomics, shuffles; small nodes in shared memory".to_owned()
             } else {
                 (stages.sort_by_scans, stages.boxes_by_reductions) = (scans, reductions);

@@ -13,12 +13,12 @@ use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
 use in_place::permute_coordinates;
 use kauri_kernels::kdtree::axes::{kdtree_axes_of_levels, kdtree_widest_axes};
-use kauri_kernels::kdtree::selection::COUNTS;
 use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::settle::kdtree_settle;
 use kauri_kernels::kdtree::selection::split::{TILE, kdtree_split};
 use kauri_kernels::kdtree::selection::subtrees::kdtree_subtrees;
 use kauri_kernels::kdtree::selection::top::kdtree_place_top;
+use kauri_kernels::kdtree::selection::{COUNTS, LevelRuns, PointsMut};
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 pub(crate) use plan::Selection;
@@ -116,69 +116,43 @@ impl<C: Coord> Selection<C> {
         from: Points<'_, C>,
         to: NodesMut<'_, C>,
     ) -> Result<()> {
-        let (dims, first, by_id) = (self.dims as u32, full_tree(level as u32), u32::from(self.is_in_place()));
+        let first_node = full_tree(level as u32);
+        let level_runs = |stage: usize, positions, capacity| LevelRuns {
+            coords: from.coords,
+            ids: from.ids,
+            by_id: u32::from(self.is_in_place()),
+            dims: self.dims as u32,
+            axes,
+            first_node,
+            stage: stage as u32,
+            positions,
+            capacity,
+        };
+        let to = PointsMut { coords: to.coords, ids: to.ids };
         let stages = &self.levels[level];
         let num_runs = 1_u64 << level;
         let brackets = small.view(self.small.brackets);
         let inside = self.small.inside.map(|region| small.view(region));
         // SAFETY: passed on to the caller; the plan has counters for every run of every level.
         unsafe {
-            let counts = small.view(self.small.counts).part(first as usize * COUNTS, COUNTS << level);
+            let counts = small.view(self.small.counts).part(first_node as usize * COUNTS, COUNTS << level);
             let (mut positions, mut capacity) = (no_ids(), 0);
             for (i, stage) in stages.iter().enumerate() {
-                let args = (
-                    from.coords,
-                    from.ids,
-                    by_id,
-                    dims,
-                    axes,
-                    first,
-                    positions,
-                    counts.read_only(),
-                    i as u32,
-                    capacity,
-                    brackets,
-                    stage.num_samples as u32,
-                    stage.margin as u32,
-                );
+                let runs = level_runs(i, positions, capacity);
+                let (num_samples, margin) = (stage.num_samples as u32, stage.margin as u32);
+                let args = (runs, counts.read_only(), brackets, num_samples, margin);
                 stream.launch::<kdtree_bracket<C>>(num_runs, args)?;
+                let (inside, inside_capacity) = (inside[i % 2], stage.capacity as u32);
                 let tiles_per_run = stage.points.div_ceil(TILE);
-                let args = (
-                    from.coords,
-                    from.ids,
-                    dims,
-                    axes,
-                    first,
-                    positions,
-                    counts,
-                    i as u32,
-                    capacity,
-                    brackets.read_only(),
-                    to.coords,
-                    to.ids,
-                    inside[i % 2],
-                    stage.capacity as u32,
-                    tiles_per_run as u32,
-                );
+                let args =
+                    (runs, counts, brackets.read_only(), to, inside, inside_capacity, tiles_per_run as u32);
                 stream.launch::<kdtree_split<C>>(num_runs * tiles_per_run as u64, args)?;
-                (positions, capacity) = (inside[i % 2].read_only(), stage.capacity as u32);
+                (positions, capacity) = (inside.read_only(), inside_capacity);
             }
-            let (top_coords, top_ids) = (small.view(self.small.top_coords), small.view(self.small.top_ids));
-            let args = (
-                from.coords,
-                from.ids,
-                dims,
-                axes,
-                first,
-                positions,
-                counts,
-                stages.len() as u32,
-                capacity,
-                to.coords,
-                to.ids,
-                top_coords,
-                top_ids,
-            );
+            let runs = level_runs(stages.len(), positions, capacity);
+            let top =
+                PointsMut { coords: small.view(self.small.top_coords), ids: small.view(self.small.top_ids) };
+            let args = (runs, counts, to, top);
             stream.launch::<kdtree_settle<C>>(num_runs, args)
         }
     }

@@ -1,49 +1,53 @@
-//! Level by level on one thread, with a bucket sort a node: what Gluck 2014 is measured against.
+//! Level-by-level build on one thread, with a bucket sort per node: the baseline of Gluck 2014.
 
 use crate::error::Result;
 use crate::memory;
-use crate::quadtree::cpu::{Cut, Points};
-use crate::quadtree::host::Part;
+use crate::quadtree::part::{OrderedPoints, Part, PartAndSplits};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 
-/// Nodes, and the points in their order, down to the level, at most `depth`, on which no node has more points than `fits`.
+/// Most children of a node.
+const MAX_CHILDREN: usize = 8;
+
+/// Builds nodes level by level, and brings the points into tree order. Stops at level `depth`, or at the first level on which every node
+/// has at most `max_points` points.
 pub(crate) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
     frame: &Frame<D>,
     depth: u32,
-    most: u32,
-    fits: u32,
-) -> Result<(Cut<D>, Points<C>)> {
+    leaf_points: u32,
+    max_points: u32,
+) -> Result<(PartAndSplits<D>, OrderedPoints<C>)> {
     let n = points.len();
     let mut ids: Vec<u32> = memory::vec_with_capacity(n, "ids of points")?;
     let mut in_order: Vec<[C; D]> = memory::vec_with_capacity(n, "points in the order of a quadtree")?;
-    let mut moved_ids: Vec<u32> = memory::vec_with_capacity(n, "ids of points")?;
-    let mut moved: Vec<[C; D]> = memory::vec_with_capacity(n, "points in the order of a quadtree")?;
+    let mut sorted_ids: Vec<u32> = memory::vec_with_capacity(n, "ids of points")?;
+    let mut sorted: Vec<[C; D]> = memory::vec_with_capacity(n, "points in the order of a quadtree")?;
     ids.extend(0..n as u32);
     in_order.extend_from_slice(points);
-    moved_ids.resize(n, 0);
-    moved.extend_from_slice(points);
+    sorted_ids.resize(n, 0);
+    sorted.extend_from_slice(points);
 
     let root = Node { start: 0, end: n as u32, first_child: 0, level: 0 };
-    let (mut tree, mut splits) = (Part::of_node(root, [0; D]), Vec::new());
+    let (mut part, mut splits) = (Part::of_node(root, [0; D]), Vec::new());
     let mut level_begin = 0;
     for level in 0..depth {
-        let level_end = tree.nodes.len();
-        if tree.nodes[level_begin..].iter().all(|node| node.len() <= fits) {
+        let level_end = part.nodes.len();
+        if part.nodes[level_begin..].iter().all(|node| node.len() <= max_points) {
             break;
         }
         let mut num_splits = 0;
         for i in level_begin..level_end {
-            let node = tree.nodes[i];
-            if node.len() <= most {
+            let node = part.nodes[i];
+            if node.len() <= leaf_points {
                 continue;
             }
             num_splits += 1;
             let range = node.start as usize..node.end as usize;
             let child_of = |point: [C; D]| frame.code(frame.unit(point), level, 1) as usize;
-            let mut begins = [0; 9];
+            // Histogram of the children, shifted by one, and its prefix sums.
+            let mut begins = [0; MAX_CHILDREN + 1];
             for &point in &in_order[range.clone()] {
                 begins[child_of(point) + 1] += 1;
             }
@@ -52,16 +56,16 @@ pub(crate) fn build<C: Coord, const D: usize>(
                 begins[child + 1] += begins[child];
             }
             let mut next = begins;
-            for at in range.clone() {
-                let place = &mut next[child_of(in_order[at])];
-                (moved[*place], moved_ids[*place]) = (in_order[at], ids[at]);
-                *place += 1;
+            for from in range.clone() {
+                let to = &mut next[child_of(in_order[from])];
+                (sorted[*to], sorted_ids[*to]) = (in_order[from], ids[from]);
+                *to += 1;
             }
-            in_order[range.clone()].copy_from_slice(&moved[range.clone()]);
-            ids[range.clone()].copy_from_slice(&moved_ids[range]);
+            in_order[range.clone()].copy_from_slice(&sorted[range.clone()]);
+            ids[range.clone()].copy_from_slice(&sorted_ids[range]);
 
             let side = 1 << (frame.levels - level - 1);
-            tree.push_children(i, side, |child| (begins[child + 1] - begins[child]) as u32)?;
+            part.push_children(i, side, |child| (begins[child + 1] - begins[child]) as u32)?;
         }
         if num_splits == 0 {
             break;
@@ -69,5 +73,10 @@ pub(crate) fn build<C: Coord, const D: usize>(
         splits.push(num_splits);
         level_begin = level_end;
     }
-    Ok(((tree, splits), Points { coords: in_order.into_flattened(), ids }))
+    Ok(((part, splits), OrderedPoints { coords: in_order.into_flattened(), ids }))
+}
+
+/// Returns the temporary bytes per point: a second copy of the point and its id.
+pub(crate) fn temp_point_bytes<C>(dims: usize) -> usize {
+    dims * size_of::<C>() + size_of::<u32>()
 }

@@ -1,247 +1,199 @@
-//! The builder by codes.
+//! Build from Morton codes, in rounds of several levels.
+//!
+//! A round sorts the codes of its points, counts and lists the nodes that split, and emits their children. The first round has one root,
+//! the root of the tree. The roots of a later round are the nodes that still have too many points at the end of the round before. At
+//! last, the points of each leaf are brought into input order.
 
-use crate::device::{Buffer, Layout, Region, Temp, Workspace};
+mod plan;
+
+pub(crate) use plan::{TEMP_BYTES, TEMP_SPLIT_BYTES, workspace_bytes};
+
+use crate::device::{Buffer, Layout, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::primitives::radix_sort::SortBy;
 use crate::primitives::reduce::Reduce;
 use crate::primitives::scan::{Scan, ScanKind};
-use crate::primitives::segmented_sort::{SEGMENT_TILE_ITEMS, SegmentLists};
-use crate::quadtree::check_num_nodes;
-use crate::quadtree::gpu::Asked;
-use crate::quadtree::gpu::nodes::Nodes;
+use crate::quadtree::gpu::build_input::BuildInput;
+use crate::quadtree::gpu::node_buffers::NodeBuffers;
+use crate::quadtree::node::check_num_nodes;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::{QUADTREE_COUNTED_POINTS, QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
+use kauri_kernels::policy::{QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
+use kauri_kernels::quadtree::codes::children::quadtree_children;
+use kauri_kernels::quadtree::codes::order::quadtree_order;
+use kauri_kernels::quadtree::codes::splits::{quadtree_count, quadtree_rows, quadtree_splits};
 use kauri_kernels::quadtree::codes::{quadtree_codes, quadtree_deep_codes, quadtree_place};
 use kauri_kernels::quadtree::node::Node;
-use kauri_kernels::quadtree::order::quadtree_order;
-use kauri_kernels::quadtree::splits::{quadtree_children, quadtree_count, quadtree_rows, quadtree_splits};
-use kauri_kernels::thread::carried::NoValue;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::{Max, Sum};
-use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
+use kauri_kernels::thread::radix_key::RadixKey;
 use kauri_kernels::warp::look_back::Decoupled;
+use plan::{
+    FirstRound, LaterRound, LaterSort, LeafOrder, MAX_ROUND_LEVELS, Round, first_round_levels,
+    later_round_levels,
+};
 
-/// Bits of the codes of a round where all are sorted: no more, so that the number of a root fits in front of them.
-const MAX_CODE_BITS: u32 = 32;
-/// Most levels of a round: a warp has a lane for each, and for those above and below.
-const LATER_LEVELS: u32 = 30;
-
-/// Builds the tree; how many nodes split on each level.
+/// Builds the tree. Returns the number of nodes that split on each level.
 ///
 /// # Safety
 /// Nothing else uses the buffers until the stream has done the work.
 pub(crate) unsafe fn build<C: Coord, const D: usize>(
-    asked: &Asked<'_, C>,
+    input: &BuildInput<'_, C>,
     workspace: &mut Workspace,
     ids: &mut Buffer<u32>,
-    nodes: &mut Nodes<D>,
+    nodes: &mut NodeBuffers<D>,
 ) -> Result<Vec<u32>> {
-    let num_levels = first_levels(ids.len(), D, asked.most).min(asked.depth);
-    let mut rounds = Rounds { asked, ids, nodes, splits: Vec::new(), ends: 0 };
-    // SAFETY: passed on to the caller.
+    let num_levels = first_round_levels(ids.len(), D, input.leaf_points, input.depth);
+    let mut builder = RoundBuilder { input, ids, nodes, splits: Vec::new(), round_ends: 0 };
+    // SAFETY: the caller's promise.
     unsafe {
-        let roots = rounds.first(workspace, num_levels, num_levels < asked.depth)?;
-        rounds.go_on(workspace, num_levels, roots)?;
+        let roots = builder.first_round(workspace, num_levels)?;
+        builder.later_rounds(workspace, num_levels, roots)?;
     }
-    Ok(rounds.splits)
+    Ok(builder.splits)
 }
 
-/// Builds what is below nodes of level `level`, all that there are, which have too many points; how many split on each level from that one on. The ids
-/// are in the order of the nodes.
+/// Builds the subtrees of `roots`, which are all the nodes there are; they are on level `level` and have too many points. Returns the
+/// number of nodes that split on each level from `level` on. `ids` are in the order of the roots.
 ///
 /// # Safety
 /// As [`build`].
 pub(crate) unsafe fn build_below<C: Coord, const D: usize>(
-    asked: &Asked<'_, C>,
+    input: &BuildInput<'_, C>,
     workspace: &mut Workspace,
     ids: &mut Buffer<u32>,
-    nodes: &mut Nodes<D>,
+    nodes: &mut NodeBuffers<D>,
     level: u32,
     roots: &[Node],
 ) -> Result<Vec<u32>> {
-    let stream = asked.stream;
+    let stream = input.stream;
     let numbers: Vec<u32> = (0..roots.len() as u32).collect();
     let starts: Vec<u32> = roots.iter().map(|root| root.start).collect();
     let lens: Vec<u64> = roots.iter().map(|root| root.len().into()).chain([0]).collect();
-    let deep = Deep {
+    let roots = Roots {
         nodes: Buffer::from_slice(stream, &numbers, "nodes of a quadtree")?,
         starts: Buffer::from_slice(stream, &starts, "nodes of a quadtree")?,
         lens: Buffer::from_slice(stream, &lens, "nodes of a quadtree")?,
     };
-    let mut rounds = Rounds { asked, ids, nodes, splits: Vec::new(), ends: 0 };
-    // SAFETY: passed on to the caller.
-    unsafe { rounds.go_on(workspace, level, Some(deep))? };
-    Ok(rounds.splits)
+    let mut builder = RoundBuilder { input, ids, nodes, splits: Vec::new(), round_ends: 0 };
+    // SAFETY: the caller's promise.
+    unsafe { builder.later_rounds(workspace, level, Some(roots))? };
+    Ok(builder.splits)
 }
 
-/// Levels of the first round: as many as points in even cells need, one more, and those that take no further pass of the sort.
-fn first_levels(num_points: usize, dims: usize, most: u32) -> u32 {
-    let full = (num_points / most as usize).max(1).ilog2().div_ceil(dims as u32) + 1;
-    let bits = (full * dims as u32).next_multiple_of(RADIX_BITS).min(MAX_CODE_BITS);
-    bits / dims as u32
-}
-
-/// Levels of a later one: as many as points on a line need, where these are even, two more, and those that take no further pass of the sort.
-fn later_levels(points_of_root: usize, root_bits: u32, dims: usize, most: u32) -> u32 {
-    let full = (points_of_root / most as usize).max(1).ilog2() + 3;
-    let bits = root_bits + (full * dims as u32).min(MAX_CODE_BITS);
-    (bits.next_multiple_of(RADIX_BITS) - root_bits).min(MAX_CODE_BITS) / dims as u32
-}
-
-/// Nodes that have too many points at the end of a round.
-struct Deep {
-    /// Which nodes they are.
+/// The roots of a later round.
+struct Roots {
+    /// Their node numbers.
     nodes: Buffer<u32>,
-    /// Where the points of each begin, and how many these are, with one 0 more.
+    /// The first point of each.
     starts: Buffer<u32>,
+    /// The number of points of each, and a 0 at the end.
     lens: Buffer<u64>,
 }
 
-/// A tree that is being built.
-struct Rounds<'a, C, const D: usize> {
-    asked: &'a Asked<'a, C>,
-    ids: &'a mut Buffer<u32>,
-    nodes: &'a mut Nodes<D>,
-    /// How many nodes split on each level so far.
-    splits: Vec<u32>,
-    /// The levels that rounds ended with, a bit each.
-    ends: u64,
-}
-
-/// The roots of a round, on the device.
+/// The roots of a round as kernel arguments.
 #[derive(Clone, Copy)]
-struct RootsOn<'a> {
+struct RootsView<'a> {
     nodes: Slice<'a, u32>,
     starts: Slice<'a, u32>,
+    /// The offsets of their points among the points of the round.
     offsets: Slice<'a, u64>,
 }
 
-/// Temporary memory of a round: keys and ids, and where the sort moves them to; what is counted.
-struct Round<K> {
-    keys: [Region<K>; 2],
-    ids: [Region<u32>; 2],
-    counts: Region<u32>,
-    scan: Scan,
-    rows: Region<u32>,
+/// A build in progress.
+struct RoundBuilder<'a, C, const D: usize> {
+    input: &'a BuildInput<'a, C>,
+    ids: &'a mut Buffer<u32>,
+    nodes: &'a mut NodeBuffers<D>,
+    /// The number of nodes that split on each level so far.
+    splits: Vec<u32>,
+    /// A bit for each level that a round ended with.
+    round_ends: u64,
 }
 
-/// How the points of a later round are sorted: those of each root by themselves, or all.
-enum Sort {
-    Segments(SegmentLists<u64, u32>),
-    All(RadixSort),
-}
-
-impl<K: RadixKey> Round<K> {
-    fn plan(layout: &mut Layout, len: usize, num_ids: [usize; 2], num_levels: u32) -> Self {
-        let num_rows = num_levels as usize + 1;
-        let num_counts = num_rows * len.div_ceil(QUADTREE_WARP_POINTS) + 1;
-        Self {
-            keys: [layout.reserve(len), layout.reserve(len)],
-            ids: num_ids.map(|len| layout.reserve(len)),
-            counts: layout.reserve(num_counts),
-            scan: Scan::plan::<u32, Decoupled>(layout, num_counts),
-            rows: layout.reserve(num_rows + 1),
-        }
-    }
-}
-
-impl<C: Coord, const D: usize> Rounds<'_, C, D> {
-    /// The levels from level `level` on, of nodes that have too many points there; at last the order of points in leaves.
-    ///
-    /// # Safety
-    /// As [`first`](Self::first).
-    unsafe fn go_on(
-        &mut self,
-        workspace: &mut Workspace,
-        mut level: u32,
-        mut roots: Option<Deep>,
-    ) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            while let Some(of) = roots {
-                (level, roots) = self.later(workspace, of, level)?;
-            }
-            self.order(workspace)
-        }
-    }
-
-    /// The levels from the root on.
+impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
+    /// Runs the first round, from the root on. Returns the roots of the next.
     ///
     /// # Safety
     /// Nothing else uses the buffers until the stream has done the work.
-    unsafe fn first(
-        &mut self,
-        workspace: &mut Workspace,
-        num_levels: u32,
-        goes_on: bool,
-    ) -> Result<Option<Deep>> {
-        let (stream, n) = (self.asked.stream, self.ids.len());
+    unsafe fn first_round(&mut self, workspace: &mut Workspace, num_levels: u32) -> Result<Option<Roots>> {
+        let (stream, n) = (self.input.stream, self.ids.len());
         let mut layout = Layout::new();
-        let round = Round::<u32>::plan(&mut layout, n, [0, n], num_levels);
-        let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
-        let zeros: Region<u64> = layout.reserve(1);
+        let FirstRound { round, sort, zeros } = FirstRound::plan(&mut layout, n, num_levels);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         temp.clear(stream, zeros)?;
         let zero = temp.view(zeros.of_type::<u32>()).read_only();
-        let roots = RootsOn { nodes: zero, starts: zero, offsets: temp.view(zeros).read_only() };
+        let roots = RootsView { nodes: zero, starts: zero, offsets: temp.view(zeros).read_only() };
         let by = SortBy::low_bits(num_levels * D as u32);
-        let [keys, room] = round.keys.map(|keys| temp.view(keys));
-        // The last pass is to write to the tree's ids, and what a sort reads may be the second of what it writes.
-        // SAFETY: the whole buffer, which stays where it is.
+        let [keys, other_keys] = round.keys.map(|keys| temp.view(keys));
+        // The last pass must write to the tree's ids. A sort may read the second of the buffers that it writes.
+        // SAFETY: the whole buffer, which is neither moved nor freed during the call.
         let ids = unsafe { SliceMut::from_raw_parts(self.ids.as_raw() as *mut u32, n) };
-        let own = Pairs { keys, values: ids };
-        let room = Pairs { keys: room, values: temp.view(round.ids[1]) };
-        let to = if by.num_passes() % 2 == 1 { [own, room] } else { [room, own] };
-        // SAFETY: arrays of the plan, of which none overlaps another; the rest is passed on to the caller.
+        let in_tree = Pairs { keys, values: ids };
+        let in_temp = Pairs { keys: other_keys, values: temp.view(round.ids[1]) };
+        let to = if by.num_passes() % 2 == 1 { [in_tree, in_temp] } else { [in_temp, in_tree] };
+        // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
-            let args = (self.asked.coords, self.asked.frame.slice(), num_levels, to[1].keys, to[1].values);
+            let args = (self.input.coords, self.input.frame.slice(), num_levels, to[1].keys, to[1].values);
             stream.launch_items::<quadtree_codes<C, D>>(n as u64, args)?;
-            let [sorted, room] = sort.run(stream, &temp, by, to[1].read_only(), to)?;
-            self.cut(&temp, &round, sorted.keys.read_only(), room.keys, roots, 0, num_levels, goes_on)
+            let [sorted, free] = sort.run(stream, &temp, by, to[1].read_only(), to)?;
+            self.cut(&temp, &round, sorted.keys.read_only(), free.keys, roots, 0, num_levels)
         }
     }
 
-    /// Levels from level `level` on, of nodes that have too many points there; the level below them, and nodes that have too many there.
+    /// Runs rounds from level `level` on until no node has too many points, then brings the points of leaves into input order.
     ///
     /// # Safety
-    /// As [`first`](Self::first).
-    unsafe fn later(
+    /// As [`first_round`](Self::first_round).
+    unsafe fn later_rounds(
         &mut self,
         workspace: &mut Workspace,
-        of: Deep,
+        mut level: u32,
+        mut roots: Option<Roots>,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            while let Some(round_roots) = roots {
+                (level, roots) = self.later_round(workspace, round_roots, level)?;
+            }
+            self.order_leaves(workspace)
+        }
+    }
+
+    /// Runs a round from level `level` on. Returns the level and the roots of the next.
+    ///
+    /// # Safety
+    /// As [`first_round`](Self::first_round).
+    unsafe fn later_round(
+        &mut self,
+        workspace: &mut Workspace,
+        roots: Roots,
         level: u32,
-    ) -> Result<(u32, Option<Deep>)> {
-        let stream = self.asked.stream;
-        let num_roots = of.nodes.len();
-        let (offsets, [len, largest]) = self.offsets(workspace, &of.lens)?;
+    ) -> Result<(u32, Option<Roots>)> {
+        let stream = self.input.stream;
+        let num_roots = roots.nodes.len();
+        let (offsets, [len, largest]) = self.offsets(workspace, &roots.lens)?;
         let by_segment = largest as usize <= SEGMENT_SHORT_ITEMS;
         let (len, root_bits) = (len as usize, num_roots.next_power_of_two().ilog2());
         let num_levels = if by_segment {
-            LATER_LEVELS.min((u64::BITS - root_bits) / D as u32)
+            MAX_ROUND_LEVELS.min((u64::BITS - root_bits) / D as u32)
         } else {
-            later_levels(len / num_roots, root_bits, D, self.asked.most)
+            later_round_levels(len / num_roots, root_bits, D, self.input.leaf_points)
         };
-        let num_levels = num_levels.min(self.asked.depth - level);
+        let num_levels = num_levels.min(self.input.depth - level);
         let mut layout = Layout::new();
-        let round = Round::<u64>::plan(&mut layout, len, [len, len], num_levels);
-        let sort = if by_segment {
-            Sort::Segments(SegmentLists::<u64, u32>::plan(&mut layout, [len / 33, 0], 0))
-        } else {
-            let [sort] = RadixSort::plan(&mut layout, len, [Shape::of::<u64, u32>(len)]);
-            Sort::All(sort)
-        };
+        let LaterRound { round, sort } = LaterRound::plan(&mut layout, len, num_levels, by_segment);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
-        // SAFETY: the buffer has one more.
-        let of_roots = unsafe { offsets.slice().part(0, num_roots) };
-        let roots = RootsOn { nodes: of.nodes.slice(), starts: of.starts.slice(), offsets: of_roots };
+        // SAFETY: the buffer has one element more.
+        let begins = unsafe { offsets.slice().part(0, num_roots) };
+        let roots = RootsView { nodes: roots.nodes.slice(), starts: roots.starts.slice(), offsets: begins };
         let code_bits = num_levels * D as u32;
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(round.keys[i]), values: temp.view(round.ids[i]) });
-        // SAFETY: arrays of the plan, of which none overlaps another; the rest is passed on to the caller.
+        // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
             let args = (
-                self.asked.coords,
-                self.asked.frame.slice(),
+                self.input.coords,
+                self.input.frame.slice(),
                 level,
                 num_levels,
                 roots.starts,
@@ -252,13 +204,13 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
             );
             stream.launch_items::<quadtree_deep_codes<C, D>>(len as u64, args)?;
             let from = pairs[1].read_only();
-            let [sorted, room] = match sort {
-                Sort::Segments(listed) => {
+            let [sorted, free] = match sort {
+                LaterSort::Segments(listed) => {
                     let (by, to) = (SortBy::low_bits(code_bits), pairs[0]);
                     listed.sort(stream, &temp, from, offsets.slice(), to, by, largest as usize)?;
                     pairs
                 }
-                Sort::All(sort) => {
+                LaterSort::All(sort) => {
                     sort.run(stream, &temp, SortBy::low_bits(code_bits + root_bits), from, pairs)?
                 }
             };
@@ -266,93 +218,93 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
             let args =
                 (sorted.keys, sorted.values, code_bits, roots.starts, roots.offsets, self.ids.slice_mut());
             stream.launch_items::<quadtree_place>(len as u64, args)?;
-            let below = level + num_levels;
-            let goes_on = below < self.asked.depth;
-            let deep = self.cut(&temp, &round, sorted.keys, room.keys, roots, level, num_levels, goes_on)?;
-            Ok((below, deep))
+            let next = self.cut(&temp, &round, sorted.keys, free.keys, roots, level, num_levels)?;
+            Ok((level + num_levels, next))
         }
     }
 
-    /// Where the points of roots begin, given how many these are and a 0; the number of all, and of those of the largest.
+    /// Scans the lengths of roots, which end with a 0. Returns the offsets, and on the host the sum and the maximum of the lengths.
     fn offsets(&self, workspace: &mut Workspace, lens: &Buffer<u64>) -> Result<(Buffer<u64>, [u64; 2])> {
-        let (stream, num) = (self.asked.stream, lens.len());
+        let (stream, num) = (self.input.stream, lens.len());
         let mut layout = Layout::new();
         let scan = Scan::plan::<u64, Decoupled>(&mut layout, num);
-        let (reduce, told) = (Reduce::<u64>::plan(&mut layout, num), layout.reserve::<u64>(1));
+        let (reduce, max) = (Reduce::<u64>::plan(&mut layout, num), layout.reserve::<u64>(1));
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         let mut offsets = Buffer::uninitialized(stream.gpu(), num, "points of a quadtree")?;
-        // SAFETY: of one length, and they wait for the device before they are freed.
+        // SAFETY: the buffers have one length, and wait for the device before they are freed.
         unsafe {
             let (from, to) = (lens.slice(), offsets.slice_mut());
             scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, ScanKind::Exclusive)?;
-            reduce.run::<Max>(stream, &temp, from, temp.view(told))?;
-            let all = stream.read(to.part(num - 1, 1).read_only())?[0];
-            let largest = stream.read(temp.view(told).read_only())?[0];
-            Ok((offsets, [all, largest]))
+            reduce.run::<Max>(stream, &temp, from, temp.view(max))?;
+            let sum = stream.read(to.part(num - 1, 1).read_only())?[0];
+            let max = stream.read(temp.view(max).read_only())?[0];
+            Ok((offsets, [sum, max]))
         }
     }
 
-    /// Cuts the nodes of a round from its sorted keys; what has too many points at its end, if that goes on. `room` is as long as the
-    /// keys.
+    /// Cuts the nodes of a round from its sorted keys. Returns the nodes that have too many points on the level below the round, unless
+    /// that is the last level. `free_keys` is scratch memory as long as the keys.
     ///
     /// # Safety
-    /// As [`first`](Self::first).
+    /// As [`first_round`](Self::first_round).
     #[allow(clippy::too_many_arguments)]
     unsafe fn cut<K: RadixKey>(
         &mut self,
         temp: &Temp<'_>,
         round: &Round<K>,
         keys: Slice<'_, K>,
-        room: SliceMut<'_, K>,
-        roots: RootsOn<'_>,
+        free_keys: SliceMut<'_, K>,
+        roots: RootsView<'_>,
         level: u32,
         num_levels: u32,
-        goes_on: bool,
-    ) -> Result<Option<Deep>> {
-        let &Asked { stream, most, .. } = self.asked;
+    ) -> Result<Option<Roots>> {
+        let &BuildInput { stream, leaf_points, .. } = self.input;
         let gpu = stream.gpu();
         let (counts, rows) = (temp.view(round.counts), temp.view(round.rows));
-        self.ends |= 1 << (level + num_levels);
+        self.round_ends |= 1 << (level + num_levels);
         let num_threads = 32 * keys.len().div_ceil(QUADTREE_WARP_POINTS) as u64;
-        // SAFETY: passed on to the caller; as many rows and counts as planned, and nodes as are counted.
+        // SAFETY: rows and counts are as long as planned, the other arrays as long as counted; the rest is the caller's promise.
         unsafe {
-            stream.launch_items::<quadtree_count<K, D>>(num_threads, (keys, num_levels, most, counts))?;
+            stream
+                .launch_items::<quadtree_count<K, D>>(num_threads, (keys, num_levels, leaf_points, counts))?;
             let from = counts.read_only();
             round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
             stream.launch::<quadtree_rows>(1, (counts.read_only(), rows))?;
             let begins = stream.read(rows.read_only())?;
-            let (inner, all) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
-            // A level never has more than 32 bits count, but all of them might.
-            let of_levels: Vec<_> = begins.windows(2).map(|row| row[1].wrapping_sub(row[0])).collect();
-            let num = |of: &[u32]| of.iter().map(|&num| u64::from(num)).sum();
-            check_num_nodes(0, num(&of_levels), 0)?;
-            let of_levels = &of_levels[..num_levels as usize];
-            check_num_nodes(self.nodes.nodes.len(), num(of_levels), D)?;
-            self.splits.extend(of_levels);
-            // As words there is room for most lists of them.
-            let words = size_of::<K>() / size_of::<u32>() * room.len();
+            let (num_inner, num_splits) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
+            // The count of a level fits in 32 bits, but the sums in `begins` may wrap around.
+            let level_splits: Vec<_> = begins.windows(2).map(|row| row[1].wrapping_sub(row[0])).collect();
+            let sum = |splits: &[u32]| splits.iter().map(|&num| u64::from(num)).sum();
+            check_num_nodes(0, sum(&level_splits), 0)?;
+            let level_splits = &level_splits[..num_levels as usize];
+            check_num_nodes(self.nodes.nodes.len(), sum(level_splits), D)?;
+            self.splits.extend(level_splits);
+            // The list of nodes that split fits in the free keys, except for very small leaves.
+            let free_words = size_of::<K>() / size_of::<u32>() * free_keys.len();
             let own;
-            let splits = if all as usize <= words {
-                SliceMut::from_raw_parts(room.as_ptr().cast::<u32>(), all as usize)
+            let splits = if num_splits as usize <= free_words {
+                SliceMut::from_raw_parts(free_keys.as_ptr().cast::<u32>(), num_splits as usize)
             } else {
-                own = Buffer::<u32>::uninitialized(gpu, all as usize, "nodes of a quadtree that split")?;
-                SliceMut::from_raw_parts(own.slice().as_ptr().cast_mut(), all as usize)
+                own =
+                    Buffer::<u32>::uninitialized(gpu, num_splits as usize, "nodes of a quadtree that split")?;
+                SliceMut::from_raw_parts(own.slice().as_ptr().cast_mut(), num_splits as usize)
             };
-            let args = (keys, num_levels, most, counts.read_only(), splits);
+            let args = (keys, num_levels, leaf_points, counts.read_only(), splits);
             stream.launch_items::<quadtree_splits<K, D>>(num_threads, args)?;
-            let first_node = self.nodes.grow(stream, (inner as usize) << D)?;
-            let num_deep = if goes_on { (all - inner) as usize } else { 0 };
-            let mut deep = Deep {
-                nodes: Buffer::uninitialized(gpu, num_deep, "nodes of a quadtree")?,
-                starts: Buffer::uninitialized(gpu, num_deep, "nodes of a quadtree")?,
-                lens: Buffer::uninitialized(gpu, num_deep + 1, "nodes of a quadtree")?,
+            let first_node = self.nodes.grow(stream, (num_inner as usize) << D)?;
+            let is_last = level + num_levels == self.input.depth;
+            let num_next = if is_last { 0 } else { (num_splits - num_inner) as usize };
+            let mut next = Roots {
+                nodes: Buffer::uninitialized(gpu, num_next, "nodes of a quadtree")?,
+                starts: Buffer::uninitialized(gpu, num_next, "nodes of a quadtree")?,
+                lens: Buffer::uninitialized(gpu, num_next + 1, "nodes of a quadtree")?,
             };
-            deep.lens.fill_bytes(stream, 0)?;
+            next.lens.fill_bytes(stream, 0)?;
             let args = (
                 keys,
                 num_levels,
-                most,
-                self.asked.frame.slice(),
+                leaf_points,
+                self.input.frame.slice(),
                 level,
                 counts.read_only(),
                 splits.read_only(),
@@ -363,43 +315,38 @@ impl<C: Coord, const D: usize> Rounds<'_, C, D> {
                 first_node,
                 self.nodes.nodes.slice_mut(),
                 self.nodes.cells.slice_mut(),
-                deep.nodes.slice_mut(),
-                deep.starts.slice_mut(),
-                deep.lens.slice_mut(),
+                next.nodes.slice_mut(),
+                next.starts.slice_mut(),
+                next.lens.slice_mut(),
             );
-            stream.launch_items::<quadtree_children<K, D>>(u64::from(all).next_multiple_of(32), args)?;
-            Ok((num_deep > 0).then_some(deep))
+            let num_threads = u64::from(num_splits).next_multiple_of(32);
+            stream.launch_items::<quadtree_children<K, D>>(num_threads, args)?;
+            Ok((num_next > 0).then_some(next))
         }
     }
 
-    /// Puts the points of each leaf in the order of the input.
+    /// Brings the points of each leaf into input order.
     ///
     /// # Safety
-    /// As [`first`](Self::first).
-    unsafe fn order(&mut self, workspace: &mut Workspace) -> Result<()> {
-        let &Asked { stream, most, .. } = self.asked;
+    /// As [`first_round`](Self::first_round).
+    unsafe fn order_leaves(&mut self, workspace: &mut Workspace) -> Result<()> {
+        let &BuildInput { stream, leaf_points, .. } = self.input;
         let (num, mut layout) = (self.ids.len(), Layout::new());
-        // Leaves that are sorted, of few and of many points.
-        let nums = [QUADTREE_COUNTED_POINTS as usize, SEGMENT_SHORT_ITEMS]
-            .map(|from| if most as usize > from { num / (from + 1) } else { 0 });
-        let ids = layout.reserve::<u32>(num);
-        let offsets = layout.reserve::<u64>(2 * (nums[0] + nums[1]).max(1));
-        let room = if most as usize > SEGMENT_TILE_ITEMS { num } else { 0 };
-        let listed = SegmentLists::<u32, NoValue>::plan(&mut layout, nums, room);
+        let LeafOrder { ids, offsets, max_listed, listed } = LeafOrder::plan(&mut layout, num, leaf_points);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         let (ids, offsets) = (temp.view(ids), temp.view(offsets));
         let ([short, long], num_listed) = listed.clear(stream, &temp)?;
-        // SAFETY: arrays of the plan, of which none overlaps another; the rest is passed on to the caller.
+        // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
             stream.copy(ids, self.ids.slice())?;
             let (from, to) = (ids.read_only(), self.ids.slice_mut());
             let nodes = self.nodes.nodes.slice();
-            let args = (nodes, most, self.ends, from, to, offsets, short, long, num_listed);
+            let args = (nodes, leaf_points, self.round_ends, from, to, offsets, short, long, num_listed);
             stream.launch_items::<quadtree_order>(nodes.len().next_multiple_of(32) as u64, args)?;
-            if nums[0] > 0 {
+            if max_listed[0] > 0 {
                 let by = SortBy::numbers_below(num);
                 let (from, to) = (Source::of_keys(from), Pairs::of_keys(to));
-                listed.sort_listed(stream, &temp, from, offsets.read_only(), to, by, most as usize)?;
+                listed.sort_listed(stream, &temp, from, offsets.read_only(), to, by, leaf_points as usize)?;
             }
             Ok(())
         }

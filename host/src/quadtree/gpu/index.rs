@@ -1,11 +1,10 @@
 //! The bucket index of a quadtree: its points in tree order, in buckets.
 //!
-//! Points that follow each other in tree order are near each other, so the boxes of runs of them keep traversals short. A query starts in the
-//! bucket of its leaf.
+//! Consecutive points in tree order are near each other, so the boxes of runs of them are small. A query starts in the bucket of its leaf.
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use crate::quadtree::with_plane_or_space;
+use crate::quadtree::dims::with_2_or_3;
 use crate::query::gpu::{BucketIndex, Locate, Locator, NodesMut};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::quadtree::queries::quadtree_query_buckets;
@@ -33,7 +32,7 @@ impl<C: Coord> Locate<C> for Cells {
     ) -> Result<()> {
         let args = (self.frame.slice(), self.nodes.slice(), self.num_points, queries, buckets, numbers);
         // SAFETY: passed on to the caller.
-        with_plane_or_space!(self.dims, D => unsafe {
+        with_2_or_3!(self.dims, D => unsafe {
             stream.launch_items::<quadtree_query_buckets<C, D>>(numbers.len() as u64, args)
         })
     }
@@ -49,7 +48,7 @@ pub(crate) fn bucket_index<C: Coord>(
     let stream = Stream::new(gpu)?;
     let mut index = BucketIndex::with_places(gpu, n, dims, levels(n as u32))?;
     index.locator = Locator::Other(Box::new(cells));
-    // SAFETY: there is a place for each point, and all work is waited for.
+    // SAFETY: the index has an entry for each point, and the stream is synchronized below.
     unsafe {
         let places = NodesMut::new(&stream, dims, index.room.slice_mut(), index.ids.slice_mut())?;
         stream.copy(places.coords, coords.slice())?;

@@ -1,4 +1,4 @@
-//! The builder level by level.
+//! Level-by-level build (Gluck 2014).
 
 use crate::device::{Buffer, Layout, Region, Temp, Workspace};
 use crate::error::Result;
@@ -6,22 +6,24 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::select::{Select, Selected};
-use crate::quadtree::gpu::Asked;
-use crate::quadtree::gpu::nodes::Nodes;
-use crate::quadtree::{LevelsOptions, check_num_nodes};
+use crate::quadtree::gpu::build_input::BuildInput;
+use crate::quadtree::gpu::node_buffers::NodeBuffers;
+use crate::quadtree::node::check_num_nodes;
+use crate::quadtree::options::LevelsOptions;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::quadtree::codes::quadtree_codes;
-use kauri_kernels::quadtree::levels::{
-    TILE_POINTS, quadtree_level_by_block, quadtree_level_by_thread, quadtree_level_children,
-    quadtree_level_codes, quadtree_level_count, quadtree_level_move, quadtree_tell, quadtree_tile_nodes,
-    quadtree_tiles, told,
+use kauri_kernels::quadtree::levels::blocks::quadtree_level_by_block;
+use kauri_kernels::quadtree::levels::threads::quadtree_level_by_thread;
+use kauri_kernels::quadtree::levels::tiles::{
+    TILE_POINTS, counters, quadtree_level_children, quadtree_level_codes, quadtree_level_count,
+    quadtree_level_move, quadtree_tell, quadtree_tile_nodes, quadtree_tiles,
 };
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
 use std::ops::Range;
 
-/// Runs `$body` with the constant `$T` = `$threads`.
+/// Evaluates `$body` with the constant `$T` = `$threads`.
 macro_rules! with_threads {
     ($threads:expr, $T:ident => $body:expr) => {
         with_threads!(@ $threads, $T, $body, 4 8 16 32 64 128 256 512)
@@ -34,131 +36,145 @@ macro_rules! with_threads {
     };
 }
 
-/// Builds what is below so many nodes of a level, all that there are, which have too many points; how many split on each level from that one on.
-/// The ids are in the order of the nodes; of the root they are yet to be written.
+/// Builds the subtrees of `num_roots` nodes on level `first_level`, which are all the nodes there are and have too many points. Returns the
+/// number of nodes that split on each level from `first_level` on. `ids` are in the order of the roots, or unset if the root of the tree is
+/// the only one.
 ///
 /// # Safety
 /// Nothing else uses the buffers until the stream has done the work.
 pub(crate) unsafe fn build<C: Coord, const D: usize>(
-    asked: &Asked<'_, C>,
+    input: &BuildInput<'_, C>,
     workspace: &mut Workspace,
     ids: &mut Buffer<u32>,
-    nodes: &mut Nodes<D>,
+    nodes: &mut NodeBuffers<D>,
     options: LevelsOptions,
     (first_level, num_roots): (u32, usize),
 ) -> Result<Vec<u32>> {
-    let stream = asked.stream;
+    let stream = input.stream;
     let mut layout = Layout::new();
-    let plan = Plan::new::<D>(&mut layout, ids.len(), asked.most);
+    let plan = Plan::new(&mut layout, ids.len(), D, input.leaf_points);
     let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
     let parents = temp.view(plan.parents[first_level as usize % 2]);
-    let mut work = Work { asked, temp: &temp, plan: &plan, ids, nodes, options, codes: 0..0 };
-    temp.upload(stream, temp.view(plan.told), &[num_roots as u64, 0, 0])?;
-    // SAFETY: passed on to the caller; the list has room for all roots.
+    let mut builder =
+        LevelBuilder { input, temp: &temp, plan: &plan, ids, nodes, options, code_levels: 0..0 };
+    temp.upload(stream, temp.view(plan.counters), &[num_roots as u64, 0, 0])?;
+    // SAFETY: the list is long enough for all roots; the rest is the caller's promise.
     let mut level = unsafe {
         iota_on(stream, 0, parents.part(0, num_roots))?;
         if first_level > 0 {
-            stream.copy(work.points(first_level).1, work.ids.slice())?;
+            stream.copy(builder.points(first_level).1, builder.ids.slice())?;
         }
-        work.tiles(parents, num_roots)?
+        builder.count_tiles(parents, num_roots)?
     };
     let mut splits = Vec::new();
-    while level.num > 0 {
-        // SAFETY: passed on to the caller.
+    while level.num_parents > 0 {
+        let depth = first_level + splits.len() as u32;
+        // SAFETY: the caller's promise.
         unsafe {
-            let depth = first_level + splits.len() as u32;
-            if !work.codes.contains(&depth) {
-                work.make_codes(&level, depth)?;
+            if !builder.code_levels.contains(&depth) {
+                builder.make_codes(&level, depth)?;
             }
-            splits.push(level.num as u32);
-            level = work.split(&level, depth)?;
+            splits.push(level.num_parents as u32);
+            level = builder.split(&level, depth)?;
         }
     }
     Ok(splits)
 }
 
+/// Returns the workspace of a build.
+pub(crate) fn workspace_bytes(num_points: usize, dims: usize, leaf_points: u32) -> u64 {
+    let mut layout = Layout::new();
+    Plan::new(&mut layout, num_points, dims, leaf_points);
+    layout.bytes()
+}
+
 /// The nodes of a level that split.
 struct Level<'a> {
     parents: SliceMut<'a, u32>,
-    num: usize,
+    num_parents: usize,
     num_tiles: usize,
-    /// Points of the largest.
-    largest: u32,
+    /// Number of points of the largest.
+    max_points: u32,
 }
 
 /// Temporary memory.
 struct Plan {
-    /// Codes and ids of points that go on, of this level and of the next; those of leaves are where they stay.
+    /// Codes and ids of the points in nodes that split, on this level and on the next. The points of leaves are in their final position.
     points: [(Region<u32>, Region<u32>); 2],
-    /// Nodes that split, of this level and of the next.
+    /// Nodes that split, on this level and on the next.
     parents: [Region<u32>; 2],
+    /// The first tile of each parent.
     tiles: Region<u32>,
-    of_tiles: Region<u32>,
+    /// The parent of each tile.
+    tile_parents: Region<u32>,
+    /// Histograms of the children, by tile.
     counts: Region<u32>,
-    numbers: Region<u32>,
+    /// Node numbers of the children, and whether each splits.
+    children: Region<u32>,
     flags: Region<u8>,
-    told: Region<u64>,
+    /// Device counters that the host reads once per level.
+    counters: Region<u64>,
     scan: Scan,
     select: Select,
 }
 
 impl Plan {
-    fn new<const D: usize>(layout: &mut Layout, len: usize, most: u32) -> Self {
-        // No level has more that split, or more tiles of them.
-        let parents = (len / (most as usize + 1)).max(1);
-        let tiles = len / TILE_POINTS as usize + parents;
-        let children = parents << D;
+    fn new(layout: &mut Layout, num_points: usize, dims: usize, leaf_points: u32) -> Self {
+        // No level has more nodes that split, or more tiles of them.
+        let max_parents = (num_points / (leaf_points as usize + 1)).max(1);
+        let max_tiles = num_points / TILE_POINTS as usize + max_parents;
+        let max_children = max_parents << dims;
         Self {
-            points: [0; 2].map(|_| (layout.reserve(len), layout.reserve(len))),
-            parents: [layout.reserve(children), layout.reserve(children)],
-            tiles: layout.reserve(parents + 1),
-            of_tiles: layout.reserve(tiles),
-            counts: layout.reserve((tiles << D) + 1),
-            numbers: layout.reserve(children),
-            flags: layout.reserve(children),
-            told: layout.reserve(told::LEN),
-            scan: Scan::plan::<u32, Decoupled>(layout, (tiles << D) + 1),
-            select: Select::plan::<u32>(layout, children),
+            points: [0; 2].map(|_| (layout.reserve(num_points), layout.reserve(num_points))),
+            parents: [layout.reserve(max_children), layout.reserve(max_children)],
+            tiles: layout.reserve(max_parents + 1),
+            tile_parents: layout.reserve(max_tiles),
+            counts: layout.reserve((max_tiles << dims) + 1),
+            children: layout.reserve(max_children),
+            flags: layout.reserve(max_children),
+            counters: layout.reserve(counters::LEN),
+            scan: Scan::plan::<u32, Decoupled>(layout, (max_tiles << dims) + 1),
+            select: Select::plan::<u32>(layout, max_children),
         }
     }
 }
 
-/// A tree that is being built.
-struct Work<'a, C, const D: usize> {
-    asked: &'a Asked<'a, C>,
+/// A build in progress.
+struct LevelBuilder<'a, C, const D: usize> {
+    input: &'a BuildInput<'a, C>,
     temp: &'a Temp<'a>,
     plan: &'a Plan,
     ids: &'a mut Buffer<u32>,
-    nodes: &'a mut Nodes<D>,
+    nodes: &'a mut NodeBuffers<D>,
     options: LevelsOptions,
-    /// The levels that codes have digits of.
-    codes: Range<u32>,
+    /// The levels that the codes have digits for.
+    code_levels: Range<u32>,
 }
 
-impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
-    /// The points of the nodes of a level.
+impl<'a, C: Coord, const D: usize> LevelBuilder<'a, C, D> {
+    /// Returns codes and ids of the points in nodes of a level that split.
     fn points(&self, depth: u32) -> (SliceMut<'a, u32>, SliceMut<'a, u32>) {
         let (codes, ids) = self.plan.points[depth as usize % 2];
         (self.temp.view(codes), self.temp.view(ids))
     }
 
-    /// Makes codes from level `depth` on.
+    /// Computes codes from level `depth` on, of as many levels as fit.
     ///
     /// # Safety
     /// As [`build`].
     unsafe fn make_codes(&mut self, level: &Level<'a>, depth: u32) -> Result<()> {
-        let &Asked { stream, coords, ref frame, .. } = self.asked;
-        let num_levels = (u32::BITS / D as u32).min(self.asked.depth - depth);
-        self.codes = depth..depth + num_levels;
+        let &BuildInput { stream, coords, ref frame, .. } = self.input;
+        let num_levels = (u32::BITS / D as u32).min(self.input.depth - depth);
+        self.code_levels = depth..depth + num_levels;
         let (codes, ids) = self.points(depth);
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller's promise.
         unsafe {
             if depth == 0 {
                 let args = (coords, frame.slice(), num_levels, codes, ids);
                 return stream.launch_items::<quadtree_codes<C, D>>(codes.len() as u64, args);
             }
             let nodes = self.nodes.nodes.slice();
-            let (parents, tiles, of_tiles) = self.tiles_of(level)?;
+            let (parents, tiles, tile_parents) = self.tiles_of(level)?;
             let args = (
                 coords,
                 frame.slice(),
@@ -167,7 +183,7 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
                 nodes,
                 parents,
                 tiles,
-                of_tiles,
+                tile_parents,
                 ids.read_only(),
                 codes,
             );
@@ -175,35 +191,37 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
         }
     }
 
-    /// Splits the nodes of level `depth`; their children that split.
+    /// Splits the nodes of level `depth`: by tiles if the largest is too large for a block, else by threads if it is small enough for one,
+    /// else by blocks. Returns the children that split.
     ///
     /// # Safety
     /// As [`build`].
     unsafe fn split(&mut self, level: &Level<'a>, depth: u32) -> Result<Level<'a>> {
-        let &mut Self { asked, temp, plan, options, .. } = self;
-        let &Asked { stream, most, .. } = asked;
-        let (numbers, flags, told) = (temp.view(plan.numbers), temp.view(plan.flags), temp.view(plan.told));
-        check_num_nodes(self.nodes.nodes.len(), level.num as u64, D)?;
-        let num_children = level.num << D;
+        let &mut Self { input, temp, plan, options, .. } = self;
+        let &BuildInput { stream, leaf_points, .. } = input;
+        let (children, flags) = (temp.view(plan.children), temp.view(plan.flags));
+        let device_counters = temp.view(plan.counters);
+        check_num_nodes(self.nodes.nodes.len(), level.num_parents as u64, D)?;
+        let num_children = level.num_parents << D;
         let [(codes, ids), (next_codes, next_ids)] = [depth, depth + 1].map(|depth| self.points(depth));
         let (codes, ids) = (codes.read_only(), ids.read_only());
-        let shift = D as u32 * (self.codes.end - 1 - depth);
-        let splits_from = if depth + 1 < asked.depth { most + 1 } else { u32::MAX };
+        let shift = D as u32 * (self.code_levels.end - 1 - depth);
+        let splits_from = if depth + 1 < input.depth { leaf_points + 1 } else { u32::MAX };
         let first_node = self.nodes.grow(stream, num_children)?;
-        // SAFETY: passed on to the caller; lists are as long as planned at most.
+        // SAFETY: lists are at most as long as planned; the rest is the caller's promise.
         unsafe {
-            let (numbers, flags) = (numbers.part(0, num_children), flags.part(0, num_children));
-            let parents = level.parents.part(0, level.num).read_only();
-            let by_tiles = level.largest > options.block_points;
+            let (numbers, flags) = (children.part(0, num_children), flags.part(0, num_children));
+            let parents = level.parents.part(0, level.num_parents).read_only();
+            let by_tiles = level.max_points > options.block_points;
             let by_tiles = by_tiles.then(|| self.tiles_of(level)).transpose()?;
             let tree_ids = self.ids.slice_mut();
             let (nodes, cells) = (self.nodes.nodes.slice_mut(), self.nodes.cells.slice_mut());
-            let frame = asked.frame.slice();
-            stream.fill_bytes(told, 0)?;
-            if let Some((_, tiles, of_tiles)) = by_tiles {
+            let frame = input.frame.slice();
+            stream.fill_bytes(device_counters, 0)?;
+            if let Some((_, tiles, tile_parents)) = by_tiles {
                 let counts = temp.view(plan.counts).part(0, (level.num_tiles << D) + 1);
                 let num_blocks = level.num_tiles as u64;
-                let args = (codes, shift, nodes.read_only(), parents, tiles, of_tiles, counts);
+                let args = (codes, shift, nodes.read_only(), parents, tiles, tile_parents, counts);
                 stream.launch::<quadtree_level_count<D>>(num_blocks, args)?;
                 let from = counts.read_only();
                 plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
@@ -214,7 +232,7 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
                     nodes.read_only(),
                     parents,
                     tiles,
-                    of_tiles,
+                    tile_parents,
                     from,
                     splits_from,
                     next_codes,
@@ -242,33 +260,35 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
                     numbers,
                     flags,
                 );
-                let num = level.num as u64;
-                if level.largest <= options.thread_points {
-                    stream.launch_items::<quadtree_level_by_thread<D>>(num, args)?;
+                let num_parents = level.num_parents as u64;
+                if level.max_points <= options.thread_points {
+                    stream.launch_items::<quadtree_level_by_thread<D>>(num_parents, args)?;
                 } else {
-                    with_threads!(options.threads_for(level.largest, D), T => {
-                        stream.launch::<quadtree_level_by_block<D, T>>(num, args)
+                    with_threads!(options.threads_for(level.max_points, D), T => {
+                        stream.launch::<quadtree_level_by_block<D, T>>(num_parents, args)
                     })?;
                 }
             }
-            let kept = temp.view(plan.parents[(depth as usize + 1) % 2]).part(0, num_children);
-            let to = Selected { kept, others: empty_view(), count: told.part(told::SPLITS, 1) };
+            let next_parents = temp.view(plan.parents[(depth as usize + 1) % 2]).part(0, num_children);
+            let count = device_counters.part(counters::NUM_SPLITS, 1);
+            let to = Selected { kept: next_parents, others: empty_view(), count };
             plan.select.run_flagged(stream, temp, numbers.read_only(), flags.read_only(), to)?;
-            self.tiles(kept, num_children.min(temp.view(plan.tiles).len() - 1))
+            self.count_tiles(next_parents, num_children.min(temp.view(plan.tiles).len() - 1))
         }
     }
 
-    /// Counts the tiles of the nodes on a list, of which there are no more than `most`; waits for the numbers.
+    /// Counts the tiles of the nodes on a list, at most `max_parents`, whose length is the counter `NUM_SPLITS`. Waits for the counters.
     ///
     /// # Safety
     /// As [`build`].
-    unsafe fn tiles(&self, parents: SliceMut<'a, u32>, most: usize) -> Result<Level<'a>> {
-        let (stream, temp, plan) = (self.asked.stream, self.temp, self.plan);
-        let (told, nodes): (_, Slice<'_, _>) = (temp.view(plan.told), self.nodes.nodes.slice());
-        // SAFETY: passed on to the caller.
-        let words = unsafe {
-            let tiles = temp.view(plan.tiles).part(0, most + 1);
-            let args = (nodes, parents.read_only(), told, tiles);
+    unsafe fn count_tiles(&self, parents: SliceMut<'a, u32>, max_parents: usize) -> Result<Level<'a>> {
+        let (stream, temp, plan) = (self.input.stream, self.temp, self.plan);
+        let (device_counters, nodes): (_, Slice<'_, _>) =
+            (temp.view(plan.counters), self.nodes.nodes.slice());
+        // SAFETY: the caller's promise.
+        let values = unsafe {
+            let tiles = temp.view(plan.tiles).part(0, max_parents + 1);
+            let args = (nodes, parents.read_only(), device_counters, tiles);
             stream.launch_items::<quadtree_tiles>(tiles.len() as u64, args)?;
             plan.scan.run::<u32, Sum, Decoupled>(
                 stream,
@@ -277,27 +297,31 @@ impl<'a, C: Coord, const D: usize> Work<'a, C, D> {
                 tiles,
                 ScanKind::Exclusive,
             )?;
-            stream.launch::<quadtree_tell>(1, (tiles.read_only(), told))?;
-            stream.read(told.read_only())?
+            stream.launch::<quadtree_tell>(1, (tiles.read_only(), device_counters))?;
+            stream.read(device_counters.read_only())?
         };
-        let [num, num_tiles, largest] = [told::SPLITS, told::TILES, told::LARGEST].map(|i| words[i]);
-        Ok(Level { parents, num: num as usize, num_tiles: num_tiles as usize, largest: largest as u32 })
+        Ok(Level {
+            parents,
+            num_parents: values[counters::NUM_SPLITS] as usize,
+            num_tiles: values[counters::NUM_TILES] as usize,
+            max_points: values[counters::MAX_POINTS] as u32,
+        })
     }
 
-    /// The nodes of a level, where their tiles begin, and which of them each tile is of.
+    /// Writes the parent of each tile of a level. Returns the parents, the first tile of each, and the parent of each tile.
     ///
     /// # Safety
     /// As [`build`].
     unsafe fn tiles_of(&self, level: &Level<'a>) -> Result<(Slice<'a, u32>, Slice<'a, u32>, Slice<'a, u32>)> {
         let (temp, plan) = (self.temp, self.plan);
-        // SAFETY: as many as planned at most.
+        // SAFETY: lists are at most as long as planned.
         unsafe {
-            let parents = level.parents.part(0, level.num).read_only();
-            let tiles = temp.view(plan.tiles).part(0, level.num + 1).read_only();
-            let of_tiles = temp.view(plan.of_tiles).part(0, level.num_tiles);
+            let parents = level.parents.part(0, level.num_parents).read_only();
+            let tiles = temp.view(plan.tiles).part(0, level.num_parents + 1).read_only();
+            let tile_parents = temp.view(plan.tile_parents).part(0, level.num_tiles);
             let num_tiles = level.num_tiles as u64;
-            self.asked.stream.launch_items::<quadtree_tile_nodes>(num_tiles, (tiles, of_tiles))?;
-            Ok((parents, tiles, of_tiles.read_only()))
+            self.input.stream.launch_items::<quadtree_tile_nodes>(num_tiles, (tiles, tile_parents))?;
+            Ok((parents, tiles, tile_parents.read_only()))
         }
     }
 }

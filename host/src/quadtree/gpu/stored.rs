@@ -1,4 +1,4 @@
-//! Trees to files and from them.
+//! Conversion of a tree in device memory to the arrays of a file, and from host memory.
 
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
@@ -6,28 +6,28 @@ use crate::once::Once;
 use crate::point::check_each_coordinate;
 use crate::quadtree::gpu::GpuTree;
 use crate::quadtree::host::HostTree;
-use crate::quadtree::stored::Sections;
+use crate::quadtree::sections::Sections;
 use kauri_kernels::thread::coord::Coord;
 
 impl<C: Coord> GpuTree<C> {
-    /// A copy in host memory.
-    pub(crate) fn to_stored(&self) -> Result<Sections<'_, C>> {
-        let (coords, ids) = (self.coords()?, self.ids()?);
+    /// Copies the arrays that a file stores to host memory. Checks the coordinates, since those of device memory are unchecked.
+    pub(super) fn to_sections(&self) -> Result<Sections<'_, C>> {
+        let (coords, ids) = (self.coords_to_host()?, self.ids_to_host()?);
         check_each_coordinate(&coords, self.dims, "point", |place| ids[place].into())?;
         Ok(Sections {
             coords: coords.into(),
             ids: ids.into(),
-            nodes: self.nodes()?.into(),
+            nodes: self.nodes_to_host()?.into(),
             frame: &self.frame,
             options: &self.options,
         })
     }
 
-    /// A tree in host memory, on the device.
-    pub(crate) fn loaded(gpu: &Gpu, tree: &HostTree<C>) -> Result<Self> {
+    /// Copies a tree from host memory.
+    pub(crate) fn of_host(gpu: &Gpu, tree: &HostTree<C>) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let mut nodes = Buffer::uninitialized(gpu, tree.nodes().len(), "quadtree nodes")?;
-        // SAFETY: nobody else has the buffer yet. A node has the bytes of its bits.
+        // SAFETY: nothing else uses the buffer yet. A node and its bits have the same bytes.
         unsafe { stream.upload(nodes.bits_mut(), tree.nodes())? };
         Ok(Self {
             frame: tree.frame.clone(),

@@ -1,27 +1,32 @@
-//! Trees of points and nodes that the device has no room for: they stay in host memory, and go through the device part by part.
+//! Out-of-core builds: points and nodes stay in host memory, and the device works on parts of them.
 //!
-//! The points are counted by the cells of an upper level, chunk by chunk, which gives the nodes above; these are the roots of parts, which
-//! are put into batches that the device has room for. The points of each batch are brought to where they are in the tree, chunk by
-//! chunk again, and then one batch after another is built there. Of several chunks, or batches, one is on its way to the device
-//! while another is worked on and a third is on its way back.
+//! 1. Count: the points stream through the device chunk by chunk, and are counted by the cells of an upper level. The counts give the nodes
+//!    above these cells. Nodes whose points fit on the device become roots, and consecutive roots form batches.
+//! 2. Distribute: the points stream through the device again, and are written to their batches.
+//! 3. Build: the device builds the subtrees batch by batch.
 //!
-//! Gluck 2014 splits the upper levels on the CPU instead, until the largest node fits; then every node of that level is a root in turn.
-//! Where the nodes of a part do not fit he cuts its list of parents; here it is cut in two, or split one level further.
+//! Several lanes run side by side, so that one chunk or batch is uploaded while another is worked on and a third is downloaded.
+//!
+//! Gluck 2014 instead splits the upper levels on the CPU until the largest node fits, and then builds the subtree of one node at a time.
+//! Where the nodes of a subtree do not fit, he cuts the list of parents; here the batch is halved, or its root is split one level
+//! further.
 
 mod batch;
 mod chunks;
 mod lanes;
+mod ranks;
 mod top;
 
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
-use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;
-use crate::quadtree::host::{HostTree, Levels, NodeWords};
-use crate::quadtree::{OutOfCore, QuadtreeOptions, cpu, frame_over};
-use crate::query::cpu::Corners;
+use crate::quadtree::cpu;
+use crate::quadtree::frame::frame_of_bounds;
+use crate::quadtree::host::{HostTree, Levels};
+use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
+use crate::quadtree::part::OrderedPoints;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
@@ -30,54 +35,44 @@ use lanes::Lanes;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use top::{Batch, Top};
+use top::{Batch, SubtreeRoot, TopNodes};
 
-/// One on its way to the device, one that is worked on, one on its way back.
+/// Number of lanes: one uploads, one works, one downloads.
 const LANES: usize = 3;
-/// Page-locked memory of each, at most: making more of it takes longer than it saves.
+/// Most bytes of page-locked memory of a lane. Allocating more takes longer than it saves.
 const STAGED_BYTES: u64 = 8 << 20;
-/// Fewer points than that are always tried.
-const LEAST_POINTS: usize = 1 << 8;
-/// More points do not go to the device at one time.
-const CHUNK_LIMIT: usize = 1 << 30;
-/// Points that are even have so many cells in a batch.
-const PARTS_OF_A_BATCH: usize = 16;
-/// Bits of the number of a cell that is counted, at most.
-const COUNTED_BITS: u32 = 20;
+/// A batch of fewer points is always tried.
+const MIN_POINTS: usize = 1 << 8;
+/// Most points on the device at one time.
+const MAX_POINTS: usize = 1 << 30;
+/// Number of cells per batch for evenly spread points.
+const CELLS_PER_BATCH: usize = 16;
+/// Most bits of the code of a counted cell.
+const MAX_CELL_BITS: u32 = 20;
 
-/// A tree, and its points.
-type Built<C, const D: usize> = (Levels<D>, Vec<C>, Vec<u32>);
-
-/// A tree that is being built.
-struct Streamed<'a, C, const D: usize> {
+/// An out-of-core build in progress.
+struct StreamedBuild<'a, C, const D: usize> {
     gpu: &'a Gpu,
     options: &'a QuadtreeOptions,
     frame: Frame<D>,
-    /// Levels below the root.
+    /// Number of levels below the root.
     depth: u32,
-    /// Bytes of the device.
+    /// Device memory to use.
     bytes: u64,
     coords: PhantomData<C>,
 }
 
-/// Points in host memory, of which nothing says their ids if these are their places.
+/// Points in host memory. Without ids, the id of a point is its index.
 #[derive(Clone, Copy)]
-struct Points<'a, C> {
+struct InputPoints<'a, C> {
     coords: &'a [C],
     ids: Option<&'a [u32]>,
 }
 
-/// Where the points of a tree are put: its coordinates and ids.
-struct Room<'a, C> {
+/// The coordinates and ids of the tree, which several threads write.
+struct TreePoints<'a, C> {
     coords: Parts<'a, C>,
     ids: Parts<'a, u32>,
-}
-
-/// A node and its points in the tree, below which nothing is built yet.
-struct Base<const D: usize> {
-    level: u32,
-    corner: [u32; D],
-    points: Range<usize>,
 }
 
 /// Builds the tree over points in host memory.
@@ -89,204 +84,214 @@ pub(crate) fn build<C: Coord, const D: usize>(
     stats: &mut Stats,
 ) -> Result<HostTree<C>> {
     let n = points.len();
-    let frame = stats.phase("bounds", || frame_over(bounds(points), points.is_empty(), options.max_depth))?;
-    // Allocations are rounded up, and a sixteenth is for what is on its way.
+    let frame =
+        stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
+    // An eighth of the memory is left, since allocations are rounded up, and for page-locked memory at most a sixteenth.
     let free = gpu.free_memory()?;
     let (bytes, staged_bytes) = (free / 8 * 7, (free / 16 / LANES as u64).min(STAGED_BYTES));
     let depth = frame.levels.min(options.max_depth);
-    let streamed = Streamed::<C, D> { gpu, options, frame, depth, bytes, coords: PhantomData };
-    let (levels, coords, ids) = match options.out_of_core {
-        OutOfCore::CpuTop => streamed.by_cpu(points, staged_bytes, progress, stats)?,
+    let build = StreamedBuild::<C, D> { gpu, options, frame, depth, bytes, coords: PhantomData };
+    let (levels, OrderedPoints { coords, ids }) = match options.out_of_core {
+        OutOfCore::CpuTop => build.with_cpu_top(points, staged_bytes, progress, stats)?,
         _ => {
             let mut ids = memory::vec_with_capacity(n, "ids of points")?;
             let mut coords = memory::vec_with_capacity(n * D, "points in the order of a quadtree")?;
-            let room = Room {
+            let output = TreePoints {
                 coords: Parts::new(&mut coords.spare_capacity_mut()[..n * D]),
                 ids: Parts::new(&mut ids.spare_capacity_mut()[..n]),
             };
-            let root = Base { level: 0, corner: [0; D], points: 0..n };
-            let from = Points { coords: points.as_flattened(), ids: None };
+            let root = SubtreeRoot { level: 0, corner: [0; D], points: 0..n };
+            let input = InputPoints { coords: points.as_flattened(), ids: None };
             let mut lanes = Lanes::new(LANES, staged_bytes, progress);
+            let max_points = build.max_points(LANES);
             let levels = stats
-                .phase("parts", || streamed.part(&mut lanes, &root, from, &room, streamed.fits(LANES)))?;
-            // SAFETY: all parts have been written.
+                .phase("parts", || build.build_subtree(&mut lanes, &root, input, &output, max_points))?;
+            // SAFETY: the build has written the points of all batches, which are all points.
             unsafe {
                 ids.set_len(n);
                 coords.set_len(n * D);
             }
-            (levels, coords, ids)
+            (levels, OrderedPoints { coords, ids })
         }
     };
     let (nodes, cells, level_begins) = stats.phase("nodes", || levels.into_tree())?;
     stats.temp_bytes = gpu.memory_use().peak_bytes;
-    Ok(HostTree {
-        frame: frame.to_words().collect(),
-        dims: D,
-        options: options.clone(),
-        nodes: NodeWords::of_nodes(nodes),
-        cells,
-        level_begins,
-        coords: coords.into(),
-        ids: ids.into(),
-        corners: Corners::new(),
-        deep_leaves: Once::new(),
-    })
+    Ok(HostTree::new(&frame, options, nodes, cells, level_begins, coords, ids))
 }
 
-impl<C: Coord, const D: usize> Streamed<'_, C, D> {
-    /// Gluck's way: the CPU splits upper levels, and of the last of them one node after another goes to the device.
-    fn by_cpu(
+/// Returns an upper bound of the device memory of a build: the memory that is free, or what all points take at once.
+pub(crate) fn temp_bytes(gpu: &Gpu, num_points: u64, in_core_bytes: u64) -> u64 {
+    // Beside the memory of an in-core build: ids in the order of input and in tree order, and page-locked memory.
+    let id_bytes = 2 * num_points * size_of::<u32>() as u64;
+    let bytes = in_core_bytes + id_bytes + LANES as u64 * STAGED_BYTES;
+    gpu.free_memory().map_or(bytes, |free| bytes.min(free))
+}
+
+impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
+    /// Splits the upper levels on the CPU, then builds the subtrees of the last of these levels one after another (Gluck 2014).
+    fn with_cpu_top(
         &self,
         points: &[[C; D]],
         staged_bytes: u64,
         progress: &mut dyn Progress,
         stats: &mut Stats,
-    ) -> Result<Built<C, D>> {
-        let (most, fits) = (self.options.leaf_points, self.fits(1));
-        let (tree, cpu::Points { mut coords, mut ids }) = stats.phase("levels by the CPU", || {
-            cpu::levels::build(points, &self.frame, self.depth, most, fits.try_into().unwrap_or(u32::MAX))
+    ) -> Result<(Levels<D>, OrderedPoints<C>)> {
+        let (leaf_points, max_points) = (self.options.leaf_points, self.max_points(1));
+        let max_points = max_points.try_into().unwrap_or(u32::MAX);
+        let (top, OrderedPoints { mut coords, mut ids }) = stats.phase("levels by the CPU", || {
+            cpu::levels::build(points, &self.frame, self.depth, leaf_points, max_points)
         })?;
-        let top = Top::of_tree(tree, |node| self.splits(node));
+        let top = TopNodes::of_levels(top, |node| self.splits(node));
         let batches = top.batches(0);
-        // SAFETY: points are brought from one place of their batch to another.
-        let (coords_room, ids_room) = unsafe { (as_room(&mut coords), as_room(&mut ids)) };
-        let room = Room { coords: Parts::new(coords_room), ids: Parts::new(ids_room) };
+        // SAFETY: batches write initialized points.
+        let (coords_out, ids_out) = unsafe { (as_uninit(&mut coords), as_uninit(&mut ids)) };
+        let output = TreePoints { coords: Parts::new(coords_out), ids: Parts::new(ids_out) };
         let mut lanes = Lanes::new(1, staged_bytes, progress);
-        let levels = stats.phase("parts", || self.below(&mut lanes, top, &batches, &room))?;
-        Ok((levels, coords, ids))
+        let levels = stats.phase("parts", || self.build_batches(&mut lanes, top, &batches, &output))?;
+        Ok((levels, OrderedPoints { coords, ids }))
     }
 
-    /// Builds a node and all below it, whose points are brought to their room from elsewhere.
-    fn part(
+    /// Builds the subtree of a node, whose points are in `input`.
+    fn build_subtree(
         &self,
         lanes: &mut Lanes<'_>,
-        base: &Base<D>,
-        from: Points<'_, C>,
-        room: &Room<'_, C>,
-        fits: usize,
+        root: &SubtreeRoot<D>,
+        input: InputPoints<'_, C>,
+        output: &TreePoints<'_, C>,
+        max_points: usize,
     ) -> Result<Levels<D>> {
-        let num_levels = self.counted_levels(base, fits);
-        let counts = self.count(lanes, base, from, num_levels, fits)?;
-        let top = Top::new(base, &counts, num_levels, fits, self.frame.levels, |node| self.splits(node))?;
-        let batches = top.batches(fits);
-        self.distribute(lanes, &top, &batches, from, room, fits)?;
-        self.below(lanes, top, &batches, room)
+        let num_levels = self.counted_levels(root, max_points);
+        let counts = self.count_cells(lanes, root, input, num_levels, max_points)?;
+        let splits = |node: &Node| self.splits(node);
+        let top = TopNodes::of_counts(root, &counts, num_levels, max_points, self.frame.levels, splits)?;
+        let batches = top.batches(max_points);
+        self.distribute(lanes, &top, &batches, input, output, max_points)?;
+        self.build_batches(lanes, top, &batches, output)
     }
 
-    /// Builds what is below upper levels.
-    fn below(
+    /// Builds the subtrees below upper levels.
+    fn build_batches(
         &self,
         lanes: &mut Lanes<'_>,
-        mut top: Top<D>,
+        mut top: TopNodes<D>,
         batches: &[Batch],
-        room: &Room<'_, C>,
+        output: &TreePoints<'_, C>,
     ) -> Result<Levels<D>> {
-        let pieces: Vec<_> = batches.iter().map(|batch| batch.points.clone()).collect();
-        let built =
-            lanes.run(self.gpu, "subtrees", &pieces, |lane, i| self.batch(lane, &top, &batches[i], room))?;
+        let tasks: Vec<_> = batches.iter().map(|batch| batch.points.clone()).collect();
+        let built = lanes
+            .run(self.gpu, "subtrees", &tasks, |lane, i| self.build_batch(lane, &top, &batches[i], output))?;
         for (batch, built) in batches.iter().zip(built) {
             let built = match built {
                 Ok(levels) => vec![(batch.clone(), levels)],
-                Err(error) => self.cut(lanes, &top, batch, room, error, false)?,
+                Err(error) => self.build_in_parts(lanes, &top, batch, output, error, PointOrder::Input)?,
             };
             for (batch, below) in built {
-                top.put_below(&batch, below)?;
+                top.append_below(&batch, below)?;
             }
         }
         Ok(top.into_levels())
     }
 
-    /// Builds a batch whose nodes the device has no room for: alone, then in halves, and at last a single root by its parts. The points of
-    /// roots may follow each other already, as they have to in halves.
-    fn cut(
+    /// Builds a batch after `error`: the device lacked memory for its nodes. Tries again with the other lanes idle, then in halves, and at
+    /// last builds the subtree of a single root out of core.
+    fn build_in_parts(
         &self,
         lanes: &mut Lanes<'_>,
-        top: &Top<D>,
+        top: &TopNodes<D>,
         batch: &Batch,
-        room: &Room<'_, C>,
+        output: &TreePoints<'_, C>,
         error: Error,
-        is_in_order: bool,
+        order: PointOrder,
     ) -> Result<Vec<(Batch, Levels<D>)>> {
         lanes.release();
-        let pieces = [batch.points.clone()];
+        let task = [batch.points.clone()];
         let mut alone =
-            lanes.run(self.gpu, "subtrees", &pieces, |lane, _| self.batch(lane, top, batch, room))?;
+            lanes.run(self.gpu, "subtrees", &task, |lane, _| self.build_batch(lane, top, batch, output))?;
         if let Some(Ok(levels)) = alone.pop() {
             return Ok(vec![(batch.clone(), levels)]);
         }
-        // As many in each part of a part, if they are so near each other that they share the cells of many levels.
-        let fits = self.fits(LANES).min(batch.points.len() / 2).max(LEAST_POINTS);
-        // SAFETY: the points of the batch have been written, and nobody else uses them.
-        let (coords, ids) = unsafe { room.points::<D>(&batch.points) };
+        // At most half of the points at once: all of them may share the cells of many levels.
+        let max_points = self.max_points(LANES).min(batch.points.len() / 2).max(MIN_POINTS);
+        // SAFETY: the points of the batch have been written, and nothing else uses them.
+        let (coords, ids) = unsafe { output.points::<D>(&batch.points) };
         if let Some(halves) = top.halves(batch) {
-            if !is_in_order {
+            if order == PointOrder::Input {
                 let (coords, ids) = (copy(coords)?, copy(ids)?);
-                let from = Points { coords: &coords, ids: Some(&ids) };
-                self.distribute(lanes, top, &top.alone(batch), from, room, fits)?;
+                let input = InputPoints { coords: &coords, ids: Some(&ids) };
+                self.distribute(lanes, top, &top.single_root_batches(batch), input, output, max_points)?;
             }
             let mut built = Vec::new();
             for half in halves {
-                let error = no_room("nodes of a quadtree");
-                built.extend(self.cut(lanes, top, &half, room, error, true)?);
+                let error = out_of_device_memory("nodes of a quadtree");
+                built.extend(self.build_in_parts(lanes, top, &half, output, error, PointOrder::Roots)?);
             }
             return Ok(built);
         }
-        if batch.points.len() / 2 < LEAST_POINTS {
+        if batch.points.len() / 2 < MIN_POINTS {
             return Err(error);
         }
-        let Some(base) = top.base(batch) else { return Err(error) };
+        let Some(root) = top.single_root(batch) else { return Err(error) };
         let (coords, ids) = (copy(coords)?, copy(ids)?);
-        let from = Points { coords: &coords, ids: Some(&ids) };
-        Ok(vec![(batch.clone(), self.part(lanes, &base, from, room, fits)?)])
+        let input = InputPoints { coords: &coords, ids: Some(&ids) };
+        Ok(vec![(batch.clone(), self.build_subtree(lanes, &root, input, output, max_points)?)])
     }
 
-    /// True if a node is to split.
+    /// Returns true if a node splits.
     fn splits(&self, node: &Node) -> bool {
         node.len() > self.options.leaf_points && node.level < self.depth
     }
 
-    /// Points of a batch that the device has room for, beside the others that are on their way.
-    fn fits(&self, num_lanes: usize) -> usize {
-        // As they came and as they go, ids and what is sorted; a quarter is for nodes.
+    /// Returns the number of points of a batch that fits on the device beside the batches of the other lanes.
+    fn max_points(&self, num_lanes: usize) -> usize {
+        // Coordinates in two orders, and ids and sort buffers. A quarter of the memory is for nodes.
         let point_bytes = 2 * D * size_of::<C>() + 44;
         let points = self.bytes / num_lanes as u64 / 4 * 3 / point_bytes as u64;
-        (points as usize).clamp(LEAST_POINTS, CHUNK_LIMIT)
+        (points as usize).clamp(MIN_POINTS, MAX_POINTS)
     }
 
-    /// Levels below a node whose cells are counted: so that a cell of even points is a small part of a batch.
-    fn counted_levels(&self, base: &Base<D>, fits: usize) -> u32 {
-        let parts = (PARTS_OF_A_BATCH * base.points.len()).div_ceil(fits).max(2);
-        let levels = (usize::BITS - (parts - 1).leading_zeros()).div_ceil(D as u32);
-        levels.min(COUNTED_BITS / D as u32).min(self.depth - base.level)
+    /// Returns the number of levels below a node down to the cells that are counted. For evenly spread points, a batch has several cells.
+    fn counted_levels(&self, root: &SubtreeRoot<D>, max_points: usize) -> u32 {
+        let cells = (CELLS_PER_BATCH * root.points.len()).div_ceil(max_points).max(2);
+        let levels = (usize::BITS - (cells - 1).leading_zeros()).div_ceil(D as u32);
+        levels.min(MAX_CELL_BITS / D as u32).min(self.depth - root.level)
     }
 
-    /// The frame's words on the device.
+    /// Copies the frame's words to the device.
     fn frame_on(&self, stream: &Stream) -> Result<Buffer<u64>> {
         let words: Vec<u64> = self.frame.to_words().collect();
         Buffer::from_slice(stream, &words, "quadtree frame")
     }
 }
 
-impl<'a, C: Copy> Room<'a, C> {
-    /// The coordinates and ids at some places.
+/// The order of the points of a batch in the tree.
+#[derive(Clone, Copy, PartialEq)]
+enum PointOrder {
+    /// In input order, as they were distributed.
+    Input,
+    /// Grouped by root.
+    Roots,
+}
+
+impl<'a, C: Copy> TreePoints<'a, C> {
+    /// Returns coordinates and ids of a range.
     ///
     /// # Safety
-    /// They have been written, and nobody writes them as long as they are used.
-    unsafe fn points<const D: usize>(&self, places: &Range<usize>) -> (&'a [C], &'a [u32]) {
-        // SAFETY: passed on to the caller.
+    /// They have been written, and nothing writes them while they are in use.
+    unsafe fn points<const D: usize>(&self, range: &Range<usize>) -> (&'a [C], &'a [u32]) {
+        // SAFETY: the caller's promise.
         unsafe {
-            let coords = self.coords.part(places.start * D..places.end * D);
-            (coords.assume_init_ref(), self.ids.part(places.clone()).assume_init_ref())
+            let coords = self.coords.part(range.start * D..range.end * D);
+            (coords.assume_init_ref(), self.ids.part(range.clone()).assume_init_ref())
         }
     }
 }
 
-/// Items as room for others.
+/// Returns items as memory to overwrite.
 ///
 /// # Safety
-/// Nothing but items is written there: they are items again when the borrow ends.
-unsafe fn as_room<T: Copy>(items: &mut [T]) -> &mut [MaybeUninit<T>] {
-    // SAFETY: of one layout; the rest is passed on to the caller.
+/// Only initialized items are written there, since they count as initialized when the borrow ends.
+unsafe fn as_uninit<T: Copy>(items: &mut [T]) -> &mut [MaybeUninit<T>] {
+    // SAFETY: the layouts are equal; the rest is the caller's promise.
     unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), items.len()) }
 }
 
@@ -296,6 +301,6 @@ fn copy<T: Copy>(items: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-fn no_room(label: &'static str) -> Error {
+fn out_of_device_memory(label: &'static str) -> Error {
     Error::OutOfMemory { memory: "device", requested: 0, free: 0, label }
 }

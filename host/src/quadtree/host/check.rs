@@ -1,14 +1,15 @@
-//! Whether nodes are those that a build makes of points.
+//! The check that nodes are exactly those that a build makes of points.
 
 use crate::error::{Error, Result};
 use crate::memory::vec_with_capacity;
-use crate::quadtree::QuadtreeOptions;
+use crate::quadtree::options::QuadtreeOptions;
+use crate::quadtree::part::child_corner;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
-/// A tree whose nodes and ids may be anything; there is a node, and as many ids as points.
+/// A tree whose nodes may be arbitrary. It has at least one node, and as many ids as points, each once.
 pub(crate) struct Unchecked<'a, C, const D: usize> {
     pub(crate) frame: Frame<D>,
     pub(crate) options: &'a QuadtreeOptions,
@@ -17,7 +18,7 @@ pub(crate) struct Unchecked<'a, C, const D: usize> {
     pub(crate) ids: &'a [u32],
 }
 
-/// What follows from which nodes split.
+/// The data that follow from which nodes split.
 pub(crate) struct Cells {
     /// The low corner of each node's cell, in units.
     pub(crate) corners: Vec<u32>,
@@ -26,41 +27,42 @@ pub(crate) struct Cells {
 }
 
 impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
-    /// The cells of the nodes, if these are the tree over the points in breadth-first order; if not, `corrupt` of the first node that is
-    /// wrong. O(n), and memory for the cells.
+    /// Returns the cells of the nodes if these are the tree over the points in breadth-first order; otherwise the error that `corrupt`
+    /// makes of the first wrong node. O(n); allocates the cells.
     pub(crate) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Cells> {
-        let cells = self.cells(&corrupt)?;
+        let cells = self.check_nodes(&corrupt)?;
         let leaves = self.nodes.par_iter().enumerate().filter(|(_, node)| node.is_leaf());
-        let wrong = leaves
-            .find_map_first(|(i, leaf)| Some((i, self.wrong_points(leaf, &cells.corners.as_chunks().0[i])?)));
+        let wrong = leaves.find_map_first(|(i, leaf)| {
+            Some((i, self.fault_in_points(leaf, &cells.corners.as_chunks().0[i])?))
+        });
         wrong.map_or(Ok(cells), |(i, what)| Err(corrupt(i, what)))
     }
 
-    /// Goes from level to level. A node is looked at when its parent has said which points are its own.
-    fn cells(&self, corrupt: &impl Fn(usize, String) -> Error) -> Result<Cells> {
+    /// Checks the nodes in breadth-first order, so that a parent has determined the point range of a node before the node is checked.
+    fn check_nodes(&self, corrupt: &impl Fn(usize, String) -> Error) -> Result<Cells> {
         let Self { nodes, options, .. } = *self;
         let (root, num_points) = (nodes[0], self.points.len());
         if (root.start, root.end as usize, root.level) != (0, num_points, 0) {
             return Err(corrupt(0, format!("the root is {root:?}, and there are {num_points} points")));
         }
-        let deepest = options.max_depth.min(self.frame.levels);
-        let mut corners: Vec<u32> = vec_with_capacity(nodes.len() * D, "cells of a quadtree")?;
-        corners.extend([0; D]);
+        let depth = options.max_depth.min(self.frame.levels);
+        let mut corners: Vec<[u32; D]> = vec_with_capacity(nodes.len(), "cells of a quadtree")?;
+        corners.push([0; D]);
         let mut level_begins = vec![0, 1];
         for (i, node) in nodes.iter().enumerate() {
-            // Nodes up to here are children of those before this one.
-            let next = corners.len() / D;
+            // The nodes before `next` are the root, or children of nodes before this one.
+            let next = corners.len();
             if i == next {
                 return Err(corrupt(i, "it is the child of no node".into()));
             }
             if i == level_begins[level_begins.len() - 1] as usize {
                 level_begins.push(next as u32);
             }
-            if node.is_leaf() == (node.len() > options.leaf_points && node.level < deepest) {
-                let (len, most, level) = (node.len(), options.leaf_points, node.level);
+            if node.is_leaf() == (node.len() > options.leaf_points && node.level < depth) {
+                let (len, leaf_points, level) = (node.len(), options.leaf_points, node.level);
                 let is = if node.is_leaf() { "a leaf" } else { "split" };
                 let what = format!(
-                    "it is {is} with {len} points on level {level}, where leaves have at most {most} but on level {deepest}"
+                    "it is {is} with {len} points on level {level}, where leaves have at most {leaf_points} but on level {depth}"
                 );
                 return Err(corrupt(i, what));
             }
@@ -73,30 +75,27 @@ impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
             let Some(children) = nodes.get(next..next + (1 << D)) else {
                 return Err(corrupt(i, format!("its children begin at {next} of {} nodes", nodes.len())));
             };
-            let (mut at, half) = (node.start, 1 << (self.frame.levels - node.level - 1));
+            let (mut start, side) = (node.start, 1 << (self.frame.levels - node.level - 1));
             for (k, child) in children.iter().enumerate() {
-                let ends_well = if k + 1 < 1 << D { child.end >= at } else { child.end == node.end };
-                if child.start != at || !ends_well || child.level != node.level + 1 {
+                let ends_well = if k + 1 < 1 << D { child.end >= start } else { child.end == node.end };
+                if child.start != start || !ends_well || child.level != node.level + 1 {
                     return Err(corrupt(next + k, format!("it is {child:?}, a child of {node:?}")));
                 }
-                at = child.end;
-                for axis in 0..D {
-                    let is_upper = (k >> (D - 1 - axis) & 1) as u32;
-                    corners.push(corners[i * D + axis] + is_upper * half);
-                }
+                start = child.end;
+                corners.push(child_corner(corners[i], k, side));
             }
         }
-        Ok(Cells { corners, level_begins })
+        Ok(Cells { corners: corners.into_flattened(), level_begins })
     }
 
-    /// What is wrong with the points of a leaf.
-    fn wrong_points(&self, leaf: &Node, corner: &[u32; D]) -> Option<String> {
+    /// Returns what is wrong with the points of a leaf, if anything.
+    fn fault_in_points(&self, leaf: &Node, corner: &[u32; D]) -> Option<String> {
         let range = leaf.start as usize..leaf.end as usize;
         let (ids, points) = (&self.ids[range.clone()], &self.points[range]);
         if !ids.is_sorted() {
             return Some("its points are not in the order of the input".into());
         }
-        // By the corners of the cell, not by the units of points: so the numbers that a build goes by are checked too.
+        // Compare with the corners of the cell, not by the units of the points: this checks the units that a build computes as well.
         let side = 1 << (self.frame.levels - leaf.level);
         let low = self.frame.corner(corner.map(u64::from));
         let high = self.frame.corner(corner.map(|unit| u64::from(unit) + side));

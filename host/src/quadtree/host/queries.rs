@@ -1,24 +1,27 @@
-//! Queries of a tree in host memory, by all threads.
+//! Cell queries of a tree in host memory, on all threads.
 
 use crate::error::Result;
 use crate::memory::{self, vec_with_capacity};
+use crate::quadtree::frame::frame_of_words;
 use crate::quadtree::host::HostTree;
-use crate::quadtree::{LeafRows, NO_NODE, frame_of};
+use crate::quadtree::leaf_rows::LeafRows;
 use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::quadtree::queries::NO_NODE;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
 impl<C: Coord> HostTree<C> {
-    /// The leaf of each query.
-    pub(crate) fn leaves_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
-        let frame = frame_of::<D>(&self.frame);
+    /// Returns the leaf of each query.
+    pub(super) fn leaf_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
+        let frame = frame_of_words::<D>(&self.frame);
         let mut leaves = vec_with_capacity(queries.len(), "leaves of points")?;
-        queries.par_iter().map(|&query| self.leaf_of(&frame, query)).collect_into_vec(&mut leaves);
+        let leaf_of_query = |&query| self.leaf_of_query(&frame, query);
+        queries.par_iter().map(leaf_of_query).collect_into_vec(&mut leaves);
         Ok(leaves)
     }
 
-    fn leaf_of<const D: usize>(&self, frame: &Frame<D>, query: [C; D]) -> u32 {
-        if !frame.has(query) {
+    fn leaf_of_query<const D: usize>(&self, frame: &Frame<D>, query: [C; D]) -> u32 {
+        if !frame.contains(query) {
             return NO_NODE;
         }
         let (nodes, unit, mut leaf) = (self.nodes(), frame.unit(query), 0);
@@ -29,10 +32,11 @@ impl<C: Coord> HostTree<C> {
         leaf
     }
 
-    /// The leaves around nodes.
-    pub(crate) fn leaves_around<const D: usize>(&self, nodes: &[u32]) -> Result<LeafRows> {
-        let levels = frame_of::<D>(&self.frame).levels;
-        let rows: Vec<Vec<u32>> = nodes.par_iter().map(|&of| self.around::<D>(levels, of)).collect();
+    /// Returns the leaves adjacent to each node.
+    pub(super) fn adjacent_leaves<const D: usize>(&self, nodes: &[u32]) -> Result<LeafRows> {
+        let levels = frame_of_words::<D>(&self.frame).levels;
+        let rows: Vec<Vec<u32>> =
+            nodes.par_iter().map(|&node| self.leaves_adjacent_to::<D>(levels, node)).collect();
         let mut offsets = vec_with_capacity(rows.len() + 1, "offsets of rows")?;
         let mut end = 0;
         offsets.push(0);
@@ -40,66 +44,67 @@ impl<C: Coord> HostTree<C> {
             end += row.len() as u64;
             end
         }));
-        memory::check(4 * end, "leaves around nodes").map_err(|error| error.of_result(end, 4 * end))?;
+        memory::check(4 * end, "adjacent leaves").map_err(|error| error.of_result(end, 4 * end))?;
         Ok(LeafRows { offsets, leaves: rows.concat() })
     }
 
-    /// The leaves around a node, depth first.
-    fn around<const D: usize>(&self, levels: u32, of: u32) -> Vec<u32> {
+    /// Returns the leaves adjacent to a node, in depth-first order.
+    fn leaves_adjacent_to<const D: usize>(&self, levels: u32, target: u32) -> Vec<u32> {
         let nodes = self.nodes();
-        // The first unit of a cell on each axis, and the one behind the last.
-        let units = |at: u32| {
-            let side = 1_u64 << (levels - nodes[at as usize].level);
-            let first: [u64; D] = std::array::from_fn(|axis| self.cell(at)[axis].into());
+        // The first unit of a cell on each axis, and the one after the last.
+        let units = |node: u32| {
+            let side = 1_u64 << (levels - nodes[node as usize].level);
+            let first: [u64; D] = std::array::from_fn(|axis| self.cell(node)[axis].into());
             (first, first.map(|unit| unit + side))
         };
-        let (first, end) = units(of);
-        let (mut found, mut left) = (Vec::new(), vec![0]);
-        while let Some(at) = left.pop() {
-            let (own_first, own_end) = units(at);
-            let touches = (0..D).all(|axis| own_first[axis] <= end[axis] && first[axis] <= own_end[axis]);
-            if at == of || !touches {
+        let (first, end) = units(target);
+        let (mut leaves, mut stack) = (Vec::new(), vec![0]);
+        while let Some(number) = stack.pop() {
+            let (node_first, node_end) = units(number);
+            let touches = (0..D).all(|axis| node_first[axis] <= end[axis] && first[axis] <= node_end[axis]);
+            if number == target || !touches {
                 continue;
             }
-            let node = nodes[at as usize];
+            let node = nodes[number as usize];
             if node.is_leaf() {
-                found.push(at);
+                leaves.push(number);
             } else {
-                left.extend((0..1 << D).rev().map(|child| node.first_child + child));
+                stack.extend((0..1 << D).rev().map(|child| node.first_child + child));
             }
         }
-        found
+        leaves
     }
 
-    /// The place of the sample of each node of all levels up to one, and of all below these.
-    pub(crate) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
-        let frame = frame_of::<D>(&self.frame);
+    /// Returns the sample of each node, as an index in tree order; [`NO_NODE`] for a node without points.
+    pub(super) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
+        let frame = frame_of_words::<D>(&self.frame);
         let (nodes, points) = (self.nodes(), self.coords.as_chunks::<D>().0);
         let mut samples = vec_with_capacity(nodes.len(), "samples of nodes")?;
         samples.resize(nodes.len(), NO_NODE);
-        // From the leaves up: children are behind their parents.
+        // From the last level up, since children follow their parents.
         for level in self.level_begins.windows(2).rev() {
-            let (of_level, below) = samples[level[0] as usize..].split_at_mut((level[1] - level[0]) as usize);
-            of_level.par_iter_mut().enumerate().for_each(|(i, sample)| {
-                let at = level[0] as usize + i;
-                let node = nodes[at];
+            let (this_level, below) =
+                samples[level[0] as usize..].split_at_mut((level[1] - level[0]) as usize);
+            this_level.par_iter_mut().enumerate().for_each(|(i, sample)| {
+                let number = level[0] as usize + i;
+                let node = nodes[number];
                 let half = 0.5 * (1_u64 << (frame.levels - node.level)) as f64;
-                let middle: [f64; D] =
-                    std::array::from_fn(|axis| f64::from(self.cells[at * D + axis]) + half);
+                let center: [f64; D] =
+                    std::array::from_fn(|axis| f64::from(self.cells[number * D + axis]) + half);
                 let mut best = (f64::INFINITY, NO_NODE);
-                let mut look = |place: u32| {
-                    let distance = frame.units_from(points[place as usize], middle);
+                let mut consider = |candidate: u32| {
+                    let distance = frame.dist2_in_units(points[candidate as usize], center);
                     if distance < best.0 {
-                        best = (distance, place);
+                        best = (distance, candidate);
                     }
                 };
                 if !node.is_leaf() {
                     let children = &below[(node.first_child - level[1]) as usize..][..1 << D];
-                    children.iter().filter(|&&place| place != NO_NODE).for_each(|&place| look(place));
+                    children.iter().filter(|&&sample| sample != NO_NODE).for_each(|&sample| consider(sample));
                 } else if node.len() > self.options.leaf_points {
                     best.1 = node.start;
                 } else {
-                    (node.start..node.end).for_each(look);
+                    (node.start..node.end).for_each(consider);
                 }
                 *sample = best.1;
             });

@@ -1,44 +1,52 @@
-//! A build: large nodes, small ones, and the tree made of them.
+//! The fast builder: corners, large nodes, small roots, then the tree in preorder.
 
-use super::super::SahOptions;
-use super::super::host::{HostTree, Subtree};
-use super::super::on_device::DeviceMesh;
-use super::large::LargeNodes;
+use super::build_input::BuildInput;
+use super::corners::{RootOutput, load_mesh};
+use super::growable_buffer::GrowableBuffer;
+use super::large_nodes::LargeNodes;
 use super::preorder::Preorder;
 use super::refit::Refit;
-use super::room::Room;
-use super::small::SmallNodes;
-use super::{GpuTree, Triangles};
-use crate::device::{Gpu, Layout, Stream, Workspace};
+use super::small_roots::SmallRoots;
+use super::tree::GpuTree;
+use crate::device::{Gpu, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::pairs::empty_view;
+use crate::sah::device_mesh::DeviceMesh;
+use crate::sah::host_tree::{HostTree, Subtree};
+use crate::sah::options::SahOptions;
 use crate::stats::Stats;
 use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::corners::{found, sah_corners, sah_root};
 use kauri_kernels::sah::extent::Extent;
+use kauri_kernels::sah::large_nodes::SMALL_TRIANGLES;
 
-/// The memory of builds, and of the tree before the last: the third of the same size allocates nothing.
-pub(in super::super) struct Builder {
-    pub(super) workspace: Workspace,
-    pub(super) boxes: Room<Aabb>,
+/// The memory of builds and refits, and of the previous tree. From the third build of one size on, nothing is allocated.
+pub(in super::super) struct GpuBuilder {
+    workspace: Workspace,
+    boxes: GrowableBuffer<Aabb>,
     large: LargeNodes,
-    small: SmallNodes,
+    small: SmallRoots,
     preorder: Preorder,
-    pub(super) refit: Refit,
+    refit: Refit,
     spare: Option<GpuTree>,
 }
 
-impl Builder {
+impl GpuBuilder {
     pub(in super::super) fn new(gpu: &Gpu) -> Self {
         Self {
             workspace: Workspace::new(gpu),
-            boxes: Room::new("boxes of triangles"),
+            boxes: GrowableBuffer::new("boxes of triangles"),
             large: LargeNodes::new(),
-            small: SmallNodes::new(),
+            small: SmallRoots::new(),
             preorder: Preorder::new(),
             refit: Refit::new(),
             spare: None,
         }
+    }
+
+    /// Returns the scratch memory that every build of this size takes: boxes, the first level of large nodes, and small roots.
+    pub(in super::super) fn min_temp_bytes(num_triangles: usize, options: &SahOptions) -> u64 {
+        (num_triangles * size_of::<Aabb>()) as u64
+            + LargeNodes::min_bytes(num_triangles, options)
+            + SmallRoots::min_bytes(num_triangles, options)
     }
 
     /// Builds the tree over a mesh, and waits for it.
@@ -50,40 +58,70 @@ impl Builder {
         stats: &mut Stats,
     ) -> Result<GpuTree> {
         if mesh.is_empty() {
-            let nothing = HostTree::new(&Subtree::empty(), Extent::ZERO, Vec::new())?;
-            return GpuTree::of_host(stream, &nothing);
+            let empty = HostTree::new(&Subtree::empty(), Extent::ZERO, Vec::new())?;
+            return GpuTree::from_host(stream, &empty);
         }
-        let mut tree = self.spare(stream)?;
-        let bounds = stats.phase("triangles", || self.see(stream, mesh, &mut tree, true))?;
+        let mut tree = self.take_spare(stream)?;
         let Self { workspace, boxes, large, small, preorder, .. } = self;
-        let corners = tree.corners.first(mesh.len());
-        let input = Triangles { corners, boxes: boxes.first(mesh.len()), options };
-        let uppers = stats.phase("large nodes", || large.split(stream, workspace, &input, bounds, small))?;
+        stats.phase("triangles", || {
+            let root = large.reserve_root(stream, mesh.len())?;
+            load_mesh(stream, workspace, mesh, &mut tree, boxes, root)
+        })?;
+        let bounds = tree.extent_on_host.bounds;
+        let input =
+            BuildInput { corners: tree.corners.first(mesh.len()), boxes: boxes.first(mesh.len()), options };
+        let top = stats.phase("large nodes", || {
+            small.clear();
+            if mesh.len() as u32 <= SMALL_TRIANGLES {
+                large.take_small_root(stream, &input, bounds, small)
+            } else {
+                large.split(stream, workspace, &input, small)
+            }
+        })?;
         let size = stats.phase("small nodes", || {
             small.split(stream, workspace, &input)?;
-            preorder.sizes(stream, large, &uppers, small)
+            preorder.compute_sizes(stream, large, &top, small)
         })?;
         stats.phase("preorder", || {
             tree.nodes.reserve(stream, size.nodes as usize, 0)?;
-            tree.listed.reserve(stream, size.listed as usize, 0)?;
-            let (nodes, listed) = (tree.nodes.all_mut(), tree.listed.all_mut());
-            // SAFETY: there is room for as much as was counted.
-            unsafe { preorder.write(stream, &input, large, &uppers, small, (nodes, listed))? };
+            tree.references.reserve(stream, size.references as usize, 0)?;
+            let (nodes, references) = (tree.nodes.all_mut(), tree.references.all_mut());
+            // SAFETY: the tree has as much memory as the sizes say.
+            unsafe { preorder.write(stream, &input, large, &top, small, (nodes, references))? };
             // Rays may come on another stream.
             stream.synchronize()
         })?;
-        (tree.num_nodes, tree.num_listed) = (size.nodes as usize, size.listed as usize);
+        (tree.num_nodes, tree.num_references) = (size.nodes as usize, size.references as usize);
         Ok(tree)
     }
 
-    /// The memory of a tree that is no longer needed, for another that the stream makes.
-    pub(super) fn spare(&mut self, stream: &Stream) -> Result<GpuTree> {
+    /// Refits a tree to a mesh with as many triangles, at least one, and waits for it.
+    pub(in super::super) fn refit(
+        &mut self,
+        stream: &Stream,
+        old: &GpuTree,
+        mesh: DeviceMesh<'_>,
+    ) -> Result<GpuTree> {
+        let mut tree = self.take_spare(stream)?;
+        let Self { workspace, boxes, refit, .. } = self;
+        load_mesh(stream, workspace, mesh, &mut tree, boxes, RootOutput::none())?;
+        refit.run(stream, workspace, boxes.first(mesh.len()), old, &mut tree)?;
+        Ok(tree)
+    }
+
+    /// Takes the memory of a tree that is no longer needed, for a tree that the stream writes.
+    fn take_spare(&mut self, stream: &Stream) -> Result<GpuTree> {
         let mut spare = self.spare.take().unwrap_or_else(|| GpuTree::new(stream.gpu()));
         spare.wait_for_readers(stream)?;
         Ok(spare)
     }
 
-    /// Bytes held, but for the tree that is kept.
+    /// Keeps the memory of a tree for the next one.
+    pub(in super::super) fn keep(&mut self, tree: GpuTree) {
+        self.spare = Some(tree);
+    }
+
+    /// Returns the bytes held, without those of the kept tree.
     pub(in super::super) fn bytes(&self) -> u64 {
         self.workspace.bytes()
             + self.boxes.bytes()
@@ -91,44 +129,5 @@ impl Builder {
             + self.small.bytes()
             + self.preorder.bytes()
             + self.refit.bytes()
-    }
-
-    /// Keeps the memory of a tree for the next.
-    pub(in super::super) fn keep(&mut self, tree: GpuTree) {
-        self.spare = Some(tree);
-    }
-
-    /// Looks at a mesh that has triangles: makes their corners, boxes, of which these are kept, and the extent of everything, which the host is
-    /// told; and the first of the large nodes if they are to split.
-    pub(super) fn see(
-        &mut self,
-        stream: &Stream,
-        mesh: DeviceMesh<'_>,
-        tree: &mut GpuTree,
-        splits: bool,
-    ) -> Result<Aabb> {
-        let num = mesh.len();
-        tree.num_triangles = num;
-        tree.corners.reserve(stream, num, 0)?;
-        tree.extent.reserve(stream, 1, 0)?;
-        self.boxes.reserve(stream, num, 0)?;
-        let (listed, root) =
-            if splits { self.large.first(stream, num)? } else { (empty_view(), empty_view()) };
-        let mut layout = Layout::new();
-        let words = layout.reserve::<u32>(found::WORDS);
-        let temp = self.workspace.carve(stream, &layout, "box of a mesh")?;
-        let words = temp.view(words);
-        // SAFETY: of the lengths that the kernels take, and they wait for the device before they are freed.
-        let words = unsafe {
-            stream.fill_bytes(words, 0xFF)?;
-            let to = (tree.corners.all_mut().part(0, num), self.boxes.all_mut(), listed, words);
-            let args = (mesh.vertices.slice(), mesh.triangles.slice(), to.0, to.1, to.2, to.3);
-            stream.launch_items::<sah_corners>(num as u64, args)?;
-            stream.launch::<sah_root>(1, (num as u32, words.read_only(), tree.extent.all_mut(), root))?;
-            stream.read(words.read_only())?
-        };
-        mesh.check_found(stream, &words)?;
-        tree.extent_on_host = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| words[i]));
-        Ok(tree.extent_on_host.bounds)
     }
 }

@@ -1,82 +1,91 @@
-//! Large and small nodes in preorder: the tree.
+//! Writing the tree in preorder: sizes of subtrees from the leaves up, positions from the root down.
 
-use super::super::host::check_size;
-use super::Triangles;
-use super::large::{LargeNodes, Uppers};
-use super::room::Room;
-use super::small::SmallNodes;
+use super::build_input::BuildInput;
+use super::growable_buffer::GrowableBuffer;
+use super::large_nodes::{LargeNodes, TopLevels};
+use super::small_roots::SmallRoots;
 use crate::device::Stream;
 use crate::error::Result;
+use crate::sah::host_tree::check_size;
 use cuda_std::mem::SliceMut;
-use kauri_kernels::sah::subtrees::Size;
-use kauri_kernels::sah::tree::{sah_upper_sizes, sah_upper_write};
+use kauri_kernels::sah::preorder::{SubtreeSize, sah_upper_sizes, sah_upper_write};
 
-/// How large the subtrees of large nodes are, and where.
+/// The sizes of the top nodes' subtrees, and their positions in the tree.
 pub(super) struct Preorder {
-    sizes: Room<Size>,
-    places: Room<Size>,
+    sizes: GrowableBuffer<SubtreeSize>,
+    positions: GrowableBuffer<SubtreeSize>,
 }
 
 impl Preorder {
     pub(super) fn new() -> Self {
-        Self { sizes: Room::new("sizes of subtrees"), places: Room::new("sizes of subtrees") }
+        let label = "sizes of subtrees";
+        Self { sizes: GrowableBuffer::new(label), positions: GrowableBuffer::new(label) }
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        self.sizes.bytes() + self.places.bytes()
+        self.sizes.bytes() + self.positions.bytes()
     }
 
-    /// The size of the tree, from the last level of large nodes up.
-    pub(super) fn sizes(
+    /// Computes the subtree sizes of top nodes, from the last level up. Returns the size of the tree.
+    pub(super) fn compute_sizes(
         &mut self,
         stream: &Stream,
         large: &LargeNodes,
-        uppers: &Uppers,
-        small: &SmallNodes,
-    ) -> Result<Size> {
-        self.sizes.reserve(stream, uppers.num(), 0)?;
-        self.places.reserve(stream, uppers.num(), 0)?;
-        // SAFETY: levels are parts of the lists, and these wait for the device before they are freed.
+        top: &TopLevels,
+        small: &SmallRoots,
+    ) -> Result<SubtreeSize> {
+        self.sizes.reserve(stream, top.num_nodes(), 0)?;
+        self.positions.reserve(stream, top.num_nodes(), 0)?;
+        // SAFETY: the levels are ranges of the top nodes, and the buffers wait for the device before they are freed.
         let root = unsafe {
-            for level in uppers.levels.iter().rev() {
-                let args =
-                    (level.start, level.end, large.uppers(uppers), small.sizes(), self.sizes.all_mut());
+            for level in top.levels.iter().rev() {
+                let (nodes, small_sizes) = (large.top_nodes(top), small.sizes());
+                let args = (level.start, level.end, nodes, small_sizes, self.sizes.all_mut());
                 stream.launch_items::<sah_upper_sizes>(level.len() as u64, args)?;
             }
-            let root = if uppers.num() > 0 { self.sizes.first(1) } else { small.sizes().part(0, 1) };
+            let root = if top.num_nodes() > 0 { self.sizes.first(1) } else { small.sizes().part(0, 1) };
             stream.read(root)?[0]
         };
-        check_size(root.nodes.into(), root.listed.into())?;
+        check_size(root.nodes.into(), root.references.into())?;
         Ok(root)
     }
 
-    /// Writes the tree, of which the [sizes](Self::sizes) are known, from the root down.
+    /// Writes the tree, from the root down.
     ///
     /// # Safety
-    /// There is room for as much.
+    /// The [sizes](Self::compute_sizes) are known, and the tree has as much memory as they say.
     pub(super) unsafe fn write(
         &mut self,
         stream: &Stream,
-        input: &Triangles<'_>,
+        input: &BuildInput<'_>,
         large: &LargeNodes,
-        uppers: &Uppers,
-        small: &mut SmallNodes,
-        (nodes, listed): (SliceMut<'_, u64>, SliceMut<'_, u32>),
+        top: &TopLevels,
+        small: &mut SmallRoots,
+        (nodes, references): (SliceMut<'_, u64>, SliceMut<'_, u32>),
     ) -> Result<()> {
-        let first = if uppers.num() > 0 { self.places.all_mut() } else { small.sizes_and_places().1 };
-        // SAFETY: as above; the rest is passed on to the caller.
+        let positions =
+            if top.num_nodes() > 0 { self.positions.all_mut() } else { small.sizes_and_positions().1 };
+        // SAFETY: as in `compute_sizes`; the rest is passed on to the caller.
         unsafe {
-            stream.fill_bytes(first.part(0, 1), 0)?;
-            for level in &uppers.levels {
-                let (small_sizes, small_places) = small.sizes_and_places();
-                let (sizes, places) = (self.sizes.first(uppers.num()), self.places.all_mut());
-                let records = large.uppers(uppers);
-                let (begin, end) = (level.start, level.end);
-                let args = (begin, end, records, sizes, small_sizes, places, small_places, nodes);
+            // The root is at the beginning of the tree.
+            stream.fill_bytes(positions.part(0, 1), 0)?;
+            for level in &top.levels {
+                let (small_sizes, small_positions) = small.sizes_and_positions();
+                let (sizes, positions) = (self.sizes.first(top.num_nodes()), self.positions.all_mut());
+                let args = (
+                    level.start,
+                    level.end,
+                    large.top_nodes(top),
+                    sizes,
+                    small_sizes,
+                    positions,
+                    small_positions,
+                    nodes,
+                );
                 stream.launch_items::<sah_upper_write>(level.len() as u64, args)?;
             }
-            small.write(stream, input, nodes, listed)
+            small.write(stream, input, nodes, references)
         }
     }
 }

@@ -1,79 +1,80 @@
-//! A tree on a GPU for triangles that have moved.
+//! Refit: a tree for triangles that have moved.
 
-use super::super::host::check_size;
-use super::super::on_device::DeviceMesh;
-use super::rays::sums;
-use super::room::Room;
-use super::{Builder, GpuTree};
-use crate::device::Stream;
+use super::all_hits::scan_counts;
+use super::growable_buffer::GrowableBuffer;
+use super::tree::GpuTree;
+use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
+use crate::sah::host_tree::check_size;
+use cuda_std::mem::Slice;
+use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::refit::{sah_count_listed, sah_fill_leaves, sah_list, sah_move_planes};
 
-/// The memory of a refit.
+/// The memory of refits.
 pub(super) struct Refit {
-    offsets: Room<u64>,
-    counts: Room<u64>,
-    any_order: Room<u32>,
+    offsets: GrowableBuffer<u64>,
+    counts: GrowableBuffer<u64>,
+    unsorted: GrowableBuffer<u32>,
 }
 
 impl Refit {
     pub(super) fn new() -> Self {
         let label = "triangles in leaves";
-        Self { offsets: Room::new(label), counts: Room::new(label), any_order: Room::new(label) }
+        Self {
+            offsets: GrowableBuffer::new(label),
+            counts: GrowableBuffer::new(label),
+            unsorted: GrowableBuffer::new(label),
+        }
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        self.offsets.bytes() + self.counts.bytes() + self.any_order.bytes()
+        self.offsets.bytes() + self.counts.bytes() + self.unsorted.bytes()
     }
-}
 
-impl GpuTree {
-    /// The tree with its planes moved and its leaves filled anew, for a mesh of as many triangles, one at least; waits for it.
-    pub(in super::super) fn refit(
-        &self,
-        builder: &mut Builder,
+    /// Moves the planes of `old` into `tree`, which has the corners and the extent of the moved mesh, and fills the leaves again.
+    /// Waits for the result.
+    pub(super) fn run(
+        &mut self,
         stream: &Stream,
-        mesh: DeviceMesh<'_>,
-    ) -> Result<Self> {
-        let (num, num_nodes) = (mesh.len(), self.num_nodes);
-        let mut tree = builder.spare(stream)?;
-        builder.see(stream, mesh, &mut tree, false)?;
+        workspace: &mut Workspace,
+        boxes: Slice<'_, Aabb>,
+        old: &GpuTree,
+        tree: &mut GpuTree,
+    ) -> Result<()> {
+        let (num_triangles, num_nodes) = (boxes.len(), old.num_nodes);
         tree.nodes.reserve(stream, num_nodes, 0)?;
-        let Builder { workspace, boxes, refit, .. } = builder;
-        refit.offsets.reserve(stream, num_nodes + 1, 0)?;
-        refit.counts.reserve(stream, num_nodes, 0)?;
-        // SAFETY: a node each, and rooms wait for the device before they are freed.
+        self.offsets.reserve(stream, num_nodes + 1, 0)?;
+        self.counts.reserve(stream, num_nodes, 0)?;
+        // SAFETY: the buffers have an element per node, and wait for the device before they are freed.
         unsafe {
-            let (offsets, counts) =
-                (refit.offsets.all_mut().part(0, num_nodes + 1), refit.counts.all_mut().part(0, num_nodes));
+            let offsets = self.offsets.all_mut().part(0, num_nodes + 1);
+            let counts = self.counts.all_mut().part(0, num_nodes);
             stream.fill_bytes(offsets, 0)?;
             stream.fill_bytes(counts, 0)?;
-            let (nodes, boxes) = (tree.nodes.all_mut().part(0, num_nodes), boxes.first(num));
-            let (old, new) = (self.extent.first(1), tree.extent.first(1));
-            let args = (self.nodes.first(num_nodes), old, new, nodes);
+            let nodes = tree.nodes.all_mut().part(0, num_nodes);
+            let args = (old.nodes.first(num_nodes), old.extent.first(1), tree.extent.first(1), nodes);
             stream.launch_items::<sah_move_planes>(num_nodes as u64, args)?;
             let args = (nodes.read_only(), boxes, offsets);
-            stream.launch_items::<sah_count_listed>(num as u64, args)?;
-            let num_listed = sums(stream, workspace, offsets)?;
-            check_size(0, num_listed as u64)?;
-            refit.any_order.reserve(stream, num_listed, 0)?;
-            tree.listed.reserve(stream, num_listed, 0)?;
-            let (any_order, listed) =
-                (refit.any_order.all_mut().part(0, num_listed), tree.listed.all_mut().part(0, num_listed));
-            let args = (nodes.read_only(), boxes, offsets.read_only(), counts, any_order);
-            stream.launch_items::<sah_list>(num as u64, args)?;
-            let by = SortBy::numbers_below(num);
-            let (from, to) = (Source::of_keys(any_order.read_only()), Pairs::of_keys(listed));
+            stream.launch_items::<sah_count_listed>(num_triangles as u64, args)?;
+            let num_references = scan_counts(stream, workspace, offsets)?;
+            check_size(0, num_references as u64)?;
+            self.unsorted.reserve(stream, num_references, 0)?;
+            tree.references.reserve(stream, num_references, 0)?;
+            let unsorted = self.unsorted.all_mut().part(0, num_references);
+            let references = tree.references.all_mut().part(0, num_references);
+            let args = (nodes.read_only(), boxes, offsets.read_only(), counts, unsorted);
+            stream.launch_items::<sah_list>(num_triangles as u64, args)?;
+            let by = SortBy::numbers_below(num_triangles);
+            let (from, to) = (Source::of_keys(unsorted.read_only()), Pairs::of_keys(references));
             segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by)?;
             stream.launch_items::<sah_fill_leaves>(num_nodes as u64, (offsets.read_only(), nodes))?;
-            (tree.num_nodes, tree.num_listed) = (num_nodes, num_listed);
+            (tree.num_nodes, tree.num_references) = (num_nodes, num_references);
             // Rays may come on another stream.
-            stream.synchronize()?;
+            stream.synchronize()
         }
-        Ok(tree)
     }
 }

@@ -1,6 +1,6 @@
 //! Brackets: two points of a run that enclose its pivot with high probability.
 
-use super::{COUNTS, LEFT, Points, Remaining, Run};
+use super::{COUNTS, LEFT, LevelRuns, Points, Remaining, Run};
 use crate::block::bitonic;
 use crate::policy::SELECTION;
 use crate::primitives::generate::splitmix64;
@@ -12,33 +12,21 @@ use cuda_std::prelude::*;
 const THREADS: usize = SELECTION.bracket_threads;
 const MAX_SAMPLES: usize = SELECTION.max_samples;
 
-/// Writes the bracket of each run of a level that begins at node `first_node`. Of `num_samples` samples, a power of two, the ends are the
+/// Writes the bracket of each run of a level. Of `num_samples` samples, a power of two, the ends are the
 /// ones `margin` ranks below and above the expected rank of the pivot; beyond the samples, an end is before or after all points. One block
-/// per run. `axes` are the split axes of the nodes. The coordinates are in the order of the points, or in the order of ids if `by_id`.
-/// `positions` holds the points inside the bracket of the stage before, `capacity` per run.
+/// per run.
 #[kernel(family = "kdtree", block = THREADS, shared = BracketSmem<<C as Coord>::Ranked>, hot)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_bracket<C: Coord>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    by_id: u32,
-    dims: u32,
-    axes: Slice<u8>,
-    first_node: u32,
-    positions: Slice<u32>,
+    level: LevelRuns<'_, C>,
     counts: Slice<u32>,
-    stage: u32,
-    capacity: u32,
     brackets: SliceMut<<C as Coord>::Ranked>,
     num_samples: u32,
     margin: u32,
 ) {
     let i = thread::block_idx_x() as usize;
-    let points = Points { coords, ids, dims: dims as usize, by_id: by_id != 0 };
-    let num_points = (coords.len() / dims as usize) as u32;
-    let run = Run::of(first_node + i as u32, num_points);
-    let axis = axes.load(run.node as usize) as usize;
-    let remaining = Remaining::new(run, i, positions, counts, stage, capacity);
+    let run = level.run(i as u32);
+    let (points, axis, remaining) = (level.points(), level.axis(run), level.remaining(run, i, counts));
     let samples = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), samples);
     let bracket = brackets.part(2 * i, 2);
     Bracket { points, axis, run, remaining, samples, bracket }.run(

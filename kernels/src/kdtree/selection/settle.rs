@@ -1,7 +1,7 @@
 //! Finds the exact pivot of a run, and moves the remaining points to their sides.
 
 use super::split::{Split, SplitSmem};
-use super::{COUNTS, LEFT, OVERFLOW, Points, PointsMut, RIGHT, Remaining, Run};
+use super::{COUNTS, LEFT, LevelRuns, OVERFLOW, PointsMut, RIGHT, Remaining};
 use crate::block::bitonic;
 use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
 use crate::policy::SELECTION;
@@ -24,37 +24,26 @@ pub const MAX_SORTED: usize = THREADS * ITEMS;
 )]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_settle<C: Coord>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    dims: u32,
-    axes: Slice<u8>,
-    first_node: u32,
-    positions: Slice<u32>,
+    level: LevelRuns<'_, C>,
     counts: SliceMut<u32>,
-    stage: u32,
-    capacity: u32,
-    coords_out: SliceMut<C>,
-    ids_out: SliceMut<u32>,
-    top_coords: SliceMut<C>,
-    top_ids: SliceMut<u32>,
+    to: PointsMut<'_, C>,
+    top: PointsMut<'_, C>,
 ) {
     let i = thread::block_idx_x() as usize;
-    let num_points = (coords.len() / dims as usize) as u32;
-    let run = Run::of(first_node + i as u32, num_points);
+    let run = level.run(i as u32);
     let smem = shared_mem::<SettleSmem<C::Ranked>>();
     let split = Split::<C, THREADS, ITEMS> {
-        from: Points { coords, ids, dims: dims as usize, by_id: coords_out.is_empty() },
-        to: PointsMut { coords: coords_out, ids: ids_out },
-        axis: axes.load(run.node as usize) as usize,
+        from: level.points(),
+        to,
+        axis: level.axis(run),
         run,
         counts: counts.part(i * COUNTS, COUNTS),
-        stage,
+        stage: level.stage,
         bracket: (C::Ranked::ZEROS, C::Ranked::LAST),
         smem: &raw mut (*smem).split,
     };
     if run.len > 0 {
-        let inside = Remaining::new(run, i, positions, counts.read_only(), stage, capacity);
-        let top = PointsMut { coords: top_coords, ids: top_ids };
+        let inside = level.remaining(run, i, counts.read_only());
         Settle { split, inside, top, smem }.run()
     }
 }

@@ -1,6 +1,6 @@
 //! Moves the points of a run to the left or to the right of their bracket.
 
-use super::{COUNTS, INSIDE, LEFT, OVERFLOW, Points, PointsMut, RIGHT, Remaining, Run};
+use super::{COUNTS, INSIDE, LEFT, LevelRuns, OVERFLOW, Points, PointsMut, RIGHT, Remaining, Run};
 use crate::policy::SELECTION;
 use crate::thread::coord::Coord;
 use crate::thread::divisor::Divisor;
@@ -24,39 +24,28 @@ const NO_POSITION: u32 = u32::MAX;
 const NO_COORD_POSITION: u64 = u64::MAX;
 
 /// Moves the points below the bracket of their run to the begin of the run and those above to its end. Writes the positions of the points
-/// inside to `inside`; it drops and counts those beyond `inside_capacity`. One block per tile, `tiles_per_run` tiles per run. `positions`
-/// and `capacity` are as in `kdtree_bracket`. If `coords_out` is empty, the coordinates are in the order of ids and are not moved.
+/// inside to `inside`; it drops and counts those beyond `inside_capacity`. One block per tile, `tiles_per_run` tiles per run.
 #[kernel(family = "kdtree", block = THREADS, shared = SplitSmem<THREADS, ITEMS>, hot)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_split<C: Coord>(
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    dims: u32,
-    axes: Slice<u8>,
-    first_node: u32,
-    positions: Slice<u32>,
+    level: LevelRuns<'_, C>,
     counts: SliceMut<u32>,
-    stage: u32,
-    capacity: u32,
     brackets: Slice<<C as Coord>::Ranked>,
-    coords_out: SliceMut<C>,
-    ids_out: SliceMut<u32>,
+    to: PointsMut<'_, C>,
     inside: SliceMut<u32>,
     inside_capacity: u32,
     tiles_per_run: u32,
 ) {
     let (i, tile) = (thread::block_idx_x() / tiles_per_run, thread::block_idx_x() % tiles_per_run);
-    let num_points = (coords.len() / dims as usize) as u32;
-    let run = Run::of(first_node + i, num_points);
-    let i = i as usize;
-    let remaining = Remaining::new(run, i, positions, counts.read_only(), stage, capacity);
+    let (run, i) = (level.run(i), i as usize);
+    let remaining = level.remaining(run, i, counts.read_only());
     let split = Split::<C, THREADS, ITEMS> {
-        from: Points { coords, ids, dims: dims as usize, by_id: coords_out.is_empty() },
-        to: PointsMut { coords: coords_out, ids: ids_out },
-        axis: axes.load(run.node as usize) as usize,
+        from: level.points(),
+        to,
+        axis: level.axis(run),
         run,
         counts: counts.part(i * COUNTS, COUNTS),
-        stage,
+        stage: level.stage,
         bracket: (brackets.load(2 * i), brackets.load(2 * i + 1)),
         smem: shared_mem(),
     };

@@ -1,36 +1,42 @@
-//! Quadtrees and octrees: their queries, and their cells by the bounds that they say.
+//! Quadtrees and octrees: queries, and cells by the bounds that the tree returns.
 
 use super::indexes::Questions;
 use super::{Run, attack_everywhere, told};
-use kauri::quadtree::{Builder, NO_NODE, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, OutOfCore, QuadtreeOptions};
 use kauri_tests::naive::Number;
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 
-const FORMS: [(Builder, OutOfCore); 4] = [
-    (Builder::Codes, OutOfCore::WhereNeeded),
-    (Builder::Levels, OutOfCore::WhereNeeded),
-    (Builder::Codes, OutOfCore::Streamed),
-    (Builder::Codes, OutOfCore::CpuTop),
+const FORMS: [(BuildAlgorithm, OutOfCore); 4] = [
+    (BuildAlgorithm::Codes, OutOfCore::WhereNeeded),
+    (BuildAlgorithm::Levels, OutOfCore::WhereNeeded),
+    (BuildAlgorithm::Codes, OutOfCore::Streamed),
+    (BuildAlgorithm::Codes, OutOfCore::CpuTop),
 ];
 
-fn trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
+fn trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let case = Case::<S, D>::of(draw, draw.choose(Choice::IsPeriodic, &[true, false, false]));
     told(trees_of(run, draw, &case), &case)
 }
 
-fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome {
+fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let (leaf_points, max_depth) =
         (draw.choose(Choice::Leaf, &[1, 2, 20, 5]), draw.choose(Choice::Depth, &[32, 32, 3, 0]));
     let options = QuadtreeOptions::default().leaf_points(leaf_points).max_depth(max_depth);
     for device in &run.devices {
-        // Where the tree is built makes no difference on the CPU.
+        // The CPU ignores `OutOfCore`.
         let forms = if device.is_cpu() { &FORMS[..2] } else { &FORMS[..] };
-        for (builder, out_of_core) in run.some(draw, Choice::Builder, forms) {
-            let options = options.clone().builder(builder).out_of_core(out_of_core);
-            let tree = Quadtree::build(device, &case.points, &options)?;
+        for (algorithm, out_of_core) in run.some(draw, Choice::Builder, forms) {
+            let options = options.clone().algorithm(algorithm).out_of_core(out_of_core);
+            let tree = CellTree::build(device, &case.points, &options)?;
             tree.verify()?;
-            let what = format!("Quadtree, {leaf_points} a leaf, {builder:?}, {out_of_core:?} on {device}");
+            let what = format!("Quadtree, {leaf_points} a leaf, {algorithm:?}, {out_of_core:?} on {device}");
             check_cells(&tree, case, &what)?;
             Questions::new(run, (case, draw), vec![true; case.points.len()], &what)?.ask(&tree)?;
         }
@@ -38,15 +44,18 @@ fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>)
     Ok(())
 }
 
-/// The low corner of a cell, and the high one, which is not in it.
+/// The low corner of a cell, and the high corner, which does not belong to it.
 type Cell<const D: usize> = [[f64; D]; 2];
 
 fn is_in<const D: usize>(place: &[f64; D], [low, high]: &Cell<D>) -> bool {
     (0..D).all(|axis| low[axis] <= place[axis] && place[axis] < high[axis])
 }
 
-/// Cells halve, have their points, and split where they have to.
-fn check_cells<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, case: &Case<S, D>, what: &str) -> Outcome {
+/// Checks that children halve the cell of their parent, that cells contain their points, and that exactly the nodes split that must.
+fn check_cells<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, case: &Case<S, D>, what: &str) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let (nodes, ids) = (tree.nodes()?, tree.ids()?);
     let cells = (0..nodes.len() as u32).map(|node| tree.bounds(node)).collect::<Result<Vec<Cell<D>>, _>>()?;
     let places: Vec<[f64; D]> = case.point_numbers().iter().map(|point| point.map(Number::wide)).collect();
@@ -55,7 +64,7 @@ fn check_cells<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, case: &Case<S,
     prop_assert!(sorted.into_iter().eq(0..places.len() as u32), "{}, ids", what);
     prop_assert_eq!((nodes[0].start, nodes[0].end), (0, places.len() as u32), "{}", what);
 
-    // The least side of a cell: below it no two numbers of the largest magnitude are in two cells.
+    // The least side of a cell: in smaller cells, no two numbers of the largest magnitude would differ in their cell.
     let largest = places.as_flattened().iter().fold(0.0, |most, x| f64::max(most, x.abs()));
     let grain = f64::max(largest.next_up() - largest, f64::MIN_POSITIVE * 2.0);
     for (number, (node, cell)) in nodes.iter().zip(&cells).enumerate() {
@@ -80,7 +89,7 @@ fn check_cells<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, case: &Case<S,
             for axis in 0..D {
                 let [[low, high], [own_low, own_high]] = [&cells[at], cell].map(|c| [c[0][axis], c[1][axis]]);
                 let middle = own_low + (own_high - own_low) / 2.0;
-                // A cell's edges are rounded from the frame, not from its parent: the middle may be the next number.
+                // Edges are rounded from the frame, not from the parent: the center may be off by one number.
                 let is_middle = |edge: f64| (edge - middle).abs() <= grain;
                 let is_half = (low == own_low && is_middle(high)) || (is_middle(low) && high == own_high);
                 prop_assert!(is_half, "{}: cell {} of {}", what, at, number);
@@ -93,37 +102,43 @@ fn check_cells<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, case: &Case<S,
     check_detail(tree, what)
 }
 
-/// The leaves of places, and those around each other.
+/// Checks the leaf of each query, and the adjacent leaves of leaves.
 fn check_leaves<S: Nasty, const D: usize>(
-    tree: &Quadtree<[S; D]>,
+    tree: &CellTree<[S; D], D>,
     case: &Case<S, D>,
     cells: &[Cell<D>],
     leaves: &[u32],
     what: &str,
-) -> Outcome {
-    for (query, leaf) in case.other_numbers().iter().zip(tree.leaves_of(&case.others)?) {
+) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
+    for (query, leaf) in case.other_numbers().iter().zip(tree.leaf_of(&case.others)?) {
         let place = query.map(Number::wide);
         let expected = leaves.iter().copied().find(|&leaf| is_in(&place, &cells[leaf as usize]));
         prop_assert_eq!(leaf, expected.unwrap_or(NO_NODE), "{}: the leaf of {:?}", what, query);
     }
     let some = &leaves[..leaves.len().min(40)];
-    let around = tree.leaves_around(some)?;
+    let adjacent = tree.adjacent_leaves(some)?;
     for (row, &leaf) in some.iter().enumerate() {
         let [low, high] = &cells[leaf as usize];
         let touches = |other: u32| {
             let [other_low, other_high] = &cells[other as usize];
             other != leaf && (0..D).all(|axis| other_low[axis] <= high[axis] && low[axis] <= other_high[axis])
         };
-        let mut found = around.row(row).to_vec();
+        let mut found = adjacent.row(row).to_vec();
         found.sort_unstable();
         let expected: Vec<u32> = leaves.iter().copied().filter(|&other| touches(other)).collect();
-        prop_assert_eq!(found, expected, "{}: leaves around {}", what, leaf);
+        prop_assert_eq!(found, expected, "{}: leaves adjacent to {}", what, leaf);
     }
     Ok(())
 }
 
-/// Every node of a level that has points has a sample of them, and so has every leaf above; all of one level are in the next.
-fn check_detail<S: Nasty, const D: usize>(tree: &Quadtree<[S; D]>, what: &str) -> Outcome {
+/// Checks that every node of a level with points has one sample, and every leaf above; the samples of a level are among those of the next.
+fn check_detail<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, what: &str) -> Outcome
+where
+    [S; D]: CartesianPoint<D>,
+{
     let (nodes, ids) = (tree.nodes()?, tree.ids()?);
     let mut before: Vec<u32> = Vec::new();
     for level in 0..=tree.depth() {

@@ -2,7 +2,7 @@
 
 use super::{Saved, Widest};
 use kauri::balanced::BalancedKdTree;
-use kauri::quadtree::Quadtree;
+use kauri::quadtree::{Octree, Quadtree};
 use kauri::{Device, Error, KdTree, LonLat};
 use kauri_tests::generate::Shape;
 use kauri_tests::load_any::{load_any, reseal};
@@ -50,7 +50,7 @@ fn every_single_flipped_bit() {
     every_bit::<BalancedKdTree<[f64; 3]>>(&Shape::Uniform.points::<f64, 3>(63, 4));
     every_bit::<BalancedKdTree<[f64; 3]>>(&[]);
     every_bit::<Quadtree<[f32; 2]>>(&Shape::Clustered.points::<f32, 2>(40, 5));
-    every_bit::<Quadtree<[f64; 3]>>(&Shape::Lattice.points::<f64, 3>(17, 6));
+    every_bit::<Octree<[f64; 3]>>(&Shape::Lattice.points::<f64, 3>(17, 6));
     every_bit::<Quadtree<[f64; 2]>>(&[]);
 }
 
@@ -143,7 +143,7 @@ fn seeds() -> Vec<Vec<u8>> {
         bytes::<KdTree<[f32; 2]>>(&[]),
         bytes::<Quadtree<[f32; 2]>>(&Shape::Uniform.points(50, 7)),
         bytes::<Quadtree<[f32; 2]>>(&flat),
-        bytes::<Quadtree<[f64; 3]>>(&Shape::Lattice.points(40, 8)),
+        bytes::<Octree<[f64; 3]>>(&Shape::Lattice.points(40, 8)),
     ]
 }
 

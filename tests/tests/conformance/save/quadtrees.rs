@@ -1,21 +1,21 @@
-//! Quadtrees and octrees: files of every device and builder, and files that somebody made on purpose.
+//! Quadtrees and octrees: files of every device and algorithm, and files that somebody made on purpose.
 
 use super::forged::{Forged, corrupt, largest_allocation, put, refused, section};
 use super::{Saved, goes_round};
-use kauri::quadtree::{Builder, Quadtree, QuadtreeOptions};
-use kauri::{Cartesian, Device, Error, KdTree, Point};
+use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, Octree, Quadtree, QuadtreeOptions};
+use kauri::{Device, Error, KdTree, Point};
 use kauri_tests::devices_for;
 use kauri_tests::generate::{Scalar, Shape};
 
 fn all_shapes<S: Scalar, const D: usize>()
 where
-    [S; D]: Cartesian,
+    [S; D]: CartesianPoint<D>,
 {
     for (i, n) in [0, 1, 2, 7, 33, 1000].into_iter().enumerate() {
         let shapes = if n <= 33 { &Shape::ALL[i % Shape::ALL.len()..][..1] } else { &Shape::ALL };
         for &shape in shapes {
             let points = shape.points::<S, D>(n, i as u64);
-            goes_round::<Quadtree<[S; D]>>(&points, &format!("{n} {shape:?} points of {D} x {}", S::NAME));
+            goes_round::<CellTree<[S; D], D>>(&points, &format!("{n} {shape:?} points of {D} x {}", S::NAME));
         }
     }
 }
@@ -35,7 +35,7 @@ fn round_and_round_integers() {
         goes_round::<Quadtree<[i32; 2]>>(&points, "i32");
         let long: Vec<[i64; 3]> =
             points.iter().map(|p| [p[0].into(), p[1].into(), i64::from(p[0]) << 40]).collect();
-        goes_round::<Quadtree<[i64; 3]>>(&long, "i64");
+        goes_round::<Octree<[i64; 3]>>(&long, "i64");
     }
 }
 
@@ -50,7 +50,7 @@ fn larger_than_a_piece() {
 #[test]
 fn options_and_builders_make_the_same_file() {
     let shapes = [Shape::Uniform, Shape::AllEqual, Shape::FewDistinct, Shape::SignedZeros, Shape::Scales];
-    let both = [Builder::Codes, Builder::Levels];
+    let both = [BuildAlgorithm::Codes, BuildAlgorithm::Levels];
     for (shape, (leaf_points, max_depth)) in
         shapes.into_iter().flat_map(|shape| [(1, 0), (1, 1), (2, 32), (50, 9)].map(|of| (shape, of)))
     {
@@ -59,15 +59,15 @@ fn options_and_builders_make_the_same_file() {
         let expected = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
         let bytes = expected.write();
         for device in devices_for(points.len()) {
-            for builder in both {
-                let tree = Quadtree::build(&device, &points, &options.clone().builder(builder)).unwrap();
-                assert!(tree.write() == bytes, "{shape:?}, {options:?} by {builder:?} on {device}");
+            for algorithm in both {
+                let tree = Quadtree::build(&device, &points, &options.clone().algorithm(algorithm)).unwrap();
+                assert!(tree.write() == bytes, "{shape:?}, {options:?} by {algorithm:?} on {device}");
             }
             let tree = <Quadtree<[f32; 2]> as Saved>::read(&device, &bytes).unwrap();
             tree.verify().unwrap();
             assert!(tree.write() == bytes && tree.answers() == expected.answers(), "{shape:?}, {options:?}");
             assert_eq!(tree.bounds(0).unwrap(), expected.bounds(0).unwrap());
-            assert_eq!(tree.leaves_of(&points).unwrap(), expected.leaves_of(&points).unwrap());
+            assert_eq!(tree.leaf_of(&points).unwrap(), expected.leaf_of(&points).unwrap());
             assert_eq!((tree.len(), tree.depth()), (30, expected.depth()));
             assert!(max_depth > 0 || tree.num_nodes() == 1);
         }
@@ -252,7 +252,7 @@ fn another_index_than_was_asked_for() {
     let (bytes, points) = (some().bytes(), "type of points");
     refused::<KdTree<[f32; 2]>>(&bytes, "kind of index", "kdtree", "quadtree");
     refused::<Tree>(&kdtree(&[[1.0f32, 2.0]]), "kind of index", "quadtree", "kdtree");
-    refused::<Quadtree<[f32; 3]>>(&bytes, points, "f32 as 3 x f32", "f32 as 2 x f32");
+    refused::<Octree<[f32; 3]>>(&bytes, points, "f32 as 3 x f32", "f32 as 2 x f32");
     refused::<Quadtree<[f64; 2]>>(&bytes, points, "f64 as 2 x f64", "f32 as 2 x f32");
     refused::<Quadtree<[i32; 2]>>(&bytes, points, "i32 as 2 x f64", "f32 as 2 x f32");
     refused::<Tree>(&Forged { dims: 4, ..some() }.bytes(), points, "f32 as 2 x f32", "f32 as 4 x f32");

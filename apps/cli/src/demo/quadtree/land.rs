@@ -68,7 +68,7 @@ impl<'a> Land<'a> {
         if leaf == NO_NODE {
             return Ok(None);
         }
-        let around = self.tree.leaves_around(&[leaf])?.leaves().to_vec();
+        let around = self.tree.adjacent_leaves(&[leaf])?.leaves().to_vec();
         let height = self.ground(at, &[&around, [leaf].as_slice()].concat());
         Ok(Some(Place { at, leaf, around, height }))
     }
@@ -77,7 +77,7 @@ impl<'a> Land<'a> {
     pub(super) fn leaves_at(&self, places: &[[f64; 2]]) -> Result<Vec<u32>> {
         let places: kauri::Result<Vec<_>> =
             places.iter().map(|&place| self.file.to_integers(place)).collect();
-        Ok(self.tree.leaves_of(&places?)?)
+        Ok(self.tree.leaf_of(&places?)?)
     }
 
     /// Returns the points of a leaf, in meters, and their laser returns.

@@ -40,7 +40,7 @@ impl Raster {
         let mut empty: Vec<u32> = self.leaves.iter().copied().filter(is_empty).collect();
         empty.sort_unstable();
         empty.dedup();
-        let around = land.tree.leaves_around(&empty)?;
+        let around = land.tree.adjacent_leaves(&empty)?;
         let nearest = |(&place, leaf): (&[f64; 2], &u32)| {
             let leaves = match empty.binary_search(leaf) {
                 Ok(row) => around.row(row),

@@ -1,106 +1,98 @@
-//! Points on their first way through the device: counted, and brought to where their batch is.
+//! Passes over the input chunk by chunk: counting by cell, and distribution to batches.
 
-use crate::device::{Buffer, Layout};
+use crate::device::Buffer;
 use crate::error::Result;
 use crate::memory;
-use crate::primitives::pairs::{Pairs, empty_view};
+use crate::primitives::pairs::empty_view;
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes, Turns};
-use crate::quadtree::gpu::streamed::top::{Batch, Top};
-use crate::quadtree::gpu::streamed::{Base, Points, Room, Streamed};
+use crate::quadtree::gpu::streamed::ranks::CellRanks;
+use crate::quadtree::gpu::streamed::top::{Batch, SubtreeRoot, TopNodes};
+use crate::quadtree::gpu::streamed::{InputPoints, StreamedBuild, TreePoints};
 use kauri_kernels::primitives::search::primitives_search;
-use kauri_kernels::quadtree::batches::{quadtree_count_cells, quadtree_ranks};
+use kauri_kernels::quadtree::streamed::quadtree_count_cells;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Points of a chunk at most.
+/// Most points of a chunk.
 const CHUNK: usize = 1 << 24;
 
-impl<C: Coord, const D: usize> Streamed<'_, C, D> {
-    /// How many points each cell has, `num_levels` levels below a node.
-    pub(crate) fn count(
+impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
+    /// Counts the points of each cell `num_levels` below a node.
+    pub(super) fn count_cells(
         &self,
         lanes: &mut Lanes<'_>,
-        base: &Base<D>,
-        from: Points<'_, C>,
+        root: &SubtreeRoot<D>,
+        input: InputPoints<'_, C>,
         num_levels: u32,
-        fits: usize,
+        max_points: usize,
     ) -> Result<Vec<u32>> {
         let num_cells = 1 << (D as u32 * num_levels);
         let mut counts = memory::vec_with_capacity(num_cells, "counts of cells")?;
         counts.resize(num_cells, 0);
         let counts = Mutex::new(counts);
-        let chunks = chunks(from.coords.len() / D, fits);
+        let chunks = chunks(input.coords.len() / D, max_points);
         lanes.run(self.gpu, "counts", &chunks, |lane, i| {
             let chunk = &chunks[i];
-            let coords = lane.upload(&from.coords[chunk.start * D..chunk.end * D], D)?;
+            let coords = lane.upload(&input.coords[chunk.start * D..chunk.end * D], D)?;
             let frame = self.frame_on(&lane.stream)?;
-            let mut own = Buffer::<u32>::uninitialized(self.gpu, num_cells, "counts of cells")?;
-            own.fill_bytes(&lane.stream, 0)?;
-            let args = (coords.slice(), frame.slice(), base.level, num_levels, own.slice_mut());
+            let mut chunk_counts = Buffer::<u32>::uninitialized(self.gpu, num_cells, "counts of cells")?;
+            chunk_counts.fill_bytes(&lane.stream, 0)?;
+            let args = (coords.slice(), frame.slice(), root.level, num_levels, chunk_counts.slice_mut());
             // SAFETY: the buffers wait for the device before they are freed.
             unsafe { lane.stream.launch_items::<quadtree_count_cells<C, D>>(chunk.len() as u64, args)? };
-            let own = own.to_vec(&lane.stream)?;
+            let chunk_counts = chunk_counts.to_vec(&lane.stream)?;
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.iter_mut().zip(own).for_each(|(count, own)| *count += own);
+            counts.iter_mut().zip(chunk_counts).for_each(|(count, chunk_count)| *count += chunk_count);
             Ok(())
         })?;
         Ok(counts.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Brings points to the room of their batches, in their order there.
-    pub(crate) fn distribute(
+    /// Writes the points of each batch to its range of the output, in input order.
+    pub(super) fn distribute(
         &self,
         lanes: &mut Lanes<'_>,
-        top: &Top<D>,
+        top: &TopNodes<D>,
         batches: &[Batch],
-        from: Points<'_, C>,
-        room: &Room<'_, C>,
-        fits: usize,
+        input: InputPoints<'_, C>,
+        output: &TreePoints<'_, C>,
+        max_points: usize,
     ) -> Result<()> {
-        let chunks = chunks(from.coords.len() / D, fits);
+        let chunks = chunks(input.coords.len() / D, max_points);
         let num_cells = 1 << (D as u32 * top.num_levels);
-        let mut of_cells = memory::vec_with_capacity(num_cells, "batches of cells")?;
-        of_cells.resize(num_cells, 0);
+        let mut cell_batches = memory::vec_with_capacity(num_cells, "batches of cells")?;
+        cell_batches.resize(num_cells, 0);
         for (number, batch) in batches.iter().enumerate() {
             for root in &top.roots[batch.roots.clone()] {
-                of_cells[root.cells.start as usize..root.cells.end as usize].fill(number as u32);
+                cell_batches[root.cells.start as usize..root.cells.end as usize].fill(number as u32);
             }
         }
         let numbers: Vec<u32> = (0..batches.len() as u32).collect();
-        // Where the next points of each batch are put.
+        // The next free index of each batch. Chunks reserve their ranges in order, so that points stay in input order.
         let turns = Turns::new(batches.iter().map(|batch| batch.points.start).collect::<Vec<_>>());
-        let bring = |lane: &mut Lane, i: usize| -> Result<()> {
+        let distribute_chunk = |lane: &mut Lane, i: usize| -> Result<()> {
             let chunk = &chunks[i];
             let (gpu, n) = (self.gpu, chunk.len());
-            let coords = lane.upload(&from.coords[chunk.start * D..chunk.end * D], D)?;
-            let ids = from.ids.map(|ids| lane.upload(&ids[chunk.clone()], 1)).transpose()?;
+            let coords = lane.upload(&input.coords[chunk.start * D..chunk.end * D], D)?;
+            let ids = input.ids.map(|ids| lane.upload(&ids[chunk.clone()], 1)).transpose()?;
             let stream = &lane.stream;
-            let (frame, of_cells) =
-                (self.frame_on(stream)?, Buffer::from_slice(stream, &of_cells, "batches")?);
+            let cells = CellRanks {
+                ranks: Buffer::from_slice(stream, &cell_batches, "batches")?,
+                first_cell: 0,
+                // At least one bit to sort by.
+                num_ranks: batches.len().max(2),
+                frame: self.frame_on(stream)?,
+            };
             let numbers = Buffer::from_slice(stream, &numbers, "batches")?;
             let mut begins = Buffer::<u64>::uninitialized(gpu, batches.len(), "batches")?;
             let mut coords_out = Buffer::<C>::uninitialized(gpu, n * D, "points of batches")?;
             let mut ids_out =
                 Buffer::<u32>::uninitialized(gpu, if ids.is_some() { n } else { 0 }, "ids of batches")?;
-            let mut layout = Layout::new();
-            let pairs = [0, 1].map(|_| (layout.reserve::<u32>(n), layout.reserve::<u32>(n)));
-            let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
-            let temp = lane.workspace.carve(stream, &layout, "points of batches")?;
-            let pairs =
-                pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
-            let by = SortBy::numbers_below(batches.len().max(2));
-            // SAFETY: the buffers wait for the device before they are freed; as many of each as are planned.
+            // SAFETY: the buffers wait for the device before they are freed, and have one entry per point or batch.
             let (begins, order) = unsafe {
-                let (level, num_levels) = (top.level, top.num_levels);
-                let (ranks, order) = (pairs[1].keys, pairs[1].values);
-                let args =
-                    (coords.slice(), frame.slice(), level, num_levels, of_cells.slice(), 0, ranks, order);
-                stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)?;
-                let [sorted, _] = sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
-                let sorted = sorted.read_only();
+                let sorted = self.sort_by_rank(stream, &mut lane.workspace, &coords, top, &cells)?;
                 let args = (sorted.keys, numbers.slice(), begins.slice_mut(), empty_view());
                 stream.launch_items::<primitives_search<u32>>(batches.len() as u64, args)?;
                 let (coords, out) = (coords.slice(), coords_out.slice_mut());
@@ -120,55 +112,56 @@ impl<C: Coord, const D: usize> Streamed<'_, C, D> {
                 begins.iter().zip(ends).zip(next).map(run).collect::<Vec<_>>()
             });
             let Some(runs) = runs else { return Ok(()) };
-            // SAFETY: what is downloaded has been written; no two chunks bring points to the same places.
+            // SAFETY: the arrays that are downloaded have been written; chunks write disjoint ranges of the output.
             unsafe {
                 lane.staging.download(&lane.stream, coords_out.slice(), D, |first, items| {
-                    each_run(&runs, first, items.len() / D, |places, from| {
-                        let to = room.coords.part(places.start * D..places.end * D);
+                    for_each_run(&runs, first, items.len() / D, |to, from| {
+                        let to = output.coords.part(to.start * D..to.end * D);
                         to.write_copy_of_slice(&items[from.start * D..from.end * D]);
                     });
                 })?;
-                let (sorted, first_id) = match from.ids {
+                let (sorted, first_id) = match input.ids {
                     Some(_) => (ids_out.slice(), 0),
                     None => (order, chunk.start as u32),
                 };
                 lane.staging.download(&lane.stream, sorted, 1, |first, items| {
-                    each_run(&runs, first, items.len(), |places, from| {
-                        for (to, &id) in room.ids.part(places).iter_mut().zip(&items[from]) {
+                    for_each_run(&runs, first, items.len(), |to, from| {
+                        for (to, &id) in output.ids.part(to).iter_mut().zip(&items[from]) {
                             to.write(id + first_id);
                         }
                     });
                 })
             }
         };
-        lanes.run(self.gpu, "batches", &chunks, |lane, i| turns.within(|| bring(lane, i)))?;
+        lanes.run(self.gpu, "batches", &chunks, |lane, i| turns.within(|| distribute_chunk(lane, i)))?;
         Ok(())
     }
 }
 
-/// Points of a chunk that are of one batch, up to the begin of the next.
+/// Consecutive points of a chunk that belong to one batch; they end where the next run begins.
 struct Run {
     begin: usize,
-    /// Where they go.
+    /// The index in the output of the first of them.
     target: usize,
 }
 
-/// Shows of so many points of a chunk, from one on, those of each run: where they go, and which of these points they are.
-fn each_run(runs: &[Run], first: usize, len: usize, mut show: impl FnMut(Range<usize>, Range<usize>)) {
+/// Calls `visit` for each run among the points `first..first + len` of a chunk: with its range in the output, and its range among these
+/// points.
+fn for_each_run(runs: &[Run], first: usize, len: usize, mut visit: impl FnMut(Range<usize>, Range<usize>)) {
     let (mut at, mut run) = (first, runs.partition_point(|run| run.begin <= first).saturating_sub(1));
     while at < first + len {
         let end = runs.get(run + 1).map_or(usize::MAX, |next| next.begin).min(first + len);
         if end > at {
             let to = runs[run].target + (at - runs[run].begin);
-            show(to..to + (end - at), at - first..end - first);
+            visit(to..to + (end - at), at - first..end - first);
             at = end;
         }
         run += 1;
     }
 }
 
-/// Points in pieces that are large, and that fit.
-fn chunks(len: usize, fits: usize) -> Vec<Range<usize>> {
-    let chunk = CHUNK.min(fits);
+/// Cuts `len` points into chunks that fit on the device.
+fn chunks(len: usize, max_points: usize) -> Vec<Range<usize>> {
+    let chunk = CHUNK.min(max_points);
     (0..len).step_by(chunk).map(|begin| begin..len.min(begin + chunk)).collect()
 }

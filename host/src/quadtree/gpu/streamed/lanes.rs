@@ -1,4 +1,4 @@
-//! Pieces of work side by side, so that one is copied while another is worked on.
+//! Tasks that overlap: while the device works on one, another is copied.
 
 use crate::device::{Buffer, Gpu, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
-/// Lanes that pieces of work go along, one after another.
+/// Threads with a stream each, which take tasks one after another.
 pub(crate) struct Lanes<'a> {
     num: usize,
-    /// Bytes of page-locked memory that each has.
+    /// Bytes of page-locked memory of a lane.
     staged_bytes: u64,
     progress: &'a mut dyn Progress,
-    /// Of lanes that have nothing to do what takes long to make: page-locked memory.
+    /// Page-locked memory of lanes that have finished, kept because it is slow to allocate.
     idle: Mutex<Vec<Staging>>,
 }
 
-/// What a lane has.
+/// The resources of a lane.
 pub(crate) struct Lane {
     pub(crate) stream: Stream,
     pub(crate) workspace: Workspace,
@@ -31,7 +31,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Rows of so many items on the device.
+    /// Copies rows of `width` items to the device.
     pub(crate) fn upload<T: DeviceCopy + Pod + Send + Sync>(
         &mut self,
         items: &[T],
@@ -40,10 +40,10 @@ impl Lane {
         self.staging.upload_slice(items, width, "points on their way through the device")
     }
 
-    /// What `make` makes of each `W` items of the device, after the lane's work so far.
+    /// Copies items from the device after the lane's work so far, and converts each `W` of them with `make`.
     ///
     /// # Safety
-    /// The view is of device memory that has been written.
+    /// The items have been written.
     pub(crate) unsafe fn download<T: Pod + Sync, U: Send, const W: usize>(
         &mut self,
         from: Slice<'_, T>,
@@ -51,12 +51,12 @@ impl Lane {
     ) -> Result<Vec<U>> {
         let len = from.len() / W;
         let mut items = memory::vec_with_capacity(len, "parts of a quadtree")?;
-        let room = Parts::new(&mut items.spare_capacity_mut()[..len]);
-        // SAFETY: passed on to the caller; each of them is taken once, and written.
+        let rows_out = Parts::new(&mut items.spare_capacity_mut()[..len]);
+        // SAFETY: `download` passes each row once, so the parts are disjoint and all of them are written; the rest is the caller's promise.
         unsafe {
             self.staging.download(&self.stream, from, W, |first, rows| {
                 let rows = rows.as_chunks().0;
-                for (to, row) in room.part(first..first + rows.len()).iter_mut().zip(rows) {
+                for (to, row) in rows_out.part(first..first + rows.len()).iter_mut().zip(rows) {
                     to.write(make(row));
                 }
             })?;
@@ -73,55 +73,55 @@ impl<'a> Lanes<'a> {
 }
 
 impl Lanes<'_> {
-    /// Gives back what lanes have that do nothing.
+    /// Frees the page-locked memory of idle lanes.
     pub(crate) fn release(&mut self) {
         lock(&self.idle).clear();
     }
 
-    /// Does all pieces of work, of so many points each, and returns what they made, in order. The first error ends it, and so does who is
-    /// told of the progress.
+    /// Runs all tasks, each given by its range of points, and returns their results in order. Stops at the first error, or when `progress`
+    /// says so.
     pub(crate) fn run<R: Send>(
         &mut self,
         gpu: &Gpu,
         phase: &'static str,
-        pieces: &[Range<usize>],
+        tasks: &[Range<usize>],
         work: impl Fn(&mut Lane, usize) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
-        let total = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let total = tasks.iter().map(|task| task.len() as u64).sum();
         let mut step = Step { phase, done: 0, total };
         let mut is_stopped = self.progress.report(step).is_break();
         let (staged_bytes, idle) = (self.staged_bytes, &self.idle);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(is_stopped));
-        let made: Vec<Mutex<Option<R>>> = pieces.iter().map(|_| Mutex::new(None)).collect();
-        let (tell, told) = mpsc::channel();
-        let lane = |tell: mpsc::Sender<u64>| -> Result<()> {
+        let results: Vec<Mutex<Option<R>>> = tasks.iter().map(|_| Mutex::new(None)).collect();
+        let (sender, finished_points) = mpsc::channel();
+        let lane = |sender: mpsc::Sender<u64>| -> Result<()> {
             let staging = lock(idle).pop().map_or_else(|| Staging::within(gpu, staged_bytes), Ok)?;
             let mut lane = Lane { stream: Stream::new(gpu)?, workspace: Workspace::new(gpu), staging };
-            // A piece that is taken is worked on, or fails: others may wait for it.
+            // Every task that is taken finishes or fails, since later tasks may wait for it.
             while !stop.load(Ordering::Relaxed) {
                 let i = next.fetch_add(1, Ordering::Relaxed);
-                let Some(piece) = pieces.get(i) else { break };
-                *lock(&made[i]) = Some(work(&mut lane, i)?);
-                // Nobody listens any more if the call is being unwound.
-                let _ = tell.send(piece.len() as u64);
+                let Some(task) = tasks.get(i) else { break };
+                *lock(&results[i]) = Some(work(&mut lane, i)?);
+                // The receiver is gone if the call is unwinding.
+                let _ = sender.send(task.len() as u64);
             }
             lock(idle).push(lane.staging);
             Ok(())
         };
-        let lane = |tell| lane(tell).inspect_err(|_| stop.store(true, Ordering::Relaxed));
+        let lane = |sender| lane(sender).inspect_err(|_| stop.store(true, Ordering::Relaxed));
         thread::scope(|scope| {
             let spawn = |_| {
-                let (lane, tell) = (&lane, tell.clone());
-                thread::Builder::new().spawn_scoped(scope, move || lane(tell)).ok()
+                let (lane, sender) = (&lane, sender.clone());
+                thread::Builder::new().spawn_scoped(scope, move || lane(sender)).ok()
             };
-            let threads: Vec<_> = (0..self.num.min(pieces.len())).filter_map(spawn).collect();
+            let threads: Vec<_> = (0..self.num.min(tasks.len())).filter_map(spawn).collect();
             if threads.is_empty() {
-                // The system has no thread to spare: this one does it.
-                lane(tell)?;
+                // No thread could be spawned: run the tasks on this one.
+                lane(sender)?;
             } else {
-                drop(tell);
+                drop(sender);
             }
-            for points in told {
+            for points in finished_points {
                 step.done += points;
                 if !is_stopped && self.progress.report(step).is_break() {
                     is_stopped = true;
@@ -131,16 +131,14 @@ impl Lanes<'_> {
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|panic| resume_unwind(panic))
             };
-            // All of them, also behind an error.
+            // Joins all threads before it returns the first error.
             threads.into_iter().map(join).collect::<Vec<_>>().into_iter().collect::<Result<()>>()
         })?;
         if is_stopped && step.done < total {
             return Err(Error::Stopped { phase, done: step.done, total });
         }
-        Ok(made
-            .into_iter()
-            .filter_map(|made| made.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect())
+        let results = results.into_iter();
+        Ok(results.filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
     }
 }
 
@@ -148,46 +146,60 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets pieces of work that are done side by side do something in their order.
+/// Lets concurrent tasks run one step each in task order.
 pub(crate) struct Turns<T> {
-    state: Mutex<(usize, bool, T)>,
+    state: Mutex<TurnState<T>>,
     is_next: Condvar,
 }
 
+struct TurnState<T> {
+    /// The task whose turn it is.
+    next: usize,
+    /// True if a task has failed before its turn, so that later tasks would wait forever.
+    is_abandoned: bool,
+    shared: T,
+}
+
 impl<T> Turns<T> {
-    pub(crate) fn new(state: T) -> Self {
-        Self { state: Mutex::new((0, false, state)), is_next: Condvar::new() }
+    pub(crate) fn new(shared: T) -> Self {
+        Self {
+            state: Mutex::new(TurnState { next: 0, is_abandoned: false, shared }),
+            is_next: Condvar::new(),
+        }
     }
 
-    /// Does what piece `i` does when all pieces before it have; nothing if one of them never will.
-    pub(crate) fn take<R>(&self, i: usize, act: impl FnOnce(&mut T) -> R) -> Option<R> {
+    /// Runs `step` of task `i` after the steps of all tasks before it. Returns `None` if one of them has failed.
+    pub(crate) fn take<R>(&self, i: usize, step: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut state = lock(&self.state);
-        while state.0 != i && !state.1 {
+        while state.next != i && !state.is_abandoned {
             state = self.is_next.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.1 {
+        if state.is_abandoned {
             return None;
         }
-        let result = act(&mut state.2);
-        state.0 += 1;
+        let result = step(&mut state.shared);
+        state.next += 1;
         self.is_next.notify_all();
         Some(result)
     }
 
-    /// Does a piece of work that takes its turn; if it fails, or panics, nobody waits for it.
-    pub(crate) fn within<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
-        struct GiveUp<'a, T>(&'a Turns<T>, bool);
-        impl<T> Drop for GiveUp<'_, T> {
+    /// Runs a task that takes its turn. If it fails or panics, tasks that wait for it give up.
+    pub(crate) fn within<R>(&self, task: impl FnOnce() -> Result<R>) -> Result<R> {
+        struct AbandonOnDrop<'a, T> {
+            turns: &'a Turns<T>,
+            is_armed: bool,
+        }
+        impl<T> Drop for AbandonOnDrop<'_, T> {
             fn drop(&mut self) {
-                if self.1 {
-                    lock(&self.0.state).1 = true;
-                    self.0.is_next.notify_all();
+                if self.is_armed {
+                    lock(&self.turns.state).is_abandoned = true;
+                    self.turns.is_next.notify_all();
                 }
             }
         }
-        let mut on_failure = GiveUp(self, true);
-        let result = work();
-        on_failure.1 = result.is_err();
+        let mut guard = AbandonOnDrop { turns: self, is_armed: true };
+        let result = task();
+        guard.is_armed = result.is_err();
         result
     }
 }

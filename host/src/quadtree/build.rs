@@ -1,0 +1,148 @@
+//! Builds on each device, and their memory plans.
+
+use crate::device::{Buffer, Device, Gpu, Staging, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::memory::MemoryPlan;
+use crate::point::{Coords, PerCoordinate, Typed, with_coordinate};
+use crate::progress::Progress;
+use crate::quadtree::backend::Backend;
+use crate::quadtree::cpu;
+use crate::quadtree::dims::with_2_or_3;
+use crate::quadtree::gpu::{self, GpuTree, streamed};
+use crate::quadtree::node::node_bytes;
+use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
+use crate::stats::Stats;
+use kauri_kernels::quadtree::frame::MAX_LEVELS;
+use kauri_kernels::thread::coord::Coord;
+use std::marker::PhantomData;
+
+/// Inputs of at least this many bytes are copied to the device through page-locked memory of `STAGED_BYTES`: with 32 MiB of it, 80 MB took
+/// 12 ms more than without (`quadtree-gluck-h200`).
+const STAGED_FROM: u64 = 128 << 20;
+const STAGED_BYTES: u64 = 16 << 20;
+
+/// [`Backend`] for each type of coordinates.
+pub(crate) struct Trees;
+
+impl PerCoordinate for Trees {
+    type Of<C: Coord> = Box<dyn Backend<C>>;
+}
+
+/// Coordinates in device memory, for each type of coordinates.
+pub(crate) struct BufferRef<'a>(PhantomData<&'a ()>);
+
+impl<'a> PerCoordinate for BufferRef<'a> {
+    type Of<C: Coord> = &'a Buffer<C>;
+}
+
+/// Builds the tree over validated coordinates on a device; out of core if the device lacks memory.
+pub(crate) fn build(
+    device: &Device,
+    coords: Coords<'_>,
+    dims: usize,
+    options: &QuadtreeOptions,
+    progress: &mut dyn Progress,
+    stats: &mut Stats,
+) -> Result<Typed<Trees>> {
+    Ok(with_coordinate!(coords, C, coords => {
+        let in_core = match device.gpu() {
+            Some(gpu) => in_core(gpu, coords, dims, options, stats)?,
+            None => None,
+        };
+        match (device.gpu(), in_core) {
+            (_, Some(tree)) => Box::new(tree) as Box<dyn Backend<C>>,
+            (Some(gpu), None) => with_2_or_3!(dims, D => {
+                Box::new(streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
+            }),
+            (None, None) => with_2_or_3!(dims, D => {
+                Box::new(cpu::build(coords.as_chunks::<D>().0, options, stats)?)
+            }),
+        }
+    }))
+}
+
+/// Builds the tree over coordinates in device memory.
+pub(crate) fn build_on(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    coords: Typed<BufferRef<'_>>,
+    dims: usize,
+    options: &QuadtreeOptions,
+) -> Result<Typed<Trees>> {
+    Ok(with_coordinate!(coords, C, coords => {
+        let tree = with_2_or_3!(dims, D => GpuTree::build::<D>(stream, workspace, coords, options))?;
+        Box::new(tree) as Box<dyn Backend<C>>
+    }))
+}
+
+/// Builds the tree in device memory, or returns `None` if there is not enough of it or the options say otherwise.
+fn in_core<C: Coord>(
+    gpu: &Gpu,
+    coords: &[C],
+    dims: usize,
+    options: &QuadtreeOptions,
+    stats: &mut Stats,
+) -> Result<Option<GpuTree<C>>> {
+    // Coordinates in the order of input and in tree order, and ids. Whether the rest fits, allocations will tell.
+    let least_bytes = 2 * size_of_val(coords) + coords.len() / dims * size_of::<u32>();
+    if options.out_of_core != OutOfCore::WhereNeeded || least_bytes as u64 > gpu.free_memory()? {
+        return Ok(None);
+    }
+    let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+    let copied = stats.phase("copy to device", || match size_of_val(coords) as u64 {
+        STAGED_FROM.. => Staging::within(gpu, STAGED_BYTES)?.upload_slice(coords, dims, "points"),
+        _ => Buffer::from_slice(&stream, coords, "points"),
+    });
+    let built = copied.and_then(|coords| {
+        stats.phase("build", || {
+            let tree =
+                with_2_or_3!(dims, D => GpuTree::build::<D>(&stream, &mut workspace, &coords, options))?;
+            stream.synchronize().map(|()| tree)
+        })
+    });
+    stats.temp_bytes = workspace.bytes() + size_of_val(coords) as u64;
+    match built {
+        Err(Error::OutOfMemory { memory: "device" | "pinned host", .. }) => Ok(None),
+        built => built.map(Some),
+    }
+}
+
+/// Returns the bytes that [`build`] takes for `num_points` points, with the nodes of evenly spread points.
+pub(crate) fn plan<C: Coord>(
+    device: &Device,
+    num_points: usize,
+    dims: usize,
+    options: &QuadtreeOptions,
+) -> MemoryPlan {
+    // A build refuses other options.
+    let options =
+        &options.clone().leaf_points(options.leaf_points.max(1)).max_depth(options.max_depth.min(MAX_LEVELS));
+    let num_nodes = max_even_nodes(num_points as u64, dims, options);
+    let point_bytes = (dims * size_of::<C>() + size_of::<u32>()) as u64;
+    let tree_bytes = num_points as u64 * point_bytes + num_nodes * node_bytes(dims);
+    let temp_bytes = match device.gpu() {
+        None => cpu::temp_bytes::<C>(num_points as u64, num_nodes, dims, options),
+        Some(gpu) => {
+            let in_core_bytes = gpu::temp_bytes::<C>(num_points, num_nodes, dims, options);
+            match options.out_of_core {
+                OutOfCore::WhereNeeded => in_core_bytes,
+                _ => streamed::temp_bytes(gpu, num_points as u64, tree_bytes + in_core_bytes),
+            }
+        }
+    };
+    MemoryPlan { tree_bytes, temp_bytes }
+}
+
+/// Returns an upper bound of the number of nodes over evenly spread points.
+fn max_even_nodes(num_points: u64, dims: usize, options: &QuadtreeOptions) -> u64 {
+    let (leaf_points, children) = (u64::from(options.leaf_points), 1_u64 << dims);
+    if num_points <= leaf_points || options.max_depth == 0 {
+        return 1;
+    }
+    // A leaf has more than `leaf_points / children` points on average, since its parent has more than `leaf_points`.
+    let max_leaves = (num_points * children).div_ceil(leaf_points);
+    // The nodes of a full tree with that many leaves, and with that many levels.
+    let by_leaves = (max_leaves * children).div_ceil(children - 1) + 1;
+    let by_depth = 2_u64.checked_pow(dims as u32 * (options.max_depth + 1)).unwrap_or(u64::MAX);
+    by_leaves.min(by_depth)
+}

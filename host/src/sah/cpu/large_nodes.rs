@@ -1,0 +1,196 @@
+//! The fast builder: large nodes level by level, then small roots (Zhou et al. 2008; Chang, Seo, Ihm). The tree equals the GPU's, to
+//! the last bit.
+
+use super::references::{BuildInput, Reference, bounding_box};
+use super::small_roots::SmallRoot;
+use crate::sah::host_tree::Subtree;
+use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::sah::large_nodes::{
+    LargeNode, Outcome, ReferenceLimit, SMALL_TRIANGLES, SplitPlan, max_references, reference_slots,
+};
+use rayon::prelude::*;
+
+/// A large node with its references.
+struct Node {
+    large: LargeNode,
+    references: Vec<Reference>,
+}
+
+/// A large node with its split plan.
+struct PlannedNode {
+    node: Node,
+    plan: SplitPlan,
+    /// The references below and above the plane.
+    halves: [Vec<Reference>; 2],
+}
+
+/// A child of a large node.
+enum Child {
+    /// A large node of the next level.
+    Large(Node),
+    /// A finished subtree, and the number of references of its root.
+    Subtree(Subtree, u64),
+}
+
+/// The remainder of a large node after its empty space was cut off.
+enum Remainder<C> {
+    Split(C, C),
+    Unsplit(C),
+}
+
+impl<C> Remainder<C> {
+    fn map<D>(self, mut f: impl FnMut(C) -> D) -> Remainder<D> {
+        match self {
+            Remainder::Split(below, above) => Remainder::Split(f(below), f(above)),
+            Remainder::Unsplit(child) => Remainder::Unsplit(f(child)),
+        }
+    }
+}
+
+/// A child of a processed level: a finished subtree, or the index of a node on the next level.
+enum Pending {
+    Subtree(Subtree),
+    Large(usize),
+}
+
+/// Builds the tree over references with this bounding box.
+pub(super) fn build(input: &BuildInput<'_>, references: Vec<Reference>, bounds: Aabb) -> Subtree {
+    let max_references = max_references(references.len() as u64);
+    let len = references.len() as u32;
+    let root = LargeNode { bounds, depth: 0, tried_axes: 0, len, first_chunk: 0, begin_chunk: 0 };
+    let mut nodes = match input.child(root, references) {
+        Child::Subtree(subtree, _) => return subtree,
+        Child::Large(root) => vec![root],
+    };
+    let (mut levels, mut num_finished) = (Vec::new(), 0);
+    while !nodes.is_empty() {
+        let planned: Vec<_> = nodes.into_par_iter().map(|node| input.plan(node)).collect();
+        let num_slots: u64 = planned.iter().map(|node| node.reference_slots(input)).sum();
+        let limit = if num_finished + num_slots > max_references {
+            ReferenceLimit::Reached
+        } else {
+            ReferenceLimit::Open
+        };
+        let processed: Vec<_> = planned.into_par_iter().map(|node| input.process(node, limit)).collect();
+        let (mut next, mut level) = (Vec::new(), Vec::new());
+        for (plan, remainder) in processed {
+            let pending = |child| match child {
+                Child::Subtree(subtree, len) => {
+                    num_finished += len;
+                    Pending::Subtree(subtree)
+                }
+                Child::Large(node) => {
+                    next.push(node);
+                    Pending::Large(next.len() - 1)
+                }
+            };
+            level.push((plan, remainder.map(pending)));
+        }
+        levels.push(level);
+        nodes = next;
+    }
+    assemble(levels)
+}
+
+/// Assembles the tree from its levels, the last one first.
+fn assemble(levels: Vec<Vec<(SplitPlan, Remainder<Pending>)>>) -> Subtree {
+    let mut next: Vec<Option<Subtree>> = Vec::new();
+    for level in levels.into_iter().rev() {
+        let mut subtree = |pending| match pending {
+            Pending::Subtree(subtree) => subtree,
+            Pending::Large(i) => next[i].take().expect("a node has one parent"),
+        };
+        let node = |(plan, remainder): (SplitPlan, Remainder<Pending>)| {
+            let remainder = match remainder.map(&mut subtree) {
+                Remainder::Split(below, above) => Subtree::inner(plan.axis, plan.plane, below, above),
+                Remainder::Unsplit(subtree) => subtree,
+            };
+            Some(with_cuts(&plan, remainder))
+        };
+        next = level.into_iter().map(node).collect();
+    }
+    next[0].take().expect("the root is on the first level")
+}
+
+/// Adds the nodes of a plan's empty-space cuts above a subtree.
+fn with_cuts(plan: &SplitPlan, remainder: Subtree) -> Subtree {
+    let cut_sides = (0..6).rev().filter(|side| plan.cut_sides >> side & 1 == 1);
+    cut_sides.fold(remainder, |subtree, side| {
+        let axis = side / 2;
+        if side % 2 == 0 {
+            Subtree::inner(axis, plan.remainder.low[axis as usize], Subtree::empty(), subtree)
+        } else {
+            Subtree::inner(axis, plan.remainder.high[axis as usize], subtree, Subtree::empty())
+        }
+    })
+}
+
+impl PlannedNode {
+    fn outcome(&self, input: &BuildInput<'_>, limit: ReferenceLimit) -> Outcome {
+        let [below, above] = self.halves.each_ref().map(|half| half.len() as u32);
+        self.plan.outcome(&self.node.large, below, above, input.options.step_cost, limit)
+    }
+
+    /// Returns the reference slots that the node's children take if it may split.
+    fn reference_slots(&self, input: &BuildInput<'_>) -> u64 {
+        let len = self.node.references.len() as u64;
+        match self.outcome(input, ReferenceLimit::Open) {
+            Outcome::Split => self.halves.iter().map(|half| reference_slots(half.len() as u64)).sum(),
+            Outcome::NextAxis => reference_slots(len),
+            Outcome::Leaf => len,
+        }
+    }
+}
+
+impl BuildInput<'_> {
+    fn plan(&self, node: Node) -> PlannedNode {
+        let plan = SplitPlan::new(&node.large, bounding_box(&node.references), self.options.empty_space);
+        let halves = if plan.has_plane() {
+            self.partition(&node.references, plan.axis, plan.plane)
+        } else {
+            Default::default()
+        };
+        PlannedNode { node, plan, halves }
+    }
+
+    fn process(&self, planned: PlannedNode, limit: ReferenceLimit) -> (SplitPlan, Remainder<Child>) {
+        let outcome = planned.outcome(self, limit);
+        let PlannedNode { node: Node { large, references }, plan, halves } = planned;
+        let depth = plan.depth(&large);
+        let remainder = match outcome {
+            Outcome::Split => {
+                let boxes = plan.remainder.split_at(plan.axis, plan.plane);
+                let child = |bounds, references: Vec<Reference>| {
+                    let len = references.len() as u32;
+                    let large = LargeNode { bounds, depth: depth + 1, tried_axes: 0, len, ..large };
+                    self.child(large, references)
+                };
+                let [below, above] = halves;
+                Remainder::Split(child(boxes[0], below), child(boxes[1], above))
+            }
+            Outcome::NextAxis => {
+                let tried_axes = large.tried_axes + 1;
+                let large = LargeNode { bounds: plan.remainder, depth, tried_axes, ..large };
+                Remainder::Unsplit(Child::Large(Node { large, references }))
+            }
+            Outcome::Leaf => {
+                let mut triangles: Vec<u32> = references.iter().map(|reference| reference.triangle).collect();
+                triangles.sort_unstable();
+                let len = triangles.len() as u64;
+                Remainder::Unsplit(Child::Subtree(Subtree::Leaf(triangles), len))
+            }
+        };
+        (plan, remainder)
+    }
+
+    /// Returns a large node, or the subtree of a small root.
+    fn child(&self, large: LargeNode, mut references: Vec<Reference>) -> Child {
+        if references.len() as u32 > SMALL_TRIANGLES {
+            return Child::Large(Node { large, references });
+        }
+        references.sort_unstable_by_key(|reference| reference.triangle);
+        let root = SmallRoot::new(&references);
+        let subtree = root.subtree(large.bounds, large.depth, self.options.step_cost);
+        Child::Subtree(subtree, references.len() as u64)
+    }
+}

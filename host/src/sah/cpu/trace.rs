@@ -1,0 +1,113 @@
+//! Ray queries on the CPU, in parallel over rays.
+
+use crate::error::Result;
+use crate::memory;
+use crate::sah::hits::{HitRows, Hits};
+use crate::sah::host_tree::HostTree;
+use crate::sah::options::RayOptions;
+use kauri_kernels::sah::ray::Ray;
+use kauri_kernels::sah::trace::{AnyHit, ClosestHit};
+use kauri_kernels::sah::traversal::{HitVisitor, traverse};
+use kauri_kernels::sah::triangle::Hit;
+use rayon::prelude::*;
+
+/// Traverses a tree by a ray, with a short stack of 32 entries or none.
+fn trace(tree: &HostTree, ray: &Ray, visitor: &mut impl HitVisitor, options: &RayOptions) {
+    // SAFETY: the tree is in host memory, and its reads are bounds-checked.
+    unsafe {
+        match options.stack {
+            0 => traverse::<_, _, 0>(&tree, ray, visitor),
+            _ => traverse::<_, _, 32>(&tree, ray, visitor),
+        }
+    }
+}
+
+/// Returns a value for each ray. `fill` is any value.
+fn map_rays<T: Copy + Send + Sync>(rays: &[Ray], fill: T, map: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
+    let mut values = memory::vec_with_capacity(rays.len(), "hits of rays")?;
+    values.resize(rays.len(), fill);
+    values.par_iter_mut().zip(rays).with_min_len(64).for_each(|(value, ray)| *value = map(ray));
+    Ok(values)
+}
+
+/// Returns the first hit of each ray.
+pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
+    let hits = map_rays(rays, Hit::NONE, |ray| {
+        let mut closest = ClosestHit::new();
+        trace(tree, ray, &mut closest, options);
+        closest.hit
+    })?;
+    Hits::from_hits(&hits)
+}
+
+/// Returns whether each ray has a hit.
+pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
+    map_rays(rays, false, |ray| {
+        let mut any = AnyHit::new();
+        trace(tree, ray, &mut any, options);
+        any.is_hit
+    })
+}
+
+/// Returns all hits of each ray, in the order of `t`.
+pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
+    let hits_of = |ray: &Ray| hits_of(tree, ray, options);
+    let mut rows = HitRows::with_capacity(rays.len())?;
+    for batch in rays.chunks(BATCH) {
+        let batch_hits: Vec<Vec<Hit>> = batch.par_iter().with_min_len(64).map(hits_of).collect();
+        let added = batch_hits.iter().try_for_each(|hits| rows.push(hits));
+        added.map_err(|error| {
+            let count: u64 = rays.par_iter().map(|ray| hits_of(ray).len() as u64).sum();
+            error.of_result(count, count * size_of::<Hit>() as u64)
+        })?;
+    }
+    Ok(rows)
+}
+
+/// Rays whose hits are gathered at a time.
+const BATCH: usize = 1 << 14;
+
+/// Returns the distinct hits of a ray, in the order of `t`.
+fn hits_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
+    struct AllHits(Vec<Hit>);
+    impl HitVisitor for AllHits {
+        fn t_limit(&self) -> f32 {
+            f32::INFINITY
+        }
+        unsafe fn visit(&mut self, hit: Hit) {
+            self.0.push(hit);
+        }
+    }
+    let mut all = AllHits(Vec::new());
+    trace(tree, ray, &mut all, options);
+    let mut hits = all.0;
+    hits.sort_unstable_by(|a, b| a.t.total_cmp(&b.t).then(a.triangle.cmp(&b.triangle)));
+    hits.dedup_by_key(|hit| hit.triangle);
+    hits
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::memory::LIMIT;
+    use crate::mesh::Mesh;
+    use crate::sah::{Ray, SahOptions, SahTree};
+    use crate::{Device, Error};
+
+    #[test]
+    fn hits_beyond_host_memory_are_an_error_with_their_number() {
+        let triangle = |z: f32| [[-1.0, -1.0, z], [3.0, -1.0, z], [-1.0, 3.0, z]];
+        let vertices: Vec<_> = (0..100).flat_map(|z| triangle(z as f32)).collect();
+        let mesh = Mesh::new(vertices, (0..100).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect()).unwrap();
+        let mut tree = SahTree::build(&Device::cpu(), &mesh, &SahOptions::default()).unwrap();
+        let rays = [Ray::new([0.0, 0.0, -1.0], [0.0, 0.0, 1.0]); 1000];
+        LIMIT.set(100_000);
+        let error = tree.all_hits(&rays).unwrap_err();
+        LIMIT.set(100);
+        let refit_error = tree.refit(&mesh).unwrap_err();
+        LIMIT.set(u64::MAX);
+        let Error::ResultTooLarge { count, bytes, memory: "host", .. } = error else { panic!("{error}") };
+        assert_eq!((count, bytes), (100_000, 1_600_000));
+        assert!(matches!(refit_error, Error::OutOfMemory { .. }), "{refit_error}");
+        assert_eq!(tree.all_hits(&rays).unwrap().hits().len(), 100_000);
+    }
+}

@@ -1,0 +1,110 @@
+//! All hits of rays on a GPU: counts with duplicates, writes, sorts per ray, and removes duplicates.
+
+use super::trace::{launch_rays, trace_order};
+use super::tree::GpuTree;
+use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::error::Result;
+use crate::memory;
+use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::radix_sort::SortBy;
+use crate::primitives::scan::{Scan, ScanKind};
+use crate::primitives::segmented_sort;
+use crate::sah::hits::{DeviceHits, HitRows};
+use crate::sah::options::RayOptions;
+use cuda_std::mem::SliceMut;
+use kauri_kernels::sah::all_hits::{sah_count_hits, sah_count_once, sah_move_hits, sah_write_hits};
+use kauri_kernels::sah::ray::Ray;
+use kauri_kernels::sah::triangle::Hit;
+use kauri_kernels::thread::operator::Sum;
+use kauri_kernels::warp::look_back::Decoupled;
+
+impl GpuTree {
+    pub(in super::super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<HitRows> {
+        let stream = Stream::new(self.gpu())?;
+        let (num_rays, mut workspace) = (rays.len(), Workspace::new(self.gpu()));
+        let rays = Buffer::from_slice(&stream, rays, "rays")?;
+        let mut order_workspace = Workspace::new(self.gpu());
+        let order = trace_order(self, &stream, &mut order_workspace, &rays, options)?;
+        let (nodes, references, corners, extent) = self.views();
+        // One more element than rays: after the scan it is the total.
+        let zeros = || -> Result<_> {
+            let mut counts = Buffer::<u64>::uninitialized(stream.gpu(), num_rays + 1, "hits of rays")?;
+            counts.fill_bytes(&stream, 0)?;
+            Ok(counts)
+        };
+        let (mut offsets, mut distinct_offsets) = (zeros()?, zeros()?);
+        // SAFETY: the buffers have the lengths that the kernels take, by the counts before, and wait for the device before they are freed.
+        unsafe {
+            let args = (nodes, references, corners, extent, rays.slice(), order, offsets.slice_mut());
+            launch_rays::<sah_count_hits<0>, sah_count_hits<4>>(&stream, options, num_rays, args)?;
+            // A triangle counts once for each leaf in which a ray meets it.
+            let num_hits = scan_counts(&stream, &mut workspace, offsets.slice_mut())?;
+            let allocate =
+                || hits_error(num_hits, Buffer::<u64>::uninitialized(stream.gpu(), num_hits, "hits of rays"));
+            let (mut sorted_keys, mut sorted_weights) = (allocate()?, allocate()?);
+            {
+                let (mut keys, mut weights) = (allocate()?, allocate()?);
+                let args = (
+                    nodes,
+                    references,
+                    corners,
+                    extent,
+                    rays.slice(),
+                    order,
+                    offsets.slice(),
+                    keys.slice_mut(),
+                    weights.slice_mut(),
+                );
+                launch_rays::<sah_write_hits<0>, sah_write_hits<4>>(&stream, options, num_rays, args)?;
+                let unsorted = Source { keys: keys.slice(), values: weights.slice() };
+                let sorted = Pairs { keys: sorted_keys.slice_mut(), values: sorted_weights.slice_mut() };
+                let by = SortBy::low_bits(u64::BITS);
+                segmented_sort::sort(&stream, &mut workspace, unsorted, offsets.slice(), sorted, by)?;
+            }
+            let (keys, weights) = (sorted_keys.slice(), sorted_weights.slice());
+            let args = (offsets.slice(), keys, distinct_offsets.slice_mut());
+            stream.launch_items::<sah_count_once>(num_rays as u64, args)?;
+            let num_distinct = scan_counts(&stream, &mut workspace, distinct_offsets.slice_mut())?;
+            let mut hits = hits_error(num_distinct, DeviceHits::uninitialized(stream.gpu(), num_distinct))?;
+            let DeviceHits { triangles, t, u, v } = &mut hits;
+            let args = (
+                offsets.slice(),
+                distinct_offsets.slice(),
+                keys,
+                weights,
+                triangles.slice_mut(),
+                t.slice_mut(),
+                u.slice_mut(),
+                v.slice_mut(),
+            );
+            stream.launch_items::<sah_move_hits>(num_rays as u64, args)?;
+            let mut offsets = memory::vec_with_capacity(num_rays + 1, "hits of rays")?;
+            distinct_offsets.append_to(&stream, &mut offsets)?;
+            Ok(HitRows { offsets, hits: hits.to_host(&stream)? })
+        }
+    }
+}
+
+/// Turns an allocation error for hits into one that names their number.
+fn hits_error<R>(num_hits: usize, allocated: Result<R>) -> Result<R> {
+    allocated.map_err(|error| error.of_result(num_hits as u64, num_hits as u64 * size_of::<Hit>() as u64))
+}
+
+/// Turns counts into offsets in place, and returns the total. The last count must be zero; its offset is the total.
+///
+/// # Safety
+/// Nothing else uses the counts until the stream has done the work.
+pub(super) unsafe fn scan_counts(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    counts: SliceMut<'_, u64>,
+) -> Result<usize> {
+    let mut layout = Layout::new();
+    let scan = Scan::plan::<u64, Decoupled>(&mut layout, counts.len());
+    let temp = workspace.carve(stream, &layout, "hits of rays")?;
+    // SAFETY: input and output have one length, and wait for the device before they are freed.
+    unsafe {
+        scan.run::<u64, Sum, Decoupled>(stream, &temp, counts.read_only(), counts, ScanKind::Exclusive)?;
+        Ok(stream.read(counts.part(counts.len() - 1, 1).read_only())?[0] as usize)
+    }
+}

@@ -1,0 +1,40 @@
+//! The points of a level: where they are read and where they are written.
+
+use cuda_std::prelude::*;
+
+/// Codes and ids of the points in nodes that split.
+#[derive(Clone, Copy)]
+pub(super) struct LevelPoints<'a, const D: usize> {
+    pub(super) codes: Slice<'a, u32>,
+    pub(super) ids: Slice<'a, u32>,
+    /// Number of bits of a code below the digit of this level.
+    pub(super) shift: u32,
+}
+
+impl<const D: usize> LevelPoints<'_, D> {
+    /// Returns the child that a code belongs to.
+    #[inline(always)]
+    pub(super) fn child(&self, code: u32) -> u32 {
+        code >> self.shift & ((1 << D) - 1)
+    }
+}
+
+/// The destinations of points: the arrays of the next level for points in children that split, the tree for points in leaves.
+pub(super) struct PointTargets<'a> {
+    pub(super) next_codes: SliceMut<'a, u32>,
+    pub(super) next_ids: SliceMut<'a, u32>,
+    pub(super) tree_ids: SliceMut<'a, u32>,
+}
+
+impl PointTargets<'_> {
+    /// Writes a point to index `to`.
+    #[inline(always)]
+    pub(super) unsafe fn store(&self, splits: bool, to: u32, code: u32, id: u32) {
+        if splits {
+            self.next_codes.store(to as usize, code);
+            self.next_ids.store(to as usize, id);
+        } else {
+            self.tree_ids.store(to as usize, id);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Splits of large nodes by tiles: a block sorts one tile of a node. Lists of tiles.
+
+use super::super::frame::Frame;
+use super::super::node::Node;
+use super::children::{ChildWriter, Parent};
+use super::chunk::{Chunk, LevelSmem, min_blocks};
+use super::counts::{ChildCounts, scan};
+use super::points::{LevelPoints, PointTargets};
+use crate::policy::{PER_ITEM_THREADS, QUADTREE_PIECE_POINTS, QUADTREE_TILE_THREADS};
+use crate::thread::coord::Coord;
+use crate::thread::point::load_point;
+use crate::thread::search::partition_point;
+use crate::thread::words::Bits128;
+use cuda_std::prelude::*;
+use cuda_std::warp::WarpReductionOp;
+
+/// Number of points of a full tile.
+pub const TILE_POINTS: u32 = (QUADTREE_TILE_THREADS * QUADTREE_PIECE_POINTS) as u32;
+
+/// Returns the minimum number of resident blocks per multiprocessor: 48 registers per thread suffice for quadtrees, not for octrees.
+const fn min_tiles(dims: usize) -> usize {
+    if dims == 2 { 5 } else { min_blocks(dims, QUADTREE_TILE_THREADS) }
+}
+
+/// Device counters of a level, which the host reads.
+pub mod counters {
+    /// Number of children that split.
+    pub const NUM_SPLITS: usize = 0;
+    /// Number of their tiles.
+    pub const NUM_TILES: usize = 1;
+    /// Number of points of the largest of them.
+    pub const MAX_POINTS: usize = 2;
+    /// Number of counters.
+    pub const LEN: usize = 3;
+}
+
+/// Counts the tiles of each node on a list, whose length is the counter `NUM_SPLITS`, and raises the counter `MAX_POINTS`. Entries past the
+/// end of the list are 0. One thread per entry.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
+pub unsafe fn quadtree_tiles(
+    nodes: Slice<Bits128>,
+    parents: Slice<u32>,
+    told: SliceMut<u64>,
+    tiles: SliceMut<u32>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    let mut len = 0;
+    if i < tiles.len() {
+        if (i as u64) < told.load(counters::NUM_SPLITS) {
+            len = Node::from_bits(nodes.load(parents.load(i) as usize)).len();
+        }
+        tiles.store(i, len.div_ceil(TILE_POINTS));
+    }
+    let largest = warp::warp_reduce(warp::FULL_MASK, len, WarpReductionOp::Max);
+    if warp::lane_id() == 0 && largest > 0 {
+        told.atomic_max(counters::MAX_POINTS, largest.into(), Ordering::Relaxed, Scope::Device);
+    }
+}
+
+/// Writes the counter `NUM_TILES`, which is the last of the scanned numbers of tiles. One thread.
+#[kernel(family = "quadtree", block = 32)]
+pub unsafe fn quadtree_tell(tiles: Slice<u32>, told: SliceMut<u64>) {
+    if thread::index_1d() == 0 {
+        told.store(counters::NUM_TILES, tiles.load(tiles.len() - 1).into());
+    }
+}
+
+/// Writes the parent of each tile as its index in the list, given the scanned numbers of tiles. One thread per tile.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
+pub unsafe fn quadtree_tile_nodes(tiles: Slice<u32>, of_tiles: SliceMut<u32>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < of_tiles.len() {
+        of_tiles.store(i, partition_point(0, tiles.len() - 1, |k| tiles.load(k) as usize <= i) as u32 - 1);
+    }
+}
+
+/// Computes the codes, from `level` on, of the points in nodes that split. One block per tile.
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, hot)]
+#[instances(C = [f32, f64], D = [2, 3])]
+pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
+    coords: Slice<C>,
+    frame: Slice<u64>,
+    level: u32,
+    num_levels: u32,
+    nodes: Slice<Bits128>,
+    parents: Slice<u32>,
+    tiles: Slice<u32>,
+    of_tiles: Slice<u32>,
+    ids: Slice<u32>,
+    codes: SliceMut<u32>,
+) {
+    let (tile, frame) = (Tile::<D>::new(nodes, parents, tiles, of_tiles), Frame::<D>::load(frame));
+    let mut i = tile.begin + thread::thread_idx_x() as usize;
+    while i < tile.end {
+        let unit = frame.unit(load_point::<C, D>(coords, ids.load(i) as usize, D));
+        codes.store(i, frame.code(unit, level, num_levels));
+        i += QUADTREE_TILE_THREADS;
+    }
+}
+
+/// Counts the points of each child in each tile. The counts are ordered by parent, then child, then tile, and end with a 0. One block per
+/// tile.
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[instances(D = [2, 3])]
+pub unsafe fn quadtree_level_count<const D: usize>(
+    codes: Slice<u32>,
+    shift: u32,
+    nodes: Slice<Bits128>,
+    parents: Slice<u32>,
+    tiles: Slice<u32>,
+    of_tiles: Slice<u32>,
+    counts: SliceMut<u32>,
+) {
+    let tile = Tile::<D>::new(nodes, parents, tiles, of_tiles);
+    tile.count(
+        shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>(),
+        &LevelPoints { codes, ids: codes, shift },
+        counts,
+    );
+}
+
+/// Moves the points of each tile to the range of their child, given the scanned counts: points of leaves in the tree, others in the arrays
+/// of the next level. One block per tile.
+#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, min_blocks = min_tiles(D), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[instances(D = [2, 3])]
+pub unsafe fn quadtree_level_move<const D: usize>(
+    codes: Slice<u32>,
+    ids: Slice<u32>,
+    shift: u32,
+    nodes: Slice<Bits128>,
+    parents: Slice<u32>,
+    tiles: Slice<u32>,
+    of_tiles: Slice<u32>,
+    offsets: Slice<u32>,
+    splits_from: u32,
+    next_codes: SliceMut<u32>,
+    next_ids: SliceMut<u32>,
+    tree_ids: SliceMut<u32>,
+) {
+    let (tile, points) = (Tile::<D>::new(nodes, parents, tiles, of_tiles), LevelPoints { codes, ids, shift });
+    let (smem, to) =
+        (shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>(), PointTargets { next_codes, next_ids, tree_ids });
+    tile.move_points(smem, &points, offsets, splits_from, &to);
+}
+
+type TileChunk<'a, const D: usize> = Chunk<'a, D, QUADTREE_TILE_THREADS, QUADTREE_PIECE_POINTS>;
+
+/// A tile of a parent's points.
+struct Tile<const D: usize> {
+    /// The first point of the parent.
+    parent_start: u32,
+    /// The first tile of the parent.
+    first_tile: usize,
+    /// Number of tiles of the parent.
+    num_tiles: usize,
+    /// Index of this tile among them.
+    index: usize,
+    /// The points of this tile.
+    begin: usize,
+    end: usize,
+}
+
+impl<const D: usize> Tile<D> {
+    /// Loads the tile of the calling block.
+    #[inline(always)]
+    unsafe fn new(
+        nodes: Slice<'_, Bits128>,
+        parents: Slice<'_, u32>,
+        tiles: Slice<'_, u32>,
+        of_tiles: Slice<'_, u32>,
+    ) -> Self {
+        let block = thread::block_idx_x();
+        let k = of_tiles.load(block as usize) as usize;
+        let (first, next) = (tiles.load(k), tiles.load(k + 1));
+        let node = Node::from_bits(nodes.load(parents.load(k) as usize));
+        let begin = u64::from(node.start) + u64::from(block - first) * u64::from(TILE_POINTS);
+        let end = begin + u64::from(TILE_POINTS);
+        let end = if end < node.end.into() { end } else { node.end.into() };
+        Self {
+            parent_start: node.start,
+            first_tile: first as usize,
+            num_tiles: (next - first) as usize,
+            index: (block - first) as usize,
+            begin: begin as usize,
+            end: end as usize,
+        }
+    }
+
+    /// Counts the points of each child. All threads call.
+    #[inline(always)]
+    unsafe fn count(
+        &self,
+        smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
+        points: &LevelPoints<'_, D>,
+        counts: SliceMut<'_, u32>,
+    ) {
+        let (mut thread_counts, mut j, thread) =
+            (ChildCounts::<D>([0; 2]), 0, thread::thread_idx_x() as usize);
+        while j < QUADTREE_PIECE_POINTS {
+            let i = self.begin + j * QUADTREE_TILE_THREADS + thread;
+            if i < self.end {
+                thread_counts.add(points.child(points.codes.load(i)));
+            }
+            j += 1;
+        }
+        let (_, total) = scan::<D, QUADTREE_TILE_THREADS>(thread_counts, shared_field!(smem, counts));
+        if thread < 1 << D {
+            counts.store(self.count_index(thread), total.get(thread as u32));
+        }
+        if thread::block_idx_x() == 0 && thread == 0 {
+            counts.store(counts.len() - 1, 0);
+        }
+    }
+
+    /// Moves the points, given the scanned counts; children of at least `splits_from` points split. All threads call.
+    #[inline(always)]
+    unsafe fn move_points(
+        &self,
+        smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
+        points: &LevelPoints<'_, D>,
+        offsets: Slice<'_, u32>,
+        splits_from: u32,
+        to: &PointTargets<'_>,
+    ) {
+        if self.end - self.begin == TILE_POINTS as usize {
+            self.move_chunk::<true>(smem, points, offsets, splits_from, to);
+        } else {
+            self.move_chunk::<false>(smem, points, offsets, splits_from, to);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn move_chunk<const FULL: bool>(
+        &self,
+        smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
+        points: &LevelPoints<'_, D>,
+        offsets: Slice<'_, u32>,
+        splits_from: u32,
+        to: &PointTargets<'_>,
+    ) {
+        let len = (self.end - self.begin) as u32;
+        let chunk = TileChunk::load::<FULL>(smem, points, self.begin, len);
+        let (bases, child) = (shared_field!(smem, bases), thread::thread_idx_x() as usize);
+        if child < 1 << D {
+            let before = chunk.total.begins().get(child as u32);
+            bases.store(child, self.begin_of(offsets, child).wrapping_sub(before));
+        }
+        chunk.sort::<FULL>();
+        let (mut splits, mut child) = (0, 0);
+        while child < 1 << D {
+            splits |= u32::from(self.len_of(offsets, child) >= splits_from) << child;
+            child += 1;
+        }
+        chunk.store::<FULL>(splits, to, |child| bases.load(child));
+    }
+
+    /// Returns the index of this tile's count of a child.
+    #[inline(always)]
+    fn count_index(&self, child: usize) -> usize {
+        (self.first_tile << D) + child * self.num_tiles + self.index
+    }
+
+    /// Returns the index in the output of this tile's first point of a child.
+    #[inline(always)]
+    unsafe fn begin_of(&self, offsets: Slice<'_, u32>, child: usize) -> u32 {
+        self.parent_start + (offsets.load(self.count_index(child)) - offsets.load(self.first_tile << D))
+    }
+
+    /// Returns the number of points of a child in all tiles.
+    #[inline(always)]
+    unsafe fn len_of(&self, offsets: Slice<'_, u32>, child: usize) -> u32 {
+        let first = (self.first_tile << D) + child * self.num_tiles;
+        offsets.load(first + self.num_tiles) - offsets.load(first)
+    }
+}
+
+/// Writes the children of the nodes that split, given the scanned counts of their tiles. One thread per child.
+#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
+#[instances(D = [2, 3])]
+pub unsafe fn quadtree_level_children<const D: usize>(
+    frame: Slice<u64>,
+    nodes: SliceMut<Bits128>,
+    cells: SliceMut<u32>,
+    parents: Slice<u32>,
+    tiles: Slice<u32>,
+    offsets: Slice<u32>,
+    splits_from: u32,
+    first_node: u32,
+    numbers: SliceMut<u32>,
+    flags: SliceMut<u8>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    let (k, child) = (i >> D, i & ((1 << D) - 1));
+    let children = ChildWriter::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
+    let mut parent = Parent { k, number: 0, node: Node { start: 0, end: 0, first_child: 0, level: 0 } };
+    if k < parents.len() {
+        parent = children.parent(parents, k);
+        let (first, num) = (tiles.load(k) as usize, (tiles.load(k + 1) - tiles.load(k)) as usize);
+        let offset = |child| offsets.load((first << D) + child * num) - offsets.load(first << D);
+        let start = parent.node.start;
+        children.write(&parent, child, start + offset(child), start + offset(child + 1));
+    }
+    // The children of a parent are lanes of one warp: all have loaded the parent before one lane overwrites it.
+    warp::sync_warp(warp::FULL_MASK);
+    if k < parents.len() && child == 0 {
+        children.write_parent(&parent);
+    }
+}

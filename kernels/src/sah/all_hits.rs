@@ -1,0 +1,153 @@
+//! All hits of rays: counted, written with duplicates, sorted by the host, and made distinct.
+
+use super::extent::Extent;
+use super::ray::Ray;
+use super::trace::{DeviceTree, HitsMut, ray_of_thread};
+use super::traversal::{HitVisitor, traverse};
+use super::triangle::{Corners, Hit};
+use crate::policy::{PER_ITEM_THREADS, SAH_RAY_THREADS};
+use crate::thread::words::{join, split};
+use cuda_std::float::{f32_from_key, f32_to_key};
+use cuda_std::prelude::*;
+
+/// Counts the hits. A triangle counts once for each leaf in which the ray meets it.
+struct CountHits {
+    num: u32,
+}
+
+impl HitVisitor for CountHits {
+    #[inline(always)]
+    fn t_limit(&self) -> f32 {
+        f32::INFINITY
+    }
+    #[inline(always)]
+    unsafe fn visit(&mut self, _: Hit) {
+        self.num += 1;
+    }
+}
+
+/// Writes the hits one after the other.
+struct WriteHits<'a> {
+    keys: SliceMut<'a, u64>,
+    weights: SliceMut<'a, u64>,
+    slot: usize,
+}
+
+impl HitVisitor for WriteHits<'_> {
+    #[inline(always)]
+    fn t_limit(&self) -> f32 {
+        f32::INFINITY
+    }
+    #[inline(always)]
+    unsafe fn visit(&mut self, hit: Hit) {
+        self.keys.store(self.slot, sort_key(hit));
+        self.weights.store(self.slot, join([hit.u.to_bits(), hit.v.to_bits(), 0, 0]));
+        self.slot += 1;
+    }
+}
+
+/// Returns the sort key of a hit: `t`, then the triangle.
+#[inline(always)]
+fn sort_key(hit: Hit) -> u64 {
+    join([hit.triangle, f32_to_key(hit.t), 0, 0])
+}
+
+/// The hit of a key and its barycentric weights.
+#[inline(always)]
+fn hit_from(key: u64, weights: u64) -> Hit {
+    let ([triangle, t, ..], [u, v, ..]) = (split(key), split(weights));
+    Hit { triangle, t: f32_from_key(t), u: f32::from_bits(u), v: f32::from_bits(v) }
+}
+
+/// Counts the hits of each ray, with duplicates from several leaves.
+#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+#[instances(PLACES = [0, 4])]
+pub unsafe fn sah_count_hits<const PLACES: usize>(
+    nodes: Slice<u64>,
+    listed: Slice<u32>,
+    corners: Slice<Corners>,
+    extent: Slice<Extent>,
+    rays: Slice<Ray>,
+    order: Slice<u32>,
+    counts: SliceMut<u64>,
+) {
+    let tree = DeviceTree { nodes, references: listed, corners, extent };
+    if let Some(ray) = ray_of_thread(rays, order) {
+        let mut count = CountHits { num: 0 };
+        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut count);
+        counts.store(ray, count.num.into());
+    }
+}
+
+/// Writes the hits of each ray from its offset on, with duplicates: sort keys, and barycentric weights.
+#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+#[instances(PLACES = [0, 4])]
+pub unsafe fn sah_write_hits<const PLACES: usize>(
+    nodes: Slice<u64>,
+    listed: Slice<u32>,
+    corners: Slice<Corners>,
+    extent: Slice<Extent>,
+    rays: Slice<Ray>,
+    order: Slice<u32>,
+    offsets: Slice<u64>,
+    keys: SliceMut<u64>,
+    weights: SliceMut<u64>,
+) {
+    let tree = DeviceTree { nodes, references: listed, corners, extent };
+    if let Some(ray) = ray_of_thread(rays, order) {
+        let mut write = WriteHits { keys, weights, slot: offsets.load(ray) as usize };
+        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut write);
+    }
+}
+
+/// Visits each distinct hit of a ray, given its sorted keys. Duplicates have equal keys.
+#[inline(always)]
+unsafe fn for_each_distinct(
+    keys: Slice<'_, u64>,
+    begin: usize,
+    end: usize,
+    mut visit: impl FnMut(usize, u64),
+) {
+    let (mut i, mut last) = (begin, u64::MAX);
+    while i < end {
+        let key = keys.load(i);
+        if key != last {
+            visit(i, key);
+        }
+        last = key;
+        i += 1;
+    }
+}
+
+/// Counts the distinct hits of each ray, given the sorted keys; one thread per ray.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: SliceMut<u64>) {
+    let ray = thread::index_1d_u64() as usize;
+    if ray + 1 < offsets.len() {
+        let mut num = 0;
+        for_each_distinct(keys, offsets.load(ray) as usize, offsets.load(ray + 1) as usize, |_, _| num += 1);
+        counts.store(ray, num);
+    }
+}
+
+/// Writes the distinct hits of each ray, given the sorted hits and the input and output offsets; one thread per ray.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_move_hits(
+    from: Slice<u64>,
+    to: Slice<u64>,
+    keys: Slice<u64>,
+    weights: Slice<u64>,
+    triangles: SliceMut<u32>,
+    t: SliceMut<f32>,
+    u: SliceMut<f32>,
+    v: SliceMut<f32>,
+) {
+    let ray = thread::index_1d_u64() as usize;
+    if ray + 1 < from.len() {
+        let (hits, mut slot) = (HitsMut { triangles, t, u, v }, to.load(ray) as usize);
+        for_each_distinct(keys, from.load(ray) as usize, from.load(ray + 1) as usize, |i, key| {
+            hits.store(slot, hit_from(key, weights.load(i)));
+            slot += 1;
+        });
+    }
+}

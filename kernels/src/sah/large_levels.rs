@@ -1,0 +1,257 @@
+//! One level of large nodes, a thread per node: decides about each node, and emits the nodes of the next level and small
+//! roots.
+
+use super::aabb::{BOX_WORDS, Side};
+use super::chunk_boxes::load_box;
+use super::large_nodes::{CHUNK_TRIANGLES, LargeNode, Outcome, ReferenceLimit, SMALL_TRIANGLES, SplitPlan};
+use super::small_roots::SmallRoot;
+use super::top_nodes::{Child, TopNode};
+use crate::block::scan::exclusive_over_warps;
+use crate::policy::PER_ITEM_THREADS;
+use crate::thread::operator::Sum;
+use crate::thread::search::partition_point;
+use crate::warp::scan::{exclusive_of, inclusive};
+use cuda_std::prelude::*;
+
+/// Layout of a level's totals, which the host reads.
+pub mod totals {
+    /// Low half: large nodes of the next level. High half: their chunks.
+    pub const LARGE: usize = 0;
+    /// Low half: small roots. High half: their references.
+    pub const SMALL: usize = 1;
+    /// Flags, see [`RETRIES`] and [`OVERFLOW`].
+    pub const FLAGS: usize = 2;
+    /// Number of words.
+    pub const WORDS: usize = 3;
+
+    /// Flag: nodes exist that stay and try another axis.
+    pub const RETRIES: u64 = 1;
+    /// Flag: overflow leaves exist, which have more references than bits.
+    pub const OVERFLOW: u64 = 2;
+
+    /// Packs two numbers into a word.
+    #[inline(always)]
+    pub const fn pack(low: u32, high: u32) -> u64 {
+        low as u64 | (high as u64) << 32
+    }
+
+    /// Unpacks a word.
+    #[inline(always)]
+    pub const fn unpack(word: u64) -> (u32, u32) {
+        (word as u32, (word >> 32) as u32)
+    }
+}
+
+/// Maps chunks to nodes: writes the node of each chunk, a head flag for the first chunk of each node, and the first chunk of
+/// each node as offsets. Also resets the accumulators of the level: keys to the maximum, counts and totals to zero. One
+/// thread per chunk; there are at least as many chunks as nodes.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_chunk_nodes(
+    nodes: Slice<LargeNode>,
+    of_chunks: SliceMut<u32>,
+    heads: SliceMut<u8>,
+    offsets: SliceMut<u64>,
+    keys: SliceMut<u32>,
+    counts: SliceMut<u32>,
+    left: SliceMut<u64>,
+) {
+    let chunk = thread::index_1d_u64() as usize;
+    if chunk >= of_chunks.len() {
+        return;
+    }
+    let node = partition_point(0, nodes.len(), |node| nodes.load(node).first_chunk as usize <= chunk) - 1;
+    let is_first = nodes.load(node).first_chunk as usize == chunk;
+    of_chunks.store(chunk, node as u32);
+    heads.store(chunk, is_first.into());
+    if is_first {
+        offsets.store(node, chunk as u64);
+    }
+    if chunk + 1 == of_chunks.len() {
+        offsets.store(nodes.len(), of_chunks.len() as u64);
+    }
+    if chunk < nodes.len() {
+        let mut i = 0;
+        while i < BOX_WORDS {
+            keys.store(i * nodes.len() + chunk, u32::MAX);
+            i += 1;
+        }
+        counts.store(chunk, 0);
+        counts.store(nodes.len() + chunk, 0);
+    }
+    if chunk == 0 {
+        let mut i = 0;
+        while i < left.len() {
+            left.store(i, 0);
+            i += 1;
+        }
+    }
+}
+
+/// The nodes of a level, the bounding boxes of their references, and the counts on both sides of the planes.
+#[derive(Clone, Copy)]
+struct Level<'a> {
+    nodes: Slice<'a, LargeNode>,
+    keys: Slice<'a, u32>,
+    counts: Slice<'a, u32>,
+    empty_space: f32,
+    step_cost: f32,
+    limit: ReferenceLimit,
+}
+
+/// A processed node, and the number of references of each child. The first child has all of them if the node does not split.
+#[derive(Clone, Copy)]
+struct ProcessedNode {
+    large: LargeNode,
+    plan: SplitPlan,
+    outcome: Outcome,
+    lens: [u32; 2],
+}
+
+impl Level<'_> {
+    #[inline(always)]
+    unsafe fn node(&self, node: usize) -> ProcessedNode {
+        let large = self.nodes.load(node);
+        let plan = SplitPlan::new(&large, load_box(self.keys, node), self.empty_space);
+        let counts = [self.counts.load(node), self.counts.load(self.nodes.len() + node)];
+        let outcome = plan.outcome(&large, counts[0], counts[1], self.step_cost, self.limit);
+        ProcessedNode {
+            large,
+            plan,
+            outcome,
+            lens: if outcome == Outcome::Split { counts } else { [large.len, 0] },
+        }
+    }
+}
+
+impl ProcessedNode {
+    /// True for a child that is a large node of the next level.
+    #[inline(always)]
+    fn is_large(&self, child: usize) -> bool {
+        self.outcome != Outcome::Leaf && self.lens[child] > SMALL_TRIANGLES
+    }
+
+    /// Returns the node's share of the totals `LARGE` and `SMALL` ([`totals`]).
+    #[inline(always)]
+    fn totals(&self) -> [u64; 2] {
+        let (mut large, mut small, mut i) = (0, 0, 0);
+        while i < 2 {
+            let len = self.lens[i];
+            if self.is_large(i) {
+                large += totals::pack(1, len.div_ceil(CHUNK_TRIANGLES));
+            } else if len > 0 {
+                small += totals::pack(1, len);
+            }
+            i += 1;
+        }
+        [large, small]
+    }
+
+    /// Returns the node's flags ([`totals`]).
+    #[inline(always)]
+    fn flags(&self) -> u64 {
+        match self.outcome {
+            Outcome::NextAxis => totals::RETRIES,
+            Outcome::Leaf if self.large.len > SMALL_TRIANGLES => totals::OVERFLOW,
+            _ => 0,
+        }
+    }
+}
+
+/// Shared memory of a block that assigns output indices.
+#[repr(C)]
+pub struct LevelSmem {
+    warp_sums: [[u64; PER_ITEM_THREADS / 32]; 2],
+    bases: [u64; 2],
+}
+
+/// Processes a level: writes the nodes of the next level, small roots, the top nodes, the flags of nodes that try another
+/// axis, and the [`totals`], which must start at zero. One thread per node. The order of the lists is
+/// nondeterministic, but chunks are in the order of their nodes; the tree does not depend on it.
+#[kernel(family = "sah", block = PER_ITEM_THREADS, shared = LevelSmem)]
+pub unsafe fn sah_level(
+    nodes: Slice<LargeNode>,
+    keys: Slice<u32>,
+    counts: Slice<u32>,
+    empty_space: f32,
+    step_cost: f32,
+    is_full: u32,
+    first_next: u32,
+    first_small: u32,
+    first_of_small: u32,
+    left: SliceMut<u64>,
+    next: SliceMut<LargeNode>,
+    small: SliceMut<SmallRoot>,
+    stays: SliceMut<u8>,
+    uppers: SliceMut<TopNode>,
+) {
+    let node = thread::index_1d_u64() as usize;
+    let limit = if is_full != 0 { ReferenceLimit::Reached } else { ReferenceLimit::Open };
+    let level = Level { nodes, keys, counts, empty_space, step_cost, limit };
+    let exists = node < nodes.len();
+    let processed = level.node(if exists { node } else { 0 });
+    let own_totals = if exists { processed.totals() } else { [0; 2] };
+    let smem = shared_mem::<LevelSmem>();
+    let (sums, bases) = (shared_field!(smem, warp_sums), shared_field!(smem, bases));
+    let (mut before, mut all, mut i) = ([0; 2], [0; 2], 0);
+    while i < 2 {
+        let (before_in_warp, warp_sum) = exclusive_of::<u64, Sum>(inclusive::<u64, Sum>(own_totals[i]));
+        let (warps_before, block_sum) = exclusive_over_warps::<u64, Sum>(
+            warp_sum,
+            sums.part(i * (PER_ITEM_THREADS / 32), PER_ITEM_THREADS / 32),
+        );
+        (before[i], all[i]) = (before_in_warp + warps_before, block_sum);
+        i += 1;
+    }
+    let thread = thread::thread_idx_x() as usize;
+    if thread < 2 {
+        let sum = if thread == 0 { all[0] } else { all[1] };
+        bases.store(thread, left.atomic_add(thread, sum, Ordering::Relaxed, Scope::Device));
+    }
+    thread::sync_threads();
+    if !exists {
+        return;
+    }
+    if processed.flags() != 0 {
+        left.atomic_or(totals::FLAGS, processed.flags(), Ordering::Relaxed, Scope::Device);
+    }
+    stays.store(node, (processed.outcome == Outcome::NextAxis).into());
+    let (mut next_number, mut chunk) = totals::unpack(bases.load(0) + before[0]);
+    let (mut small_number, mut small_references) = totals::unpack(bases.load(1) + before[1]);
+    let ProcessedNode { large, plan, outcome, lens } = processed;
+    let boxes = plan.remainder.split_at(plan.axis, plan.plane);
+    let (mut children, mut i) = ([Child::EMPTY, Child::EMPTY], 0);
+    while i < 2 {
+        let side = if i == 1 { Side::Above } else { Side::Below };
+        let (len, child_chunk) = (lens[i], large.child_chunk(side));
+        let bounds = if outcome == Outcome::Split { boxes[i] } else { plan.remainder };
+        let depth = plan.depth(&large) + u32::from(outcome == Outcome::Split);
+        if processed.is_large(i) {
+            let tried_axes = if outcome == Outcome::NextAxis { large.tried_axes + 1 } else { 0 };
+            let child =
+                LargeNode { bounds, depth, tried_axes, len, first_chunk: chunk, begin_chunk: child_chunk };
+            next.store(next_number as usize, child);
+            children[i] = Child::large(first_next + next_number);
+            next_number += 1;
+            chunk += child.num_chunks();
+        } else if len > 0 {
+            let from_current_level = outcome == Outcome::Leaf;
+            let source_chunk = if from_current_level { large.begin_chunk } else { child_chunk };
+            let begin = first_of_small + small_references;
+            let root = SmallRoot {
+                bounds,
+                depth,
+                begin,
+                len,
+                source_chunk,
+                from_current_level: from_current_level.into(),
+            };
+            small.store((first_small + small_number) as usize, root);
+            children[i] = Child::small(first_small + small_number);
+            small_number += 1;
+            small_references += len;
+        }
+        i += 1;
+    }
+    let above = if outcome == Outcome::Split { children[1] } else { Child::NONE };
+    uppers.store(node, TopNode { plan, below: children[0], above });
+}

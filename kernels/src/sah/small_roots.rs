@@ -1,0 +1,95 @@
+//! Small roots: the second stage's input, and its references in the order of triangle ids.
+
+use super::aabb::Aabb;
+use super::large_nodes::{CHUNK_TRIANGLES, SMALL_TRIANGLES};
+use super::preorder::SubtreeSize;
+use crate::plain::plain;
+use crate::policy::PER_ITEM_THREADS;
+use cuda_std::prelude::*;
+
+/// A root of the second stage: a node with at most 64 references, a bit each, or an overflow leaf, which has more.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SmallRoot {
+    /// Bounding box.
+    pub bounds: Aabb,
+    /// Depth below the tree's root.
+    pub depth: u32,
+    /// Index of its first reference on the list of all small roots.
+    pub begin: u32,
+    /// Number of references.
+    pub len: u32,
+    /// Chunk from which its references are copied: on the list of the current level, or of the next.
+    pub source_chunk: u32,
+    /// 1 if the source is the list of the current level.
+    pub from_current_level: u32,
+}
+
+plain! { SmallRoot { Aabb, u32, u32, u32, u32, u32 } }
+
+/// Copies the references of small roots, and their boxes if triangles are clipped, to the list of all small roots; one warp
+/// per root.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_keep(
+    roots: Slice<SmallRoot>,
+    listed: Slice<u32>,
+    boxes: Slice<Aabb>,
+    next_listed: Slice<u32>,
+    next_boxes: Slice<Aabb>,
+    are_clipped: u32,
+    kept: SliceMut<u32>,
+    kept_boxes: SliceMut<Aabb>,
+) {
+    let root = thread::index_1d_u64() as usize / 32;
+    if root >= roots.len() {
+        return;
+    }
+    let root = roots.load(root);
+    let from = root.source_chunk as usize * CHUNK_TRIANGLES as usize;
+    let (list, boxes) =
+        if root.from_current_level != 0 { (listed, boxes) } else { (next_listed, next_boxes) };
+    let mut i = warp::lane_id();
+    while i < root.len {
+        let (at, to) = (from + i as usize, (root.begin + i) as usize);
+        kept.store(to, list.load(at));
+        if are_clipped != 0 {
+            kept_boxes.store(to, boxes.load(at));
+        }
+        i += 32;
+    }
+}
+
+/// Writes the references of overflow leaves; one block per small root.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_long_leaves(
+    roots: Slice<SmallRoot>,
+    kept: Slice<u32>,
+    places: Slice<SubtreeSize>,
+    listed: SliceMut<u32>,
+) {
+    let number = thread::block_idx_x() as usize;
+    let (root, to) = (roots.load(number), places.load(number).references);
+    let mut i = thread::thread_idx_x();
+    while root.len > SMALL_TRIANGLES && i < root.len {
+        listed.store((to + i) as usize, kept.load((root.begin + i) as usize));
+        i += PER_ITEM_THREADS as u32;
+    }
+}
+
+/// Writes the offsets of the references of all small roots; one thread per offset.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_small_offsets(roots: Slice<SmallRoot>, num_kept: u32, offsets: SliceMut<u64>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < offsets.len() {
+        offsets.store(i, if i < roots.len() { roots.load(i).begin } else { num_kept }.into());
+    }
+}
+
+/// Gathers boxes into the order of the sorted references; one thread per reference.
+#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+pub unsafe fn sah_move_boxes(from: Slice<u32>, boxes: Slice<Aabb>, to: SliceMut<Aabb>) {
+    let i = thread::index_1d_u64() as usize;
+    if i < to.len() {
+        to.store(i, boxes.load(from.load(i) as usize));
+    }
+}
