@@ -190,7 +190,7 @@ mod tests {
         );
         assert_eq!(
             message("t.obj", b"v 0 0 0\nv 0 0 \xFF\n"),
-            "t.obj:2: it is no UTF-8; expected an OBJ file, which is text, or a PLY file"
+            "t.obj:2: it is not UTF-8; expected an OBJ file, which is text, or a PLY file"
         );
     }
 
