@@ -243,7 +243,7 @@ fn numbers_that_do_not_agree() {
     corrupt::<Tree>(&fewer.bytes(), entry(2), "section 2 should be 'axes'");
     let mut more = good();
     more.sections.push(("more", vec![1, 2, 3]));
-    corrupt::<Tree>(&more.bytes(), entry(3), "a section 'more'");
+    corrupt::<Tree>(&more.bytes(), entry(3), "the section 'more'");
     let mut swapped = good();
     swapped.sections.swap(0, 1);
     corrupt::<Tree>(&swapped.bytes(), entry(0), "section 0 should be 'coords'");
