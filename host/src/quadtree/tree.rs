@@ -361,7 +361,7 @@ impl<P: CartesianPoint<D>, const D: usize> SealedIndex for CellTree<P, D> {}
 /// use kauri::{Device, SpatialIndex};
 /// let points = [[0.0f32, 0.0], [7.0, 7.0], [1.0, 1.0], [6.0, 1.0]];
 /// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
-/// assert_eq!(tree.nearest(&[[6.0, 6.0]], 2)?.row(0).0, [1, 3]);
+/// assert_eq!(tree.nearest(&[[6.0, 6.0]], 2)?.row(0).ids(), [1, 3]);
 /// assert_eq!(tree.count_in_boxes(&[[[0.0, 0.0], [6.0, 2.0]]], None)?, [3]);
 /// # Ok::<(), kauri::Error>(())
 /// ```

@@ -43,6 +43,7 @@ fn init() -> Result<usize> {
         return Err(Error::DriverMissing { searched, reason });
     }
     // The first call bypasses `cust`, because any code may be returned here.
+    // SAFETY: the call takes no pointer.
     match unsafe { raw::cuInit(0) } {
         raw::NO_DEVICE => return Err(Error::NoDevice),
         code => raw::check("cuInit", code)?,
@@ -182,6 +183,7 @@ unsafe impl Driver for CudaDriver {
     unsafe fn free(&self, address: u64) {
         if self.enter().is_ok() {
             // cuMemFree waits for the device, so no work still uses the memory.
+            // SAFETY: passed on to the caller.
             let code = unsafe { raw::cuMemFree_v2(address) };
             // An error of earlier work can show up here too; the next call reports it.
             let _ = self.check("cuMemFree", code);

@@ -163,7 +163,7 @@ impl<C: Coord> BucketIndex<C> {
             coords: queries.coords,
             rows: order.map_or(queries.rows, |order| order.values),
             start_buckets: order.map_or(empty_view().read_only(), |order| order.keys),
-            excluded: excluded,
+            excluded,
             mask: options.mask(),
             periods: options.periods.slice(),
             flags: in_order | self_query | brute_force | (options.validated.norm as u32) << flags::NORM_SHIFT,
