@@ -196,7 +196,7 @@ impl DeviceHits {
     /// Allocates memory for the hits of `len` rays, 16 bytes each, with undefined contents.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn uninitialized(gpu: &Gpu, len: usize) -> Result<Self> {
         let part = || Buffer::uninitialized(gpu, len, "hits of rays");
         let triangles = Buffer::uninitialized(gpu, len, "hits of rays")?;
@@ -206,7 +206,7 @@ impl DeviceHits {
     /// Copies the hits to host memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or the driver's.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn to_host(&self, stream: &Stream) -> Result<Hits> {
         Ok(Hits {
             triangles: self.triangles.to_vec(stream)?,
