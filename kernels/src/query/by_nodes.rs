@@ -58,7 +58,7 @@ pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
 }
 
 /// Writes the `k` nearest points of each query by traversal with a stack of distances to split planes; otherwise as
-/// [`query_nearest_stack_free`].
+/// [`query_nearest_stack_free()`].
 #[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
@@ -73,7 +73,7 @@ pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
 }
 
 /// Writes the `k` nearest points of each query by traversal with a stack of distances to cells; otherwise as
-/// [`query_nearest_stack_free`].
+/// [`query_nearest_stack_free()`].
 #[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
