@@ -81,7 +81,7 @@ fn draw_panel(
         let seconds = row.timing.as_ref()?.median_ms / 1e3;
         Some((row.n as f64, row.items.unwrap_or(row.n) as f64 / seconds / 1e9))
     };
-    // The throughput of a copy that moves as many bytes an item as the row with the most bytes an item.
+    // The throughput of a copy that moves the bytes per item of the row with the most bytes per item.
     let bytes_an_item = rows.iter().filter_map(|row| Some(row.bytes? as f64 / row.n as f64)).reduce(f64::max);
     let limit = copy.zip(bytes_an_item).map(|(bandwidth, bytes)| bandwidth / bytes / 1e9);
 

@@ -1,4 +1,4 @@
-//! Generated two-dimensional points that resemble those of New York that Løvik 2020 joined: degrees in a box of half a
+//! Generated two-dimensional points that resemble the New York data of Løvik 2020: degrees in a box of half a
 //! degree, harbors off a coast, and trees, tanks and addresses along streets behind it.
 //!
 //! Only sums, products and quotients of `f64` are used, so that the rival generates equal points

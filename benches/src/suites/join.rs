@@ -18,7 +18,7 @@ use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// What limits the rows that miss a goal.
+/// The limiting resource of each row that misses a goal.
 pub const NOTES: &[Note] = &[
     Note::new(
         "pairs found by a tree built before*",

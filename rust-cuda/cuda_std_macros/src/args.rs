@@ -6,16 +6,16 @@
 //! another, nested ones too, until only views and numbers are left.
 
 use crate::entry;
-use crate::kernel::{Kernel, substitute};
+use crate::kernel::{Kernel, generic_names, substitute};
 use crate::params::{Param, Passing};
 use proc_macro2::{Punct, Spacing, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::parse::{Parse, ParseStream};
+use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, GenericArgument, GenericParam, Generics, Ident, ItemFn,
-    PathArguments, Result, Token, Type, Visibility, WherePredicate, braced, parse_quote,
+    Data, DeriveInput, Error, Field, Fields, GenericArgument, Generics, Ident, ItemFn, Path, PathArguments,
+    Result, Token, Type, Visibility, WherePredicate, braced, parse_quote,
 };
 
 /// Implements `KernelArg` for the host, and writes the macro that names the fields for entries.
@@ -122,7 +122,7 @@ pub(crate) fn entries(options: TokenStream, function: ItemFn) -> Result<TokenStr
 
 /// Replaces the first struct among the parameters by its fields, and goes on.
 pub(crate) fn flatten(input: TokenStream) -> Result<TokenStream> {
-    let (fields, kernel) = syn::parse2::<Step>(input)?.into_parts();
+    let (fields, kernel) = step.parse2(input)?;
     kernel.replace_first_struct(fields)?.next()
 }
 
@@ -139,10 +139,7 @@ impl Flattening {
             let kernel = Kernel::new(options, function)?;
             return Ok(entry::emit_all(&kernel, &params, &structs));
         };
-        let mut macro_path = path.path;
-        for segment in &mut macro_path.segments {
-            segment.arguments = PathArguments::None;
-        }
+        let macro_path = without_arguments(path.path);
         let Self { options, function, params, structs } = self;
         let (names, types): (Vec<_>, Vec<_>) = params.into_iter().unzip();
         Ok(quote! {
@@ -173,25 +170,14 @@ impl Flattening {
             }
             _ => Vec::new(),
         };
-        let declared: Vec<&Ident> = generics
-            .params
-            .iter()
-            .filter_map(|p| match p {
-                GenericParam::Type(t) => Some(&t.ident),
-                GenericParam::Const(c) => Some(&c.ident),
-                GenericParam::Lifetime(_) => None,
-            })
-            .collect();
+        let declared = generic_names(&generics);
         if declared.len() != given.len() {
             return Err(Error::new(
                 path.span(),
                 format!("the struct has {} generic parameters", declared.len()),
             ));
         }
-        let mut literal = path.path.clone();
-        if let Some(last) = literal.segments.last_mut() {
-            last.arguments = PathArguments::None;
-        }
+        let literal = without_arguments(path.path);
         let mut flattened = Vec::new();
         let mut values = Vec::new();
         for (field, ty) in &fields {
@@ -205,6 +191,12 @@ impl Flattening {
         self.params.splice(i..=i, flattened);
         Ok(self)
     }
+}
+
+/// Returns the path of a struct without its generic arguments.
+fn without_arguments(mut path: Path) -> Path {
+    path.segments.iter_mut().for_each(|segment| segment.arguments = PathArguments::None);
+    path
 }
 
 /// `Slice<C>` of `Slice<'a, C>`: an entry has no lifetimes.
@@ -223,37 +215,21 @@ fn without_lifetimes(tokens: TokenStream) -> TokenStream {
     kept
 }
 
-/// One step as tokens: the fields of a struct, and the kernel.
-struct Step {
-    fields: StructFields,
-    kernel: Flattening,
-}
-
-impl Step {
-    fn into_parts(self) -> (StructFields, Flattening) {
-        (self.fields, self.kernel)
-    }
-}
-
-impl Parse for Step {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let content;
-        braced!(content in input);
-        let generics = content.parse()?;
-        let fields = named_types(&content)?;
-        let options;
-        braced!(options in input);
-        let options = options.parse()?;
-        let params;
-        braced!(params in input);
-        let params = named_types(&params)?;
-        let structs;
-        braced!(structs in input);
-        let structs = structs.parse()?;
-        let function = input.parse()?;
-        let fields = StructFields { generics, fields };
-        Ok(Self { fields, kernel: Flattening { options, function, params, structs } })
-    }
+/// Reads one step: the fields of a struct, and the kernel that takes it.
+fn step(input: ParseStream<'_>) -> Result<(StructFields, Flattening)> {
+    let content;
+    braced!(content in input);
+    let fields = StructFields { generics: content.parse()?, fields: named_types(&content)? };
+    let options;
+    braced!(options in input);
+    let options = options.parse()?;
+    let params;
+    braced!(params in input);
+    let params = named_types(&params)?;
+    let structs;
+    braced!(structs in input);
+    let structs = structs.parse()?;
+    Ok((fields, Flattening { options, function: input.parse()?, params, structs }))
 }
 
 fn named_types(input: ParseStream<'_>) -> Result<Vec<(Ident, Type)>> {

@@ -7,7 +7,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, ExprArray, GenericParam, Ident, ItemFn, LitStr, Result, ReturnType, Token, Type,
+    Attribute, Error, Expr, ExprArray, GenericParam, Generics, Ident, ItemFn, LitStr, Result, ReturnType,
+    Token, Type,
 };
 
 /// The options in `#[kernel(…)]`.
@@ -133,15 +134,20 @@ impl Kernel {
 
     /// Names of the generic parameters, in order.
     pub(crate) fn generics(&self) -> Vec<&Ident> {
-        let params = self.function.sig.generics.params.iter();
-        params
-            .filter_map(|p| match p {
-                GenericParam::Type(t) => Some(&t.ident),
-                GenericParam::Const(c) => Some(&c.ident),
-                GenericParam::Lifetime(_) => None,
-            })
-            .collect()
+        generic_names(&self.function.sig.generics)
     }
+}
+
+/// Names of the type and const parameters, in order.
+pub(crate) fn generic_names(generics: &Generics) -> Vec<&Ident> {
+    let params = generics.params.iter();
+    params
+        .filter_map(|param| match param {
+            GenericParam::Type(t) => Some(&t.ident),
+            GenericParam::Const(c) => Some(&c.ident),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect()
 }
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {

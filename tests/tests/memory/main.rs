@@ -4,7 +4,7 @@ use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, SelfPairs, TopKDistanceJoin};
 use kauri::kdtree::SplitRule;
 use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
-use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point, SpatialIndex};
 use kauri_tests::generate::{Random, Shape};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -194,6 +194,22 @@ fn joins(num: usize) {
     drop(sets);
     let sets = [1, 2].map(|seed| places(num, seed));
     joins_of("places", [&sets[0], &sets[1][..num / 2]], 2.0 * 6_371_000.0 / (num as f64).sqrt());
+}
+
+#[test]
+fn queries_for_one_point_allocate_at_most_the_result() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let points: Vec<[f32; 3]> = Shape::Uniform.points(5000, 1);
+    let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
+    // The first query computes the boxes of the tree.
+    tree.nearest_one(&points[0]).unwrap();
+    // The test harness may allocate at any time: the least of many calls is what a call takes.
+    let least_peak =
+        |query: &dyn Fn() -> kauri::Result<()>| (0..100).map(|_| peak_of(query).1).min().unwrap();
+    assert_eq!(least_peak(&|| tree.nearest_one(&points[7]).map(drop)), 0);
+    for k in [1, 64] {
+        assert_eq!(least_peak(&|| tree.nearest_k(&points[7], k).map(drop)), 8 * k as u64);
+    }
 }
 
 #[test]

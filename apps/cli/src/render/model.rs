@@ -23,7 +23,7 @@ impl Model {
     /// Generates the mesh with about `triangles` triangles.
     pub(super) fn mesh(self, triangles: u32) -> Result<Mesh> {
         let count = f64::from(triangles);
-        // A square has two triangles; the longer side has `times` as many squares as the other.
+        // A square has two triangles. The longer side has `times` times the squares of the shorter side.
         let sides = |times: f64| {
             let short = (0.5 * count / times).sqrt();
             [(times * short).round() as u32, short.round() as u32]

@@ -1,4 +1,4 @@
-//! Top-k joins of sets in host memory, with a tenth as many right points as left points, also of sets that exceed the device memory. The
+//! Top-k joins of sets in host memory, with ten left points per right point, also of sets that exceed the device memory. The
 //! lower bound is a copy of all input from page-locked memory.
 
 use super::super::{Settings, unless_too_large};
@@ -46,7 +46,7 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     let [left, right] = [Scored::new(&points[0], &scores[0])?, Scored::new(&points[1], &scores[1])?];
     let num = (lens[0] + lens[1]) as u64;
     let mut last: Option<Vec<ScoredPair>> = None;
-    // What is uploaded: the scores, or everything.
+    // The bytes that are uploaded: the scores alone, or coordinates and scores.
     let (of_scores, all) = (4 * num, 12 * num);
     let part = all / 2;
     let joins = [

@@ -120,7 +120,7 @@ fn draw_scale(area: &Area<'_>, [least, most]: [f64; 2], color: impl Fn(f64) -> R
     Ok(())
 }
 
-/// Draws the terrain and the leaf cells of a coarser tree, with more points in a leaf; its nodes are among those of this tree.
+/// Draws the terrain and the leaf cells of a coarser tree. Its leaves hold more points, and each of its nodes is also a node of this tree.
 fn draw_all(area: &Area<'_>, land: &Land<'_>, colors: &[RGBColor]) -> Drawn {
     let meters = CELL / f64::from(TREE_MAP) * (land.bounds[1][0] - land.bounds[0][0]);
     let wide = land.cells.iter().rev().find(|cell| cell.side >= meters).unwrap_or(&land.cells[0]);
