@@ -17,8 +17,11 @@ fn main() {
     let _ = fs::create_dir_all(&dir);
     println!("cargo::rerun-if-changed={}", dir.display());
     println!("cargo::rerun-if-env-changed=KAURI_EMBED_PTX");
-    let files =
+    let mut files =
         if env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0") { vec![] } else { list(&dir) };
+    if env::var_os("CARGO_FEATURE_RESEARCH").is_none() {
+        files.retain(|(family, ..)| !family.starts_with("research-"));
+    }
 
     let mut table = String::from("static EMBEDDED: &[Embedded] = &[\n");
     let mut before = (String::new(), String::new());

@@ -20,6 +20,8 @@ pub mod quadtree;
 pub mod query;
 mod random;
 pub mod render;
+#[cfg(feature = "research")]
+pub mod research;
 pub mod rows;
 pub mod sah;
 mod stats;

@@ -28,10 +28,13 @@ pub(crate) struct Ptx {
 /// The family of the kernels that test the device library.
 pub(crate) const TEST_FAMILY: &str = "test";
 
-/// Maximum entries and bytes of PTX, without line numbers, of an architecture. Types, dimensions and options multiply,
-/// and the driver of every user of a family compiles all its entries.
-const MAX_ENTRIES: usize = 640;
-const MAX_BYTES: u64 = 24_000_000;
+/// Families that the host embeds with its feature `research` only.
+const RESEARCH: &str = "research-";
+
+/// Maximum entries and bytes of PTX, without line numbers, that a default build has for an architecture. Types, dimensions
+/// and options multiply, and the driver of every user of a family compiles all its entries.
+const MAX_ENTRIES: usize = 500;
+const MAX_BYTES: u64 = 20_000_000;
 
 /// A family of kernels: one PTX file for each architecture.
 struct Family {
@@ -168,7 +171,7 @@ fn remove_others(out: &Path, built: &[Built]) -> Result<()> {
 /// Entries and bytes of an architecture's PTX.
 pub(crate) type Totals = BTreeMap<String, (usize, u64)>;
 
-/// Returns the totals of the families that the host embeds; empty if the folder does not exist.
+/// Returns the totals of the families that a default build of the host embeds; empty if the folder does not exist.
 pub(crate) fn totals_of_dir(dir: &Path) -> Result<Totals> {
     let mut totals = Totals::new();
     for entry in fs::read_dir(dir).into_iter().flatten() {
@@ -177,7 +180,7 @@ pub(crate) fn totals_of_dir(dir: &Path) -> Result<Totals> {
         let Some((family, arch)) = name.strip_suffix(".ptx").and_then(|name| name.split_once('.')) else {
             continue;
         };
-        if family != TEST_FAMILY {
+        if family != TEST_FAMILY && !family.starts_with(RESEARCH) {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let (entries, bytes) = totals.entry(arch.to_owned()).or_default();

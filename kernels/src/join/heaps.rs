@@ -20,7 +20,7 @@ pub const MAX_K_SHARED: usize = 64;
 pub const MAX_K_REGISTERS: usize = 64;
 
 /// Writes the best `K` pairs of each probe point from `first` on, in no order; a thread per point.
-#[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
+#[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6], K = [16, 64])]
 pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
     sides: JoinSides<'_, C>,
@@ -58,7 +58,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
 }
 
 /// Writes the best `k` pairs of each probe point from `first` on, in no order; a thread per point.
-#[kernel(family = "join-heaps", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
+#[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(
     sides: JoinSides<'_, C>,

@@ -134,7 +134,7 @@ pub unsafe fn kdtree_widest_axes<C: Coord>(
 /// Writes the widest axis of each inner node of a level, for points that are sorted by the tags of the level above. The nodes of the levels
 /// before that one are at the positions of their numbers; the nodes of that level are at the pivots of their subtrees. Position `i` is
 /// point `ids[i]`, or point `i` if `ids` is empty. One thread per node.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
     corners: Slice<C>,

@@ -13,7 +13,7 @@ use cuda_std::prelude::*;
 pub const TILE: usize = 2 * SWAPS_THREADS;
 
 /// Initializes ids and tags: all points are in the subtree of the root.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
@@ -23,7 +23,7 @@ pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
 }
 
 /// Updates the tag of each point of the sorted order: left child, right child, or unchanged for the pivot (as `kdtree_update_tags`).
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
     let i = thread::index_1d_u64() as usize;
     if i < tags.len() {
@@ -32,7 +32,7 @@ pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
 }
 
 /// Replaces each tag, a node, by its in-order rank.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
     if i < tags.len() {
@@ -42,7 +42,7 @@ pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
 
 /// Compares and swaps pairs of points. The points of a pair are `stride` apart, or mirror each other in a range of `2 * stride` positions
 /// if `mirrors` is not 0. One thread per pair.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_swap<C: Coord>(
     coords: SliceMut<C>,
@@ -61,7 +61,7 @@ pub unsafe fn kdtree_swap<C: Coord>(
 }
 
 /// Sorts each tile if `first` is not 0. Otherwise performs the steps of a merge whose strides are within a tile. One block per tile.
-#[kernel(family = "kdtree-tags", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
+#[kernel(family = "research-kdtree", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_swap_in_tiles<C: Coord>(
     coords: SliceMut<C>,

@@ -40,7 +40,7 @@ pub(super) const fn next_tag(tag: u32, i: usize, level: u32, n: u32) -> u32 {
 }
 
 /// Writes the coordinate key on an axis and the id of each point.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_coordinate_keys<C: Coord>(
     coords: Slice<C>,
@@ -57,7 +57,7 @@ pub unsafe fn kdtree_coordinate_keys<C: Coord>(
 }
 
 /// Writes the rank of each id in a sorted order.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
@@ -67,7 +67,7 @@ pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
 
 /// Initializes the sort keys: all points are in the subtree of the root, with their ranks on its axis. `ranks` holds the ranks of all
 /// points, axis by axis. `axes` are the split axes of the nodes; empty if the axis follows from the level.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_first_tags(
     ranks: Slice<u32>,
     axes: Slice<u8>,
@@ -84,7 +84,7 @@ pub unsafe fn kdtree_first_tags(
 
 /// Updates the tag of each point of the sorted order to the left or right child, with the rank on the split axis of that node. The pivot of
 /// a run keeps its tag: it is that node.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_update_tags(
     keys: SliceMut<u64>,
     ids: Slice<u32>,
@@ -102,7 +102,7 @@ pub unsafe fn kdtree_update_tags(
 }
 
 /// Writes each point to the in-order rank of its node.
-#[kernel(family = "kdtree-tags", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_place<C: Coord>(
     keys: Slice<u64>,

@@ -44,7 +44,7 @@ pub struct NodeQueries<'a, C> {
 
 /// Writes the `k` nearest points of each query by stack-free traversal; one thread per query. The number of dimensions is `D`, or any
 /// number up to `D` if that is [`MAX_DIMS`].
-#[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
+#[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
 pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
@@ -59,7 +59,7 @@ pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
 
 /// Writes the `k` nearest points of each query by traversal with a stack of distances to split planes; otherwise as
 /// [`query_nearest_stack_free()`].
-#[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
+#[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
 pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
@@ -74,7 +74,7 @@ pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
 
 /// Writes the `k` nearest points of each query by traversal with a stack of distances to cells; otherwise as
 /// [`query_nearest_stack_free()`].
-#[kernel(family = "query-by-nodes", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
+#[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
 pub unsafe fn query_nearest_closest_corner<C: Coord, const D: usize>(

@@ -3,7 +3,7 @@
 use super::{File, Finding};
 
 /// The modules of `host/src`, foundations first. A module may use the ones before it.
-const MODULES: [&str; 24] = [
+const MODULES: [&str; 25] = [
     "error",
     "progress",
     "once",
@@ -27,6 +27,7 @@ const MODULES: [&str; 24] = [
     "sah",
     "render",
     "lidar",
+    "research",
     "io",
 ];
 

@@ -10,7 +10,7 @@ use crate::thread::words::{Bits128, computed};
 use cuda_std::prelude::*;
 
 /// Splits nodes: sorts their points by child and writes the children. One block per node.
-#[kernel(family = "quadtree-levels", block = THREADS, min_blocks = min_blocks(D, THREADS), shared = LevelSmem<THREADS>, hot)]
+#[kernel(family = "research-quadtree", block = THREADS, min_blocks = min_blocks(D, THREADS), shared = LevelSmem<THREADS>, hot)]
 #[instances(D = [2], THREADS = [32, 64, 128, 4, 8, 16, 256, 512])]
 #[instances(D = [3], THREADS = [32, 64, 128])]
 pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(

@@ -8,7 +8,7 @@ use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
 /// Splits nodes: sorts their points by child and writes the children. One thread per node.
-#[kernel(family = "quadtree-levels", block = PER_ITEM_THREADS, hot)]
+#[kernel(family = "research-quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_by_thread<const D: usize>(
     codes: Slice<u32>,

@@ -75,7 +75,7 @@ pub unsafe fn quadtree_tile_nodes(tiles: Slice<u32>, of_tiles: SliceMut<u32>) {
 }
 
 /// Computes the codes, from `level` on, of the points in nodes that split. One block per tile.
-#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, hot)]
+#[kernel(family = "research-quadtree", block = QUADTREE_TILE_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
@@ -100,7 +100,7 @@ pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
 
 /// Counts the points of each child in each tile. The counts are ordered by parent, then child, then tile, and end with a 0. One block per
 /// tile.
-#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[kernel(family = "research-quadtree", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_count<const D: usize>(
     codes: Slice<u32>,
@@ -121,7 +121,7 @@ pub unsafe fn quadtree_level_count<const D: usize>(
 
 /// Moves the points of each tile to the range of their child, given the scanned counts: points of leaves in the tree, others in the arrays
 /// of the next level. One block per tile.
-#[kernel(family = "quadtree-levels", block = QUADTREE_TILE_THREADS, min_blocks = min_tiles(D), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
+#[kernel(family = "research-quadtree", block = QUADTREE_TILE_THREADS, min_blocks = min_tiles(D), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_move<const D: usize>(
     codes: Slice<u32>,
