@@ -2,7 +2,7 @@
 //!
 //! Tests use it to cover exhausted memory and failing calls on any device.
 
-use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use super::driver::{DeviceInfo, Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer};
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,8 +77,8 @@ struct MemoryAccount {
     used: MemoryUse,
     /// The bytes of allocations in progress, which other threads cannot use.
     pending_bytes: u64,
-    device: HashMap<u64, u64>,
-    pinned: HashMap<usize, u64>,
+    /// The bytes of each allocation.
+    sizes: HashMap<(Memory, u64), u64>,
 }
 
 impl InstrumentedDriver {
@@ -122,45 +122,6 @@ impl InstrumentedDriver {
         }
         Ok(())
     }
-
-    /// Calls `alloc` if `bytes` more are within the limit and the fault plan lets it succeed. `record` adds the result
-    /// to the account.
-    fn allocate<A: Copy>(
-        &self,
-        memory: &'static str,
-        bytes: usize,
-        label: &'static str,
-        alloc: impl FnOnce() -> Result<A>,
-        record: impl FnOnce(&mut MemoryAccount, A),
-    ) -> Result<A> {
-        let fails = self.fails(FaultCall::Alloc);
-        {
-            let mut account = self.account();
-            let free = self
-                .restrictions
-                .memory_limit
-                .saturating_sub(account.used.live_bytes + account.pending_bytes);
-            if fails || bytes as u64 > free {
-                return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
-            }
-            account.pending_bytes += bytes as u64;
-        }
-        let allocated = alloc();
-        let mut account = self.account();
-        account.pending_bytes -= bytes as u64;
-        let address = allocated?;
-        account.add(bytes);
-        record(&mut account, address);
-        Ok(address)
-    }
-}
-
-impl MemoryAccount {
-    fn add(&mut self, bytes: usize) {
-        self.used.live_bytes += bytes as u64;
-        self.used.peak_bytes = self.used.peak_bytes.max(self.used.live_bytes);
-        self.used.allocations += 1;
-    }
 }
 
 // SAFETY: allocations are passed through from the inner driver.
@@ -174,36 +135,36 @@ unsafe impl Driver for InstrumentedDriver {
         Ok(self.inner.free_memory()?.min(allowed))
     }
 
-    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
-        let record = |account: &mut MemoryAccount, address| {
-            account.device.insert(address, bytes as u64);
-        };
-        self.allocate("device", bytes, label, || self.inner.alloc(bytes, label), record)
+    fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
+        let requested = bytes as u64;
+        let fails = self.fails(FaultCall::Alloc);
+        {
+            let mut account = self.account();
+            let used = account.used.live_bytes + account.pending_bytes;
+            let free = self.restrictions.memory_limit.saturating_sub(used);
+            if fails || requested > free {
+                return Err(memory.exhausted(requested, free, label));
+            }
+            account.pending_bytes += requested;
+        }
+        let allocated = self.inner.alloc(memory, bytes, label);
+        let mut account = self.account();
+        account.pending_bytes -= requested;
+        let address = allocated?;
+        account.used.live_bytes += requested;
+        account.used.peak_bytes = account.used.peak_bytes.max(account.used.live_bytes);
+        account.used.allocations += 1;
+        account.sizes.insert((memory, address), requested);
+        Ok(address)
     }
 
-    unsafe fn free(&self, address: u64) {
+    unsafe fn free(&self, memory: Memory, address: u64) {
         let mut account = self.account();
-        let bytes = account.device.remove(&address).unwrap_or(0);
+        let bytes = account.sizes.remove(&(memory, address)).unwrap_or(0);
         account.used.live_bytes -= bytes;
         drop(account);
         // SAFETY: passed on to the caller.
-        unsafe { self.inner.free(address) }
-    }
-
-    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        let record = |account: &mut MemoryAccount, pointer| {
-            account.pinned.insert(pointer as usize, bytes as u64);
-        };
-        self.allocate("pinned host", bytes, label, || self.inner.alloc_pinned(bytes, label), record)
-    }
-
-    unsafe fn free_pinned(&self, pointer: *mut u8) {
-        let mut account = self.account();
-        let bytes = account.pinned.remove(&(pointer as usize)).unwrap_or(0);
-        account.used.live_bytes -= bytes;
-        drop(account);
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.free_pinned(pointer) }
+        unsafe { self.inner.free(memory, address) }
     }
 
     fn create_stream(&self) -> Result<RawStream> {
@@ -247,45 +208,14 @@ unsafe impl Driver for InstrumentedDriver {
         self.inner.elapsed_ms(start, end)
     }
 
-    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "copy")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_to_device(to, from, bytes, stream) }
-    }
-
-    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "copy")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_to_host(to, from, bytes, stream) }
-    }
-
-    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "copy")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_on_device(to, from, bytes, stream) }
-    }
-
     fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
         if self.restrictions.peer_copies { self.inner.can_reach(peer) } else { Ok(false) }
     }
 
-    unsafe fn copy_from_peer(
-        &self,
-        to: u64,
-        peer: &dyn Driver,
-        from: u64,
-        bytes: usize,
-        stream: RawStream,
-    ) -> Result<()> {
+    unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, stream: RawStream) -> Result<()> {
         self.inject_fault(FaultCall::Copy, "copy")?;
         // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_from_peer(to, peer, from, bytes, stream) }
-    }
-
-    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "fill")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.fill(to, byte, bytes, stream) }
+        unsafe { self.inner.transfer(transfer, bytes, stream) }
     }
 
     fn has_module(&self, family: &str) -> bool {
