@@ -10,6 +10,54 @@
 //! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA through
 //! `cust`, or the simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices
 //! at once.
+//!
+//! # Your own kernels
+//! A kernel is a function with `#[kernel]` of the crate `cuda_std`. Its type launches it, so the compiler checks the
+//! arguments. This one runs in the simulator; on a GPU, [`Gpu::load_module`] first loads the PTX that `cuda_builder` makes
+//! of the kernel crate.
+//!
+//! ```
+//! use cuda_std::prelude::*;
+//! use kauri::Device;
+//! use kauri::device::{Buffer, Stream};
+//!
+//! /// Samples, and the factor that scales them.
+//! #[derive(Clone, Copy, KernelArgs)]
+//! pub struct Samples<'a, T> {
+//!     pub values: Slice<'a, T>,
+//!     pub factor: T,
+//! }
+//!
+//! /// Scales one sample a thread.
+//! ///
+//! /// # Safety
+//! /// `scaled` is at most as long as the samples.
+//! #[kernel(block = 128)]
+//! #[instances(T = [f32, f64])]
+//! pub unsafe fn scale<T: Copy + std::ops::Mul<Output = T> + 'static>(
+//!     samples: Samples<'_, T>,
+//!     scaled: SliceMut<T>,
+//! ) {
+//!     let i = thread::index_1d() as usize;
+//!     if i < scaled.len() {
+//!         scaled.store(i, samples.factor * samples.values.load(i));
+//!     }
+//! }
+//!
+//! # if !cfg!(feature = "sim") {
+//! #     return Ok(());
+//! # }
+//! let device = Device::from_name("sim")?;
+//! let gpu = device.gpu().expect("the simulator is a GPU");
+//! let stream = Stream::new(gpu)?;
+//! let values = Buffer::from_slice(&stream, &[1.0f32, 2.0, 3.0], "values")?;
+//! let mut scaled = Buffer::uninitialized(gpu, 3, "scaled values")?;
+//! let samples = Samples { values: values.slice(), factor: 2.0 };
+//! // SAFETY: both buffers have three items, and live until the result is read.
+//! unsafe { stream.launch_items::<scale<f32>>(3, (samples, scaled.slice_mut()))? };
+//! assert_eq!(scaled.to_vec(&stream)?, [2.0, 4.0, 6.0]);
+//! # Ok::<(), kauri::Error>(())
+//! ```
 
 mod buffer;
 #[cfg(feature = "cuda")]
