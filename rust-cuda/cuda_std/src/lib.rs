@@ -25,19 +25,16 @@
 //! #[derive(Clone, Copy, KernelArgs)]
 //! pub struct Samples<'a, T> {
 //!     pub values: Slice<'a, T>,
-//!     pub factor: T,
+//!     pub factor: f64,
 //! }
 //!
-//! /// Entries `scale_f32` and `scale_f64`.
+//! /// Entries `scale_f32` and `scale_u32`.
 //! #[kernel(block = 128)]
-//! #[instances(T = [f32, f64])]
-//! pub unsafe fn scale<T: Copy + core::ops::Mul<Output = T> + 'static>(
-//!     samples: Samples<'_, T>,
-//!     scaled: SliceMut<T>,
-//! ) {
+//! #[instances(T = [f32, u32])]
+//! pub unsafe fn scale<T: Copy + Into<f64> + 'static>(samples: Samples<'_, T>, scaled: SliceMut<f64>) {
 //!     let i = thread::index_1d() as usize;
 //!     if i < scaled.len() {
-//!         scaled.store(i, samples.factor * samples.values.load(i));
+//!         scaled.store(i, samples.factor * samples.values.load(i).into());
 //!     }
 //! }
 //! # fn main() {}
