@@ -24,7 +24,8 @@ type Imports<'a> = BTreeMap<&'a str, usize>;
 /// Returns the imports that lead back to the importing file.
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let modules: BTreeMap<&str, &File> = files.iter().filter_map(|f| Some((module(&f.path)?, f))).collect();
-    let imports = modules.iter().map(|(module, file)| (*module, imports(module, file, &modules))).collect();
+    let imports: BTreeMap<_, _> =
+        modules.iter().map(|(module, file)| (*module, imports(module, file, &modules))).collect();
     let of_module = |(module, file): (&&str, &&File)| -> Vec<Finding> {
         let circular = imports[module].iter().filter(|(import, _)| reaches(import, module, &imports));
         let what = |import| format!("`{import}` imports this file, directly or through other files");
