@@ -1,4 +1,4 @@
-//! The ten points of Wald 2022, level by level, through the kernel that updates tags.
+//! The example of Wald 2022: the kernel that updates tags, on ten points, level by level.
 
 use crate::on_each_gpu;
 use kauri::device::{Buffer, Stream};
@@ -7,7 +7,7 @@ use kauri_kernels::kdtree::tags::{kdtree_first_tags, kdtree_update_tags};
 const POINTS: [[u32; 2]; 10] =
     [[10, 15], [46, 63], [68, 21], [40, 33], [25, 54], [15, 43], [44, 58], [45, 40], [62, 69], [53, 67]];
 
-/// Per level: the axis, the ids after the sort, and the tags before and after the update.
+/// For each level: the axis, the ids after the sort, and the tags before and after the update.
 type Round = (usize, [u32; 10], [u32; 10], [u32; 10]);
 
 const ROUNDS: [Round; 3] = [
@@ -25,7 +25,7 @@ fn ranks(axis: usize) -> Vec<u32> {
     ranks
 }
 
-/// Sorts by key on the host, as the build does on the device.
+/// Sorts by key on the host, as a build does on the device.
 fn sort(stream: &Stream, keys: &mut Buffer<u64>, ids: &mut Buffer<u32>) {
     let mut pairs: Vec<(u64, u32)> =
         keys.to_vec(stream).unwrap().into_iter().zip(ids.to_vec(stream).unwrap()).collect();
@@ -38,7 +38,7 @@ fn sort(stream: &Stream, keys: &mut Buffer<u64>, ids: &mut Buffer<u32>) {
 fn every_round_is_as_published() {
     on_each_gpu(|gpu, stream| {
         let ranks = Buffer::from_slice(stream, &[ranks(0), ranks(1)].concat(), "ranks").unwrap();
-        // No stored axes: the axis follows from the level.
+        // No axes are stored: the axis follows from the level.
         let axes = Buffer::<u8>::uninitialized(gpu, 0, "axes").unwrap();
         let mut keys = Buffer::<u64>::uninitialized(gpu, 10, "keys").unwrap();
         let mut ids = Buffer::<u32>::uninitialized(gpu, 10, "ids").unwrap();
