@@ -6,7 +6,15 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The properties of a GPU.
+/// The properties of a GPU: name, compute capability, memory.
+///
+/// ```
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let info = gpu.info();
+///     println!("{}: {} multiprocessors, {} bytes", info.name, info.num_sms, info.memory_bytes);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {

@@ -10,7 +10,20 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// An array in page-locked host memory; used as a slice.
+/// An array in page-locked host memory, which the GPU copies at full speed and without a wait of the host. It is used as a
+/// slice.
+///
+/// ```
+/// use kauri::device::{Buffer, PinnedBuffer, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let mut numbers = PinnedBuffer::<u32>::zeroed(gpu, 1000, "numbers")?;
+///     numbers[7] = 1;
+///     let on_device = Buffer::from_slice(&Stream::new(gpu)?, &numbers, "numbers")?;
+///     assert_eq!(on_device.len(), 1000);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 pub struct PinnedBuffer<T> {
     gpu: Gpu,
     /// Dangling for an empty buffer.

@@ -12,7 +12,18 @@ use std::time::Instant;
 
 pub use cuda_sim::Options as Schedule;
 
-/// The properties and the schedule of a simulated device.
+/// The properties and the schedule of a simulated device, for [`Device::sim`](super::Device::sim).
+///
+/// ```
+/// use kauri::device::SimOptions;
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+///
+/// // Schedule 3 of the standard ones; a failure reports the seed and the order that replay it.
+/// let device = Device::sim(SimOptions::nth_order(3, 1))?;
+/// let tree = KdTree::build(&device, &[[0.0f32, 0.0], [3.0, 4.0]], &KdTreeOptions::default())?;
+/// assert_eq!(tree.nearest(&[[2.9, 4.0]], 1)?.row(0).ids(), [1]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SimOptions {

@@ -14,6 +14,21 @@ use std::sync::{Arc, OnceLock};
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
 /// An in-order queue of work on a GPU. Work of different streams can overlap. A clone refers to the same stream.
+///
+/// Calls return as soon as their work is enqueued, except those that return results to the host.
+///
+/// ```
+/// use kauri::device::{Buffer, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let (first, second) = (Stream::new(gpu)?, Stream::new(gpu)?);
+///     let mut buffer = Buffer::<u32>::uninitialized(gpu, 4, "zeros")?;
+///     buffer.fill_bytes(&first, 0)?;
+///     second.wait_for(&first)?;
+///     assert_eq!(buffer.to_vec(&second)?, [0; 4]);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stream {
     handle: Arc<Handle>,
