@@ -7,7 +7,7 @@ use std::ops::Range;
 use sealed::RowValues;
 
 /// Debug output shows at most this many rows.
-const SHOWN_ROWS: usize = 4;
+pub(crate) const SHOWN_ROWS: usize = 4;
 /// Debug output shows at most this many values of a row.
 const SHOWN_VALUES: usize = 8;
 

@@ -13,7 +13,7 @@ use crate::query::backend::ValidatedQueries;
 const SEQUENTIAL: usize = 1 << 12;
 
 /// The queries of a call.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Queries<'a, P> {
     /// These points; each has a row of the result.
     Points(&'a [P]),
@@ -23,13 +23,6 @@ pub enum Queries<'a, P> {
         include_self: bool,
     },
 }
-
-impl<P> Clone for Queries<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<P> Copy for Queries<'_, P> {}
 
 impl<'a, P, T: AsRef<[P]> + ?Sized> From<&'a T> for Queries<'a, P> {
     fn from(points: &'a T) -> Self {
@@ -61,6 +54,8 @@ pub struct QueryOptions<P: Point> {
 }
 
 /// How a GPU traverses a tree. Results do not depend on it. The CPU has one traversal of its own.
+///
+/// The feature `research` adds the traversals node by node of published works: `kauri::research::query`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Traversal {
@@ -71,13 +66,15 @@ pub enum Traversal {
     Buckets,
     /// Compares each query with every point.
     BruteForce,
-    /// Each query visits node by node, without a stack (Wald 2022, *A Stack-Free Traversal Algorithm for Left-Balanced k-d
-    /// Trees*). This traversal and those below are for the nearest of all points under the Euclidean norm; other queries use
-    /// [`Buckets`](Self::Buckets).
+    /// Visits node by node, without a stack. This traversal and those below are for the nearest of all points under the Euclidean norm;
+    /// other queries use [`Buckets`](Self::Buckets).
+    #[cfg(feature = "research")]
     StackFree,
-    /// Node by node, with a stack of the distances to split planes.
+    /// Visits node by node, with a stack of the distances to split planes.
+    #[cfg(feature = "research")]
     Stack,
-    /// Node by node, with a stack of the distances to the closest corners of cells.
+    /// Visits node by node, with a stack of the distances to the closest corners of cells.
+    #[cfg(feature = "research")]
     ClosestCorner,
 }
 
@@ -241,12 +238,10 @@ impl<C: Coord> ValidatedOptions<C> {
         corners: [[C; D]; 2],
         coords_by_id: impl FnOnce() -> Result<Vec<C>>,
     ) -> Result<()> {
-        match queries {
-            ValidatedQueries::Points { coords, .. } => {
-                self.check_periods(coords.as_chunks().0, "query", corners)
-            }
+        match queries.coords {
+            Some(coords) => self.check_periods(coords.as_chunks().0, "query", corners),
             // No two points are farther apart than the corners, so checking the corners is enough in most cases.
-            ValidatedQueries::SelfQuery { .. } => self
+            None => self
                 .check_periods(&corners, "point", corners)
                 .or_else(|_| self.check_periods(coords_by_id()?.as_chunks().0, "point", corners)),
         }
@@ -276,11 +271,6 @@ impl<C: Coord> ValidatedOptions<C> {
     /// True for the Euclidean norm without periods.
     pub(crate) fn is_euclidean(&self) -> bool {
         self.norm == Norm::Euclidean && self.periods.is_empty()
-    }
-
-    /// True for the default options, apart from the traversal.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_euclidean() && self.bound == C::INFINITY && self.mask.is_none()
     }
 }
 
