@@ -14,6 +14,14 @@ use crate::rows::sealed::{RowValues, Sealed};
 use crate::rows::{RowItem, Rows, RowsBatch, RowsIter, SHOWN_ROWS};
 
 /// A point found by a query, and its distance from the query.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, Neighbor, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// assert_eq!(tree.nearest_one(&[3.0, 3.0])?, Some(Neighbor { id: 1, dist2: 1.0 }));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbor<C> {
     /// The id of the point: its index in the input of the index.
@@ -23,7 +31,18 @@ pub struct Neighbor<C> {
     pub dist2: C,
 }
 
-/// The neighbors of one query: ids and distances side by side.
+/// The neighbors of one query: a slice of ids and a slice of distances.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// let near = tree.nearest(&[[0.0, 0.0]], 2)?;
+/// let row = near.row(0);
+/// assert_eq!((row.ids(), row.dist2()), (&[0, 2][..], &[0.0, 1.0][..]));
+/// assert!(row.iter().all(|neighbor| neighbor.dist2 <= 1.0));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq)]
 pub struct NeighborRow<'a, C> {
     ids: &'a [u32],
@@ -105,7 +124,7 @@ impl<'a, C: Copy> IntoIterator for NeighborRow<'a, C> {
     }
 }
 
-/// Iterates over the neighbors of one query.
+/// Iterates over the neighbors of one query: [`NeighborRow::iter`].
 #[derive(Clone, Debug)]
 pub struct NeighborIter<'a, C>(Zip<Copied<slice::Iter<'a, u32>>, Copied<slice::Iter<'a, C>>>);
 
