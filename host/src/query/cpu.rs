@@ -4,8 +4,9 @@
 pub(crate) mod backend;
 pub(crate) mod best;
 pub(crate) mod boxes;
-pub(crate) mod nearest;
+mod nearest;
 mod order;
+pub(crate) mod queries;
 pub(crate) mod traversal;
 pub(crate) mod within;
 
@@ -14,10 +15,11 @@ use crate::memory;
 use crate::memory::Items;
 use crate::once::Once;
 use crate::point::with_dims;
-use crate::query::backend::ValidatedQueries;
-pub(crate) use backend::Corners;
+use crate::query::ids::rows_by_id;
+use backend::{CpuTree, TreeOf, TreeQueries};
 use boxes::{Boxes, BoxesOf};
 use kauri_kernels::thread::coord::Coord;
+pub(crate) use queries::Corners;
 use std::borrow::Cow;
 use std::sync::Arc;
 use traversal::Nodes;
@@ -75,15 +77,21 @@ impl<C: Coord> CpuIndex<C> {
         with_dims!(self.dims, D => self.traversable::<D>().map(drop))?;
         Ok(self)
     }
+}
 
-    /// Returns the coordinates of all input points by id for a self-query; otherwise nothing.
-    pub(crate) fn self_coords(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
-        Ok(match (queries, &self.input_coords) {
-            (ValidatedQueries::Points { .. }, _) => Cow::Borrowed(&[]),
-            (ValidatedQueries::SelfQuery { .. }, Some(coords)) => Cow::Borrowed(coords),
-            (ValidatedQueries::SelfQuery { .. }, None) => {
-                backend::by_id(&self.coords, &self.ids, self.dims)?.into()
-            }
+impl<C: Coord> CpuTree for CpuIndex<C> {
+    type Coord = C;
+
+    fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
+        Ok(match &self.input_coords {
+            Some(coords) => Cow::Borrowed(coords),
+            None => rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into(),
+        })
+    }
+
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<C>) -> Result<R>) -> Result<R> {
+        with_dims!(self.dims, D => {
+            run(&TreeOf::<C, _, D> { tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
 }

@@ -8,12 +8,13 @@ use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::frame::frame_of_words;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
-use crate::query::backend::ValidatedQueries;
-use crate::query::cpu::backend::impl_query_backend;
+use crate::query::cpu::backend::{CpuTree, TreeOf, TreeQueries};
 use crate::query::cpu::best::Best;
-use crate::query::cpu::traversal::{self, Nodes, Rules, Traversable};
+use crate::query::cpu::points;
+use crate::query::cpu::queries::Rules;
+use crate::query::cpu::traversal::{self, Nodes, Traversable};
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
-use crate::query::cpu::{backend, points};
+use crate::query::ids::rows_by_id;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
@@ -32,12 +33,18 @@ impl<C: Coord> HostTree<C> {
         let (frame, corners) = (frame_of_words(&self.frame), self::points(&self.cells));
         Ok(Cells { frame, nodes, corners, points, ids, deep_leaves })
     }
+}
 
-    /// Returns the coordinates of the points in the order of ids if they are the queries, otherwise nothing.
-    pub(crate) fn self_coords(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
-        Ok(match queries {
-            ValidatedQueries::Points { .. } => Cow::Borrowed(&[]),
-            ValidatedQueries::SelfQuery { .. } => backend::by_id(&self.coords, &self.ids, self.dims)?.into(),
+impl<C: Coord> CpuTree for HostTree<C> {
+    type Coord = C;
+
+    fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
+        Ok(rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into())
+    }
+
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<C>) -> Result<R>) -> Result<R> {
+        with_2_or_3!(self.dims, D => {
+            run(&TreeOf::<C, _, D> { tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
 }
@@ -270,5 +277,3 @@ fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     found.sort_unstable_by_key(|&(id, _)| id);
     are_few.then_some(found)
 }
-
-impl_query_backend!(HostTree, with_2_or_3);

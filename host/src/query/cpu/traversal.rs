@@ -1,13 +1,12 @@
 //! The traversal of a tree by one query.
 
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
-use kauri_kernels::thread::coord::{Coord, dist2};
-use kauri_kernels::thread::measure::{Norm, along, along_to_range};
+use kauri_kernels::thread::coord::Coord;
 
 use crate::query::cpu::best::Best;
 use crate::query::cpu::boxes::BoxesOf;
+use crate::query::cpu::queries::Rules;
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
-use crate::query::options::ValidatedOptions;
 
 /// Number of levels of subtrees that are scanned without pruning: fewer branches make up for more distances.
 const SMALL_LEVELS: u32 = 3;
@@ -123,91 +122,6 @@ struct Pending<C, const D: usize> {
 impl<C: Coord, const D: usize> Default for Stack<C, D> {
     fn default() -> Self {
         Self([Pending { node: 0, level_axis: 0, offsets: [C::ZERO; D], bound: C::ZERO }; MAX_LEVELS])
-    }
-}
-
-/// How distances are measured, and which points a query may find.
-#[derive(Clone)]
-pub(crate) struct Rules<'a, C, const D: usize> {
-    pub(crate) options: &'a ValidatedOptions<C>,
-    pub(crate) periods: [C; D],
-    /// The bounding box of all points.
-    pub(crate) low: [C; D],
-    pub(crate) high: [C; D],
-}
-
-impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
-    /// The rules of queries to points between two corners.
-    pub(crate) fn new(options: &'a ValidatedOptions<C>, [low, high]: [[C; D]; 2]) -> Self {
-        let periods = std::array::from_fn(|axis| options.periods.get(axis).copied().unwrap_or(C::ZERO));
-        Self { options, periods, low, high }
-    }
-
-    /// True for the Euclidean norm without periods and mask.
-    pub(crate) fn are_plain(&self) -> bool {
-        self.options.is_euclidean() && self.options.mask.is_none()
-    }
-
-    /// Returns the distance of a point; `PLAIN` requires plain rules.
-    #[inline(always)]
-    pub(crate) fn distance<const PLAIN: bool>(&self, query: &[C; D], point: &[C; D]) -> C {
-        if PLAIN {
-            dist2(D, |axis| query[axis], |axis| point[axis])
-        } else {
-            self.options.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
-        }
-    }
-
-    /// Returns the part of a region beyond a plane: its offsets from the query axis by axis, and their distance. No point of the part is
-    /// nearer, because the distance has the formula of point distances and rounding is monotone.
-    #[inline(always)]
-    pub(crate) fn beyond<const PLAIN: bool>(
-        &self,
-        query: &[C; D],
-        mut offsets: [C; D],
-        axis: usize,
-        plane: C,
-    ) -> ([C; D], C) {
-        let (a, period) = (query[axis], self.periods[axis]);
-        if PLAIN {
-            offsets[axis] = a - plane;
-            return (offsets, dist2(D, |axis| offsets[axis], |_| C::ZERO));
-        }
-        offsets[axis] = match period > C::ZERO {
-            false => (a - plane).abs(),
-            true if a > plane => along_to_range(a, self.low[axis], plane, period),
-            true => along_to_range(a, plane, self.high[axis], period),
-        };
-        (offsets, self.options.norm.put_together(D, |axis| offsets[axis]))
-    }
-
-    /// Returns the least distance to the box between two corners.
-    #[inline(always)]
-    pub(crate) fn distance_to_box<const PLAIN: bool>(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
-        if PLAIN {
-            let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::ZERO);
-            Norm::Euclidean.put_together(D, along)
-        } else {
-            // A cell may extend so far beyond all points that it overlaps its periodic image.
-            let along = |axis: usize| {
-                let (low, high) = (low[axis].max(self.low[axis]), high[axis].min(self.high[axis]));
-                along_to_range(query[axis], low, high, self.periods[axis])
-            };
-            self.options.norm.put_together(D, along)
-        }
-    }
-
-    /// Returns a distance that no point between two corners exceeds.
-    #[inline(always)]
-    pub(crate) fn farthest_in_box(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
-        // A period makes no point farther.
-        let along = |axis: usize| (query[axis] - low[axis]).abs().max((query[axis] - high[axis]).abs());
-        self.options.norm.put_together(D, along)
-    }
-
-    #[inline(always)]
-    pub(crate) fn takes<const PLAIN: bool>(&self, id: u32, excluded: u32) -> bool {
-        PLAIN || id != excluded && self.options.mask.as_ref().is_none_or(|mask| mask.takes(id))
     }
 }
 

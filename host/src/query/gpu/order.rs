@@ -23,6 +23,7 @@ pub(crate) struct QueryOrder<'a> {
 }
 
 /// Plan and scratch memory of a [`QueryOrder`].
+#[derive(Default)]
 pub(crate) struct QueryOrderPlan {
     order: Option<Order>,
     /// If the queries exclude consecutive points: their ids, and the ids in the processing order.
