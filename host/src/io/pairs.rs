@@ -100,10 +100,17 @@ impl<'a> PairTable<'a> {
     ) -> Result<(), E> {
         let path = path.as_ref();
         write_atomically_or(path, |file| {
-            if Self::is_parquet(path) {
-                return self.parquet(path, file, find);
+            if !Self::is_parquet(path) {
+                return self.write_all(csv::CsvPairs::new(*self, path, file), find);
             }
-            self.write_all(csv::CsvPairs::new(*self, path, file), find)
+            #[cfg(feature = "parquet")]
+            return self.write_all(parquet::ParquetPairs::new(*self, path, file)?, find);
+            #[cfg(not(feature = "parquet"))]
+            {
+                let what = "kauri writes Parquet files if it is built with the feature `parquet`";
+                let source = io::Error::new(io::ErrorKind::Unsupported, what);
+                Err(Error::Io { path: path.into(), source }.into())
+            }
         })
     }
 
@@ -117,30 +124,6 @@ impl<'a> PairTable<'a> {
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.write_all(csv::CsvPairs::new(*self, Path::new(""), to), find)
-    }
-
-    #[cfg(feature = "parquet")]
-    fn parquet<E: From<Error>>(
-        &self,
-        path: &Path,
-        file: &mut (dyn Write + Send),
-        find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.write_all(parquet::ParquetPairs::new(*self, path, file)?, find)
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn parquet<E: From<Error>>(
-        &self,
-        path: &Path,
-        _: &mut (dyn Write + Send),
-        _: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let source = io::Error::new(
-            io::ErrorKind::Unsupported,
-            "kauri writes Parquet files if it is built with the feature `parquet`",
-        );
-        Err(Error::Io { path: path.into(), source }.into())
     }
 
     /// Checks all batches, and passes them to an output format.

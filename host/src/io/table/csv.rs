@@ -6,8 +6,8 @@ use std::path::Path;
 
 #[cfg(feature = "parquet")]
 use super::Values;
-use super::{Numbers, PlaceColumns, finite, latitude, longitude};
-use crate::error::{Error, FileLocation, Result};
+use super::{Numbers, PlaceColumns, Source, finite, latitude, longitude};
+use crate::error::{FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
@@ -16,42 +16,44 @@ use crate::point::LonLat;
 pub(super) struct Csv {
     bytes: Vec<u8>,
     /// The line of the header.
-    header: u64,
+    header: FileLocation,
     /// The end of the record before each row.
     starts: Vec<u64>,
 }
 
 impl Csv {
-    /// Parses the rows of a file, and returns the names of its columns.
-    pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Vec<String>)> {
-        let mut csv = Self { bytes, header: 1, starts: Vec::new() };
+    /// Parses the rows of a file. Returns the names of its columns too.
+    pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Source)> {
+        let mut source = Source { path: path.into(), columns: Vec::new() };
+        let mut csv = Self { bytes, header: FileLocation::Line(1), starts: Vec::new() };
         let mut starts = Vec::new();
         let mut reader = reader(&csv.bytes[..]);
         let mut record = ByteRecord::new();
         if !next(&mut reader, &mut record) {
-            return Err(error(path, 1, None, "the file is empty; expected a header".into()));
+            return Err(source.invalid(csv.header, None, "the file is empty; expected a header"));
         }
         let name =
             |name: &[u8]| String::from_utf8_lossy(name).trim_start_matches('\u{feff}').trim().to_owned();
-        let columns: Vec<String> = record.iter().map(name).collect();
+        source.columns = record.iter().map(name).collect();
         let header = csv.line(record.position().map_or(0, csv::Position::byte));
         while next(&mut reader, &mut record) {
             let start = record.position().map_or(0, csv::Position::byte);
-            if record.len() != columns.len() {
-                let (expected, got) = (columns.len(), record.len());
+            let (expected, got) = (source.columns.len(), record.len());
+            if got != expected {
                 let what = if got < expected {
                     format!("missing: the row has {got} of {expected} fields")
                 } else {
                     format!("the row has {got} fields, the header {expected}")
                 };
-                return Err(error(path, csv.line(start), columns.get(got), what));
+                let column = source.columns.get(got).map(String::as_str);
+                return Err(source.invalid(csv.line(start), column, what));
             }
             memory::reserve_more(&mut starts, 1, "rows of a table")?;
             starts.push(start);
         }
         drop(reader);
         (csv.header, csv.starts) = (header, starts);
-        Ok((csv, columns))
+        Ok((csv, source))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -59,24 +61,19 @@ impl Csv {
     }
 
     /// Returns the line of the header.
-    pub(super) fn header(&self) -> u64 {
+    pub(super) fn header(&self) -> FileLocation {
         self.header
     }
 
-    pub(super) fn places(
-        &self,
-        path: &Path,
-        columns: &[String],
-        places: PlaceColumns,
-    ) -> Result<Vec<LonLat>> {
-        let PlaceColumns::LonLat { lon, lat } = places else {
-            return Err(error(path, self.header, None, "no column has points as bytes".into()));
+    pub(super) fn places(&self, source: &Source, columns: PlaceColumns) -> Result<Vec<LonLat>> {
+        let PlaceColumns::LonLat { lon, lat } = columns else {
+            return Err(source.invalid(self.header, None, "no column has points as bytes"));
         };
         let mut places = memory::vec_with_capacity(self.len(), "places of a table")?;
         self.each(|start, record| {
             let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
                 let value = number(&String::from_utf8_lossy(&record[column])).and_then(of);
-                value.map_err(|what| error(path, self.line(start), Some(&columns[column]), what))
+                value.map_err(|what| source.invalid_cell(self.line(start), column, what))
             };
             places.push(LonLat::new(degrees(lon, longitude)?, degrees(lat, latitude)?));
             Ok(())
@@ -84,13 +81,13 @@ impl Csv {
         Ok(places)
     }
 
-    pub(super) fn numbers(&self, path: &Path, columns: &[String], column: usize) -> Result<Numbers> {
+    pub(super) fn numbers(&self, source: &Source, column: usize) -> Result<Numbers> {
         let mut integers = Some(memory::vec_with_capacity(self.len(), "numbers of a table")?);
         let mut floats = memory::vec_with_capacity(self.len(), "numbers of a table")?;
         self.each(|start, record| {
             let text = String::from_utf8_lossy(&record[column]);
             let value = number(&text);
-            floats.push(value.map_err(|what| error(path, self.line(start), Some(&columns[column]), what))?);
+            floats.push(value.map_err(|what| source.invalid_cell(self.line(start), column, what))?);
             match (&mut integers, text.trim().parse()) {
                 (Some(integers), Ok(integer)) => integers.push(integer),
                 _ => integers = None,
@@ -108,28 +105,18 @@ impl Csv {
         record.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
     }
 
-    /// Returns the values of all columns. A column has integers or floats if all its nonempty fields do, else text.
+    /// Returns the values of a column: integers or floats if all its nonempty fields are, else text.
     #[cfg(feature = "parquet")]
-    pub(super) fn values(&self, num_columns: usize) -> Result<Vec<Values>> {
-        (0..num_columns).map(|column| self.values_of(column)).collect()
-    }
-
-    #[cfg(feature = "parquet")]
-    fn values_of(&self, column: usize) -> Result<Values> {
+    pub(super) fn values(&self, column: usize) -> Result<Values> {
         let mut texts = memory::vec_with_capacity(self.len(), "values of a column")?;
         let (mut integers, mut floats) = (Some(Vec::new()), Some(Vec::new()));
         self.each(|_, record| {
             let text = String::from_utf8_lossy(&record[column]);
             let trimmed = text.trim();
             if !trimmed.is_empty() {
-                push_or_clear(
-                    &mut integers,
-                    Some(trimmed).filter(|text| is_plain(text)).and_then(|text| text.parse().ok()),
-                );
-                push_or_clear(
-                    &mut floats,
-                    Some(trimmed).filter(|text| is_plain(text)).and_then(|text| number(text).ok()),
-                );
+                let plain = Some(trimmed).filter(|text| is_plain(text));
+                push_or_clear(&mut integers, plain.and_then(|text| text.parse().ok()));
+                push_or_clear(&mut floats, plain.and_then(|text| number(text).ok()));
             }
             texts.push(memory::copy_text(&text, "values of a column")?);
             Ok(())
@@ -162,14 +149,14 @@ impl Csv {
 
     /// Returns the line, from 1, of the record that begins behind a byte. It is counted only for errors, and from the
     /// bytes: the reader's own count is the end of the previous record, and blank lines and CRLF lie in between.
-    fn line(&self, end_of_last: u64) -> u64 {
+    fn line(&self, end_of_last: u64) -> FileLocation {
         let end_of_last = (end_of_last as usize).min(self.bytes.len());
         let skipped =
             self.bytes[end_of_last..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let before = &self.bytes[..end_of_last + skipped];
         let is_end =
             |(i, &byte): (usize, &u8)| byte == b'\n' || byte == b'\r' && before.get(i + 1) != Some(&b'\n');
-        1 + before.iter().enumerate().filter(|&at| is_end(at)).count() as u64
+        FileLocation::Line(1 + before.iter().enumerate().filter(|&at| is_end(at)).count() as u64)
     }
 }
 
@@ -210,15 +197,6 @@ fn number(text: &str) -> Result<f64, String> {
         Ok(value) => finite(value),
         Err(_) if text.is_empty() => Err("empty; expected a number".into()),
         Err(_) => Err(format!("'{text}' is not a number")),
-    }
-}
-
-fn error(path: &Path, line: u64, column: Option<&String>, what: String) -> Error {
-    Error::InvalidFile {
-        path: path.into(),
-        location: FileLocation::Line(line),
-        column: column.cloned(),
-        what,
     }
 }
 

@@ -65,9 +65,28 @@ const PARQUET: [u8; 4] = *b"PAR1";
 /// `panic = "abort"` such a panic ends the process.
 #[derive(Clone, Debug)]
 pub struct Table {
+    source: Source,
+    rows: Rows,
+}
+
+/// The file of a table and the names of its columns, which errors name.
+#[derive(Clone, Debug)]
+struct Source {
     path: PathBuf,
     columns: Vec<String>,
-    rows: Rows,
+}
+
+impl Source {
+    /// Returns the error of invalid content.
+    fn invalid(&self, location: FileLocation, column: Option<&str>, what: impl Into<String>) -> Error {
+        let (path, column) = (self.path.clone(), column.map(str::to_owned));
+        Error::InvalidFile { path, location, column, what: what.into() }
+    }
+
+    /// Returns the error of invalid content in a column.
+    fn invalid_cell(&self, location: FileLocation, column: usize, what: impl Into<String>) -> Error {
+        self.invalid(location, Some(&self.columns[column]), what)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -145,14 +164,14 @@ impl Table {
     }
 
     pub(super) fn from_csv(path: &Path, bytes: Vec<u8>) -> Result<Self> {
-        let (csv, columns) = Csv::new(path, bytes)?;
-        Ok(Self { path: path.into(), columns, rows: Rows::Csv(csv) })
+        let (csv, source) = Csv::new(path, bytes)?;
+        Ok(Self { source, rows: Rows::Csv(csv) })
     }
 
     #[cfg(feature = "parquet")]
     fn from_parquet(path: &Path, file: File) -> Result<Self> {
-        let (parquet, columns) = parquet::Parquet::new(path, file)?;
-        Ok(Self { path: path.into(), columns, rows: Rows::Parquet(parquet) })
+        let (parquet, source) = parquet::Parquet::new(path, file)?;
+        Ok(Self { source, rows: Rows::Parquet(parquet) })
     }
 
     #[cfg(not(feature = "parquet"))]
@@ -177,7 +196,7 @@ impl Table {
 
     /// Returns the names of the columns.
     pub fn columns(&self) -> &[String] {
-        &self.columns
+        &self.source.columns
     }
 
     /// Returns the columns of a Parquet file that are within lists or maps; they cannot be read, and are not in
@@ -200,9 +219,9 @@ impl Table {
 
     /// Returns the first column with one of these names, in order of preference, ignoring case.
     pub fn find(&self, names: &[&str]) -> Option<usize> {
-        names
-            .iter()
-            .find_map(|preferred| self.columns.iter().position(|name| name.eq_ignore_ascii_case(preferred)))
+        let position =
+            |preferred: &&str| self.columns().iter().position(|name| name.eq_ignore_ascii_case(preferred));
+        names.iter().find_map(position)
     }
 
     /// Returns the columns of the places: the given names, else the points of a GeoParquet file, else columns with
@@ -214,7 +233,7 @@ impl Table {
     pub fn place_columns(&self, lon: Option<&str>, lat: Option<&str>) -> Result<PlaceColumns> {
         #[cfg(feature = "parquet")]
         if let (None, None, Rows::Parquet(parquet)) = (lon, lat, &self.rows)
-            && let Some(columns) = parquet.points(&self.path, &self.columns)?
+            && let Some(columns) = parquet.points(&self.source)?
         {
             return Ok(columns);
         }
@@ -234,9 +253,9 @@ impl Table {
     /// out of the range of [`LonLat`]; [`Error::OutOfMemory`].
     pub fn places(&self, columns: PlaceColumns) -> Result<Vec<LonLat>> {
         match &self.rows {
-            Rows::Csv(csv) => csv.places(&self.path, &self.columns, columns),
+            Rows::Csv(csv) => csv.places(&self.source, columns),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(parquet) => parquet.places(&self.path, &self.columns, columns),
+            Rows::Parquet(parquet) => parquet.places(&self.source, columns),
         }
     }
 
@@ -246,12 +265,9 @@ impl Table {
     /// [`Error::InvalidFile`], with row and column, for values that are not finite numbers; [`Error::OutOfMemory`].
     pub fn numbers(&self, column: usize) -> Result<Numbers> {
         match &self.rows {
-            Rows::Csv(csv) => csv.numbers(&self.path, &self.columns, column),
+            Rows::Csv(csv) => csv.numbers(&self.source, column),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(parquet) => {
-                let values = parquet.values(&self.path, &self.columns, column)?;
-                values.numbers().map_err(|error| error.into_error(&self.path, &self.columns[column]))
-            }
+            Rows::Parquet(parquet) => parquet.numbers(&self.source, column),
         }
     }
 
@@ -269,7 +285,7 @@ impl Table {
             })?,
             #[cfg(feature = "parquet")]
             Rows::Parquet(parquet) => {
-                let values = parquet.values(&self.path, &self.columns, column)?;
+                let values = parquet.values(&self.source, column)?;
                 crate::memory::check(values.bytes_of_texts(), "texts of a table")?;
                 texts.extend((0..self.len()).map(|row| values.text(row).trim().to_owned()));
             }
@@ -309,22 +325,22 @@ impl Table {
     #[cfg(feature = "parquet")]
     pub(crate) fn values(&self) -> Result<Vec<Values>> {
         match &self.rows {
-            Rows::Csv(csv) => csv.values(self.columns.len()),
-            Rows::Parquet(parquet) => (0..self.columns.len())
-                .map(|column| parquet.values(&self.path, &self.columns, column))
-                .collect(),
+            Rows::Csv(csv) => (0..self.columns().len()).map(|column| csv.values(column)).collect(),
+            Rows::Parquet(parquet) => {
+                (0..self.columns().len()).map(|column| parquet.values(&self.source, column)).collect()
+            }
         }
     }
 
     /// Returns the error of a missing column, with the names of all columns.
     fn missing_column(&self, what: &str) -> Error {
         let location = match &self.rows {
-            Rows::Csv(csv) => FileLocation::Line(csv.header()),
+            Rows::Csv(csv) => csv.header(),
             #[cfg(feature = "parquet")]
             Rows::Parquet(_) => FileLocation::Whole,
         };
-        let what = format!("{what}; the columns are: {}", self.columns.join(", "));
-        Error::InvalidFile { path: self.path.clone(), location, column: None, what }
+        let what = format!("{what}; the columns are: {}", self.columns().join(", "));
+        self.source.invalid(location, None, what)
     }
 }
 

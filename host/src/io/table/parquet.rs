@@ -26,8 +26,8 @@ use self::guarded::guarded;
 use self::pages::Pages;
 use super::decode_error::DecodeError;
 use super::geo::{self, Primary};
-use super::values::{CellError, ColumnReading, Values};
-use super::{PlaceColumns, latitude, longitude};
+use super::values::{ColumnReading, Values};
+use super::{Numbers, PlaceColumns, Source, latitude, longitude};
 use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
@@ -52,13 +52,9 @@ impl fmt::Debug for Parquet {
 
 impl Parquet {
     /// Reads the footer of a file. Returns the names of its columns too.
-    pub(super) fn new(path: &Path, file: File) -> Result<(Self, Vec<String>)> {
-        let error = |what| Error::InvalidFile {
-            path: path.into(),
-            location: FileLocation::Whole,
-            column: None,
-            what,
-        };
+    pub(super) fn new(path: &Path, file: File) -> Result<(Self, Source)> {
+        let mut source = Source { path: path.into(), columns: Vec::new() };
+        let invalid = |what: String| source.invalid(FileLocation::Whole, None, what);
         let len = file.metadata().map_err(|source| Error::Io { path: path.into(), source })?.len();
         let metadata = guarded(|| {
             footer::check_bytes(&file, len)?;
@@ -66,18 +62,20 @@ impl Parquet {
             footer::check_metadata(&metadata, len)?;
             Ok(metadata)
         });
-        let metadata = metadata.map_err(|failure| failure.into_error(error))?;
+        let metadata = metadata.map_err(|failure| failure.into_error(invalid))?;
         let about = metadata.file_metadata();
         // Row ids are 32-bit, and the number in a broken file is arbitrary.
-        let num_rows = u32::try_from(about.num_rows())
-            .map_err(|_| error(format!("it has {} rows; expected at most {}", about.num_rows(), u32::MAX)))?;
+        let num_rows = u32::try_from(about.num_rows()).map_err(|_| {
+            invalid(format!("it has {} rows; expected at most {}", about.num_rows(), u32::MAX))
+        })?;
         let columns = about.schema_descr().columns();
         let (leaves, nested): (Vec<usize>, Vec<usize>) =
             (0..columns.len()).partition(|&i| columns[i].max_rep_level() == 0);
-        let [names, nested] = [&leaves, &nested]
-            .map(|all| all.iter().map(|&leaf| columns[leaf].path().string()).collect::<Vec<_>>());
+        let names = |all: &[usize]| all.iter().map(|&leaf| columns[leaf].path().string()).collect();
+        source.columns = names(&leaves);
+        let nested = names(&nested);
         let (file, metadata, num_rows) = (Arc::new(file), Arc::new(metadata), num_rows as usize);
-        Ok((Self { file, metadata, leaves, nested, num_rows }, names))
+        Ok((Self { file, metadata, leaves, nested, num_rows }, source))
     }
 
     pub(super) fn nested(&self) -> &[String] {
@@ -93,8 +91,8 @@ impl Parquet {
     }
 
     /// Reads all values of a column.
-    pub(super) fn values(&self, path: &Path, columns: &[String], column: usize) -> Result<Values> {
-        let invalid = |what| CellError { row: None, what }.into_error(path, &columns[column]);
+    pub(super) fn values(&self, source: &Source, column: usize) -> Result<Values> {
+        let invalid = |what| source.invalid_cell(FileLocation::Whole, column, what);
         let of = self.leaf(column);
         // Few bytes can encode very many values.
         memory::check(self.num_rows as u64 * Values::bytes_each(&of), "values of a column")?;
@@ -113,21 +111,25 @@ impl Parquet {
         Ok(reading.finish())
     }
 
+    /// Reads the numbers of a column.
+    pub(super) fn numbers(&self, source: &Source, column: usize) -> Result<Numbers> {
+        let numbers = self.values(source, column)?.numbers();
+        numbers.map_err(|(location, what)| source.invalid_cell(location, column, what))
+    }
+
     /// Returns the columns of the points of a GeoParquet file; `None` for other files.
-    pub(super) fn points(&self, path: &Path, columns: &[String]) -> Result<Option<PlaceColumns>> {
-        let error = |column: Option<String>, what| {
-            let location = FileLocation::Whole;
-            Err(Error::InvalidFile { path: path.into(), location, column, what })
-        };
+    pub(super) fn points(&self, source: &Source) -> Result<Option<PlaceColumns>> {
+        let error =
+            |column: Option<&str>, what: String| Err(source.invalid(FileLocation::Whole, column, what));
         let metadata = self.metadata.file_metadata();
         let pairs = metadata.key_value_metadata().into_iter().flatten();
         let Some(text) = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref())
         else {
             return self
                 .typed_points()
-                .map_or_else(|(column, what)| error(Some(columns[column].clone()), what), Ok);
+                .map_or_else(|(column, what)| error(Some(&source.columns[column]), what), Ok);
         };
-        let find = |name: &str| columns.iter().position(|column| column == name);
+        let find = |name: &str| source.columns.iter().position(|column| column == name);
         match geo::primary(text) {
             Ok(Primary::Wkb(name)) => match find(&name) {
                 Some(column) => Ok(Some(PlaceColumns::Points(column))),
@@ -135,9 +137,9 @@ impl Parquet {
             },
             Ok(Primary::Point(name)) => match [".x", ".y"].map(|axis| find(&(name.clone() + axis))) {
                 [Some(lon), Some(lat)] => Ok(Some(PlaceColumns::LonLat { lon, lat })),
-                _ => error(Some(name), "points without fields x and y".into()),
+                _ => error(Some(&name), "points without fields x and y".into()),
             },
-            Err((column, what)) => error(column, what),
+            Err((column, what)) => error(column.as_deref(), what),
         }
     }
 
@@ -158,41 +160,35 @@ impl Parquet {
         }
     }
 
-    pub(super) fn places(
-        &self,
-        path: &Path,
-        columns: &[String],
-        places: PlaceColumns,
-    ) -> Result<Vec<LonLat>> {
-        let mut found = memory::vec_with_capacity(self.num_rows, "places of a table")?;
-        match places {
+    pub(super) fn places(&self, source: &Source, columns: PlaceColumns) -> Result<Vec<LonLat>> {
+        let invalid = |row: usize, column: usize, what: String| {
+            source.invalid_cell(FileLocation::Row(row as u64), column, what)
+        };
+        let mut places = memory::vec_with_capacity(self.num_rows, "places of a table")?;
+        match columns {
             PlaceColumns::Points(column) => {
-                let values = self.values(path, columns, column)?;
+                let values = self.values(source, column)?;
                 for row in 0..self.num_rows {
                     let place = values
                         .bytes(row)
                         .and_then(geo::point)
                         .and_then(|[lon, lat]| Ok(LonLat::new(longitude(lon)?, latitude(lat)?)));
-                    let cell_error =
-                        |what| CellError { row: Some(row), what }.into_error(path, &columns[column]);
-                    found.push(place.map_err(cell_error)?);
+                    places.push(place.map_err(|what| invalid(row, column, what))?);
                 }
             }
             PlaceColumns::LonLat { lon, lat } => {
                 let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
-                    let numbers = self.values(path, columns, column)?.numbers();
-                    let cell_error = |error: CellError| error.into_error(path, &columns[column]);
-                    let degrees = numbers.map_err(cell_error)?.into_floats();
+                    let degrees = self.numbers(source, column)?.into_floats();
                     for (row, &value) in degrees.iter().enumerate() {
-                        of(value).map_err(|what| cell_error(CellError { row: Some(row), what }))?;
+                        of(value).map_err(|what| invalid(row, column, what))?;
                     }
                     Ok::<_, Error>(degrees)
                 };
                 let (lon, lat) = (degrees(lon, longitude)?, degrees(lat, latitude)?);
-                found.extend(lon.into_iter().zip(lat).map(|(lon, lat)| LonLat::new(lon, lat)));
+                places.extend(lon.into_iter().zip(lat).map(|(lon, lat)| LonLat::new(lon, lat)));
             }
         }
-        Ok(found)
+        Ok(places)
     }
 }
 

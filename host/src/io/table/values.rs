@@ -6,12 +6,11 @@ use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::ParquetError;
 use parquet::record::Field;
 use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::decode_error::DecodeError;
 use super::{Numbers, finite, geo};
-use crate::error::{Error, FileLocation};
+use crate::error::FileLocation;
 use crate::memory;
 use crate::point::LonLat;
 
@@ -60,18 +59,8 @@ enum Meaning {
     Other,
 }
 
-/// An invalid value of a column, with the reason.
-pub(super) struct CellError {
-    pub(super) row: Option<usize>,
-    pub(super) what: String,
-}
-
-impl CellError {
-    pub(super) fn into_error(self, path: &Path, column: &str) -> Error {
-        let location = self.row.map_or(FileLocation::Whole, |row| FileLocation::Row(row as u64));
-        Error::InvalidFile { path: path.into(), location, column: Some(column.to_owned()), what: self.what }
-    }
-}
+/// The location of an invalid value in its column, and the reason.
+pub(super) type CellError = (FileLocation, String);
 
 impl Values {
     /// Creates a column of integers without nulls.
@@ -186,13 +175,13 @@ impl Values {
         if let Some(row) =
             self.value_indices.as_ref().and_then(|indices| indices.iter().position(|&index| index == NULL))
         {
-            return Err(CellError { row: Some(row), what: "null; expected a number".into() });
+            return Err((FileLocation::Row(row as u64), "null; expected a number".into()));
         }
         let floats = |floats: Vec<f64>| {
             let first = floats.iter().enumerate().find_map(|(row, &value)| Some((row, finite(value).err()?)));
             match first {
                 None => Ok(Numbers::Floats(floats)),
-                Some((row, what)) => Err(CellError { row: Some(row), what }),
+                Some((row, what)) => Err((FileLocation::Row(row as u64), what)),
             }
         };
         match (&self.data, self.meaning()) {
@@ -217,7 +206,7 @@ impl Values {
             }
             (Data::Floats(all), _) => floats(all.iter().map(|&value| value.into()).collect()),
             (Data::Doubles(all), _) => floats(all.clone()),
-            _ => Err(CellError { row: None, what: format!("it has {}; expected numbers", self.described()) }),
+            _ => Err((FileLocation::Whole, format!("it has {}; expected numbers", self.described()))),
         }
     }
 

@@ -187,18 +187,11 @@ impl Data<'_> {
     /// Decodes at least `least` delta-encoded 32-bit numbers. Returns them and the end of their bytes.
     fn numbers(&self, bytes: &[u8], least: usize) -> Result<(Vec<i32>, usize), DecodeError> {
         let mut numbers = Vec::new();
-        let mut failed = None;
         let end = differences(bytes, 32, (least, self.num_values), |number| {
-            failed = memory::reserve_more(&mut numbers, 1, "lengths of texts").err();
-            if failed.is_some() {
-                return Err(String::new());
-            }
+            memory::reserve_more(&mut numbers, 1, "lengths of texts")?;
             numbers.push(number as i32);
             Ok(())
-        });
-        match failed {
-            Some(error) => Err(error.into()),
-            None => Ok((numbers, end?)),
-        }
+        })?;
+        Ok((numbers, end))
     }
 }

@@ -1,6 +1,8 @@
 //! Iteration over encoded numbers. The decoder asserts that they are within their bytes; these functions return an
 //! error instead.
 
+use super::DecodeError;
+
 /// The most bytes of a variable-length number that the decoder accepts.
 const MAX_VARINT: usize = 10;
 /// The largest block of differences; writers use blocks of 128 or 256.
@@ -77,13 +79,7 @@ pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64
     let mut found = 0;
     runs(bytes, width, count, |run| {
         found += match run {
-            Run::Repeated(value, len) => {
-                if value == level {
-                    len
-                } else {
-                    0
-                }
-            }
+            Run::Repeated(value, len) => len * usize::from(value == level),
             Run::Packed(bytes, len) => count_packed(bytes, width, len, level),
         }
     })?;
@@ -108,25 +104,25 @@ pub(super) fn differences(
     bytes: &[u8],
     width: usize,
     (least, most): (usize, usize),
-    mut each: impl FnMut(i64) -> Result<(), String>,
-) -> Result<usize, String> {
-    let short = || "differences end too early".to_owned();
+    mut each: impl FnMut(i64) -> Result<(), DecodeError>,
+) -> Result<usize, DecodeError> {
+    let short = "differences end too early";
     let mut at = 0;
     let number = |at: &mut usize| {
-        let (value, end) = varint(bytes, *at)?.ok_or_else(short)?;
+        let (value, end) = varint(bytes, *at)?.ok_or(short)?;
         *at = end;
-        Ok::<_, String>(value)
+        Ok::<_, DecodeError>(value)
     };
     let (block, minis, count) = (number(&mut at)?, number(&mut at)?, number(&mut at)?);
     let mut value = zigzag(number(&mut at)?);
     let is_block = block > 0 && block <= MAX_BLOCK && block % 128 == 0;
     if !is_block || minis == 0 || block % minis != 0 || block / minis % 32 != 0 {
-        return Err(format!("blocks of {block} differences in {minis} parts"));
+        return Err(format!("blocks of {block} differences in {minis} parts").into());
     }
     let (per_mini, minis) = ((block / minis) as usize, minis as usize);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count < least || count > most {
-        return Err(format!("{count} differences; expected {least} to {most}"));
+        return Err(format!("{count} differences; expected {least} to {most}").into());
     }
     let mut remaining = count;
     if remaining > 0 {
@@ -135,7 +131,7 @@ pub(super) fn differences(
     }
     while remaining > 0 {
         let least = zigzag(number(&mut at)?);
-        let widths = bytes.get(at..at + minis).ok_or_else(short)?;
+        let widths = bytes.get(at..at + minis).ok_or(short)?;
         at += minis;
         for mini_width in widths.iter().map(|&bits| usize::from(bits)) {
             // The widths of parts behind the last one are arbitrary.
@@ -143,12 +139,12 @@ pub(super) fn differences(
                 break;
             }
             if mini_width > width {
-                return Err(format!("differences of {mini_width} bits"));
+                return Err(format!("differences of {mini_width} bits").into());
             }
             let here = remaining.min(per_mini);
-            let packed = bytes.get(at..).ok_or_else(short)?;
+            let packed = bytes.get(at..).ok_or(short)?;
             if here * mini_width > 8 * packed.len() {
-                return Err(short());
+                return Err(short.into());
             }
             for i in 0..here {
                 let more = if mini_width == 0 { 0 } else { bits(packed, i * mini_width, mini_width) as i64 };
@@ -193,19 +189,19 @@ mod tests {
                 values.push(value);
                 Ok(())
             };
-            differences(bytes, 32, (least, most), push).map(|end| (values, end))
+            differences(bytes, 32, (least, most), push).map(|end| (values, end)).ok()
         };
         // 128 a block in 4 parts, 3 values, the first 7 (14); the least difference -1 (1), 2 bits each: 3 and 0.
         let bytes = [0x80, 1, 4, 3, 14, 1, 2, 9, 9, 9, 0b11, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(read(&bytes, 3, 3), Ok((vec![7, 9, 8], 18)));
-        assert_eq!(read(&bytes[..11], 1, 9), Ok((vec![7, 9, 8], 18)));
-        assert!(read(&bytes, 4, 9).is_err() && read(&bytes, 0, 2).is_err());
-        (0..10).for_each(|len| assert!(read(&bytes[..len], 0, 9).is_err(), "{len}"));
+        assert_eq!(read(&bytes, 3, 3), Some((vec![7, 9, 8], 18)));
+        assert_eq!(read(&bytes[..11], 1, 9), Some((vec![7, 9, 8], 18)));
+        assert!(read(&bytes, 4, 9).is_none() && read(&bytes, 0, 2).is_none());
+        (0..10).for_each(|len| assert!(read(&bytes[..len], 0, 9).is_none(), "{len}"));
         for head in [[0, 0, 4], [0x80, 1, 0], [0x80, 1, 3], [0x81, 1, 1]] {
-            assert!(read(&[&head[..], &bytes[3..]].concat(), 0, 9).is_err());
+            assert!(read(&[&head[..], &bytes[3..]].concat(), 0, 9).is_none());
         }
-        assert!(read(&[&[0xFF; 9][..], &[1], &bytes[2..]].concat(), 0, 9).is_err());
+        assert!(read(&[&[0xFF; 9][..], &[1], &bytes[2..]].concat(), 0, 9).is_none());
         // A part of 33 bits.
-        assert!(read(&[&bytes[..6], &[33, 0, 0, 0], &[0; 200]].concat(), 3, 3).is_err());
+        assert!(read(&[&bytes[..6], &[33, 0, 0, 0], &[0; 200]].concat(), 3, 3).is_none());
     }
 }
