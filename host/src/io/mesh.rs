@@ -1,4 +1,4 @@
-//! Files of triangle meshes.
+//! Reads files of triangle meshes.
 
 mod obj;
 mod ply;
@@ -49,7 +49,7 @@ fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh> {
     read.map_err(|error| error.into_error(path))
 }
 
-/// The error of reading a mesh, without the path.
+/// An error of reading a mesh, still without the path.
 enum ReadError {
     /// The file is invalid.
     File { location: FileLocation, what: String },
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_by_what_they_begin_with() {
+    fn the_first_bytes_select_the_format() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mesh");
         std::fs::write(&path, "v 0 0 0\nf 1 1 1\n").unwrap();

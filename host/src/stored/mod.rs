@@ -1,6 +1,6 @@
 //! Index files: header, sections, checksums, atomic writes.
 //!
-//! An index implements [`Stored`]: it lists its sections, and is loaded from sections that it validates.
+//! An index implements [`Stored`]: it lists its sections for saving, and validates the sections when it is loaded.
 //! `docs/file-format.md` has the layout.
 
 mod atomic;

@@ -1,4 +1,4 @@
-//! OBJ files: their vertices and faces.
+//! Reads the vertices and faces of OBJ files (Wavefront).
 
 use std::io::{self, BufRead, Read};
 use std::str::SplitWhitespace;
@@ -30,9 +30,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
     })
 }
 
-/// Returns the lines that begin with `v` or `f`, with their numbers from 1. Other lines are hidden from the loader: it
-/// would give each object separate vertices, load material files, and use texture and normal indices that it does not
-/// check.
+/// Returns the lines that begin with `v` or `f`, with their numbers from 1. The loader sees only these lines. With the
+/// others it would give each object separate vertices, load material files, and use unchecked indices of textures and
+/// normals.
 fn statements(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let is_read = |line: &[u8]| {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -41,7 +41,7 @@ fn statements(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')).filter(move |(_, line)| is_read(line))
 }
 
-/// The loader's view of a file. When the loader stops, `number` is the line that it rejected.
+/// The loader's view of a file. After an error `number` is the rejected line.
 struct Lines<'a, S> {
     statements: S,
     number: u64,
@@ -82,7 +82,7 @@ fn read_error(bytes: &[u8], error: LoadError, line: u64) -> ReadError {
         }
         LoadError::ScalingByZeroError => ReadError::at(here, "the weight of a vertex is 0"),
         LoadError::FaceParseError => ReadError::at(here, "expected the vertices of a face by their numbers"),
-        // The following errors are found after all lines are read.
+        // The loader finds the following errors after the last line.
         LoadError::FaceVertexOutOfBounds => {
             let (location, count) = missing_vertex(bytes);
             ReadError::at(

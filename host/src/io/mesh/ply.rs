@@ -1,4 +1,4 @@
-//! PLY files (Turk 1994), text and binary: their vertices and faces.
+//! Reads the vertices and faces of PLY files (Turk 1994), text and binary.
 
 mod items;
 mod payload;
@@ -36,8 +36,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
             VERTEX => {
                 first_vertex = payload.location(VERTEX, 0);
                 memory::reserve(&mut vertices, element.count, "vertices of a mesh")?;
-                payload.each(element, VERTEX, |_, Vertex(at)| {
-                    vertices.push(at);
+                payload.each(element, VERTEX, |_, Vertex(position)| {
+                    vertices.push(position);
                     Ok(())
                 })?;
             }
@@ -67,7 +67,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
     })
 }
 
-/// Returns the number of vertices, if the header has everything that a mesh needs.
+/// Checks that the header has the elements and properties of a mesh. Returns the number of vertices.
 fn check_header(header: &Header) -> Result<usize, ReadError> {
     let element = |name: &str| {
         header
@@ -77,14 +77,17 @@ fn check_header(header: &Header) -> Result<usize, ReadError> {
     };
     let (vertex, face) = (element(VERTEX)?, element(FACE)?);
     for axis in AXES {
-        if !matches!(vertex.properties.get(axis).map(|of| &of.data_type), Some(PropertyType::Scalar(_))) {
+        if !matches!(
+            vertex.properties.get(axis).map(|property| &property.data_type),
+            Some(PropertyType::Scalar(_))
+        ) {
             return Err(ReadError::whole(format!(
                 "no number '{axis}' in the element '{VERTEX}' of the header"
             )));
         }
     }
-    let is_list = |of: &PropertyType| match of {
-        PropertyType::List(_, of) => !matches!(of, ScalarType::Float | ScalarType::Double),
+    let is_list = |property: &PropertyType| match property {
+        PropertyType::List(_, item) => !matches!(item, ScalarType::Float | ScalarType::Double),
         PropertyType::Scalar(_) => false,
     };
     let corners = CORNERS.iter().find_map(|name| face.properties.get(*name));

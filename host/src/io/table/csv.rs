@@ -1,4 +1,4 @@
-//! CSV tables, held as bytes. Columns are parsed on demand.
+//! CSV tables: the bytes of a file, and columns that are parsed on demand.
 
 use csv::ByteRecord;
 use std::io::Read;
@@ -17,7 +17,7 @@ pub(super) struct Csv {
     bytes: Vec<u8>,
     /// The line of the header.
     header: FileLocation,
-    /// The end of the record before each row.
+    /// For each row the end of the previous record.
     starts: Vec<u64>,
 }
 
@@ -71,8 +71,8 @@ impl Csv {
         };
         let mut places = memory::vec_with_capacity(self.len(), "places of a table")?;
         self.each(|start, record| {
-            let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
-                let value = number(&String::from_utf8_lossy(&record[column])).and_then(of);
+            let degrees = |column: usize, check: fn(f64) -> Result<f64, String>| {
+                let value = number(&String::from_utf8_lossy(&record[column])).and_then(check);
                 value.map_err(|what| source.invalid_cell(self.line(start), column, what))
             };
             places.push(LonLat::new(degrees(lon, longitude)?, degrees(lat, latitude)?));
@@ -130,7 +130,7 @@ impl Csv {
         Ok(numbers.with_nulls(texts.iter().map(|text| !text.trim().is_empty())))
     }
 
-    /// Calls `visit` with each row and the end of the record before it.
+    /// Calls `visit` with each row and the end of the previous record.
     pub(super) fn each(&self, mut visit: impl FnMut(u64, &ByteRecord) -> Result<()>) -> Result<()> {
         let Some(&first) = self.starts.first() else { return Ok(()) };
         let (mut reader, mut record) = (self.rows_from(first), ByteRecord::new());
@@ -141,14 +141,14 @@ impl Csv {
         Ok(())
     }
 
-    /// Reads the rows behind a byte. The reader skips a byte order mark at the begin of its input, which is part of a
-    /// row here; so the input begins with an empty line.
+    /// Returns a reader of the rows that follow a byte. The input begins with an empty line, because the reader would skip
+    /// a byte order mark at the start, and here that would be part of a row.
     fn rows_from(&self, start: u64) -> csv::Reader<impl Read + '_> {
         reader(b"\n".chain(&self.bytes[start as usize..]))
     }
 
-    /// Returns the line, from 1, of the record that begins behind a byte. It is counted only for errors, and from the
-    /// bytes: the reader's own count is the end of the previous record, and blank lines and CRLF lie in between.
+    /// Returns the line, from 1, of the record that follows a byte. Lines are counted only for errors, and from the bytes:
+    /// the reader's own count belongs to the end of the previous record, before blank lines and the second half of CRLF.
     fn line(&self, end_of_last: u64) -> FileLocation {
         let end_of_last = (end_of_last as usize).min(self.bytes.len());
         let skipped =
@@ -179,7 +179,7 @@ fn push_or_clear<T>(all: &mut Option<Vec<T>>, value: Option<T>) {
     }
 }
 
-/// Returns true for a plain number: codes may begin with zeros or a plus sign.
+/// Returns true for a plain number. A field with leading zeros or a plus sign is a code, not a number.
 #[cfg(feature = "parquet")]
 fn is_plain(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
@@ -190,7 +190,7 @@ fn is_plain(text: &str) -> bool {
     }
 }
 
-/// Parses a finite number, or returns the reason why the field is none.
+/// Parses a finite number. The error is the reason why the field is not one.
 fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     match text.parse::<f64>() {
@@ -204,9 +204,9 @@ fn number(text: &str) -> Result<f64, String> {
 mod tests {
     use crate::io::Table;
 
-    /// A reader skips a byte order mark at the begin of its input, where no row begins.
+    /// The reader skips a byte order mark only at the start of its input. Later ones belong to a row.
     #[test]
-    fn a_row_that_begins_with_a_byte_order_mark() {
+    fn a_row_may_begin_with_a_byte_order_mark() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"\xEF\xBB\xBFname\n\xEF\xBB\xBF\nb\n").unwrap();
         let table = Table::read(file.path()).unwrap();

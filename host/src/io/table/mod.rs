@@ -1,4 +1,4 @@
-//! Tables with any columns: CSV and Parquet files.
+//! Tables in CSV and Parquet files.
 
 mod csv;
 #[cfg(feature = "parquet")]
@@ -96,7 +96,18 @@ enum Rows {
     Parquet(parquet::Parquet),
 }
 
-/// The columns that hold the places of a table.
+/// The columns that hold the places of a table. [`Table::place_columns`] finds them.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cities.csv");
+/// use kauri::io::{PlaceColumns, Table};
+///
+/// std::fs::write(&path, "lat,name,lon\n59.33,Stockholm,18.07\n").unwrap();
+/// let columns = Table::read(&path)?.place_columns(None, None)?;
+/// assert_eq!(columns, PlaceColumns::LonLat { lon: 2, lat: 0 });
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlaceColumns {
@@ -107,16 +118,24 @@ pub enum PlaceColumns {
         /// The column of latitudes.
         lat: usize,
     },
-    /// One column of points as well-known binary.
+    /// One column of points in well-known binary (OGC 06-103r4).
     Points(usize),
 }
 
-/// The numbers of a column.
+/// The numbers of a column: integers if all values are integers, else floats.
+///
+/// ```
+/// use kauri::io::Numbers;
+///
+/// let scores = Numbers::Integers(vec![984_000, 675_000]);
+/// assert_eq!(scores.len(), 2);
+/// assert_eq!(scores.into_floats(), [984_000.0, 675_000.0]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
     /// Integers.
     Integers(Vec<i64>),
-    /// Numbers, some of which are not integers.
+    /// Floats: at least one value is not an integer.
     Floats(Vec<f64>),
 }
 
@@ -144,7 +163,7 @@ impl Numbers {
 }
 
 impl Table {
-    /// Opens a file. Its first bytes tell whether it is a Parquet or a CSV file.
+    /// Opens a table. A file that begins with `PAR1` is read as Parquet, any other file as CSV.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be read; [`Error::InvalidFile`] for an empty file, for a row of a CSV file with too
@@ -199,8 +218,8 @@ impl Table {
         &self.source.columns
     }
 
-    /// Returns the columns of a Parquet file that are within lists or maps; they cannot be read, and are not in
-    /// [`columns`](Self::columns).
+    /// Returns the names of the columns of a Parquet file that are inside lists or maps. These columns cannot be read and
+    /// are not in [`columns`](Self::columns).
     pub fn nested_columns(&self) -> &[String] {
         match &self.rows {
             Rows::Csv(_) => &[],
@@ -271,7 +290,8 @@ impl Table {
         }
     }
 
-    /// Reads a column as text, without surrounding blanks; a null is an empty text, bytes become hexadecimal digits.
+    /// Reads a column as text, without surrounding blanks. A null becomes an empty text, and bytes become hexadecimal
+    /// digits.
     ///
     /// # Errors
     /// [`Error::InvalidFile`] for a broken Parquet file; [`Error::OutOfMemory`].
@@ -293,7 +313,7 @@ impl Table {
         Ok(texts)
     }
 
-    /// Returns access to the rows as text, in any order. For a Parquet file this reads all columns.
+    /// Returns the rows as text. For a Parquet file this reads all columns.
     ///
     /// # Errors
     /// Errors of [`texts`](Self::texts).
@@ -344,7 +364,16 @@ impl Table {
     }
 }
 
-/// The rows of a [`Table`] as text.
+/// The rows of a [`Table`] as text, in any order. [`Table::rows`] returns it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cities.csv");
+/// std::fs::write(&path, "name,lon\nStockholm,18.07\nHelsinki,24.94\n").unwrap();
+/// let table = kauri::io::Table::read(&path)?;
+/// assert_eq!(table.rows()?.row(1), ["Helsinki", "24.94"]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TableRows<'a>(Texts<'a>);
 

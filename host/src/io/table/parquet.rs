@@ -1,9 +1,14 @@
 //! Parquet files, read column by column.
 //!
-//! The decoder of the crate `parquet` trusts files: given an invalid one, it asserts, recurses or reserves memory by
-//! numbers in the file, and panics, or aborts when memory is exhausted. Therefore a footer is checked before the
-//! decoder reads it (`footer`), pages are read and decompressed here (`pages`) and every length in them is checked
-//! (`check`); the decoder only turns checked bytes into values. A remaining panic is caught silently (`guarded`).
+//! The decoder of the crate `parquet` trusts its input. Numbers in an invalid file make it panic, recurse without limit,
+//! or allocate so much that the process aborts. Therefore this module checks every file first:
+//!
+//! | module | task |
+//! |---|---|
+//! | `footer` | checks the lengths in the footer and the depth of the schema, before the decoder parses it |
+//! | `pages` | reads the page headers and decompresses the pages, with limited memory |
+//! | `check` | checks the lengths inside a page, before the decoder turns its bytes into values |
+//! | `guarded` | turns a panic that the checks did not prevent into an error, and prints nothing |
 
 mod check;
 mod encodings;
@@ -26,20 +31,20 @@ use self::guarded::guarded;
 use self::pages::Pages;
 use super::decode_error::DecodeError;
 use super::geo::{self, Primary};
-use super::values::{ColumnReading, Values};
+use super::values::{ColumnBuilder, Values};
 use super::{Numbers, PlaceColumns, Source, latitude, longitude};
 use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
-/// A file, and its columns that are not within lists or maps.
+/// A file, with its columns that are not inside lists or maps.
 #[derive(Clone)]
 pub(super) struct Parquet {
     file: Arc<File>,
     metadata: Arc<ParquetMetaData>,
-    /// The indices of these columns in the file.
+    /// The indices of these columns among all columns of the file.
     leaves: Vec<usize>,
-    /// The names of the other columns.
+    /// The names of the columns inside lists or maps.
     nested: Vec<String>,
     num_rows: usize,
 }
@@ -93,22 +98,22 @@ impl Parquet {
     /// Reads all values of a column.
     pub(super) fn values(&self, source: &Source, column: usize) -> Result<Values> {
         let invalid = |what| source.invalid_cell(FileLocation::Whole, column, what);
-        let of = self.leaf(column);
+        let descriptor = self.leaf(column);
         // Few bytes can encode very many values.
-        memory::check(self.num_rows as u64 * Values::bytes_each(&of), "values of a column")?;
-        let mut reading = ColumnReading::new(&of);
+        memory::check(self.num_rows as u64 * Values::bytes_each(&descriptor), "values of a column")?;
+        let mut builder = ColumnBuilder::new(&descriptor);
         for group in self.metadata.row_groups() {
             let pages = Pages::new(Arc::clone(&self.file), group.column(self.leaves[column]));
             guarded(|| {
-                let remaining = self.num_rows.saturating_sub(reading.len());
-                reading.read(get_column_reader(of.clone(), Box::new(pages)), remaining)
+                let remaining = self.num_rows.saturating_sub(builder.len());
+                builder.read(get_column_reader(descriptor.clone(), Box::new(pages)), remaining)
             })
             .map_err(|error| error.into_error(invalid))?;
         }
-        if reading.len() != self.num_rows {
-            return Err(invalid(format!("it has {} values in {} rows", reading.len(), self.num_rows)));
+        if builder.len() != self.num_rows {
+            return Err(invalid(format!("it has {} values in {} rows", builder.len(), self.num_rows)));
         }
-        Ok(reading.finish())
+        Ok(builder.finish())
     }
 
     /// Reads the numbers of a column.
@@ -133,17 +138,19 @@ impl Parquet {
         match geo::primary(text) {
             Ok(Primary::Wkb(name)) => match find(&name) {
                 Some(column) => Ok(Some(PlaceColumns::Points(column))),
-                None => error(None, format!("no column '{name}', which its geo metadata name")),
+                None => {
+                    error(None, format!("its geo metadata name the column '{name}', which does not exist"))
+                }
             },
             Ok(Primary::Point(name)) => match [".x", ".y"].map(|axis| find(&(name.clone() + axis))) {
                 [Some(lon), Some(lat)] => Ok(Some(PlaceColumns::LonLat { lon, lat })),
-                _ => error(Some(&name), "points without fields x and y".into()),
+                _ => error(Some(&name), "it has points without the fields x and y".into()),
             },
             Err((column, what)) => error(column.as_deref(), what),
         }
     }
 
-    /// Returns the column with a geometry type of Parquet itself, if there is one.
+    /// Returns the first column with Parquet's own type `GEOMETRY` or `GEOGRAPHY`, if there is one.
     fn typed_points(&self) -> Result<Option<PlaceColumns>, (usize, String)> {
         let crs_of = |column: &usize| match self.leaf(*column).logical_type_ref() {
             Some(LogicalType::Geometry(of)) => Some(of.crs.clone()),
@@ -155,7 +162,7 @@ impl Parquet {
             return Ok(None);
         };
         match crs {
-            Some(crs) if !geo::is_lon_lat(&crs) => Err((column, geo::other_crs(&crs))),
+            Some(crs) if !geo::is_lon_lat(&crs) => Err((column, geo::wrong_crs(&crs))),
             _ => Ok(Some(PlaceColumns::Points(column))),
         }
     }
@@ -177,10 +184,10 @@ impl Parquet {
                 }
             }
             PlaceColumns::LonLat { lon, lat } => {
-                let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
+                let degrees = |column: usize, check: fn(f64) -> Result<f64, String>| {
                     let degrees = self.numbers(source, column)?.into_floats();
                     for (row, &value) in degrees.iter().enumerate() {
-                        of(value).map_err(|what| invalid(row, column, what))?;
+                        check(value).map_err(|what| invalid(row, column, what))?;
                     }
                     Ok::<_, Error>(degrees)
                 };
@@ -324,7 +331,10 @@ mod tests {
             with("\"encoding\": \"multipolygon\""),
             "t.parquet: column 'g': its encoding is 'multipolygon'; expected points, as WKB or 'point'"
         );
-        assert_eq!(with("\"encoding\": \"point\""), "t.parquet: column 'g': points without fields x and y");
+        assert_eq!(
+            with("\"encoding\": \"point\""),
+            "t.parquet: column 'g': it has points without the fields x and y"
+        );
         let other = geo_metadata(&["h".to_owned()]).1;
         assert_eq!(
             cell_error(&[("g", points())], Some(&other)),

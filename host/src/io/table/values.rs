@@ -1,4 +1,4 @@
-//! The values of a column in memory, of any type of Parquet.
+//! The values of a column in memory, with their Parquet type.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -18,14 +18,14 @@ use crate::point::LonLat;
 const BATCH: usize = 1 << 16;
 /// The value index of a null.
 const NULL: u32 = u32::MAX;
-/// The milliseconds before and after 1970 for which dates can be formatted.
-const CALENDAR: i64 = 8_000_000_000_000_000;
+/// The largest distance from 1970, in milliseconds, of a date that can be formatted.
+const MAX_MILLIS: i64 = 8_000_000_000_000_000;
 
 /// The values of a column, one per row.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
-    /// The name and type in a file.
-    pub(super) of: TypePtr,
+    /// The name and type in the file.
+    pub(super) parquet_type: TypePtr,
     pub(super) data: Data,
     /// The index of each row's value; `None` if no row is null.
     value_indices: Option<Vec<u32>>,
@@ -44,7 +44,7 @@ pub(super) enum Data {
     Fixed(Vec<FixedLenByteArray>),
 }
 
-/// The meaning of values.
+/// The logical type of values, as far as numbers and text depend on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     Integers,
@@ -54,7 +54,7 @@ enum Meaning {
     Floats,
     Texts,
     Dates,
-    /// Points in time, in this many units per second.
+    /// Timestamps, with this number of units per second.
     Timestamps(i64),
     Other,
 }
@@ -77,7 +77,7 @@ impl Values {
         Self::new(Physical::BYTE_ARRAY, Some(LogicalType::String), Data::Bytes(values))
     }
 
-    /// Points as well-known binary.
+    /// Creates a column of points in well-known binary.
     pub(crate) fn points(places: &[LonLat]) -> Self {
         let values =
             places.iter().map(|place| ByteArray::from(geo::to_wkb([place.lon, place.lat]))).collect();
@@ -93,8 +93,9 @@ impl Values {
     }
 
     fn new(physical: Physical, logical: Option<LogicalType>, data: Data) -> Self {
-        let of = Type::primitive_type_builder("values", physical).with_logical_type(logical).build();
-        Self { of: Arc::new(of.expect("a type of Parquet")), data, value_indices: None }
+        let parquet_type =
+            Type::primitive_type_builder("values", physical).with_logical_type(logical).build();
+        Self { parquet_type: Arc::new(parquet_type.expect("a valid type")), data, value_indices: None }
     }
 
     /// Returns the number of rows.
@@ -114,8 +115,8 @@ impl Values {
     }
 
     /// Returns the least number of bytes of a value in memory.
-    pub(super) fn bytes_each(of: &ColumnDescPtr) -> u64 {
-        let bytes = match of.physical_type() {
+    pub(super) fn bytes_each(column: &ColumnDescPtr) -> u64 {
+        let bytes = match column.physical_type() {
             Physical::BOOLEAN => size_of::<bool>(),
             Physical::INT32 | Physical::FLOAT => size_of::<i32>(),
             Physical::INT64 | Physical::DOUBLE => size_of::<i64>(),
@@ -125,8 +126,8 @@ impl Values {
         bytes as u64
     }
 
-    /// Returns the bytes of the texts of all rows, for types with texts of variable length. Few bytes in a file can
-    /// encode many.
+    /// Returns the bytes of the texts of all rows, for types whose texts have no fixed length. A few bytes of a file can
+    /// encode very long texts.
     pub(super) fn bytes_of_texts(&self) -> u64 {
         let num_rows = self.value_indices.as_ref().map_or(usize::MAX, Vec::len);
         let sum = |len: &dyn Fn(usize) -> Option<usize>| {
@@ -143,20 +144,20 @@ impl Values {
         }
     }
 
-    /// Returns the type of a column with this name that has some of these values.
+    /// Returns the Parquet type of a column with this name and any of these values.
     pub(super) fn type_in_file(&self, name: &str) -> Result<Type, ParquetError> {
-        let info = self.of.get_basic_info();
+        let info = self.parquet_type.get_basic_info();
         let has_nulls = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
         let repetition = if has_nulls || self.value_indices.is_some() {
             Repetition::OPTIONAL
         } else {
             Repetition::REQUIRED
         };
-        let mut builder = Type::primitive_type_builder(name, self.of.get_physical_type())
+        let mut builder = Type::primitive_type_builder(name, self.parquet_type.get_physical_type())
             .with_repetition(repetition)
             .with_converted_type(info.converted_type())
             .with_logical_type(info.logical_type_ref().cloned());
-        if let Type::PrimitiveType { type_length, scale, precision, .. } = &*self.of {
+        if let Type::PrimitiveType { type_length, scale, precision, .. } = &*self.parquet_type {
             builder = builder.with_length(*type_length).with_scale(*scale).with_precision(*precision);
         }
         builder.build()
@@ -170,7 +171,7 @@ impl Values {
         }
     }
 
-    /// Returns the numbers of all rows; a null is an error.
+    /// Returns the numbers of all rows. A null is an error.
     pub(super) fn numbers(&self) -> Result<Numbers, CellError> {
         if let Some(row) =
             self.value_indices.as_ref().and_then(|indices| indices.iter().position(|&index| index == NULL))
@@ -206,26 +207,26 @@ impl Values {
             }
             (Data::Floats(all), _) => floats(all.iter().map(|&value| value.into()).collect()),
             (Data::Doubles(all), _) => floats(all.clone()),
-            _ => Err((FileLocation::Whole, format!("it has {}; expected numbers", self.described()))),
+            _ => Err((FileLocation::Whole, format!("it has {}; expected numbers", self.type_name()))),
         }
     }
 
-    /// Returns the bytes of a row, or the reason why there are none.
+    /// Returns the bytes of a row. The error is the reason why there are none.
     pub(super) fn bytes(&self, row: usize) -> Result<&[u8], String> {
         match (&self.data, self.value_index(row)) {
             (_, None) => Err("null; expected a point".into()),
             (Data::Bytes(all), Some(index)) => Ok(all[index].data()),
-            _ => Err(format!("it has {}; expected points as bytes", self.described())),
+            _ => Err(format!("it has {}; expected points as bytes", self.type_name())),
         }
     }
 
-    /// Returns the value of a row as text; a null is empty.
+    /// Returns the value of a row as text. A null is an empty text.
     pub(super) fn text(&self, row: usize) -> String {
         let Some(index) = self.value_index(row) else { return String::new() };
-        let moment = |value: i64, in_second: i64| {
+        let timestamp = |value: i64, in_second: i64| {
             let millis = i128::from(value) * 1000 / i128::from(in_second);
             match i64::try_from(millis) {
-                Ok(millis) if millis.abs() < CALENDAR => match in_second {
+                Ok(millis) if millis.abs() < MAX_MILLIS => match in_second {
                     1_000_000 => Field::TimestampMicros(value).to_string(),
                     _ => Field::TimestampMillis(millis).to_string(),
                 },
@@ -238,7 +239,7 @@ impl Values {
             Data::Int32s(all) => match (all[index], meaning) {
                 (value, Meaning::Unsigned) => (value as u32).to_string(),
                 (value, Meaning::Decimals(scale)) => decimal(value.into(), scale),
-                (value, Meaning::Dates) if i64::from(value).abs() < CALENDAR / 86_400_000 => {
+                (value, Meaning::Dates) if i64::from(value).abs() < MAX_MILLIS / 86_400_000 => {
                     Field::Date(value).to_string()
                 }
                 (value, _) => value.to_string(),
@@ -246,10 +247,10 @@ impl Values {
             Data::Int64s(all) => match (all[index], meaning) {
                 (value, Meaning::Unsigned) => (value as u64).to_string(),
                 (value, Meaning::Decimals(scale)) => decimal(value, scale),
-                (value, Meaning::Timestamps(in_second)) => moment(value, in_second),
+                (value, Meaning::Timestamps(in_second)) => timestamp(value, in_second),
                 (value, _) => value.to_string(),
             },
-            Data::Int96s(all) => moment(all[index].to_millis(), 1000),
+            Data::Int96s(all) => timestamp(all[index].to_millis(), 1000),
             Data::Floats(all) => all[index].to_string(),
             Data::Doubles(all) => all[index].to_string(),
             Data::Bytes(all) if meaning == Meaning::Texts => {
@@ -260,20 +261,20 @@ impl Values {
         }
     }
 
-    fn described(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match (&self.data, self.meaning()) {
             (_, Meaning::Texts) => "text",
             (_, Meaning::Dates) => "dates",
-            (_, Meaning::Timestamps(_)) | (Data::Int96s(_), _) => "points in time",
+            (_, Meaning::Timestamps(_)) | (Data::Int96s(_), _) => "timestamps",
             (_, Meaning::Integers | Meaning::Unsigned | Meaning::Decimals(_) | Meaning::Floats) => "numbers",
-            (Data::Bools(_), _) => "truth values",
+            (Data::Bools(_), _) => "booleans",
             (Data::Bytes(_) | Data::Fixed(_), _) => "bytes",
             _ => "values of another type",
         }
     }
 
     fn meaning(&self) -> Meaning {
-        let info = self.of.get_basic_info();
+        let info = self.parquet_type.get_basic_info();
         let in_second = |unit: &TimeUnit| match unit {
             TimeUnit::MILLIS => 1000,
             TimeUnit::MICROS => 1_000_000,
@@ -290,11 +291,11 @@ impl Values {
             Some(_) => return Meaning::Other,
             None => {}
         }
-        match (info.converted_type(), self.of.get_physical_type()) {
+        match (info.converted_type(), self.parquet_type.get_physical_type()) {
             (ConvertedType::UINT_8 | ConvertedType::UINT_16, _)
             | (ConvertedType::UINT_32 | ConvertedType::UINT_64, _) => Meaning::Unsigned,
-            (ConvertedType::DECIMAL, _) if self.of.get_scale() == 0 => Meaning::Integers,
-            (ConvertedType::DECIMAL, _) => Meaning::Decimals(self.of.get_scale()),
+            (ConvertedType::DECIMAL, _) if self.parquet_type.get_scale() == 0 => Meaning::Integers,
+            (ConvertedType::DECIMAL, _) => Meaning::Decimals(self.parquet_type.get_scale()),
             (ConvertedType::DATE, _) => Meaning::Dates,
             (ConvertedType::TIMESTAMP_MILLIS, _) => Meaning::Timestamps(1000),
             (ConvertedType::TIMESTAMP_MICROS, _) => Meaning::Timestamps(1_000_000),
@@ -327,18 +328,18 @@ impl ValueIndices {
     }
 }
 
-/// A column that is being read, part by part of a file.
-pub(super) struct ColumnReading {
+/// A column that is being read, row group by row group.
+pub(super) struct ColumnBuilder {
     values: Values,
     value_indices: ValueIndices,
-    /// The definition level of non-null values.
+    /// The definition level of values that are not null.
     max_level: i16,
     len: usize,
 }
 
-impl ColumnReading {
-    pub(super) fn new(of: &ColumnDescPtr) -> Self {
-        let data = match of.physical_type() {
+impl ColumnBuilder {
+    pub(super) fn new(column: &ColumnDescPtr) -> Self {
+        let data = match column.physical_type() {
             Physical::BOOLEAN => Data::Bools(Vec::new()),
             Physical::INT32 => Data::Int32s(Vec::new()),
             Physical::INT64 => Data::Int64s(Vec::new()),
@@ -348,8 +349,8 @@ impl ColumnReading {
             Physical::BYTE_ARRAY => Data::Bytes(Vec::new()),
             Physical::FIXED_LEN_BYTE_ARRAY => Data::Fixed(Vec::new()),
         };
-        let values = Values { of: of.self_type_ptr(), data, value_indices: None };
-        Self { values, value_indices: ValueIndices::default(), max_level: of.max_def_level(), len: 0 }
+        let values = Values { parquet_type: column.self_type_ptr(), data, value_indices: None };
+        Self { values, value_indices: ValueIndices::default(), max_level: column.max_def_level(), len: 0 }
     }
 
     /// Returns the number of rows so far.
@@ -376,12 +377,12 @@ impl ColumnReading {
             (ColumnReader::FixedLenByteArrayColumnReader(reader), Data::Fixed(all)) => {
                 rows.append(reader, all)
             }
-            _ => Err("the type of a column is not the same in all its parts".into()),
+            _ => Err("a column has another type in one of its row groups".into()),
         }
     }
 }
 
-/// The target of appended rows.
+/// Appends the rows of a row group to a column.
 struct RowAppender<'a> {
     value_indices: &'a mut ValueIndices,
     max_level: i16,
@@ -397,7 +398,7 @@ impl RowAppender<'_> {
         values: &mut Vec<T::T>,
     ) -> Result<(), DecodeError> {
         let mut levels = Vec::new();
-        // One row more, to detect excess rows.
+        // One additional row, to detect excess rows.
         let mut remaining = self.most + 1;
         while remaining > 0 {
             levels.clear();

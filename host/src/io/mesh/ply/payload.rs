@@ -1,4 +1,4 @@
-//! The sequence of elements of a PLY file, with their locations.
+//! Reads the elements of a PLY file one by one, with their locations.
 
 use ply_rs_bw::parser::{ParseError, Parser};
 use ply_rs_bw::ply::{ElementDef, Encoding, PropertyAccess, PropertyType, ScalarType};
@@ -11,7 +11,7 @@ use crate::error::FileLocation;
 const MAX_MESSAGE: usize = 160;
 const CUT_SHORT: &str = "cut short: the file ends here";
 
-/// The unread bytes behind the header.
+/// The unread bytes after the header.
 pub(super) struct Payload<'a> {
     pub(super) encoding: Encoding,
     pub(super) bytes: &'a [u8],
@@ -29,12 +29,12 @@ impl Payload<'_> {
         if self.is_text() { FileLocation::Line(self.line) } else { FileLocation::Item { what, index } }
     }
 
-    /// Returns an error for more elements than the file has bytes for, before memory is allocated.
+    /// Checks that the file has enough bytes for an element's items, before memory is allocated for them.
     pub(super) fn check_size(&self, element: &ElementDef) -> Result<(), ReadError> {
         let min = if self.is_text() {
             element.properties.len().max(1)
         } else {
-            element.properties.values().map(|of| least_bytes(&of.data_type)).sum()
+            element.properties.values().map(|property| least_bytes(&property.data_type)).sum()
         };
         let (name, count, remaining) = (&element.name, element.count, self.bytes.len());
         if min.saturating_mul(count) > remaining {
@@ -52,7 +52,7 @@ impl Payload<'_> {
         what: &'static str,
         mut visit: impl FnMut(FileLocation, E) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
-        // Elements without bytes always fit, in any number.
+        // Any number of items without properties fits in a binary file.
         if element.properties.is_empty() && !self.is_text() {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Payload<'_> {
     }
 }
 
-/// Returns the location `count` elements behind another one.
+/// Returns the location `count` items after another one.
 pub(super) fn after(location: FileLocation, count: u64) -> FileLocation {
     match location {
         FileLocation::Line(line) => FileLocation::Line(line + count),
@@ -103,8 +103,8 @@ pub(super) fn after(location: FileLocation, count: u64) -> FileLocation {
 }
 
 /// Returns the least number of bytes of a property in a binary file.
-fn least_bytes(of: &PropertyType) -> usize {
-    let (PropertyType::Scalar(scalar) | PropertyType::List(scalar, _)) = of;
+fn least_bytes(property: &PropertyType) -> usize {
+    let (PropertyType::Scalar(scalar) | PropertyType::List(scalar, _)) = property;
     match scalar {
         ScalarType::Char | ScalarType::UChar => 1,
         ScalarType::Short | ScalarType::UShort => 2,

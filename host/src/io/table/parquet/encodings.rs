@@ -1,14 +1,14 @@
-//! Iteration over encoded numbers. The decoder asserts that they are within their bytes; these functions return an
-//! error instead.
+//! Iteration over encoded numbers. Where the decoder asserts that a number is within its bytes, these functions return an
+//! error.
 
 use super::DecodeError;
 
 /// The most bytes of a variable-length number that the decoder accepts.
 const MAX_VARINT: usize = 10;
-/// The largest block of differences; writers use blocks of 128 or 256.
+/// The largest accepted block of delta-encoded numbers. Writers use blocks of 128 or 256.
 const MAX_BLOCK: u64 = 1 << 20;
 
-/// Decodes a number of 7 bits per byte, the lowest first, and returns its end; `None` if the bytes end before.
+/// Decodes a variable-length number (ULEB128). Returns its value and its end, or `None` if the bytes end first.
 fn varint(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, String> {
     let mut value = 0;
     for (i, &byte) in bytes.get(at..).unwrap_or_default().iter().enumerate() {
@@ -23,7 +23,7 @@ fn varint(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, String> {
     Ok(None)
 }
 
-/// Returns the `width` bits from bit `at` on, all of which exist.
+/// Returns the `width` bits from bit `at` on, which must exist.
 fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
     let mut word = [0; 16];
     let from = &bytes[at / 8..];
@@ -34,15 +34,17 @@ fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
 
 /// A run of levels or indices.
 enum Run<'a> {
+    /// A value and its count.
     Repeated(u64, usize),
-    /// This many bit-packed numbers in these bytes.
+    /// The bytes of bit-packed numbers, and their count.
     Packed(&'a [u8], usize),
 }
 
-/// Calls `each` with the runs of at most `count` numbers of `width` bits, in the hybrid of run lengths and bit packing.
+/// Calls `each` with the runs of at most `count` numbers of `width` bits, in the hybrid encoding of run lengths and bit
+/// packing (`RLE`).
 fn runs(bytes: &[u8], width: usize, count: usize, mut each: impl FnMut(Run<'_>)) -> Result<(), String> {
     let (mut at, mut remaining) = (0, count);
-    // The decoder reads the first run even if `count` is 0.
+    // The loop reads the first run even if `count` is 0, as the decoder does.
     while let Some((head, start)) = varint(bytes, at)? {
         let len = usize::try_from(head >> 1).unwrap_or(usize::MAX);
         if head == 0 {
@@ -74,7 +76,7 @@ pub(super) fn check_runs(bytes: &[u8], width: usize, count: usize) -> Result<(),
     runs(bytes, width, count, |_| ())
 }
 
-/// Returns how many of at most `count` levels equal `level`.
+/// Counts the levels that equal `level` among the first `count` levels.
 pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64) -> Result<usize, String> {
     let mut found = 0;
     runs(bytes, width, count, |run| {
@@ -86,7 +88,7 @@ pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64
     Ok(found)
 }
 
-/// Returns how many of the first `count` packed numbers, which exist, equal `level`.
+/// Counts the numbers that equal `level` among the first `count` packed numbers, which must exist.
 pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64) -> usize {
     if (width, level) == (1, 1) {
         let (full, rest) = (count / 8, count % 8);
@@ -97,16 +99,15 @@ pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64)
     (0..count).filter(|i| bits(bytes, i * width, width) == level).count()
 }
 
-/// Calls `each` with the numbers of a delta encoding (`DELTA_BINARY_PACKED`) of at most `width` bits. Their count must
-/// be from `least` to `most`. Returns the end of the stream, which may be beyond its bytes if the last block is not
-/// complete.
+/// Calls `each` with the numbers of a delta encoding (`DELTA_BINARY_PACKED`) of at most `width` bits. Their count must be
+/// from `least` to `most`. Returns the end of the encoded numbers, which is beyond the bytes if the last block is cut.
 pub(super) fn differences(
     bytes: &[u8],
     width: usize,
     (least, most): (usize, usize),
     mut each: impl FnMut(i64) -> Result<(), DecodeError>,
 ) -> Result<usize, DecodeError> {
-    let short = "differences end too early";
+    let short = "delta-encoded numbers end too early";
     let mut at = 0;
     let number = |at: &mut usize| {
         let (value, end) = varint(bytes, *at)?.ok_or(short)?;
@@ -117,12 +118,12 @@ pub(super) fn differences(
     let mut value = zigzag(number(&mut at)?);
     let is_block = block > 0 && block <= MAX_BLOCK && block % 128 == 0;
     if !is_block || minis == 0 || block % minis != 0 || block / minis % 32 != 0 {
-        return Err(format!("blocks of {block} differences in {minis} parts").into());
+        return Err(format!("delta encoding with blocks of {block} numbers in {minis} parts").into());
     }
     let (per_mini, minis) = ((block / minis) as usize, minis as usize);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count < least || count > most {
-        return Err(format!("{count} differences; expected {least} to {most}").into());
+        return Err(format!("{count} delta-encoded numbers; expected {least} to {most}").into());
     }
     let mut remaining = count;
     if remaining > 0 {
@@ -134,12 +135,12 @@ pub(super) fn differences(
         let widths = bytes.get(at..at + minis).ok_or(short)?;
         at += minis;
         for mini_width in widths.iter().map(|&bits| usize::from(bits)) {
-            // The widths of parts behind the last one are arbitrary.
+            // Widths after the last number are arbitrary.
             if remaining == 0 {
                 break;
             }
             if mini_width > width {
-                return Err(format!("differences of {mini_width} bits").into());
+                return Err(format!("delta-encoded numbers of {mini_width} bits").into());
             }
             let here = remaining.min(per_mini);
             let packed = bytes.get(at..).ok_or(short)?;
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn levels_are_counted() {
-        // Ten ones; sixteen packed bits, of which five are set and one is behind the count.
+        // Ten ones, then sixteen packed bits: five of them are set, one of these after the count.
         let runs = [20, 1, 5, 0b1010_1010, 0b1000_0001];
         assert_eq!(count_in_runs(&runs, 1, 25, 1), Ok(15));
         assert_eq!(count_in_runs(&runs, 1, 5, 1), Ok(5));
@@ -191,7 +192,7 @@ mod tests {
             };
             differences(bytes, 32, (least, most), push).map(|end| (values, end)).ok()
         };
-        // 128 a block in 4 parts, 3 values, the first 7 (14); the least difference -1 (1), 2 bits each: 3 and 0.
+        // Blocks of 128 in 4 parts; 3 values, the first is 7 (14); the least delta is -1 (1); deltas of 2 bits: 3 and 0.
         let bytes = [0x80, 1, 4, 3, 14, 1, 2, 9, 9, 9, 0b11, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(read(&bytes, 3, 3), Some((vec![7, 9, 8], 18)));
         assert_eq!(read(&bytes[..11], 1, 9), Some((vec![7, 9, 8], 18)));

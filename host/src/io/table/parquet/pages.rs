@@ -36,11 +36,11 @@ pub(super) struct Pages {
 #[derive(Default)]
 struct Header {
     numbers: [Option<i64>; 4],
-    structs: [Option<Numbers>; 9],
+    structs: [Option<Fields>; 9],
 }
 
-/// The numbers of a struct, indexed by field id.
-type Numbers = [Option<i64>; 9];
+/// The numbers in a struct, indexed by field id.
+type Fields = [Option<i64>; 9];
 
 /// Field ids of a page header.
 const DATA: usize = 5;
@@ -48,7 +48,7 @@ const DICTIONARY: usize = 7;
 const DATA_V2: usize = 8;
 
 impl Pages {
-    /// Creates the reader of a column, which has been checked to be within the file.
+    /// Creates the page reader of a column chunk, which must be within the file.
     pub(super) fn new(file: Arc<File>, chunk: &ColumnChunkMetaData) -> Self {
         let (start, len) = chunk.byte_range();
         let (compression, column) = (chunk.compression(), chunk.column_descr_ptr());
@@ -60,14 +60,14 @@ impl Pages {
             let Header { numbers: [_, kind, whole, compressed], structs } = self.header()?;
             let bytes = read_at(&self.file, self.at, size(compressed, self.end - self.at)?, PAGE)?;
             self.at += bytes.len() as u64;
-            let fields = |id: usize| structs[id].ok_or("a page has no header of its kind");
+            let fields = |id: usize| structs[id].ok_or("the header of a page does not match its type");
             let page = match kind {
                 Some(0) => self.data(fields(DATA)?, whole, bytes)?,
                 // Index pages, which no program writes.
                 Some(1) => continue,
                 Some(2) => self.dictionary(fields(DICTIONARY)?, whole, bytes)?,
                 Some(3) => self.data_v2(fields(DATA_V2)?, whole, bytes)?,
-                _ => return Err("a page is of no known kind".into()),
+                _ => return Err("a page has an unknown type".into()),
             };
             check(&self.column, &page, self.has_dictionary)?;
             self.has_dictionary |= page.is_dictionary_page();
@@ -94,17 +94,17 @@ impl Pages {
         }
     }
 
-    fn dictionary(&self, fields: Numbers, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+    fn dictionary(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
         let [_, num_values, encoding, ..] = fields;
         let buf = self.decompressed(bytes, 0, whole)?.into();
         let (num_values, encoding) = (number(num_values)?, encoding_of(encoding)?);
         if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) || self.has_dictionary {
-            return Err("a column has two dictionaries, or one that is encoded itself".into());
+            return Err("a column has two dictionaries, or an encoded dictionary".into());
         }
         Ok(Page::DictionaryPage { buf, num_values, encoding, is_sorted: false })
     }
 
-    fn data(&self, fields: Numbers, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+    fn data(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
         let [_, num_values, encoding, def_level_encoding, rep_level_encoding, ..] = fields;
         Ok(Page::DataPage {
             buf: self.decompressed(bytes, 0, whole)?.into(),
@@ -116,7 +116,7 @@ impl Pages {
         })
     }
 
-    fn data_v2(&self, fields: Numbers, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+    fn data_v2(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
         let [_, num_values, num_nulls, num_rows, encoding, def_levels, rep_levels, is_compressed, ..] =
             fields;
         let (def_levels_byte_len, rep_levels_byte_len) = (number(def_levels)?, number(rep_levels)?);
@@ -137,13 +137,13 @@ impl Pages {
         })
     }
 
-    /// Decompresses a page of `whole` bytes, whose first `plain` bytes are not compressed. Memory is limited to the
-    /// size in the header and to what the compression can produce from the bytes.
+    /// Decompresses a page of `whole` bytes, whose first `plain` bytes are not compressed. Allocates at most the size in
+    /// the header.
     fn decompressed(&self, bytes: Vec<u8>, plain: usize, whole: Option<i64>) -> Result<Vec<u8>, DecodeError> {
         if self.compression == Compression::UNCOMPRESSED {
             return Ok(bytes);
         }
-        let other = || DecodeError::from("a page has another size than its header says");
+        let other = || DecodeError::from("the size of a page differs from its header");
         let whole = size(whole, i32::MAX as u64)?;
         let (before, packed) = bytes.split_at_checked(plain).ok_or_else(other)?;
         let len = whole.checked_sub(plain).ok_or_else(other)?;
