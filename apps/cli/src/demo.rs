@@ -22,13 +22,13 @@ pub(super) struct Demo {
 
 #[derive(Subcommand)]
 enum Which {
-    /// The cities nearest to every airport of the world
+    /// Find the nearest cities of every airport of the world (the default demo)
     Nearest(nearest::Nearest),
-    /// The best pairs of a city and an airport: large population, low altitude
+    /// Find the best pairs of a city and an airport: large population, low altitude
     Join(join::Join),
-    /// A quadtree of a generated laser scan, and pictures of it
+    /// Build a quadtree of a generated laser scan, and draw it
     Quadtree(quadtree::QuadtreeDemo),
-    /// A ray-traced picture of a knot above a terrain, with sun and shadows
+    /// Render a knot above a terrain, with sun and shadows
     Render(render::RenderDemo),
 }
 

@@ -22,30 +22,26 @@ const WELL_KNOWN: [&str; SHOWN_AIRPORTS] =
     ["LHR", "JFK", "HND", "FRA", "SIN", "GRU", "JNB", "SYD", "DEL", "SFO", "NAN", "LYR"];
 
 #[derive(Args)]
-#[command(
-    after_help = "The data folder is the one named by the environment variable KAURI_DATA, or else the first of: data \
-in the current folder, data beside the program, data one level above the program."
-)]
+#[command(after_help = data::FOLDER_HELP)]
 pub(super) struct Nearest {
     #[command(flatten)]
     device: DeviceOption,
-    /// Cities per airport; all of them if there are fewer
+    /// Number of cities to find for each airport
     #[arg(long, default_value_t = 5)]
     k: usize,
-    /// CSV file with columns lon and lat, and maybe name [default: cities.csv of the data folder]
+    /// CSV file with the columns lon, lat and optionally name [default: cities.csv in the data folder]
     #[arg(long, value_name = "FILE")]
     cities: Option<PathBuf>,
-    /// CSV file with columns lon and lat, and maybe name and iata [default: airports.csv of the data folder]
+    /// CSV file with the columns lon, lat and optionally name and iata [default: airports.csv in the data folder]
     #[arg(long, value_name = "FILE")]
     airports: Option<PathBuf>,
-    /// Take only the first N airports
+    /// Use only the first N airports
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Write all pairs: airport_id,rank,city_id,km, where ids are row numbers from 0, ranks start at 1 and km has 6
-    /// decimals (a millimeter)
+    /// Write all pairs as CSV with the columns airport_id, rank, city_id and km: ids are row numbers from 0, ranks start at 1
     #[arg(long, value_name = "FILE.csv", value_parser = with_extension(CSV))]
     out: Option<PathBuf>,
-    /// Draw a map of the world with the cities, and every airport joined to its nearest city
+    /// Draw a map of the world with all cities and a line from each airport to its nearest city
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     map: Option<PathBuf>,
 }

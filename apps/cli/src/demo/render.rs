@@ -29,7 +29,7 @@ const SIZE: [u32; 2] = [960, 540];
 pub(super) struct RenderDemo {
     #[command(flatten)]
     device: DeviceOption,
-    /// File of the picture
+    /// Write the picture to this file
     #[arg(long, value_name = "FILE.png", default_value = "kauri-render.png", value_parser = with_extension(PICTURE))]
     out: PathBuf,
 }
