@@ -38,9 +38,6 @@ pub(crate) fn both<R: Send>(
 ) -> Result<(R, R)> {
     let works: [Box<dyn FnOnce() -> Result<R> + Send + '_>; 2] = [Box::new(first), Box::new(second)];
     let results = each(works, |work| work())?;
-    let mut results = results.into_iter();
-    match (results.next(), results.next()) {
-        (Some(first), Some(second)) => Ok((first, second)),
-        _ => unreachable!("two results of two works"),
-    }
+    let [first, second] = results.try_into().unwrap_or_else(|_| unreachable!("two results of two works"));
+    Ok((first, second))
 }

@@ -4,8 +4,8 @@ use ply_rs_bw::parser::{ParseError, Parser};
 use ply_rs_bw::ply::{ElementDef, Encoding, PropertyAccess, PropertyType, ScalarType};
 use std::io::ErrorKind;
 
-use super::super::ReadError;
-use crate::error::FileLocation;
+use super::MeshFile;
+use crate::error::{FileLocation, Result};
 
 /// The most characters of a message of the parser, which quotes lines of any length.
 const MAX_MESSAGE: usize = 160;
@@ -13,6 +13,7 @@ const CUT_SHORT: &str = "cut short: the file ends here";
 
 /// The unread bytes after the header.
 pub(super) struct Payload<'a> {
+    pub(super) file: MeshFile<'a>,
     pub(super) encoding: Encoding,
     pub(super) bytes: &'a [u8],
     /// The number of the next line of a text file, from 1.
@@ -30,7 +31,7 @@ impl Payload<'_> {
     }
 
     /// Checks that the file has enough bytes for an element's items, before memory is allocated for them.
-    pub(super) fn check_size(&self, element: &ElementDef) -> Result<(), ReadError> {
+    pub(super) fn check_size(&self, element: &ElementDef) -> Result<()> {
         let min = if self.is_text() {
             element.properties.len().max(1)
         } else {
@@ -38,9 +39,10 @@ impl Payload<'_> {
         };
         let (name, count, remaining) = (&element.name, element.count, self.bytes.len());
         if min.saturating_mul(count) > remaining {
-            return Err(ReadError::whole(format!(
+            let what = format!(
                 "cut short: the header promises {count} of the element '{name}', and {remaining} bytes are left for them"
-            )));
+            );
+            return Err(self.file.invalid(FileLocation::Whole, what));
         }
         Ok(())
     }
@@ -50,15 +52,15 @@ impl Payload<'_> {
         &mut self,
         element: &ElementDef,
         what: &'static str,
-        mut visit: impl FnMut(FileLocation, E) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
+        mut visit: impl FnMut(FileLocation, E) -> Result<()>,
+    ) -> Result<()> {
         // Any number of items without properties fits in a binary file.
         if element.properties.is_empty() && !self.is_text() {
             return Ok(());
         }
         for index in 0..element.count as u64 {
             let location = self.location(what, index);
-            let item = self.next(element).map_err(|what| ReadError::at(location, what))?;
+            let item = self.next(element).map_err(|what| self.file.invalid(location, what))?;
             visit(location, item)?;
         }
         Ok(())
