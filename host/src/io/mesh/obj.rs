@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn changed_bytes_never_panic() {
         never_panics(format!("{SQUARE}f 4/1/1 3//9 2/1/-9\nf -1/-7/-7 -2 -3\nf 1 2\n").as_bytes());
     }
 }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn changed_bytes_never_panic() {
         for bytes in [text().into_bytes(), little(), big()] {
             never_panics(&bytes);
         }

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_refused() {
+    fn invalid_places() {
         let floats = |values: [f64; 2]| Values::floats(values.to_vec());
         let of = |lon: Values, lat: Values| cell_error(&[("lon", lon), ("lat", lat)], None);
         assert_eq!(
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn geometries_that_are_refused() {
+    fn invalid_geometries() {
         let points = || Values::points(&[LonLat::new(1.0, 2.0), LonLat::new(3.0, 400.0)]);
         let with = |text: &str| {
             let text = format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{text}}}}}}}");
@@ -338,10 +338,10 @@ mod tests {
         let other = geo_metadata(&["h".to_owned()]).1;
         assert_eq!(
             cell_error(&[("g", points())], Some(&other)),
-            "t.parquet: no column 'h', which its geo metadata name"
+            "t.parquet: its geo metadata name the column 'h', which does not exist"
         );
         assert!(
-            cell_error(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are no JSON")
+            cell_error(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are not JSON")
         );
         let named = geo_metadata(&["g".to_owned()]).1;
         assert_eq!(
@@ -350,7 +350,7 @@ mod tests {
         );
         assert_eq!(
             cell_error(&[("g", texts(&["", ""]))], Some(&named)),
-            "t.parquet: row 0: column 'g': 0 bytes that are no well-known binary"
+            "t.parquet: row 0: column 'g': 0 bytes that are not well-known binary"
         );
     }
 
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_tables_and_of_what_came_of_them() {
+    fn pairs_of_tables_and_pairs_of_pairs() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("a.csv"), "code,n,x\n007,1,\n+8,,2.5\n").unwrap();
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn changed_bytes_never_panic() {
         let places = [LonLat::new(1.0, 2.0), LonLat::new(3.0, 4.0)];
         let nulls = [true, false].into_iter();
         let columns = [

@@ -330,7 +330,13 @@ impl ValueIndices {
 
 /// A column that is being read, row group by row group.
 pub(super) struct ColumnBuilder {
-    values: Values,
+    parquet_type: TypePtr,
+    data: Data,
+    rows: Rows,
+}
+
+/// The rows that have been read.
+struct Rows {
     value_indices: ValueIndices,
     /// The definition level of values that are not null.
     max_level: i16,
@@ -349,57 +355,51 @@ impl ColumnBuilder {
             Physical::BYTE_ARRAY => Data::Bytes(Vec::new()),
             Physical::FIXED_LEN_BYTE_ARRAY => Data::Fixed(Vec::new()),
         };
-        let values = Values { parquet_type: column.self_type_ptr(), data, value_indices: None };
-        Self { values, value_indices: ValueIndices::default(), max_level: column.max_def_level(), len: 0 }
+        let max_level = column.max_def_level();
+        let rows = Rows { value_indices: ValueIndices::default(), max_level, len: 0 };
+        Self { parquet_type: column.self_type_ptr(), data, rows }
     }
 
     /// Returns the number of rows so far.
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.rows.len
     }
 
     pub(super) fn finish(self) -> Values {
-        Values { value_indices: self.value_indices.finish(), ..self.values }
+        let Self { parquet_type, data, rows } = self;
+        Values { parquet_type, data, value_indices: rows.value_indices.finish() }
     }
 
-    /// Appends at most `most` values.
+    /// Appends the rows of a row group, at most `most` of them.
     pub(super) fn read(&mut self, reader: ColumnReader, most: usize) -> Result<(), DecodeError> {
-        let Self { values, value_indices, max_level, len } = self;
-        let mut rows = RowAppender { value_indices, max_level: *max_level, len, most };
-        match (reader, &mut values.data) {
-            (ColumnReader::BoolColumnReader(reader), Data::Bools(all)) => rows.append(reader, all),
-            (ColumnReader::Int32ColumnReader(reader), Data::Int32s(all)) => rows.append(reader, all),
-            (ColumnReader::Int64ColumnReader(reader), Data::Int64s(all)) => rows.append(reader, all),
-            (ColumnReader::Int96ColumnReader(reader), Data::Int96s(all)) => rows.append(reader, all),
-            (ColumnReader::FloatColumnReader(reader), Data::Floats(all)) => rows.append(reader, all),
-            (ColumnReader::DoubleColumnReader(reader), Data::Doubles(all)) => rows.append(reader, all),
-            (ColumnReader::ByteArrayColumnReader(reader), Data::Bytes(all)) => rows.append(reader, all),
-            (ColumnReader::FixedLenByteArrayColumnReader(reader), Data::Fixed(all)) => {
-                rows.append(reader, all)
+        use ColumnReader as Reader;
+        let rows = &mut self.rows;
+        match (reader, &mut self.data) {
+            (Reader::BoolColumnReader(reader), Data::Bools(all)) => rows.append(reader, all, most),
+            (Reader::Int32ColumnReader(reader), Data::Int32s(all)) => rows.append(reader, all, most),
+            (Reader::Int64ColumnReader(reader), Data::Int64s(all)) => rows.append(reader, all, most),
+            (Reader::Int96ColumnReader(reader), Data::Int96s(all)) => rows.append(reader, all, most),
+            (Reader::FloatColumnReader(reader), Data::Floats(all)) => rows.append(reader, all, most),
+            (Reader::DoubleColumnReader(reader), Data::Doubles(all)) => rows.append(reader, all, most),
+            (Reader::ByteArrayColumnReader(reader), Data::Bytes(all)) => rows.append(reader, all, most),
+            (Reader::FixedLenByteArrayColumnReader(reader), Data::Fixed(all)) => {
+                rows.append(reader, all, most)
             }
             _ => Err("a column has another type in one of its row groups".into()),
         }
     }
 }
 
-/// Appends the rows of a row group to a column.
-struct RowAppender<'a> {
-    value_indices: &'a mut ValueIndices,
-    max_level: i16,
-    len: &'a mut usize,
-    /// The number of rows that may still be appended.
-    most: usize,
-}
-
-impl RowAppender<'_> {
+impl Rows {
     fn append<T: DataType>(
         &mut self,
         mut reader: ColumnReaderImpl<T>,
         values: &mut Vec<T::T>,
+        most: usize,
     ) -> Result<(), DecodeError> {
         let mut levels = Vec::new();
         // One additional row, to detect excess rows.
-        let mut remaining = self.most + 1;
+        let mut remaining = most + 1;
         while remaining > 0 {
             levels.clear();
             let batch = remaining.min(BATCH);
@@ -413,7 +413,7 @@ impl RowAppender<'_> {
                 memory::reserve_more(&mut self.value_indices.indices, levels.len(), "values of a column")?;
                 levels.iter().for_each(|&level| self.value_indices.push(level == self.max_level));
             }
-            *self.len += num_rows;
+            self.len += num_rows;
             remaining -= num_rows.min(remaining);
         }
         Ok(())
