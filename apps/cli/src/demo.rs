@@ -7,8 +7,11 @@ mod render;
 mod times;
 
 use clap::{Args, Subcommand};
+use std::io::Write;
+use std::path::PathBuf;
 
 use super::{Result, Streams};
+use kauri::Device;
 
 /// Without a name, the demo is `nearest`.
 #[derive(Args)]
@@ -42,4 +45,18 @@ impl Demo {
             None => self.nearest.run(streams),
         }
     }
+}
+
+/// Prints the last lines of a demo: its device, its times, and the files that it wrote.
+fn write_summary<'a>(
+    out: &mut dyn Write,
+    device: &Device,
+    times: &str,
+    files: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    writeln!(out, "\ndevice  {device}; {}\ntime    {times}", device.reason())?;
+    for file in files {
+        writeln!(out, "wrote   {}", file.display())?;
+    }
+    Ok(())
 }

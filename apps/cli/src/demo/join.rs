@@ -4,6 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::write_summary;
 use crate::device::{DeviceOption, Work};
 use crate::length::Meters;
 use crate::names::{PICTURE, with_extension};
@@ -107,10 +108,6 @@ impl Join {
             thousands(best.pairs().len()),
         )?;
         out.write_all(table(&rows).as_bytes())?;
-        writeln!(out, "\ndevice  {device}; {}\ntime    join {}", device.reason(), milliseconds(time))?;
-        if let Some(file) = &self.map {
-            writeln!(out, "wrote   {}", file.display())?;
-        }
-        Ok(())
+        write_summary(out, &device, &format!("join {}", milliseconds(time)), &self.map)
     }
 }

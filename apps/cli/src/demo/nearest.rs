@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::times::Times;
+use super::write_summary;
 use crate::device::{DeviceOption, Work};
 use crate::names::{CSV, PICTURE, with_extension};
 use crate::text::{shortened, table, thousands};
@@ -69,11 +70,7 @@ impl Nearest {
             thousands(k),
         )?;
         out.write_all(summary(&cities, &airports, &near).as_bytes())?;
-        writeln!(out, "\ndevice  {device}; {}\ntime    {}", device.reason(), times.text())?;
-        for file in [&self.out, &self.map].into_iter().flatten() {
-            writeln!(out, "wrote   {}", file.display())?;
-        }
-        Ok(())
+        write_summary(out, &device, &times.text(), [&self.out, &self.map].into_iter().flatten())
     }
 
     fn read(&self) -> Result<(LonLatTable, LonLatTable)> {

@@ -9,6 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 use super::times::Times;
+use super::write_summary;
 use crate::device::{DeviceOption, Work};
 use crate::names::{PICTURE, with_extension};
 use crate::progress::Steps;
@@ -66,17 +67,9 @@ impl QuadtreeDemo {
 
         let out = &mut *streams.out;
         out.write_all(summary(&land, self.per_square_meter).as_bytes())?;
-        writeln!(
-            out,
-            "\ndevice  {device}; {}\ntime    {}\nbuild   {} points a second",
-            device.reason(),
-            times.text(),
-            thousands((land.tree.len() as f64 / built.as_secs_f64().max(1e-9)) as usize),
-        )?;
-        for file in [&self.tree, &self.density].into_iter().flatten() {
-            writeln!(out, "wrote   {}", file.display())?;
-        }
-        Ok(())
+        let rate = thousands((land.tree.len() as f64 / built.as_secs_f64().max(1e-9)) as usize);
+        let times = format!("{}\nbuild   {rate} points a second", times.text());
+        write_summary(out, &device, &times, [&self.tree, &self.density].into_iter().flatten())
     }
 
     fn draw(&self, land: &Land<'_>) -> Result<()> {
