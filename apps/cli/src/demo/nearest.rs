@@ -15,7 +15,7 @@ use kauri::kdtree::{KdTree, KdTreeOptions};
 use kauri::query::Neighbors;
 use kauri::{LonLat, SpatialIndex};
 
-/// Airports in the printed table, and cities in a line.
+/// The number of airports in the printed table, and of cities in each line.
 const SHOWN_AIRPORTS: usize = 12;
 const SHOWN_CITIES: usize = 3;
 /// Well-known airports, which are shown first if the data have them; the last ones are near the date line and a pole.
@@ -119,7 +119,7 @@ fn found(near: &Neighbors<LonLat>, airport: usize) -> impl Iterator<Item = (u32,
     ids.zip(near.meters(airport)).take_while(|&(id, _)| id != u32::MAX).map(|(id, meters)| (id, meters / 1e3))
 }
 
-/// A table of a dozen airports.
+/// Formats a table of a dozen airports and their nearest cities.
 fn summary(cities: &LonLatTable, airports: &LonLatTable, near: &Neighbors<LonLat>) -> String {
     let mut rows = vec![["airport", "code", "nearest cities"].map(String::from)];
     for airport in shown(airports) {
@@ -147,7 +147,7 @@ fn shown(airports: &LonLatTable) -> Vec<usize> {
     shown
 }
 
-/// The name of a place, or its row number.
+/// Returns the name of a place, or its row number if it has no name.
 fn name(table: &LonLatTable, row: usize) -> String {
     match &table.names {
         Some(names) if !names[row].is_empty() => names[row].clone(),
