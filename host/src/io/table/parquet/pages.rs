@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::DecodeError;
 use super::check::check;
 use super::file::read_at;
-use super::thrift::{STRUCT, Thrift, ThriftError};
+use super::thrift::{I16, I64, STRUCT, Thrift, ThriftError};
 use crate::memory;
 
 const PAGE: &str = "a page of a Parquet file";
@@ -32,19 +32,23 @@ pub(super) struct Pages {
     has_dictionary: bool,
 }
 
-/// A page header. The fields of each kind are indexed by field id.
-#[derive(Clone, Copy, Default)]
+/// A page header: its numbers and its structs of numbers, indexed by field id.
+#[derive(Default)]
 struct Header {
-    kind: Option<i64>,
-    compressed: Option<i64>,
-    whole: Option<i64>,
-    data: Option<[Option<i64>; 8]>,
-    dictionary: Option<[Option<i64>; 8]>,
-    data_v2: Option<[Option<i64>; 8]>,
+    numbers: [Option<i64>; 4],
+    structs: [Option<Fields>; 9],
 }
 
+/// The numbers in a struct, indexed by field id.
+type Fields = [Option<i64>; 9];
+
+/// Field ids of a page header.
+const DATA: usize = 5;
+const DICTIONARY: usize = 7;
+const DATA_V2: usize = 8;
+
 impl Pages {
-    /// Creates the reader of a column, which has been checked to be within the file.
+    /// Creates the page reader of a column chunk, which must be within the file.
     pub(super) fn new(file: Arc<File>, chunk: &ColumnChunkMetaData) -> Self {
         let (start, len) = chunk.byte_range();
         let (compression, column) = (chunk.compression(), chunk.column_descr_ptr());
@@ -53,16 +57,17 @@ impl Pages {
 
     fn next_page(&mut self) -> Result<Option<Page>, DecodeError> {
         while self.at < self.end {
-            let header = self.header()?;
-            let bytes = read_at(&self.file, self.at, size(header.compressed, self.end - self.at)?, PAGE)?;
+            let Header { numbers: [_, kind, whole, compressed], structs } = self.header()?;
+            let bytes = read_at(&self.file, self.at, size(compressed, self.end - self.at)?, PAGE)?;
             self.at += bytes.len() as u64;
-            let page = match header.kind {
-                Some(0) => self.data(header, bytes)?,
+            let fields = |id: usize| structs[id].ok_or("the header of a page does not match its type");
+            let page = match kind {
+                Some(0) => self.data(fields(DATA)?, whole, bytes)?,
                 // Index pages, which no program writes.
                 Some(1) => continue,
-                Some(2) => self.dictionary(header, bytes)?,
-                Some(3) => self.data_v2(header, bytes)?,
-                _ => return Err("a page is of no known kind".into()),
+                Some(2) => self.dictionary(fields(DICTIONARY)?, whole, bytes)?,
+                Some(3) => self.data_v2(fields(DATA_V2)?, whole, bytes)?,
+                _ => return Err("a page has an unknown type".into()),
             };
             check(&self.column, &page, self.has_dictionary)?;
             self.has_dictionary |= page.is_dictionary_page();
@@ -89,21 +94,20 @@ impl Pages {
         }
     }
 
-    fn dictionary(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
-        let [_, num_values, encoding, ..] = header.dictionary.ok_or("a dictionary has no header")?;
-        let buf = self.decompressed(bytes, 0, header.whole)?.into();
+    fn dictionary(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+        let [_, num_values, encoding, ..] = fields;
+        let buf = self.decompressed(bytes, 0, whole)?.into();
         let (num_values, encoding) = (number(num_values)?, encoding_of(encoding)?);
         if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) || self.has_dictionary {
-            return Err("a column has two dictionaries, or one that is encoded itself".into());
+            return Err("a column has two dictionaries, or an encoded dictionary".into());
         }
         Ok(Page::DictionaryPage { buf, num_values, encoding, is_sorted: false })
     }
 
-    fn data(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
-        let [_, num_values, encoding, def_level_encoding, rep_level_encoding, ..] =
-            header.data.ok_or("a page has no header of its kind")?;
+    fn data(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+        let [_, num_values, encoding, def_level_encoding, rep_level_encoding, ..] = fields;
         Ok(Page::DataPage {
-            buf: self.decompressed(bytes, 0, header.whole)?.into(),
+            buf: self.decompressed(bytes, 0, whole)?.into(),
             num_values: number(num_values)?,
             encoding: encoding_of(encoding)?,
             def_level_encoding: encoding_of(def_level_encoding)?,
@@ -112,14 +116,14 @@ impl Pages {
         })
     }
 
-    fn data_v2(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
-        let [_, num_values, num_nulls, num_rows, encoding, def_levels, rep_levels, is_compressed] =
-            header.data_v2.ok_or("a page has no header of its kind")?;
+    fn data_v2(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+        let [_, num_values, num_nulls, num_rows, encoding, def_levels, rep_levels, is_compressed, ..] =
+            fields;
         let (def_levels_byte_len, rep_levels_byte_len) = (number(def_levels)?, number(rep_levels)?);
         // Levels precede the values, and are not compressed.
         let levels = def_levels_byte_len as usize + rep_levels_byte_len as usize;
         let is_compressed = is_compressed != Some(0);
-        let buf = if is_compressed { self.decompressed(bytes, levels, header.whole)? } else { bytes };
+        let buf = if is_compressed { self.decompressed(bytes, levels, whole)? } else { bytes };
         Ok(Page::DataPageV2 {
             buf: buf.into(),
             num_values: number(num_values)?,
@@ -133,13 +137,13 @@ impl Pages {
         })
     }
 
-    /// Decompresses a page of `whole` bytes, whose first `plain` bytes are not compressed. Memory is limited to the
-    /// size in the header and to what the compression can produce from the bytes.
+    /// Decompresses a page of `whole` bytes, whose first `plain` bytes are not compressed. Allocates at most the size in
+    /// the header.
     fn decompressed(&self, bytes: Vec<u8>, plain: usize, whole: Option<i64>) -> Result<Vec<u8>, DecodeError> {
         if self.compression == Compression::UNCOMPRESSED {
             return Ok(bytes);
         }
-        let other = || DecodeError::from("a page has another size than its header says");
+        let other = || DecodeError::from("the size of a page differs from its header");
         let whole = size(whole, i32::MAX as u64)?;
         let (before, packed) = bytes.split_at_checked(plain).ok_or_else(other)?;
         let len = whole.checked_sub(plain).ok_or_else(other)?;
@@ -179,25 +183,11 @@ impl Header {
     fn read(thrift: &mut Thrift<'_>) -> Result<Self, ThriftError> {
         let mut header = Self::default();
         thrift.fields(|thrift, id, kind| {
-            let number = match id {
-                1 => &mut header.kind,
-                2 => &mut header.whole,
-                3 => &mut header.compressed,
-                _ => {
-                    let numbers = match id {
-                        5 => &mut header.data,
-                        7 => &mut header.dictionary,
-                        8 => &mut header.data_v2,
-                        _ => return Ok(false),
-                    };
-                    if kind != STRUCT {
-                        return Err(ThriftError::Invalid);
-                    }
-                    *numbers = Some(thrift.numbers()?);
-                    return Ok(true);
-                }
-            };
-            *number = Some(thrift.zigzag()?);
+            match (id, kind) {
+                (1..4, I16..=I64) => header.numbers[id as usize] = Some(thrift.zigzag()?),
+                (1..9, STRUCT) => header.structs[id as usize] = Some(thrift.numbers()?),
+                _ => return Ok(false),
+            }
             Ok(true)
         })?;
         Ok(header)

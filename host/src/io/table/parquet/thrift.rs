@@ -1,9 +1,7 @@
-//! Thrift's compact protocol, as far as necessary to validate bytes: lengths must be within the bytes, and nesting must
-//! be limited.
-//!
-//! The Parquet decoder trusts some of the lengths that it reads: it allocates memory, recurses or loops by them.
+//! Reads Thrift's compact protocol, as far as necessary to check that lengths are within the bytes and that nesting is
+//! limited. The Parquet decoder loops and recurses by these numbers without a check.
 
-/// The deepest nesting of structs and lists. Metadata of Parquet are nested less than ten deep.
+/// The deepest nesting of structs and lists. Valid metadata have less than ten levels.
 const MAX_DEPTH: u32 = 32;
 
 /// The kinds of fields and elements.
@@ -193,9 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie() {
+    fn false_lengths() {
         assert_eq!(skip(&[0]), Ok(0));
-        // A list of 2 thousand million integers, of truth values, of structs; a text as long; a map.
+        // Lists of 2^31 integers, booleans and structs; a text of this length; a map.
         let many = [0xFF, 0xFF, 0xFF, 0xFF, 0x07];
         let list = |kind: u8| skip(&[&[0x19, 0xF0 | kind][..], &many, &[0; 9]].concat());
         assert_eq!(list(5), Err(ThriftError::Truncated));
