@@ -59,17 +59,24 @@ pub fn tree_ids<P: Point>(points: &[P], rule: SplitRule) -> Vec<u32> {
         let side = (P::Coord::INFINITY, P::Coord::ZERO - P::Coord::INFINITY);
         along.fold(side, |(low, high), &x| (low.min(x), high.max(x)))
     };
+    let sides: Vec<_> = (0..dims).map(sides).collect();
     let by = match rule {
-        SplitRule::Widest => Split::Cell((0..dims).map(sides).collect()),
-        _ => Split::Axis(0),
+        SplitRule::Widest => Split::Cell(sides),
+        _ => {
+            let mut axes: Vec<usize> = (0..dims).filter(|&axis| sides[axis].0 < sides[axis].1).collect();
+            if axes.is_empty() {
+                axes = (0..dims).collect();
+            }
+            Split::InTurn(axes)
+        }
     };
     place(&flat, dims, &mut ids, 0, by, &mut nodes);
     nodes
 }
 
-/// The axis of a node, or its cell.
+/// The axes of the levels from a node down, which repeat, or the cell of the node.
 enum Split<C> {
-    Axis(usize),
+    InTurn(Vec<usize>),
     Cell(Vec<(C, C)>),
 }
 
@@ -78,7 +85,7 @@ fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, by: Sp
         return;
     }
     let axis = match &by {
-        Split::Axis(axis) => *axis,
+        Split::InTurn(axes) => axes[0],
         Split::Cell(sides) => {
             let width = |axis: &usize| (sides[*axis].1 - sides[*axis].0).key();
             // Of equal ones `max_by_key` has the last.
@@ -90,7 +97,10 @@ fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, by: Sp
     nodes[node] = ids[left_size];
     let at = flat[ids[left_size] as usize * dims + axis];
     let (by_left, by_right) = match by {
-        Split::Axis(axis) => (Split::Axis((axis + 1) % dims), Split::Axis((axis + 1) % dims)),
+        Split::InTurn(mut axes) => {
+            axes.rotate_left(1);
+            (Split::InTurn(axes.clone()), Split::InTurn(axes))
+        }
         Split::Cell(sides) => {
             let (mut left, mut right) = (sides.clone(), sides);
             (left[axis].1, right[axis].0) = (at, at);

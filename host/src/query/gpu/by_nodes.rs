@@ -55,12 +55,7 @@ unsafe fn launch_node_traversal_for<C: Coord, const D: usize>(
     rows: ResultRows<'_, C>,
 ) -> Result<()> {
     let num_queries = queries.len(tree.dims) as u64;
-    let nodes = Nodes {
-        coords: tree.coords(),
-        ids: tree.ids.slice(),
-        axes: tree.axes.slice(),
-        dims: tree.dims as u32,
-    };
+    let nodes = Nodes { coords: tree.coords(), ids: tree.ids.slice(), axes: tree.split_axes() };
     let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
     // SAFETY: passed on to the caller.
     unsafe {
