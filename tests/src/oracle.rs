@@ -60,17 +60,24 @@ pub fn tree_ids<P: Point>(points: &[P], rule: SplitRule) -> Vec<u32> {
         let side = (P::Coord::INFINITY, P::Coord::ZERO - P::Coord::INFINITY);
         along.fold(side, |(low, high), &x| (low.min(x), high.max(x)))
     };
+    let sides: Vec<_> = (0..dims).map(sides).collect();
     let by = match rule {
-        SplitRule::Widest => Split::Cell((0..dims).map(sides).collect()),
-        _ => Split::Axis(0),
+        SplitRule::Widest => Split::Cell(sides),
+        _ => {
+            let mut axes: Vec<usize> = (0..dims).filter(|&axis| sides[axis].0 < sides[axis].1).collect();
+            if axes.is_empty() {
+                axes = (0..dims).collect();
+            }
+            Split::InTurn(axes)
+        }
     };
     place_subtree(&flat, dims, &mut ids, 0, by, &mut nodes);
     nodes
 }
 
-/// The split rule's state at a node: the split axis, or the node's cell.
+/// The split rule's state at a node: the axes of the levels from the node down, which repeat, or the node's cell.
 enum Split<C> {
-    Axis(usize),
+    InTurn(Vec<usize>),
     Cell(Vec<(C, C)>),
 }
 
@@ -86,7 +93,7 @@ fn place_subtree<C: Coord>(
         return;
     }
     let axis = match &by {
-        Split::Axis(axis) => *axis,
+        Split::InTurn(axes) => axes[0],
         Split::Cell(sides) => {
             let width = |axis: &usize| (sides[*axis].1 - sides[*axis].0).key();
             // `max_by_key` returns the last of equal values; the lowest axis should win.
@@ -98,7 +105,10 @@ fn place_subtree<C: Coord>(
     nodes[node] = ids[left_size];
     let at = flat[ids[left_size] as usize * dims + axis];
     let (by_left, by_right) = match by {
-        Split::Axis(axis) => (Split::Axis((axis + 1) % dims), Split::Axis((axis + 1) % dims)),
+        Split::InTurn(mut axes) => {
+            axes.rotate_left(1);
+            (Split::InTurn(axes.clone()), Split::InTurn(axes))
+        }
         Split::Cell(sides) => {
             let (mut left, mut right) = (sides.clone(), sides);
             (left[axis].1, right[axis].0) = (at, at);

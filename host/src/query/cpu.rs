@@ -18,6 +18,7 @@ use crate::point::with_dims;
 use crate::query::ids::rows_by_id;
 use backend::{CpuTree, TreeOf, TreeQueries};
 use boxes::{Boxes, BoxesOf};
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
 pub(crate) use queries::Corners;
 use std::borrow::Cow;
@@ -29,8 +30,9 @@ pub(crate) struct CpuIndex<C> {
     pub(crate) dims: usize,
     pub(crate) coords: Items<C>,
     pub(crate) ids: Items<u32>,
-    /// The axes of nodes that have children; empty if level `l` splits on axis `l` modulo `dims`.
+    /// The axes of nodes that have children; empty if levels split on the axes of `cycle` in turn.
     pub(crate) axes: Items<u8>,
+    pub(crate) cycle: AxisCycle,
     /// The coordinates of all input points by id, for a balanced tree: it may lack some of them, and its last level may have nodes
     /// without a point.
     input_coords: Option<Arc<Items<C>>>,
@@ -48,13 +50,15 @@ impl<C: Coord> CpuIndex<C> {
         axes: Items<u8>,
         input_coords: Option<Arc<Items<C>>>,
     ) -> Self {
-        Self { dims, coords, ids, axes, input_coords, corners: Corners::new(), boxes: Once::new() }
+        let (cycle, corners, boxes) = (AxisCycle::all(dims as u32), Corners::new(), Once::new());
+        Self { dims, coords, ids, axes, cycle, input_coords, corners, boxes }
     }
 
     pub(crate) fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
         let has_gaps = self.input_coords.is_some();
         let points = points::<C, D>(&self.coords);
-        Nodes { points, ids: &self.ids, axes: &self.axes, has_gaps, boxes: BoxesOf::NONE }
+        let (axes, cycle) = (&*self.axes, self.cycle);
+        Nodes { points, ids: &self.ids, axes, cycle, has_gaps, boxes: BoxesOf::NONE }
     }
 
     /// Returns the nodes with boxes, which the first call builds.

@@ -21,6 +21,7 @@ use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use device_options::DeviceOptions;
+use kauri_kernels::query::axes::Axes;
 use kauri_kernels::query::buckets::{BucketLayout, Index, boxes_len, least_ids_len};
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::query::traversal::GROUP;
@@ -41,8 +42,10 @@ pub(crate) struct BucketIndex<C> {
     pub(crate) boxes: Buffer<C>,
     /// The least id of the points of each node down to the buckets.
     least_ids: Buffer<u32>,
-    /// The split axes of the nodes; empty if level `l` splits on axis `l` modulo `dims`, or if there are no split planes.
+    /// The split axis of each node; empty if levels split on axes in turn, or if there are no split planes.
     pub(crate) axes: Buffer<u8>,
+    /// The bit mask of the axes that levels split on in turn; empty for all axes.
+    pub(crate) varying_axes: Buffer<u32>,
     pub(crate) locator: Locator<C>,
     /// Slots of each bucket, some of them without a point; 0 if the tree is left-balanced.
     pub(crate) bucket_len: u32,
@@ -125,6 +128,7 @@ impl<C: Coord> BucketIndex<C> {
             boxes: Buffer::uninitialized(gpu, boxes_len(levels, dims), "boxes of an index")?,
             least_ids: Buffer::uninitialized(gpu, least_ids_len(levels), "least ids of an index")?,
             axes: Buffer::uninitialized(gpu, 0, "split axes of an index")?,
+            varying_axes: Buffer::uninitialized(gpu, 0, "axes of an index that vary")?,
             locator: Locator::Planes(Buffer::uninitialized(
                 gpu,
                 full_tree(levels) as usize,
@@ -165,6 +169,11 @@ impl<C: Coord> BucketIndex<C> {
     /// Levels above the buckets.
     fn levels(&self) -> u32 {
         BucketLayout::new(self.ids.len() as u32, self.bucket_len).levels
+    }
+
+    /// Returns the split axes of the nodes.
+    pub(crate) fn split_axes(&self) -> Axes<'_> {
+        Axes { axes: self.axes.slice(), varying: self.varying_axes.slice(), dims: self.dims as u32 }
     }
 
     /// Returns the index as a kernel argument.

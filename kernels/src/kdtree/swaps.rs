@@ -12,16 +12,6 @@ use cuda_std::prelude::*;
 /// Number of points of a tile, which a block sorts in shared memory.
 pub const TILE: usize = 2 * SWAPS_THREADS;
 
-/// Initializes ids and tags: all points are in the subtree of the root.
-#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ids.len() {
-        ids.store(i, i as u32);
-        tags.store(i, 0);
-    }
-}
-
 /// Updates the tag of each point of the sorted order: left child, right child, or unchanged for the pivot (as `kdtree_update_tags`).
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
@@ -48,14 +38,13 @@ pub unsafe fn kdtree_swap<C: Coord>(
     coords: SliceMut<C>,
     ids: SliceMut<u32>,
     tags: SliceMut<u32>,
-    axes: Slice<u8>,
-    dims: u32,
+    axes: Axes<'_>,
     stride: u64,
     mirrors: u32,
 ) {
     let (a, b) = pair(thread::index_1d_u64(), stride, mirrors != 0);
     if b < ids.len() as u64 {
-        let points = Tagged { coords, ids, tags, axes: Axes { axes, dims } };
+        let points = Tagged { coords, ids, tags, axes };
         points.compare_and_swap(a as usize, b as usize);
     }
 }
@@ -67,13 +56,12 @@ pub unsafe fn kdtree_swap_in_tiles<C: Coord>(
     coords: SliceMut<C>,
     ids: SliceMut<u32>,
     tags: SliceMut<u32>,
-    axes: Slice<u8>,
-    dims: u32,
+    axes: Axes<'_>,
     first: u32,
 ) {
     let begin = thread::block_idx_x() as usize * TILE;
     let len = if ids.len() - begin < TILE { ids.len() - begin } else { TILE };
-    let points = Tagged { coords, ids, tags, axes: Axes { axes, dims } };
+    let points = Tagged { coords, ids, tags, axes };
     Tile { points, begin, len, smem: shared_mem::<SwapsSmem<C::Ranked>>() }.run(first != 0)
 }
 

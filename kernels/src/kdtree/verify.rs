@@ -20,24 +20,23 @@ pub mod wrong {
     pub const AXIS: u32 = 4;
 }
 
-/// Checks every node: its id is in `0..n` and occurs once; it is on the correct side of every ancestor by (coordinate, id); and, unless
-/// `axes` is empty, it splits on the widest axis of its cell. In that case `corners` holds the bounding box of all points. `seen` has n
-/// items, initialized to 0. The least (node, kind of error) is written to `finding`, which is initialized to `u64::MAX`. One thread per
+/// Checks every node: its id is in `0..n` and occurs once; it is on the correct side of every ancestor by (coordinate, id); and, if nodes
+/// have axes of their own, it splits on the widest axis of its cell. In that case `corners` holds the bounding box of all points. `seen` has
+/// n items, initialized to 0. The least (node, kind of error) is written to `finding`, which is initialized to `u64::MAX`. One thread per
 /// node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn kdtree_verify<C: Coord>(
     node_coords: Slice<C>,
     node_ids: Slice<u32>,
-    axes: Slice<u8>,
+    axes: Axes<'_>,
     corners: Slice<C>,
     seen: SliceMut<u32>,
     finding: SliceMut<u64>,
-    dims: u32,
 ) {
     let node = thread::index_1d_u64();
     if node < node_ids.len() as u64 {
-        let nodes = Nodes { node_coords, node_ids, axes: Axes { axes, dims }, corners, dims: dims as usize };
+        let nodes = Nodes { node_coords, node_ids, axes, corners, dims: axes.dims as usize };
         let what = nodes.check(node as u32, seen);
         if what != 0 {
             finding.atomic_min(0, node << 32 | u64::from(what), Ordering::Relaxed, Scope::Device);

@@ -3,6 +3,7 @@
 use crate::on_each_gpu;
 use kauri::device::{Buffer, Stream};
 use kauri_kernels::kdtree::tags::{kdtree_first_tags, kdtree_update_tags};
+use kauri_kernels::query::axes::Axes;
 
 const POINTS: [[u32; 2]; 10] =
     [[10, 15], [46, 63], [68, 21], [40, 33], [25, 54], [15, 43], [44, 58], [45, 40], [62, 69], [53, 67]];
@@ -38,11 +39,13 @@ fn sort(stream: &Stream, keys: &mut Buffer<u64>, ids: &mut Buffer<u32>) {
 fn every_round_is_as_published() {
     on_each_gpu(|gpu, stream| {
         let ranks = Buffer::from_slice(stream, &[ranks(0), ranks(1)].concat(), "ranks").unwrap();
-        // No axes are stored: the axis follows from the level.
+        // No stored axes, and no mask: levels split on both axes in turn.
         let axes = Buffer::<u8>::uninitialized(gpu, 0, "axes").unwrap();
+        let varying = Buffer::<u32>::uninitialized(gpu, 0, "axes that vary").unwrap();
+        let axes = Axes { axes: axes.slice(), varying: varying.slice(), dims: 2 };
         let mut keys = Buffer::<u64>::uninitialized(gpu, 10, "keys").unwrap();
         let mut ids = Buffer::<u32>::uninitialized(gpu, 10, "ids").unwrap();
-        let args = (ranks.slice(), axes.slice(), 2, keys.slice_mut(), ids.slice_mut());
+        let args = (ranks.slice(), axes, keys.slice_mut(), ids.slice_mut());
         // SAFETY: all buffers have ten items; the ranks have ten per axis.
         unsafe { stream.launch_items::<kdtree_first_tags>(10, args) }.unwrap();
         for (level, (axis, sorted_ids, before, after)) in ROUNDS.into_iter().enumerate() {
@@ -53,7 +56,7 @@ fn every_round_is_as_published() {
             };
             assert_eq!(ids.to_vec(stream).unwrap(), sorted_ids, "round {level}");
             assert_eq!(tags(&keys), before, "round {level}");
-            let args = (keys.slice_mut(), ids.slice(), ranks.slice(), axes.slice(), 2, level as u32);
+            let args = (keys.slice_mut(), ids.slice(), ranks.slice(), axes, level as u32);
             // SAFETY: as above.
             unsafe { stream.launch_items::<kdtree_update_tags>(10, args) }.unwrap();
             assert_eq!(tags(&keys), after, "round {level}");

@@ -516,6 +516,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "                row += 1;\n            }",
     },
     Mutant {
+        what: "axes in turn: only the last axis on which points differ",
+        kernel: AXES,
+        from: "found |= u32::from(",
+        to: "found = u32::from(",
+    },
+    Mutant {
         what: "widest axes: a tie goes to the higher axis",
         kernel: AXES,
         from: "axis < dims && other > width",

@@ -1,5 +1,6 @@
 //! The traversal of a tree by one query.
 
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::Coord;
 
@@ -56,8 +57,9 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
 pub(crate) struct Nodes<'a, C, const D: usize> {
     pub(crate) points: &'a [[C; D]],
     pub(crate) ids: &'a [u32],
-    /// The axes of nodes that have children; empty if level `l` splits on axis `l` modulo `D`.
+    /// The axes of nodes that have children; empty if levels split on the axes of `cycle` in turn.
     pub(crate) axes: &'a [u8],
+    pub(crate) cycle: AxisCycle,
     /// The last level may have nodes without a point, whose id is `u32::MAX`.
     pub(crate) has_gaps: bool,
     pub(crate) boxes: BoxesOf<'a, C, D>,
@@ -99,12 +101,6 @@ impl<'a, C, const D: usize> Nodes<'a, C, D> {
     }
 }
 
-/// Returns the axis of the next level.
-#[inline(always)]
-pub(crate) fn next_axis<const D: usize>(level_axis: usize) -> usize {
-    if level_axis + 1 == D { 0 } else { level_axis + 1 }
-}
-
 /// The pending far children of a traversal.
 pub(crate) struct Stack<C, const D: usize>([Pending<C, D>; MAX_LEVELS]);
 
@@ -135,11 +131,11 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     /// The node on level [`MAX_START_LEVELS`] whose cell has the location.
     fn start_bucket(&self, location: &[C; D]) -> u32 {
         let levels = MAX_START_LEVELS.min(num_levels(self.points.len() as u32) - 1);
-        let (mut node, mut level_axis) = (0, 0);
+        let (mut node, mut level_axis) = (0, self.cycle.first());
         for _ in 0..levels {
             let axis = self.axis(node, level_axis);
             node = 2 * node + 1 + usize::from(location[axis] - self.points[node][axis] > C::ZERO);
-            level_axis = next_axis::<D>(level_axis);
+            level_axis = self.cycle.next(level_axis);
         }
         node as u32
     }
@@ -153,7 +149,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         Stack(stack): &mut Stack<C, D>,
         best: &mut B,
     ) {
-        let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
+        let (mut node, mut level_axis, mut offsets) = (0, self.cycle.first(), [C::ZERO; D]);
         let mut pending = 0;
         // True if no point of the subtree is nearer than the worst of the best: then only a smaller id counts.
         let mut by_ids = false;
@@ -166,7 +162,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                 let is_right = usize::from(query[axis] - plane > C::ZERO);
                 let mut near = 2 * node + 1 + is_right;
                 let mut far = 2 * node + 2 - is_right;
-                level_axis = next_axis::<D>(level_axis);
+                level_axis = self.cycle.next(level_axis);
                 if far < self.points.len() {
                     let (mut beyond, mut bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
                     if bound <= best.worst() {
@@ -214,7 +210,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     ) {
         RangeTraversal { tree: self, first_small: self.first_small(), predicate, row, visitor }.subtree(
             0,
-            0,
+            self.cycle.first(),
             L::EVERYWHERE,
         );
     }
@@ -263,7 +259,7 @@ impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C>, const D: usize> Rang
         if node >= self.first_small {
             return self.tree.small(node).for_each(|node| self.visit(node));
         }
-        let (axis, next) = (self.tree.axis(node, level_axis), next_axis::<D>(level_axis));
+        let (axis, next) = (self.tree.axis(node, level_axis), self.tree.cycle.next(level_axis));
         let [left, right] = self.predicate.parts(self.row, region, axis, self.tree.points[node][axis]);
         if let Some(region) = left {
             self.subtree(2 * node + 1, next, region);

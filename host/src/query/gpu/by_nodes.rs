@@ -64,8 +64,7 @@ unsafe fn launch_for<C: Coord, const D: usize>(
     rows: ResultRows<'_, C>,
 ) -> Result<()> {
     let num_queries = queries.len(tree.dims) as u64;
-    let (coords, ids, axes) = (tree.coords(), tree.ids.slice(), tree.axes.slice());
-    let nodes = Nodes { coords, ids, axes, dims: tree.dims as u32 };
+    let nodes = Nodes { coords: tree.coords(), ids: tree.ids.slice(), axes: tree.split_axes() };
     let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
     // SAFETY: passed on to the caller.
     unsafe {
