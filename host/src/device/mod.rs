@@ -56,6 +56,11 @@
 //! # Ok::<(), kauri::Error>(())
 //! ```
 
+#![cfg_attr(
+    not(any(feature = "cuda", feature = "sim")),
+    allow(dead_code, reason = "a build without GPUs has no driver")
+)]
+
 mod buffer;
 #[cfg(feature = "cuda")]
 mod cuda;
