@@ -20,9 +20,9 @@ pub(super) struct Modules {
     replaced: Mutex<Vec<Handle>>,
 }
 
-/// A module or function of the driver, usable from every thread.
+/// A module, a function or page-locked memory of the driver, usable from every thread.
 #[derive(Clone, Copy)]
-struct Handle(*mut c_void);
+pub(super) struct Handle(pub(super) *mut c_void);
 // SAFETY: the driver's handles are not tied to a thread.
 unsafe impl Send for Handle {}
 
@@ -31,8 +31,8 @@ struct Module {
     functions: HashMap<String, Handle>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere does not corrupt the map of handles.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere does not corrupt the handles.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
