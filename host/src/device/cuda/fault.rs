@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 use std::sync::Mutex;
 
 /// The global variable of checked modules that holds the record's address.
-pub(super) const GLOBAL_NAME: &str = "CUDA_STD_FAULT_RECORD";
+const GLOBAL_NAME: &str = "CUDA_STD_FAULT_RECORD";
 
 /// The record of a device, allocated when a checked module is loaded.
 #[derive(Default)]
@@ -22,8 +22,11 @@ pub(super) struct FaultReport {
 }
 
 impl FaultReport {
-    /// Passes the address of the record to a checked module. The context is current.
-    pub(super) fn attach(&self, module: *mut c_void) -> Result<()> {
+    /// Passes the address of the record to a module of a checked build. The context is current.
+    pub(super) fn attach(&self, module: *mut c_void, ptx: &str) -> Result<()> {
+        if !ptx.contains(GLOBAL_NAME) {
+            return Ok(());
+        }
         let name = CString::new(GLOBAL_NAME).expect("no zero byte in it");
         let (mut global, mut bytes) = (0u64, 0usize);
         // SAFETY: a loaded module; writes an address and a size.

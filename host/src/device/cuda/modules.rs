@@ -1,6 +1,6 @@
 //! Loaded modules, one per kernel family, with the functions looked up so far.
 
-use super::{CudaDriver, codes, fault, raw};
+use super::{CudaDriver, codes, raw};
 use crate::device::driver::Launch;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
@@ -107,9 +107,7 @@ fn load(driver: &CudaDriver, family: &'static str, text: &str) -> Result<Module>
         let log = CStr::from_bytes_until_nul(&log).map(|l| l.to_string_lossy().trim().to_string());
         return Err(refused(code, log.unwrap_or_default()));
     }
-    if text.contains(fault::GLOBAL_NAME) {
-        driver.fault.attach(module)?;
-    }
+    driver.fault.attach(module, text)?;
     Ok(Module { handle: Handle(module), functions: HashMap::new() })
 }
 
