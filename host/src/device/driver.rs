@@ -60,10 +60,12 @@ pub(crate) struct RawEvent(pub(crate) usize);
 /// The arguments of a launch.
 pub(crate) struct Launch<'a> {
     pub(crate) name: &'a str,
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA loads modules"))]
     pub(crate) family: &'static str,
     pub(crate) blocks: u32,
     pub(crate) threads_per_block: u32,
     pub(crate) shared_bytes: usize,
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA takes scalars"))]
     pub(crate) params: &'a Params,
     /// Runs the kernel function as one simulated thread.
     #[cfg_attr(

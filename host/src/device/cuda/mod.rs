@@ -109,6 +109,12 @@ impl CudaDriver {
         self.context.as_raw() == other.context.as_raw()
     }
 
+    /// Calls a function of the driver in the context.
+    fn call(&self, name: &'static str, function: impl FnOnce() -> i32) -> Result<()> {
+        self.enter()?;
+        self.check(name, function())
+    }
+
     /// Makes the context current on this thread, unless it is lost. Every call begins with this, because the current
     /// context belongs to a thread, and any thread may call.
     fn enter(&self) -> Result<()> {
@@ -147,10 +153,9 @@ unsafe impl Driver for CudaDriver {
     }
 
     fn free_memory(&self) -> Result<u64> {
-        self.enter()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two integers.
-        self.check("cuMemGetInfo", unsafe { raw::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        self.call("cuMemGetInfo", || unsafe { raw::cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok(free as u64)
     }
 
@@ -176,17 +181,16 @@ unsafe impl Driver for CudaDriver {
     }
 
     unsafe fn free(&self, memory: Memory, address: u64) {
-        if self.enter().is_ok() {
-            // SAFETY: passed on to the caller. cuMemFree waits for the device, so no work still uses the memory.
-            let (call, code) = unsafe {
-                match memory {
-                    Memory::Device => ("cuMemFree", raw::cuMemFree_v2(address)),
-                    Memory::PinnedHost => ("cuMemFreeHost", raw::cuMemFreeHost(address as *mut c_void)),
-                }
-            };
-            // An error of earlier work can show up here too; the next call reports it.
-            let _ = self.check(call, code);
-        }
+        // cuMemFree waits for the device, so no work still uses the memory. An error of earlier work can show up here too;
+        // the next call reports it.
+        let _ = match memory {
+            // SAFETY: passed on to the caller.
+            Memory::Device => self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) }),
+            Memory::PinnedHost => {
+                // SAFETY: passed on to the caller.
+                self.call("cuMemFreeHost", || unsafe { raw::cuMemFreeHost(address as *mut c_void) })
+            }
+        };
     }
 
     fn create_stream(&self) -> Result<RawStream> {
@@ -198,16 +202,13 @@ unsafe impl Driver for CudaDriver {
     }
 
     fn destroy_stream(&self, stream: RawStream) {
-        if self.enter().is_ok() {
-            // SAFETY: made by create_stream, destroyed once.
-            let _ = self.check("cuStreamDestroy", unsafe { raw::cuStreamDestroy_v2(pointer(stream.0)) });
-        }
+        // SAFETY: made by create_stream, destroyed once.
+        let _ = self.call("cuStreamDestroy", || unsafe { raw::cuStreamDestroy_v2(pointer(stream.0)) });
     }
 
     fn synchronize(&self, stream: RawStream) -> Result<()> {
-        self.enter()?;
         // SAFETY: a live stream.
-        self.check("cuStreamSynchronize", unsafe { raw::cuStreamSynchronize(pointer(stream.0)) })
+        self.call("cuStreamSynchronize", || unsafe { raw::cuStreamSynchronize(pointer(stream.0)) })
     }
 
     fn create_event(&self) -> Result<RawEvent> {
@@ -220,38 +221,33 @@ unsafe impl Driver for CudaDriver {
     }
 
     fn destroy_event(&self, event: RawEvent) {
-        if self.enter().is_ok() {
-            // SAFETY: made by create_event, destroyed once.
-            let _ = self.check("cuEventDestroy", unsafe { raw::cuEventDestroy_v2(pointer(event.0)) });
-        }
+        // SAFETY: made by create_event, destroyed once.
+        let _ = self.call("cuEventDestroy", || unsafe { raw::cuEventDestroy_v2(pointer(event.0)) });
     }
 
     fn record(&self, event: RawEvent, stream: RawStream) -> Result<()> {
-        self.enter()?;
         // SAFETY: live handles.
-        self.check("cuEventRecord", unsafe { raw::cuEventRecord(pointer(event.0), pointer(stream.0)) })
+        self.call("cuEventRecord", || unsafe { raw::cuEventRecord(pointer(event.0), pointer(stream.0)) })
     }
 
     fn wait(&self, stream: RawStream, event: RawEvent) -> Result<()> {
-        self.enter()?;
         // SAFETY: live handles.
-        self.check("cuStreamWaitEvent", unsafe {
+        self.call("cuStreamWaitEvent", || unsafe {
             raw::cuStreamWaitEvent(pointer(stream.0), pointer(event.0), 0)
         })
     }
 
     fn synchronize_event(&self, event: RawEvent) -> Result<()> {
-        self.enter()?;
         // SAFETY: a live handle.
-        self.check("cuEventSynchronize", unsafe { raw::cuEventSynchronize(pointer(event.0)) })
+        self.call("cuEventSynchronize", || unsafe { raw::cuEventSynchronize(pointer(event.0)) })
     }
 
     fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32> {
-        self.enter()?;
         let mut ms = 0.0;
         // SAFETY: live handles; writes one float.
-        let code = unsafe { raw::cuEventElapsedTime(&mut ms, pointer(start.0), pointer(end.0)) };
-        self.check("cuEventElapsedTime", code)?;
+        self.call("cuEventElapsedTime", || unsafe {
+            raw::cuEventElapsedTime(&mut ms, pointer(start.0), pointer(end.0))
+        })?;
         Ok(ms)
     }
 
