@@ -12,11 +12,11 @@
 
 mod check;
 mod encodings;
+mod fields;
 mod file;
 mod footer;
 mod guarded;
 mod pages;
-mod thrift;
 
 use parquet::basic::LogicalType;
 use parquet::column::reader::get_column_reader;

@@ -1,12 +1,13 @@
 //! Checks a footer before and after the decoder parses it.
 
+use ::thrift::protocol::{TInputProtocol, TType};
 use parquet::basic::Type as Physical;
 use parquet::file::metadata::ParquetMetaData;
 use std::fs::File;
 
 use super::DecodeError;
+use super::fields::{Thrift, fields, is_truncated, wrong_type};
 use super::file::read_at;
-use super::thrift::{I16, I64, LIST, Thrift, ThriftError};
 
 /// The bytes at the end of a file: the length of the metadata (4 bytes) and the magic bytes.
 const TAIL: u64 = 8;
@@ -14,8 +15,8 @@ const MAGIC: &[u8] = b"PAR1";
 /// The deepest nesting of columns.
 const MAX_DEPTH: usize = 64;
 /// Field ids of Parquet's metadata.
-const SCHEMA: i64 = 2;
-const NUM_CHILDREN: i64 = 5;
+const SCHEMA: usize = 2;
+const NUM_CHILDREN: usize = 5;
 
 /// Checks the metadata of a file of `len` bytes: they must be within the file, all lengths in them must be within the
 /// metadata, and the columns must form a tree. The decoder recurses as deeply as columns are nested, and loops over
@@ -32,9 +33,9 @@ pub(super) fn check_bytes(file: &File, len: u64) -> Result<(), DecodeError> {
         return Err(format!("its footer should have {metadata_len} bytes, but the file has {len}").into());
     };
     let bytes = read_at(file, at, metadata_len as usize, "the footer of a Parquet file")?;
-    let children = children(&bytes).map_err(|error| match error {
-        ThriftError::Truncated => "its footer ends too early",
-        ThriftError::Invalid => "its footer is broken",
+    let children = children(&bytes).map_err(|error| match is_truncated(&error) {
+        true => "its footer ends too early".to_owned(),
+        false => format!("its footer is broken: {error}"),
     })?;
     if is_tree(&children) {
         Ok(())
@@ -44,24 +45,28 @@ pub(super) fn check_bytes(file: &File, len: u64) -> Result<(), DecodeError> {
 }
 
 /// Returns the number of children of each element of the schema.
-fn children(bytes: &[u8]) -> Result<Vec<i64>, ThriftError> {
+fn children(mut bytes: &[u8]) -> thrift::Result<Vec<i64>> {
     let mut children = Vec::new();
-    Thrift::new(bytes).fields(|metadata, id, kind| {
-        if (id, kind) != (SCHEMA, LIST) {
+    fields(&mut Thrift::new(&mut bytes), |metadata, id, field_type| {
+        if (id, field_type) != (SCHEMA, TType::List) {
             return Ok(false);
         }
-        metadata.structs(|element| {
+        let elements = metadata.read_list_begin()?;
+        if elements.element_type != TType::Struct {
+            return Err(wrong_type());
+        }
+        for _ in 0..elements.size {
             let mut count = 0;
-            element.fields(|element, id, kind| {
-                let is_count = id == NUM_CHILDREN && (I16..=I64).contains(&kind);
-                if is_count {
-                    count = element.zigzag()?;
+            fields(metadata, |element, id, field_type| {
+                match (id, field_type) {
+                    (NUM_CHILDREN, TType::I32) => count = element.read_i32()?.into(),
+                    (NUM_CHILDREN, _) => return Err(wrong_type()),
+                    _ => return Ok(false),
                 }
-                Ok(is_count)
+                Ok(true)
             })?;
             children.push(count);
-            Ok(())
-        })?;
+        }
         Ok(true)
     })?;
     Ok(children)

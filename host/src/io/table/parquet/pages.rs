@@ -1,5 +1,6 @@
 //! The pages of a column, checked before they are decoded.
 
+use ::thrift::protocol::{TInputProtocol, TType};
 use flate2::read::MultiGzDecoder;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{Page, PageMetadata, PageReader};
@@ -12,8 +13,8 @@ use std::sync::Arc;
 
 use super::DecodeError;
 use super::check::check;
+use super::fields::{Thrift, fields, is_truncated, numbers};
 use super::file::read_at;
-use super::thrift::{I16, I64, STRUCT, Thrift, ThriftError};
 use crate::memory;
 
 const PAGE: &str = "a page of a Parquet file";
@@ -82,13 +83,13 @@ impl Pages {
         loop {
             let len_read = (self.end - self.at).min(len);
             let bytes = read_at(&self.file, self.at, len_read as usize, PAGE)?;
-            let mut thrift = Thrift::new(&bytes);
-            match Header::read(&mut thrift) {
+            let mut unread = &bytes[..];
+            match Header::read(&mut Thrift::new(&mut unread)) {
                 Ok(header) => {
-                    self.at += len_read - thrift.remaining() as u64;
+                    self.at += len_read - unread.len() as u64;
                     return Ok(header);
                 }
-                Err(ThriftError::Truncated) if len_read == len && len < MAX_HEADER => len *= 4,
+                Err(error) if is_truncated(&error) && len_read == len && len < MAX_HEADER => len *= 4,
                 Err(_) => return Err("the header of a page is broken".into()),
             }
         }
@@ -180,12 +181,12 @@ impl Pages {
 }
 
 impl Header {
-    fn read(thrift: &mut Thrift<'_>) -> Result<Self, ThriftError> {
+    fn read(thrift: &mut Thrift<'_, '_>) -> thrift::Result<Self> {
         let mut header = Self::default();
-        thrift.fields(|thrift, id, kind| {
-            match (id, kind) {
-                (1..4, I16..=I64) => header.numbers[id as usize] = Some(thrift.zigzag()?),
-                (1..9, STRUCT) => header.structs[id as usize] = Some(thrift.numbers()?),
+        fields(thrift, |thrift, id, field_type| {
+            match (id, field_type) {
+                (1..4, TType::I32) => header.numbers[id] = Some(thrift.read_i32()?.into()),
+                (1..9, TType::Struct) => header.structs[id] = Some(numbers(thrift)?),
                 _ => return Ok(false),
             }
             Ok(true)
